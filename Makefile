@@ -1,0 +1,84 @@
+# Every target sets up what it needs. On a fresh machine: Python >= 3.11, git and make are enough.
+
+PYTHON  ?= python3
+VENV    := .venv
+BIN     := $(VENV)/bin
+STAMP   := $(VENV)/.stamp
+# Tests mostly wait for processes, so two workers per core, at most eight.
+WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); n=$$((n * 2)); echo $$((n > 8 ? 8 : n)))
+TOOLS   := tmux strace jq
+CHECKED := $(wildcard src tests benchmarks)
+ARGS    ?=
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup tools demo test check lint types layers quick format requirements crash bench clean distclean
+
+help:  ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo "  ARGS='…' is handed to pytest or the benchmark, WORKERS=n sets the number of test processes."
+
+setup: $(STAMP) tools  ## Make .venv with everything for development
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "error: $(PYTHON) is older than Python 3.11; hint: make PYTHON=python3.12 setup" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) \
+		|| { rm -rf $(VENV); echo "error: no venv module; hint: apt-get install python3-venv" >&2; exit 1; }
+	$(BIN)/pip install --quiet --editable '.[dev]'
+	@touch $@
+
+tools:
+	@missing=; for t in $(TOOLS); do command -v $$t >/dev/null || missing="$$missing $$t"; done; \
+	test -z "$$missing" && exit 0; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "installing$$missing"; \
+		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing; } >/dev/null \
+			|| echo "could not install$$missing: tests that need them are skipped (with CI=true they fail)"; \
+	else \
+		echo "missing:$$missing (install them with your package manager; tests that need them are skipped)"; \
+	fi
+
+demo: setup  ## Show holdfast at work, with an agent that costs nothing
+	$(BIN)/holdfast demo
+
+test: setup  ## Run all tests (not the benchmarks, not the whole crash run)
+	$(BIN)/pytest -n $(WORKERS) tests $(ARGS)
+
+check: setup lint types layers quick  ## Format, lint, types, layers, unit and property tests
+
+lint: setup
+	$(BIN)/ruff format --check $(CHECKED)
+	$(BIN)/ruff check $(CHECKED)
+
+types: setup
+	$(BIN)/pyright
+
+layers: setup
+	$(BIN)/lint-imports --no-logo
+
+quick: setup  ## Run unit and property tests only
+	$(BIN)/pytest -n $(WORKERS) $(wildcard tests/unit tests/property) $(ARGS)
+
+format: setup  ## Format the code and fix what can be fixed by itself
+	$(BIN)/ruff format $(CHECKED)
+	$(BIN)/ruff check --fix $(CHECKED)
+
+requirements: setup  ## Show which requirements are built and which tests show them
+	$(BIN)/python -m tests.support.requirements
+
+crash: setup  ## Run the whole crash run: kill at every failpoint, restart, compare
+	HOLDFAST_CRASH_FULL=1 $(BIN)/pytest -n $(WORKERS) tests/crash $(ARGS)
+
+bench: setup  ## Measure, next to a baseline built in the same run
+	$(BIN)/python -m benchmarks $(ARGS)
+
+clean:  ## Remove caches and build results
+	rm -rf dist build .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+distclean: clean  ## Remove the virtual environment too
+	rm -rf $(VENV)

@@ -1,0 +1,43 @@
+"""command: any program. It has no session, so a resume runs it again with HOLDFAST_RESUME_COUNT set."""
+
+from __future__ import annotations
+
+from holdfast.agents.base import Capabilities, Launch, LaunchSpec
+from holdfast.model.outcome import Outcome
+from holdfast.model.process import Exit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.agents.base import Adapter
+    from holdfast.model.events import AgentEvent
+    from holdfast.model.task import Attempt
+
+
+class Command:
+    """Runs `command` of the task as it is."""
+
+    name = "command"
+    capabilities = Capabilities(stdin_prompt=True)
+
+    def launch(self, spec: LaunchSpec) -> Launch:
+        """The command line as given; a prompt, if there is one, on stdin."""
+        return Launch(argv=list(spec.task.command or ()), stdin=spec.prompt_path or None)
+
+    def resume(self, spec: LaunchSpec) -> Launch:
+        """Run it again; a careful command looks at HOLDFAST_RESUME_COUNT."""
+        return self.launch(spec)
+
+    def parse(self, line: bytes, *, attempt: int, offset: int) -> list[AgentEvent]:
+        """Text means nothing to us."""
+        return []
+
+    def classify(self, exit: Exit, attempt: Attempt, stderr_tail: str) -> Outcome:
+        """A program's exit status is its word. Death by signal is a crash, unless we sent it (the runner knows)."""
+        if exit.exit_signal is not None:
+            return Outcome(kind="crashed", detail=f"killed by signal {exit.exit_signal}")
+        if exit.exit_code == 0:
+            return Outcome(kind="success")
+        return Outcome(kind="failed", detail=f"exit status {exit.exit_code}")
+
+
+ADAPTER: Adapter = Command()

@@ -1,0 +1,56 @@
+"""scripted: the agent that plays a scenario file (`holdfast.testing.agent`), for tests and the demo."""
+
+from __future__ import annotations
+
+import sys
+
+from holdfast.agents import stream_json
+from holdfast.agents.base import Capabilities, Launch, LaunchSpec
+from holdfast.model.outcome import Outcome
+from holdfast.model.process import Exit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.agents.base import Adapter
+    from holdfast.model.events import AgentEvent
+    from holdfast.model.task import Attempt
+
+
+class Scripted:
+    """Speaks the stream-json dialect, and remembers its session on disk."""
+
+    name = "scripted"
+    capabilities = Capabilities(
+        chooses_session_id=True,
+        can_resume=True,
+        stdin_prompt=True,
+        has_events=True,
+        stale_s=90.0,
+        env=("HOLDFAST_SCRIPTED_STATE",),
+    )
+
+    def launch(self, spec: LaunchSpec) -> Launch:
+        """A new session under an id of our choice."""
+        return self._line(spec, "--session-id")
+
+    def resume(self, spec: LaunchSpec) -> Launch:
+        """The same session."""
+        return self._line(spec, "--resume")
+
+    def parse(self, line: bytes, *, attempt: int, offset: int) -> list[AgentEvent]:
+        """stream-json."""
+        return stream_json.parse(line, attempt=attempt, offset=offset)
+
+    def classify(self, exit: Exit, attempt: Attempt, stderr_tail: str) -> Outcome:
+        """A result that is no error, or it was no success."""
+        return stream_json.classify(exit, attempt, stderr_tail)
+
+    def _line(self, spec: LaunchSpec, flag: str) -> Launch:
+        scenario = str(spec.task.options.get("scenario", ""))
+        argv = [sys.executable, "-m", "holdfast.testing.agent", scenario]
+        if spec.session_id is not None:
+            argv += [flag, spec.session_id]
+        return Launch(argv=argv, stdin=spec.prompt_path or None)
+
+
+ADAPTER: Adapter = Scripted()

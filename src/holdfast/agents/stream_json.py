@@ -1,0 +1,111 @@
+"""stream-json: the event lines that Claude Code prints, and the scripted agent with it.
+
+Top-level types are `system` (init, api_retry), `assistant`, `user`, `result`; tool calls are nested in message.content[];
+lines carry no time. Everything else is passed over.
+"""
+
+from __future__ import annotations
+
+import json
+
+from holdfast.model import events as ev
+from holdfast.model.outcome import Outcome
+from holdfast.model.process import Exit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.model.task import Attempt
+
+_TEXT_LIMIT = 4000
+
+
+def parse(line: bytes, *, attempt: int, offset: int) -> list[ev.AgentEvent]:
+    """The events of one line."""
+    if not line.startswith(b"{"):
+        return []
+    try:
+        data = json.loads(line)
+        return list(_events(data, attempt, offset))
+    except (ValueError, AttributeError, TypeError, KeyError):
+        # Torn, hostile or of another version: the raw log keeps it, and it is no event.
+        return []
+
+
+def _events(data: dict[str, Any], attempt: int, offset: int) -> list[ev.AgentEvent]:
+    where: dict[str, int] = {"attempt": attempt, "offset": offset}
+    match data.get("type"):
+        case "system" if data.get("subtype") == "init":
+            return [ev.AgentSession(session_id=str(data["session_id"]), model=data.get("model"), **where)]
+        case "system" if data.get("subtype") == "api_retry":
+            delay_ms = data.get("retry_delay_ms")
+            delay_s = delay_ms / 1000 if isinstance(delay_ms, (int, float)) else None
+            return [ev.AgentRetry(delay_s=delay_s, reason=str(data.get("error", "")), **where)]
+        case "assistant":
+            return _assistant(data.get("message") or {}, where)
+        case "user":
+            return _tool_results(data.get("message") or {}, where)
+        case "result":
+            return _result(data, where)
+        case _:
+            return []
+
+
+def _assistant(message: dict[str, Any], where: dict[str, int]) -> list[ev.AgentEvent]:
+    found: list[ev.AgentEvent] = []
+    for block in message.get("content") or ():
+        if block.get("type") == "text" and block.get("text"):
+            found.append(ev.AgentText(text=block["text"][:_TEXT_LIMIT], **where))
+        elif block.get("type") == "tool_use":
+            summary = json.dumps(block.get("input", {}), ensure_ascii=False)[:200]
+            found.append(ev.AgentToolStarted(tool_id=str(block["id"]), name=str(block["name"]), summary=summary, **where))
+    return found
+
+
+def _tool_results(message: dict[str, Any], where: dict[str, int]) -> list[ev.AgentEvent]:
+    content = message.get("content")
+    if not isinstance(content, list):
+        return []
+    return [
+        ev.AgentToolFinished(tool_id=str(block.get("tool_use_id")), is_error=bool(block.get("is_error")), **where)
+        for block in content  # pyright: ignore[reportUnknownVariableType]
+        if block.get("type") == "tool_result"  # pyright: ignore[reportUnknownMemberType]
+    ]
+
+
+def _result(data: dict[str, Any], where: dict[str, int]) -> list[ev.AgentEvent]:
+    usage = data.get("usage") or {}
+    return [
+        ev.AgentUsage(
+            input_tokens=usage.get("input_tokens"),
+            output_tokens=usage.get("output_tokens"),
+            cost_usd=data.get("total_cost_usd"),
+            cumulative=True,
+            **where,
+        ),
+        ev.AgentResult(
+            is_error=bool(data.get("is_error")),
+            subtype=str(data.get("subtype", "")),
+            text=str(data.get("result") or "")[:_TEXT_LIMIT],
+            turns=data.get("num_turns"),
+            **where,
+        ),
+    ]
+
+
+def classify(exit: Exit, attempt: Attempt, stderr_tail: str) -> Outcome:
+    """Exit status and result together."""
+    if attempt.result is not None and not attempt.result.is_error:
+        if attempt.tool_denied:
+            return Outcome(kind="permission_denied_but_finished")
+        if attempt.tool_failed:
+            return Outcome(kind="tool_failed_but_finished")
+        return Outcome(kind="success")
+    if "No conversation found" in stderr_tail:
+        return Outcome(kind="unknown_session", detail=stderr_tail.strip()[-200:])
+    if exit.exit_signal is not None:
+        return Outcome(kind="crashed", detail=f"killed by signal {exit.exit_signal}")
+    if attempt.result is not None:
+        return Outcome(kind="failed", detail=attempt.result.text[:200] or attempt.result.subtype)
+    return Outcome(kind="crashed", detail=f"exit status {exit.exit_code} without a result")

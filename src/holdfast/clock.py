@@ -1,0 +1,69 @@
+"""Time: the only module that asks the machine what time it is.
+
+Wall time (`now`, seconds since 1970) is for people and for times that survive a reboot. Durations use `mono`, which
+stands still while the machine sleeps, so a suspended laptop is not a hang. Neither `datetime` nor `strptime` is used:
+their import costs more than everything here.
+"""
+
+from __future__ import annotations
+
+import calendar
+import time
+
+now = time.time
+mono = time.monotonic
+sleep = time.sleep
+
+
+def iso(at: float) -> str:
+    """`1700000000.5` → `2023-11-14T22:13:20.500Z`."""
+    whole = int(at)
+    millis = int((at - whole) * 1000)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)) + f".{millis:03d}Z"
+
+
+def parse_iso(text: str) -> float:
+    """The inverse of `iso`; accepts seconds with or without a fraction. Raises ValueError."""
+    body = text.removesuffix("Z")
+    if body == text or len(body) < 19 or body[10] != "T":
+        raise ValueError(f"not a UTC time: {text!r}")
+    date, clock = body[:10].split("-"), body[11:19].split(":")
+    fields = (int(date[0]), int(date[1]), int(date[2]), int(clock[0]), int(clock[1]), int(clock[2]), 0, 0, 0)
+    return calendar.timegm(fields) + (float("0" + body[19:]) if body[19:] else 0.0)
+
+
+def iso_now() -> str:
+    """The present as it stands in files."""
+    return iso(now())
+
+
+def words(seconds: float) -> str:
+    """A duration for people: `4.2s`, `3m20s`, `5h02m`."""
+    if seconds < 60:
+        return f"{seconds:.1f}s"
+    minutes, secs = divmod(int(seconds), 60)
+    if minutes < 60:
+        return f"{minutes}m{secs:02d}s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes:02d}m" if hours < 48 else f"{hours // 24}d{hours % 24:02d}h"
+
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def parse_duration(text: str) -> float:
+    """`90`, `90s`, `1.5h`, `1h30m` → seconds. Raises ValueError."""
+    total, number = 0.0, ""
+    for char in text.strip():
+        if char.isdigit() or char == ".":
+            number += char
+        elif char in _UNITS and number:
+            total += float(number) * _UNITS[char]
+            number = ""
+        else:
+            raise ValueError(f"not a duration: {text!r} (write 90, 90s, 15m, 1h30m)")
+    if number:
+        total += float(number)
+    elif not text.strip():
+        raise ValueError("an empty duration")
+    return total

@@ -1,0 +1,56 @@
+"""Named points at which a test can stop, kill or break a process.
+
+`failpoint("journal.after_append")` does nothing unless HOLDFAST_FAILPOINT names it:
+
+    HOLDFAST_FAILPOINT="recorder.before_exit=kill"          SIGKILL to oneself, at the first pass
+    HOLDFAST_FAILPOINT="runner.judged=kill@3"               … at the third pass
+    HOLDFAST_FAILPOINT="seed.accepted=stop"                 SIGSTOP to oneself
+    HOLDFAST_FAILPOINT="journal.before_append=enospc"       raises OSError(ENOSPC)
+
+Several are separated by commas. With HOLDFAST_FAILPOINT_ONCE=FILE a point acts only in the process that manages to create
+FILE, so that the process that is started next gets past it. Each name stands once in the code; the crash run reads
+the names from the source, so a new one is tested without anybody remembering it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+
+_passes: dict[str, int] = {}
+
+
+def failpoint(name: str) -> None:
+    """Die, stop or fail here if a test asked for it."""
+    wanted = os.environ.get("HOLDFAST_FAILPOINT")
+    if wanted:
+        _act(name, wanted)
+
+
+def _act(name: str, wanted: str) -> None:
+    for part in wanted.split(","):
+        point, _, action = part.partition("=")
+        if point != name:
+            continue
+        action, _, nth = action.partition("@")
+        _passes[name] = _passes.get(name, 0) + 1
+        if _passes[name] < int(nth or "1") or not _first():
+            continue
+        if action == "stop":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        elif action == "enospc":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
+        else:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _first() -> bool:
+    once = os.environ.get("HOLDFAST_FAILPOINT_ONCE")
+    if not once:
+        return True
+    try:
+        os.close(os.open(once, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        return False
+    return True

@@ -1,0 +1,73 @@
+"""Names: task ids, attempt ids, and ULIDs for requests and events."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from holdfast.errors import InvalidId
+
+_FIRST = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
+_REST = _FIRST | frozenset("._-")
+_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
+
+
+def check_task_id(text: str) -> str:
+    """The id itself when it is one. Raises InvalidId: an id is a directory name, so nothing else may pass."""
+    if not text or len(text) > 64 or text[0] not in _FIRST or not _REST.issuperset(text):
+        raise InvalidId(f"not a task id: {text!r}")
+    return text
+
+
+def slug(text: str, limit: int = 24) -> str:
+    """A few words of `text` as part of an id."""
+    kept = "".join(char if char in _FIRST else "-" for char in text.lower())
+    words = [word for word in kept.split("-") if word]
+    out = ""
+    for word in words:
+        if len(out) + len(word) + 1 > limit and out:
+            break
+        out = f"{out}-{word}" if out else word[:limit]
+    return out or "task"
+
+
+def new_task_id(name: str) -> str:
+    """`20260131-fix-the-tests-k3qa`."""
+    raw = int.from_bytes(os.urandom(3), "big")
+    suffix = "".join(_BASE32[(raw >> shift) & 31] for shift in (0, 5, 10, 15))
+    return f"{time.strftime('%Y%m%d', time.gmtime())}-{slug(name)}-{suffix}"
+
+
+def new_attempt_id() -> str:
+    """`ses_` and eight hex digits: what the sources call a session id."""
+    return "ses_" + os.urandom(4).hex()
+
+
+def new_uuid() -> str:
+    """A random (version 4) UUID, without the import of uuid."""
+    raw = bytearray(os.urandom(16))
+    raw[6] = raw[6] & 0x0F | 0x40
+    raw[8] = raw[8] & 0x3F | 0x80
+    text = raw.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+_last_ulid = (0, 0)
+
+
+def new_ulid() -> str:
+    """A ULID; within one process they are strictly growing, so that file names sort in the order of their making."""
+    global _last_ulid
+    millis, noise = time.time_ns() // 1_000_000, int.from_bytes(os.urandom(10), "big")
+    last_millis, last_noise = _last_ulid
+    if millis <= last_millis:
+        millis, noise = last_millis, (last_noise + 1) & ((1 << 80) - 1)
+    _last_ulid = (millis, noise)
+    value = millis << 80 | noise
+    return "".join(_CROCKFORD[value >> shift & 31] for shift in range(125, -1, -5))
+
+
+def is_ulid(text: str) -> bool:
+    """Whether `text` has the shape of a ULID."""
+    return len(text) == 26 and set(_CROCKFORD).issuperset(text)

@@ -1,0 +1,351 @@
+"""The event union: every fact a journal can hold.
+
+A line of `events.jsonl` is `{"id": ULID, "at": time, "type": "task.moved", …fields}`. Unknown types (of a later version, or
+planted) decode to `Unknown` and change nothing, so an old runner can read a new journal.
+"""
+
+from __future__ import annotations
+
+from holdfast.ids import new_ulid
+from holdfast.model.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, ClassVar
+
+
+class Event(Record):
+    """A fact. `id` and `at` are set when it is journalled."""
+
+    type: ClassVar[str] = ""
+
+
+# ── the task ────────────────────────────────────────────────────────────────
+
+
+class TaskCreated(Event):
+    """The first event of a journal: what was asked, and in which state the task was born."""
+
+    type = "task.created"
+    schema: str = "holdfast.events/1"
+    task_id: str
+    status: str
+    spec: dict[str, Any]
+    manifest_sha256: str = ""
+
+
+class TaskMoved(Event):
+    """The task went from one state to another."""
+
+    type = "task.moved"
+    old: str
+    new: str
+    reason: str = ""
+    #: With `waiting`: when it goes on.
+    wake_at: str | None = None
+    #: With `interrupted`: what a person is asked.
+    interrupt: str | None = None
+    #: The request that caused it, if one did.
+    request: str | None = None
+    #: With a resume: what the person answered.
+    answer: str | None = None
+
+
+class RunOpened(Event):
+    """A `retry` request reopened an ended task."""
+
+    type = "run.opened"
+    run: int
+    request: str
+    #: Stage markers from this stage on are dropped; null keeps them all.
+    from_stage: str | None = None
+    deadline_s: float | None = None
+    #: Whether `deadline_s` replaces the old one.
+    sets_deadline: bool = False
+    answer: str | None = None
+
+
+class StageDone(Event):
+    """The gate passed and the marker is on disk."""
+
+    type = "stage.done"
+    stage: str
+    attempt: int
+
+
+class JournalRepaired(Event):
+    """The end of the journal was torn; these bytes were cut off."""
+
+    type = "journal.repaired"
+    dropped_bytes: int
+    fragment: str
+
+
+# ── runner and requests ─────────────────────────────────────────────────────
+
+
+class RunnerStarted(Event):
+    """A runner took the lock. Without a later `runner.left` it crashed."""
+
+    type = "runner.started"
+    pid: int
+    boot_id: str
+    start_time: int
+    version: str
+
+
+class RunnerLeft(Event):
+    """A runner went of its own accord."""
+
+    type = "runner.left"
+    pid: int
+    reason: str
+
+
+class RequestApplied(Event):
+    """A request was carried out."""
+
+    type = "request.applied"
+    request: str
+    verb: str
+    by: str
+
+
+class RequestRefused(Event):
+    """A request could not be carried out."""
+
+    type = "request.refused"
+    request: str
+    verb: str
+    by: str
+    reason: str
+
+
+# ── attempts ────────────────────────────────────────────────────────────────
+
+
+class AttemptOpened(Event):
+    """An attempt's directory is ready and its recorder is about to be forked."""
+
+    type = "attempt.opened"
+    attempt: int
+    attempt_id: str
+    stage: str
+    agent: str
+    #: fresh, resume (same session), again (run the command again), briefing (new session with a recovery briefing).
+    mode: str
+    session_id: str | None = None
+    resume_count: int = 0
+
+
+class AttemptStarted(Event):
+    """The agent's process exists."""
+
+    type = "attempt.started"
+    attempt: int
+    pid: int
+    boot_id: str
+    start_time: int
+    mono_s: float
+    started_at: str
+
+
+class AttemptVoid(Event):
+    """The attempt never started: no process, no retry burned, the number is spent."""
+
+    type = "attempt.void"
+    attempt: int
+    reason: str
+
+
+class AttemptEnded(Event):
+    """The agent's process is gone, and this is how."""
+
+    type = "attempt.ended"
+    attempt: int
+    outcome: str
+    detail: str = ""
+    exit_code: int | None = None
+    exit_signal: int | None = None
+    exec_errno: int | None = None
+    #: recorder, runner, or nobody (lost).
+    by: str = "nobody"
+    #: Time the process lived, on the clock that stands still in a suspend.
+    lived_s: float = 0.0
+    #: When the runner heard of it.
+    noticed_at: str = ""
+    #: Whether the attempt had been healthy for long enough to forget earlier failures.
+    was_healthy: bool = False
+
+
+class AttemptSwept(Event):
+    """What the attempt left running was killed, and this is the proof."""
+
+    type = "attempt.swept"
+    attempt: int
+    killed: list[dict[str, Any]]
+    spared: list[dict[str, Any]]
+    #: `none left`, or `none marked` where the process tree was lost.
+    proof: str
+
+
+class StopIntended(Event):
+    """The agent is going to be stopped, for this reason. Journalled before the first signal."""
+
+    type = "stop.intended"
+    attempt: int
+    #: stop, interrupt, hang, deadline, linger, output, budget, timeout.
+    intent: str
+    reason: str
+    request: str | None = None
+
+
+class RetryPlanned(Event):
+    """A failure was counted and the next attempt is planned."""
+
+    type = "retry.planned"
+    stage: str
+    consecutive: int
+    total: int
+    delay_s: float
+    #: False for what was not the task's fault (lost runner, reboot).
+    burned: bool = True
+    #: The old session cannot go on: the next attempt gets a new one and a briefing.
+    fresh_session: bool = False
+
+
+class LeftoversFound(Event):
+    """Processes that outlived a successful agent."""
+
+    type = "leftovers.found"
+    attempt: int
+    processes: list[dict[str, Any]]
+    policy: str
+
+
+class WatchVerdict(Event):
+    """What the watch concluded, with its evidence."""
+
+    type = "watch.verdict"
+    attempt: int
+    verdict: str
+    because: str
+    evidence: dict[str, Any]
+
+
+# ── what the agent said; each carries where in stdout.log it stood ──────────
+
+
+class AgentEvent(Event):
+    """Base of the normalised agent events."""
+
+    attempt: int
+    offset: int
+
+
+class AgentSession(AgentEvent):
+    """The agent named its session."""
+
+    type = "agent.session"
+    session_id: str
+    model: str | None = None
+
+
+class AgentText(AgentEvent):
+    """The agent said something."""
+
+    type = "agent.text"
+    text: str
+
+
+class AgentToolStarted(AgentEvent):
+    """A tool call began."""
+
+    type = "agent.tool_started"
+    tool_id: str
+    name: str
+    summary: str = ""
+
+
+class AgentToolFinished(AgentEvent):
+    """A tool call ended."""
+
+    type = "agent.tool_finished"
+    tool_id: str
+    is_error: bool = False
+    denied: bool = False
+
+
+class AgentUsage(AgentEvent):
+    """Tokens and cost. `cumulative` replaces what the attempt reported before; otherwise it adds."""
+
+    type = "agent.usage"
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    cumulative: bool = False
+
+
+class AgentRetry(AgentEvent):
+    """The agent announced that it will try again after a pause."""
+
+    type = "agent.retry"
+    delay_s: float | None = None
+    reason: str = ""
+
+
+class AgentRateLimit(AgentEvent):
+    """A limit was reached; `resets_at` when the agent knows."""
+
+    type = "agent.rate_limit"
+    resets_at: str | None = None
+    reason: str = ""
+
+
+class AgentError(AgentEvent):
+    """An error of a known class."""
+
+    type = "agent.error"
+    kind: str
+    message: str
+
+
+class AgentResult(AgentEvent):
+    """The agent's last word."""
+
+    type = "agent.result"
+    is_error: bool
+    subtype: str = ""
+    text: str = ""
+    turns: int | None = None
+
+
+class Unknown(Event):
+    """An event of a type that this version does not know."""
+
+    type = "unknown"
+    data: dict[str, Any]
+
+
+EVENTS: dict[str, type[Event]] = {
+    cls.type: cls
+    for cls in (
+        TaskCreated, TaskMoved, RunOpened, StageDone, JournalRepaired,
+        RunnerStarted, RunnerLeft, RequestApplied, RequestRefused,
+        AttemptOpened, AttemptStarted, AttemptVoid, AttemptEnded, AttemptSwept,
+        StopIntended, RetryPlanned, LeftoversFound, WatchVerdict,
+        AgentSession, AgentText, AgentToolStarted, AgentToolFinished, AgentUsage,
+        AgentRetry, AgentRateLimit, AgentError, AgentResult,
+    )
+}  # fmt: skip
+
+
+def encode(event: Event, at: str) -> dict[str, Any]:
+    """The journal line of an event, as data."""
+    return {"id": new_ulid(), "at": at, "type": event.type, **event.to_json()}
+
+
+def decode(data: dict[str, Any]) -> Event:
+    """The event of a journal line. Raises ValueError when a known type lacks a field."""
+    cls = EVENTS.get(data.get("type", ""))
+    return cls.from_json(data) if cls else Unknown(data=data)

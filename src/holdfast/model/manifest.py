@@ -1,0 +1,122 @@
+"""manifest.json: what a task is right now, derived from the journal alone."""
+
+from __future__ import annotations
+
+from holdfast import clock
+from holdfast.model.status import ENDS, Status
+from holdfast.model.task import Task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+SCHEMA = "holdfast.manifest/1"
+#: Every field that this version writes. Others, of another version, survive a rewrite.
+FIELDS = frozenset(
+    """schema task_id task_name goal agent model project_dir session_name session_id pid tmpdir started_at status
+    status_reason status_updated_at stage stages run attempt retry_count total_retries last_checked_at last_progress_at
+    deadline_at active_s heartbeat usage paid_calls interrupt wake_at runner verdict finished_at exit_code exit_signal
+    output_tail abandoned_at abandon_reason""".split()
+)
+
+
+def render(task: Task, packet_dir: str, seen: dict[str, Any]) -> dict[str, Any]:
+    """The manifest of `task`. `seen` holds what only the runner knows and no decision rests on
+    (`last_checked_at`, `last_progress_at`, at the end `output_tail`)."""
+    spec, attempt = task.spec, task.attempt
+    started = attempt.started if attempt is not None else None
+    ended = attempt.ended if attempt is not None else None
+    runner = task.runner
+    usage = task.usage.plus(attempt.usage) if attempt is not None and attempt.is_open else task.usage
+    manifest: dict[str, Any] = {
+        "schema": SCHEMA,
+        "task_id": spec.task_id,
+        "task_name": spec.task_name,
+        "goal": spec.goal,
+        "agent": attempt.agent if attempt is not None else spec.agent,
+        "model": spec.model,
+        "project_dir": spec.project_dir,
+        "session_name": f"holdfast-{spec.task_id}",
+        "session_id": task.session_id,
+        "pid": started.pid if started is not None and ended is None else 0,
+        "tmpdir": packet_dir,
+        "started_at": task.created_at,
+        "status": task.status,
+        "status_reason": task.reason,
+        "status_updated_at": task.updated_at,
+        "stage": task.stage or (spec.stages[-1].name if spec.stages else None),
+        "stages": [_stage(task, stage.name) for stage in spec.stages],
+        "run": task.run,
+        "attempt": task.attempts,
+        "retry_count": task.consecutive,
+        "total_retries": task.total_retries,
+        "last_checked_at": seen.get("last_checked_at"),
+        "last_progress_at": seen.get("last_progress_at"),
+        "deadline_at": seen.get("deadline_at"),
+        "active_s": round(task.active_s, 3),
+        "heartbeat": {
+            "last_check": seen.get("last_checked_at"),
+            "message_count": task.messages,
+            "tool_calls": task.tool_calls,
+        },
+        "usage": {
+            "input_tokens": usage.input_tokens or 0,
+            "output_tokens": usage.output_tokens or 0,
+            "cost_usd": usage.cost_usd,
+        },
+        "paid_calls": 0,
+        "interrupt": {"requested": True, "reason": task.interrupt or task.reason, "timestamp": task.interrupted_at}
+        if task.status is Status.INTERRUPTED
+        else None,
+        "wake_at": task.wake_at,
+        "runner": {"pid": runner.pid, "boot_id": runner.boot_id, "start_time": runner.start_time} if runner else None,
+        "verdict": seen.get("verdict"),
+    }
+    if task.status in ENDS:
+        manifest["finished_at"] = task.finished_at
+        manifest["exit_code"] = ended.exit_code if ended is not None else None
+        manifest["exit_signal"] = ended.exit_signal if ended is not None else None
+        manifest["output_tail"] = seen.get("output_tail", "")
+        if task.status is Status.ABANDONED:
+            manifest["abandoned_at"] = task.finished_at
+            manifest["abandon_reason"] = task.reason
+    return manifest
+
+
+def _stage(task: Task, name: str) -> dict[str, Any]:
+    attempt = task.attempt
+    if name in task.stages_done:
+        state = "done"
+    elif name == task.stage:
+        state = "failed" if task.has_ended else "active" if task.attempts else "pending"
+    else:
+        state = "pending"
+    mine = attempt is not None and attempt.stage == name
+    outcome = attempt.ended.outcome if mine and attempt is not None and attempt.ended is not None else None
+    return {"name": name, "state": state, "attempt": attempt.number if mine and attempt else None, "outcome": outcome}
+
+
+def current_session(task: Task, shown: dict[str, Any]) -> dict[str, Any]:
+    """state/current-session.json: the present attempt, in the words of those who call it a session."""
+    attempt = task.attempt
+    if attempt is None:
+        return {"schema": "holdfast.current-session/1", "session_id": None, "status": task.status}
+    started, ended = attempt.started, attempt.ended
+    folder = f"attempts/{attempt.dirname}"
+    return {
+        "schema": "holdfast.current-session/1",
+        "session_id": attempt.attempt_id,
+        "agent_session_id": attempt.session_id,
+        "started_at": started.started_at if started else None,
+        "start_epoch": int(clock.parse_iso(started.started_at)) if started else None,
+        "status": task.status,
+        "status_reason": task.reason,
+        "status_updated_at": task.updated_at,
+        "work": {"id": task.spec.task_id, "details": task.spec.goal},
+        "pid": started.pid if started else 0,
+        "exit_code": ended.exit_code if ended else None,
+        "ended_at": ended.noticed_at if ended else None,
+        "logs": {"stdout": f"{folder}/stdout.log", "stderr": f"{folder}/stderr.log", "transcript": None},
+        "heartbeat": shown["heartbeat"],
+        "interrupt": shown["interrupt"] or {"requested": False, "reason": None, "timestamp": None},
+    }

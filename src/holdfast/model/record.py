@@ -1,0 +1,97 @@
+"""Record: a frozen value with named fields.
+
+It is what `dataclass(frozen=True, kw_only=True)` would be, without the 20 ms of import that dataclasses (or the 24 that
+msgspec) would add to every command and every cold start (docs/decisions/0002-lean-core.md). Type checkers
+see a dataclass.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, ClassVar, Self, dataclass_transform
+else:
+
+    def dataclass_transform(**_):
+        return lambda cls: cls
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Record:
+    """Base of all values. Fields are the annotations of the class; a class attribute is the field's default."""
+
+    if TYPE_CHECKING:
+        fields: ClassVar[tuple[str, ...]]
+        defaults: ClassVar[dict[str, Any]]
+        nested: ClassVar[dict[str, type[Record]]]
+
+    fields = ()
+    defaults = {}
+    #: Fields that are themselves records, for `from_json`.
+    nested = {}
+
+    def __init_subclass__(cls) -> None:
+        own = [name for name, kind in cls.__annotations__.items() if not str(kind).startswith("ClassVar")]
+        cls.fields = cls.fields + tuple(own)
+        cls.defaults = {**cls.defaults, **{name: cls.__dict__[name] for name in own if name in cls.__dict__}}
+
+    if not TYPE_CHECKING:
+
+        def __init__(self, **values):
+            store = self.__dict__
+            store.update(self.defaults)
+            store.update(values)
+            if len(store) != len(self.fields) or not all(name in store for name in self.fields):
+                missing = [name for name in self.fields if name not in store]
+                unknown = [name for name in values if name not in self.fields]
+                raise TypeError(f"{type(self).__name__}: missing {missing}, unknown {unknown}")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__}.{name} is frozen")
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    def __hash__(self) -> int:
+        return hash((type(self), tuple(self.__dict__.values())))
+
+    def __repr__(self) -> str:
+        inner = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.fields)
+        return f"{type(self).__name__}({inner})"
+
+    def evolve(self, **changes: object) -> Self:
+        """A copy with some fields changed."""
+        return type(self)(**{**self.__dict__, **changes})
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, ready for `json.dumps`."""
+        out: dict[str, Any] = {}
+        for name in self.fields:
+            value = getattr(self, name)
+            if isinstance(value, Record):
+                value = value.to_json()
+            elif isinstance(value, (list, tuple)):
+                value = [item.to_json() if isinstance(item, Record) else item for item in value]  # pyright: ignore
+            out[name] = value
+        return out
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """The record that `data` describes; keys that this version does not know are passed over.
+
+        Raises ValueError when a field without default is missing: the file is from another world, not ours to guess.
+        """
+        values: dict[str, Any] = {}
+        for name in cls.fields:
+            if name not in data:
+                if name not in cls.defaults:
+                    raise ValueError(f"{cls.__name__}: no {name!r}")
+                continue
+            value = data[name]
+            inner = cls.nested.get(name)
+            if inner is not None and isinstance(value, dict):
+                value = inner.from_json(value)  # pyright: ignore[reportUnknownArgumentType]
+            elif inner is not None and isinstance(value, list):
+                value = tuple(inner.from_json(item) for item in value)  # pyright: ignore
+            values[name] = value
+        return cls(**values)

@@ -1,0 +1,23 @@
+"""A request: the one file through which a view asks a runner for something."""
+
+from __future__ import annotations
+
+from holdfast.model.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+VERBS = ("stop", "interrupt", "resume", "retry")
+
+
+class Request(Record):
+    """`inbox/<id>.json`."""
+
+    schema: str = "holdfast.request/1"
+    id: str
+    verb: str
+    args: dict[str, Any] = {}
+    #: Who asked: user@host, `keeper`, `agent`.
+    by: str
+    at: str

@@ -1,0 +1,90 @@
+"""The states of a task and the moves between them. Imports the standard library only."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from holdfast.errors import InvalidMove
+
+
+class Status(StrEnum):
+    """What a task is doing."""
+
+    QUEUED = "queued"
+    SPAWNING = "spawning"
+    RUNNING = "running"
+    COMPLETING = "completing"
+    CRASHED = "crashed"
+    HUNG = "hung"
+    WAITING = "waiting"
+    INTERRUPTED = "interrupted"
+    TIMEOUT = "timeout"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    ABANDONED = "abandoned"
+    KILLED = "killed"
+
+
+_S = Status
+MOVES: dict[Status, frozenset[Status]] = {
+    _S.QUEUED: frozenset({_S.SPAWNING, _S.KILLED}),
+    _S.SPAWNING: frozenset({_S.RUNNING, _S.FAILED, _S.CRASHED, _S.INTERRUPTED, _S.KILLED}),
+    _S.RUNNING: frozenset(
+        {
+            _S.COMPLETING,
+            _S.CRASHED,
+            _S.HUNG,
+            _S.WAITING,
+            _S.INTERRUPTED,
+            _S.TIMEOUT,
+            _S.ABANDONED,
+            _S.FAILED,
+            _S.KILLED,
+        }
+    ),
+    _S.CRASHED: frozenset({_S.SPAWNING, _S.WAITING, _S.INTERRUPTED, _S.ABANDONED, _S.FAILED, _S.KILLED}),
+    _S.HUNG: frozenset({_S.SPAWNING, _S.WAITING, _S.INTERRUPTED, _S.ABANDONED, _S.FAILED, _S.KILLED}),
+    _S.WAITING: frozenset({_S.SPAWNING, _S.INTERRUPTED, _S.ABANDONED, _S.KILLED}),
+    _S.INTERRUPTED: frozenset({_S.SPAWNING, _S.QUEUED, _S.ABANDONED, _S.KILLED}),
+    _S.COMPLETING: frozenset(
+        {
+            _S.SPAWNING,
+            _S.WAITING,
+            _S.INTERRUPTED,
+            _S.COMPLETED,
+            _S.FAILED,
+            _S.TIMEOUT,
+            _S.ABANDONED,
+            _S.KILLED,
+        }
+    ),
+    _S.TIMEOUT: frozenset({_S.INTERRUPTED, _S.SPAWNING, _S.ABANDONED, _S.FAILED, _S.KILLED}),
+    _S.COMPLETED: frozenset(),
+    _S.FAILED: frozenset(),
+    _S.ABANDONED: frozenset(),
+    _S.KILLED: frozenset(),
+}
+
+#: Ends. They are left only by a `retry` request (event `run.opened`).
+ENDS = frozenset({_S.COMPLETED, _S.FAILED, _S.ABANDONED, _S.KILLED})
+#: States in which nobody needs to act: no runner is started for them unless a request came.
+PARKED = frozenset({_S.QUEUED, _S.INTERRUPTED})
+#: States of a task whose agent may be alive.
+AGENT_MAY_LIVE = frozenset({_S.SPAWNING, _S.RUNNING})
+
+#: What a command that waited for the task exits with.
+EXIT_STATUS: dict[Status, int] = {
+    _S.COMPLETED: 0,
+    _S.FAILED: 1,
+    _S.KILLED: 1,
+    _S.INTERRUPTED: 4,
+    _S.ABANDONED: 5,
+    _S.TIMEOUT: 5,
+}
+
+
+def check_move(old: Status, new: Status) -> None:
+    """Raises InvalidMove, naming both ends, when the table does not have the move."""
+    if new not in MOVES[old]:
+        allowed = ", ".join(sorted(MOVES[old])) or "nothing: it is an end"
+        raise InvalidMove(f"a task cannot go from {old} to {new}", hint=f"from {old} it can go to {allowed}")

@@ -1,0 +1,110 @@
+"""Making a packet: staged in `tasks/.new-*` and renamed in, so that nobody ever sees half of one."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+
+from holdfast import clock, ids
+from holdfast.errors import DuplicateTask, HoldfastError
+from holdfast.failpoints import failpoint
+from holdfast.model import events as ev
+from holdfast.model import manifest
+from holdfast.model.spec import TaskSpec
+from holdfast.model.status import Status
+from holdfast.model.task import Task
+from holdfast.store import atomic
+from holdfast.store.journal import encode_line
+from holdfast.store.layout import PACKET_DIRECTORIES, Home, Packet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def create(home: Home, spec: TaskSpec, *, prompt: bytes | None, env: dict[str, Any], status: Status) -> Packet:
+    """The new packet, durable, in the given state. Raises DuplicateTask, StorageError; then nothing is left behind."""
+    ids.check_task_id(spec.task_id)
+    target = home.packet(spec.task_id)
+    if os.path.exists(target.path):
+        raise DuplicateTask(f"there is a task {spec.task_id} already")
+    staged = Packet(os.path.join(home.tasks, f".new-{ids.new_ulid()}"))
+    try:
+        _fill(staged, target, spec, prompt=prompt, env=env, status=status)
+        failpoint("create.staged")
+        os.rename(staged.path, target.path)
+        failpoint("create.renamed")
+        atomic.sync_directory(home.tasks)
+    except OSError as error:
+        remove_tree(staged.path)
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            raise DuplicateTask(f"there is a task {spec.task_id} already") from error
+        atomic.storage_failed(error, f"cannot make the task {spec.task_id} in {home.path}")
+    except HoldfastError:
+        remove_tree(staged.path)
+        raise
+    return target
+
+
+def _fill(
+    staged: Packet, target: Packet, spec: TaskSpec, *, prompt: bytes | None, env: dict[str, Any], status: Status
+) -> None:
+    os.mkdir(staged.path, 0o700)
+    for name in PACKET_DIRECTORIES:
+        os.mkdir(os.path.join(staged.path, name), 0o700)
+    os.mkfifo(staged.bell, 0o600)
+    yaml = _yaml(spec.to_json())
+    at = clock.iso_now()
+    created = ev.TaskCreated(
+        task_id=spec.task_id,
+        status=status,
+        spec=spec.to_json(),
+        manifest_sha256=hashlib.sha256(yaml).hexdigest(),
+    )
+    task = Task()
+    task.apply(created, at)
+    _put(staged.manifest_yaml, yaml)
+    _put(staged.env, json.dumps(env).encode() + b"\n")
+    if prompt is not None:
+        _put(staged.user_request, prompt)
+        atomic.sync_directory(staged.inputs)
+    _put(staged.journal, encode_line(created, at))
+    atomic.sync_directory(staged.path)
+    atomic.write_json(staged.manifest, manifest.render(task, target.path, {}), durable=False)
+
+
+def _put(path: str, data: bytes) -> None:
+    """A file in a directory that nobody knows yet needs no rename, only the sync."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        atomic.write_all(descriptor, data)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _yaml(data: dict[str, Any]) -> bytes:
+    """YAML, one key a line: JSON values are YAML, and no YAML library is loaded for it."""
+    head = "# What was asked. Never changed after the start: its sha256 is in the journal.\n"
+    lines = [f"{key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in data.items()]
+    return (head + "".join(lines)).encode("utf-8", "backslashreplace")
+
+
+def remove_tree(path: str) -> None:
+    """Remove a directory and all below it, as far as it goes."""
+    for folder, directories, files in os.walk(path, topdown=False):
+        for name in files:
+            _quietly(os.unlink, os.path.join(folder, name))
+        for name in directories:
+            inner = os.path.join(folder, name)
+            _quietly(os.unlink if os.path.islink(inner) else os.rmdir, inner)
+    _quietly(os.rmdir, path)
+
+
+def _quietly(act: Any, path: str) -> None:
+    try:
+        act(path)
+    except OSError:
+        return

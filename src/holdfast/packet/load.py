@@ -1,0 +1,72 @@
+"""Reading packets: find one by its id or a part of it, fold its journal, and tell whether it is live."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import ids
+from holdfast.errors import AmbiguousId, CorruptFile, NotFound
+from holdfast.model import manifest
+from holdfast.model.status import PARKED, Status
+from holdfast.model.task import Task
+from holdfast.packet import inbox
+from holdfast.store import atomic, journal
+from holdfast.store.layout import Home, Packet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def find(home: Home, text: str) -> Packet:
+    """The packet of an id or of its unique prefix. Raises NotFound, AmbiguousId, InvalidId."""
+    ids.check_task_id(text)
+    exact = home.packet(text)
+    if os.path.isdir(exact.path):
+        return exact
+    fitting = [task_id for task_id in task_ids(home) if task_id.startswith(text)]
+    if not fitting:
+        raise NotFound(f"there is no task {text!r} in {home.path}")
+    if len(fitting) > 1:
+        some = ", ".join(fitting[:4]) + (", …" if len(fitting) > 4 else "")
+        raise AmbiguousId(f"{text!r} could be {some}")
+    return home.packet(fitting[0])
+
+
+def task_ids(home: Home) -> list[str]:
+    """Every task of the home, in the order of their ids."""
+    try:
+        return sorted(name for name in os.listdir(home.tasks) if name[0] != ".")
+    except FileNotFoundError:
+        return []
+
+
+def fold(packet: Packet) -> Task:
+    """The task as its journal tells it. Raises NotFound, CorruptFile."""
+    task = Task()
+    try:
+        for at, event in journal.read(packet.journal):
+            task.apply(event, at)
+    except FileNotFoundError as error:
+        raise NotFound(f"there is no task at {packet.path}") from error
+    if not task.created_at:
+        raise CorruptFile(f"{packet.journal} is empty", hint="the task cannot be read; remove it with 'holdfast rm'")
+    return task
+
+
+def read_manifest(packet: Packet) -> dict[str, Any]:
+    """manifest.json; derived from the journal where it is missing or torn, since that is all it ever is."""
+    try:
+        data = atomic.read_json(packet.manifest)
+    except CorruptFile:
+        data = None
+    if data is not None and "status" in data:
+        return data
+    return manifest.render(fold(packet), packet.path, {})
+
+
+def is_live(packet: Packet, status: str) -> bool:
+    """Whether a runner ought to live for the task (its manifest says `status`)."""
+    if inbox.names(packet):
+        return True
+    return not os.path.exists(packet.task_done) and Status(status) not in PARKED

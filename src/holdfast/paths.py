@@ -1,0 +1,47 @@
+"""Where things are outside a packet: the home, the user's configuration."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from holdfast.errors import StorageError, UnsafeHome
+
+
+def home() -> str:
+    """The directory of all tasks, as an absolute path; it need not exist yet."""
+    chosen = os.environ.get("HOLDFAST_HOME")
+    if not chosen:
+        state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+        chosen = os.path.join(state, "holdfast")
+    return os.path.abspath(os.path.expanduser(chosen))
+
+
+def config_dir() -> str:
+    """The user's own settings."""
+    base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    return os.path.join(base, "holdfast")
+
+
+def ensure_home(path: str) -> str:
+    """Make the home where it is missing, and refuse one into which other users can write."""
+    try:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        os.makedirs(os.path.join(path, "tasks"), mode=0o700, exist_ok=True)
+        found = os.stat(path)
+    except OSError as error:
+        raise StorageError(
+            f"cannot make the home {path}: {error.strerror}",
+            hint="set HOLDFAST_HOME to a directory that you can write",
+        ) from error
+    if found.st_uid != os.geteuid():
+        raise UnsafeHome(
+            f"the home {path} belongs to another user (uid {found.st_uid})",
+            hint="set HOLDFAST_HOME to a directory of your own",
+        )
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise UnsafeHome(
+            f"other users can write into the home {path} (mode {stat.S_IMODE(found.st_mode):04o})",
+            hint=f"chmod go-w {path}",
+        )
+    return path

@@ -1,0 +1,273 @@
+"""The agent's parent: it starts the agent, waits, and writes down how it ended.
+
+It is forked by a runner and outlives it. Everything it learns is in the attempt's directory, in an order that the
+attempt table (docs/contracts/attempt.md) can read after a SIGKILL at any line:
+
+    lock held → identity.json → (the agent runs) → exit.json → lock freed
+
+Standard library and failpoints only, and as short as it can be: nobody watches the recorder but the kernel.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import json
+import os
+import resource
+import signal
+import sys
+import time
+
+from holdfast.failpoints import failpoint
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+_PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 15, 36
+
+
+class Start:
+    """What the recorder needs to start one agent."""
+
+    def __init__(
+        self,
+        *,
+        directory: str,
+        argv: list[str],
+        env: dict[str, str],
+        cwd: str,
+        stdin: str,
+        umask: int,
+        limits: dict[str, list[int]],
+    ) -> None:
+        self.directory = directory
+        self.argv = argv
+        self.env = env
+        self.cwd = cwd
+        self.stdin = stdin
+        self.umask = umask
+        self.limits = limits
+
+
+def fork(start: Start, lock: int, started: int) -> int:
+    """Fork the recorder; returns its pid. `lock` is the held lock of the attempt, `started` the write end of a pipe whose
+    reader sees the end of file once the agent was executed, or failed to be. The caller closes its copies of both."""
+    pid = os.fork()
+    if pid:
+        return pid
+    status = 70
+    try:
+        status = _record(start, lock, started)
+    finally:
+        os._exit(status)
+
+
+def _record(start: Start, lock: int, started: int) -> int:
+    # First of all the runner's lock: a copy of it here would outlive the runner and keep its successor out.
+    _close_all_but(lock, started)
+    failpoint("recorder.forked")
+    os.setsid()
+    become_subreaper()
+    set_name("holdfast-rec")
+    # Blocked before the fork, so that the end of a quick agent waits for us in the queue.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, signal.SIGTERM})
+    for ignored in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+        signal.signal(ignored, signal.SIG_IGN)
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, _line({**_identity(), "role": "recorder", "at": _iso_now()}), 0)
+    failpoint("recorder.signed")
+
+    told, tell = os.pipe()
+    agent = os.fork()
+    if agent == 0:
+        os.close(told)
+        _execute(start, tell)
+    os.close(tell)
+    os.close(started)
+    failpoint("recorder.agent_forked")
+    _write(start.directory, "pid", b"%d\n" % agent)
+    # Ends with nothing to read when exec closed the pipe, or with the errno of what failed.
+    failure = os.read(told, 64)
+    os.close(told)
+    if failure:
+        _forget(os.path.join(start.directory, "identity.json"))
+    return _wait(start.directory, agent, int(failure) if failure else None)
+
+
+def _execute(start: Start, tell: int) -> NoReturn:
+    """In the child: become the agent."""
+    try:
+        # A session of its own: an agent's `kill 0` must not reach the recorder.
+        os.setsid()
+        os.chdir(start.cwd)
+        _redirect(start)
+        for name, (soft, hard) in start.limits.items():
+            _limit(name, soft, hard)
+        failpoint("recorder.before_identity")
+        _write(start.directory, "identity.json", _line({"schema": "holdfast.identity/1", **_identity()}), durable=True)
+        failpoint("recorder.before_exec")
+        os.umask(start.umask)
+        for number in signal.valid_signals():
+            if number not in (signal.SIGKILL, signal.SIGSTOP):
+                signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        os.execvpe(start.argv[0], start.argv, start.env)
+    except OSError as error:
+        os.write(tell, b"%d" % (error.errno or errno.EIO))
+    except (ValueError, TypeError):
+        os.write(tell, b"%d" % errno.EINVAL)
+    finally:
+        os._exit(127)
+
+
+def _wait(directory: str, agent: int, exec_errno: int | None) -> int:
+    """Reap until nothing is left, or until we are told to leave once the agent is recorded."""
+    recorded = told_to_leave = False
+    while True:
+        if signal.sigwait({signal.SIGCHLD, signal.SIGTERM}) == signal.SIGTERM:
+            told_to_leave = True
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return 0
+            if pid == 0:
+                break
+            if pid == agent:
+                failpoint("recorder.before_exit_record")
+                write_exit(directory, "recorder", status, usage, exec_errno)
+                failpoint("recorder.after_exit_record")
+                recorded = True
+        if recorded and told_to_leave:
+            return 0
+
+
+def write_exit(directory: str, by: str, status: int, usage: resource.struct_rusage, exec_errno: int | None) -> None:
+    """exit.json, durably; then exit_code and done for those who look with a shell. Waits for room on a full disk:
+    nothing else will ever know how the agent ended."""
+    number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+    code = None if exec_errno else 128 + number if number else os.WEXITSTATUS(status)
+    record = {
+        "schema": "holdfast.exit/1",
+        "by": by,
+        "wait_status": None if exec_errno else status,
+        "exit_code": code,
+        "exit_signal": number,
+        "exec_errno": exec_errno,
+        "rusage": {"user_s": usage.ru_utime, "system_s": usage.ru_stime, "max_rss_kb": usage.ru_maxrss},
+        "at": _iso_now(),
+        "boot_id": _identity()["boot_id"],
+        "mono_s": time.monotonic(),
+    }
+    pause = 0.1
+    while True:
+        try:
+            _write(directory, "exit.json", _line(record), durable=True)
+            failpoint("recorder.exit_written")
+            _write(directory, "exit_code", b"%d\n" % code if code is not None else b"\n")
+            _write(directory, "done", b"")
+            return
+        except FileNotFoundError:
+            return  # the packet was removed under us: there is nobody left to tell
+        except OSError:
+            time.sleep(pause)
+            pause = min(pause * 2, 5.0)
+
+
+# ── small tools; the store has better ones, but may not be needed here ──────
+
+
+def become_subreaper() -> None:
+    """Adopt the orphans below us, on Linux; elsewhere they go to init."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def set_name(name: str) -> None:
+    """What `ps -o comm` shows; a forked process would show its parent's name."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode()[:15], 0, 0, 0)
+
+
+def _close_all_but(*kept: int) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(null, standard)
+    first = 3
+    for descriptor in sorted(kept):
+        os.closerange(first, descriptor)
+        first = descriptor + 1
+    os.closerange(first, os.sysconf("SC_OPEN_MAX"))
+
+
+def _redirect(start: Start) -> None:
+    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    for descriptor, path, flags in (
+        (0, start.stdin, os.O_RDONLY),
+        (1, os.path.join(start.directory, "stdout.log"), append),
+        (2, os.path.join(start.directory, "stderr.log"), append),
+    ):
+        opened = os.open(path, flags, 0o600)
+        os.dup2(opened, descriptor)
+        os.close(opened)
+
+
+def _limit(name: str, soft: int, hard: int) -> None:
+    which = getattr(resource, name, None)
+    if which is not None:
+        try:
+            resource.setrlimit(which, (soft, hard))
+        except (ValueError, OSError):
+            return  # a hard limit that was lowered since cannot be raised again
+
+
+def _identity() -> dict[str, Any]:
+    pid = os.getpid()
+    if sys.platform == "linux":
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            boot = file.read().strip()
+        with open("/proc/self/stat", "rb") as file:
+            raw = file.read()
+        ticks = int(raw[raw.rfind(b")") + 2 :].split()[19])
+    else:
+        import psutil
+
+        boot, ticks = f"boot-{int(psutil.boot_time())}", int(psutil.Process(pid).create_time() * 100)
+    return {"boot_id": boot, "pid": pid, "start_time": ticks, "started_at": _iso_now(), "mono_s": time.monotonic()}
+
+
+def _write(directory: str, name: str, data: bytes, *, durable: bool = False) -> None:
+    temporary = os.path.join(directory, f".{name}.{os.getpid()}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        if os.write(descriptor, data) != len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), temporary)
+        if durable:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    os.rename(temporary, os.path.join(directory, name))
+    if durable:
+        folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _forget(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return
+
+
+def _line(data: dict[str, Any]) -> bytes:
+    return json.dumps(data).encode() + b"\n"
+
+
+def _iso_now() -> str:
+    now = time.time()
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1000):03d}Z"

@@ -1,0 +1,151 @@
+"""Opening an attempt: directory, prompt, journal, lock, recorder, in an order that the attempt table can read."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import ids, recorder
+from holdfast.agents.base import Launch, LaunchSpec
+from holdfast.failpoints import failpoint
+from holdfast.model import events as ev
+from holdfast.model.task import Task
+from holdfast.runner import briefing
+from holdfast.runner.ledger import Ledger
+from holdfast.store import atomic
+from holdfast.store import lock as locks
+from holdfast.store.layout import AttemptDir
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.agents.base import Adapter
+
+
+class Opened:
+    """A recorder that was just forked."""
+
+    def __init__(self, recorder_pid: int, started: int) -> None:
+        self.recorder_pid = recorder_pid
+        #: Readable (end of file) once the agent was executed, or failed to be.
+        self.started = started
+
+
+def open_attempt(ledger: Ledger, adapter: Adapter, env: dict[str, Any], stage: str) -> Opened:
+    """Start the next attempt of `stage`."""
+    task, packet = ledger.task, ledger.packet
+    previous = task.attempt
+    has_started = previous is not None and previous.started is not None
+    mode, session_id = _mode(adapter, task, has_started=has_started)
+    opened = ev.AttemptOpened(
+        attempt=_next_number(packet.attempts, task.attempts),
+        attempt_id=ids.new_attempt_id(),
+        stage=stage,
+        agent=adapter.name,
+        mode=mode,
+        session_id=session_id,
+        resume_count=task.resume_count + 1 if has_started else task.resume_count,
+    )
+    directory = packet.attempt(f"{opened.attempt:03d}-{stage}")
+    os.mkdir(directory.path, 0o700)
+    failpoint("attempt.made")
+    has_prompt = _write_prompt(ledger, directory, mode)
+    spec = LaunchSpec(
+        task=task.spec,
+        prompt_path=directory.prompt if has_prompt else "",
+        session_id=session_id,
+        resume_count=opened.resume_count,
+    )
+    launch = adapter.resume(spec) if mode == "resume" else adapter.launch(spec)
+    atomic.write_json(directory.argv, _argv_record(launch, task.spec.project_dir), durable=False)
+    ledger.record(opened)
+    failpoint("attempt.opened")
+    return _fork(ledger, directory, launch, opened, env)
+
+
+def _fork(
+    ledger: Ledger, directory: AttemptDir, launch: Launch, opened: ev.AttemptOpened, env: dict[str, Any]
+) -> Opened:
+    start = recorder.Start(
+        directory=directory.path,
+        argv=launch.argv,
+        env={**env.get("env", {}), **launch.env, **_our_variables(ledger, directory, opened)},
+        cwd=ledger.task.spec.project_dir,
+        stdin=launch.stdin or os.devnull,
+        umask=env.get("umask", 0o077),
+        limits=env.get("limits", {}),
+    )
+    lock = locks.acquire(directory.lock, role="runner")
+    failpoint("attempt.locked")
+    read_end, write_end = os.pipe()
+    try:
+        pid = recorder.fork(start, lock.descriptor, write_end)
+    finally:
+        os.close(write_end)
+        lock.release()
+    failpoint("attempt.forked")
+    return Opened(pid, read_end)
+
+
+def _mode(adapter: Adapter, task: Task, *, has_started: bool) -> tuple[str, str | None]:
+    """How the attempt begins, and the session it uses or makes."""
+    able = adapter.capabilities
+    fresh_id = ids.new_uuid() if able.chooses_session_id else None
+    if not has_started and task.session_id is None:
+        return "fresh", fresh_id
+    if not able.can_resume:
+        return ("again" if has_started else "fresh"), None
+    if not has_started:
+        # A void attempt never used its id.
+        return "fresh", task.session_id
+    if task.needs_fresh_session or task.session_id is None:
+        return "briefing", fresh_id
+    return "resume", task.session_id
+
+
+def _next_number(attempts: str, journalled: int) -> int:
+    """Never reused: a directory may exist that no event speaks of."""
+    on_disk = [int(name[: name.find("-")]) for name in os.listdir(attempts) if name.split("-")[0].isdigit()]
+    return max([journalled, *on_disk]) + 1
+
+
+def _write_prompt(ledger: Ledger, directory: AttemptDir, mode: str) -> bool:
+    try:
+        with open(ledger.packet.user_request, "rb") as file:
+            request = file.read()
+    except FileNotFoundError:
+        return False
+    if mode == "resume":
+        request = briefing.resume_message(ledger.task, ledger.task.attempt).encode()
+    elif mode == "briefing":
+        text = request.decode("utf-8", "replace")
+        request = briefing.recovery_briefing(ledger.task, ledger.task.attempt, text).encode()
+    atomic.write(directory.prompt, request, durable=False)
+    return True
+
+
+def _argv_record(launch: Launch, cwd: str) -> dict[str, Any]:
+    """What was executed, for people; names of variables, never their values."""
+    return {
+        "schema": "holdfast.argv/1",
+        "argv": launch.argv,
+        "cwd": cwd,
+        "stdin": launch.stdin,
+        "env_added": sorted(launch.env),
+    }
+
+
+def _our_variables(ledger: Ledger, directory: AttemptDir, opened: ev.AttemptOpened) -> dict[str, str]:
+    packet = ledger.packet
+    return {
+        "HOLDFAST_TASK": packet.task_id,
+        "HOLDFAST_ATTEMPT": directory.path,
+        "HOLDFAST_PACKET": packet.path,
+        "HOLDFAST_RESUME_COUNT": str(opened.resume_count),
+        "TASK_TMPDIR": packet.path,
+        "SESSION_ID": opened.attempt_id,
+        "INTERRUPT_FILE": packet.interrupt_request,
+        "HARNESS_SESSION": "true",
+        "BD_ACTOR": "harness-agent",
+        "ITERATION": "1",
+    }

@@ -1,0 +1,118 @@
+"""Ends: the gate of a plain stage, markers with their evidence, and the last files of a task.
+
+Order at the end of a stage: event → attempt.json → gate evidence → marker → event. At the end of a task: event →
+manifest.json → summary → `_task.done`. Every function here may be called again after a kill and does what is missing.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import clock
+from holdfast.failpoints import failpoint
+from holdfast.model import events as ev
+from holdfast.model.outcome import SUCCESS
+from holdfast.model.task import Attempt
+from holdfast.runner.ledger import Ledger
+from holdfast.store import atomic
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+TAIL_LINES = 100
+
+
+def write_attempt(ledger: Ledger, attempt: Attempt) -> None:
+    """attempt.json: derived, for people."""
+    started, ended = attempt.started, attempt.ended
+    record: dict[str, Any] = {
+        "schema": "holdfast.attempt/1",
+        "attempt": attempt.number,
+        "attempt_id": attempt.attempt_id,
+        "stage": attempt.stage,
+        "agent": attempt.agent,
+        "mode": attempt.mode,
+        "session_id": attempt.session_id,
+        "started": started.to_json() if started else None,
+        "stopped_for": attempt.intent.to_json() if attempt.intent else None,
+        "ended": ended.to_json() if ended else None,
+        "swept": attempt.swept.to_json() if attempt.swept else None,
+    }
+    atomic.write_json(ledger.packet.attempt(attempt.dirname).record, record, durable=False)
+
+
+def pass_gate(ledger: Ledger, attempt: Attempt) -> bool:
+    """The gate of a plain run: the attempt's own proof of success. Writes the evidence, then the marker, then the event."""
+    packet, stage = ledger.packet, attempt.stage
+    outcome = attempt.ended.outcome if attempt.ended is not None else "unknown"
+    passed = outcome in SUCCESS
+    evidence = {
+        "schema": "holdfast.gate/1",
+        "stage": stage,
+        "passed": passed,
+        "reasons": [f"attempt {attempt.number} ended with {outcome}"],
+        "attempt": attempt.number,
+        "timestamp": clock.iso_now(),
+    }
+    atomic.write_json(packet.gate_result(stage), evidence, durable=True)
+    failpoint("finish.evidence")
+    if not passed:
+        return False
+    marker = {"schema": "holdfast.done/1", "stage": stage, "attempt": attempt.number, "at": clock.iso_now()}
+    atomic.write_json(packet.stage_done(stage), marker, durable=True)
+    failpoint("finish.marker")
+    ledger.record(ev.StageDone(stage=stage, attempt=attempt.number))
+    return True
+
+
+def end_task(ledger: Ledger) -> None:
+    """The task is in one of its ends: write what its readers wait for, `_task.done` last."""
+    task, packet = ledger.task, ledger.packet
+    if os.path.exists(packet.task_done):
+        return
+    ledger.seen["output_tail"] = ledger.tail(TAIL_LINES)
+    ledger.show()
+    failpoint("finish.manifest")
+    atomic.write(packet.summary, _summary(ledger).encode("utf-8", "replace"), durable=False)
+    # The captured environment may hold keys, and nobody needs it any more.
+    atomic.remove(packet.env)
+    failpoint("finish.before_task_done")
+    record = {"schema": "holdfast.done/1", "status": task.status, "run": task.run, "at": clock.iso_now()}
+    atomic.write_json(packet.task_done, record, durable=True)
+    failpoint("finish.task_done")
+
+
+def reopen(ledger: Ledger) -> None:
+    """After `run.opened`: put the old run's end aside and drop the markers of the stages that run again."""
+    packet, task = ledger.packet, ledger.task
+    for stage in task.spec.stages:
+        if stage.name not in task.stages_done:
+            atomic.remove(packet.stage_done(stage.name))
+    if os.path.exists(packet.task_done):
+        folder = os.path.join(packet.runs, str(task.run - 1))
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        os.rename(packet.task_done, os.path.join(folder, "_task.done"))
+        atomic.sync_directory(packet.done)
+
+
+def _summary(ledger: Ledger) -> str:
+    task = ledger.task
+    attempt = task.attempt
+    ended = attempt.ended if attempt is not None else None
+    lines = [
+        f"# {task.spec.task_name}: {task.status}",
+        "",
+        f"- task: {task.spec.task_id}",
+        f"- reason: {task.reason or '-'}",
+        f"- attempts: {task.attempts}, retries: {task.total_retries}",
+        f"- active time: {clock.words(task.active_s)}",
+        f"- started: {task.created_at}, finished: {task.finished_at or '-'}",
+    ]
+    if ended is not None and ended.exit_code is not None:
+        lines.append(f"- exit code: {ended.exit_code}")
+    if attempt is not None and attempt.leftovers is not None:
+        left = ", ".join(f"{item['pid']} {item['command']}" for item in attempt.leftovers.processes[:5])
+        lines.append(f"- still running ({attempt.leftovers.policy}): {left}")
+    tail = ledger.tail(20)
+    return "\n".join([*lines, "", "## Last output", "", "```", tail, "```", ""])

@@ -1,0 +1,204 @@
+"""Ingest: an attempt's raw logs, read once and in order, into the journal and output.log.
+
+Each journalled event carries the byte of stdout.log behind its line, and `state/ingest` holds how far output.log got, so a
+runner that is killed anywhere loses no line and repeats none:
+
+    events journalled → lines appended to output.log → position written
+
+A successor cuts output.log back to the position, reads on from there, and journals only events beyond the last one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from holdfast.failpoints import failpoint
+from holdfast.model import events as ev
+from holdfast.model import readable
+from holdfast.model.task import Attempt
+from holdfast.runner.ledger import Ledger
+from holdfast.store.atomic import write_all
+from holdfast.store.layout import AttemptDir
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.agents.base import Adapter
+
+_CHUNK_BYTES = 1024 * 1024
+#: A longer line is dropped from the readable log and parsed by nobody; the raw log keeps it.
+_LINE_BYTES = 32 * 1024 * 1024
+#: What a readable line is cut to.
+_SHOWN_CHARS = 2000
+#: Of an agent without events, only this much of a flood is copied: its head is there already, this is the tail.
+_FLOOD_BYTES = 4 * 1024 * 1024
+#: CSI, OSC, charset selection, other two-byte escapes, and control characters that move the cursor.
+_ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()*+][0-9A-Za-z]|\x1b[@-_]|[\r\b\x07]")
+
+
+class _Stream:
+    """One raw log and how far it was read."""
+
+    def __init__(self, path: str, position: int) -> None:
+        self.path = path
+        #: Byte behind the last whole line that was taken in.
+        self.position = position
+        self._descriptor = -1
+        self._rest = b""
+        self._is_skipping = False
+
+    def size(self) -> int:
+        try:
+            return os.stat(self.path).st_size
+        except FileNotFoundError:
+            return 0
+
+    def read_lines(self, *, final: bool) -> list[tuple[int, bytes]]:
+        """Whole lines, each with the byte behind it. With `final`, a last line without newline counts too."""
+        if self._descriptor < 0:
+            try:
+                self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                return []
+        start = self.position + len(self._rest)
+        data = os.pread(self._descriptor, _CHUNK_BYTES, start)
+        if not data and not (final and self._rest):
+            return []
+        data = self._rest + data
+        self._rest = b""
+        found: list[tuple[int, bytes]] = []
+        begin = 0
+        while (end := data.find(b"\n", begin)) >= 0:
+            self.position += end + 1 - begin
+            if not self._is_skipping:
+                found.append((self.position, data[begin:end]))
+            self._is_skipping = False
+            begin = end + 1
+        rest = data[begin:]
+        if final and start + _CHUNK_BYTES > self.size():
+            self.position += len(rest)
+            if rest and not self._is_skipping:
+                found.append((self.position, rest))
+        elif len(rest) > _LINE_BYTES:
+            self.position += len(rest)
+            self._is_skipping = True
+            found.append((self.position, b"[a line of more than 32 MB, left out]"))
+        else:
+            self._rest = rest
+        return found
+
+    def skip_to(self, position: int) -> None:
+        self.position, self._rest, self._is_skipping = position, b"", True
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class Ingest:
+    """Reads the logs of one attempt."""
+
+    def __init__(self, ledger: Ledger, adapter: Adapter, attempt: Attempt, directory: AttemptDir) -> None:
+        self.ledger = ledger
+        self.adapter = adapter
+        self.attempt = attempt
+        self._output = os.open(
+            ledger.packet.output_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+        )
+        self._position = os.open(
+            os.path.join(ledger.packet.state, "ingest"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
+        )
+        stdout, stderr = self._restore()
+        self._stdout = _Stream(directory.stdout, stdout)
+        self._stderr = _Stream(directory.stderr, stderr)
+
+    def _restore(self) -> tuple[int, int]:
+        """Continue where the last runner was; cut off what it wrote but did not note."""
+        fields = os.pread(self._position, 200, 0).split()
+        try:
+            number, stdout, stderr, output = (int(field) for field in fields)
+        except ValueError:
+            return 0, 0
+        os.truncate(self._output, min(output, os.fstat(self._output).st_size))
+        return (stdout, stderr) if number == self.attempt.number else (0, 0)
+
+    def raw_bytes(self) -> int:
+        """How much the agent has printed, read or not."""
+        return self._stdout.size() + self._stderr.size()
+
+    def take(self, *, final: bool = False) -> bool:
+        """Read what is new. Returns whether anything was. With `final`, everything, to the last byte."""
+        any_new = False
+        while True:
+            self._leave_out_flood()
+            stdout = self._stdout.read_lines(final=final)
+            stderr = self._stderr.read_lines(final=final)
+            if not stdout and not stderr:
+                return any_new
+            any_new = True
+            events: list[ev.AgentEvent] = []
+            shown: list[str] = []
+            for offset, line in stdout:
+                self._take_line(offset, line, events, shown)
+            shown += [self._readable(line) for _, line in stderr]
+            if events:
+                self.ledger.record(*events)
+            failpoint("ingest.journalled")
+            self._append(shown)
+            failpoint("ingest.shown")
+            self._note()
+
+    def _take_line(self, offset: int, line: bytes, events: list[ev.AgentEvent], shown: list[str]) -> None:
+        parsed = self.adapter.parse(line, attempt=self.attempt.number, offset=offset)
+        if not self.adapter.capabilities.has_events:
+            shown.append(self._readable(line))
+            return
+        parsed = [self._redacted(event) for event in parsed]
+        for event in parsed:
+            shown += [text[:_SHOWN_CHARS] for text in readable.lines(event)]
+        if not parsed and line and not line.startswith(b"{"):
+            shown.append(self._readable(line))
+        if offset > self.attempt.offset:
+            events += parsed
+
+    def _redacted(self, event: ev.AgentEvent) -> ev.AgentEvent:
+        changes = {
+            name: self.ledger.redact(value)
+            for name in ("text", "summary", "message", "reason")
+            if isinstance(value := getattr(event, name, None), str) and value
+        }
+        return event.evolve(**changes) if changes else event
+
+    def _readable(self, line: bytes) -> str:
+        cut = line[: _SHOWN_CHARS * 4]
+        text = _ANSI.sub("", cut.decode("utf-8", "replace"))
+        more = f" … ({len(line)} bytes)" if len(line) > len(cut) else ""
+        return self.ledger.redact(text)[: _SHOWN_CHARS * 2] + more
+
+    def _leave_out_flood(self) -> None:
+        if self.adapter.capabilities.has_events:
+            return
+        for stream in (self._stdout, self._stderr):
+            size = stream.size()
+            if size - stream.position > 2 * _FLOOD_BYTES:
+                left_out = size - _FLOOD_BYTES - stream.position
+                stream.skip_to(size - _FLOOD_BYTES)
+                self._append([f"[{left_out} bytes left out; all of it is in {os.path.basename(stream.path)}]"])
+
+    def _append(self, shown: list[str]) -> None:
+        if shown:
+            write_all(self._output, ("\n".join(shown) + "\n").encode("utf-8", "backslashreplace"))
+
+    def _note(self) -> None:
+        # In place and of fixed width: cheaper than a rename, and one sector is never half written by a kill.
+        output = os.fstat(self._output).st_size
+        text = f"{self.attempt.number:10d} {self._stdout.position:20d} {self._stderr.position:20d} {output:20d}\n"
+        os.pwrite(self._position, text.encode(), 0)
+
+    def close(self) -> None:
+        """Close all files."""
+        self._stdout.close()
+        self._stderr.close()
+        os.close(self._output)
+        os.close(self._position)

@@ -1,0 +1,115 @@
+"""The ledger: the one hand that writes a packet's state.
+
+A fact is appended to the journal and synced, taken into the task, and only then shown in manifest.json. A full disk
+is waited out here: the agent works on meanwhile, and no fact is dropped.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import clock
+from holdfast.errors import DiskFull
+from holdfast.failpoints import failpoint
+from holdfast.model import events as ev
+from holdfast.model import manifest
+from holdfast.model.status import Status, check_move
+from holdfast.model.task import Task
+from holdfast.redact import Redactor
+from holdfast.store import atomic
+from holdfast.store.journal import Journal
+from holdfast.store.layout import Packet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_DISK_PAUSE_S = 1.0
+
+
+class Ledger:
+    """Journal, task and manifest of one packet, for the holder of its lock."""
+
+    def __init__(self, packet: Packet, task: Task, journal: Journal, redact: Redactor) -> None:
+        self.packet = packet
+        self.task = task
+        self.redact = redact
+        self._journal = journal
+        #: What the manifest shows and no decision rests on.
+        self.seen: dict[str, Any] = {}
+
+    def record(self, *events: ev.Event) -> None:
+        """Make facts durable, in one sync, then show them."""
+        if not events:
+            return
+        while True:
+            try:
+                at = self._journal.append(events)
+                break
+            except DiskFull:
+                clock.sleep(_DISK_PAUSE_S)
+        for event in events:
+            self.task.apply(event, at)
+        failpoint("ledger.before_manifest")
+        self.show()
+
+    def moved(
+        self,
+        new: Status,
+        reason: str,
+        *,
+        old: Status | None = None,
+        wake_at: str | None = None,
+        interrupt: str | None = None,
+        request: str | None = None,
+        answer: str | None = None,
+    ) -> ev.TaskMoved:
+        """The event of a move, checked against the table. `old` is given where a move follows another in one record."""
+        old = self.task.status if old is None else old
+        check_move(old, new)
+        return ev.TaskMoved(
+            old=old,
+            new=new,
+            reason=self.redact(reason) if reason else "",
+            wake_at=wake_at,
+            interrupt=self.redact(interrupt) if interrupt else None,
+            request=request,
+            answer=answer,
+        )
+
+    def move(self, new: Status, reason: str, *, interrupt: str | None = None) -> None:
+        """Take the task to another state."""
+        self.record(self.moved(new, reason, interrupt=interrupt))
+
+    def show(self) -> None:
+        """Write manifest.json and current-session.json. Both are derived: on a full disk they stay behind."""
+        data = manifest.render(self.task, self.packet.path, self.seen)
+        try:
+            data = {**self._unknown_fields(data), **data}
+            atomic.write_json(self.packet.manifest, data, durable=False)
+            atomic.write_json(self.packet.current_session, manifest.current_session(self.task, data), durable=False)
+        except DiskFull:
+            return
+
+    def _unknown_fields(self, ours: dict[str, Any]) -> dict[str, Any]:
+        """Fields of another version survive a rewrite. Read once: nobody else writes this file while we hold the lock."""
+        if "unknown" not in self.seen:
+            try:
+                old = atomic.read_json(self.packet.manifest) or {}
+            except atomic.CorruptFile:
+                old = {}
+            self.seen["unknown"] = {key: value for key, value in old.items() if key not in manifest.FIELDS}
+        return self.seen["unknown"]
+
+    def tail(self, lines: int) -> str:
+        """The last lines of output.log."""
+        try:
+            with open(self.packet.output_log, "rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - 256 * lines))
+                return "\n".join(file.read().decode("utf-8", "replace").splitlines()[-lines:])
+        except FileNotFoundError:
+            return ""
+
+    def close(self) -> None:
+        """Close the journal."""
+        self._journal.close()

@@ -1,0 +1,252 @@
+"""The open attempt, watched: its death, its growth, its progress, its stop.
+
+Everything here can be made again from the packet; a runner that adopts an agent makes the same object as the one
+that started it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from holdfast import clock, recorder
+from holdfast.model.attempt import Reading
+from holdfast.model.process import ProcessIdentity
+from holdfast.model.spec import Limits
+from holdfast.model.task import Attempt
+from holdfast.runner import adopt
+from holdfast.runner.adopt import Found
+from holdfast.runner.attempt import Opened
+from holdfast.runner.ingest import Ingest
+from holdfast.runner.ledger import Ledger
+from holdfast.runner.stop import Stop
+from holdfast.runner.sweep import signal_pid
+from holdfast.runner.waiter import Waiter
+from holdfast.store import lock as locks
+from holdfast.watch.death import POLL_S, watch_death
+from holdfast.watch.growth import GrowthWatch
+from holdfast.watch.progress import CpuMeter, changed_since
+from holdfast.watch.verdict import Evidence, Kind, Verdict, judge
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.agents.base import Adapter
+    from holdfast.watch.death import DeathWatch
+
+#: Logs are read at most this often: a flood is taken in gulps.
+GULP_S = 0.1
+#: A recorder that owes us a record for longer is woken with SIGCONT.
+OVERDUE_S = 2.0
+
+
+class Live:
+    """What a runner holds in memory of the open attempt."""
+
+    def __init__(
+        self, ledger: Ledger, adapter: Adapter, attempt: Attempt, waiter: Waiter, opened: Opened | None
+    ) -> None:
+        self.ledger = ledger
+        self.adapter = adapter
+        self.attempt = attempt
+        self.waiter = waiter
+        self.directory = ledger.packet.attempt(attempt.dirname)
+        self.limits: Limits = ledger.task.spec.limits
+        self._started = -1 if opened is None else opened.started
+        if self._started >= 0:
+            waiter.watch(self._started, "started")
+        self._recorder = None if opened is None else opened.recorder_pid
+        self._waiting_since_mono = clock.mono()
+        self._death: DeathWatch | None = None
+        self._growth: GrowthWatch | None = None
+        self._growth_is_muted = False
+        self.ingest = Ingest(ledger, adapter, attempt, self.directory)
+        self._took_mono = 0.0
+        self._size_bytes = 0
+        self._stop: Stop | None = None
+        self.identity: ProcessIdentity | None = None
+        self.noticed_at = 0.0
+
+    # ── what is there ──
+
+    def look(self) -> Found:
+        """The attempt table, with a zombie of ours reaped and recorded where the recorder cannot."""
+        found = adopt.look(self.directory)
+        if found.reading is Reading.ORPHANED:
+            assert found.identity is not None
+            if self._reap(found.identity):
+                return adopt.look(self.directory)
+        return found
+
+    def _reap(self, identity: ProcessIdentity) -> bool:
+        """The recorder is dead and the agent was re-parented to us: take its exit status and write the record."""
+        try:
+            pid, status, usage = os.wait4(identity.pid, os.WNOHANG)
+        except ChildProcessError:
+            return False
+        if pid == 0:
+            return False
+        recorder.write_exit(self.directory.path, "runner", status, usage, None)
+        return True
+
+    @property
+    def recorder_pid(self) -> int | None:
+        """The living recorder, if there is one."""
+        if not locks.is_held(self.directory.lock):
+            return None
+        owner = locks.owner(self.directory.lock)
+        return owner.pid if owner is not None else self._recorder
+
+    def begin(self, identity: ProcessIdentity) -> None:
+        """The agent exists: watch it."""
+        if self._started >= 0:
+            self.waiter.unwatch(self._started)
+            os.close(self._started)
+            self._started = -1
+        self.identity = identity
+        self._death = watch_death(identity)
+        if self._death.descriptor >= 0:
+            self.waiter.watch(self._death.descriptor, "death")
+        self._growth = GrowthWatch([self.directory.stdout, self.directory.stderr])
+        if self._growth.descriptor >= 0:
+            self.waiter.watch(self._growth.descriptor, "growth")
+        self._meter = CpuMeter(identity.pid)
+        now_mono, now = clock.mono(), clock.now()
+        # Silence from before an adoption counts, but never so much that no grace period is left.
+        silent_s = min(max(0.0, now - self._last_write()), self.limits.stale_s or 0.0)
+        self._progress_mono, self._progress_at = now_mono - silent_s, now - silent_s
+        self._looked_at = self._progress_at
+        self._result_mono = now_mono if self.attempt.result is not None else None
+        self._tools_mono = dict.fromkeys(self.attempt.open_tools, now_mono)
+        self._wait_until_mono = self._announced_wait(now_mono, now)
+        self._verdict_kind = Kind.WORKING
+
+    def _last_write(self) -> float:
+        times = [os.stat(path).st_mtime for path in (self.directory.stdout, self.directory.stderr) if os.path.exists(path)]
+        return max(times, default=clock.now())
+
+    def _announced_wait(self, now_mono: float, now: float) -> float | None:
+        if self.attempt.retry_at is None:
+            return None
+        return now_mono + max(0.0, min(clock.parse_iso(self.attempt.retry_at) - now, self.limits.wait_ceiling_s))
+
+    def await_record(self) -> float:
+        """Somebody owes us a file (identity or exit record): look again soon, and wake a stopped recorder."""
+        waited_s = clock.mono() - self._waiting_since_mono
+        if waited_s > OVERDUE_S:
+            pid = self.recorder_pid
+            if pid is not None:
+                signal_pid(pid, signal.SIGCONT)
+            self.ledger.seen["verdict"] = f"the recorder has been silent for {waited_s:.0f}s"
+        return min(max(waited_s / 4, 0.0005), 0.25)
+
+    # ── alive ──
+
+    def has_died(self) -> bool:
+        """The kernel's word on the agent."""
+        if self._death is None or not self._death.has_died():
+            return False
+        if not self.noticed_at:
+            self.noticed_at = clock.now()
+            self._waiting_since_mono = clock.mono()
+        return True
+
+    def take(self, ready: set[str]) -> float:
+        """Read new output. Returns the seconds after which it must be asked again."""
+        assert self._growth is not None
+        now_mono = clock.mono()
+        must_poll = self._growth.descriptor < 0
+        if "growth" not in ready and not self._growth_is_muted and not must_poll:
+            return 3600.0
+        if now_mono - self._took_mono < GULP_S:
+            self._mute_growth()
+            return GULP_S - (now_mono - self._took_mono)
+        self._unmute_growth()
+        if self._growth.descriptor >= 0:
+            self._growth.drain()
+        self._took_mono = now_mono
+        size = self.ingest.raw_bytes()
+        if size != self._size_bytes:
+            self._size_bytes = size
+            self._note_progress(now_mono)
+        self.ingest.take()
+        self._note_events(now_mono)
+        return 1.0 if must_poll else 3600.0
+
+    def _mute_growth(self) -> None:
+        if not self._growth_is_muted and self._growth is not None and self._growth.descriptor >= 0:
+            self.waiter.unwatch(self._growth.descriptor)
+        self._growth_is_muted = True
+
+    def _unmute_growth(self) -> None:
+        if self._growth_is_muted and self._growth is not None and self._growth.descriptor >= 0:
+            self.waiter.watch(self._growth.descriptor, "growth")
+        self._growth_is_muted = False
+
+    def _note_progress(self, now_mono: float) -> None:
+        self._progress_mono, self._progress_at = now_mono, clock.now()
+        self._looked_at = self._progress_at
+        self.ledger.seen["last_progress_at"] = clock.iso(self._progress_at)
+
+    def _note_events(self, now_mono: float) -> None:
+        attempt = self.attempt
+        self._tools_mono = {tool: self._tools_mono.get(tool, now_mono) for tool in attempt.open_tools}
+        self._wait_until_mono = self._announced_wait(now_mono, clock.now())
+        if attempt.result is not None and self._result_mono is None:
+            self._result_mono = now_mono
+
+    def verdict(self) -> tuple[Verdict, Evidence, bool]:
+        """What the evidence says now, and whether that is news."""
+        now_mono = clock.mono()
+        stale_s = self.limits.stale_s
+        is_stale = stale_s is not None and now_mono - self._progress_mono >= stale_s
+        oldest = min(self._tools_mono.items(), key=lambda item: item[1], default=None)
+        evidence = Evidence(
+            progress_mono=self._progress_mono,
+            result_mono=self._result_mono,
+            tool_mono=oldest[1] if oldest else None,
+            tool_name=self.attempt.open_tools[oldest[0]].name if oldest else "",
+            wait_until_mono=self._wait_until_mono,
+            is_busy=is_stale and self._meter.is_busy(),
+            files_changed=is_stale and self._files_changed(),
+        )
+        verdict = judge(evidence, self.limits, now_mono)
+        is_news = verdict.kind is not self._verdict_kind
+        self._verdict_kind = verdict.kind
+        return verdict, evidence, is_news
+
+    def _files_changed(self) -> bool:
+        since, self._looked_at = self._looked_at, clock.now()
+        return changed_since(self.ledger.task.spec.project_dir, since, skip=self.ledger.packet.home.path)
+
+    def lived_s(self) -> float:
+        """How long the agent has lived, on the clock that stands still in a suspend."""
+        started = self.attempt.started
+        return max(0.0, clock.mono() - started.mono_s) if started is not None else 0.0
+
+    def stop(self) -> float:
+        """Go on stopping the agent. Returns the seconds until the next signal is due."""
+        assert self.identity is not None
+        if self._stop is None:
+            self._stop = Stop(self.identity, self.adapter.capabilities.stop, self.limits.stop_pause_s)
+        return self._stop.step()
+
+    def stderr_tail(self) -> str:
+        """The last 4 KB of stderr, for the adapter's judgement."""
+        try:
+            with open(self.directory.stderr, "rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - 4096))
+                return file.read().decode("utf-8", "replace")
+        except FileNotFoundError:
+            return ""
+
+    def close(self) -> None:
+        """Stop watching. The agent does not notice."""
+        for watch in (self._death, self._growth):
+            if watch is not None and watch.descriptor >= 0:
+                self.waiter.unwatch(watch.descriptor)
+                watch.close()
+        if self._started >= 0:
+            self.waiter.unwatch(self._started)
+            os.close(self._started)
+            self._started = -1
+        self.ingest.close()

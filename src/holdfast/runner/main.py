@@ -1,0 +1,124 @@
+"""The runner: take the lock, then serve and step until there is nothing more to do."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from holdfast import __version__, recorder
+from holdfast.errors import HoldfastError, NotFound
+from holdfast.failpoints import failpoint
+from holdfast.model import events as ev
+from holdfast.model.status import Status
+from holdfast.model.task import CRASH_LIMIT
+from holdfast.packet import inbox, load
+from holdfast.redact import Redactor
+from holdfast.runner import finish, requests
+from holdfast.runner.ledger import Ledger
+from holdfast.runner.steps import Steps
+from holdfast.runner.waiter import Waiter
+from holdfast.store import atomic, process
+from holdfast.store import lock as locks
+from holdfast.store.journal import Journal
+from holdfast.store.layout import Packet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def run(path: str) -> None:
+    """Drive the task at `path` until it ends, parks, or we are told to leave. Raises LockHeld when another runner does."""
+    packet = Packet(os.path.abspath(path))
+    if not os.path.isdir(packet.path):
+        raise NotFound(f"there is no task at {packet.path}")
+    while True:
+        lock = locks.acquire(packet.runner_lock, role="runner")
+        detached = _hold(packet)
+        failpoint("runner.before_release")
+        lock.release()
+        failpoint("runner.released")
+        # A request that was dropped after our last look found nobody to wake: it is ours.
+        if detached or not inbox.names(packet):
+            return
+
+
+def _hold(packet: Packet) -> bool:
+    """With the lock held. Returns whether a signal told us to leave."""
+    if os.path.exists(packet.task_done) and not inbox.names(packet):
+        return False
+    recorder.become_subreaper()
+    recorder.set_name("holdfast-run")
+    journal = Journal(packet.journal)
+    repaired = journal.repair()
+    env = _environment(packet)
+    ledger = Ledger(packet, load.fold(packet), journal, Redactor(env.get("env", {})))
+    waiter = Waiter(packet)
+    steps = Steps(ledger, waiter, env)
+    try:
+        ledger.record(*([repaired] if repaired else []), _hello())
+        failpoint("runner.started")
+        if not ledger.task.has_ended and os.path.exists(packet.task_done):
+            finish.reopen(ledger)
+        _park_crash_loop(ledger)
+        reason = _loop(ledger, waiter, steps)
+        ledger.record(ev.RunnerLeft(pid=os.getpid(), reason=reason))
+        failpoint("runner.left")
+        return waiter.detached_by is not None
+    finally:
+        steps.close()
+        waiter.close()
+        ledger.close()
+
+
+def _loop(ledger: Ledger, waiter: Waiter, steps: Steps) -> str:
+    """Returns why it ended."""
+    ready: set[str] = set()
+    while waiter.detached_by is None:
+        if requests.serve(ledger):
+            steps.env = _environment(ledger.packet)
+        wait_s = steps.step(ready)
+        if wait_s is None:
+            return str(ledger.task.status)
+        ready = waiter.wait(wait_s) if wait_s > 0 else set()
+    return waiter.detached_by
+
+
+def _hello() -> ev.RunnerStarted:
+    me = process.identify(os.getpid())
+    assert me is not None
+    return ev.RunnerStarted(pid=me.pid, boot_id=me.boot_id, start_time=me.start_time, version=__version__)
+
+
+def _environment(packet: Packet) -> dict[str, Any]:
+    """env.json; gone after the task's end, and then nothing is started any more."""
+    return atomic.read_json(packet.env) or {}
+
+
+def _park_crash_loop(ledger: Ledger) -> None:
+    """Runners die on this task again and again: leave it to a person."""
+    task = ledger.task
+    if task.runner_crashes < CRASH_LIMIT or task.has_ended or task.status is Status.INTERRUPTED:
+        return
+    reason = f"{task.runner_crashes} runners in a row died on this task without progress"
+    attempt = task.attempt
+    if attempt is not None and attempt.is_open:
+        if attempt.intent is None:
+            ledger.record(ev.StopIntended(attempt=attempt.number, intent="interrupt", reason=reason))
+    elif not task.is_unsettled:
+        ledger.move(Status.INTERRUPTED, reason, interrupt=reason)
+
+
+def main(argv: list[str]) -> int:
+    """`python -m holdfast.runner PACKET`: exits 75 when another runner holds the task."""
+    if len(argv) != 1:
+        print("usage: python -m holdfast.runner PACKET", file=sys.stderr)
+        return 2
+    try:
+        run(argv[0])
+    except HoldfastError as error:
+        print(f"error: {error}", file=sys.stderr)
+        if error.hint:
+            print(f"hint: {error.hint}", file=sys.stderr)
+        return error.exit_status
+    return 0

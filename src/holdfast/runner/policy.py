@@ -1,0 +1,89 @@
+"""What follows from the end of an attempt. Pure: facts in, a decision out; nothing is written and nobody sleeps."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from holdfast.model import outcome as oc
+from holdfast.model.record import Record
+from holdfast.model.spec import Limits
+from holdfast.model.status import Status
+
+
+class Then(StrEnum):
+    """What to do next."""
+
+    COMPLETE = "complete"
+    RETRY = "retry"
+    WAIT = "wait"
+    INTERRUPT = "interrupt"
+    END = "end"
+
+
+class Decision(Record):
+    """What follows."""
+
+    then: Then
+    #: The state that the task passes through (crashed, hung), or its end.
+    status: Status
+    reason: str
+    #: Whether a retry is burned.
+    burns: bool = True
+    fresh_session: bool = False
+
+
+#: Intents that end or park the task whatever the dying process reports.
+_BY_INTENT: dict[str, tuple[Then, Status]] = {
+    "stop": (Then.END, Status.KILLED),
+    "interrupt": (Then.INTERRUPT, Status.INTERRUPTED),
+    "deadline": (Then.END, Status.ABANDONED),
+    "output": (Then.INTERRUPT, Status.INTERRUPTED),
+    "budget": (Then.INTERRUPT, Status.INTERRUPTED),
+    "hang": (Then.RETRY, Status.HUNG),
+}
+
+
+def after_attempt(kind: str, detail: str, intent: str | None, intent_reason: str = "") -> Decision:
+    """The decision on an attempt that ended with outcome `kind`, stopped by us for `intent` or not."""
+    if intent in _BY_INTENT:
+        then, status = _BY_INTENT[intent]
+        return Decision(then=then, status=status, reason=intent_reason or intent)
+    if kind in oc.SUCCESS:
+        return Decision(then=Then.COMPLETE, status=Status.COMPLETING, reason=kind)
+    reason = f"{kind}: {detail}" if detail else kind
+    if kind in oc.FINAL:
+        return Decision(then=Then.END, status=Status.FAILED, reason=detail or kind)
+    if kind in oc.NEEDS_PERSON:
+        return Decision(then=Then.INTERRUPT, status=Status.INTERRUPTED, reason=reason)
+    if kind in oc.WAITS:
+        return Decision(then=Then.WAIT, status=Status.WAITING, reason=reason, burns=False)
+    return Decision(
+        then=Then.RETRY,
+        status=Status.CRASHED,
+        reason=reason,
+        burns=kind not in oc.BLAMELESS,
+        fresh_session=kind in oc.NEEDS_FRESH_SESSION,
+    )
+
+
+def backoff_s(consecutive: int, limits: Limits, left_s: float | None, *, at_once: bool = True) -> float:
+    """The pause before the next attempt after `consecutive` failures in a row: none after the first, then
+    base, 2·base, 4·base …, capped by the maximum and by what is left of the deadline.
+
+    `at_once` is False where trying again at once cannot help (the program could not even be executed).
+    """
+    doublings = consecutive - 2 if at_once else consecutive - 1
+    if doublings < 0:
+        return 0.0
+    delay_s = min(limits.base_interval_s * 2.0 ** min(doublings, 30), limits.max_interval_s)
+    return delay_s if left_s is None else min(delay_s, max(left_s, 0.0))
+
+
+def has_retry_left(total: int, limits: Limits) -> bool:
+    """Whether the cap that never resets allows another retry."""
+    return total < limits.max_retries
+
+
+def was_healthy(lived_s: float, made_progress: bool, limits: Limits) -> bool:
+    """Whether an attempt went well for long enough to forget the failures before it."""
+    return made_progress and lived_s >= limits.base_interval_s

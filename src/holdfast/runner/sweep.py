@@ -1,0 +1,130 @@
+"""The sweep: kill what an attempt left running, and nothing else.
+
+Found are: everything below the recorder (orphans re-parent to it), what re-parented to us when the recorder was dead, and
+every process whose environment carries the attempt's marker. Spared, with all below them, are processes that belong
+to another holdfast: they have HOLDFAST_ROLE, another attempt's marker, or a flock on one of our files.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from holdfast import clock
+from holdfast.store import process
+from holdfast.store.layout import LOCK_NAMES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+#: Between the polite signal and the other one.
+TERM_S = 2.0
+#: After this long, what does not die cannot be killed.
+GIVE_UP_S = 30.0
+_PASS_S = 0.01
+
+
+class Sweep:
+    """One sweep, in steps that never block."""
+
+    def __init__(self, marker: str, recorder: int | None, *, tree_known: bool) -> None:
+        self.marker = marker
+        self.recorder = recorder
+        self.tree_known = tree_known
+        self.killed: dict[int, str] = {}
+        self.spared: dict[int, str] = {}
+        self._empty_passes = 0
+        self._began_mono = clock.mono()
+        self.proof = ""
+
+    def step(self) -> float | None:
+        """One pass. Returns the seconds until the next, or None when the sweep is over (`proof` says how)."""
+        victims = self.find()
+        if not victims:
+            self._empty_passes += 1
+            if self._empty_passes >= 2:
+                self.proof = "none left" if self.tree_known else "none marked"
+                return None
+            return 0.0
+        self._empty_passes = 0
+        age_s = clock.mono() - self._began_mono
+        if age_s > GIVE_UP_S:
+            self.proof = f"{len(victims)} cannot be killed: {sorted(victims)}"
+            return None
+        for pid in victims:
+            polite = pid not in self.killed or age_s < TERM_S
+            if pid not in self.killed:
+                self.killed[pid] = process.command_line(pid)[:200]
+                signal_pid(pid, signal.SIGTERM)
+                signal_pid(pid, signal.SIGCONT)
+            elif not polite:
+                signal_pid(pid, signal.SIGKILL)
+        return _PASS_S if age_s < 0.1 else 0.05
+
+    def find(self) -> list[int]:
+        """Living processes of the attempt, without the spared ones."""
+        me = os.getpid()
+        roots = [self.recorder] if self.recorder is not None else []
+        found: set[int] = set()
+        for root in roots:
+            found.update(process.descendants(root))
+        # What re-parented to us is ours to sweep; the recorder itself is not.
+        found.update(pid for pid in process.children(me) if pid not in roots)
+        marker = ("HOLDFAST_ATTEMPT", self.marker)
+        for pid in process.all_pids():
+            if pid not in found and pid != me and process.environment(pid).get(marker[0]) == marker[1]:
+                found.add(pid)
+        found -= {me, *roots}
+        spared: set[int] = set()
+        for pid in found:
+            if self._is_of_another(pid):
+                spared.update([pid, *process.descendants(pid)])
+        for pid in spared & found:
+            self.spared.setdefault(pid, process.command_line(pid)[:200])
+        return [pid for pid in found - spared if _lives(pid)]
+
+    def _is_of_another(self, pid: int) -> bool:
+        environ = process.environment(pid)
+        if "HOLDFAST_ROLE" in environ:
+            return True
+        if environ.get("HOLDFAST_ATTEMPT", self.marker) != self.marker:
+            return True
+        return holds_our_lock(pid, self.marker)
+
+
+def holds_our_lock(pid: int, marker: str) -> bool:
+    """Whether `pid` has a flock on a lock file of holdfast (other than the attempt's own)."""
+    try:
+        descriptors = os.listdir(f"/proc/{pid}/fd")
+    except OSError:
+        return False
+    for descriptor in descriptors:
+        try:
+            target = os.readlink(f"/proc/{pid}/fd/{descriptor}")
+            if os.path.basename(target) not in LOCK_NAMES or os.path.dirname(target) == marker:
+                continue
+            with open(f"/proc/{pid}/fdinfo/{descriptor}", encoding="ascii", errors="replace") as file:
+                if "FLOCK" in file.read():
+                    return True
+        except OSError:
+            continue
+    return False
+
+
+def signal_pid(pid: int, number: signal.Signals) -> None:
+    """Send a signal to a process that may be gone."""
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def _lives(pid: int) -> bool:
+    identity = process.identify(pid)
+    return identity is not None and process.is_alive(identity)
+
+
+def as_list(found: dict[int, str]) -> list[dict[str, Any]]:
+    """For the journal."""
+    return [{"pid": pid, "command": command} for pid, command in found.items()]

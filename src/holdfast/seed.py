@@ -1,0 +1,138 @@
+"""The seed: a loaded, single-threaded process from which runners are forked cheaply.
+
+One per home. It is executed (never forked from a keeper, which holds other locks), has a session of its own, nothing on
+0 to 2, and holds no lock but its own. Runners that it forks share its memory.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import selectors
+import socket
+import sys
+
+from holdfast import __version__, recorder, seed_client, start
+from holdfast.errors import HoldfastError
+from holdfast.failpoints import failpoint
+from holdfast.store import lock as locks
+from holdfast.store.layout import Home, Packet
+
+#: All that a runner uses: what is not loaded here would be loaded a hundred times.
+PRELOADED = (
+    "holdfast.runner.main",
+    "holdfast.agents.command",
+    "holdfast.agents.scripted",
+    "holdfast.agents.stream_json",
+    "socket",
+)
+
+
+def main() -> int:
+    """`python -m holdfast.seed`, with HOLDFAST_HOME set. Exits 75 when another seed serves the home."""
+    home = Home(os.environ["HOLDFAST_HOME"])
+    try:
+        lock = locks.acquire(home.seed_lock, role="seed", within_s=0.0)
+    except HoldfastError as error:
+        return error.exit_status
+    recorder.set_name("holdfast-seed")
+    for module in PRELOADED:
+        importlib.import_module(module)
+    listener = _listen(home)
+    # What is loaded now is shared with every runner: keep the collector from touching (and so copying) it.
+    gc.collect()
+    gc.freeze()
+    Seed(home, listener, lock).serve()
+    return 0
+
+
+def _listen(home: Home) -> socket.socket:
+    folder = os.open(home.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        # The lock is ours, so a socket that is there belongs to a dead seed.
+        if os.path.lexists(home.seed_socket):
+            os.unlink(home.seed_socket)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        umask = os.umask(0o077)
+        try:
+            listener.bind(seed_client.short_path(home, folder))
+        finally:
+            os.umask(umask)
+        listener.listen(128)
+    finally:
+        os.close(folder)
+    return listener
+
+
+class Seed:
+    """Answers one client at a time: a fork takes about a millisecond."""
+
+    def __init__(self, home: Home, listener: socket.socket, lock: locks.Lock) -> None:
+        self.home = home
+        self.listener = listener
+        self.lock = lock
+        self.selector = selectors.DefaultSelector()
+        self.selector.register(listener, selectors.EVENT_READ)
+
+    def serve(self) -> None:
+        """For ever, or until the home is gone or a newer version is installed."""
+        while os.path.exists(self.home.seed_lock):
+            for key, _ in self.selector.select(60.0):
+                if key.fileobj is self.listener:
+                    self._answer()
+                else:
+                    self._bury(key.fd, key.data)
+
+    def _answer(self) -> None:
+        client, _ = self.listener.accept()
+        failpoint("seed.accepted")
+        try:
+            client.settimeout(seed_client.PATIENCE_S)
+            request = json.loads(client.recv(4096) or b"{}")
+            if installed_version() != __version__:
+                # The files on disk are newer than what we loaded: be replaced. The client starts its runner itself.
+                self._renew()
+            reply = {"pid": self._fork(request["packet"])} if request.get("verb") == "fork" else {"pong": os.getpid()}
+            client.sendall(json.dumps(reply).encode() + b"\n")
+        except (OSError, ValueError, KeyError, AttributeError):
+            return  # a client that went away or spoke nonsense costs nobody anything
+        finally:
+            client.close()
+
+    def _fork(self, path: str) -> int:
+        packet = Packet(os.path.join(self.home.tasks, os.path.basename(path)))
+        pid = start.fork_runner(packet)
+        # Watched only to be reaped: a zombie per task would pile up.
+        if hasattr(os, "pidfd_open"):
+            self.selector.register(os.pidfd_open(pid), selectors.EVENT_READ, pid)
+        return pid
+
+    def _bury(self, descriptor: int, pid: int) -> None:
+        try:
+            os.waitpid(pid, 0)
+        except ChildProcessError:
+            pass
+        self.selector.unregister(descriptor)
+        os.close(descriptor)
+
+    def _renew(self) -> None:
+        os.execve(sys.executable, [sys.executable, "-P", "-m", "holdfast.seed"], dict(os.environ))
+
+
+def installed_version() -> str:
+    """The version in the file that a new process would load."""
+    path = os.path.join(os.path.dirname(__file__), "__init__.py")
+    try:
+        with open(path, encoding="utf-8") as file:
+            for line in file:
+                if line.startswith("__version__"):
+                    return line.split('"')[1]
+    except (OSError, IndexError):
+        pass
+    return __version__
+
+
+if __name__ == "__main__":
+    sys.exit(main())

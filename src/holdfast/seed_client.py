@@ -1,0 +1,48 @@
+"""Asking the seed for a runner."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from holdfast.store.layout import Home, Packet
+
+#: A seed that does not answer within this time is passed over; the lock decides.
+PATIENCE_S = 0.5
+
+
+def fork_runner(packet: Packet) -> bool:
+    """Whether the seed of the packet's home forked a runner."""
+    home = packet.home
+    if not os.path.exists(home.seed_socket):
+        return False
+    reply = ask(home, {"verb": "fork", "packet": packet.path})
+    return reply is not None and "pid" in reply
+
+
+def ask(home: Home, request: dict[str, str]) -> dict[str, object] | None:
+    """One question, one answer; None when the seed is dead, deaf or slow."""
+    import socket
+
+    # Socket paths are short (108 bytes): go through a descriptor of the directory.
+    try:
+        folder = os.open(home.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        client.settimeout(PATIENCE_S)
+        client.connect(short_path(home, folder))
+        client.sendall(json.dumps(request).encode() + b"\n")
+        return json.loads(client.recv(4096))
+    except (OSError, ValueError):
+        return None
+    finally:
+        client.close()
+        os.close(folder)
+
+
+def short_path(home: Home, folder: int) -> str:
+    """The socket's path through a descriptor, where the system has /proc; otherwise as it is."""
+    name = os.path.basename(home.seed_socket)
+    return f"/proc/self/fd/{folder}/{name}" if os.path.isdir("/proc/self/fd") else home.seed_socket

@@ -1,0 +1,1 @@
+"""BYTES ON DISK: atomic writes, the journal, locks, and where each file lies."""

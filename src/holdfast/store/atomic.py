@@ -1,0 +1,115 @@
+"""Files that are whole or not there.
+
+A durable write is: temporary file in the same directory, fsync, rename, fsync of the directory. What is derived from
+durable files is renamed into place without the two syncs. SIGKILL leaves at most a temporary file, whose name starts
+with a dot and which nobody reads.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+
+from holdfast.errors import CorruptFile, DiskFull, NotFound, StorageError
+from holdfast.failpoints import failpoint
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+_counter = 0
+
+
+def write(path: str, data: bytes, *, durable: bool, mode: int = 0o600) -> None:
+    """Replace the file at `path` by `data`, or leave it as it was. Raises StorageError."""
+    global _counter
+    _counter += 1
+    folder, name = os.path.split(path)
+    # Unique per process and call: two writers never share a temporary file.
+    temporary = os.path.join(folder, f".{name}.{os.getpid()}-{_counter}.tmp")
+    try:
+        descriptor = os.open(temporary, _NEW_FILE, mode)
+        try:
+            write_all(descriptor, data)
+            if durable:
+                failpoint("atomic.before_fsync")
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        failpoint("atomic.before_rename")
+        os.rename(temporary, path)
+        if durable:
+            failpoint("atomic.after_rename")
+            sync_directory(folder)
+    except OSError as error:
+        _forget(temporary)
+        storage_failed(error, f"cannot write {path}")
+
+
+def write_json(path: str, data: Any, *, durable: bool) -> None:
+    """`write` for JSON; the text ends with a newline."""
+    write(path, (json.dumps(data, ensure_ascii=False) + "\n").encode("utf-8", "surrogateescape"), durable=durable)
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """write(2) until everything is written. A full disk shows up as a short write first."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def read_json(path: str) -> dict[str, Any] | None:
+    """The JSON object at `path`; None when there is no file. Raises CorruptFile when it is not a JSON object."""
+    try:
+        with open(path, "rb") as file:
+            raw = file.read()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+    try:
+        data = json.loads(raw)
+    except ValueError as error:
+        raise CorruptFile(f"{path} is not JSON: {error}", hint="it is kept as it is; look at it by hand") from error
+    if not isinstance(data, dict):
+        raise CorruptFile(f"{path} is not a JSON object", hint="it is kept as it is; look at it by hand")
+    return data  # pyright: ignore[reportUnknownVariableType]
+
+
+def remove(path: str) -> None:
+    """Unlink, if it is there."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        storage_failed(error, f"cannot remove {path}")
+
+
+def sync_directory(path: str) -> None:
+    """fsync a directory, so that a rename in it survives a power cut."""
+    descriptor = os.open(path, _DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def storage_failed(error: OSError, what: str) -> NoReturn:
+    """Translate an OSError of a write into ours."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        raise DiskFull(f"{what}: {error.strerror}") from error
+    if error.errno == errno.ENOENT:
+        raise NotFound(f"{what}: {error.strerror}", hint="was the task removed?") from error
+    hint = "is it read-only, or does it belong to another user?" if error.errno in (errno.EACCES, errno.EROFS) else ""
+    raise StorageError(f"{what}: {error.strerror}", hint=hint) from error
+
+
+def _forget(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        return

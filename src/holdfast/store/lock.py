@@ -1,0 +1,104 @@
+"""Locks: a held flock is the only proof of ownership.
+
+The kernel frees a lock when the last descriptor of it is closed, however its owner died. Nobody calls LOCK_UN, which would
+free every copy; a lock is freed by closing. The file's text says who took it last, for people and for signals; only the
+flock says whether it is held.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+
+from holdfast import clock
+from holdfast.errors import LockHeld
+from holdfast.model.process import ProcessIdentity
+from holdfast.store.atomic import storage_failed
+from holdfast.store.process import identify
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+#: A starter that loses tries again for this long: the last owner's forked child may hold a copy for a moment.
+CONTEST_S = 0.2
+
+
+class Lock:
+    """A held lock."""
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self.path = path
+        self.descriptor = descriptor
+
+    def sign(self, role: str) -> None:
+        """Write into the file who holds it."""
+        sign(self.descriptor, role)
+
+    def release(self) -> None:
+        """Free the lock, unless a forked copy is still open."""
+        os.close(self.descriptor)
+        self.descriptor = -1
+
+
+def acquire(path: str, *, role: str, within_s: float = CONTEST_S) -> Lock:
+    """Take the lock. Raises LockHeld, with the owner's pid, when somebody has it for longer than `within_s`."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        storage_failed(error, f"cannot open {path}")
+    deadline = clock.mono() + within_s
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except OSError as error:
+            if error.errno not in (errno.EWOULDBLOCK, errno.EINTR):
+                os.close(descriptor)
+                storage_failed(error, f"cannot lock {path}")
+        if clock.mono() >= deadline:
+            os.close(descriptor)
+            found = owner(path)
+            raise LockHeld(
+                f"{path} is held by {f'process {found.pid}' if found else 'another process'}",
+                hint="that process does the work; there is nothing to do",
+            )
+        clock.sleep(0.01)
+    lock = Lock(path, descriptor)
+    lock.sign(role)
+    return lock
+
+
+def sign(descriptor: int, role: str) -> None:
+    """Write into a held lock file who holds it. Not durable: after a reboot the name is void anyway."""
+    me = identify(os.getpid())
+    text = json.dumps({**(me.to_json() if me else {}), "role": role, "at": clock.iso_now()})
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, text.encode() + b"\n", 0)
+
+
+def is_held(path: str) -> bool:
+    """Whether somebody holds the lock now. (It is tried with a shared lock, which other askers can share.)"""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def owner(path: str) -> ProcessIdentity | None:
+    """Who signed the lock last; None when the file is absent, torn or unsigned."""
+    try:
+        with open(path, "rb") as file:
+            data: Any = json.loads(file.read())
+        return ProcessIdentity.from_json(data)
+    except (OSError, ValueError, AttributeError, TypeError):
+        return None

@@ -1,0 +1,152 @@
+"""The kernel's word on processes: identity, liveness, environment, tree. Linux reads /proc; elsewhere psutil does."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from holdfast.model.process import ProcessIdentity
+
+HAS_PROC = sys.platform == "linux"
+_boot_id = ""
+
+
+def boot_id() -> str:
+    """This boot's name; a pid of another boot means nothing."""
+    global _boot_id
+    if not _boot_id:
+        if HAS_PROC:
+            with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+                _boot_id = file.read().strip()
+        else:
+            import psutil
+
+            _boot_id = f"boot-{int(psutil.boot_time())}"
+    return _boot_id
+
+
+def stat_fields(pid: int) -> list[bytes] | None:
+    """/proc/<pid>/stat behind the name: [state, ppid, pgrp, session, …]; None when there is no such process."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            raw = file.read()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    # The name is in parentheses and may hold anything, parentheses included.
+    return raw[raw.rfind(b")") + 2 :].split()
+
+
+def start_time(pid: int) -> int | None:
+    """Clock ticks from boot to the start of the process; None when there is none."""
+    if HAS_PROC:
+        fields = stat_fields(pid)
+        return int(fields[19]) if fields else None
+    import psutil
+
+    try:
+        return int(psutil.Process(pid).create_time() * 100)
+    except psutil.NoSuchProcess:
+        return None
+
+
+def identify(pid: int) -> ProcessIdentity | None:
+    """Who `pid` is at this moment."""
+    ticks = start_time(pid)
+    return None if ticks is None else ProcessIdentity(boot_id=boot_id(), pid=pid, start_time=ticks)
+
+
+def is_alive(identity: ProcessIdentity) -> bool:
+    """Whether this very process still runs. A zombie does not, unless other threads of it do."""
+    if identity.boot_id != boot_id():
+        return False
+    if not HAS_PROC:
+        import psutil
+
+        try:
+            found = psutil.Process(identity.pid)
+            return int(found.create_time() * 100) == identity.start_time and found.status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return False
+    fields = stat_fields(identity.pid)
+    if fields is None or int(fields[19]) != identity.start_time:
+        return False
+    # fields[17] is num_threads: a leader that called pthread_exit is a zombie with threads, and alive.
+    return fields[0] not in (b"Z", b"X") or int(fields[17]) > 1
+
+
+def children(pid: int) -> list[int]:
+    """Direct children, of all threads."""
+    if not HAS_PROC:
+        import psutil
+
+        try:
+            return [child.pid for child in psutil.Process(pid).children()]
+        except psutil.NoSuchProcess:
+            return []
+    found: list[int] = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
+                found += [int(child) for child in file.read().split()]
+    except OSError:
+        return found
+    return found
+
+
+def descendants(pid: int) -> list[int]:
+    """Children, their children and so on; `pid` itself is not among them."""
+    found: list[int] = []
+    todo = [pid]
+    while todo:
+        below = children(todo.pop())
+        found += below
+        todo += below
+    return found
+
+
+def all_pids() -> list[int]:
+    """Every process that can be seen."""
+    if HAS_PROC:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    import psutil
+
+    return psutil.pids()
+
+
+def environment(pid: int) -> dict[str, str]:
+    """The environment with which `pid` was executed; empty when it is not ours to read, or gone."""
+    if not HAS_PROC:
+        import psutil
+
+        try:
+            return psutil.Process(pid).environ()
+        except (psutil.Error, OSError):
+            return {}
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            raw = file.read()
+    except OSError:
+        return {}
+    pairs = (item.partition(b"=") for item in raw.split(b"\0") if item)
+    return {os.fsdecode(key): os.fsdecode(value) for key, _, value in pairs}
+
+
+def command_line(pid: int) -> str:
+    """The command line, for people."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return os.fsdecode(file.read().replace(b"\0", b" ").strip())
+    except OSError:
+        return ""
+
+
+def tree_cpu_s(pid: int) -> float:
+    """CPU seconds of a process and all below it, the children that were waited for included."""
+    if not HAS_PROC:
+        return 0.0
+    ticks = 0
+    for member in [pid, *descendants(pid)]:
+        fields = stat_fields(member)
+        if fields is not None:
+            ticks += sum(int(value) for value in fields[11:15])
+    return ticks / os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,64 @@
+"""Steps about how a process ends, or fails to."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.testing.agent import signals
+from holdfast.testing.agent.play import ScriptFailure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.testing.agent.play import Play
+
+
+def crash(play: Play, *, signal: str = "KILL", exit: int | None = None) -> None:
+    """Die without a word: by a signal to itself, or with an exit status."""
+    if exit is not None:
+        os._exit(exit)
+    signals.die_of(signal)
+    # Reached only where the signal does not kill (CHLD, CONT, STOP that was continued).
+
+
+def exit(play: Play, *, code: int) -> None:
+    """Exit as it is: no result is added, none is corrected."""
+    play.leave(code)
+
+
+def hang(play: Play, *, cpu: bool = False) -> None:
+    """Do nothing for ever, or compute for ever."""
+    if not cpu:
+        play.pause("forever")
+    while True:
+        sum(range(1000))
+
+
+def linger(play: Play, *, s: float | str = "forever") -> None:
+    """Give the result, if that is still to come, and then stay."""
+    if not play.dialect.has_result:
+        play.dialect.result()
+    play.pause(s)
+
+
+def rate_limit(play: Play, *, text: str = "API Error: Request rejected (429) · limit") -> None:
+    """Give up on a limit of the model's server, as the CLI does: a result, and exit 1."""
+    play.dialect.rate_limited(text)
+    play.leave(1)
+
+
+def kill_group(play: Play, *, signal: str = "KILL") -> None:
+    """`kill 0`: a signal to the whole process group, this process included."""
+    os.kill(0, signals.number(signal))
+
+
+def ignore(play: Play, *, signals: list[str]) -> None:
+    from holdfast.testing.agent.signals import ignore
+
+    ignore(signals)
+
+
+def fail_if_running(play: Play) -> None:
+    """Hold the session's lock from here to the end of the process; fail if another holds it."""
+    holder = play.session.claim()
+    if holder is not None:
+        raise ScriptFailure(f"session {play.session.id} is already running in process {holder}")

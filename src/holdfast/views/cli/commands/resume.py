@@ -1,0 +1,28 @@
+"""holdfast resume: go on."""
+
+from __future__ import annotations
+
+from holdfast import paths
+from holdfast.packet import load
+from holdfast.store.layout import Home
+from holdfast.views.ask import ask
+from holdfast.views.cli.spec import Argument, Command, Option
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+COMMAND = Command(
+    name="resume",
+    summary="Go on with an interrupted task, or wake a waiting one.",
+    examples=("holdfast resume 20260131-fix -m 'use the test database'",),
+    arguments=(Argument(dest="task", metavar="TASK", completes="task"),),
+    options=(Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="The answer; the agent gets it."),),
+)
+
+
+def run(values: dict[str, Any]) -> int:
+    """Ask for it."""
+    packet = load.find(Home(paths.home()), values["task"])
+    ask(packet, "resume", {"message": values["message"]} if values["message"] else {})
+    return 0

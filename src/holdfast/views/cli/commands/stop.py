@@ -1,0 +1,28 @@
+"""holdfast stop: end a task."""
+
+from __future__ import annotations
+
+from holdfast import paths
+from holdfast.packet import load
+from holdfast.store.layout import Home
+from holdfast.views.ask import ask
+from holdfast.views.cli.spec import Argument, Command, Option
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+COMMAND = Command(
+    name="stop",
+    summary="Stop a task: its agent and all that it started. It ends as killed.",
+    examples=("holdfast stop 20260131-fix", "holdfast stop 20260131-fix -m 'wrong branch'"),
+    arguments=(Argument(dest="task", metavar="TASK", completes="task"),),
+    options=(Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="Why."),),
+)
+
+
+def run(values: dict[str, Any]) -> int:
+    """Ask for it."""
+    packet = load.find(Home(paths.home()), values["task"])
+    ask(packet, "stop", {"reason": values["message"]} if values["message"] else {})
+    return 0

@@ -1,0 +1,110 @@
+"""Death, by the kernel's word.
+
+`watch_death(identity)` gives something to wait on: a pidfd (Linux), a kqueue (macOS, BSD), or, where there is neither, a
+question to be asked again and again. All work for processes that are not our children, which an adopted agent is not.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+
+from holdfast.model.process import ProcessIdentity
+from holdfast.store.process import is_alive, start_time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class DeathWatch(Protocol):
+        """Waits for the end of one process."""
+
+        #: Readable when the process is gone; -1 when the watch must be polled.
+        descriptor: int
+
+        def has_died(self) -> bool:
+            """Whether the process is gone."""
+            ...
+
+        def close(self) -> None:
+            """Stop watching."""
+            ...
+
+
+#: How often a watch without descriptor is asked.
+POLL_S = 0.1
+
+
+def watch_death(identity: ProcessIdentity) -> DeathWatch:
+    """The best watch that this machine has. A process that is gone already has died."""
+    if hasattr(os, "pidfd_open"):
+        return _PidfdWatch.open(identity) or _PollWatch(identity)
+    if hasattr(select, "kqueue"):
+        return _KqueueWatch.open(identity) or _PollWatch(identity)
+    return _PollWatch(identity)
+
+
+class _PidfdWatch:
+    def __init__(self, identity: ProcessIdentity, descriptor: int) -> None:
+        self.identity = identity
+        self.descriptor = descriptor
+
+    @classmethod
+    def open(cls, identity: ProcessIdentity) -> _PidfdWatch | None:
+        if not is_alive(identity):
+            return None
+        try:
+            descriptor = os.pidfd_open(identity.pid)
+        except OSError:
+            return None
+        # The pid may have been used again between the question and the call: ask once more.
+        if start_time(identity.pid) != identity.start_time:
+            os.close(descriptor)
+            return None
+        return cls(identity, descriptor)
+
+    def has_died(self) -> bool:
+        poll = select.poll()
+        poll.register(self.descriptor, select.POLLIN)
+        return bool(poll.poll(0)) or not is_alive(self.identity)
+
+    def close(self) -> None:
+        os.close(self.descriptor)
+
+
+class _KqueueWatch:
+    def __init__(self, identity: ProcessIdentity, queue: select.kqueue) -> None:
+        self.identity = identity
+        self.queue = queue
+        self.descriptor = queue.fileno()
+
+    @classmethod
+    def open(cls, identity: ProcessIdentity) -> _KqueueWatch | None:
+        queue = select.kqueue()
+        exit_of = select.kevent(
+            identity.pid, select.KQ_FILTER_PROC, select.KQ_EV_ADD | select.KQ_EV_ONESHOT, select.KQ_NOTE_EXIT
+        )
+        try:
+            queue.control([exit_of], 0)
+        except OSError:
+            queue.close()
+            return None
+        return cls(identity, queue)
+
+    def has_died(self) -> bool:
+        return not is_alive(self.identity)
+
+    def close(self) -> None:
+        self.queue.close()
+
+
+class _PollWatch:
+    def __init__(self, identity: ProcessIdentity) -> None:
+        self.identity = identity
+        self.descriptor = -1
+
+    def has_died(self) -> bool:
+        return not is_alive(self.identity)
+
+    def close(self) -> None:
+        return

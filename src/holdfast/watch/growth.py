@@ -1,0 +1,46 @@
+"""Growth: wake up when a log file gets longer.
+
+inotify costs nothing while nothing happens, which a poll does not (docs/decisions/0003-inotify.md). The number of
+inotify instances per user is small (128 by default), so without one the caller polls.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+
+_IN_MODIFY = 0x2
+_IN_NONBLOCK, _IN_CLOEXEC = 0o4000, 0o2000000
+
+
+class GrowthWatch:
+    """Readable (`descriptor`) after one of the files was written to; -1 when the caller must poll."""
+
+    def __init__(self, paths: list[str]) -> None:
+        self.descriptor = -1
+        if sys.platform != "linux":
+            return
+        libc = ctypes.CDLL(None, use_errno=True)
+        descriptor = libc.inotify_init1(_IN_NONBLOCK | _IN_CLOEXEC)
+        if descriptor < 0:
+            return
+        for path in paths:
+            if libc.inotify_add_watch(descriptor, os.fsencode(path), _IN_MODIFY) < 0:
+                os.close(descriptor)
+                return
+        self.descriptor = descriptor
+
+    def drain(self) -> None:
+        """Forget what woke us. Writes coalesce in the kernel, so this is one short read."""
+        try:
+            while os.read(self.descriptor, 65536):
+                pass
+        except BlockingIOError:
+            return
+
+    def close(self) -> None:
+        """Stop watching."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1

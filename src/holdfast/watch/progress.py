@@ -1,0 +1,52 @@
+"""Progress: evidence that is only gathered when silence makes somebody ask."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import clock
+from holdfast.store.process import tree_cpu_s
+
+#: A tree that used less than this share of one core since the last look is idle.
+BUSY_SHARE = 0.02
+#: A walk of the workspace ends after this long; what it has not seen by then counts as unchanged.
+WALK_S = 0.02
+_SKIPPED = frozenset({".git", "node_modules", ".venv", "__pycache__"})
+
+
+class CpuMeter:
+    """CPU use of a process tree between two looks."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.used_s = tree_cpu_s(pid)
+        self.at_mono = clock.mono()
+
+    def is_busy(self) -> bool:
+        """Whether the tree worked since the last look."""
+        used_s, now_mono = tree_cpu_s(self.pid), clock.mono()
+        # A child that was reaped by somebody outside the tree takes its time with it: never below zero.
+        spent_s, elapsed_s = max(0.0, used_s - self.used_s), max(now_mono - self.at_mono, 0.001)
+        self.used_s, self.at_mono = used_s, now_mono
+        return spent_s / elapsed_s >= BUSY_SHARE
+
+
+def changed_since(root: str, at: float, *, skip: str) -> bool:
+    """Whether a file below `root` was modified after `at` (wall time), so far as a short walk can tell.
+
+    `skip` is the home: what holdfast itself writes is no progress of the agent.
+    """
+    ends = clock.mono() + WALK_S
+    todo = [root]
+    while todo and clock.mono() < ends:
+        try:
+            with os.scandir(todo.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        if entry.name not in _SKIPPED and entry.path != skip:
+                            todo.append(entry.path)
+                    elif entry.stat(follow_symlinks=False).st_mtime > at:
+                        return True
+        except OSError:
+            continue
+    return False

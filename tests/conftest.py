@@ -1,0 +1,153 @@
+"""Fixtures that every test gets: a home of its own, a clean environment, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+
+import hypothesis
+import pytest
+
+from tests.support import processes
+from tests.support.waiting import eventually
+
+# Asked once, before any test points TMPDIR into its own directory.
+_TMP = "/tmp" if os.path.isdir("/tmp") else tempfile.gettempdir()
+tempfile.gettempdir()
+
+#: How long a test's processes may take to leave after the test's last line.
+GRACE_S = 5.0
+
+# Variables that would let the caller's own holdfast, or a task in which the tests run, reach into a test.
+_FOREIGN = ("HOLDFAST_", "MONITOR_", "XDG_")
+_FOREIGN_NAMES = (
+    "TASK_TMPDIR",
+    "SESSION_ID",
+    "INTERRUPT_FILE",
+    "HARNESS_SESSION",
+    "BD_ACTOR",
+    "ITERATION",
+    "TMUX",
+)
+
+# Variables that steer the tests themselves.
+_OURS = ("HOLDFAST_TEST_ID", "HOLDFAST_CRASH_FULL", "HOLDFAST_KEEP")
+
+hypothesis.settings.register_profile(
+    "holdfast",
+    deadline=None,  # the machine may be busy; pytest-timeout bounds the whole test
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("holdfast")
+
+
+class Place:
+    """One test's directory and id. What carries either belongs to the test."""
+
+    def __init__(self) -> None:
+        self.id = uuid.uuid4().hex
+        self._root: str | None = None
+
+    @property
+    def root(self) -> str:
+        """A short path, mode 0700, made when first asked for."""
+        if self._root is None:
+            self._root = tempfile.mkdtemp(prefix="hf-", dir=_TMP)
+        return self._root
+
+    @property
+    def marks(self) -> list[str]:
+        marks = [f"HOLDFAST_TEST_ID={self.id}"]
+        return marks if self._root is None else [*marks, self._root]
+
+    def remove(self) -> None:
+        if self._root is None or os.environ.get("HOLDFAST_KEEP"):
+            return
+        shutil.rmtree(self._root, onerror=_make_writable_and_retry)
+
+
+@pytest.fixture(autouse=True)
+def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    """The test's own directory; afterwards, proof that the test left no process behind.
+
+    It is set up first and torn down last, so every other fixture has had its chance to stop what it started.
+    """
+    place = Place()
+    monkeypatch.setenv("HOLDFAST_TEST_ID", place.id)
+    before = {(p.pid, p.start_ticks) for p in processes.descendants()}
+
+    def alive() -> list[processes.Process]:
+        own = [p for p in processes.descendants() if (p.pid, p.start_ticks) not in before]
+        return list({p.pid: p for p in [*own, *processes.marked(*place.marks)]}.values())
+
+    yield place
+
+    may_leave = request.node.get_closest_marker("leaves_processes") is not None
+    left = _settle(alive, 0.0 if may_leave else GRACE_S)
+    try:
+        if left:
+            _kill_all(alive)
+    finally:
+        place.remove()
+    if left and not may_leave:
+        listing = "\n".join(f"  {process}" for process in left)
+        pytest.fail(
+            f"{len(left)} processes were still alive {GRACE_S:g} s after the test:\n{listing}", pytrace=False
+        )
+
+
+@pytest.fixture
+def clean_env(place: Place, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Nothing of the caller's holdfast in the environment; HOME and TMPDIR are the test's own. Returns a copy."""
+    for name in list(os.environ):
+        if name in _OURS:
+            continue
+        if name.startswith(_FOREIGN) or name in _FOREIGN_NAMES:
+            monkeypatch.delenv(name)
+    for name, folder in (("HOME", "user"), ("TMPDIR", "tmp")):
+        path = os.path.join(place.root, folder)
+        os.mkdir(path, 0o700)
+        monkeypatch.setenv(name, path)
+    return dict(os.environ)
+
+
+@pytest.fixture
+def home(place: Place, clean_env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> str:
+    """An empty HOLDFAST_HOME, mode 0700, set in the environment. Its path is short: sockets live in it."""
+    path = os.path.join(place.root, "home")
+    os.mkdir(path, 0o700)
+    monkeypatch.setenv("HOLDFAST_HOME", path)
+    clean_env["HOLDFAST_HOME"] = path
+    return path
+
+
+def _settle(alive, grace_s: float) -> list[processes.Process]:
+    """What is still alive after the grace period; most tests have nothing and wait for nothing."""
+    give_up_mono = time.monotonic() + grace_s
+    while left := alive():
+        if time.monotonic() >= give_up_mono:
+            break
+        time.sleep(0.02)  # noqa: TID251 - a grace period, ended as soon as nothing is left
+    return left
+
+
+def _kill_all(alive) -> None:
+    def all_gone() -> bool:
+        processes.kill(alive())
+        return not alive()
+
+    eventually(all_gone, within_s=10, what="the test's processes die of SIGKILL")
+
+
+def _make_writable_and_retry(function, path, error) -> None:
+    """A test may have made a directory read-only."""
+    os.chmod(os.path.dirname(path), 0o700)
+    if os.path.isdir(path) and not os.path.islink(path):
+        os.chmod(path, 0o700)
+        shutil.rmtree(path, ignore_errors=True)
+    elif os.path.lexists(path):
+        function(path)

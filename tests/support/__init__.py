@@ -1,0 +1,1 @@
+"""What the tests share: waiting, processes, external tools, the list of requirements."""

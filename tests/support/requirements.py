@@ -1,0 +1,114 @@
+"""The list of requirements and the tests that show them, compared in both directions.
+
+Markers are found by reading the source, so that a test which cannot be imported still counts and nothing runs.
+`python -m tests.support.requirements` prints where each work order stands.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import tomllib
+from typing import Any, NamedTuple
+
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ID = re.compile(r"[A-Z]+-(?:[A-C]?)\d+")
+STATUSES = ("open", "built")
+
+
+class Use(NamedTuple):
+    """One `pytest.mark.req(...)` in the tests. `id` is None where an argument is not a plain string."""
+
+    id: str | None
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+def load(path: str = os.path.join(TESTS, "requirements.toml")) -> dict[str, dict[str, Any]]:
+    """Requirements by id."""
+    with open(path, "rb") as file:
+        return tomllib.load(file)
+
+
+def uses(root: str = TESTS) -> list[Use]:
+    """Every use of the marker below `root`, in order of file and line."""
+    found: list[Use] = []
+    for folder, folders, files in os.walk(root):
+        folders.sort()
+        for name in sorted(files):
+            if name.endswith(".py"):
+                path = os.path.join(folder, name)
+                with open(path, encoding="utf-8") as file:
+                    found += uses_in(file.read(), os.path.relpath(path, os.path.dirname(root)))
+    return found
+
+
+def uses_in(source: str, file: str) -> list[Use]:
+    """Every use of the marker in one source text: decorator, `pytestmark`, or `marks=` of a parameter."""
+    found: list[Use] = []
+    for node in ast.walk(ast.parse(source, file)):
+        if isinstance(node, ast.Call) and _is_req(node.func):
+            for arg in node.args:
+                is_text = isinstance(arg, ast.Constant) and isinstance(arg.value, str)
+                found.append(Use(arg.value if is_text else None, file, arg.lineno))
+    return sorted(found, key=lambda use: use.line)
+
+
+def problems(listed: dict[str, dict[str, Any]], used: list[Use]) -> list[str]:
+    """What does not fit, one sentence each; empty when list and tests agree."""
+    found: list[str] = []
+    for id_, entry in listed.items():
+        if not ID.fullmatch(id_):
+            found.append(f"{id_}: not an id")
+        if set(entry) - {"also"} != {"text", "order", "status"}:
+            found.append(f"{id_}: has {sorted(entry)}, needs text, order and status")
+        elif entry["status"] not in STATUSES:
+            found.append(f"{id_}: status {entry['status']!r} is none of {STATUSES}")
+    shown = {use.id for use in used}
+    found += [
+        f"{id_}: is marked built, but no test carries it"
+        for id_, entry in listed.items()
+        if entry.get("status") == "built" and id_ not in shown
+    ]
+    for use in used:
+        if use.id is None:
+            found.append(f"{use}: req() takes plain strings only")
+        elif use.id not in listed:
+            found.append(f"{use}: {use.id} is not in tests/requirements.toml")
+    return found
+
+
+def _is_req(func: ast.expr) -> bool:
+    """`pytest.mark.req` or `mark.req`."""
+    if not (isinstance(func, ast.Attribute) and func.attr == "req"):
+        return False
+    mark = func.value
+    return (isinstance(mark, ast.Attribute) and mark.attr == "mark") or (
+        isinstance(mark, ast.Name) and mark.id == "mark"
+    )
+
+
+def main() -> None:
+    listed, used = load(), uses()
+    counts: dict[str, int] = {}
+    for use in used:
+        if use.id is not None:
+            counts[use.id] = counts.get(use.id, 0) + 1
+    for order in sorted({entry["order"] for entry in listed.values()}):
+        entries = {id_: entry for id_, entry in listed.items() if entry["order"] == order}
+        built = sum(entry["status"] == "built" for entry in entries.values())
+        print(f"work order {order}: {built} of {len(entries)} built")
+        for id_, entry in entries.items():
+            tests = counts.get(id_, 0)
+            if entry["status"] == "open":
+                print(f"  {id_:7} {tests or '-':>3}  {entry['text']}")
+    for sentence in problems(listed, used):
+        print(f"problem: {sentence}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,20 @@
+"""External programs: a missing one skips a test for a person and fails it in CI."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+
+def need(*programs: str) -> None:
+    """Skip the running test when a program is missing; with CI=true, fail it."""
+    __tracebackhide__ = True
+    missing = [program for program in programs if shutil.which(program) is None]
+    if not missing:
+        return
+    sentence = f"needs {', '.join(missing)}, which is not installed (make setup)"
+    if os.environ.get("CI") == "true":
+        pytest.fail(sentence)
+    pytest.skip(sentence)
