@@ -1,13 +1,12 @@
 """Time: the only module that asks the machine what time it is.
 
 Wall time (`now`, seconds since 1970) is for people and for times that survive a reboot. Durations use `mono`, which
-stands still while the machine sleeps, so a suspended laptop is not a hang. Neither `datetime` nor `strptime` is used:
+stands still while the machine sleeps, so a suspended laptop is not a hang. Neither `datetime` nor `calendar` is used:
 their import costs more than everything here.
 """
 
 from __future__ import annotations
 
-import calendar
 import time
 
 now = time.time
@@ -28,8 +27,17 @@ def parse_iso(text: str) -> float:
     if body == text or len(body) < 19 or body[10] != "T":
         raise ValueError(f"not a UTC time: {text!r}")
     date, clock = body[:10].split("-"), body[11:19].split(":")
-    fields = (int(date[0]), int(date[1]), int(date[2]), int(clock[0]), int(clock[1]), int(clock[2]), 0, 0, 0)
-    return calendar.timegm(fields) + (float("0" + body[19:]) if body[19:] else 0.0)
+    days = _days_since_1970(int(date[0]), int(date[1]), int(date[2]))
+    seconds = int(clock[0]) * 3600 + int(clock[1]) * 60 + int(clock[2])
+    return days * 86400 + seconds + (float("0" + body[19:]) if body[19:] else 0.0)
+
+
+def _days_since_1970(year: int, month: int, day: int) -> int:
+    """Days of the proleptic Gregorian calendar; the year is made to begin in March, so that a leap day is its last."""
+    if month <= 2:
+        year -= 1
+    day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
+    return 365 * year + year // 4 - year // 100 + year // 400 + day_of_year - 719468
 
 
 def iso_now() -> str:

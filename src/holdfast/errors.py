@@ -52,7 +52,9 @@ class InvalidId(UsageError):
     """A task id has a character or a length that ids cannot have."""
 
     code = "invalid-id"
-    hint = "an id starts with a letter or digit and goes on with letters, digits, '.', '_' and '-', 64 at most"
+    hint = (
+        "an id starts with a letter or digit and goes on with letters, digits, '.', '_' and '-', 64 at most"
+    )
 
 
 class DuplicateTask(UsageError):

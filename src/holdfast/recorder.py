@@ -106,7 +106,12 @@ def _execute(start: Start, tell: int) -> NoReturn:
         for name, (soft, hard) in start.limits.items():
             _limit(name, soft, hard)
         failpoint("recorder.before_identity")
-        _write(start.directory, "identity.json", _line({"schema": "holdfast.identity/1", **_identity()}), durable=True)
+        _write(
+            start.directory,
+            "identity.json",
+            _line({"schema": "holdfast.identity/1", **_identity()}),
+            durable=True,
+        )
         failpoint("recorder.before_exec")
         os.umask(start.umask)
         for number in signal.valid_signals():
@@ -137,14 +142,16 @@ def _wait(directory: str, agent: int, exec_errno: int | None) -> int:
                 break
             if pid == agent:
                 failpoint("recorder.before_exit_record")
-                write_exit(directory, "recorder", status, usage, exec_errno)
+                write_exit(directory, by="recorder", status=status, usage=usage, exec_errno=exec_errno)
                 failpoint("recorder.after_exit_record")
                 recorded = True
         if recorded and told_to_leave:
             return 0
 
 
-def write_exit(directory: str, by: str, status: int, usage: resource.struct_rusage, exec_errno: int | None) -> None:
+def write_exit(
+    directory: str, *, by: str, status: int, usage: resource.struct_rusage, exec_errno: int | None
+) -> None:
     """exit.json, durably; then exit_code and done for those who look with a shell. Waits for room on a full disk:
     nothing else will ever know how the agent ended."""
     number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
@@ -172,7 +179,7 @@ def write_exit(directory: str, by: str, status: int, usage: resource.struct_rusa
         except FileNotFoundError:
             return  # the packet was removed under us: there is nobody left to tell
         except OSError:
-            time.sleep(pause)
+            time.sleep(pause)  # noqa: TID251 -- nothing can wake us when the disk has room again
             pause = min(pause * 2, 5.0)
 
 
@@ -235,7 +242,13 @@ def _identity() -> dict[str, Any]:
         import psutil
 
         boot, ticks = f"boot-{int(psutil.boot_time())}", int(psutil.Process(pid).create_time() * 100)
-    return {"boot_id": boot, "pid": pid, "start_time": ticks, "started_at": _iso_now(), "mono_s": time.monotonic()}
+    return {
+        "boot_id": boot,
+        "pid": pid,
+        "start_time": ticks,
+        "started_at": _iso_now(),
+        "mono_s": time.monotonic(),
+    }
 
 
 def _write(directory: str, name: str, data: bytes, *, durable: bool = False) -> None:

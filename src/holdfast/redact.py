@@ -42,7 +42,9 @@ class Redactor:
 
     def _compile(self) -> re.Pattern[str]:
         names = re.compile(_SECRET_NAME, re.IGNORECASE)
-        values = {value for name, value in self._env.items() if names.search(name) and len(value) >= _SHORTEST}
+        values = {
+            value for name, value in self._env.items() if names.search(name) and len(value) >= _SHORTEST
+        }
         # Longest first: a secret that contains another one is masked whole.
         exact = [re.escape(value) for value in sorted(values, key=len, reverse=True)]
         return re.compile("|".join([*exact, *_SHAPES]))

@@ -94,7 +94,11 @@ class Seed:
             if installed_version() != __version__:
                 # The files on disk are newer than what we loaded: be replaced. The client starts its runner itself.
                 self._renew()
-            reply = {"pid": self._fork(request["packet"])} if request.get("verb") == "fork" else {"pong": os.getpid()}
+            reply = (
+                {"pid": self._fork(request["packet"])}
+                if request.get("verb") == "fork"
+                else {"pong": os.getpid()}
+            )
             client.sendall(json.dumps(reply).encode() + b"\n")
         except (OSError, ValueError, KeyError, AttributeError):
             return  # a client that went away or spoke nonsense costs nobody anything

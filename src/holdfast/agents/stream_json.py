@@ -14,9 +14,14 @@ from holdfast.model.process import Exit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, cast
 
     from holdfast.model.task import Attempt
+else:
+
+    def cast(_, value):
+        return value
+
 
 _TEXT_LIMIT = 4000
 
@@ -59,23 +64,28 @@ def _assistant(message: dict[str, Any], where: dict[str, int]) -> list[ev.AgentE
             found.append(ev.AgentText(text=block["text"][:_TEXT_LIMIT], **where))
         elif block.get("type") == "tool_use":
             summary = json.dumps(block.get("input", {}), ensure_ascii=False)[:200]
-            found.append(ev.AgentToolStarted(tool_id=str(block["id"]), name=str(block["name"]), summary=summary, **where))
+            found.append(
+                ev.AgentToolStarted(
+                    tool_id=str(block["id"]), name=str(block["name"]), summary=summary, **where
+                )
+            )
     return found
 
 
 def _tool_results(message: dict[str, Any], where: dict[str, int]) -> list[ev.AgentEvent]:
-    content = message.get("content")
+    content: Any = message.get("content")
     if not isinstance(content, list):
         return []
-    return [
-        ev.AgentToolFinished(tool_id=str(block.get("tool_use_id")), is_error=bool(block.get("is_error")), **where)
-        for block in content  # pyright: ignore[reportUnknownVariableType]
-        if block.get("type") == "tool_result"  # pyright: ignore[reportUnknownMemberType]
-    ]
+    found: list[ev.AgentEvent] = []
+    for block in cast("list[dict[str, Any]]", content):
+        if block.get("type") == "tool_result":
+            tool_id, is_error = str(block.get("tool_use_id")), bool(block.get("is_error"))
+            found.append(ev.AgentToolFinished(tool_id=tool_id, is_error=is_error, denied=False, **where))
+    return found
 
 
 def _result(data: dict[str, Any], where: dict[str, int]) -> list[ev.AgentEvent]:
-    usage = data.get("usage") or {}
+    usage: dict[str, Any] = data.get("usage") or {}
     return [
         ev.AgentUsage(
             input_tokens=usage.get("input_tokens"),

@@ -13,10 +13,46 @@ if TYPE_CHECKING:
 SCHEMA = "holdfast.manifest/1"
 #: Every field that this version writes. Others, of another version, survive a rewrite.
 FIELDS = frozenset(
-    """schema task_id task_name goal agent model project_dir session_name session_id pid tmpdir started_at status
-    status_reason status_updated_at stage stages run attempt retry_count total_retries last_checked_at last_progress_at
-    deadline_at active_s heartbeat usage paid_calls interrupt wake_at runner verdict finished_at exit_code exit_signal
-    output_tail abandoned_at abandon_reason""".split()
+    [
+        "schema",
+        "task_id",
+        "task_name",
+        "goal",
+        "agent",
+        "model",
+        "project_dir",
+        "session_name",
+        "session_id",
+        "pid",
+        "tmpdir",
+        "started_at",
+        "status",
+        "status_reason",
+        "status_updated_at",
+        "stage",
+        "stages",
+        "run",
+        "attempt",
+        "retry_count",
+        "total_retries",
+        "last_checked_at",
+        "last_progress_at",
+        "deadline_at",
+        "active_s",
+        "heartbeat",
+        "usage",
+        "paid_calls",
+        "interrupt",
+        "wake_at",
+        "runner",
+        "verdict",
+        "finished_at",
+        "exit_code",
+        "exit_signal",
+        "output_tail",
+        "abandoned_at",
+        "abandon_reason",
+    ]
 )
 
 
@@ -65,11 +101,17 @@ def render(task: Task, packet_dir: str, seen: dict[str, Any]) -> dict[str, Any]:
             "cost_usd": usage.cost_usd,
         },
         "paid_calls": 0,
-        "interrupt": {"requested": True, "reason": task.interrupt or task.reason, "timestamp": task.interrupted_at}
+        "interrupt": {
+            "requested": True,
+            "reason": task.interrupt or task.reason,
+            "timestamp": task.interrupted_at,
+        }
         if task.status is Status.INTERRUPTED
         else None,
         "wake_at": task.wake_at,
-        "runner": {"pid": runner.pid, "boot_id": runner.boot_id, "start_time": runner.start_time} if runner else None,
+        "runner": {"pid": runner.pid, "boot_id": runner.boot_id, "start_time": runner.start_time}
+        if runner
+        else None,
         "verdict": seen.get("verdict"),
     }
     if task.status in ENDS:
@@ -93,7 +135,12 @@ def _stage(task: Task, name: str) -> dict[str, Any]:
         state = "pending"
     mine = attempt is not None and attempt.stage == name
     outcome = attempt.ended.outcome if mine and attempt is not None and attempt.ended is not None else None
-    return {"name": name, "state": state, "attempt": attempt.number if mine and attempt else None, "outcome": outcome}
+    return {
+        "name": name,
+        "state": state,
+        "attempt": attempt.number if mine and attempt else None,
+        "outcome": outcome,
+    }
 
 
 def current_session(task: Task, shown: dict[str, Any]) -> dict[str, Any]:

@@ -28,5 +28,15 @@ NEEDS_FRESH_SESSION = frozenset({"unknown_session", "context_too_long"})
 BLAMELESS = frozenset({"lost", "void"})
 #: Everything else is a failure that a resume may heal.
 RESUMABLE = frozenset(
-    {"crashed", "killed", "interrupted", "truncated", "network", "server_error", "empty_reply", "hung", "spawn_failed"}
+    {
+        "crashed",
+        "killed",
+        "interrupted",
+        "truncated",
+        "network",
+        "server_error",
+        "empty_reply",
+        "hung",
+        "spawn_failed",
+    }
 )

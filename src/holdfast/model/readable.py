@@ -19,12 +19,20 @@ def lines(event: ev.AgentEvent) -> list[str]:
         case ev.AgentToolFinished() if event.is_error:
             return ["[tool failed]"]
         case ev.AgentRetry():
-            return [f"[retry in {event.delay_s:.1f}s] {event.reason}" if event.delay_s else f"[retry] {event.reason}"]
+            return [
+                f"[retry in {event.delay_s:.1f}s] {event.reason}"
+                if event.delay_s
+                else f"[retry] {event.reason}"
+            ]
         case ev.AgentRateLimit():
-            return [f"[rate limit] {event.reason}" + (f", resets at {event.resets_at}" if event.resets_at else "")]
+            return [
+                f"[rate limit] {event.reason}" + (f", resets at {event.resets_at}" if event.resets_at else "")
+            ]
         case ev.AgentError():
             return [f"[error: {event.kind}] {event.message}"]
         case ev.AgentResult():
-            return [f"[result: {'error' if event.is_error else 'ok'}{' ' + event.subtype if event.subtype else ''}]"]
+            return [
+                f"[result: {'error' if event.is_error else 'ok'}{' ' + event.subtype if event.subtype else ''}]"
+            ]
         case _:
             return []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import os
 
@@ -16,6 +15,7 @@ from holdfast.model.spec import TaskSpec
 from holdfast.model.status import Status
 from holdfast.model.task import Task
 from holdfast.store import atomic
+from holdfast.store.digest import sha256
 from holdfast.store.journal import encode_line
 from holdfast.store.layout import PACKET_DIRECTORIES, Home, Packet
 
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def create(home: Home, spec: TaskSpec, *, prompt: bytes | None, env: dict[str, Any], status: Status) -> Packet:
+def create(
+    home: Home, spec: TaskSpec, *, prompt: bytes | None, env: dict[str, Any], status: Status
+) -> Packet:
     """The new packet, durable, in the given state. Raises DuplicateTask, StorageError; then nothing is left behind."""
     ids.check_task_id(spec.task_id)
     target = home.packet(spec.task_id)
@@ -49,7 +51,13 @@ def create(home: Home, spec: TaskSpec, *, prompt: bytes | None, env: dict[str, A
 
 
 def _fill(
-    staged: Packet, target: Packet, spec: TaskSpec, *, prompt: bytes | None, env: dict[str, Any], status: Status
+    staged: Packet,
+    target: Packet,
+    spec: TaskSpec,
+    *,
+    prompt: bytes | None,
+    env: dict[str, Any],
+    status: Status,
 ) -> None:
     os.mkdir(staged.path, 0o700)
     for name in PACKET_DIRECTORIES:
@@ -61,7 +69,7 @@ def _fill(
         task_id=spec.task_id,
         status=status,
         spec=spec.to_json(),
-        manifest_sha256=hashlib.sha256(yaml).hexdigest(),
+        manifest_sha256=sha256(yaml),
     )
     task = Task()
     task.apply(created, at)

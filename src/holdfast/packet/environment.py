@@ -28,5 +28,7 @@ def capture(environ: dict[str, str], extra: Iterable[str] = ()) -> dict[str, Any
     kept = {name: value for name, value in environ.items() if name in exact or name.startswith(prefixes)}
     umask = os.umask(0o077)
     os.umask(umask)
-    limits = {name: list(resource.getrlimit(getattr(resource, name))) for name in _LIMITS if hasattr(resource, name)}
+    limits = {
+        name: list(resource.getrlimit(getattr(resource, name))) for name in _LIMITS if hasattr(resource, name)
+    }
     return {"schema": "holdfast.env/1", "env": kept, "umask": umask, "limits": limits}

@@ -65,6 +65,6 @@ def read(packet: Packet, name: str) -> Request | HoldfastError:
         request = Request.from_json(data)
     except (HoldfastError, ValueError) as error:
         return CorruptFile(f"{path} is no request: {error}")
-    if request.id + ".json" != name or not isinstance(request.args, dict):
+    if request.id + ".json" != name or type(request.args) is not dict:
         return CorruptFile(f"{path} is no request: its id is not its name, or args is no object")
     return request

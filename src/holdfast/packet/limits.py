@@ -44,7 +44,9 @@ def _number(field: str, text: str, where: str) -> float | int | None:
     try:
         value = int(text) if field in ("max_retries", "output_bytes") else clock.parse_duration(text)
     except ValueError as error:
-        raise UsageError(f"{where}: {error}", hint=f"for example {where}={'10' if 'max' in field else '30s'}") from error
+        raise UsageError(
+            f"{where}: {error}", hint=f"for example {where}={'10' if 'max' in field else '30s'}"
+        ) from error
     if value < 0 or (value == 0 and field == "base_interval_s"):
         raise UsageError(f"{where} must be more than zero, not {text}")
     return value

@@ -50,7 +50,9 @@ def fold(packet: Packet) -> Task:
     except FileNotFoundError as error:
         raise NotFound(f"there is no task at {packet.path}") from error
     if not task.created_at:
-        raise CorruptFile(f"{packet.journal} is empty", hint="the task cannot be read; remove it with 'holdfast rm'")
+        raise CorruptFile(
+            f"{packet.journal} is empty", hint="the task cannot be read; remove it with 'holdfast rm'"
+        )
     return task
 
 

@@ -60,11 +60,11 @@ def open_attempt(ledger: Ledger, adapter: Adapter, env: dict[str, Any], stage: s
     atomic.write_json(directory.argv, _argv_record(launch, task.spec.project_dir), durable=False)
     ledger.record(opened)
     failpoint("attempt.opened")
-    return _fork(ledger, directory, launch, opened, env)
+    return _fork(ledger, directory, launch, opened, env=env)
 
 
 def _fork(
-    ledger: Ledger, directory: AttemptDir, launch: Launch, opened: ev.AttemptOpened, env: dict[str, Any]
+    ledger: Ledger, directory: AttemptDir, launch: Launch, opened: ev.AttemptOpened, *, env: dict[str, Any]
 ) -> Opened:
     start = recorder.Start(
         directory=directory.path,

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 
+from holdfast import clock
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.model import readable
@@ -25,6 +26,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.agents.base import Adapter
 
+#: One helping; between two of them the inbox is looked at.
+_TAKE_S = 0.05
 _CHUNK_BYTES = 1024 * 1024
 #: A longer line is dropped from the readable log and parsed by nobody; the raw log keeps it.
 _LINE_BYTES = 32 * 1024 * 1024
@@ -33,7 +36,9 @@ _SHOWN_CHARS = 2000
 #: Of an agent without events, only this much of a flood is copied: its head is there already, this is the tail.
 _FLOOD_BYTES = 4 * 1024 * 1024
 #: CSI, OSC, charset selection, other two-byte escapes, and control characters that move the cursor.
-_ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()*+][0-9A-Za-z]|\x1b[@-_]|[\r\b\x07]")
+_ANSI = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()*+][0-9A-Za-z]|\x1b[@-_]|[\r\b\x07]"
+)
 
 
 class _Stream:
@@ -46,6 +51,11 @@ class _Stream:
         self._descriptor = -1
         self._rest = b""
         self._is_skipping = False
+
+    @property
+    def reached(self) -> int:
+        """Byte behind the last one that was read, whole line or not."""
+        return self.position + len(self._rest)
 
     def size(self) -> int:
         try:
@@ -104,7 +114,9 @@ class Ingest:
         self.adapter = adapter
         self.attempt = attempt
         self._output = os.open(
-            ledger.packet.output_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+            ledger.packet.output_log,
+            os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW,
+            0o600,
         )
         self._position = os.open(
             os.path.join(ledger.packet.state, "ingest"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
@@ -128,15 +140,18 @@ class Ingest:
         return self._stdout.size() + self._stderr.size()
 
     def take(self, *, final: bool = False) -> bool:
-        """Read what is new. Returns whether anything was. With `final`, everything, to the last byte."""
-        any_new = False
-        while True:
+        """Read what is new. Returns whether there is more: an agent can print faster than we read, and requests must not
+        wait for it. With `final`, everything is read, to the last byte."""
+        ends_mono = clock.mono() + _TAKE_S
+        while final or clock.mono() < ends_mono:
             self._leave_out_flood()
+            before = self._stdout.reached + self._stderr.reached
             stdout = self._stdout.read_lines(final=final)
             stderr = self._stderr.read_lines(final=final)
             if not stdout and not stderr:
-                return any_new
-            any_new = True
+                if self._stdout.reached + self._stderr.reached == before:
+                    return False
+                continue  # part of a long line
             events: list[ev.AgentEvent] = []
             shown: list[str] = []
             for offset, line in stdout:
@@ -148,6 +163,7 @@ class Ingest:
             self._append(shown)
             failpoint("ingest.shown")
             self._note()
+        return True
 
     def _take_line(self, offset: int, line: bytes, events: list[ev.AgentEvent], shown: list[str]) -> None:
         parsed = self.adapter.parse(line, attempt=self.attempt.number, offset=offset)
@@ -184,7 +200,9 @@ class Ingest:
             if size - stream.position > 2 * _FLOOD_BYTES:
                 left_out = size - _FLOOD_BYTES - stream.position
                 stream.skip_to(size - _FLOOD_BYTES)
-                self._append([f"[{left_out} bytes left out; all of it is in {os.path.basename(stream.path)}]"])
+                self._append(
+                    [f"[{left_out} bytes left out; all of it is in {os.path.basename(stream.path)}]"]
+                )
 
     def _append(self, shown: list[str]) -> None:
         if shown:

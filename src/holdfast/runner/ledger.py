@@ -87,7 +87,9 @@ class Ledger:
         try:
             data = {**self._unknown_fields(data), **data}
             atomic.write_json(self.packet.manifest, data, durable=False)
-            atomic.write_json(self.packet.current_session, manifest.current_session(self.task, data), durable=False)
+            atomic.write_json(
+                self.packet.current_session, manifest.current_session(self.task, data), durable=False
+            )
         except DiskFull:
             return
 

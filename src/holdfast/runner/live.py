@@ -23,7 +23,7 @@ from holdfast.runner.stop import Stop
 from holdfast.runner.sweep import signal_pid
 from holdfast.runner.waiter import Waiter
 from holdfast.store import lock as locks
-from holdfast.watch.death import POLL_S, watch_death
+from holdfast.watch.death import watch_death
 from holdfast.watch.growth import GrowthWatch
 from holdfast.watch.progress import CpuMeter, changed_since
 from holdfast.watch.verdict import Evidence, Kind, Verdict, judge
@@ -43,7 +43,7 @@ class Live:
     """What a runner holds in memory of the open attempt."""
 
     def __init__(
-        self, ledger: Ledger, adapter: Adapter, attempt: Attempt, waiter: Waiter, opened: Opened | None
+        self, ledger: Ledger, adapter: Adapter, attempt: Attempt, waiter: Waiter, *, opened: Opened | None
     ) -> None:
         self.ledger = ledger
         self.adapter = adapter
@@ -85,7 +85,7 @@ class Live:
             return False
         if pid == 0:
             return False
-        recorder.write_exit(self.directory.path, "runner", status, usage, None)
+        recorder.write_exit(self.directory.path, by="runner", status=status, usage=usage, exec_errno=None)
         return True
 
     @property
@@ -121,13 +121,19 @@ class Live:
         self._verdict_kind = Kind.WORKING
 
     def _last_write(self) -> float:
-        times = [os.stat(path).st_mtime for path in (self.directory.stdout, self.directory.stderr) if os.path.exists(path)]
+        times = [
+            os.stat(path).st_mtime
+            for path in (self.directory.stdout, self.directory.stderr)
+            if os.path.exists(path)
+        ]
         return max(times, default=clock.now())
 
     def _announced_wait(self, now_mono: float, now: float) -> float | None:
         if self.attempt.retry_at is None:
             return None
-        return now_mono + max(0.0, min(clock.parse_iso(self.attempt.retry_at) - now, self.limits.wait_ceiling_s))
+        return now_mono + max(
+            0.0, min(clock.parse_iso(self.attempt.retry_at) - now, self.limits.wait_ceiling_s)
+        )
 
     def await_record(self) -> float:
         """Somebody owes us a file (identity or exit record): look again soon, and wake a stopped recorder."""
@@ -168,8 +174,12 @@ class Live:
         if size != self._size_bytes:
             self._size_bytes = size
             self._note_progress(now_mono)
-        self.ingest.take()
+        has_more = self.ingest.take()
         self._note_events(now_mono)
+        if has_more:
+            self._took_mono = 0.0
+            self._mute_growth()
+            return 0.0
         return 1.0 if must_poll else 3600.0
 
     def _mute_growth(self) -> None:

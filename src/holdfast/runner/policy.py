@@ -84,6 +84,6 @@ def has_retry_left(total: int, limits: Limits) -> bool:
     return total < limits.max_retries
 
 
-def was_healthy(lived_s: float, made_progress: bool, limits: Limits) -> bool:
+def was_healthy(lived_s: float, limits: Limits, *, made_progress: bool) -> bool:
     """Whether an attempt went well for long enough to forget the failures before it."""
     return made_progress and lived_s >= limits.base_interval_s

@@ -53,7 +53,9 @@ def _answer(ledger: Ledger, name: str) -> None:
                 effect = ()
             ledger.record(*effect, answer)
         except RequestRefused as error:
-            ledger.record(ev.RequestRefused(request=request.id, verb=request.verb, by=request.by, reason=str(error)))
+            ledger.record(
+                ev.RequestRefused(request=request.id, verb=request.verb, by=request.by, reason=str(error))
+            )
     failpoint("requests.answered")
     atomic.remove(os.path.join(ledger.packet.inbox, name))
     failpoint("requests.unlinked")
@@ -80,7 +82,9 @@ def _interrupt(ledger: Ledger, request: Request) -> tuple[ev.Event, ...]:
     return _end_by(ledger, request, intent="interrupt", status=Status.INTERRUPTED, default=default)
 
 
-def _end_by(ledger: Ledger, request: Request, *, intent: str, status: Status, default: str) -> tuple[ev.Event, ...]:
+def _end_by(
+    ledger: Ledger, request: Request, *, intent: str, status: Status, default: str
+) -> tuple[ev.Event, ...]:
     task = ledger.task
     if task.has_ended:
         raise RequestRefused(f"it has ended already: {task.status}")
@@ -113,7 +117,9 @@ def _retry(ledger: Ledger, request: Request) -> tuple[ev.Event, ...]:
     if from_stage is not None and from_stage not in names:
         raise RequestRefused(f"it has no stage {from_stage!r}; its stages are {', '.join(names)}")
     if from_stage is None and task.stage is None:
-        raise RequestRefused(f"all its stages are done; name the one to run again with --from ({', '.join(names)})")
+        raise RequestRefused(
+            f"all its stages are done; name the one to run again with --from ({', '.join(names)})"
+        )
     deadline_s = _deadline(request)
     return (
         ev.RunOpened(

@@ -96,7 +96,7 @@ class Steps:
         adapter = self._adapter(stage)
         opened = open_attempt(self.ledger, adapter, self.env, stage)
         assert task.attempt is not None
-        self._live = Live(self.ledger, adapter, task.attempt, self.waiter, opened)
+        self._live = Live(self.ledger, adapter, task.attempt, self.waiter, opened=opened)
         return _AT_ONCE
 
     def _adapter(self, stage: str) -> Adapter:
@@ -116,7 +116,7 @@ class Steps:
 
     def _watch(self, attempt: Attempt, ready: set[str]) -> float:
         if self._live is None:
-            self._live = Live(self.ledger, self._adapter(attempt.stage), attempt, self.waiter, None)
+            self._live = Live(self.ledger, self._adapter(attempt.stage), attempt, self.waiter, opened=None)
         live = self._live
         if live.identity is None:
             return self._await_start(live, attempt)
@@ -205,7 +205,9 @@ class Steps:
         if verdict.kind is Kind.HUNG or (is_news and verdict.kind in (Kind.QUIET, Kind.EXCUSED)):
             facts = verdict.to_evidence(evidence, clock.mono())
             self.ledger.record(
-                ev.WatchVerdict(attempt=attempt.number, verdict=verdict.kind, because=verdict.because, evidence=facts)
+                ev.WatchVerdict(
+                    attempt=attempt.number, verdict=verdict.kind, because=verdict.because, evidence=facts
+                )
             )
         if verdict.kind is Kind.HUNG:
             self._intend(attempt, "hang", verdict.because)
@@ -245,7 +247,9 @@ class Steps:
             by=exit_record.by if exit_record else "nobody",
             lived_s=round(lived_s, 3),
             noticed_at=clock.iso(live.noticed_at or clock.now()),
-            was_healthy=policy.was_healthy(lived_s, made_progress, self.ledger.task.spec.limits),
+            was_healthy=policy.was_healthy(
+                lived_s, self.ledger.task.spec.limits, made_progress=made_progress
+            ),
         )
         failpoint("steps.before_ended")
         self.ledger.record(ended)
@@ -259,7 +263,9 @@ class Steps:
             detail = f"{os.strerror(exit_record.exec_errno)} (errno {exit_record.exec_errno})"
             return Outcome(kind="spawn_failed", detail=detail)
         if intent is not None and _OUTCOME_OF_INTENT.get(intent.intent, "stopped") is not None:
-            return Outcome(kind=_OUTCOME_OF_INTENT.get(intent.intent, "stopped") or "stopped", detail=intent.reason)
+            return Outcome(
+                kind=_OUTCOME_OF_INTENT.get(intent.intent, "stopped") or "stopped", detail=intent.reason
+            )
         if exit_record is None:
             return Outcome(kind="lost", detail="recorder and runner were gone when it ended")
         return live.adapter.classify(exit_record, attempt, live.stderr_tail())
@@ -351,7 +357,10 @@ class Steps:
             return _AT_ONCE
         delay_s = policy.backoff_s(task.consecutive + 1, task.spec.limits, None, at_once=False)
         planned = ev.RetryPlanned(
-            stage=task.stage or "", consecutive=task.consecutive + 1, total=task.total_retries + 1, delay_s=delay_s
+            stage=task.stage or "",
+            consecutive=task.consecutive + 1,
+            total=task.total_retries + 1,
+            delay_s=delay_s,
         )
         self.ledger.record(planned, self._onward(task.status, delay_s, task.reason))
         return _AT_ONCE
@@ -388,7 +397,10 @@ class Steps:
         sweep, self._sweep = self._sweep, None
         self.ledger.record(
             ev.AttemptSwept(
-                attempt=attempt.number, killed=as_list(sweep.killed), spared=as_list(sweep.spared), proof=sweep.proof
+                attempt=attempt.number,
+                killed=as_list(sweep.killed),
+                spared=as_list(sweep.spared),
+                proof=sweep.proof,
             )
         )
         return None

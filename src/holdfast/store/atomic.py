@@ -51,7 +51,11 @@ def write(path: str, data: bytes, *, durable: bool, mode: int = 0o600) -> None:
 
 def write_json(path: str, data: Any, *, durable: bool) -> None:
     """`write` for JSON; the text ends with a newline."""
-    write(path, (json.dumps(data, ensure_ascii=False) + "\n").encode("utf-8", "surrogateescape"), durable=durable)
+    write(
+        path,
+        (json.dumps(data, ensure_ascii=False) + "\n").encode("utf-8", "surrogateescape"),
+        durable=durable,
+    )
 
 
 def write_all(descriptor: int, data: bytes) -> None:
@@ -73,7 +77,9 @@ def read_json(path: str) -> dict[str, Any] | None:
     try:
         data = json.loads(raw)
     except ValueError as error:
-        raise CorruptFile(f"{path} is not JSON: {error}", hint="it is kept as it is; look at it by hand") from error
+        raise CorruptFile(
+            f"{path} is not JSON: {error}", hint="it is kept as it is; look at it by hand"
+        ) from error
     if not isinstance(data, dict):
         raise CorruptFile(f"{path} is not a JSON object", hint="it is kept as it is; look at it by hand")
     return data  # pyright: ignore[reportUnknownVariableType]
@@ -104,7 +110,11 @@ def storage_failed(error: OSError, what: str) -> NoReturn:
         raise DiskFull(f"{what}: {error.strerror}") from error
     if error.errno == errno.ENOENT:
         raise NotFound(f"{what}: {error.strerror}", hint="was the task removed?") from error
-    hint = "is it read-only, or does it belong to another user?" if error.errno in (errno.EACCES, errno.EROFS) else ""
+    hint = (
+        "is it read-only, or does it belong to another user?"
+        if error.errno in (errno.EACCES, errno.EROFS)
+        else ""
+    )
     raise StorageError(f"{what}: {error.strerror}", hint=hint) from error
 
 

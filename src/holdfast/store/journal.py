@@ -74,7 +74,7 @@ class Journal:
         """Cut off a torn end. Returns the event that says so, for the caller to append."""
         good = self.size
         line = self._last_line(good)
-        if line.endswith(b"\n") and _is_event(line) or not line:
+        if (line.endswith(b"\n") and _is_event(line)) or not line:
             return None
         good -= len(line)
         os.ftruncate(self.descriptor, good)

@@ -64,7 +64,10 @@ def is_alive(identity: ProcessIdentity) -> bool:
 
         try:
             found = psutil.Process(identity.pid)
-            return int(found.create_time() * 100) == identity.start_time and found.status() != psutil.STATUS_ZOMBIE
+            return (
+                int(found.create_time() * 100) == identity.start_time
+                and found.status() != psutil.STATUS_ZOMBIE
+            )
         except psutil.NoSuchProcess:
             return False
     fields = stat_fields(identity.pid)

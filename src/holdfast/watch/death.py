@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import select
+import sys
 
 from holdfast.model.process import ProcessIdentity
 from holdfast.store.process import is_alive, start_time
@@ -39,7 +40,7 @@ def watch_death(identity: ProcessIdentity) -> DeathWatch:
     """The best watch that this machine has. A process that is gone already has died."""
     if hasattr(os, "pidfd_open"):
         return _PidfdWatch.open(identity) or _PollWatch(identity)
-    if hasattr(select, "kqueue"):
+    if sys.platform != "linux" and hasattr(select, "kqueue"):
         return _KqueueWatch.open(identity) or _PollWatch(identity)
     return _PollWatch(identity)
 
@@ -72,30 +73,35 @@ class _PidfdWatch:
         os.close(self.descriptor)
 
 
-class _KqueueWatch:
-    def __init__(self, identity: ProcessIdentity, queue: select.kqueue) -> None:
-        self.identity = identity
-        self.queue = queue
-        self.descriptor = queue.fileno()
+if sys.platform != "linux":
 
-    @classmethod
-    def open(cls, identity: ProcessIdentity) -> _KqueueWatch | None:
-        queue = select.kqueue()
-        exit_of = select.kevent(
-            identity.pid, select.KQ_FILTER_PROC, select.KQ_EV_ADD | select.KQ_EV_ONESHOT, select.KQ_NOTE_EXIT
-        )
-        try:
-            queue.control([exit_of], 0)
-        except OSError:
-            queue.close()
-            return None
-        return cls(identity, queue)
+    class _KqueueWatch:
+        def __init__(self, identity: ProcessIdentity, queue: select.kqueue) -> None:
+            self.identity = identity
+            self.queue = queue
+            self.descriptor = queue.fileno()
 
-    def has_died(self) -> bool:
-        return not is_alive(self.identity)
+        @classmethod
+        def open(cls, identity: ProcessIdentity) -> _KqueueWatch | None:
+            queue = select.kqueue()
+            exit_of = select.kevent(
+                identity.pid,
+                select.KQ_FILTER_PROC,
+                select.KQ_EV_ADD | select.KQ_EV_ONESHOT,
+                select.KQ_NOTE_EXIT,
+            )
+            try:
+                queue.control([exit_of], 0)
+            except OSError:
+                queue.close()
+                return None
+            return cls(identity, queue)
 
-    def close(self) -> None:
-        self.queue.close()
+        def has_died(self) -> bool:
+            return not is_alive(self.identity)
+
+        def close(self) -> None:
+            self.queue.close()
 
 
 class _PollWatch:

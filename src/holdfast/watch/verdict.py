@@ -79,9 +79,13 @@ def judge(evidence: Evidence, limits: Limits, now_mono: float) -> Verdict:
     if evidence.result_mono is not None:
         ends = evidence.result_mono + limits.linger_s
         kind = Kind.LINGERING if now_mono >= ends else Kind.WORKING
-        return Verdict(kind=kind, because="the result is printed, the process is not gone", look_again_mono=ends)
+        return Verdict(
+            kind=kind, because="the result is printed, the process is not gone", look_again_mono=ends
+        )
     if limits.stale_s is None:
-        return Verdict(kind=Kind.WORKING, because="silence is normal for it", look_again_mono=now_mono + _NEVER_S)
+        return Verdict(
+            kind=Kind.WORKING, because="silence is normal for it", look_again_mono=now_mono + _NEVER_S
+        )
     stale_at = evidence.progress_mono + limits.stale_s
     if now_mono < stale_at:
         return Verdict(kind=Kind.WORKING, because="it made progress", look_again_mono=stale_at)
@@ -92,9 +96,13 @@ def judge(evidence: Evidence, limits: Limits, now_mono: float) -> Verdict:
             return Verdict(kind=Kind.EXCUSED, because=excuse, look_again_mono=again)
     hung_at = stale_at + limits.grace_s
     if now_mono < hung_at:
-        return Verdict(kind=Kind.QUIET, because="silent without excuse, grace period runs", look_again_mono=hung_at)
+        return Verdict(
+            kind=Kind.QUIET, because="silent without excuse, grace period runs", look_again_mono=hung_at
+        )
     silent = now_mono - evidence.progress_mono
-    return Verdict(kind=Kind.HUNG, because=f"silent for {silent:.1f}s without excuse", look_again_mono=now_mono)
+    return Verdict(
+        kind=Kind.HUNG, because=f"silent for {silent:.1f}s without excuse", look_again_mono=now_mono
+    )
 
 
 def _excuses(evidence: Evidence, limits: Limits, now_mono: float) -> list[tuple[str, float]]:

@@ -47,14 +47,19 @@ class Verbs(click.Group):
 def _command(command: spec.Command, run: Any) -> click.Command:
     parameters: list[click.Parameter] = [
         click.Argument(
-            [argument.dest], required=argument.required, nargs=-1 if argument.many else 1, metavar=argument.metavar
+            [argument.dest],
+            required=argument.required,
+            nargs=-1 if argument.many else 1,
+            metavar=argument.metavar,
         )
         for argument in command.arguments
     ]
     parameters += [_option(option) for option in command.options]
 
     def callback(**values: Any) -> int:
-        known = {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
+        many = {option.dest for option in command.options if option.kind == "many"}
+        many |= {argument.dest for argument in command.arguments if argument.many}
+        known = {key: list(value) if key in many else value for key, value in values.items()}
         context = click.get_current_context()
         return run({**spec.defaults(command), **known, **(context.obj or {})})
 
@@ -84,12 +89,9 @@ def _help_text(command: spec.Command) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-cli = Verbs(
-    "holdfast",
-    help="holdfast runs coding agents on long tasks and does not let go.",
-    params=[click.Option(["--version"], is_flag=True, is_eager=True, expose_value=False, callback=lambda *_: None)],
+cli = click.version_option(__version__, prog_name="holdfast")(
+    Verbs("holdfast", help="holdfast runs coding agents on long tasks and does not let go.")
 )
-cli = click.version_option(__version__, prog_name="holdfast")(Verbs("holdfast", help=cli.help))
 
 
 def run(argv: list[str]) -> int:

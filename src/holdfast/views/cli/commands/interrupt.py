@@ -17,7 +17,9 @@ COMMAND = Command(
     summary="Stop a task's agent cleanly; the task waits for a person.",
     examples=("holdfast interrupt 20260131-fix -m 'which database?'",),
     arguments=(Argument(dest="task", metavar="TASK", completes="task"),),
-    options=(Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="What a person is asked."),),
+    options=(
+        Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="What a person is asked."),
+    ),
 )
 
 

@@ -17,7 +17,11 @@ COMMAND = Command(
     summary="Go on with an interrupted task, or wake a waiting one.",
     examples=("holdfast resume 20260131-fix -m 'use the test database'",),
     arguments=(Argument(dest="task", metavar="TASK", completes="task"),),
-    options=(Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="The answer; the agent gets it."),),
+    options=(
+        Option(
+            flags=("-m", "--message"), dest="message", metavar="TEXT", help="The answer; the agent gets it."
+        ),
+    ),
 )
 
 

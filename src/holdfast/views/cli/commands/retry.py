@@ -23,7 +23,12 @@ COMMAND = Command(
     options=(
         Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="What the agent is told."),
         Option(flags=("--from",), dest="from", metavar="STAGE", help="Run again from this stage on."),
-        Option(flags=("--deadline",), dest="deadline", metavar="TIME", help="A new deadline (none for no deadline)."),
+        Option(
+            flags=("--deadline",),
+            dest="deadline",
+            metavar="TIME",
+            help="A new deadline (none for no deadline).",
+        ),
     ),
 )
 
@@ -33,7 +38,9 @@ def run(values: dict[str, Any]) -> int:
     packet = load.find(Home(paths.home()), values["task"])
     task = load.fold(packet)
     able = registry.adapter(task.spec.agent).capabilities
-    args: dict[str, Any] = {name: values[name] for name in ("message", "from", "deadline") if values[name] is not None}
+    args: dict[str, Any] = {
+        name: values[name] for name in ("message", "from", "deadline") if values[name] is not None
+    }
     args["env"] = environment.capture(dict(os.environ), able.env)
     ask(packet, "retry", args)
     return 0

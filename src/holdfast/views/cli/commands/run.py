@@ -21,7 +21,15 @@ if TYPE_CHECKING:
     from typing import Any
 
 #: Flag → field of Limits.
-_LIMIT_FLAGS = ("deadline_s", "stale_s", "grace_s", "base_interval_s", "max_interval_s", "max_retries", "output_bytes")
+_LIMIT_FLAGS = (
+    "deadline_s",
+    "stale_s",
+    "grace_s",
+    "base_interval_s",
+    "max_interval_s",
+    "max_retries",
+    "output_bytes",
+)
 
 COMMAND = Command(
     name="run",
@@ -35,22 +43,67 @@ COMMAND = Command(
     takes_command=True,
     arguments=(Argument(dest="prompt", metavar="[PROMPT]", required=False),),
     options=(
-        Option(flags=("-f", "--file"), dest="file", metavar="FILE", help="Read the prompt from a file (- is stdin)."),
+        Option(
+            flags=("-f", "--file"),
+            dest="file",
+            metavar="FILE",
+            help="Read the prompt from a file (- is stdin).",
+        ),
         Option(flags=("--agent",), dest="agent", metavar="NAME", help="The agent that does the work."),
         Option(flags=("--model",), dest="model", metavar="NAME", help="The model that the agent uses."),
         Option(flags=("--project",), dest="project", metavar="DIR", help="Where it works (default: here)."),
         Option(flags=("--name",), dest="name", metavar="TEXT", help="A name for people."),
-        Option(flags=("--id",), dest="id", metavar="ID", help="The task's id (default: made from date and name)."),
+        Option(
+            flags=("--id",), dest="id", metavar="ID", help="The task's id (default: made from date and name)."
+        ),
         Option(flags=("-d", "--detach"), dest="detach", kind="flag", help="Print the id and return at once."),
-        Option(flags=("-o", "--option"), dest="option", kind="many", metavar="KEY=VALUE", help="An option of the agent."),
+        Option(
+            flags=("-o", "--option"),
+            dest="option",
+            kind="many",
+            metavar="KEY=VALUE",
+            help="An option of the agent.",
+        ),
         Option(flags=("--env",), dest="env", kind="many", metavar="NAME", help="Also pass this variable on."),
-        Option(flags=("--deadline",), dest="deadline_s", metavar="TIME", help="Active time it may take (5h; none)."),
-        Option(flags=("--stale",), dest="stale_s", metavar="TIME", help="Silence after which it may be stuck (none)."),
-        Option(flags=("--grace",), dest="grace_s", metavar="TIME", help="Grace before silence is called a hang."),
-        Option(flags=("--base-interval",), dest="base_interval_s", metavar="TIME", help="Check interval, base of backoff."),
-        Option(flags=("--max-interval",), dest="max_interval_s", metavar="TIME", help="Longest pause between attempts."),
-        Option(flags=("--max-retries",), dest="max_retries", metavar="N", help="Retries over its whole life (10)."),
-        Option(flags=("--output-limit",), dest="output_bytes", metavar="BYTES", help="Raw output it may print (10 GiB)."),
+        Option(
+            flags=("--deadline",),
+            dest="deadline_s",
+            metavar="TIME",
+            help="Active time it may take (5h; none).",
+        ),
+        Option(
+            flags=("--stale",),
+            dest="stale_s",
+            metavar="TIME",
+            help="Silence after which it may be stuck (none).",
+        ),
+        Option(
+            flags=("--grace",), dest="grace_s", metavar="TIME", help="Grace before silence is called a hang."
+        ),
+        Option(
+            flags=("--base-interval",),
+            dest="base_interval_s",
+            metavar="TIME",
+            help="Check interval, base of backoff.",
+        ),
+        Option(
+            flags=("--max-interval",),
+            dest="max_interval_s",
+            metavar="TIME",
+            help="Longest pause between attempts.",
+        ),
+        Option(
+            flags=("--max-retries",),
+            dest="max_retries",
+            metavar="N",
+            help="Retries over its whole life (10).",
+        ),
+        Option(
+            flags=("--output-limit",),
+            dest="output_bytes",
+            metavar="BYTES",
+            help="Raw output it may print (10 GiB).",
+        ),
         Option(
             flags=("--leftovers",),
             dest="leftovers",
@@ -88,7 +141,9 @@ def _prompt(values: dict[str, Any]) -> bytes | None:
         with open(0 if file == "-" else file, "rb", closefd=file != "-") as opened:
             return opened.read()
     except OSError as error:
-        raise UnreadableFile(f"cannot read the prompt file {file}: {error.strerror}", hint="check its path and mode") from error
+        raise UnreadableFile(
+            f"cannot read the prompt file {file}: {error.strerror}", hint="check its path and mode"
+        ) from error
 
 
 def _spec(values: dict[str, Any], prompt: bytes | None) -> tuple[TaskSpec, dict[str, Any]]:
@@ -106,7 +161,9 @@ def _spec(values: dict[str, Any], prompt: bytes | None) -> tuple[TaskSpec, dict[
     if agent == "command":
         _check_command(command, project)
     elif prompt is None:
-        raise UsageError(f"no prompt for {agent}", hint=f"'holdfast run --agent {agent} PROMPT', or --file FILE")
+        raise UsageError(
+            f"no prompt for {agent}", hint=f"'holdfast run --agent {agent} PROMPT', or --file FILE"
+        )
     name = values["name"] or _name(prompt, command)
     stage = StageSpec(name=f"{agent}_run", agent=agent, model=values["model"])
     flags = {field: values[field] for field in _LIMIT_FLAGS if values[field] is not None}
@@ -140,7 +197,9 @@ def _check_command(command: list[str] | None, project: str) -> None:
     if "/" in program:
         candidates = [os.path.join(project, program)]
     else:
-        candidates = [os.path.join(folder, program) for folder in os.environ.get("PATH", os.defpath).split(":")]
+        candidates = [
+            os.path.join(folder, program) for folder in os.environ.get("PATH", os.defpath).split(":")
+        ]
     if not any(os.access(path, os.X_OK) and not os.path.isdir(path) for path in candidates):
         raise CommandNotFound(f"{program}: no such program")
 

@@ -21,7 +21,17 @@ COMMAND = Command(
     options=(JSON,),
 )
 
-_SHOWN = ("task_id", "task_name", "status", "status_reason", "agent", "stage", "attempt", "total_retries", "project_dir")
+_SHOWN = (
+    "task_id",
+    "task_name",
+    "status",
+    "status_reason",
+    "agent",
+    "stage",
+    "attempt",
+    "total_retries",
+    "project_dir",
+)
 
 
 def run(values: dict[str, Any]) -> int:

@@ -18,7 +18,11 @@ COMMAND = Command(
     summary="Wait until a task has ended, or needs a person.",
     examples=("holdfast wait 20260131-fix --timeout 10m",),
     arguments=(Argument(dest="task", metavar="TASK", completes="task"),),
-    options=(Option(flags=("--timeout",), dest="timeout", metavar="TIME", help="Give up after this long (exit 6)."),),
+    options=(
+        Option(
+            flags=("--timeout",), dest="timeout", metavar="TIME", help="Give up after this long (exit 6)."
+        ),
+    ),
 )
 
 
@@ -41,7 +45,9 @@ def follow(packet: Packet, *, timeout_s: float | None) -> int:
         if (status in ENDS and _is_marked(packet)) or status is Status.INTERRUPTED:
             return EXIT_STATUS[status]
         if ends_mono is not None and clock.mono() >= ends_mono:
-            raise Unanswered(f"{packet.task_id} is still {status}", hint="it goes on; wait again, or look with 'show'")
+            raise Unanswered(
+                f"{packet.task_id} is still {status}", hint="it goes on; wait again, or look with 'show'"
+            )
         clock.sleep(pause_s)
         pause_s = min(pause_s * 1.3, 0.2)
 

@@ -1,0 +1,198 @@
+"""A task as its users have it: started by the command line, read from its files, asked by the command line again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from typing import Any
+
+from holdfast.testing import Scenario, SessionMemory
+from tests.support import processes
+from tests.support.waiting import eventually
+
+ENDS = ("completed", "failed", "abandoned", "killed")
+
+
+def holdfast(
+    *args: str, env: dict[str, str] | None = None, cwd: str | None = None, stdin: bytes = b""
+) -> subprocess.CompletedProcess[str]:
+    """Run `holdfast ARGS…` to its end, with `env` added to the test's environment."""
+    done = subprocess.run(
+        [sys.executable, "-m", "holdfast", *args],
+        env={**os.environ, **(env or {})},
+        cwd=cwd,
+        input=stdin,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    return subprocess.CompletedProcess(
+        done.args, done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+    )
+
+
+class Task:
+    """One task, by its packet."""
+
+    def __init__(self, packet: str) -> None:
+        self.packet = packet
+        self.id = os.path.basename(packet)
+
+    @classmethod
+    def start(
+        cls,
+        *args: str,
+        project: str | None = None,
+        env: dict[str, str] | None = None,
+        stdin: bytes = b"",
+    ) -> Task:
+        """`holdfast run -d ARGS…`, in `project` (default: the directory `work` beside the home)."""
+        done = holdfast("run", "-d", *args, env=env, cwd=project or workspace(), stdin=stdin)
+        assert done.returncode == 0, done.stderr
+        return cls(os.path.join(os.environ["HOLDFAST_HOME"], "tasks", done.stdout.strip()))
+
+    @classmethod
+    def shell(cls, script: str, *flags: str, **given: Any) -> Task:
+        """A task that is a shell script."""
+        return cls.start(*flags, "--", "sh", "-c", script, **given)
+
+    @classmethod
+    def play(cls, scenario: Scenario, *flags: str, prompt: str = "do it", **given: Any) -> Task:
+        """A task of the scripted agent."""
+        root = os.path.dirname(os.environ["HOLDFAST_HOME"])
+        count = sum(name.startswith("scenario") for name in os.listdir(root))
+        path = scenario.write_to(os.path.join(root, f"scenario-{count}.json"))
+        return cls.start("--agent", "scripted", "-o", f"scenario={path}", *flags, prompt, **given)
+
+    # ── its files ──
+
+    def path(self, *names: str) -> str:
+        """A path in the packet."""
+        return os.path.join(self.packet, *names)
+
+    def read(self, *names: str) -> bytes:
+        """A file of the packet."""
+        with open(self.path(*names), "rb") as file:
+            return file.read()
+
+    def json(self, *names: str) -> dict[str, Any]:
+        """A JSON file of the packet."""
+        return json.loads(self.read(*names))
+
+    def manifest(self) -> dict[str, Any]:
+        return self.json("manifest.json")
+
+    def status(self) -> str:
+        return self.manifest()["status"]
+
+    def events(self, kind: str = "") -> list[dict[str, Any]]:
+        """The journal's events, of one type or (`agent.`) of one family; a torn last line is left out."""
+        lines = self.read("events.jsonl").split(b"\n")[:-1]
+        return [event for event in map(json.loads, lines) if event["type"].startswith(kind)]
+
+    def moves(self) -> list[str]:
+        """The states that it went through, in order."""
+        return [event["new"] for event in self.events("task.moved")]
+
+    def attempts(self) -> list[str]:
+        """The attempts' directories, in order."""
+        folder = self.path("attempts")
+        return [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
+
+    def log(self) -> str:
+        """output.log."""
+        return self.read("output.log").decode()
+
+    def memory(self) -> SessionMemory:
+        """What the scripted agent remembers of the task's session."""
+        folder = os.path.expanduser("~/.local/state/scripted-agent")
+        return SessionMemory(os.path.join(folder, self.manifest()["session_id"]))
+
+    # ── waiting ──
+
+    def wait_for(self, *statuses: str, within_s: float = 15.0) -> dict[str, Any]:
+        """Until it is in one of these states; an end counts once it is marked. Returns the manifest."""
+
+        def there() -> dict[str, Any] | None:
+            manifest = self.manifest()
+            status = manifest["status"]
+            if status in ENDS and not os.path.exists(self.path("done", "_task.done")):
+                return None
+            assert status in statuses or status not in ENDS, f"it ended: {status}"
+            return manifest if status in statuses else None
+
+        return eventually(there, within_s, f"{self.id} is {' or '.join(statuses)}", journal=self.packet)
+
+    def wait_for_event(self, kind: str, count: int = 1, within_s: float = 15.0) -> dict[str, Any]:
+        """Until the journal has so many events of a type; returns the last of them."""
+        return eventually(
+            lambda: len(found := self.events(kind)) >= count and found[count - 1],
+            within_s,
+            f"{self.id} has {count} × {kind}",
+            journal=self.packet,
+        )
+
+    def wait_for_log(self, text: str, within_s: float = 15.0) -> None:
+        """Until output.log holds `text`."""
+        eventually(lambda: text in self.log(), within_s, f"{text!r} in output.log", journal=self.packet)
+
+    # ── its processes ──
+
+    def agent_pid(self) -> int:
+        """The pid of the running agent."""
+        return eventually(
+            lambda: self.manifest()["status"] == "running" and self.manifest()["pid"],
+            what="the agent runs",
+            journal=self.packet,
+        )
+
+    def runner_pid(self) -> int:
+        """The pid of the living runner."""
+
+        def living() -> int | None:
+            runner = self.manifest()["runner"]
+            return runner["pid"] if runner and processes.is_alive(runner["pid"]) else None
+
+        return eventually(living, what="a runner lives", journal=self.packet) or 0
+
+    def kill_runner(self) -> None:
+        """SIGKILL, and gone."""
+        pid = self.runner_pid()
+        os.kill(pid, signal.SIGKILL)
+        eventually(lambda: not processes.is_alive(pid), what="the runner is gone")
+
+    def start_runner(self) -> None:
+        """Start a runner as a keeper does, detached; it outlives this call."""
+        argv = [sys.executable, "-c", _STARTER, self.packet]
+        done = subprocess.run(argv, capture_output=True, timeout=30, check=False)
+        assert done.returncode == 0, done.stderr
+
+    # ── asking ──
+
+    def ask(self, verb: str, *args: str) -> subprocess.CompletedProcess[str]:
+        """`holdfast VERB TASK ARGS…`."""
+        return holdfast(verb, self.id, *args)
+
+    def stop(self) -> None:
+        """`holdfast stop`, and wait for the end; for the last line of a test."""
+        done = self.ask("stop")
+        assert done.returncode == 0, done.stderr
+        self.wait_for("killed")
+
+
+_STARTER = """
+import sys
+from holdfast.start import start_runner
+from holdfast.store.layout import Packet
+start_runner(Packet(sys.argv[1]))
+"""
+
+
+def workspace() -> str:
+    """The directory `work` beside the home, made when first asked for."""
+    path = os.path.join(os.path.dirname(os.environ["HOLDFAST_HOME"]), "work")
+    os.makedirs(path, exist_ok=True)
+    return path
