@@ -64,6 +64,18 @@ class Place:
         marks = [f"HOLDFAST_TEST_ID={self.id}"]
         return marks if self._root is None else [*marks, self._root]
 
+    def stop_keepers(self) -> None:
+        """Keeper and seed of the test's homes: they live on by design, so no test has to stop them itself."""
+        for folder, directories, files in os.walk(self._root or ""):
+            if "tasks" not in directories:
+                continue
+            # One that is just starting has no lock yet; it leaves when it finds the home down.
+            with open(os.path.join(folder, "down"), "w", encoding="utf-8"):
+                pass
+            for name in ("keeper.lock", "seed.lock"):
+                if name in files:
+                    processes.stop_owner(os.path.join(folder, name))
+
     def remove(self) -> None:
         if self._root is None or os.environ.get("HOLDFAST_KEEP"):
             return
@@ -78,14 +90,17 @@ def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
     """
     place = Place()
     monkeypatch.setenv("HOLDFAST_TEST_ID", place.id)
+    is_over = False
     before = {(p.pid, p.start_ticks) for p in processes.descendants()}
 
     def alive() -> list[processes.Process]:
+        place.stop_keepers() if is_over else None
         own = [p for p in processes.descendants() if (p.pid, p.start_ticks) not in before]
         return list({p.pid: p for p in [*own, *processes.marked(*place.marks)]}.values())
 
     yield place
 
+    is_over = True
     may_leave = request.node.get_closest_marker("leaves_processes") is not None
     left = _settle(alive, 0.0 if may_leave else GRACE_S)
     try:
@@ -108,6 +123,8 @@ def clean_env(place: Place, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
             continue
         if name.startswith(_FOREIGN) or name in _FOREIGN_NAMES:
             monkeypatch.delenv(name)
+    # A keeper would bring back what a test kills; tests of the keeper take this away.
+    monkeypatch.setenv("HOLDFAST_KEEPER", "off")
     for name, folder in (("HOME", "user"), ("TMPDIR", "tmp")):
         path = os.path.join(place.root, folder)
         os.mkdir(path, 0o700)

@@ -6,6 +6,8 @@
     HOLDFAST_FAILPOINT="runner.judged=kill@3"               … at the third pass
     HOLDFAST_FAILPOINT="seed.accepted=stop"                 SIGSTOP to oneself
     HOLDFAST_FAILPOINT="journal.before_append=enospc"       raises OSError(ENOSPC)
+    HOLDFAST_FAILPOINT="live.noticed=note"                  a line "nanoseconds pid name" in HOLDFAST_FAILPOINT_NOTES;
+                                                            "*=note" at every point (the benchmarks measure so)
 
 Several are separated by commas. With HOLDFAST_FAILPOINT_ONCE=FILE a point acts only in the process that manages to create
 FILE, so that the process that is started next gets past it. Each name stands once in the code; the crash run reads
@@ -17,6 +19,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import time
 
 _passes: dict[str, int] = {}
 
@@ -31,6 +34,9 @@ def failpoint(name: str) -> None:
 def _act(name: str, wanted: str) -> None:
     for part in wanted.split(","):
         point, _, action = part.partition("=")
+        if action == "note" and point in (name, "*"):
+            _note(name)
+            continue
         if point != name:
             continue
         action, _, nth = action.partition("@")
@@ -43,6 +49,14 @@ def _act(name: str, wanted: str) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
         else:
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _note(name: str) -> None:
+    """Write down when this point was passed, on the clock that all processes share."""
+    line = b"%d %d %s\n" % (time.monotonic_ns(), os.getpid(), name.encode())
+    notes = os.open(os.environ["HOLDFAST_FAILPOINT_NOTES"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.write(notes, line)
+    os.close(notes)
 
 
 def _first() -> bool:

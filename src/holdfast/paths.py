@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 
-from holdfast.errors import StorageError, UnsafeHome
+from holdfast.errors import DiskFull, StorageError, UnsafeHome
 
 
 def home() -> str:
@@ -30,6 +31,8 @@ def ensure_home(path: str) -> str:
         os.makedirs(os.path.join(path, "tasks"), mode=0o700, exist_ok=True)
         found = os.stat(path)
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DiskFull(f"cannot make the home {path}: {error.strerror}") from error
         raise StorageError(
             f"cannot make the home {path}: {error.strerror}",
             hint="set HOLDFAST_HOME to a directory that you can write",

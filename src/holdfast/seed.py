@@ -11,6 +11,7 @@ import importlib
 import json
 import os
 import selectors
+import signal
 import socket
 import sys
 
@@ -20,13 +21,17 @@ from holdfast.failpoints import failpoint
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 
+#: How long it waits for a question before it looks whether it is still needed.
+IDLE_S = 60.0
 #: All that a runner uses: what is not loaded here would be loaded a hundred times.
 PRELOADED = (
     "holdfast.runner.main",
+    "holdfast.store.index",
     "holdfast.agents.command",
     "holdfast.agents.scripted",
     "holdfast.agents.stream_json",
     "socket",
+    "encodings.ascii",  # of /proc
 )
 
 
@@ -38,6 +43,8 @@ def main() -> int:
     except HoldfastError as error:
         return error.exit_status
     recorder.set_name("holdfast-seed")
+    # The kernel reaps our runners, those too that an older image of us forked. (A runner takes the default again.)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     for module in PRELOADED:
         importlib.import_module(module)
     listener = _listen(home)
@@ -77,13 +84,12 @@ class Seed:
         self.selector.register(listener, selectors.EVENT_READ)
 
     def serve(self) -> None:
-        """For ever, or until the home is gone or a newer version is installed."""
+        """Until the home is gone, or unused."""
         while os.path.exists(self.home.seed_lock):
-            for key, _ in self.selector.select(60.0):
-                if key.fileobj is self.listener:
-                    self._answer()
-                else:
-                    self._bury(key.fd, key.data)
+            if self.selector.select(IDLE_S):
+                self._answer()
+            elif not locks.is_held(self.home.keeper_lock):
+                return  # nobody has asked for a while, and nobody looks after the home
 
     def _answer(self) -> None:
         client, _ = self.listener.accept()
@@ -100,26 +106,13 @@ class Seed:
                 else {"pong": os.getpid()}
             )
             client.sendall(json.dumps(reply).encode() + b"\n")
-        except (OSError, ValueError, KeyError, AttributeError):
+        except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
             return  # a client that went away or spoke nonsense costs nobody anything
         finally:
             client.close()
 
     def _fork(self, path: str) -> int:
-        packet = Packet(os.path.join(self.home.tasks, os.path.basename(path)))
-        pid = start.fork_runner(packet)
-        # Watched only to be reaped: a zombie per task would pile up.
-        if hasattr(os, "pidfd_open"):
-            self.selector.register(os.pidfd_open(pid), selectors.EVENT_READ, pid)
-        return pid
-
-    def _bury(self, descriptor: int, pid: int) -> None:
-        try:
-            os.waitpid(pid, 0)
-        except ChildProcessError:
-            pass
-        self.selector.unregister(descriptor)
-        os.close(descriptor)
+        return start.fork_runner(Packet(os.path.join(self.home.tasks, os.path.basename(path))))
 
     def _renew(self) -> None:
         os.execve(sys.executable, [sys.executable, "-P", "-m", "holdfast.seed"], dict(os.environ))

@@ -1,4 +1,4 @@
-"""Starting our own processes: a runner for a task, detached from whoever asked.
+"""Starting our own processes, detached from whoever asked: a runner for a task, the seed and the keeper of a home.
 
 The seed forks one in about a millisecond. Without a seed, a command forks itself into the runner: it has loaded all that a
 runner needs, so this is as fast as it gets cold. Whoever loses the race for runner.lock leaves quietly.
@@ -10,6 +10,10 @@ import os
 import signal
 import sys
 
+from holdfast import clock, seed_client
+from holdfast.errors import CorruptFile, LockHeld
+from holdfast.store import atomic
+from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 
 TYPE_CHECKING = False
@@ -17,13 +21,21 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 
-def start_runner(packet: Packet) -> None:
-    """Make sure that a runner lives, or soon does. Returns at once."""
-    from holdfast import seed_client
+#: At most so many starts of a keeper by runners in STARTS_WINDOW_S; then `status` says so and a person has to look.
+STARTS_LIMIT = 5
+STARTS_WINDOW_S = 600.0
+#: A keeper that was just started needs this long to take its lock.
+_START_S = 2.0
 
+
+def start_runner(packet: Packet, *, may_fork: bool = True) -> None:
+    """Make sure that a runner lives, or soon does. Returns at once.
+
+    `may_fork` is False for a keeper: it holds a lock, and a forked copy of that would outlive it.
+    """
     if seed_client.fork_runner(packet):
         return
-    if "HOLDFAST_ATTEMPT" in os.environ:
+    if not may_fork or "HOLDFAST_ATTEMPT" in os.environ:
         # Inside somebody's attempt: its sweep knows a process by the environment it was executed with,
         # so the runner must be executed with a clean one.
         execute("holdfast.runner", [packet.path], packet.home, role="runner", log=packet.runner_log)
@@ -57,29 +69,108 @@ def execute(module: str, args: list[str], home: Home, *, role: str, log: str = o
 
     The environment loses what belongs to an agent's attempt and names the role, so that no sweep takes it for a tool.
     """
-    env = {name: value for name, value in os.environ.items() if name not in _OF_ATTEMPTS}
+    env = {name: value for name, value in os.environ.items() if name not in OF_ATTEMPTS}
     env["HOLDFAST_HOME"] = home.path
     env["HOLDFAST_ROLE"] = role
     # -P: the current directory may be a project with a json.py of its own.
     argv = [sys.executable, "-P", "-m", module, *args]
+    executed, executing = os.pipe()
     pid = os.fork()
     if pid:
+        # Until exec it looks like us: a sweep of ours must not come across it.
+        os.close(executing)
+        os.read(executed, 1)
+        os.close(executed)
         return pid
     try:
-        become_detached(log=log)
+        become_detached(log=log, keep=executing)
         _exec(argv, env)
     finally:
         os._exit(127)
 
 
-_OF_ATTEMPTS = frozenset({"HOLDFAST_ATTEMPT", "HOLDFAST_TASK", "HOLDFAST_PACKET", "HOLDFAST_RESUME_COUNT"})
+def ensure_seed(home: Home) -> None:
+    """Start the seed of a home, unless it lives."""
+    if not locks.is_held(home.seed_lock):
+        execute("holdfast.seed", [], home, role="seed")
+
+
+def ensure_keeper(home: Home, *, by_person: bool, for_good: bool = False) -> int | None:
+    """Start the keeper of a home, unless it lives or the home is down. Returns the pid of the one that was started, 0 when
+    a unit started it.
+
+    Runners all notice the death of a keeper at once. One of them is the starter (it has keeper-start.lock); the times of the
+    starts are on disk, so that a keeper that cannot live is not started for ever. A person's start begins a new count.
+    HOLDFAST_KEEPER=off leaves the home to its runners (in a container, say, where something else restarts them).
+    """
+    if os.environ.get("HOLDFAST_KEEPER") == "off" or os.path.exists(home.down):
+        return None
+    if locks.is_held(home.keeper_lock):
+        return None
+    try:
+        lock = locks.acquire(home.keeper_start_lock, role="starter", within_s=0.0)
+    except LockHeld:
+        return None
+    try:
+        now = clock.now()
+        starts = [] if by_person else [at for at in keeper_starts(home) if 0 <= now - at < STARTS_WINDOW_S]
+        if len(starts) >= STARTS_LIMIT or (starts and now - starts[-1] < min(_START_S ** len(starts), 60.0)):
+            return None
+        if locks.is_held(home.keeper_lock):
+            return None
+        atomic.write_json(
+            home.keeper_starts, {"schema": "holdfast.keeper-starts/1", "starts": [*starts, now]}, durable=True
+        )
+        return _start_keeper(home, for_good=for_good)
+    finally:
+        lock.release()
+
+
+def _start_keeper(home: Home, *, for_good: bool) -> int:
+    """Through the unit where one is installed, so that it restarts what it started; otherwise by ourselves."""
+    try:
+        service = atomic.read_json(home.service)
+    except CorruptFile:
+        service = None
+    if service is not None and _run_quietly(service.get("start")):
+        return 0
+    return execute(
+        "holdfast.keeper", [] if for_good else ["--idle-exit"], home, role="keeper", log=home.keeper_log
+    )
+
+
+def _run_quietly(argv: object) -> bool:
+    if not isinstance(argv, list) or not argv:
+        return False
+    words = [str(word) for word in argv]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    null = os.open(os.devnull, os.O_RDWR)
+    try:
+        actions = [(os.POSIX_SPAWN_DUP2, null, standard) for standard in (0, 1, 2)]
+        pid = os.posix_spawnp(words[0], words, os.environ, file_actions=actions)
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    except OSError:
+        return False
+    finally:
+        os.close(null)
+
+
+def keeper_starts(home: Home) -> list[float]:
+    """When the keeper was started of late."""
+    try:
+        data = atomic.read_json(home.keeper_starts) or {}
+        return [float(at) for at in data.get("starts", [])]
+    except (CorruptFile, TypeError, ValueError):
+        return []
+
+
+OF_ATTEMPTS = frozenset({"HOLDFAST_ATTEMPT", "HOLDFAST_TASK", "HOLDFAST_PACKET", "HOLDFAST_RESUME_COUNT"})
 
 
 def _exec(argv: list[str], env: dict[str, str]) -> NoReturn:
     os.execve(argv[0], argv, env)
 
 
-def become_detached(*, log: str = os.devnull) -> None:
+def become_detached(*, log: str = os.devnull, keep: int = -1) -> None:
     """A session of its own, nothing on 0 and 1, a log on 2, no other descriptor, default signals."""
     os.setsid()
     null = os.open(os.devnull, os.O_RDWR)
@@ -89,7 +180,8 @@ def become_detached(*, log: str = os.devnull) -> None:
         os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), 2)
     except OSError:
         os.dup2(null, 2)
-    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    os.closerange(3, max(3, keep))
+    os.closerange(max(3, keep + 1), os.sysconf("SC_OPEN_MAX"))
     os.chdir("/")
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGQUIT):
         signal.signal(number, signal.SIG_DFL)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 
@@ -39,3 +38,62 @@ def test_a_sigkilled_agent_is_resumed_in_the_same_session(home: str) -> None:
     # Both attempts left the same kinds of record.
     records = [sorted(os.listdir(path)) for path in task.attempts()]
     assert records[0] == records[1]
+
+
+@pytest.mark.req("RES-4", "RES-5")
+def test_a_killed_command_is_run_again_and_told_so(home: str) -> None:
+    script = 'echo "count $HOLDFAST_RESUME_COUNT"; [ "$HOLDFAST_RESUME_COUNT" = 1 ] || kill -KILL $$'
+    task = Task.shell(script)
+    manifest = task.wait_for("completed")
+    assert task.log().splitlines() == ["count 0", "count 1"]
+    assert [event["mode"] for event in task.events("attempt.opened")] == ["fresh", "again"]
+    argv = [task.json(path, "argv.json")["argv"] for path in task.attempts()]
+    assert argv == [["sh", "-c", script]] * 2
+    assert manifest["total_retries"] == 1
+
+
+@pytest.mark.req("SUP-16", "W-A6")
+def test_exit_0_without_a_result_is_no_success(home: str) -> None:
+    """Several CLIs exit 0 when they failed, or when they were told to end."""
+    task = Task.play(Scenario().say("hm").exit(0, once=True).result("now really"))
+    manifest = task.wait_for("completed")
+    first, second = task.events("attempt.ended")
+    assert (first["outcome"], first["exit_code"]) == ("crashed", 0)
+    assert "without a result" in first["detail"]
+    assert second["outcome"] == "success"
+    assert manifest["total_retries"] == 1
+    assert [start.is_resume for start in task.memory().starts()] == [False, True]
+
+
+@pytest.mark.req("SUP-13", "SUP-16", "TST-3")
+def test_a_command_that_exits_with_an_error_has_failed(home: str) -> None:
+    task = Task.shell("echo trouble >&2; exit 7")
+    manifest = task.wait_for("failed")
+    assert (manifest["exit_code"], manifest["total_retries"], manifest["attempt"]) == (7, 0, 1)
+    assert task.read("attempts", "001-command_run", "exit_code") == b"7\n"
+    assert task.ask("wait").returncode == 1
+    assert not os.path.exists(task.path("done", "command_run.done"))
+
+
+@pytest.mark.req("SUP-10")
+def test_an_end_is_noticed_at_once(home: str) -> None:
+    """By the kernel's word, not at the next look: that would be half a minute away."""
+    task = Task.shell("sleep 60")
+    pid = task.agent_pid()
+    os.kill(pid, signal.SIGKILL)
+    ended = task.wait_for_event("attempt.ended", within_s=3)
+    assert (ended["outcome"], ended["by"]) == ("crashed", "recorder")
+    task.stop()
+
+
+@pytest.mark.req("W-A4", "LCH-7", "W-C2")
+def test_the_recorded_pid_is_the_agents_own(home: str) -> None:
+    task = Task.start("--", "sleep", "60")
+    pid = task.agent_pid()
+    with open(f"/proc/{pid}/cmdline", "rb") as file:
+        assert file.read() == b"sleep\x0060\x00"
+    assert task.read("attempts", "001-command_run", "pid") == b"%d\n" % pid
+    assert task.json("attempts", "001-command_run", "identity.json")["pid"] == pid
+    task.stop()
+    ended = task.events("attempt.ended")[0]
+    assert (ended["exit_signal"], ended["by"]) == (signal.SIGTERM, "recorder")

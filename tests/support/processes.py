@@ -12,6 +12,9 @@ import signal
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from holdfast.store import lock as locks
+from holdfast.store.process import is_alive as is_still_alive
+
 
 class Process(NamedTuple):
     """One live process, as /proc showed it."""
@@ -122,3 +125,10 @@ def _read(path: str) -> bytes:
             return file.read()
     except OSError:  # gone, or another user's
         return b""
+
+
+def stop_owner(lock: str) -> None:
+    """End the keeper or seed that holds a lock."""
+    owner = locks.owner(lock)
+    if owner is not None and locks.is_held(lock) and is_still_alive(owner):
+        os.kill(owner.pid, signal.SIGKILL)

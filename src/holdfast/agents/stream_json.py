@@ -33,7 +33,7 @@ def parse(line: bytes, *, attempt: int, offset: int) -> list[ev.AgentEvent]:
     try:
         data = json.loads(line)
         return list(_events(data, attempt, offset))
-    except (ValueError, AttributeError, TypeError, KeyError):
+    except (ValueError, AttributeError, TypeError, KeyError, RecursionError):
         # Torn, hostile or of another version: the raw log keeps it, and it is no event.
         return []
 

@@ -79,7 +79,7 @@ def render(task: Task, packet_dir: str, seen: dict[str, Any]) -> dict[str, Any]:
         "started_at": task.created_at,
         "status": task.status,
         "status_reason": task.reason,
-        "status_updated_at": task.updated_at,
+        "status_updated_at": task.moved_at,
         "stage": task.stage or (spec.stages[-1].name if spec.stages else None),
         "stages": [_stage(task, stage.name) for stage in spec.stages],
         "run": task.run,
@@ -110,7 +110,8 @@ def render(task: Task, packet_dir: str, seen: dict[str, Any]) -> dict[str, Any]:
         else None,
         "wake_at": task.wake_at,
         "runner": {"pid": runner.pid, "boot_id": runner.boot_id, "start_time": runner.start_time}
-        if runner
+        # The last manifest of a task is written by a runner that is about to leave.
+        if runner and task.status not in ENDS
         else None,
         "verdict": seen.get("verdict"),
     }
@@ -158,7 +159,7 @@ def current_session(task: Task, shown: dict[str, Any]) -> dict[str, Any]:
         "start_epoch": int(clock.parse_iso(started.started_at)) if started else None,
         "status": task.status,
         "status_reason": task.reason,
-        "status_updated_at": task.updated_at,
+        "status_updated_at": task.moved_at,
         "work": {"id": task.spec.task_id, "details": task.spec.goal},
         "pid": started.pid if started else 0,
         "exit_code": ended.exit_code if ended else None,

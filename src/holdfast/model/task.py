@@ -40,6 +40,8 @@ class Attempt:
         self.leftovers: ev.LeftoversFound | None = None
         #: Byte of stdout.log behind the last journalled agent event.
         self.offset = 0
+        #: How many events ended at that byte: one line can hold several.
+        self.offset_events = 0
         self.open_tools: dict[str, ev.AgentToolStarted] = {}
         self.result: ev.AgentResult | None = None
         self.error: ev.AgentError | None = None
@@ -94,7 +96,8 @@ class Task:
         self.status = Status.QUEUED
         self.reason = ""
         self.created_at = ""
-        self.updated_at = ""
+        #: When it came into its present state.
+        self.moved_at = ""
         self.finished_at: str | None = None
         self.wake_at: str | None = None
         self.interrupt: str | None = None
@@ -146,7 +149,6 @@ class Task:
 
     def apply(self, event: ev.Event, at: str) -> None:
         """Take in one event. Total: an event that means nothing here changes nothing."""
-        self.updated_at = at
         self.last_event = event.type
         handler = _HANDLERS.get(event.type)
         if handler is not None:
@@ -156,12 +158,13 @@ class Task:
 def _created(task: Task, event: ev.TaskCreated, at: str) -> None:
     task.spec = TaskSpec.from_json(event.spec)
     task.status = Status(event.status)
-    task.created_at = at
+    task.created_at = task.moved_at = at
     task.deadline_s = task.spec.limits.deadline_s
 
 
 def _moved(task: Task, event: ev.TaskMoved, at: str) -> None:
     task.status = Status(event.new)
+    task.moved_at = at
     task.is_unsettled = False
     task.reason = event.reason
     task.wake_at = event.wake_at
@@ -177,6 +180,7 @@ def _moved(task: Task, event: ev.TaskMoved, at: str) -> None:
 def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
     task.run = event.run
     task.status = Status.SPAWNING
+    task.moved_at = at
     task.reason = "retry"
     task.finished_at = None
     task.consecutive = task.total_retries = 0
@@ -279,6 +283,7 @@ def _agent(task: Task, event: ev.AgentEvent, at: str) -> None:
     attempt = task.attempt
     if attempt is None or attempt.number != event.attempt:
         return
+    attempt.offset_events = attempt.offset_events + 1 if event.offset == attempt.offset else 1
     attempt.offset = max(attempt.offset, event.offset)
     attempt.retry_at = None
     task.runner_crashes = 0

@@ -16,6 +16,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+#: A request holds a few words, and with `retry` an environment.
+MAX_BYTES = 1024 * 1024
+
 
 def drop(packet: Packet, verb: str, args: dict[str, Any], *, by: str) -> Request:
     """Put a request into the inbox, durably. The caller then makes sure that a runner lives, and rings."""
@@ -48,9 +51,16 @@ def path_of(packet: Packet, request_id: str) -> str:
 
 
 def names(packet: Packet) -> list[str]:
-    """File names of the requests that wait, oldest first."""
+    """File names of the requests that wait, oldest first. Plain files only: a pipe there would hang its reader."""
     try:
-        return sorted(name for name in os.listdir(packet.inbox) if name.endswith(".json") and name[0] != ".")
+        with os.scandir(packet.inbox) as found:
+            return sorted(
+                entry.name
+                for entry in found
+                if entry.name.endswith(".json")
+                and entry.name[0] != "."
+                and entry.is_file(follow_symlinks=False)
+            )
     except FileNotFoundError:
         return []
 
@@ -59,12 +69,17 @@ def read(packet: Packet, name: str) -> Request | HoldfastError:
     """The request in a file, or why it is none: anybody may have put anything there."""
     path = os.path.join(packet.inbox, name)
     try:
+        if os.stat(path).st_size > MAX_BYTES:
+            return CorruptFile(f"{path} is no request: it has more than {MAX_BYTES} bytes")
         data = atomic.read_json(path)
         if data is None:
             return CorruptFile(f"{path} went away")
         request = Request.from_json(data)
-    except (HoldfastError, ValueError) as error:
+    except (HoldfastError, ValueError, OSError) as error:
         return CorruptFile(f"{path} is no request: {error}")
-    if request.id + ".json" != name or type(request.args) is not dict:
-        return CorruptFile(f"{path} is no request: its id is not its name, or args is no object")
+    texts: tuple[Any, ...] = (request.id, request.verb, request.by, request.at)
+    if not all(isinstance(text, str) for text in texts) or type(request.args) is not dict:
+        return CorruptFile(f"{path} is no request: id, verb, by and at are texts, args is an object")
+    if request.id + ".json" != name:
+        return CorruptFile(f"{path} is no request: its id is not its name")
     return request

@@ -39,6 +39,8 @@ def task_ids(home: Home) -> list[str]:
         return sorted(name for name in os.listdir(home.tasks) if name[0] != ".")
     except FileNotFoundError:
         return []
+    except OSError as error:
+        atomic.storage_failed(error, f"cannot read {home.tasks}")
 
 
 def fold(packet: Packet) -> Task:

@@ -71,6 +71,10 @@ def end_task(ledger: Ledger) -> None:
     task, packet = ledger.task, ledger.packet
     if os.path.exists(packet.task_done):
         return
+    if task.runner is not None:
+        # Before the marker, behind which nothing changes: no runner is started again to mend a manifest.
+        ledger.record(ev.RunnerLeft(pid=os.getpid(), reason=str(task.status)))
+        failpoint("finish.left")
     ledger.seen["output_tail"] = ledger.tail(TAIL_LINES)
     ledger.show()
     failpoint("finish.manifest")

@@ -124,6 +124,8 @@ class Ingest:
         stdout, stderr = self._restore()
         self._stdout = _Stream(directory.stdout, stdout)
         self._stderr = _Stream(directory.stderr, stderr)
+        # Before anything is shown, so that a successor always knows what to cut off.
+        self._note()
 
     def _restore(self) -> tuple[int, int]:
         """Continue where the last runner was; cut off what it wrote but did not note."""
@@ -177,6 +179,9 @@ class Ingest:
             shown.append(self._readable(line))
         if offset > self.attempt.offset:
             events += parsed
+        elif offset == self.attempt.offset:
+            # A line can hold several events, and a power cut leaves the first of them.
+            events += parsed[self.attempt.offset_events :]
 
     def _redacted(self, event: ev.AgentEvent) -> ev.AgentEvent:
         changes = {

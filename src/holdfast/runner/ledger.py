@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _DISK_PAUSE_S = 1.0
+_TAIL_BYTES = 16384
 
 
 class Ledger:
@@ -83,9 +84,11 @@ class Ledger:
 
     def show(self) -> None:
         """Write manifest.json and current-session.json. Both are derived: on a full disk they stay behind."""
-        data = manifest.render(self.task, self.packet.path, self.seen)
+        if self.task.has_ended and os.path.exists(self.packet.task_done):
+            return  # whoever waits for the marker reads a manifest that does not change any more
+        unknown = self._carried_over()
+        data = {**unknown, **manifest.render(self.task, self.packet.path, self.seen)}
         try:
-            data = {**self._unknown_fields(data), **data}
             atomic.write_json(self.packet.manifest, data, durable=False)
             atomic.write_json(
                 self.packet.current_session, manifest.current_session(self.task, data), durable=False
@@ -93,24 +96,38 @@ class Ledger:
         except DiskFull:
             return
 
-    def _unknown_fields(self, ours: dict[str, Any]) -> dict[str, Any]:
-        """Fields of another version survive a rewrite. Read once: nobody else writes this file while we hold the lock."""
+    def _carried_over(self) -> dict[str, Any]:
+        """Fields of another version survive a rewrite, and so does what an earlier runner saw last. Read once: nobody else
+        writes this file while we hold the lock."""
         if "unknown" not in self.seen:
             try:
                 old = atomic.read_json(self.packet.manifest) or {}
             except atomic.CorruptFile:
                 old = {}
             self.seen["unknown"] = {key: value for key, value in old.items() if key not in manifest.FIELDS}
+            for name in ("last_checked_at", "last_progress_at", "deadline_at"):
+                self.seen.setdefault(name, old.get(name))
         return self.seen["unknown"]
+
+    def put_into_index(self) -> None:
+        """Let `ls` know. (Loaded late: sqlite3 is not needed to start an agent.)"""
+        from holdfast.store import index
+
+        index.update(self.packet.home, manifest.render(self.task, self.packet.path, self.seen))
 
     def tail(self, lines: int) -> str:
         """The last lines of output.log."""
         try:
             with open(self.packet.output_log, "rb") as file:
-                file.seek(max(0, os.fstat(file.fileno()).st_size - 256 * lines))
-                return "\n".join(file.read().decode("utf-8", "replace").splitlines()[-lines:])
+                start = file.seek(0, os.SEEK_END)
+                data = b""
+                while start > 0 and data.count(b"\n") <= lines:
+                    size = min(_TAIL_BYTES, start)
+                    start = file.seek(start - size)
+                    data = file.read(size) + data
         except FileNotFoundError:
             return ""
+        return "\n".join(data.decode("utf-8", "replace").splitlines()[-lines:])
 
     def close(self) -> None:
         """Close the journal."""

@@ -10,6 +10,7 @@ import os
 import signal
 
 from holdfast import clock, recorder
+from holdfast.failpoints import failpoint
 from holdfast.model.attempt import Reading
 from holdfast.model.process import ProcessIdentity
 from holdfast.model.spec import Limits
@@ -54,7 +55,6 @@ class Live:
         self._started = -1 if opened is None else opened.started
         if self._started >= 0:
             waiter.watch(self._started, "started")
-        self._recorder = None if opened is None else opened.recorder_pid
         self._waiting_since_mono = clock.mono()
         self._death: DeathWatch | None = None
         self._growth: GrowthWatch | None = None
@@ -88,14 +88,6 @@ class Live:
         recorder.write_exit(self.directory.path, by="runner", status=status, usage=usage, exec_errno=None)
         return True
 
-    @property
-    def recorder_pid(self) -> int | None:
-        """The living recorder, if there is one."""
-        if not locks.is_held(self.directory.lock):
-            return None
-        owner = locks.owner(self.directory.lock)
-        return owner.pid if owner is not None else self._recorder
-
     def begin(self, identity: ProcessIdentity) -> None:
         """The agent exists: watch it."""
         if self._started >= 0:
@@ -109,6 +101,9 @@ class Live:
         self._growth = GrowthWatch([self.directory.stdout, self.directory.stderr])
         if self._growth.descriptor >= 0:
             self.waiter.watch(self._growth.descriptor, "growth")
+        # What was written before the watch began makes no more news of it: the first look is not asked for.
+        self._took_mono = 0.0
+        self._size_bytes = self.ingest.raw_bytes()
         self._meter = CpuMeter(identity.pid)
         now_mono, now = clock.mono(), clock.now()
         # Silence from before an adoption counts, but never so much that no grace period is left.
@@ -118,6 +113,7 @@ class Live:
         self._result_mono = now_mono if self.attempt.result is not None else None
         self._tools_mono = dict.fromkeys(self.attempt.open_tools, now_mono)
         self._wait_until_mono = self._announced_wait(now_mono, now)
+        self._excused_mono: float | None = None
         self._verdict_kind = Kind.WORKING
 
     def _last_write(self) -> float:
@@ -139,8 +135,8 @@ class Live:
         """Somebody owes us a file (identity or exit record): look again soon, and wake a stopped recorder."""
         waited_s = clock.mono() - self._waiting_since_mono
         if waited_s > OVERDUE_S:
-            pid = self.recorder_pid
-            if pid is not None:
+            # By the lock, not by its text: who was stopped may not have signed yet, or be the agent-to-be.
+            for pid in locks.holders(self.directory.lock):
                 signal_pid(pid, signal.SIGCONT)
             self.ledger.seen["verdict"] = f"the recorder has been silent for {waited_s:.0f}s"
         return min(max(waited_s / 4, 0.0005), 0.25)
@@ -153,6 +149,7 @@ class Live:
             return False
         if not self.noticed_at:
             self.noticed_at = clock.now()
+            failpoint("live.noticed")
             self._waiting_since_mono = clock.mono()
         return True
 
@@ -161,7 +158,8 @@ class Live:
         assert self._growth is not None
         now_mono = clock.mono()
         must_poll = self._growth.descriptor < 0
-        if "growth" not in ready and not self._growth_is_muted and not must_poll:
+        is_first = self._took_mono == 0.0
+        if "growth" not in ready and not self._growth_is_muted and not must_poll and not is_first:
             return 3600.0
         if now_mono - self._took_mono < GULP_S:
             self._mute_growth()
@@ -218,8 +216,11 @@ class Live:
             wait_until_mono=self._wait_until_mono,
             is_busy=is_stale and self._meter.is_busy(),
             files_changed=is_stale and self._files_changed(),
+            excused_mono=self._excused_mono,
         )
         verdict = judge(evidence, self.limits, now_mono)
+        if verdict.kind is Kind.EXCUSED:
+            self._excused_mono = now_mono
         is_news = verdict.kind is not self._verdict_kind
         self._verdict_kind = verdict.kind
         return verdict, evidence, is_news

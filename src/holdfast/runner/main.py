@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 
 from holdfast import __version__, recorder
-from holdfast.errors import HoldfastError, NotFound
+from holdfast.errors import DiskFull, HoldfastError, NotFound
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.model.status import Status
@@ -15,6 +16,7 @@ from holdfast.packet import inbox, load
 from holdfast.redact import Redactor
 from holdfast.runner import finish, requests
 from holdfast.runner.ledger import Ledger
+from holdfast.runner.neighbour import Neighbour
 from holdfast.runner.steps import Steps
 from holdfast.runner.waiter import Waiter
 from holdfast.store import atomic, process
@@ -25,6 +27,8 @@ from holdfast.store.layout import Packet
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+_DISK_PAUSE_S = 1.0
 
 
 def run(path: str) -> None:
@@ -49,10 +53,12 @@ def _hold(packet: Packet) -> bool:
         return False
     recorder.become_subreaper()
     recorder.set_name("holdfast-run")
+    # Read before it is repaired: a journal that cannot be read is left as it is.
+    task = load.fold(packet)
     journal = Journal(packet.journal)
     repaired = journal.repair()
     env = _environment(packet)
-    ledger = Ledger(packet, load.fold(packet), journal, Redactor(env.get("env", {})))
+    ledger = Ledger(packet, task, journal, Redactor(env.get("env", {})))
     waiter = Waiter(packet)
     steps = Steps(ledger, waiter, env)
     try:
@@ -62,7 +68,8 @@ def _hold(packet: Packet) -> bool:
             finish.reopen(ledger)
         _park_crash_loop(ledger)
         reason = _loop(ledger, waiter, steps)
-        ledger.record(ev.RunnerLeft(pid=os.getpid(), reason=reason))
+        if ledger.task.runner is not None:  # at a task's end, it was told before the marker
+            ledger.record(ev.RunnerLeft(pid=os.getpid(), reason=reason))
         failpoint("runner.left")
         return waiter.detached_by is not None
     finally:
@@ -74,13 +81,26 @@ def _hold(packet: Packet) -> bool:
 def _loop(ledger: Ledger, waiter: Waiter, steps: Steps) -> str:
     """Returns why it ended."""
     ready: set[str] = set()
+    neighbour = Neighbour(ledger.packet.home, waiter, ledger.task.spec.limits.base_interval_s)
+    indexed: str | None = None
     while waiter.detached_by is None:
-        if requests.serve(ledger):
-            steps.env = _environment(ledger.packet)
-        wait_s = steps.step(ready)
+        try:
+            if requests.serve(ledger):
+                steps.env = _environment(ledger.packet)
+            wait_s = steps.step(ready)
+        except (OSError, DiskFull) as error:
+            if isinstance(error, OSError) and error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            # Wait for room, as the ledger does, and take the step again from the files alone.
+            steps.close()
+            wait_s = _DISK_PAUSE_S
+        if (wait_s is None or wait_s > 0) and indexed != ledger.task.status:
+            # Only when there is time: the index is a view, the agent is not.
+            indexed = ledger.task.status
+            ledger.put_into_index()
         if wait_s is None:
             return str(ledger.task.status)
-        ready = waiter.wait(wait_s) if wait_s > 0 else set()
+        ready = waiter.wait(min(wait_s, neighbour.look(ready))) if wait_s > 0 else set()
     return waiter.detached_by
 
 

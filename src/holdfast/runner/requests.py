@@ -78,6 +78,9 @@ def _interrupt(ledger: Ledger, request: Request) -> tuple[ev.Event, ...]:
         raise RequestRefused("it is interrupted already")
     if ledger.task.status is Status.QUEUED:
         raise RequestRefused("it is queued and has not started")
+    attempt = ledger.task.attempt
+    if attempt is not None and attempt.intent is not None and attempt.intent.intent == "stop":
+        raise RequestRefused("it is being stopped")
     default = f"interrupted by {request.by}"
     return _end_by(ledger, request, intent="interrupt", status=Status.INTERRUPTED, default=default)
 

@@ -140,6 +140,9 @@ class Steps:
                 return live.await_record()
             case Reading.NEVER_STARTED:
                 return self._void(attempt)
+            case Reading.SPAWN_FAILED if found.exit is not None and found.exit.exec_errno is None:
+                # Killed before it became the agent: nothing ran, and nothing failed.
+                return self._void(attempt)
             case Reading.SPAWN_FAILED:
                 return self._end(live, attempt, found)
             case Reading.RUNNING | Reading.ORPHANED | Reading.EXITED:

@@ -76,7 +76,7 @@ def read_json(path: str) -> dict[str, Any] | None:
         raise StorageError(f"cannot read {path}: {error.strerror}") from error
     try:
         data = json.loads(raw)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CorruptFile(
             f"{path} is not JSON: {error}", hint="it is kept as it is; look at it by hand"
         ) from error

@@ -19,6 +19,7 @@ class Home:
         self.keeper_log = os.path.join(path, "keeper.log")
         self.keeper_bell = os.path.join(path, "keeper.bell")
         self.keeper_starts = os.path.join(path, "keeper-starts.json")
+        self.service = os.path.join(path, "service.json")
         self.seed_lock = os.path.join(path, "seed.lock")
         self.seed_socket = os.path.join(path, "seed.sock")
         self.outbox = os.path.join(path, "outbox")

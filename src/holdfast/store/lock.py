@@ -16,7 +16,7 @@ from holdfast import clock
 from holdfast.errors import LockHeld
 from holdfast.model.process import ProcessIdentity
 from holdfast.store.atomic import storage_failed
-from holdfast.store.process import identify
+from holdfast.store.process import HAS_PROC, all_pids, identify, open_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,6 +92,14 @@ def is_held(path: str) -> bool:
     finally:
         os.close(descriptor)
     return False
+
+
+def holders(path: str) -> list[int]:
+    """Processes that have the lock file open: its owner, signed or not, and forked copies. Costs a look at everything."""
+    if not HAS_PROC:
+        signed = owner(path)
+        return [signed.pid] if signed is not None and is_held(path) else []
+    return [pid for pid in all_pids() if pid != os.getpid() and path in open_files(pid)]
 
 
 def owner(path: str) -> ProcessIdentity | None:

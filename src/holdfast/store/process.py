@@ -134,6 +134,17 @@ def environment(pid: int) -> dict[str, str]:
     return {os.fsdecode(key): os.fsdecode(value) for key, _, value in pairs}
 
 
+def open_files(pid: int) -> list[str]:
+    """What the descriptors of `pid` point at; empty when it is not ours to read, or gone."""
+    found: list[str] = []
+    try:
+        for descriptor in os.listdir(f"/proc/{pid}/fd"):
+            found.append(os.readlink(f"/proc/{pid}/fd/{descriptor}"))
+    except OSError:
+        return found
+    return found
+
+
 def command_line(pid: int) -> str:
     """The command line, for people."""
     try:

@@ -11,6 +11,8 @@ from holdfast.store.process import tree_cpu_s
 BUSY_SHARE = 0.02
 #: A walk of the workspace ends after this long; what it has not seen by then counts as unchanged.
 WALK_S = 0.02
+#: File times come from the kernel's coarse clock, which is up to one tick behind.
+_TICK_S = 0.01
 _SKIPPED = frozenset({".git", "node_modules", ".venv", "__pycache__"})
 
 
@@ -45,7 +47,7 @@ def changed_since(root: str, at: float, *, skip: str) -> bool:
                     if entry.is_dir(follow_symlinks=False):
                         if entry.name not in _SKIPPED and entry.path != skip:
                             todo.append(entry.path)
-                    elif entry.stat(follow_symlinks=False).st_mtime > at:
+                    elif entry.stat(follow_symlinks=False).st_mtime > at - _TICK_S:
                         return True
         except OSError:
             continue

@@ -42,8 +42,11 @@ class Evidence(Record):
     wait_until_mono: float | None = None
     #: The process tree used CPU since the last look.
     is_busy: bool = False
-    #: Files in the workspace changed since the last progress.
+    #: Files in the workspace changed since the last look.
     files_changed: bool = False
+    #: When an excuse last held: the grace period begins after it, because the next look may come a moment later and see
+    #: neither CPU nor files in so short a time.
+    excused_mono: float | None = None
 
 
 class Verdict(Record):
@@ -94,7 +97,7 @@ def judge(evidence: Evidence, limits: Limits, now_mono: float) -> Verdict:
             # Look again after the grace period at the latest: an excuse such as a busy tree can go away.
             again = min(ends, now_mono + max(limits.grace_s, 0.05))
             return Verdict(kind=Kind.EXCUSED, because=excuse, look_again_mono=again)
-    hung_at = stale_at + limits.grace_s
+    hung_at = max(stale_at, evidence.excused_mono or stale_at) + limits.grace_s
     if now_mono < hung_at:
         return Verdict(
             kind=Kind.QUIET, because="silent without excuse, grace period runs", look_again_mono=hung_at

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 #: In the order in which help lists them.
-VERBS = ("run", "show", "stop", "interrupt", "resume", "retry")
+VERBS = ("run", "ls", "show", "wait", "stop", "interrupt", "resume", "retry", "up", "down", "status")
 
 
 class Verbs(click.Group):

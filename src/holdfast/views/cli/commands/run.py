@@ -12,8 +12,9 @@ from holdfast.model.spec import StageSpec, TaskSpec
 from holdfast.model.status import Status
 from holdfast.packet import environment, limits, load
 from holdfast.packet.create import create
-from holdfast.start import start_runner
+from holdfast.start import ensure_keeper, start_runner
 from holdfast.store.layout import Home, Packet
+from holdfast.views.cli.commands import up
 from holdfast.views.cli.spec import JSON, Argument, Command, Option
 
 TYPE_CHECKING = False
@@ -28,6 +29,8 @@ _LIMIT_FLAGS = (
     "base_interval_s",
     "max_interval_s",
     "max_retries",
+    "linger_s",
+    "stop_pause_s",
     "output_bytes",
 )
 
@@ -99,6 +102,18 @@ COMMAND = Command(
             help="Retries over its whole life (10).",
         ),
         Option(
+            flags=("--linger",),
+            dest="linger_s",
+            metavar="TIME",
+            help="How long it may live on after its result (10s).",
+        ),
+        Option(
+            flags=("--stop-pause",),
+            dest="stop_pause_s",
+            metavar="TIME",
+            help="Pause after the first stop signal (the agent's own, 30s).",
+        ),
+        Option(
             flags=("--output-limit",),
             dest="output_bytes",
             metavar="BYTES",
@@ -120,8 +135,10 @@ def run(values: dict[str, Any]) -> int:
     home = Home(paths.ensure_home(paths.home()))
     prompt = _prompt(values)
     spec, env = _spec(values, prompt)
+    up.lift(home)
     packet = create(home, spec, prompt=prompt, env=env, status=Status.SPAWNING)
     start_runner(packet)
+    ensure_keeper(home, by_person=True)
     if not values["detach"]:
         from holdfast.views.cli.commands import wait
 

@@ -1,0 +1,166 @@
+"""Where a benchmark works: a directory of its own, the processes that carry it, and their end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from tests.support import processes
+from tests.support.waiting import eventually
+
+T = TypeVar("T")
+
+_FOREIGN = ("HOLDFAST_", "MONITOR_", "XDG_", "TMUX")
+
+
+class Place:
+    """A temporary directory and an id; whatever carries either was started here and is ended here."""
+
+    def __init__(self, *, quick: bool, jq: str | None) -> None:
+        self.quick = quick
+        self.jq = jq or shutil.which("jq")
+        self.root = tempfile.mkdtemp(prefix="hfb-")
+        self.id = uuid.uuid4().hex
+        self._kept: dict[str, Any] = {}
+        self._names = 0
+        for name in ("user", "bin"):
+            os.mkdir(self.path(name), 0o700)
+        if self.jq:
+            # The bash design finds the chosen jq first.
+            os.symlink(os.path.abspath(self.jq), self.path("bin", "jq"))
+
+    def path(self, *names: str) -> str:
+        """A path below the directory."""
+        return os.path.join(self.root, *names)
+
+    def new(self, name: str) -> str:
+        """A new empty directory, private."""
+        self._names += 1
+        made = self.path(f"{name}-{self._names}")
+        os.mkdir(made, 0o700)
+        return made
+
+    def pick(self, full: int, quick: int) -> int:
+        """How many: with --quick fewer."""
+        return quick if self.quick else full
+
+    def once(self, key: str, measure: Callable[[], T]) -> T:
+        """Measure once, for all rows that use it."""
+        if key not in self._kept:
+            self._kept[key] = measure()
+        return self._kept[key]
+
+    def env(self, **more: str) -> dict[str, str]:
+        """A clean environment with the mark in it: no caller's holdfast, no start-up files of a shell."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
+        return {
+            **kept,
+            "HOME": self.path("user"),
+            "PATH": self.path("bin") + os.pathsep + os.environ.get("PATH", os.defpath),
+            "HOLDFAST_BENCH_ID": self.id,
+            **more,
+        }
+
+    def progress(self, text: str) -> None:
+        """One line for whoever waits."""
+        print(f"  … {text}", file=sys.stderr, flush=True)
+
+    def alive(self) -> list[processes.Process]:
+        """Every living process that was started here, directly or not."""
+        return processes.marked(f"HOLDFAST_BENCH_ID={self.id}", self.root)
+
+    def end_processes(self) -> None:
+        """SIGKILL, by pid, to all that was started here."""
+
+        def all_gone() -> bool:
+            processes.kill(self.alive())
+            return not self.alive()
+
+        eventually(all_gone, within_s=30, what="the benchmark's processes die of SIGKILL")
+
+    def close(self) -> None:
+        """End what was started and remove the directory."""
+        try:
+            self.end_processes()
+        finally:
+            shutil.rmtree(self.root, ignore_errors=True)
+
+
+class Holdfast:
+    """One home, driven by the command line as its users do it."""
+
+    def __init__(self, place: Place, **env: str) -> None:
+        self.place = place
+        self.home = place.new("home")
+        self.env = place.env(HOLDFAST_HOME=self.home, **env)
+
+    def run(self, *args: str, cwd: str | None = None, **env: str) -> str:
+        """`holdfast run -d ARGS…`; returns the packet."""
+        return os.path.join(self.home, "tasks", self.call("run", "-d", *args, cwd=cwd, **env))
+
+    def call(self, *args: str, cwd: str | None = None, **env: str) -> str:
+        """`holdfast ARGS…`, what it prints."""
+        done = subprocess.run(
+            [program(), *args],
+            env={**self.env, **env},
+            cwd=cwd or self.place.root,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise RuntimeError(f"holdfast {args[0]} failed: {done.stderr.decode(errors='replace')}")
+        return done.stdout.decode().strip()
+
+    def start_seed(self) -> int:
+        """The seed of the home, ready to fork; returns its pid."""
+        # In a process of its own, which leaves: the seed is nobody's child then, as in real life.
+        script = (
+            "import sys; from holdfast import start; from holdfast.store.layout import Home; "
+            "print(start.execute('holdfast.seed', [], Home(sys.argv[1]), role='seed'))"
+        )
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", script, self.home],
+            env=self.env,
+            capture_output=True,
+            timeout=30,
+            check=True,
+        )
+        os.makedirs(os.path.join(self.home, "tasks"), mode=0o700, exist_ok=True)
+        eventually(lambda: os.path.exists(os.path.join(self.home, "seed.sock")), what="the seed listens")
+        return int(done.stdout)
+
+
+def program() -> str:
+    """The console script beside this interpreter."""
+    return os.path.join(os.path.dirname(sys.executable), "holdfast")
+
+
+def events(packet: str, *types: str) -> list[dict[str, Any]]:
+    """Whole lines of a journal, of these types or all."""
+    with open(os.path.join(packet, "events.jsonl"), "rb") as file:
+        lines = [json.loads(line) for line in file if line.endswith(b"\n")]
+    return [line for line in lines if not types or line["type"] in types]
+
+
+def note_times(path: str, name: str) -> list[int]:
+    """When a failpoint that notes was passed, in nanoseconds, in order."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            fields = [line.split() for line in file]
+    except FileNotFoundError:
+        return []
+    return [int(at) for at, _, passed in fields if passed == name]
+
+
+def pause(seconds: float) -> None:
+    """A benchmark may sleep: it measures time."""
+    time.sleep(seconds)

@@ -1,0 +1,85 @@
+"""docs/benchmarks.md: one run, with what a reader needs to repeat it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+
+from benchmarks import table
+from benchmarks.bash_design import jq_version
+from benchmarks.place import Place
+from benchmarks.table import Line
+
+PATH = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "docs", "benchmarks.md")
+
+_HEAD = """\
+# Benchmarks
+
+Every number stands next to a baseline that was measured in the same run, on the same machine: absolute times move from
+machine to machine, ratios less so. "bash design" is the usual home-made way (tmux, a wrapper, one polling monitor per
+task, jq), built by the benchmark itself in `benchmarks/bash_design`. A ratio below 1 means that holdfast takes less.
+
+This page is written by `python -m benchmarks --write` (`make bench ARGS=--write`); the text is in `benchmarks/report.py`.
+`--rows 2,3` measures some rows only, `--quick` uses few repeats, `--jq FILE` chooses the jq of the bash design, and
+`python -m benchmarks.timeline` shows where the time of a launch and of a restart goes.
+"""
+
+_HOW = """\
+## How it is measured
+
+- Times are on the monotonic clock that all processes share. The agent is a small C program whose first instruction reads
+  it; the runner's moments are noted by failpoints (`HOLDFAST_FAILPOINT=live.noticed=note`), which cost some 20 µs each.
+- Rows 2 and 3: one task whose agent is killed again and again, at random moments. The killer, the clock and the agent are
+  the same for C. The bash monitor polls each second here instead of each 30 s, and its delay is multiplied by 30.
+- Row 4: lateness runs from the agent's last line plus both thresholds to the durable intent to stop it.
+- Row 5: PSS of seed, runners and recorders (not of agents); CPU from the scheduler's own count; wake-ups are voluntary
+  context switches. The bash design runs ten tasks and is scaled, its polling cost divided by 30.
+- Row 6: in one process, in turn with a raw append and fdatasync of 200 bytes on the same file system.
+"""
+
+
+def write(place: Place, lines: list[Line], command: str) -> None:
+    """Replace the page."""
+    with open(PATH, "w", encoding="utf-8") as file:
+        file.write(page(place, lines, command))
+
+
+def page(place: Place, lines: list[Line], command: str) -> str:
+    """The page as text."""
+    missed = [line for line in lines if line.met is False]
+    parts = [
+        _HEAD,
+        f"## A run of {time.strftime('%Y-%m-%d', time.gmtime())}\n",
+        f"`{command}` on {machine(place)}.\n",
+        table.as_markdown(lines) + "\n",
+        "\n".join(f"- {note}." for note in table.notes(lines)) + "\n",
+    ]
+    if missed:
+        parts.append("Missed: " + "; ".join(f"row {line.row}, {line.what}" for line in missed) + ".\n")
+    return "\n".join([*parts, _HOW])
+
+
+def machine(place: Place) -> str:
+    """What the run depends on; no names of hosts or paths."""
+    with open("/proc/meminfo", encoding="ascii") as file:
+        memory_gb = int(file.readline().split()[1]) / 1024**2
+    return (
+        f"{os.cpu_count()} cores ({platform.machine()}), {memory_gb:.0f} GB, {platform.system()} {_release()}, "
+        f"{_file_system(place.root)}, Python {platform.python_version()}, {jq_version(place)}"
+    )
+
+
+def _release() -> str:
+    """`6.18`: the rest of a release names builds and hosts."""
+    return ".".join(platform.release().split(".")[:2])
+
+
+def _file_system(path: str) -> str:
+    best, kind = "", "an unknown file system"
+    with open("/proc/mounts", encoding="utf-8") as file:
+        for line in file:
+            _, where, found = line.split()[:3]
+            if (path + "/").startswith(where.rstrip("/") + "/") and len(where) >= len(best):
+                best, kind = where, found
+    return kind

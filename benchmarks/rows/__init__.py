@@ -1,0 +1,28 @@
+"""One module per theme; each row of the list of targets is a function from a place to lines of the table.
+
+To add a row: write the function, and name it here.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+
+from benchmarks.place import Place
+from benchmarks.table import Line
+
+#: Row → module and function.
+ROWS = {
+    1: ("launch", "launch"),
+    2: ("crash", "noticed"),
+    3: ("crash", "restarted"),
+    4: ("hang", "hang"),
+    5: ("idle", "idle"),
+    6: ("state", "state_change"),
+}
+
+
+def measure(row: int) -> Callable[[Place], list[Line]]:
+    """The function that measures a row."""
+    module, name = ROWS[row]
+    return getattr(importlib.import_module(f"benchmarks.rows.{module}"), name)

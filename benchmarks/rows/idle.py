@@ -1,0 +1,206 @@
+"""Row 5: what a hundred tasks cost while nothing happens, and while each prints a line a second."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import dataclass
+
+from benchmarks import bash_design
+from benchmarks.bash_design import BashDesign, Monitor
+from benchmarks.place import Holdfast, Place, events, pause
+from benchmarks.programs import Notes, agent
+from benchmarks.table import Baseline, Line
+from tests.support import processes
+from tests.support.waiting import eventually
+
+_NAMES = {"holdfast-seed": "seed", "holdfast-run": "runner", "holdfast-rec": "recorder"}
+
+
+@dataclass(frozen=True)
+class Use:
+    """What a set of processes used over a while."""
+
+    cpu_ms_per_s: float
+    wakeups_per_s: float
+
+
+def idle(place: Place) -> list[Line]:
+    """Memory, CPU and wake-ups."""
+    tasks = place.pick(100, 20)
+    while_s = float(place.pick(30, 8))
+    home = Holdfast(place)
+    seed = home.start_seed()
+    notes = Notes(os.path.join(place.new("agent"), "notes"))
+    project = place.new("project")
+    place.progress(f"starting {tasks} tasks")
+    packets = [home.run("--", *agent(place, notes.path, "tick"), cwd=project) for _ in range(tasks)]
+    for packet in packets:
+        eventually(lambda packet=packet: events(packet, "attempt.started"), what="it runs", journal=packet)
+    pause(1.0)
+    ours = _ours(seed)
+    memory = {role: sum(_pss_mb(pid) for pid in pids) for role, pids in ours.items()}
+    pids = [pid for group in ours.values() for pid in group]
+    place.progress(f"idle for {while_s:g} s")
+    quiet = _use(pids, while_s)
+    for _, pid in notes.read("begin"):
+        os.kill(pid, signal.SIGUSR1)
+    pause(1.0)
+    place.progress(f"a line a second each, for {while_s:g} s")
+    printing = _use(pids, while_s)
+    counts = {role: len(found) for role, found in ours.items()}
+    place.end_processes()
+    scale = 100 / tasks
+    total = sum(memory.values())
+    each = ", ".join(f"{role} {memory[role] / max(1, counts[role]):.2f} MB" for role in memory)
+    wakeups = quiet.wakeups_per_s / tasks
+    scaled = "" if tasks == 100 else f", scaled from {tasks}"
+    bash = _bash(place) if bash_design.is_possible(place) else None
+    return [
+        Line(
+            row=5,
+            what=f"memory (PSS) of 100 tasks{scaled}",
+            value=(total - memory["seed"]) * scale + memory["seed"],
+            unit="MB",
+            baseline=bash and Baseline(name="bash design", value=bash.memory_mb, note=bash.note),
+            target="≤ 330 MB",
+            met=(total - memory["seed"]) * scale + memory["seed"] <= 330,
+            notes=(f"each: {each}; processes: {counts}; the agents are not counted",),
+        ),
+        Line(
+            row=5,
+            what=f"CPU of 100 idle tasks{scaled}",
+            value=quiet.cpu_ms_per_s * scale,
+            unit="ms/s",
+            baseline=bash and Baseline(name="bash design", value=bash.idle_ms_per_s, note=bash.note),
+            notes=(f"measured over {while_s:g} s, the heartbeat once per 30 s included",),
+        ),
+        Line(
+            row=5,
+            what=f"CPU of 100 tasks at 1 line/s each{scaled}",
+            value=printing.cpu_ms_per_s * scale,
+            unit="ms/s",
+            baseline=bash and Baseline(name="bash design", value=bash.printing_ms_per_s, note=bash.note),
+            target="≤ 15 ms/s",
+            met=printing.cpu_ms_per_s * scale <= 15,
+            notes=(f"{printing.wakeups_per_s * scale:.0f} wake-ups a second",),
+        ),
+        Line(
+            row=5,
+            what="wake-ups per idle task and second",
+            value=wakeups,
+            unit="/s",
+            target="≤ one per check interval (0.033/s)",
+            # A wake-up that writes may wait for the disk once more, which counts as a second switch.
+            met=wakeups <= 2.5 / 30 if while_s >= 30 else None,
+        ),
+    ]
+
+
+def _ours(seed: int) -> dict[str, list[int]]:
+    """Seed, runners and recorders, by role; the agents below them are left out."""
+    found: dict[str, list[int]] = {role: [] for role in _NAMES.values()}
+    for pid in [seed, *(process.pid for process in processes.descendants(seed))]:
+        role = _NAMES.get(_read(f"/proc/{pid}/comm").strip())
+        if role is not None:
+            found[role].append(pid)
+    return found
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def _pss_mb(pid: int) -> float:
+    for line in _read(f"/proc/{pid}/smaps_rollup").splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def _cpu_ns(pid: int) -> int:
+    """Time on a processor, from the scheduler's own count."""
+    fields = _read(f"/proc/{pid}/schedstat").split()
+    return int(fields[0]) if fields else 0
+
+
+def _voluntary(pid: int) -> int:
+    for line in _read(f"/proc/{pid}/status").splitlines():
+        if line.startswith("voluntary_ctxt_switches:"):
+            return int(line.split()[1])
+    return 0
+
+
+def _use(pids: list[int], while_s: float) -> Use:
+    before = [(_cpu_ns(pid), _voluntary(pid)) for pid in pids]
+    pause(while_s)
+    after = [(_cpu_ns(pid), _voluntary(pid)) for pid in pids]
+    pairs = list(zip(before, after, strict=True))
+    return Use(
+        cpu_ms_per_s=sum(new[0] - old[0] for old, new in pairs) / 1e6 / while_s,
+        wakeups_per_s=sum(new[1] - old[1] for old, new in pairs) / while_s,
+    )
+
+
+# ── the bash design, with fewer tasks ──
+
+
+@dataclass(frozen=True)
+class _BashUse:
+    memory_mb: float
+    idle_ms_per_s: float
+    printing_ms_per_s: float
+    note: str
+
+
+def _bash(place: Place) -> _BashUse:
+    """Ten tasks, scaled: the tmux server counts once, all else ten times. The monitors poll each second, so their cost is
+    divided by the thirty seconds of their own interval."""
+    tasks, while_s = 10, float(place.pick(20, 6))
+    bash = BashDesign(place)
+    notes = Notes(os.path.join(place.new("agent"), "notes"))
+    monitors: list[Monitor] = []
+    for turn in range(tasks):
+        directory = bash.launch(f"t{turn}", agent(place, notes.path, "tick"))
+        eventually(lambda directory=directory: os.path.exists(os.path.join(directory, "pid")), what="its pid")
+        # Nothing may be called hung while we measure.
+        monitors.append(bash.monitor(f"t{turn}", directory, interval_s=1, grace_s=3600))
+    pause(2.0)
+    server, agents = bash.server_pid(), {pid for _, pid in notes.read("begin")}
+    everything = {process.pid for process in place.alive()} - agents
+    per_task = (sum(_pss_mb(pid) for pid in everything) - _pss_mb(server)) / tasks
+    memory = _pss_mb(server) + 100 * per_task
+    scale = 100 / tasks
+
+    def polls_ms_per_s() -> float:
+        before = sum(_with_children_ms(monitor.pid) for monitor in monitors)
+        pause(while_s)
+        return (sum(_with_children_ms(monitor.pid) for monitor in monitors) - before) / while_s
+
+    polling = polls_ms_per_s() * scale / bash_design.INTERVAL_S
+    rest = [pid for pid in everything if pid not in {monitor.pid for monitor in monitors}]
+    for pid in agents:
+        os.kill(pid, signal.SIGUSR1)
+    pause(1.0)
+    lines = _use([pid for pid in rest if _read(f"/proc/{pid}/comm").strip() != "sleep"], while_s)
+    count = len(everything)
+    place.end_processes()
+    for monitor in monitors:
+        monitor.end()
+    return _BashUse(
+        memory_mb=memory,
+        idle_ms_per_s=polling,
+        printing_ms_per_s=polling + lines.cpu_ms_per_s * scale,
+        note=f"{count} processes for {tasks} tasks, scaled",
+    )
+
+
+def _with_children_ms(pid: int) -> float:
+    """CPU of a process and of all children that it has waited for."""
+    raw = _read(f"/proc/{pid}/stat")
+    fields = raw[raw.rfind(")") + 2 :].split()
+    return sum(int(value) for value in fields[11:15]) * 1000 / os.sysconf("SC_CLK_TCK") if fields else 0.0

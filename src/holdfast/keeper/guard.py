@@ -1,0 +1,180 @@
+"""The guard: a live task has a runner, or soon has one.
+
+A runner's death is told by the kernel (a pidfd per runner). A scan now and then finds what nobody told us: tasks whose maker
+was killed before it started a runner, requests for tasks without one, and runners that do not answer.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from holdfast import clock
+from holdfast.errors import HoldfastError
+from holdfast.failpoints import failpoint
+from holdfast.model.status import ENDS, Status
+from holdfast.packet import inbox, load
+from holdfast.packet.create import remove_tree
+from holdfast.start import start_runner
+from holdfast.store import lock as locks
+from holdfast.store.layout import Home, Packet
+from holdfast.watch.death import watch_death
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import selectors
+
+    from holdfast.watch.death import DeathWatch
+
+#: How often all tasks are looked at.
+SCAN_S = 15.0
+#: How often tasks that have ended are looked at: only a request for one can bring it back.
+ENDED_SCAN_S = 300.0
+#: A request that lies in the inbox of a living runner for longer means that the runner is stopped.
+DEAF_S = 5.0
+#: Between two starts for one task: 0, then doubling.
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 30.0
+#: A runner that lived longer than this starts a new count.
+_LIVED_WELL_S = 60.0
+#: Staging directories older than this were left by a killed command.
+_STALE_STAGING_S = 3600.0
+
+
+class Ward:
+    """One live task."""
+
+    def __init__(self, packet: Packet) -> None:
+        self.packet = packet
+        self.watch: DeathWatch | None = None
+        self.starts = 0
+        self.started_mono = 0.0
+        self.due_mono = 0.0
+        self.is_deaf = False
+
+
+class Guard:
+    """Looks after the tasks of a home."""
+
+    def __init__(self, home: Home, selector: selectors.BaseSelector) -> None:
+        self.home = home
+        self.selector = selector
+        self.wards: dict[str, Ward] = {}
+        self._ended: set[str] = set()
+        self._scanned_mono = self._scanned_ended_mono = float("-inf")
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing needs us."""
+        return not self.wards
+
+    def step(self, *, rung: bool) -> float:
+        """Look after everything that is due. Returns the seconds until something else is."""
+        now_mono = clock.mono()
+        if rung or now_mono - self._scanned_mono >= SCAN_S:
+            self._scan(now_mono)
+        due = [self._scanned_mono + SCAN_S]
+        for ward in list(self.wards.values()):
+            if ward.watch is None and ward.due_mono <= now_mono:
+                self._attend(ward, now_mono)
+            if ward.watch is None and ward.packet.task_id in self.wards:
+                due.append(ward.due_mono)
+        return max(0.0, min(due) - clock.mono())
+
+    def bury(self, task_id: str) -> None:
+        """A runner died: look at its task at once."""
+        ward = self.wards.get(task_id)
+        if ward is not None and ward.watch is not None and ward.watch.has_died():
+            self._unwatch(ward)
+            if clock.mono() - ward.started_mono > _LIVED_WELL_S:
+                ward.starts = 0
+
+    # ── looking ──
+
+    def _scan(self, now_mono: float) -> None:
+        self._scanned_mono = now_mono
+        with_ended = now_mono - self._scanned_ended_mono >= ENDED_SCAN_S
+        if with_ended:
+            self._scanned_ended_mono = now_mono
+            self._ended.clear()
+            self._remove_stale_staging()
+        for task_id in load.task_ids(self.home):
+            if task_id in self.wards:
+                self._listen(self.wards[task_id])
+            elif task_id not in self._ended:
+                ward = Ward(self.home.packet(task_id))
+                if self._is_live(ward.packet):
+                    self.wards[task_id] = ward
+
+    def _is_live(self, packet: Packet) -> bool:
+        try:
+            status = load.read_manifest(packet)["status"]
+            live = load.is_live(packet, status)
+        except (HoldfastError, ValueError):
+            # Unreadable: a person has to look, and a runner could do no more. `status` names it.
+            return False
+        if not live and Status(status) in ENDS:
+            self._ended.add(packet.task_id)
+        return live
+
+    def _listen(self, ward: Ward) -> None:
+        """A runner that leaves requests lying is stopped, perhaps by a person: wake it, and let `status` say so."""
+        names = inbox.names(ward.packet)
+        if not names or ward.watch is None:
+            ward.is_deaf = False
+            return
+        try:
+            age_s = clock.now() - os.stat(os.path.join(ward.packet.inbox, names[0])).st_mtime
+        except FileNotFoundError:
+            return
+        if age_s > DEAF_S:
+            ward.is_deaf = True
+            owner = locks.owner(ward.packet.runner_lock)
+            if owner is not None and not ward.watch.has_died():
+                os.kill(owner.pid, signal.SIGCONT)
+            inbox.ring(ward.packet)
+
+    # ── acting ──
+
+    def _attend(self, ward: Ward, now_mono: float) -> None:
+        """No runner is watched for this task: watch the one that lives, start one, or forget the task."""
+        packet = ward.packet
+        if locks.is_held(packet.runner_lock):
+            owner = locks.owner(packet.runner_lock)
+            watch = watch_death(owner) if owner is not None else None
+            if watch is None or watch.descriptor < 0:
+                ward.due_mono = now_mono + 0.1  # just born, or just dying: look again
+                return
+            self._watch(ward, watch)
+            return
+        if not self._is_live(packet):
+            del self.wards[packet.task_id]
+            return
+        if ward.starts and now_mono < ward.started_mono + self._pause_s(ward):
+            ward.due_mono = ward.started_mono + self._pause_s(ward)
+            return
+        failpoint("guard.before_start")
+        ward.starts += 1
+        ward.started_mono = now_mono
+        ward.due_mono = now_mono + 0.02
+        start_runner(packet, may_fork=False)
+
+    def _pause_s(self, ward: Ward) -> float:
+        return 0.0 if ward.starts < 2 else min(_FIRST_PAUSE_S * 2.0 ** (ward.starts - 2), _LONGEST_PAUSE_S)
+
+    def _watch(self, ward: Ward, watch: DeathWatch) -> None:
+        ward.watch = watch
+        self.selector.register(watch.descriptor, 1, ("runner", ward.packet.task_id))
+
+    def _unwatch(self, ward: Ward) -> None:
+        assert ward.watch is not None
+        self.selector.unregister(ward.watch.descriptor)
+        ward.watch.close()
+        ward.watch = None
+        ward.due_mono = 0.0
+
+    def _remove_stale_staging(self) -> None:
+        """What a command left when it was killed while it made a packet. Nobody has seen it."""
+        for name in os.listdir(self.home.tasks):
+            path = os.path.join(self.home.tasks, name)
+            if name.startswith(".new-") and clock.now() - os.stat(path).st_mtime > _STALE_STAGING_S:
+                remove_tree(path)

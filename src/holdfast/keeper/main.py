@@ -1,0 +1,135 @@
+"""The keeper: one per home, proven by its lock. Its death is never the end of a task."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import sys
+
+from holdfast import clock, paths, recorder, start
+from holdfast.errors import HoldfastError, LockHeld
+from holdfast.keeper.guard import Guard
+from holdfast.store import lock as locks
+from holdfast.store.layout import Home
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+
+#: A keeper that was started on demand leaves after this long without a live task.
+IDLE_S = 60.0
+
+
+class Keeper:
+    """Guards a home until it is told to leave."""
+
+    def __init__(self, home: Home, *, idle_s: float | None) -> None:
+        self.home = home
+        self.idle_s = idle_s
+        self.selector = selectors.DefaultSelector()
+        self.guard = Guard(home, self.selector)
+        self._left_by: str | None = None
+        self._idle_since_mono = clock.mono()
+        self._bell = _open_bell(home)
+        self._woken, self._wake = os.pipe()
+        for descriptor in (self._woken, self._wake):
+            os.set_blocking(descriptor, False)
+        self.selector.register(self._bell, selectors.EVENT_READ, ("bell", ""))
+        self.selector.register(self._woken, selectors.EVENT_READ, ("signal", ""))
+        signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._on_signal)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self._left_by = signal.Signals(number).name
+
+    def serve(self) -> str:
+        """Until something tells us to leave; returns what."""
+        rung = True
+        while self._left_by is None:
+            if os.path.exists(self.home.down):
+                return "down"
+            if not os.path.exists(self.home.keeper_lock):
+                return "the home is gone"
+            wait_s = self.guard.step(rung=rung)
+            if not self.guard.is_idle:
+                self._idle_since_mono = clock.mono()
+            elif self.idle_s is not None:
+                left_s = self._idle_since_mono + self.idle_s - clock.mono()
+                if left_s <= 0:
+                    return "idle"
+                wait_s = min(wait_s, left_s)
+            rung = self._wait(wait_s)
+        return self._left_by
+
+    def _wait(self, wait_s: float) -> bool:
+        rung = False
+        for key, _ in self.selector.select(wait_s):
+            kind, task_id = key.data
+            if kind == "runner":
+                self.guard.bury(task_id)
+            else:
+                rung = True
+                _drain(key.fd)
+        _reap()
+        return rung
+
+
+def _open_bell(home: Home) -> int:
+    try:
+        os.mkfifo(home.keeper_bell, 0o600)
+    except FileExistsError:
+        pass
+    return os.open(home.keeper_bell, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+def _drain(descriptor: int) -> None:
+    try:
+        while os.read(descriptor, 4096):
+            pass
+    except BlockingIOError:
+        return
+
+
+def _reap() -> None:
+    """Runners that we executed ourselves are our children; how they ended is in their journals."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return
+
+
+def log(text: str) -> None:
+    """One line on stderr, which is keeper.log, or the journal of systemd."""
+    print(f"{clock.iso_now()} keeper {os.getpid()}: {text}", file=sys.stderr, flush=True)
+
+
+def run(home: Home, *, idle_s: float | None) -> int:
+    """Be the keeper of a home. Exits 75 when it has one."""
+    try:
+        # Waits a moment: the last keeper may be on its way out.
+        lock = locks.acquire(home.keeper_lock, role="keeper")
+    except LockHeld as error:
+        log(str(error))
+        return error.exit_status
+    recorder.set_name("holdfast-keep")
+    os.chdir("/")
+    log("started")
+    if not os.path.exists(home.down):
+        start.ensure_seed(home)
+    reason = Keeper(home, idle_s=idle_s).serve()
+    log(f"left: {reason}")
+    lock.release()
+    return 0
+
+
+def main(argv: list[str]) -> int:
+    """`python -m holdfast.keeper [--idle-exit]`, with HOLDFAST_HOME set."""
+    try:
+        home = Home(paths.ensure_home(paths.home()))
+        return run(home, idle_s=IDLE_S if "--idle-exit" in argv else None)
+    except HoldfastError as error:
+        log(f"error: {error} ({error.hint})")
+        return error.exit_status

@@ -1,0 +1,386 @@
+"""JSON Schemas of the files in a packet, for those who read them in other languages.
+
+`python -m holdfast.model.schema --write DIR` writes one file per schema. Nothing that runs tasks imports this module: records
+check themselves as far as a runner needs it. A schema is what a reader may rely on: fields without default are
+required, unknown fields are allowed, because a later version may add some.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import sys
+import types
+import typing
+
+from holdfast.model import events as ev
+from holdfast.model.process import Exit, ProcessIdentity
+from holdfast.model.record import Record
+from holdfast.model.request import VERBS, Request
+from holdfast.model.spec import TaskSpec
+from holdfast.model.status import Status
+
+Schema = dict[str, typing.Any]
+
+_ULID = "^[0-9A-HJKMNP-TV-Z]{26}$"
+_TIME = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$"
+_TASK_ID = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+_TEXT: Schema = {"type": "string"}
+_WHOLE: Schema = {"type": "integer"}
+_COUNT: Schema = {"type": "integer", "minimum": 0}
+_SECONDS: Schema = {"type": "number"}
+_AT: Schema = {"type": "string", "pattern": _TIME}
+_STATUS: Schema = {"enum": [str(status) for status in Status]}
+
+
+def schemas() -> dict[str, Schema]:
+    """Every schema by its name, which is also the name of its file."""
+    return {
+        "events": _events(),
+        "task": _named("task", _record(TaskSpec), "manifest.yaml: what was asked"),
+        "manifest": _named("manifest", _MANIFEST, "manifest.json: what a task is right now"),
+        "request": _named("request", _request(), "inbox/<id>.json: what a view asks a runner for"),
+        "env": _named("env", _ENV, "env.json: the environment captured for the agent"),
+        "current-session": _named("current-session", _SESSION, "state/current-session.json"),
+        "identity": _named("identity", _IDENTITY, "attempts/*/identity.json: who the agent's process is"),
+        "exit": _named("exit", _record(Exit), "attempts/*/exit.json: how the agent's process ended"),
+        "argv": _named("argv", _ARGV, "attempts/*/argv.json: what was executed"),
+        "attempt": _named("attempt", _ATTEMPT, "attempts/*/attempt.json: one attempt, for people"),
+        "gate": _named("gate", _GATE, "outputs/<stage>.gate_result.json: the evidence beside a marker"),
+        "done": _named("done", _DONE, "done/<stage>.done and done/_task.done"),
+        "lock": _named("lock", _LOCK, "the text in a lock file", version=False),
+    }
+
+
+def main(argv: list[str]) -> int:
+    """`--write DIR`: one file per schema, and no others."""
+    if len(argv) != 2 or argv[0] != "--write":
+        print("usage: python -m holdfast.model.schema --write DIR", file=sys.stderr)
+        return 2
+    os.makedirs(argv[1], exist_ok=True)
+    for name, schema in schemas().items():
+        with open(os.path.join(argv[1], f"{name}.json"), "w", encoding="utf-8") as file:
+            file.write(as_text(schema))
+    return 0
+
+
+def as_text(schema: Schema) -> str:
+    """A schema as its file holds it."""
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+# ── from records ────────────────────────────────────────────────────────────
+
+
+def hints(cls: type[Record]) -> dict[str, typing.Any]:
+    """The types of a record's fields. Its annotations are text, and some of their names exist for type checkers only."""
+    found: dict[str, typing.Any] = {}
+    for base in reversed(cls.__mro__):
+        if issubclass(base, Record) and base is not Record:
+            names = {**vars(typing), **vars(sys.modules[base.__module__])}
+            for name, text in inspect.get_annotations(base).items():
+                if name in cls.fields:
+                    found[name] = eval(text, names)  # our own source, not input
+    return found
+
+
+def notes(cls: type[Record]) -> dict[str, str]:
+    """What the `#:` comments above the fields of a record say."""
+    found: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        if not issubclass(base, Record) or base is Record:
+            continue
+        note: list[str] = []
+        for line in inspect.getsource(base).splitlines():
+            text = line.strip()
+            if text.startswith("#:"):
+                note.append(text[2:].strip())
+                continue
+            name = text.partition(":")[0]
+            if note and name in cls.fields:
+                found[name] = " ".join(note)
+            note = []
+    return found
+
+
+def _record(cls: type[Record]) -> Schema:
+    said = notes(cls)
+    properties: Schema = {}
+    for name, kind in hints(cls).items():
+        properties[name] = _field(name, kind, cls)
+        if name in said:
+            properties[name]["description"] = said[name]
+    return {
+        "type": "object",
+        "required": [name for name in cls.fields if name not in cls.defaults],
+        "properties": properties,
+    }
+
+
+def _field(name: str, kind: typing.Any, cls: type[Record]) -> Schema:
+    if name == "schema":
+        return {"const": cls.defaults["schema"]}
+    schema = _type(kind)
+    if (name == "at" or name.endswith("_at")) and "string" in schema.get("type", ()):
+        schema["pattern"] = f"^$|{_TIME}" if cls.defaults.get(name) == "" else _TIME
+    return schema
+
+
+def _type(kind: typing.Any) -> Schema:
+    """The schema of a type, for the few shapes that records have."""
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (types.UnionType, typing.Union):
+        return _optional([_type(arg) for arg in args])
+    if origin in (list, tuple):
+        return {"type": "array", "items": _type(args[0])}
+    if origin is dict:
+        inner = _type(args[1])
+        return {"type": "object", "additionalProperties": inner} if inner else {"type": "object"}
+    if kind in (typing.Any, object):
+        return {}
+    if isinstance(kind, type) and issubclass(kind, Record):
+        return _record(kind)
+    return {"type": _NAMES[kind]}
+
+
+_NAMES: dict[typing.Any, str] = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    type(None): "null",
+}
+
+
+def _optional(parts: list[Schema]) -> Schema:
+    """`X | None`: the schema of X whose type may also be null."""
+    merged: Schema = {}
+    for part in parts:
+        merged.update(part)
+    merged["type"] = [part["type"] for part in parts]
+    return merged
+
+
+def _events() -> Schema:
+    """One line of events.jsonl. A type that is not listed is allowed and means nothing."""
+    definitions: dict[str, Schema] = {}
+    for name, cls in ev.EVENTS.items():
+        body = _record(cls)
+        definitions[name] = {
+            "type": "object",
+            "description": inspect.getdoc(cls) or "",
+            "required": ["id", "at", "type", *body["required"]],
+            "properties": {
+                "id": {"type": "string", "pattern": _ULID},
+                "at": dict(_AT),
+                "type": {"const": name},
+                **body["properties"],
+            },
+        }
+    unknown = {
+        "type": "object",
+        "description": "An event of a later version.",
+        "required": ["id", "at", "type"],
+        "properties": {"type": {"type": "string", "not": {"enum": list(ev.EVENTS)}}},
+    }
+    lines = {**definitions, "unknown": unknown}
+    return {
+        "$schema": _DRAFT,
+        "title": "holdfast.events/1",
+        "description": "events.jsonl, one line: a fact of the journal",
+        "oneOf": [{"$ref": f"#/$defs/{name}"} for name in lines],
+        "$defs": lines,
+    }
+
+
+def _request() -> Schema:
+    schema = _record(Request)
+    schema["properties"]["id"]["pattern"] = _ULID
+    schema["properties"]["verb"]["enum"] = list(VERBS)
+    return schema
+
+
+# ── by hand: files that no record describes ─────────────────────────────────
+
+_DRAFT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def _named(name: str, schema: Schema, description: str, *, version: bool = True) -> Schema:
+    title = f"holdfast.{name}/1"
+    schema = {**schema, "properties": dict(schema["properties"]), "required": list(schema["required"])}
+    if version:
+        schema["properties"] = {"schema": {"const": title}, **schema["properties"]}
+        schema["required"] = ["schema", *(field for field in schema["required"] if field != "schema")]
+    return {"$schema": _DRAFT, "title": title, "description": description, **schema}
+
+
+def _object(properties: Schema, optional: tuple[str, ...] = ()) -> Schema:
+    return {
+        "type": "object",
+        "required": [name for name in properties if name not in optional],
+        "properties": properties,
+    }
+
+
+def _or_null(schema: Schema) -> Schema:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+_PROCESS: Schema = _record(ProcessIdentity)["properties"]
+_IDENTITY = _object({**_PROCESS, "started_at": _AT, "mono_s": _SECONDS})
+_LOCK = _object(
+    {
+        **_PROCESS,
+        "role": {"enum": ["runner", "recorder", "seed", "keeper"]},
+        "at": _AT,
+        "started_at": _AT,
+        "mono_s": _SECONDS,
+    },
+    optional=("started_at", "mono_s"),
+)
+_ENV = _object(
+    {
+        "env": {"type": "object", "additionalProperties": _TEXT},
+        "umask": {"type": "integer", "minimum": 0, "maximum": 0o777},
+        "limits": {
+            "type": "object",
+            "description": "name → [soft, hard]; -1 is no limit",
+            "additionalProperties": {"type": "array", "items": _WHOLE, "minItems": 2, "maxItems": 2},
+        },
+    }
+)
+_ARGV = _object(
+    {
+        "argv": {"type": "array", "items": _TEXT, "minItems": 1},
+        "cwd": _TEXT,
+        "stdin": _or_null(_TEXT),
+        "env_added": {"type": "array", "items": _TEXT, "description": "names, never values"},
+    }
+)
+_ATTEMPT = _object(
+    {
+        "attempt": {"type": "integer", "minimum": 1},
+        "attempt_id": {"type": "string", "pattern": "^ses_[0-9a-f]{8}$"},
+        "stage": _TEXT,
+        "agent": _TEXT,
+        "mode": {"enum": ["fresh", "resume", "again", "briefing"]},
+        "session_id": _or_null(_TEXT),
+        "started": _or_null(_record(ev.AttemptStarted)),
+        "stopped_for": _or_null(_record(ev.StopIntended)),
+        "ended": _or_null(_record(ev.AttemptEnded)),
+        "swept": _or_null(_record(ev.AttemptSwept)),
+    }
+)
+_GATE = _object(
+    {
+        "stage": _TEXT,
+        "passed": {"type": "boolean"},
+        "reasons": {"type": "array", "items": _TEXT},
+        "attempt": {"type": "integer", "minimum": 1},
+        "timestamp": _AT,
+    }
+)
+#: A stage's marker has stage and attempt, the task's has status and run.
+_DONE = _object(
+    {"at": _AT, "stage": _TEXT, "attempt": _COUNT, "status": _STATUS, "run": _COUNT},
+    optional=("stage", "attempt", "status", "run"),
+)
+_HEARTBEAT = _object(
+    {"last_check": _or_null(_AT), "message_count": _COUNT, "tool_calls": _COUNT},
+)
+_INTERRUPT = _object(
+    {"requested": {"type": "boolean"}, "reason": _or_null(_TEXT), "timestamp": _or_null(_AT)}
+)
+_SESSION = _object(
+    {
+        "session_id": _or_null(_TEXT),
+        "agent_session_id": _or_null(_TEXT),
+        "started_at": _or_null(_AT),
+        "start_epoch": _or_null(_WHOLE),
+        "status": _STATUS,
+        "status_reason": _TEXT,
+        "status_updated_at": _AT,
+        "work": _object({"id": _TEXT, "details": _TEXT}),
+        "pid": _COUNT,
+        "exit_code": _or_null(_WHOLE),
+        "ended_at": _or_null(_AT),
+        "logs": _object({"stdout": _TEXT, "stderr": _TEXT, "transcript": _or_null(_TEXT)}),
+        "heartbeat": _HEARTBEAT,
+        "interrupt": _INTERRUPT,
+    },
+    # Before the first attempt there is only the status.
+    optional=(
+        "agent_session_id",
+        "started_at",
+        "start_epoch",
+        "status_reason",
+        "status_updated_at",
+        "work",
+        "pid",
+        "exit_code",
+        "ended_at",
+        "logs",
+        "heartbeat",
+        "interrupt",
+    ),
+)
+_MANIFEST = _object(
+    {
+        "task_id": {"type": "string", "pattern": _TASK_ID},
+        "task_name": _TEXT,
+        "goal": _TEXT,
+        "agent": _TEXT,
+        "model": _or_null(_TEXT),
+        "project_dir": _TEXT,
+        "session_name": _TEXT,
+        "session_id": _or_null(_TEXT),
+        "pid": _COUNT,
+        "tmpdir": _TEXT,
+        "started_at": _AT,
+        "status": _STATUS,
+        "status_reason": _TEXT,
+        "status_updated_at": _AT,
+        "stage": _or_null(_TEXT),
+        "stages": {
+            "type": "array",
+            "items": _object(
+                {
+                    "name": _TEXT,
+                    "state": {"enum": ["pending", "active", "done", "failed"]},
+                    "attempt": _or_null(_COUNT),
+                    "outcome": _or_null(_TEXT),
+                }
+            ),
+        },
+        "run": {"type": "integer", "minimum": 1},
+        "attempt": _COUNT,
+        "retry_count": _COUNT,
+        "total_retries": _COUNT,
+        "last_checked_at": _or_null(_AT),
+        "last_progress_at": _or_null(_AT),
+        "deadline_at": _or_null(_AT),
+        "active_s": _SECONDS,
+        "heartbeat": _HEARTBEAT,
+        "usage": _object(
+            {"input_tokens": _COUNT, "output_tokens": _COUNT, "cost_usd": _or_null({"type": "number"})}
+        ),
+        "paid_calls": _COUNT,
+        "interrupt": _or_null(_INTERRUPT),
+        "wake_at": _or_null(_AT),
+        "runner": _or_null(_object(_PROCESS)),
+        "verdict": _or_null(_TEXT),
+        "finished_at": _AT,
+        "exit_code": _or_null(_WHOLE),
+        "exit_signal": _or_null(_WHOLE),
+        "output_tail": _TEXT,
+        "abandoned_at": _AT,
+        "abandon_reason": _TEXT,
+    },
+    # At the end; the last two only where the task was abandoned.
+    optional=("finished_at", "exit_code", "exit_signal", "output_tail", "abandoned_at", "abandon_reason"),
+)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

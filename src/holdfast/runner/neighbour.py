@@ -1,0 +1,75 @@
+"""Runner and keeper guard each other: a runner that finds the keeper dead starts it again."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import clock
+from holdfast.runner.waiter import Waiter
+from holdfast.start import ensure_keeper
+from holdfast.store import lock as locks
+from holdfast.store.layout import Home
+from holdfast.watch.death import watch_death
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.watch.death import DeathWatch
+
+
+FIRST_LOOK_S = 1.0
+
+
+class Neighbour:
+    """The keeper of the home, as its runners see it."""
+
+    def __init__(self, home: Home, waiter: Waiter, interval_s: float) -> None:
+        self.home = home
+        self.waiter = waiter
+        self._interval_s = interval_s
+        self._watch: DeathWatch | None = None
+        self._child: int | None = None
+        # Not at once: the agent comes first, and a short task needs no keeper.
+        self._due_mono = clock.mono() + min(FIRST_LOOK_S, interval_s)
+
+    def look(self, ready: set[str]) -> float:
+        """See to it that there is a keeper. Returns the seconds until the next look."""
+        now_mono = clock.mono()
+        if "keeper" in ready or now_mono >= self._due_mono:
+            # Who started a keeper, or saw another do it, looks again soon; not all runners in the same instant.
+            soon_s = FIRST_LOOK_S + os.getpid() % 100 / 100
+            self._due_mono = now_mono + (
+                self._interval_s if self._is_watched() else min(soon_s, self._interval_s)
+            )
+        return self._due_mono - now_mono
+
+    def _is_watched(self) -> bool:
+        if self._watch is not None:
+            if not self._watch.has_died():
+                return True
+            self.close()
+        self._bury()
+        if not locks.is_held(self.home.keeper_lock):
+            self._child = ensure_keeper(self.home, by_person=False) or self._child
+            return False
+        owner = locks.owner(self.home.keeper_lock)
+        watch = watch_death(owner) if owner is not None else None
+        if watch is not None and watch.descriptor >= 0:
+            self._watch = watch
+            self.waiter.watch(watch.descriptor, "keeper")
+            return True
+        return False
+
+    def _bury(self) -> None:
+        """A keeper that we started is our child; its zombie is ours to reap."""
+        if self._child:
+            try:
+                os.waitpid(self._child, os.WNOHANG)
+            except ChildProcessError:
+                self._child = None
+
+    def close(self) -> None:
+        """Stop watching."""
+        if self._watch is not None:
+            self.waiter.unwatch(self._watch.descriptor)
+            self._watch.close()
+            self._watch = None

@@ -1,0 +1,177 @@
+"""index.db: a derived list of all tasks, so that `ls` does not open ten thousand manifests.
+
+A runner updates its row when the task has moved, or skips it when the database is busy. A reader looks again at the manifests
+of the tasks that have not ended, and at the names in `tasks/` whenever that directory changed. What is missing,
+corrupt or of another version is built anew from the packets.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+
+from holdfast import clock
+from holdfast.model.status import ENDS
+from holdfast.store import atomic
+from holdfast.store.layout import Home
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_VERSION = 1
+#: What a row holds of a manifest: enough for `ls`.
+FIELDS = (
+    "schema", "task_id", "task_name", "goal", "status", "status_reason", "agent", "model", "stage", "attempt",
+    "retry_count", "total_retries", "started_at", "finished_at", "wake_at", "usage", "project_dir", "pid", "exit_code",
+    "active_s", "interrupt", "last_progress_at",
+)  # fmt: skip
+_BUSY_MS = 50
+#: A directory that changed within this time may change again without a newer time stamp.
+_RACY_S = 0.1
+
+
+def short(manifest: dict[str, Any]) -> dict[str, Any]:
+    """The short manifest."""
+    return {**{field: manifest.get(field) for field in FIELDS}, "schema": "holdfast.short-manifest/1"}
+
+
+def update(home: Home, manifest: dict[str, Any]) -> None:
+    """Put one row, unless somebody else is writing: the index is allowed to be behind."""
+    try:
+        connection = _connect(home.index)
+    except sqlite3.Error:
+        return
+    try:
+        _put(connection, manifest)
+        connection.commit()
+    except sqlite3.Error:
+        return
+    finally:
+        connection.close()
+
+
+class Index:
+    """The index, brought up to date, for a reader."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self._connection = self._open()
+        self._follow_directory()
+
+    def live(self) -> list[dict[str, Any]]:
+        """The tasks that have not ended, newest first, as their manifests say now."""
+        found: list[dict[str, Any]] = []
+        changed = False
+        for task_id, text in self._rows("ended = 0"):
+            manifest = _manifest(self.home, task_id)
+            row = short(manifest) if manifest is not None else json.loads(text)
+            if manifest is not None and json.dumps(row) != text:
+                _put(self._connection, manifest)
+                changed = True
+            found.append(row)
+        if changed:
+            self._commit()
+        return found
+
+    def ended(self, limit: int | None) -> list[dict[str, Any]]:
+        """The tasks that have ended, newest first."""
+        rows = self._rows("ended = 1", -1 if limit is None else limit)
+        return [json.loads(text) for _, text in rows]
+
+    def counts(self) -> dict[str, int]:
+        """How many tasks are in each state, as far as the index knows."""
+        query = "SELECT status, count(*) FROM tasks GROUP BY status"
+        return dict(self._connection.execute(query).fetchall())
+
+    def close(self) -> None:
+        """Close the database."""
+        self._connection.close()
+
+    def _rows(self, where: str, limit: int = -1) -> list[tuple[str, str]]:
+        query = (
+            f"SELECT task_id, short FROM tasks WHERE {where} ORDER BY started_at DESC, task_id DESC LIMIT ?"
+        )
+        return self._connection.execute(query, (limit,)).fetchall()
+
+    def _open(self) -> sqlite3.Connection:
+        try:
+            return _connect(self.home.index)
+        except sqlite3.DatabaseError:
+            # Corrupt, or of another version: it holds nothing that the packets do not.
+            for suffix in ("", "-wal", "-shm"):
+                atomic.remove(self.home.index + suffix)
+            return _connect(self.home.index)
+
+    def _follow_directory(self) -> None:
+        """Add the tasks that are on disk and not in the index, drop those that are gone."""
+        try:
+            found = os.stat(self.home.tasks)
+        except FileNotFoundError:
+            return
+        known = self._connection.execute("SELECT value FROM meta WHERE key = 'tasks_mtime_ns'").fetchone()
+        if known is not None and known[0] == str(found.st_mtime_ns):
+            return
+        on_disk = {name for name in os.listdir(self.home.tasks) if name[0] != "."}
+        in_index = {row[0] for row in self._connection.execute("SELECT task_id FROM tasks")}
+        for task_id in on_disk - in_index:
+            manifest = _manifest(self.home, task_id)
+            if manifest is not None:
+                _put(self._connection, manifest)
+        for task_id in in_index - on_disk:
+            self._connection.execute("DELETE FROM tasks WHERE task_id = ?", (task_id,))
+        is_settled = clock.now() - found.st_mtime > _RACY_S
+        value = str(found.st_mtime_ns) if is_settled else ""
+        self._connection.execute("INSERT OR REPLACE INTO meta VALUES ('tasks_mtime_ns', ?)", (value,))
+        self._commit()
+
+    def _commit(self) -> None:
+        try:
+            self._connection.commit()
+        except sqlite3.OperationalError:
+            self._connection.rollback()  # busy: the next reader does it
+
+
+def _connect(path: str) -> sqlite3.Connection:
+    is_new = not os.path.exists(path)
+    connection = sqlite3.connect(path, timeout=_BUSY_MS / 1000)
+    try:
+        if is_new:
+            os.chmod(path, 0o600)
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version not in (0, _VERSION):
+            raise sqlite3.DatabaseError(f"version {version}")
+        # Derived: a power cut may cost rows, never facts.
+        connection.execute("PRAGMA synchronous = OFF")
+        if version == 0:
+            connection.executescript(
+                f"""
+                PRAGMA journal_mode = WAL;
+                CREATE TABLE IF NOT EXISTS tasks (
+                    task_id TEXT PRIMARY KEY, status TEXT, ended INTEGER, started_at TEXT, short TEXT
+                );
+                CREATE INDEX IF NOT EXISTS tasks_by_start ON tasks (ended, started_at, task_id);
+                CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT);
+                PRAGMA user_version = {_VERSION};
+                """
+            )
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _put(connection: sqlite3.Connection, manifest: dict[str, Any]) -> None:
+    row = short(manifest)
+    connection.execute(
+        "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?)",
+        (row["task_id"], row["status"], int(row["status"] in ENDS), row["started_at"], json.dumps(row)),
+    )
+
+
+def _manifest(home: Home, task_id: str) -> dict[str, Any] | None:
+    try:
+        return atomic.read_json(home.packet(task_id).manifest)
+    except atomic.CorruptFile:
+        return None

@@ -1,0 +1,101 @@
+"""holdfast status: how this home is doing."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from holdfast import clock, paths, start
+from holdfast.packet import inbox
+from holdfast.store import lock as locks
+from holdfast.store.layout import Home
+from holdfast.views.cli.spec import JSON, Command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+COMMAND = Command(
+    name="status",
+    summary="Show keeper, counts of tasks, and what needs attention.",
+    examples=("holdfast status", "holdfast status --json"),
+    options=(JSON,),
+)
+
+#: A request that nobody has answered for this long.
+_DEAF_S = 2.0
+
+
+def run(values: dict[str, Any]) -> int:
+    """Print it."""
+    home = Home(paths.home())
+    facts = look(home)
+    if values["json"]:
+        print(json.dumps(facts))
+        return 0
+    keeper, seed = facts["keeper"], facts["seed"]
+    print(f"home     {home.path}")
+    print(
+        f"keeper   {'process ' + str(keeper['pid']) if keeper else 'not running' + (' (down)' if facts['down'] else '')}"
+    )
+    print(f"seed     {'process ' + str(seed['pid']) if seed else 'not running'}")
+    counts = ", ".join(f"{count} {state}" for state, count in sorted(facts["counts"].items())) or "none"
+    print(f"tasks    {counts}")
+    for line in facts["attention"]:
+        print(f"!        {line}")
+    return 0
+
+
+def look(home: Home) -> dict[str, Any]:
+    """The facts, as JSON shows them."""
+    counts: dict[str, int] = {}
+    attention: list[str] = []
+    if os.path.isdir(home.tasks):
+        from holdfast.views.cli.commands.ls import tasks
+
+        for row in tasks(home, everything=True, state=None):
+            counts[row["status"]] = counts.get(row["status"], 0) + 1
+            attention += _trouble(home, row)
+    starts = [at for at in start.keeper_starts(home) if clock.now() - at < start.STARTS_WINDOW_S]
+    keeper = _owner(home.keeper_lock)
+    if keeper is None and len(starts) >= start.STARTS_LIMIT:
+        attention.append(
+            f"the keeper was started {len(starts)} times in ten minutes and does not live: see {home.keeper_log}"
+        )
+    return {
+        "schema": "holdfast.status/1",
+        "home": home.path,
+        "keeper": keeper,
+        "seed": _owner(home.seed_lock),
+        "down": os.path.exists(home.down),
+        "counts": counts,
+        "keeper_starts": [clock.iso(at) for at in starts],
+        "attention": attention,
+    }
+
+
+def _owner(lock: str) -> dict[str, int] | None:
+    if not locks.is_held(lock):
+        return None
+    owner = locks.owner(lock)
+    return {"pid": owner.pid if owner is not None else 0}
+
+
+def _trouble(home: Home, row: dict[str, Any]) -> list[str]:
+    packet = home.packet(row["task_id"])
+    names = inbox.names(packet) if row["finished_at"] is None else []
+    found: list[str] = []
+    if row["status"] == "interrupted":
+        interrupt: dict[str, Any] = row.get("interrupt") or {}
+        reason = interrupt.get("reason") or row["status_reason"]
+        found.append(f"{row['task_id']} waits for a person: {reason}")
+    for name in names[:1]:
+        try:
+            age_s = clock.now() - os.stat(os.path.join(packet.inbox, name)).st_mtime
+        except FileNotFoundError:
+            continue
+        if age_s > _DEAF_S:
+            found.append(
+                f"the runner of {row['task_id']} has not answered a request for {clock.words(age_s)}"
+            )
+    return found

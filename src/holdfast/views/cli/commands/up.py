@@ -1,0 +1,58 @@
+"""holdfast up: let the keeper of this home work."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from holdfast import clock, paths, start
+from holdfast.errors import NotPossible
+from holdfast.store import atomic
+from holdfast.store import lock as locks
+from holdfast.store.layout import Home
+from holdfast.views.cli.spec import Command, Option
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_START_S = 10.0
+
+COMMAND = Command(
+    name="up",
+    summary="Start the keeper: it guards every task of this home and brings back what died.",
+    description="It is also started by 'run'. What 'up' starts stays until 'down'.",
+    examples=("holdfast up", "holdfast up --foreground"),
+    options=(
+        Option(
+            flags=("--foreground",), dest="foreground", kind="flag", help="Be the keeper, in this process."
+        ),
+    ),
+)
+
+
+def run(values: dict[str, Any]) -> int:
+    """Lift `down`, and make sure that a keeper lives."""
+    home = Home(paths.ensure_home(paths.home()))
+    lift(home)
+    if values["foreground"]:
+        os.environ["HOLDFAST_ROLE"] = "keeper"
+        for name in start.OF_ATTEMPTS:
+            os.environ.pop(name, None)
+        os.execv(sys.executable, [sys.executable, "-P", "-m", "holdfast.keeper"])
+    start.ensure_keeper(home, by_person=True, for_good=True)
+    ends_mono = clock.mono() + _START_S
+    while not locks.is_held(home.keeper_lock):
+        if clock.mono() > ends_mono:
+            raise NotPossible(f"the keeper of {home.path} did not start", hint=f"look at {home.keeper_log}")
+        clock.sleep(0.01)
+    owner = locks.owner(home.keeper_lock)
+    print(f"the keeper of {home.path} runs" + (f" as process {owner.pid}" if owner else ""), file=sys.stderr)
+    return 0
+
+
+def lift(home: Home) -> None:
+    """Only `up` and `run` remove the flag."""
+    if os.path.exists(home.down):
+        atomic.remove(home.down)
+        atomic.sync_directory(home.path)

@@ -1,0 +1,46 @@
+"""The failpoints, as they stand in the source."""
+
+from __future__ import annotations
+
+import ast
+import os
+from typing import NamedTuple
+
+import holdfast
+
+
+class Point(NamedTuple):
+    """One call of `failpoint` in the source. `name` is None where the argument is not a plain string."""
+
+    name: str | None
+    file: str
+    line: int
+
+
+def find() -> list[Point]:
+    """Every call of `failpoint` in the package, found by reading it: nothing has to be registered."""
+    root = os.path.dirname(os.path.abspath(holdfast.__file__))
+    found: list[Point] = []
+    for folder, folders, files in os.walk(root):
+        folders.sort()
+        for name in sorted(files):
+            if name.endswith(".py"):
+                path = os.path.join(folder, name)
+                with open(path, encoding="utf-8") as file:
+                    found += _calls(file.read(), os.path.relpath(path, root))
+    return found
+
+
+def names() -> list[str]:
+    """Each name once, in the order of the source."""
+    return list(dict.fromkeys(point.name for point in find() if point.name is not None))
+
+
+def _calls(source: str, file: str) -> list[Point]:
+    found: list[Point] = []
+    for node in ast.walk(ast.parse(source, file)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "failpoint":
+            argument = node.args[0] if node.args else None
+            plain = isinstance(argument, ast.Constant) and isinstance(argument.value, str)
+            found.append(Point(argument.value if plain else None, file, node.lineno))
+    return sorted(found, key=lambda point: point.line)

@@ -1,0 +1,230 @@
+"""The lives of a task that the crash run cuts short: each says how it begins, what is asked on the way, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import NamedTuple
+
+from holdfast import seed_client
+from holdfast.model.status import Status
+from holdfast.store import lock as locks
+from holdfast.store.process import is_alive
+from holdfast.testing import Scenario as Script
+from tests.crash.drive import LIMITS, Case, deadline
+from tests.support.waiting import eventually
+
+#: A moment (a condition) and what is done then, once.
+Act = tuple[Callable[[Case], bool], Callable[[Case], None]]
+
+
+class Scenario(NamedTuple):
+    """One life."""
+
+    name: str
+    begin: Callable[[Case], None]
+    acts: tuple[Act, ...]
+    end: Status
+    #: Retries that a life without a kill burns; None where a busy machine may add to them.
+    retries: int | None
+    #: Whether it starts its first runner itself.
+    starts_itself: bool = False
+    #: Who starts runners again, while the task is live.
+    tend: Callable[[Case], None] = Case.tend
+    #: How to end what was started beside the task.
+    finish: Callable[[Case], None] = lambda case: None
+
+
+def _counting(then: str = "") -> list[str]:
+    return ["sh", "-c", f"for i in 1 2 3 4 5; do echo line $i; done; {then}"]
+
+
+def _script(case: Case, script: Script) -> str:
+    return str(script.write_to(os.path.join(case.root, "script.json")))
+
+
+def _lines(first: int, last: int, script: Script) -> Script:
+    for number in range(first, last + 1):
+        script.say(f"line {number}")
+    return script
+
+
+def _go(case: Case) -> str:
+    return os.path.join(case.project, "go")
+
+
+def _touch(path: str) -> None:
+    with open(path, "ab"):
+        pass
+
+
+# ── how they begin ──
+
+
+def _plain(case: Case) -> None:
+    case.create(command=_counting())
+
+
+def _crashing(case: Case) -> None:
+    script = _lines(1, 3, Script().fail_if_running()).crash("KILL", tries=1)
+    case.create(scenario=_script(case, _lines(4, 6, script).result("done")))
+
+
+def _hanging(case: Case) -> None:
+    script = _lines(1, 3, Script().fail_if_running()).hang(tries=1)
+    limits = LIMITS.evolve(stale_s=0.5, grace_s=0.2)
+    case.create(scenario=_script(case, _lines(4, 6, script).result("done")), limits=limits)
+
+
+def _endless(case: Case) -> None:
+    case.create(scenario=_script(case, _lines(1, 3, Script().fail_if_running()).hang()))
+
+
+def _until_told(case: Case) -> None:
+    script = _lines(1, 3, Script().fail_if_running()).wait_file(_go(case), limit_s=30)
+    case.create(scenario=_script(case, _lines(4, 6, script).result("done")))
+
+
+def _failing(case: Case) -> None:
+    case.create(command=_counting(f"test -e {_go(case)}"))
+
+
+def _not_executable(case: Case) -> None:
+    path = os.path.join(case.project, "program")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("#!/no/such/interpreter\n")
+    os.chmod(path, 0o700)
+    case.create(command=[path], limits=LIMITS.evolve(max_retries=2))
+
+
+def _leaving_somebody(case: Case) -> None:
+    case.create(command=_counting("sleep 60 >/dev/null 2>&1 &"), leftovers="kill")
+
+
+def _by_command_line(case: Case) -> None:
+    argv = ["run", "-d", "--id", "task", "--project", case.project, "--base-interval", "0.3", "--stale", "none"]
+    argv += ["--", *_counting("exec sleep 60")]
+    if case.holdfast(*argv) != 0 and not os.path.isdir(case.packet.path):
+        # Nothing is there, so whoever was killed types it again.
+        assert case.holdfast(*argv) == 0
+
+
+def _stop_by_command_line(case: Case) -> None:
+    case.holdfast("stop", "task")
+
+
+def _from_seed(case: Case) -> None:
+    _plain(case)
+    seed = subprocess.Popen([sys.executable, "-m", "holdfast.seed"], env=case.env, stderr=subprocess.DEVNULL)
+    case.others.append(seed)
+    while seed_client.ask(case.home, {"verb": "ping"}) is None:
+        if seed.poll() is not None:
+            return  # killed where it answered: the runner is started without it
+        case.pause()
+    seed_client.fork_runner(case.packet)
+
+
+def _kept(case: Case) -> None:
+    """A keeper looks after the home, and we only after the keeper."""
+    os.unlink(case.home.down)
+    script = _lines(1, 3, Script().fail_if_running()).crash("KILL", tries=1)
+    case.create(scenario=_script(case, _lines(4, 6, script).result("done")))
+    _tend_keeper(case)
+
+
+def _tend_keeper(case: Case) -> None:
+    if locks.is_held(case.home.keeper_lock) or any(process.poll() is None for process in case.others):
+        return
+    with open(case.log, "ab") as log:
+        keeper = subprocess.Popen(
+            [sys.executable, "-m", "holdfast.keeper"], env=case.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+        )
+    case.others.append(keeper)
+
+
+def _dismiss(case: Case) -> None:
+    """Tell the keeper to leave; the seed that it started is ended by its identity."""
+    _touch(case.home.down)
+    for path in (case.home.keeper_lock, case.home.seed_lock):
+
+        def is_free(path: str = path) -> bool:
+            owner = locks.owner(path)
+            if locks.is_held(path) and owner is not None and is_alive(owner):
+                os.kill(owner.pid, signal.SIGTERM)
+            return not locks.is_held(path)
+
+        eventually(is_free, within_s=10, what=f"{path} is free")
+
+
+# ── what is asked on the way ──
+
+
+def _has_started(case: Case) -> bool:
+    return case.status is Status.RUNNING and case.shows("line 3")
+
+
+def _retry(case: Case) -> None:
+    _touch(_go(case))
+    case.ask("retry", env=case.captured())
+
+
+def _resume(case: Case) -> None:
+    _touch(_go(case))
+    case.ask("resume", message="go on")
+
+
+SCENARIOS = (
+    Scenario("plain", _plain, (), Status.COMPLETED, 0),
+    Scenario("crash", _crashing, (), Status.COMPLETED, 1),
+    Scenario("stop", _endless, ((_has_started, lambda case: case.ask("stop")),), Status.KILLED, 0),
+    Scenario(
+        "interrupt",
+        _until_told,
+        (
+            (_has_started, lambda case: case.ask("interrupt")),
+            (lambda case: case.status is Status.INTERRUPTED and case.runner is None, _resume),
+        ),
+        Status.COMPLETED,
+        0,
+    ),
+    Scenario(
+        "retry", _failing, ((lambda case: os.path.exists(case.packet.task_done), _retry),), Status.COMPLETED, 0
+    ),
+    Scenario("hang", _hanging, (), Status.COMPLETED, None),
+    Scenario("noexec", _not_executable, (), Status.FAILED, 2),
+    Scenario("leftovers", _leaving_somebody, (), Status.COMPLETED, 0),
+    Scenario(
+        "cli",
+        _by_command_line,
+        ((lambda case: case.shows("line 5"), _stop_by_command_line),),
+        Status.KILLED,
+        0,
+        starts_itself=True,
+    ),
+    Scenario("seed", _from_seed, (), Status.COMPLETED, 0, starts_itself=True),
+    Scenario("keeper", _kept, (), Status.COMPLETED, 1, starts_itself=True, tend=_tend_keeper, finish=_dismiss),
+)
+BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
+
+
+def play(scenario: Scenario, case: Case, *, within_s: float = 25.0) -> None:
+    """Live the scenario to its end, restarting the runner whenever it is gone too early."""
+    is_over = deadline(within_s)
+    scenario.begin(case)
+    if not scenario.starts_itself:
+        case.start_runner()
+    acts = list(scenario.acts)
+    while acts or not case.has_ended:
+        if is_over():
+            case.fail(f"{scenario.name}: not at its end within {within_s:g} s, {len(acts)} acts left")
+        if acts and acts[0][0](case):
+            acts.pop(0)[1](case)
+        scenario.tend(case)
+        case.pause()
+    scenario.finish(case)
+    for process in case.others:
+        process.kill()
+        process.wait(10)

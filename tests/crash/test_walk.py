@@ -1,0 +1,113 @@
+"""The crash run: SIGKILL at every failpoint, start again, and compare with what must hold.
+
+The list of failpoints is read from the source, so a new one is walked without anybody remembering it, or complains that no
+scenario reaches it. By default each point is killed at in one scenario, at a few of its passes; HOLDFAST_CRASH_FULL=1
+walks every pass of every point in every scenario.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conftest import Place
+from tests.crash import invariants, points
+from tests.crash.drive import Case
+from tests.crash.scenarios import BY_NAME, SCENARIOS, Scenario, play
+
+FULL = bool(os.environ.get("HOLDFAST_CRASH_FULL"))
+
+#: Where a point is likely to be passed, by the start of its name: only the order in which scenarios are tried.
+LIKELY = {
+    "create.": "cli",
+    "inbox.": "cli",
+    "seed.": "seed",
+    "guard.": "keeper",
+    "requests.run_opened": "retry",
+    "requests.": "stop",
+    "stop.": "stop",
+    "steps.intended": "hang",
+    "recorder.": "plain",
+    "ingest.": "crash",
+}
+#: Here the process that is killed is the agent already, by its identity: an agent killed is a crash of the agent.
+KILLS_THE_AGENT = ("recorder.before_exec",)
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(clean_env: dict[str, str]) -> None:
+    """No case inherits anything of the caller's holdfast."""
+
+
+def kill_at(place: Place, scenario: Scenario, point: str, nth: int) -> bool:
+    """Live the scenario with a kill at the nth pass of the point. Returns whether there was such a pass."""
+    case = Case(place.root, f"{scenario.name}-{point}-{nth}", f"{point}=kill@{nth}")
+    try:
+        play(scenario, case)
+        extra = 1 if case.fired and point in KILLS_THE_AGENT else 0
+        retries = None if scenario.retries is None else scenario.retries + extra
+        invariants.check(case, end=scenario.end, retries=retries)
+    finally:
+        case.close()
+    return case.fired
+
+
+def likely_first(point: str) -> list[Scenario]:
+    hint = next((name for start, name in LIKELY.items() if point.startswith(start)), "plain")
+    return [BY_NAME[hint], *(scenario for scenario in SCENARIOS if scenario.name != hint)]
+
+
+def sampled_passes() -> Iterator[int]:
+    """1, 2, 3, 5, 8, 13 …: the early ones closely, the late ones now and then."""
+    one, two = 1, 2
+    while True:
+        yield one
+        one, two = two, one + two
+
+
+def test_each_failpoint_has_a_plain_name_that_stands_once_in_the_source() -> None:
+    found = points.find()
+    assert found
+    unnamed = [point for point in found if point.name is None]
+    assert unnamed == []
+    names = [point.name for point in found]
+    assert sorted(set(names)) == sorted(names), "each name stands once, so that a test knows what it kills"
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_the_scenario_ends_as_it_should_when_nobody_is_killed(place: Place, scenario: Scenario) -> None:
+    case = Case(place.root, scenario.name)
+    try:
+        play(scenario, case)
+        task = invariants.check(case, end=scenario.end, retries=scenario.retries)
+    finally:
+        case.close()
+    assert scenario.retries in (None, task.total_retries)
+    left = [name for _, _, names in os.walk(case.packet.path) for name in names if name.endswith(".tmp")]
+    assert left == []
+
+
+@pytest.mark.req("PKT-10", "PKT-11", "PKT-13", "PKT-21")
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("point", points.names())
+def test_a_kill_at_the_failpoint_loses_nothing_and_doubles_nothing(place: Place, point: str) -> None:
+    for scenario in likely_first(point):
+        if kill_at(place, scenario, point, 1):
+            break
+    else:
+        pytest.fail(f"no scenario reaches the failpoint {point}: add one that does to tests/crash/scenarios.py")
+    for nth in sampled_passes():
+        if nth > 1 and not kill_at(place, scenario, point, nth):
+            break
+
+
+@pytest.mark.skipif(not FULL, reason="walks every pass only with HOLDFAST_CRASH_FULL=1 (make crash)")
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("point", points.names())
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_a_kill_at_any_pass_in_any_scenario(place: Place, scenario: Scenario, point: str) -> None:
+    nth = 1
+    while kill_at(place, scenario, point, nth):
+        nth += 1

@@ -1,0 +1,166 @@
+"""A hang is a verdict from evidence; silence alone is none."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from holdfast.testing import Scenario
+from tests.support import processes
+from tests.support.tasks import Task, workspace
+from tests.support.waiting import eventually
+
+#: Silence counts after 0.3 s, and is a hang after 0.3 s more.
+QUICK = {"MONITOR_BASE_INTERVAL": "0.1", "MONITOR_GRACE_PERIOD": "0.3"}
+#: So long must a healthy agent be silent before we believe that it is left alone.
+LONG_S = 2.0
+
+
+@pytest.mark.req("W-A2", "TST-7", "SUP-2", "SUP-3", "SUP-4", "RES-4")
+def test_a_hung_agent_is_stopped_swept_and_resumed(home: str) -> None:
+    pid_file = os.path.join(workspace(), "grandchild.pid")
+    scenario = (
+        Scenario()
+        .fail_if_running()
+        .grandchild(60, pid_file=pid_file, ignore_signals=True, once=True)
+        .hang(once=True)
+        .say("back again")
+    )
+    task = Task.play(scenario, env=QUICK)
+    task.wait_for("completed")
+
+    quiet, hung = task.events("watch.verdict")[-2:]
+    assert (quiet["verdict"], hung["verdict"]) == ("quiet", "hung")
+    # The first silent look only noted it: stale, then the whole grace period.
+    assert 0.3 <= quiet["evidence"]["silent_s"] < 0.6 <= hung["evidence"]["silent_s"]
+    first, second = task.events("attempt.ended")
+    assert (first["outcome"], second["outcome"]) == ("hung", "success")
+    assert task.moves()[:4] == ["running", "hung", "spawning", "running"]
+    order = [event["type"] for event in task.events() if event["type"] != "agent.session"]
+    assert order.index("watch.verdict") < order.index("stop.intended") < order.index("attempt.ended")
+    assert order.index("attempt.swept") < order.index("retry.planned")
+    with open(pid_file, encoding="utf-8") as file:
+        grandchild = int(file.read())
+    assert grandchild in [entry["pid"] for entry in task.events("attempt.swept")[0]["killed"]]
+    assert not processes.is_alive(grandchild)
+    # The old process was gone before the new one began, and the new one knows why.
+    assert task.memory().overlaps() == []
+    assert "silent for" in task.memory().starts()[1].prompt
+
+
+@pytest.mark.req("W-A3", "TST-7", "SUP-2")
+@pytest.mark.parametrize(
+    ("scenario", "because"),
+    [
+        (Scenario().tool("Bash", run_s=LONG_S), "its tool Bash runs"),
+        (Scenario().say("thinking").tool("Bash", busy_s=0.0).hang(cpu=True), "its processes use the CPU"),
+        (Scenario().announce_retry(LONG_S), "it announced a wait"),
+    ],
+    ids=["sleeping-tool", "busy", "announced-wait"],
+)
+def test_a_silent_healthy_agent_is_left_alone(home: str, scenario: Scenario, because: str) -> None:
+    task = Task.play(scenario, env=QUICK)
+    verdict = task.wait_for_event("watch.verdict")
+    assert (verdict["verdict"], verdict["because"]) == ("excused", because)
+    _stays_alone(task)
+
+
+@pytest.mark.req("W-A3", "SUP-2")
+def test_an_agent_whose_files_change_is_left_alone(home: str) -> None:
+    """The output of a program that buffers reads as silence; its work does not."""
+    script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 0.2; echo $i >> progress.txt; done"
+    task = Task.shell(script, env={**QUICK, "MONITOR_GRACE_PERIOD": "0.8"})
+    task.wait_for("completed")
+    assert "hung" not in [event["verdict"] for event in task.events("watch.verdict")]
+    assert "files in the workspace change" in [event["because"] for event in task.events("watch.verdict")]
+    assert task.manifest()["attempt"] == 1
+
+
+@pytest.mark.req("W-A3", "SUP-3")
+def test_new_output_clears_the_suspicion(home: str) -> None:
+    """Silent past the threshold again and again, but never for the whole grace period."""
+    task = Task.play(Scenario().pace(4, 0.45), env={**QUICK, "MONITOR_GRACE_PERIOD": "1"})
+    task.wait_for("completed")
+    verdicts = [event["verdict"] for event in task.events("watch.verdict")]
+    assert verdicts.count("quiet") >= 2
+    assert "hung" not in verdicts
+
+
+@pytest.mark.req("W-A3", "SUP-2")
+def test_silence_of_a_plain_command_means_nothing_by_default(home: str) -> None:
+    """No base interval was set, so a silent command is never even looked at."""
+    task = Task.start("--grace", "0", "--", "sleep", "60")
+    task.agent_pid()
+    assert task.events("task.created")[0]["spec"]["limits"]["stale_s"] is None
+    task.stop()
+    assert task.events("watch.verdict") == []
+
+
+@pytest.mark.req("SUP-18")
+def test_a_lingering_agent_is_finished_and_its_group_ended(home: str) -> None:
+    pid_file = os.path.join(workspace(), "member.pid")
+    scenario = (
+        Scenario().tool("Bash", command=f"sleep 60 & echo $! > {pid_file}").result("all done").linger("forever")
+    )
+    task = Task.play(scenario, "--linger", "0.3", "--leftovers", "kill")
+    manifest = task.wait_for("completed")
+    assert task.events("stop.intended")[0]["intent"] == "linger"
+    assert task.events("attempt.ended")[0]["outcome"] == "success"
+    assert (manifest["attempt"], manifest["total_retries"]) == (1, 0)
+    with open(pid_file, encoding="utf-8") as file:
+        member = int(file.read())
+    eventually(lambda: not processes.is_alive(member), what="the tool that was left is gone")
+
+
+@pytest.mark.req("SUP-1", "SUP-18")
+def test_the_end_is_looked_at_before_silence(home: str) -> None:
+    """While no runner lived the agent ended, and it had been silent for long: that is an end, not a hang."""
+    gate = os.path.join(workspace(), "go")
+    task = Task.shell(f"until [ -e {gate} ]; do sleep 0.05; done", env={**QUICK, "MONITOR_GRACE_PERIOD": "30"})
+    task.agent_pid()
+    task.kill_runner()
+    with open(gate, "w", encoding="utf-8"):
+        pass
+    eventually(lambda: os.path.exists(task.path("attempts", "001-command_run", "done")), what="the agent ends")
+    task.start_runner()
+    task.wait_for("completed")
+    assert task.events("stop.intended") == []
+
+
+@pytest.mark.req("SUP-18", "LCH-1")
+def test_a_result_that_no_runner_saw_still_counts(home: str) -> None:
+    """It was printed while no runner lived, and nothing came after it."""
+    gate = os.path.join(workspace(), "go")
+    task = Task.play(Scenario().wait_file(gate).result("done").linger("forever"), "--linger", "0.2")
+    task.agent_pid()
+    task.kill_runner()
+    with open(gate, "w", encoding="utf-8"):
+        pass
+    stdout = task.path("attempts", "001-scripted_run", "stdout.log")
+    eventually(lambda: b'"type":"result"' in task.read(stdout).replace(b" ", b""), what="the result is printed")
+    task.start_runner()
+    task.wait_for("completed", within_s=5)
+    assert task.events("stop.intended")[0]["intent"] == "linger"
+
+
+def _stays_alone(task: Task) -> None:
+    """Silent for long, then at its end, by its own or by ours; never called hung and never started again."""
+
+    def is_over() -> bool:
+        silent = [event["evidence"]["silent_s"] for event in task.events("watch.verdict")]
+        return task.status() != "running" or max(silent) >= LONG_S or _age_s(task) >= LONG_S
+
+    eventually(is_over, within_s=LONG_S + 5, what="it was silent for long", journal=task.packet)
+    task.ask("stop")  # refused where it ended by itself
+    task.wait_for("completed", "killed")
+    assert "hung" not in [event["verdict"] for event in task.events("watch.verdict")]
+    assert task.manifest()["attempt"] == 1
+
+
+def _age_s(task: Task) -> float:
+    """How long the agent has lived."""
+    with open("/proc/uptime", encoding="ascii") as file:
+        up_s = float(file.read().split()[0])
+    born = task.events("attempt.started")[0]["start_time"] / os.sysconf("SC_CLK_TCK")
+    return up_s - born

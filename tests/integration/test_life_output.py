@@ -1,0 +1,174 @@
+"""Output: kept raw and whole, shown clean, whatever an agent prints."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+from holdfast.testing import Scenario
+from tests.support import processes
+from tests.support.tasks import Task, workspace
+from tests.support.waiting import eventually
+
+#: What a runner may take, however much its agent prints.
+RUNNER_KB = 100 * 1024
+RUN = ("attempts", "001-command_run")
+
+
+def python(script: str, *flags: str) -> Task:
+    """A task that is a Python program."""
+    path = os.path.join(workspace(), "program.py")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(script)
+    return Task.start(*flags, "--", sys.executable, path)
+
+
+@pytest.mark.req("OUT-2", "OUT-3")
+def test_the_readable_log_is_clean_and_the_raw_ones_are_as_printed(home: str) -> None:
+    raw = b"\x1b[1;31mred\x1b[0m \x1b]0;title\x07ok \x1b(Bplain\r\n50%\r100%\n\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\\n"
+    task = python(
+        f"import os\nos.write(1, {raw!r})\nos.write(2, b'\\x1b[33mwarned\\x1b[m\\n')\nos.write(1, b'last\\n')\n"
+    )
+    task.wait_for("completed")
+    lines = task.log().splitlines()
+    assert [line for line in lines if line != "warned"] == ["red ok plain", "50%100%", "link", "last"]
+    assert "warned" in lines
+    assert "\x1b" not in task.log()
+    assert "\r" not in task.log()
+    assert task.read(*RUN, "stdout.log") == raw + b"last\n"
+    assert task.read(*RUN, "stderr.log") == b"\x1b[33mwarned\x1b[m\n"
+
+
+@pytest.mark.req("OUT-1", "OUT-6", "OUT-7")
+def test_output_is_there_from_the_first_byte_and_outlives_every_process(home: str) -> None:
+    task = Task.shell("echo first; echo err >&2; sleep 60")
+    task.wait_for_log("first")  # while it runs, and although nothing is printed after it
+    pid, runner = task.agent_pid(), task.runner_pid()
+    recorder = processes.look(pid).parent_pid
+    task.stop()
+    eventually(lambda: not any(map(processes.is_alive, (pid, runner, recorder))), what="all are gone")
+    assert task.read(*RUN, "stdout.log") == b"first\n"
+    assert task.read(*RUN, "stderr.log") == b"err\n"
+    assert sorted(task.log().splitlines()) == ["err", "first"]
+    assert sorted(task.manifest()["output_tail"].split("\n")) == ["err", "first"]
+
+
+@pytest.mark.req("OUT-1")
+def test_later_attempts_append_to_the_log(home: str) -> None:
+    task = Task.shell("echo run $HOLDFAST_RESUME_COUNT; [ $HOLDFAST_RESUME_COUNT = 2 ] || kill -9 $$", "--base-interval", "0.1")
+    task.wait_for("completed")
+    assert task.log().splitlines() == ["run 0", "run 1", "run 2"]
+    texts = [task.read(path, "stdout.log") for path in task.attempts()]
+    assert texts == [b"run 0\n", b"run 1\n", b"run 2\n"]
+
+
+@pytest.mark.req("OUT-3")
+@pytest.mark.parametrize("raw", [True, False], ids=["raw", "event"])
+def test_a_line_of_5_mb_is_kept_and_what_follows_is_read(home: str, raw: bool) -> None:
+    task = Task.play(Scenario().long_line(5_000_000, raw=raw).say("after it"))
+    task.wait_for("completed")
+    assert "after it" in task.log().splitlines()
+    stdout = task.read("attempts", "001-scripted_run", "stdout.log")
+    assert max(map(len, stdout.split(b"\n"))) >= 5_000_000
+    assert max(map(len, task.log().splitlines())) < 10_000
+
+
+@pytest.mark.req("OUT-3", "OUT-6")
+def test_a_long_line_at_the_very_end_without_newline_is_not_lost(home: str) -> None:
+    task = python("import sys; sys.stdout.write('first\\n' + 'x' * 5_000_000)")
+    task.wait_for("completed")
+    first, last = task.log().splitlines()
+    assert first == "first"
+    assert last.startswith("xxx")
+    assert "5000000 bytes" in last
+    assert os.path.getsize(task.path(*RUN, "stdout.log")) == 5_000_006
+
+
+@pytest.mark.req("OUT-1")
+def test_half_a_line_is_one_line_when_it_is_whole(home: str) -> None:
+    task = Task.shell("printf 'half'; sleep 0.3; printf ' and half\\nend without newline'")
+    task.wait_for("completed")
+    assert task.log() == "half and half\nend without newline\n"
+
+
+@pytest.mark.req("OUT-1")
+def test_half_an_event_is_no_event_until_it_is_whole(home: str) -> None:
+    task = Task.play(Scenario().half_line("slowly said", finish_after_s=0.3).say("next"))
+    task.wait_for("completed")
+    assert [event["text"] for event in task.events("agent.text")][-1] == "next"
+    offsets = [event["offset"] for event in task.events("agent.")]
+    assert offsets == sorted(offsets)
+
+
+@pytest.mark.req("OUT-2")
+def test_bytes_that_are_no_text_do_no_harm(home: str) -> None:
+    task = python(r"import os; os.write(1, b'\xff\xfe caf\xc3\xa9 \xf0\x9f\n' + bytes(range(256)) + b'\nfine\n')")
+    task.wait_for("completed")
+    lines = task.log().split("\n")
+    assert "café" in lines[0]
+    assert lines[-2] == "fine"
+    assert task.manifest()["output_tail"].endswith("fine")
+
+
+@pytest.mark.req("OUT-1", "OUT-3", "SUP-12")
+@pytest.mark.parametrize("speaks_json", [False, True], ids=["text", "events"])
+def test_a_flood_of_100_mb_is_survived_in_bounded_time_and_memory(home: str, speaks_json: bool) -> None:
+    size = 100_000_000
+    if speaks_json:
+        gate = os.path.join(workspace(), "go")
+        task = Task.play(Scenario().flood(size, line_bytes=100_000, raw=True).wait_file(gate).say("dry again"))
+        stdout = task.path("attempts", "001-scripted_run", "stdout.log")
+    else:
+        gate = os.path.join(workspace(), "go")
+        script = f"yes 0123456789abcdef | head -c {size}; until [ -e {gate} ]; do sleep 0.05; done; echo dry again"
+        task = Task.shell(script)
+        stdout = task.path(*RUN, "stdout.log")
+    eventually(lambda: os.path.getsize(stdout) >= size, within_s=30, what="100 MB are printed")
+    with open(gate, "w", encoding="utf-8"):
+        pass
+    runner = task.runner_pid()
+    peak_kb = 0
+
+    def is_over() -> bool:
+        nonlocal peak_kb
+        peak_kb = max(peak_kb, _peak_kb(runner))
+        return task.status() == "completed"
+
+    eventually(is_over, within_s=20, what="the flood is digested", journal=task.packet)
+    task.wait_for("completed")
+    assert 0 < peak_kb < RUNNER_KB
+    assert "dry again" in task.log()[-1000:]
+    assert os.path.getsize(stdout) >= size
+    if not speaks_json:
+        assert os.path.getsize(task.path("output.log")) < 50_000_000
+        assert "bytes left out" in task.log()
+
+
+@pytest.mark.req("OUT-1")
+def test_a_request_is_answered_during_a_flood(home: str) -> None:
+    """An agent that prints faster than we read must not keep a person waiting."""
+    task = Task.shell("yes 0123456789abcdef | head -c 2000000000")
+    eventually(lambda: os.path.getsize(task.path(*RUN, "stdout.log")) > 1_000_000, what="it floods")
+    task.stop()
+
+
+@pytest.mark.req("OUT-1")
+def test_a_task_that_prints_too_much_is_interrupted(home: str) -> None:
+    task = Task.shell("yes 0123456789abcdef", "--output-limit", "1000000")
+    manifest = task.wait_for("interrupted")
+    assert "1000000" in manifest["interrupt"]["reason"]
+    assert manifest["interrupt"]["requested"] is True
+    assert manifest["pid"] == 0
+    assert task.ask("wait").returncode == 4
+    task.stop()
+
+
+def _peak_kb(pid: int) -> int:
+    """The most memory that a process ever had; 0 when it is gone."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
+            return next((int(line.split()[1]) for line in file if line.startswith("VmHWM")), 0)
+    except OSError:
+        return 0
