@@ -53,7 +53,9 @@ def _rows(text: str) -> list[int]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--rows", type=_rows, default=list(ROWS), metavar="2,3", help="measure these rows only")
+    parser.add_argument(
+        "--rows", type=_rows, default=list(ROWS), metavar="2,3", help="measure these rows only"
+    )
     parser.add_argument("--quick", action="store_true", help="few repeats: to see that it works")
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
     parser.add_argument("--jq", metavar="FILE", help="the jq of the bash design (default: from PATH)")

@@ -26,6 +26,8 @@ class Place:
 
     def __init__(self, *, quick: bool, jq: str | None) -> None:
         self.quick = quick
+        #: Of the machine before we did anything: a busy one makes every absolute time longer.
+        self.load = os.getloadavg()
         self.jq = jq or shutil.which("jq")
         self.root = tempfile.mkdtemp(prefix="hfb-")
         self.id = uuid.uuid4().hex
@@ -100,7 +102,8 @@ class Holdfast:
     def __init__(self, place: Place, **env: str) -> None:
         self.place = place
         self.home = place.new("home")
-        self.env = place.env(HOLDFAST_HOME=self.home, **env)
+        # Without a keeper unless a row wants it: it would start at some moment in the middle of a measurement.
+        self.env = place.env(**{"HOLDFAST_HOME": self.home, "HOLDFAST_KEEPER": "off", **env})
 
     def run(self, *args: str, cwd: str | None = None, **env: str) -> str:
         """`holdfast run -d ARGS…`; returns the packet."""

@@ -30,10 +30,11 @@ _HOW = """\
 
 - Times are on the monotonic clock that all processes share. The agent is a small C program whose first instruction reads
   it; the runner's moments are noted by failpoints (`HOLDFAST_FAILPOINT=live.noticed=note`), which cost some 20 µs each.
+- No keeper runs beside rows 1 to 4; row 5 has one.
 - Rows 2 and 3: one task whose agent is killed again and again, at random moments. The killer, the clock and the agent are
   the same for C. The bash monitor polls each second here instead of each 30 s, and its delay is multiplied by 30.
 - Row 4: lateness runs from the agent's last line plus both thresholds to the durable intent to stop it.
-- Row 5: PSS of seed, runners and recorders (not of agents); CPU from the scheduler's own count; wake-ups are voluntary
+- Row 5: PSS of seed, keeper, runners and recorders (not of agents); CPU from the scheduler's own count; wake-ups are voluntary
   context switches. The bash design runs ten tasks and is scaled, its polling cost divided by 30.
 - Row 6: in one process, in turn with a raw append and fdatasync of 200 bytes on the same file system.
 """
@@ -66,7 +67,8 @@ def machine(place: Place) -> str:
         memory_gb = int(file.readline().split()[1]) / 1024**2
     return (
         f"{os.cpu_count()} cores ({platform.machine()}), {memory_gb:.0f} GB, {platform.system()} {_release()}, "
-        f"{_file_system(place.root)}, Python {platform.python_version()}, {jq_version(place)}"
+        f"{_file_system(place.root)}, Python {platform.python_version()}, {jq_version(place)}; "
+        f"load {place.load[0]:.1f} at the start, {os.getloadavg()[0]:.1f} at the end"
     )
 
 

@@ -48,7 +48,9 @@ def restarts_ms(place: Place, kills: int) -> list[float]:
     )
     found: list[int] = []
     for turn in range(kills):
-        eventually(lambda turn=turn: len(notes.read("begin")) > turn, within_s=30, what="supervisord starts it")
+        eventually(
+            lambda turn=turn: len(notes.read("begin")) > turn, within_s=30, what="supervisord starts it"
+        )
         # Longer than its own tick, or it takes the death for a failed start.
         pause(1.3)
         at = time.monotonic_ns()

@@ -41,7 +41,7 @@ class Line:
             return "–"
         ratio = self.value / self.baseline.value
         # Small ratios read better the other way round.
-        return f"{number(ratio)}×" if ratio >= 0.01 else f"1/{1 / ratio:.0f}"
+        return f"1/{1 / ratio:.0f}" if 0 < ratio < 0.01 else f"{number(ratio)}×"
 
     def cells(self) -> list[str]:
         """The line as text, in the order of HEADINGS."""
@@ -58,7 +58,9 @@ class Line:
     def _baseline(self) -> str:
         if self.baseline is None:
             return "–"
-        value = "never" if self.baseline.value is None else f"{number(self.baseline.value)} {self.unit}".strip()
+        value = (
+            "never" if self.baseline.value is None else f"{number(self.baseline.value)} {self.unit}".strip()
+        )
         note = f" ({self.baseline.note})" if self.baseline.note else ""
         return f"{self.baseline.name}: {value}{note}"
 

@@ -44,7 +44,9 @@ def hang(place: Place) -> list[Line]:
             what=f"false verdicts in the healthy-silent suite of {len(suite)}",
             value=false,
             unit="",
-            baseline=Baseline(name="bash design", value=bash[1], note=f"of {bash[2]} that print") if bash else None,
+            baseline=Baseline(name="bash design", value=bash[1], note=f"of {bash[2]} that print")
+            if bash
+            else None,
             target="0",
             met=false == 0,
             notes=(f"healthy and silent, or printing, for {SILENT_S:g} s: {', '.join(suite)}",),
@@ -57,8 +59,12 @@ def hang(place: Place) -> list[Line]:
                 what="last evidence → hang called, with the same thresholds (90 s + 30 s)",
                 value=120 + max(late) / 1000,
                 unit="s",
-                baseline=Baseline(name="bash design", value=bash[0], note=f"measured at {_INTERVAL_S} s, scaled"),
-                notes=("ours is the threshold plus the worst lateness above; the baseline is scaled to its 30 s",),
+                baseline=Baseline(
+                    name="bash design", value=bash[0], note=f"measured at {_INTERVAL_S} s, scaled"
+                ),
+                notes=(
+                    "ours is the threshold plus the worst lateness above; the baseline is scaled to its 30 s",
+                ),
             )
         )
     return lines

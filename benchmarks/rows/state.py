@@ -19,7 +19,7 @@ from holdfast.runner.ledger import Ledger
 from holdfast.store.journal import Journal
 from holdfast.store.layout import Packet
 
-_JQ = '. + {status: $status, retry_count: $retry_count, last_checked_at: $at}'
+_JQ = ". + {status: $status, retry_count: $retry_count, last_checked_at: $at}"
 
 
 def state_change(place: Place) -> list[Line]:

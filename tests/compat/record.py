@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -38,6 +39,8 @@ def main() -> None:
     """Run the tasks and keep what they wrote."""
     shutil.rmtree(ROOT, ignore_errors=True)
     os.makedirs(PROJECT)
+    with open(_ONCE, "w", encoding="utf-8"):
+        pass
     try:
         _crash_and_resume()
         _people()
@@ -48,6 +51,8 @@ def main() -> None:
         for task_id in load.task_ids(HOME):
             _holdfast("stop", task_id, check=False)
             _holdfast("wait", task_id, "--timeout", "40s", check=False)
+        _dismiss(HOME.keeper_lock)
+        _dismiss(HOME.seed_lock)
         shutil.rmtree(ROOT, ignore_errors=True)
 
 
@@ -136,10 +141,8 @@ def _spawn_failed() -> None:
 def _void_and_retry() -> None:
     """A recorder that is killed before the agent exists; a failure; and a second run."""
     script = "echo run; test -e done || { touch done; exit 3; }"
-    once = os.path.join(ROOT, "once")
-    _environ.update(HOLDFAST_FAILPOINT="recorder.signed=kill", HOLDFAST_FAILPOINT_ONCE=once)
+    os.unlink(_ONCE)
     packet = _run("--id", "void-and-retry", "--project", PROJECT, "--", "sh", "-c", script)
-    del _environ["HOLDFAST_FAILPOINT"], _environ["HOLDFAST_FAILPOINT_ONCE"]
     _holdfast("wait", packet.task_id, check=False)
     _holdfast("retry", packet.task_id, "--deadline", "1h")
     eventually(lambda: _shows(packet, status="completed"), journal=packet.path)
@@ -149,12 +152,17 @@ def _void_and_retry() -> None:
 
 # ── running ─────────────────────────────────────────────────────────────────
 
+#: While this file exists the failpoint below does nothing.
+_ONCE = os.path.join(ROOT, "once")
 _environ = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
     "HOME": os.path.join(ROOT, "user"),
     "USER": "ada",
     "LANG": "C.UTF-8",
     "HOLDFAST_HOME": HOME.path,
+    # For all from the start: a seed or keeper hands on the environment in which it was started.
+    "HOLDFAST_FAILPOINT": "recorder.signed=kill",
+    "HOLDFAST_FAILPOINT_ONCE": _ONCE,
 }
 
 
@@ -173,6 +181,14 @@ def _run(*argv: str) -> Packet:
 def _shows(packet: Packet, **fields: object) -> bool:
     manifest = _json(packet.manifest)
     return all(manifest[name] == value for name, value in fields.items())
+
+
+def _dismiss(lock: str) -> None:
+    """End the keeper or the seed of our home, which runners may have started."""
+    owner = locks.owner(lock)
+    if owner is not None and locks.is_held(lock) and process.is_alive(owner):
+        os.kill(owner.pid, signal.SIGTERM)
+        eventually(lambda: not locks.is_held(lock))
 
 
 def _whoami() -> str:

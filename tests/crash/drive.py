@@ -88,7 +88,13 @@ class Case:
         command = [sys.executable, "-m", "holdfast", *argv]
         with open(self.log, "ab") as log:
             done = subprocess.run(
-                command, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, timeout=20, check=False
+                command,
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                timeout=20,
+                check=False,
             )
         return done.returncode
 

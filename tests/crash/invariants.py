@@ -81,7 +81,9 @@ def _check_requests(case: Case, events: list[ev.Event]) -> None:
     assert len(set(answers)) == len(answers), f"a request was answered twice: {answers}"
     missing = set(case.requests) - set(answers)
     assert not missing, f"requests without answer: {missing}"
-    assert os.listdir(case.packet.inbox) == [] or all(name[0] == "." for name in os.listdir(case.packet.inbox))
+    assert os.listdir(case.packet.inbox) == [] or all(
+        name[0] == "." for name in os.listdir(case.packet.inbox)
+    )
 
 
 def _check_attempts(case: Case, events: list[ev.Event]) -> None:
@@ -125,7 +127,9 @@ def _check_output(case: Case, events: list[ev.Event]) -> None:
         shown += _bytes(directory.stderr).decode().splitlines()
     logged = _bytes(case.packet.output_log).decode().splitlines()
     assert logged == shown, f"output.log has {logged}, the agents printed {shown}"
-    journalled = [(event.type, event.attempt, event.offset) for event in events if isinstance(event, ev.AgentEvent)]
+    journalled = [
+        (event.type, event.attempt, event.offset) for event in events if isinstance(event, ev.AgentEvent)
+    ]
     assert journalled == said, f"journalled were {journalled}, the agents said {said}"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,9 +11,9 @@ from typing import NamedTuple
 from holdfast import seed_client
 from holdfast.model.status import Status
 from holdfast.store import lock as locks
-from holdfast.store.process import is_alive
 from holdfast.testing import Scenario as Script
 from tests.crash.drive import LIMITS, Case, deadline
+from tests.support import processes
 from tests.support.waiting import eventually
 
 #: A moment (a condition) and what is done then, once.
@@ -105,7 +104,18 @@ def _leaving_somebody(case: Case) -> None:
 
 
 def _by_command_line(case: Case) -> None:
-    argv = ["run", "-d", "--id", "task", "--project", case.project, "--base-interval", "0.3", "--stale", "none"]
+    argv = [
+        "run",
+        "-d",
+        "--id",
+        "task",
+        "--project",
+        case.project,
+        "--base-interval",
+        "0.3",
+        "--stale",
+        "none",
+    ]
     argv += ["--", *_counting("exec sleep 60")]
     if case.holdfast(*argv) != 0 and not os.path.isdir(case.packet.path):
         # Nothing is there, so whoever was killed types it again.
@@ -140,23 +150,29 @@ def _tend_keeper(case: Case) -> None:
         return
     with open(case.log, "ab") as log:
         keeper = subprocess.Popen(
-            [sys.executable, "-m", "holdfast.keeper"], env=case.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            [sys.executable, "-m", "holdfast.keeper"],
+            env=case.env,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
         )
     case.others.append(keeper)
 
 
 def _dismiss(case: Case) -> None:
-    """Tell the keeper to leave; the seed that it started is ended by its identity."""
+    """Keeper and seed of the home outlive a task; here they are told to go."""
     _touch(case.home.down)
-    for path in (case.home.keeper_lock, case.home.seed_lock):
 
-        def is_free(path: str = path) -> bool:
-            owner = locks.owner(path)
-            if locks.is_held(path) and owner is not None and is_alive(owner):
-                os.kill(owner.pid, signal.SIGTERM)
-            return not locks.is_held(path)
+    def are_gone() -> bool:
+        own = [
+            p
+            for p in processes.marked(case.root)
+            if "holdfast.keeper" in p.command or "holdfast.seed" in p.command
+        ]
+        processes.kill(own)
+        return not own
 
-        eventually(is_free, within_s=10, what=f"{path} is free")
+    eventually(are_gone, within_s=10, what="keeper and seed are gone")
 
 
 # ── what is asked on the way ──
@@ -191,7 +207,11 @@ SCENARIOS = (
         0,
     ),
     Scenario(
-        "retry", _failing, ((lambda case: os.path.exists(case.packet.task_done), _retry),), Status.COMPLETED, 0
+        "retry",
+        _failing,
+        ((lambda case: os.path.exists(case.packet.task_done), _retry),),
+        Status.COMPLETED,
+        0,
     ),
     Scenario("hang", _hanging, (), Status.COMPLETED, None),
     Scenario("noexec", _not_executable, (), Status.FAILED, 2),
@@ -203,9 +223,12 @@ SCENARIOS = (
         Status.KILLED,
         0,
         starts_itself=True,
+        finish=_dismiss,
     ),
     Scenario("seed", _from_seed, (), Status.COMPLETED, 0, starts_itself=True),
-    Scenario("keeper", _kept, (), Status.COMPLETED, 1, starts_itself=True, tend=_tend_keeper, finish=_dismiss),
+    Scenario(
+        "keeper", _kept, (), Status.COMPLETED, 1, starts_itself=True, tend=_tend_keeper, finish=_dismiss
+    ),
 )
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
 

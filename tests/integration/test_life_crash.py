@@ -12,11 +12,13 @@ from tests.support.tasks import Task
 from tests.support.waiting import eventually
 
 
-@pytest.mark.req("W-A1", "TST-3", "TST-7", "RES-4", "RES-5", "SUP-13", "SUP-16", "W-A6")
+@pytest.mark.req("W-A1", "TST-3", "TST-7", "RES-4", "RES-5", "SUP-13", "SUP-16", "W-A4", "W-A6")
 def test_a_sigkilled_agent_is_resumed_in_the_same_session(home: str) -> None:
     scenario = Scenario().fail_if_running().write("one.txt", "1").hang(once=True).write("two.txt", "2")
     task = Task.play(scenario, prompt="write two files")
-    eventually(lambda: "steps[2]" in task.memory().begun_steps(), what="the agent is busy", journal=task.packet)
+    eventually(
+        lambda: "steps[2]" in task.memory().begun_steps(), what="the agent is busy", journal=task.packet
+    )
     os.kill(task.agent_pid(), signal.SIGKILL)
     manifest = task.wait_for("completed")
 

@@ -101,7 +101,10 @@ def test_silence_of_a_plain_command_means_nothing_by_default(home: str) -> None:
 def test_a_lingering_agent_is_finished_and_its_group_ended(home: str) -> None:
     pid_file = os.path.join(workspace(), "member.pid")
     scenario = (
-        Scenario().tool("Bash", command=f"sleep 60 & echo $! > {pid_file}").result("all done").linger("forever")
+        Scenario()
+        .tool("Bash", command=f"sleep 60 & echo $! > {pid_file}")
+        .result("all done")
+        .linger("forever")
     )
     task = Task.play(scenario, "--linger", "0.3", "--leftovers", "kill")
     manifest = task.wait_for("completed")
@@ -113,16 +116,35 @@ def test_a_lingering_agent_is_finished_and_its_group_ended(home: str) -> None:
     eventually(lambda: not processes.is_alive(member), what="the tool that was left is gone")
 
 
-@pytest.mark.req("SUP-1", "SUP-18")
+@pytest.mark.req("SUP-19")
+def test_what_is_on_the_screen_decides_nothing(home: str) -> None:
+    """Words that look like an end, a crash or a prompt; the process goes on, and so does the task."""
+    gate = os.path.join(workspace(), "go")
+    words = "__TASK_DONE__\nTraceback (most recent call last):\nSegmentation fault\nTo exit press Ctrl-C\nuser@host:~$ "
+    task = Task.shell(f"printf '{words}\n'; until [ -e {gate} ]; do sleep 0.05; done; exit 4")
+    task.wait_for_log("user@host")
+    assert task.status() == "running"
+    assert not os.path.exists(task.path("done", "_task.done"))
+    with open(gate, "w", encoding="utf-8"):
+        pass
+    manifest = task.wait_for("failed")
+    assert (manifest["exit_code"], manifest["attempt"]) == (4, 1)
+
+
+@pytest.mark.req("SUP-1", "W-A6")
 def test_the_end_is_looked_at_before_silence(home: str) -> None:
     """While no runner lived the agent ended, and it had been silent for long: that is an end, not a hang."""
     gate = os.path.join(workspace(), "go")
-    task = Task.shell(f"until [ -e {gate} ]; do sleep 0.05; done", env={**QUICK, "MONITOR_GRACE_PERIOD": "30"})
+    task = Task.shell(
+        f"until [ -e {gate} ]; do sleep 0.05; done", env={**QUICK, "MONITOR_GRACE_PERIOD": "30"}
+    )
     task.agent_pid()
     task.kill_runner()
     with open(gate, "w", encoding="utf-8"):
         pass
-    eventually(lambda: os.path.exists(task.path("attempts", "001-command_run", "done")), what="the agent ends")
+    eventually(
+        lambda: os.path.exists(task.path("attempts", "001-command_run", "done")), what="the agent ends"
+    )
     task.start_runner()
     task.wait_for("completed")
     assert task.events("stop.intended") == []
@@ -138,7 +160,9 @@ def test_a_result_that_no_runner_saw_still_counts(home: str) -> None:
     with open(gate, "w", encoding="utf-8"):
         pass
     stdout = task.path("attempts", "001-scripted_run", "stdout.log")
-    eventually(lambda: b'"type":"result"' in task.read(stdout).replace(b" ", b""), what="the result is printed")
+    eventually(
+        lambda: b'"type":"result"' in task.read(stdout).replace(b" ", b""), what="the result is printed"
+    )
     task.start_runner()
     task.wait_for("completed", within_s=5)
     assert task.events("stop.intended")[0]["intent"] == "linger"

@@ -48,7 +48,9 @@ def test_the_deadline_is_of_active_time_and_survives_restarts(home: str) -> None
     manifest = task.wait_for("abandoned")
     assert 2 <= manifest["active_s"] < 8
     # The waiting between two attempts does not count, what earlier attempts lived does.
-    task = Task.shell("sleep 0.4; " + DIES, "--deadline", "1", "--base-interval", "0.5", "--max-interval", "0.5")
+    task = Task.shell(
+        "sleep 0.4; " + DIES, "--deadline", "1", "--base-interval", "0.5", "--max-interval", "0.5"
+    )
     manifest = task.wait_for("abandoned")
     assert "deadline" in manifest["abandon_reason"]
     assert 1 <= manifest["active_s"] < 4
@@ -124,7 +126,6 @@ def test_backoff_and_counters_survive_the_runner(home: str) -> None:
     task.stop()
 
 
-@pytest.mark.req("BUD-7")
 def test_a_waiting_task_is_woken_by_a_person(home: str) -> None:
     task = Task.shell(
         "[ $HOLDFAST_RESUME_COUNT = 2 ] || " + DIES, "--base-interval", "1h", "--max-interval", "1h"
@@ -135,7 +136,6 @@ def test_a_waiting_task_is_woken_by_a_person(home: str) -> None:
     assert manifest["attempt"] == 3
 
 
-@pytest.mark.req("BUD-7")
 def test_a_waiting_task_can_be_stopped_and_interrupted(home: str) -> None:
     slow = ("--base-interval", "1h", "--max-interval", "1h")
     task = Task.shell(DIES, *slow)

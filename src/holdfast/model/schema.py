@@ -232,7 +232,7 @@ _IDENTITY = _object({**_PROCESS, "started_at": _AT, "mono_s": _SECONDS})
 _LOCK = _object(
     {
         **_PROCESS,
-        "role": {"enum": ["runner", "recorder", "seed", "keeper"]},
+        "role": {"type": "string", "description": "runner, recorder, seed, keeper or starter"},
         "at": _AT,
         "started_at": _AT,
         "mono_s": _SECONDS,

@@ -110,7 +110,9 @@ class Task:
         self.attempt: Attempt | None = None
         self.attempts = 0
         self.voids_in_a_row = 0
-        self.resume_count = 0
+        #: The last attempt whose agent was really executed, and how many there were. (A failed exec is seen after the start.)
+        self.ran: Attempt | None = None
+        self.times_ran = 0
         self.consecutive = 0
         self.total_retries = 0
         #: Failures of the current attempt already counted (its number), so that a restart does not count twice.
@@ -222,7 +224,6 @@ def _opened(task: Task, event: ev.AttemptOpened, at: str) -> None:
     task.attempt = Attempt(event)
     task.needs_fresh_session = False
     task.attempts = max(task.attempts, event.attempt)
-    task.resume_count = event.resume_count
     task.session_id = event.session_id or task.session_id
 
 
@@ -231,7 +232,6 @@ def _started(task: Task, event: ev.AttemptStarted, at: str) -> None:
         task.attempt.started = event  # pyright: ignore[reportOptionalMemberAccess]
     task.voids_in_a_row = 0
     task.runner_crashes = 0
-    task.answer = None
 
 
 def _void(task: Task, event: ev.AttemptVoid, at: str) -> None:
@@ -245,6 +245,10 @@ def _ended(task: Task, event: ev.AttemptEnded, at: str) -> None:
         return
     attempt.ended = event
     task.is_unsettled = True
+    if event.exec_errno is None:
+        task.ran = attempt
+        task.times_ran += 1
+        task.answer = None
     task.active_s += event.lived_s
     task.usage = task.usage.plus(attempt.usage)
     task.voids_in_a_row = 0

@@ -32,10 +32,14 @@ def settle(environ: Mapping[str, str], flags: Mapping[str, str], *, stale_s: flo
         if environ.get(name):
             values[field] = _number(field, environ[name], name)
     for field, text in flags.items():
-        values[field] = _number(field, text, "--" + field.removesuffix("_s").replace("_", "-"))
+        values[field] = _number(field, text, _flag(field))
     if "stale_s" not in values:
         values["stale_s"] = 3 * values["base_interval_s"] if "base_interval_s" in values else stale_s
     return Limits(**values)
+
+
+def _flag(field: str) -> str:
+    return "--output-limit" if field == "output_bytes" else "--" + field.removesuffix("_s").replace("_", "-")
 
 
 def _number(field: str, text: str, where: str) -> float | int | None:

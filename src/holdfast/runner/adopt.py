@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.errors import CorruptFile
 from holdfast.model.attempt import Reading, read_table
+from holdfast.model.events import AttemptStarted
 from holdfast.model.process import Exit, ProcessIdentity
 from holdfast.model.record import Record
 from holdfast.store import atomic
@@ -25,20 +26,40 @@ class Found(Record):
     exit: Exit | None
 
 
-def look(directory: AttemptDir) -> Found:
-    """Read lock, identity and exit record. The lock comes first: once it is free, the files do not change any more."""
+def look(directory: AttemptDir, started: AttemptStarted | None) -> Found:
+    """Read lock, identity and exit record. The lock comes first: once it is free, the files do not change any more.
+
+    What the journal knows of the start (`started`) stands, whatever became of identity.json.
+    """
     held = locks.is_held(directory.lock)
-    born = _json(directory.identity)
-    ended = _json(directory.exit)
-    identity = ProcessIdentity.from_json(born) if born is not None else None
+    born = _json(directory.identity, _BORN)
+    ended = _json(directory.exit, _ENDED)
+    known = started.to_json() if started is not None else born
+    identity = ProcessIdentity.from_json(known) if known is not None else None
     exit_record = Exit.from_json(ended) if ended is not None else None
     reading = read_table(lock_held=held, has_identity=identity is not None, has_exit=exit_record is not None)
     return Found(reading=reading, identity=identity, born=born, exit=exit_record)
 
 
-def _json(path: str) -> dict[str, Any] | None:
+_NUMBER_OR_NULL = (int, type(None))
+_BORN = {"boot_id": str, "pid": int, "start_time": int, "mono_s": (int, float), "started_at": str}
+_ENDED = {
+    "by": str,
+    "wait_status": _NUMBER_OR_NULL,
+    "exit_code": _NUMBER_OR_NULL,
+    "exit_signal": _NUMBER_OR_NULL,
+    "exec_errno": _NUMBER_OR_NULL,
+    "at": str,
+    "boot_id": str,
+    "mono_s": (int, float),
+}
+
+
+def _json(path: str, kinds: dict[str, Any]) -> dict[str, Any] | None:
     """A record that a power cut tore is as good as none; it was renamed in, so SIGKILL cannot tear it."""
     try:
-        return atomic.read_json(path)
+        data = atomic.read_json(path)
     except CorruptFile:
         return None
+    fits = data is not None and all(isinstance(data.get(name, ...), kind) for name, kind in kinds.items())
+    return data if fits else None

@@ -34,9 +34,7 @@ class Opened:
 def open_attempt(ledger: Ledger, adapter: Adapter, env: dict[str, Any], stage: str) -> Opened:
     """Start the next attempt of `stage`."""
     task, packet = ledger.task, ledger.packet
-    previous = task.attempt
-    has_started = previous is not None and previous.started is not None
-    mode, session_id = _mode(adapter, task, has_started=has_started)
+    mode, session_id = _mode(adapter, task)
     opened = ev.AttemptOpened(
         attempt=_next_number(packet.attempts, task.attempts),
         attempt_id=ids.new_attempt_id(),
@@ -44,7 +42,7 @@ def open_attempt(ledger: Ledger, adapter: Adapter, env: dict[str, Any], stage: s
         agent=adapter.name,
         mode=mode,
         session_id=session_id,
-        resume_count=task.resume_count + 1 if has_started else task.resume_count,
+        resume_count=task.times_ran,
     )
     directory = packet.attempt(f"{opened.attempt:03d}-{stage}")
     os.mkdir(directory.path, 0o700)
@@ -87,19 +85,19 @@ def _fork(
     return Opened(pid, read_end)
 
 
-def _mode(adapter: Adapter, task: Task, *, has_started: bool) -> tuple[str, str | None]:
-    """How the attempt begins, and the session it uses or makes."""
+def _mode(adapter: Adapter, task: Task) -> tuple[str, str | None]:
+    """How the attempt begins, and the session it uses or makes. Attempts that never ran used no session."""
     able = adapter.capabilities
     fresh_id = ids.new_uuid() if able.chooses_session_id else None
-    if not has_started and task.session_id is None:
-        return "fresh", fresh_id
+    if task.ran is None:
+        return "fresh", task.session_id or fresh_id
     if not able.can_resume:
-        return ("again" if has_started else "fresh"), None
-    if not has_started:
-        # A void attempt never used its id.
-        return "fresh", task.session_id
+        return "again", None
     if task.needs_fresh_session or task.session_id is None:
         return "briefing", fresh_id
+    if task.session_id != task.ran.session_id:
+        # The new session of a briefing never began.
+        return "briefing", task.session_id
     return "resume", task.session_id
 
 
@@ -116,10 +114,10 @@ def _write_prompt(ledger: Ledger, directory: AttemptDir, mode: str) -> bool:
     except FileNotFoundError:
         return False
     if mode == "resume":
-        request = briefing.resume_message(ledger.task, ledger.task.attempt).encode()
+        request = briefing.resume_message(ledger.task, ledger.task.ran).encode()
     elif mode == "briefing":
         text = request.decode("utf-8", "replace")
-        request = briefing.recovery_briefing(ledger.task, ledger.task.attempt, text).encode()
+        request = briefing.recovery_briefing(ledger.task, ledger.task.ran, text).encode()
     atomic.write(directory.prompt, request, durable=False)
     return True
 

@@ -89,10 +89,11 @@ class Ledger:
         unknown = self._carried_over()
         data = {**unknown, **manifest.render(self.task, self.packet.path, self.seen)}
         try:
-            atomic.write_json(self.packet.manifest, data, durable=False)
+            # The manifest is the one that people poll, so it comes last.
             atomic.write_json(
                 self.packet.current_session, manifest.current_session(self.task, data), durable=False
             )
+            atomic.write_json(self.packet.manifest, data, durable=False)
         except DiskFull:
             return
 

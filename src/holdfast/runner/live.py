@@ -70,11 +70,11 @@ class Live:
 
     def look(self) -> Found:
         """The attempt table, with a zombie of ours reaped and recorded where the recorder cannot."""
-        found = adopt.look(self.directory)
+        found = adopt.look(self.directory, self.attempt.started)
         if found.reading is Reading.ORPHANED:
             assert found.identity is not None
             if self._reap(found.identity):
-                return adopt.look(self.directory)
+                return adopt.look(self.directory, self.attempt.started)
         return found
 
     def _reap(self, identity: ProcessIdentity) -> bool:

@@ -71,9 +71,8 @@ class Sweep:
             found.update(process.descendants(root))
         # What re-parented to us is ours to sweep; the recorder itself is not.
         found.update(pid for pid in process.children(me) if pid not in roots)
-        marker = ("HOLDFAST_ATTEMPT", self.marker)
         for pid in process.all_pids():
-            if pid not in found and pid != me and process.environment(pid).get(marker[0]) == marker[1]:
+            if pid not in found and pid != me and process.has_variable(pid, "HOLDFAST_ATTEMPT", self.marker):
                 found.add(pid)
         found -= {me, *roots}
         spared: set[int] = set()

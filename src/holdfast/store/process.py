@@ -145,6 +145,18 @@ def open_files(pid: int) -> list[str]:
     return found
 
 
+def has_variable(pid: int, name: str, value: str) -> bool:
+    """Whether `pid` was executed with `name=value`. A sweep asks every process of the machine: the usual no is cheap."""
+    if HAS_PROC:
+        try:
+            with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
+                if os.fsencode(f"{name}={value}") not in file.read():
+                    return False
+        except OSError:
+            return False
+    return environment(pid).get(name) == value
+
+
 def command_line(pid: int) -> str:
     """The command line, for people."""
     try:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
-
 import click
 
 from holdfast import __version__
 from holdfast.errors import HoldfastError
-from holdfast.views.cli import spec
+from holdfast.views.cli import spec, verbs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-#: In the order in which help lists them.
-VERBS = ("run", "ls", "show", "wait", "stop", "interrupt", "resume", "retry", "up", "down", "status")
 
 
 class Verbs(click.Group):
@@ -23,25 +18,28 @@ class Verbs(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Every verb."""
-        return list(VERBS)
+        return list(verbs.VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The click command of a verb."""
-        if cmd_name not in VERBS:
+        if cmd_name not in verbs.VERBS:
             return None
-        module = importlib.import_module(f"holdfast.views.cli.commands.{cmd_name}")
+        module = verbs.load(cmd_name)
         return _command(module.COMMAND, module.run)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The verbs in their sections."""
+        for title, names in verbs.SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, verbs.load(name).COMMAND.summary) for name in names])
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """With a suggestion for a typo."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError:
-            from difflib import get_close_matches
-
-            near = get_close_matches(args[0], VERBS, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise click.UsageError(f"no such command: {args[0]!r}.{hint}", ctx) from None
+            hint = verbs.near(args[0], verbs.VERBS)
+            raise click.UsageError(f"no such command: {args[0]!r}" + (f"; {hint}" if hint else ""), ctx) from None
 
 
 def _command(command: spec.Command, run: Any) -> click.Command:
@@ -50,6 +48,7 @@ def _command(command: spec.Command, run: Any) -> click.Command:
             [argument.dest],
             required=argument.required,
             nargs=-1 if argument.many else 1,
+            type=click.Choice(argument.choices) if argument.choices else str,
             metavar=argument.metavar,
         )
         for argument in command.arguments
@@ -90,17 +89,21 @@ def _help_text(command: spec.Command) -> str:
 
 
 cli = click.version_option(__version__, prog_name="holdfast")(
-    Verbs("holdfast", help="holdfast runs coding agents on long tasks and does not let go.")
+    Verbs(
+        "holdfast",
+        help="holdfast runs coding agents and commands on long tasks and does not let go.",
+        epilog="'holdfast VERB --help' shows options and examples; 'holdfast help' lists topics.",
+        options_metavar="",
+        subcommand_metavar="VERB …",
+    )
 )
 
 
 def run(argv: list[str]) -> int:
     """Run a command line through click; returns its exit status."""
     obj: dict[str, Any] = {}
-    if argv and argv[0] in VERBS:
-        module = importlib.import_module(f"holdfast.views.cli.commands.{argv[0]}")
-        if module.COMMAND.takes_command:
-            argv, obj["command"] = spec.split_command(argv)
+    if argv and argv[0] in verbs.VERBS and verbs.load(argv[0]).COMMAND.takes_command:
+        argv, obj["command"] = spec.split_command(argv)
     try:
         result = cli.main(args=argv, prog_name="holdfast", standalone_mode=False, obj=obj)
     except click.exceptions.NoArgsIsHelpError as error:

@@ -19,6 +19,8 @@ class Option(Record):
     kind: str = "text"
     metavar: str = ""
     choices: tuple[str, ...] = ()
+    #: What the shell completes its value with, as for an argument.
+    completes: str = ""
 
 
 class Argument(Record):
@@ -28,7 +30,8 @@ class Argument(Record):
     metavar: str
     required: bool = True
     many: bool = False
-    #: What the shell completes it with: `task`, `file`, or nothing.
+    choices: tuple[str, ...] = ()
+    #: What the shell completes it with: a key of `complete.SOURCES`, or nothing.
     completes: str = ""
 
 
@@ -50,6 +53,7 @@ class NeedsClick(Exception):
 
 
 JSON = Option(flags=("--json",), dest="json", kind="flag", help="Print JSON.")
+TASK = Argument(dest="task", metavar="TASK", completes="task")
 
 
 def split_command(argv: list[str]) -> tuple[list[str], list[str] | None]:
@@ -106,6 +110,8 @@ def _place(command: Command, positional: list[str], values: dict[str, Any]) -> d
         elif positional:
             values[argument.dest] = positional.pop(0)
         if argument.required and not values[argument.dest]:
+            raise NeedsClick
+        if argument.choices and values[argument.dest] not in (None, *argument.choices):
             raise NeedsClick
     if positional:
         raise NeedsClick

@@ -8,6 +8,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import TextIO
 
 STATE_COLOURS = {
     "running": "32",
@@ -24,7 +25,9 @@ STATE_COLOURS = {
     "abandoned": "31",
     "killed": "2",
 }
-_NARROWEST_LAST = 10
+#: The last column is worth its place only if it has room for a few words.
+_NARROWEST_LAST = 16
+_GAP = "  "
 
 
 def show(
@@ -32,53 +35,109 @@ def show(
     rows: Sequence[Sequence[str]],
     *,
     colours: Mapping[int, Mapping[str, str]] | None = None,
+    dropped_first: Sequence[int] = (),
 ) -> None:
-    """Print a table; the last column takes what room is left."""
-    printed = [_printable(row) for row in rows]
-    widths = [max(len(row[column]) for row in (head, *printed)) for column in range(len(head))]
-    room = width() - sum(widths[:-1]) - 2 * (len(head) - 1)
-    widths[-1] = max(_NARROWEST_LAST, room) if is_terminal() else max(widths[-1], 1)
+    """Print a table. On a terminal no line wraps: columns that say nothing go first, then those of `dropped_first` in
+    their order, and the last column takes what room is left."""
+    printed = [printable_cells(row) for row in rows]
+    columns = list(range(len(head)))
+    if is_terminal():
+        columns = fitting(head, printed, room=width(), dropped_first=dropped_first)
+    widths = [max(cell_width(row[column]) for row in (head, *printed)) for column in columns]
+    if is_terminal():
+        _squeeze(widths, width())
     in_colour = has_colour()
-    print(_line(head, widths, None, in_colour=False))
-    for row in printed:
-        print(_line(row, widths, colours, in_colour=in_colour))
+    for row in (head, *printed):
+        cells: list[str] = []
+        for column, wide in zip(columns, widths, strict=True):
+            text = cut(row[column], wide)
+            code = (colours or {}).get(column, {}).get(row[column]) if in_colour and row is not head else None
+            text = text if column == columns[-1] else text + " " * (wide - cell_width(text))
+            cells.append(f"\x1b[{code}m{text}\x1b[0m" if code else text)
+        print(_GAP.join(cells).rstrip())
 
 
-def _line(
-    row: Sequence[str],
-    widths: Sequence[int],
-    colours: Mapping[int, Mapping[str, str]] | None,
-    *,
-    in_colour: bool,
-) -> str:
-    cells: list[str] = []
-    for column, (cell, wide) in enumerate(zip(row, widths, strict=True)):
-        text = cell[:wide].ljust(wide) if column < len(row) - 1 else cell[:wide]
-        code = (colours or {}).get(column, {}).get(cell) if in_colour else None
-        cells.append(f"\x1b[{code}m{text}\x1b[0m" if code else text)
-    return "  ".join(cells).rstrip()
+def fitting(
+    head: Sequence[str], rows: Sequence[Sequence[str]], *, room: int, dropped_first: Sequence[int]
+) -> list[int]:
+    """The columns that are shown in so much room."""
+    columns = list(range(len(head)))
+    empty = [column for column in dropped_first if all(row[column] in ("", "-") for row in rows)]
+
+    def needed() -> int:
+        *firsts, last = [max(cell_width(row[column]) for row in (head, *rows)) for column in columns]
+        return sum(firsts) + len(_GAP) * len(firsts) + min(last, _NARROWEST_LAST)
+
+    for column in [*empty, *(column for column in dropped_first if column not in empty)]:
+        if needed() <= room:
+            break
+        columns.remove(column)
+    return columns
 
 
-def _printable(row: Sequence[str]) -> list[str]:
+def _squeeze(widths: list[int], room: int) -> None:
+    """Shorten the last column, and if that is not enough the first."""
+    over = sum(widths) + len(_GAP) * (len(widths) - 1) - room
+    if over > 0:
+        less = min(over, max(0, widths[-1] - 1))
+        widths[-1] -= less
+        widths[0] = max(1, widths[0] - (over - less))
+
+
+def cut(text: str, room: int) -> str:
+    """As much of a text as fits."""
+    if len(text) <= room and text.isascii():
+        return text
+    used = 0
+    for at, char in enumerate(text):
+        used += cell_width(char)
+        if used > room:
+            return text[:at]
+    return text
+
+
+def cell_width(text: str) -> int:
+    """Columns that a text takes: East Asian characters and emoji take two. (unicodedata knows better, and costs an import.)"""
+    if text.isascii():
+        return len(text)
+    return sum(2 if "\u1100" <= char <= "\u115f" or "\u2e80" <= char <= "\uffdc" or char >= "\U0001f300" else 1 for char in text)
+
+
+def printable_cells(row: Sequence[str]) -> list[str]:
     """Nothing in a cell may move the cursor or break the encoding of a terminal that is not UTF-8."""
     encoding = sys.stdout.encoding or "ascii"
     clean = ["".join(char if char.isprintable() else " " for char in cell) for cell in row]
     return [cell.encode(encoding, "replace").decode(encoding) for cell in clean]
 
 
-def is_terminal() -> bool:
+def is_terminal(stream: TextIO | None = None) -> bool:
     """Whether a person looks."""
-    return sys.stdout.isatty()
+    return (stream or sys.stdout).isatty()
 
 
-def has_colour() -> bool:
+def has_colour(stream: TextIO | None = None) -> bool:
     """NO_COLOR, a dumb terminal and a pipe have none."""
-    return is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
+    return is_terminal(stream) and not os.environ.get("NO_COLOR") and not is_dumb()
 
 
-def width() -> int:
+def is_dumb() -> bool:
+    """Whether the terminal understands no escape sequences."""
+    return os.environ.get("TERM", "dumb") in ("", "dumb")
+
+
+def state(status: str, stream: TextIO | None = None) -> str:
+    """A state, in its colour."""
+    code = STATE_COLOURS.get(status) if has_colour(stream) else None
+    return f"\x1b[{code}m{status}\x1b[0m" if code else status
+
+
+def width(descriptor: int = 1) -> int:
     """Columns of the terminal; 80 when nobody knows."""
     try:
-        return os.get_terminal_size(1).columns or 80
+        found = os.get_terminal_size(descriptor).columns
     except OSError:
-        return int(os.environ.get("COLUMNS") or 80)
+        found = 0
+    if not found:
+        text = os.environ.get("COLUMNS", "")
+        found = int(text) if text.isdigit() else 0
+    return found or 80

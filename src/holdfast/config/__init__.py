@@ -1,0 +1,1 @@
+"""WHAT PEOPLE SET: settings in TOML, of the user and of the project."""

@@ -1,0 +1,274 @@
+"""Settings: `config.toml` of the user and `.holdfast/config.toml` of the project.
+
+A flag beats the environment, that beats the project, that beats the user, that beats the default. A TOML reader is loaded
+only when there is a file, so that whoever sets nothing pays nothing.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import clock, paths
+from holdfast.errors import UnreadableFile, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+
+class Key:
+    """One setting. `default` is as people write it, None where there is none."""
+
+    def __init__(
+        self,
+        *,
+        kind: str,
+        help: str,
+        default: Any = None,
+        choices: tuple[str, ...] = (),
+        may_be_none: bool = False,
+        variable: str = "",
+    ) -> None:
+        #: duration, count, bytes, text, choice, names or file.
+        self.kind = kind
+        self.help = help
+        self.default = default
+        self.choices = choices
+        #: Whether `none` is a value.
+        self.may_be_none = may_be_none
+        #: The environment variable that beats the files.
+        self.variable = variable
+
+
+class Setting:
+    """A value and where it came from: default, user, project or environment, with the file or the variable."""
+
+    def __init__(self, value: Any, source: str, where: str = "") -> None:
+        self.value = value
+        self.source = source
+        self.where = where
+
+
+KEYS: dict[str, Key] = {
+    "base_interval": Key(
+        kind="duration", default="30s", variable="MONITOR_BASE_INTERVAL", help="Check interval, base of backoff."
+    ),
+    "max_interval": Key(
+        kind="duration", default="5m", variable="MONITOR_MAX_INTERVAL", help="Longest pause between attempts."
+    ),
+    "grace": Key(
+        kind="duration",
+        default="30s",
+        variable="MONITOR_GRACE_PERIOD",
+        help="Grace before silence is called a hang.",
+    ),
+    "deadline": Key(
+        kind="duration",
+        default="5h",
+        may_be_none=True,
+        variable="MONITOR_DEADLINE",
+        help="Active time that a task may take.",
+    ),
+    "max_retries": Key(
+        kind="count", default=10, variable="MONITOR_MAX_RETRIES", help="Retries over a task's whole life."
+    ),
+    "stale": Key(
+        kind="duration",
+        may_be_none=True,
+        help="Silence after which an agent may be stuck; the agent's own where not set.",
+    ),
+    "output_limit": Key(kind="bytes", default="10GiB", help="Raw output of one task; 0 is no limit."),
+    "agent": Key(kind="text", help="The agent of a 'run' that names none."),
+    "tmux": Key(
+        kind="choice",
+        default="auto",
+        choices=("always", "never", "auto"),
+        help="Windows: 'always' opens one at the start, 'auto' when you attach.",
+    ),
+    "env": Key(kind="names", default=[], help="Variables that are passed on, beside the usual ones."),
+    "env_file": Key(kind="file", help="A file of NAME=VALUE lines that are added to every task's environment."),
+    "leftovers": Key(
+        kind="choice",
+        default="report",
+        choices=("report", "kill", "keep"),
+        help="What happens to processes that outlive a successful agent.",
+    ),
+}
+
+#: Setting → field of Limits.
+LIMITS = {
+    "base_interval": "base_interval_s",
+    "max_interval": "max_interval_s",
+    "grace": "grace_s",
+    "deadline": "deadline_s",
+    "max_retries": "max_retries",
+    "stale": "stale_s",
+    "output_limit": "output_bytes",
+}
+
+_SIZES = {"": 1, "b": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
+
+
+def user_file() -> str:
+    """The user's settings."""
+    return os.path.join(paths.config_dir(), "config.toml")
+
+
+def project_file(project: str) -> str:
+    """A project's settings."""
+    return os.path.join(project, ".holdfast", "config.toml")
+
+
+def load(project: str) -> dict[str, Setting]:
+    """What the two files set; the project beats the user, `env` adds up. Raises UsageError, UnreadableFile."""
+    found: dict[str, Setting] = {}
+    for source, path in (("user", user_file()), ("project", project_file(project))):
+        if not os.path.exists(path):
+            continue
+        for name, value in read(path).items():
+            if name == "env" and name in found:
+                value = list(dict.fromkeys([*found[name].value, *value]))
+            found[name] = Setting(value, source, path)
+    return found
+
+
+def settle(project: str, environ: Mapping[str, str]) -> dict[str, Setting]:
+    """Every setting, with the environment and the defaults, for people who ask."""
+    found = load(project)
+    settled: dict[str, Setting] = {}
+    for name, key in KEYS.items():
+        if key.variable and environ.get(key.variable):
+            settled[name] = Setting(environ[key.variable], "environment", key.variable)
+        else:
+            settled[name] = found.get(name) or Setting(key.default, "default")
+    return settled
+
+
+def read(path: str) -> dict[str, Any]:
+    """The checked contents of one file."""
+    import tomllib
+
+    try:
+        with open(path, "rb") as file:
+            data = tomllib.load(file)
+    except OSError as error:
+        raise UnreadableFile(
+            f"cannot read the settings {path}: {error.strerror}", hint="check its mode"
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"{path} is not TOML: {error}", hint='write one setting a line: deadline = "2h"'
+        ) from error
+    return {name: _check(path, name, value) for name, value in data.items()}
+
+
+def _check(path: str, name: str, value: Any) -> Any:
+    key = KEYS.get(name)
+    if key is None:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, KEYS, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise UsageError(
+            f"{path}: there is no setting {name!r}", hint=f"{hint}Settings are {', '.join(sorted(KEYS))}"
+        )
+    try:
+        return _CHECKS[key.kind](key, value, path)
+    except ValueError as error:
+        raise UsageError(f"{path}: {name}: {error}", hint=f"for example: {_example(name, key)}") from error
+
+
+def _duration(key: Key, value: Any, path: str) -> str:
+    if value == "none" and key.may_be_none:
+        return "none"
+    text = _plain_number(value)
+    if text is None:
+        if not isinstance(value, str):
+            raise ValueError(f"a duration is a text or a number of seconds, not {_type(value)}")
+        text = value
+    clock.parse_duration(text)
+    return text
+
+
+def _count(key: Key, value: Any, path: str) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"a count is a whole number from 0 on, not {value!r}")
+    return value
+
+
+def _bytes(key: Key, value: Any, path: str) -> int | str:
+    if type(value) is int and value >= 0:
+        return value
+    if not isinstance(value, str):
+        raise ValueError(f"a size is a number of bytes or a text such as 500MiB, not {_type(value)}")
+    parse_bytes(value)
+    return value
+
+
+def _text(key: Key, value: Any, path: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"it is a text, not {_type(value)}")
+    return value
+
+
+def _choice(key: Key, value: Any, path: str) -> str:
+    if value not in key.choices:
+        raise ValueError(f"it is one of {', '.join(key.choices)}, not {value!r}")
+    return value
+
+
+def _names(key: Key, value: Any, path: str) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):  # pyright: ignore
+        raise ValueError("it is a list of names of variables")
+    return [str(name) for name in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+def _file(key: Key, value: Any, path: str) -> str:
+    """A relative path is meant from beside the settings, whoever reads them."""
+    text = os.path.expanduser(_text(key, value, path))
+    return os.path.join(os.path.dirname(path), text)
+
+
+_CHECKS = {
+    "duration": _duration,
+    "count": _count,
+    "bytes": _bytes,
+    "text": _text,
+    "choice": _choice,
+    "names": _names,
+    "file": _file,
+}
+
+
+def parse_bytes(text: str) -> int:
+    """`1000`, `500M`, `500MiB`, `10GB` → bytes; a unit counts in 1024. Raises ValueError."""
+    body = text.strip().lower().removesuffix("b").removesuffix("i")
+    number = body.rstrip("kmgt")
+    try:
+        return int(float(number) * _SIZES[body[len(number) :]])
+    except (ValueError, KeyError):
+        raise ValueError(f"not a size: {text!r} (write 1000, 500MiB, 10GiB)") from None
+
+
+def _plain_number(value: Any) -> str | None:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return f"{value:g}" if is_number and 0 <= value < 1e12 else None
+
+
+def _type(value: Any) -> str:
+    names = {bool: "true or false", list: "a list", dict: "a table", int: "a number", float: "a number"}
+    return names.get(type(value), f"{value!r}")
+
+
+def _example(name: str, key: Key) -> str:
+    examples = {
+        "duration": '"90s"',
+        "count": "10",
+        "bytes": '"500MiB"',
+        "text": '"scripted"',
+        "choice": f'"{key.choices[0]}"' if key.choices else "",
+        "names": '["DATABASE_URL"]',
+        "file": '"~/.config/holdfast/env"',
+    }
+    return f"{name} = {examples[key.kind]}"

@@ -1,0 +1,111 @@
+"""holdfast attach: the live view of a task, in a tmux window where there is tmux."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from holdfast import paths
+from holdfast.errors import UsageError
+from holdfast.model.status import ENDS, EXIT_STATUS, Status
+from holdfast.packet import load
+from holdfast.store.layout import Home, Packet
+from holdfast.views import tmux
+from holdfast.views.cli import out
+from holdfast.views.cli.spec import TASK, Command, Option
+from holdfast.views.live import Live
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_LINES = 40
+
+COMMAND = Command(
+    name="attach",
+    summary="Watch a task live. Leaving the view leaves the task alone.",
+    description="Shows the end of its log and follows it until the task has ended or needs a person; the exit status "
+    "says how. In a terminal, where tmux is installed, the view is a tmux session 'holdfast-TASK' on a socket of its "
+    "own: detach with Ctrl-b d. Otherwise, with --no-tmux, or inside tmux, it is in this terminal: leave with Ctrl-C.",
+    examples=("holdfast attach 20260131-fix", "holdfast attach 20260131-fix --no-tmux -n 200"),
+    arguments=(TASK,),
+    options=(
+        Option(flags=("--no-tmux",), dest="no_tmux", kind="flag", help="Show it in this terminal."),
+        Option(
+            flags=("-n", "--lines"),
+            dest="lines",
+            metavar="N",
+            help=f"So many lines of the past ({_LINES}).",
+        ),
+        Option(
+            flags=("--stay",), dest="stay", kind="flag", help="Stay also while the task waits for a person."
+        ),
+    ),
+)
+
+
+def run(values: dict[str, Any]) -> int:
+    """Show it; the exit status says how the task ended."""
+    packet = load.find(Home(paths.home()), values["task"])
+    lines = _lines(values["lines"])
+    if not values["no_tmux"] and _is_live(packet) and _wants_tmux(packet):
+        return _in_tmux(packet)
+    view = Live(packet, lines=lines, stays=values["stay"])
+    try:
+        return view.follow()
+    except KeyboardInterrupt:
+        view.clear()
+        out.talk(f"left {packet.task_id} to itself; 'holdfast attach {packet.task_id}' comes back")
+        return 130
+
+
+def open_window(packet: Packet) -> None:
+    """Open the task's window, detached. Raises TmuxError; the task does not care."""
+    # env: a tmux server passes its own environment on, which may be that of an older command.
+    view = [sys.executable, "-P", "-m", "holdfast", "attach", "--no-tmux", "--stay", packet.task_id]
+    where = [f"{name}={os.environ[name]}" for name in ("HOME", "PATH") if name in os.environ]
+    tmux.Server(packet.home).open(
+        packet.task_id, ["env", f"HOLDFAST_HOME={packet.home.path}", *where, *view]
+    )
+
+
+def _in_tmux(packet: Packet) -> int:
+    server = tmux.Server(packet.home)
+    open_window(packet)
+    server.attach(packet.task_id)
+    status = Status(load.read_manifest(packet)["status"])
+    if status in ENDS or status is Status.INTERRUPTED:
+        out.talk(f"{packet.task_id} is {status}")
+        return EXIT_STATUS[status]
+    out.talk(f"left {packet.task_id} to itself; 'holdfast attach {packet.task_id}' comes back")
+    return 0
+
+
+def _is_live(packet: Packet) -> bool:
+    status = Status(load.read_manifest(packet)["status"])
+    return status not in ENDS and status is not Status.INTERRUPTED
+
+
+def _wants_tmux(packet: Packet) -> bool:
+    """Only where a person sits at a terminal that tmux can draw on."""
+    has_screen = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    if not has_screen or tmux.program() is None:
+        return False
+    from holdfast.config import settings
+
+    found = settings.load(load.read_manifest(packet).get("project_dir") or os.getcwd()).get("tmux")
+    wanted = found.value if found is not None else "auto"
+    # A window inside a window: only for those who ask for it.
+    return wanted == "always" or (wanted == "auto" and "TMUX" not in os.environ)
+
+
+def _lines(text: str | None) -> int:
+    if text is None:
+        return _LINES
+    try:
+        count = int(text)
+    except ValueError:
+        count = -1
+    if count < 0:
+        raise UsageError(f"--lines: {text!r} is not a number of lines", hint="for example --lines 100")
+    return count

@@ -1,0 +1,69 @@
+"""holdfast config: what is set, and where it was set."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.config import settings
+from holdfast.views.cli import out, table
+from holdfast.views.cli.spec import JSON, Argument, Command, Option
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+COMMAND = Command(
+    name="config",
+    summary="Show the settings and where each comes from, or the files in which they are set.",
+    description="A flag beats the environment (MONITOR_*), that beats .holdfast/config.toml in the project, that "
+    "beats config.toml of the user, that beats the default. Settings: " + ", ".join(settings.KEYS) + ".",
+    examples=("holdfast config show", "holdfast config show --json", "holdfast config path"),
+    arguments=(Argument(dest="action", metavar="show|path", choices=("show", "path")),),
+    options=(
+        Option(flags=("--project",), dest="project", metavar="DIR", help="The project (default: here)."),
+        JSON,
+    ),
+)
+
+
+def run(values: dict[str, Any]) -> int:
+    """Print one or the other."""
+    project = os.path.abspath(values["project"] or os.getcwd())
+    if values["action"] == "path":
+        return _path(project, as_json=values["json"])
+    settled = settings.settle(project, os.environ)
+    if values["json"]:
+        shown = {
+            name: {"value": found.value, "from": found.source, "where": found.where}
+            for name, found in settled.items()
+        }
+        out.data({"schema": "holdfast.config/1", "settings": shown})
+        return 0
+    table.show(
+        ("SETTING", "VALUE", "FROM"),
+        [(name, _words(found.value), _origin(found)) for name, found in settled.items()],
+    )
+    return 0
+
+
+def _path(project: str, *, as_json: bool) -> int:
+    files = {"project": settings.project_file(project), "user": settings.user_file()}
+    if as_json:
+        rows = [
+            {"of": of, "path": path, "exists": os.path.exists(path)} for of, path in files.items()
+        ]
+        out.data({"schema": "holdfast.config-path/1", "files": rows})
+        return 0
+    for of, path in files.items():
+        print(f"{of:8} {path}" + ("" if os.path.exists(path) else "  (not there)"))
+    return 0
+
+
+def _words(value: Any) -> str:
+    if value is None:
+        return "-"
+    return " ".join(value) or "-" if isinstance(value, list) else str(value)  # pyright: ignore
+
+
+def _origin(found: settings.Setting) -> str:
+    return f"{found.source} {found.where}".rstrip()

@@ -1,0 +1,30 @@
+"""The verbs, in the order in which help lists them. A verb's module is loaded when it is used."""
+
+from __future__ import annotations
+
+import importlib
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
+SECTIONS = {
+    "Tasks": ("run", "ls", "show", "logs", "wait", "attach", "stop", "interrupt", "resume", "retry", "rm"),
+    "This home": ("up", "down", "status", "service", "config", "doctor"),
+    "Getting to know it": ("demo", "help", "completion"),
+}
+VERBS = tuple(verb for section in SECTIONS.values() for verb in section)
+
+
+def load(verb: str) -> ModuleType:
+    """The module of a verb: it has a COMMAND and a `run(values)`."""
+    return importlib.import_module(f"holdfast.views.cli.commands.{verb}")
+
+
+def near(text: str, known: tuple[str, ...]) -> str:
+    """`Did you mean …?` for a typo, or nothing."""
+    # Loaded for a mistake only: difflib is dear.
+    from difflib import get_close_matches
+
+    found = get_close_matches(text, known, n=1)
+    return f"did you mean {found[0]!r}?" if found else ""

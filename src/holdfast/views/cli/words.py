@@ -1,0 +1,73 @@
+"""A manifest in words: how long, how much, what next."""
+
+from __future__ import annotations
+
+from holdfast import clock
+from holdfast.model.status import ENDS, Status
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def elapsed_s(manifest: dict[str, Any], now: float) -> float:
+    """From the making of the task to its end, or to now."""
+    ended = manifest.get("finished_at")
+    return max(0.0, (clock.parse_iso(ended) if ended else now) - clock.parse_iso(manifest["started_at"]))
+
+
+def tokens(manifest: dict[str, Any]) -> str:
+    """`12.3k`; nothing where the agent said nothing."""
+    usage: dict[str, Any] = manifest.get("usage") or {}
+    count = (usage.get("input_tokens") or 0) + (usage.get("output_tokens") or 0)
+    return short(count) if count else ""
+
+
+def cost(manifest: dict[str, Any]) -> str:
+    """`$1.20`; nothing where it is unknown."""
+    usd = (manifest.get("usage") or {}).get("cost_usd")
+    return "" if usd is None else f"${usd:.2f}"
+
+
+def short(count: float) -> str:
+    """`950`, `12.3k`, `4.5M`."""
+    if count < 1000:
+        return str(int(count))
+    if count < 999_950:
+        return f"{count / 1000:.1f}k"
+    return f"{count / 1_000_000:.1f}M"
+
+
+def size(count_bytes: int) -> str:
+    """`12 bytes`, `3.4 kB`."""
+    return f"{count_bytes} bytes" if count_bytes < 1000 else f"{short(count_bytes).replace('k', ' k').replace('M', ' M')}B"
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 attempt`, `2 attempts`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def exit_words(manifest: dict[str, Any]) -> str:
+    """How the last process ended."""
+    if manifest.get("exit_signal"):
+        return f"killed by signal {manifest['exit_signal']}"
+    code = manifest.get("exit_code")
+    return "no exit code" if code is None else f"exit code {code}"
+
+
+def next_steps(manifest: dict[str, Any]) -> list[tuple[str, str]]:
+    """Commands that make sense now, and what each does."""
+    task_id, status = manifest["task_id"], manifest["status"]
+    if status == Status.INTERRUPTED:
+        return [
+            (f"holdfast resume {task_id} -m 'ANSWER'", "answer and go on"),
+            (f"holdfast stop {task_id}", "give it up"),
+        ]
+    if status == Status.WAITING:
+        return [(f"holdfast resume {task_id}", "go on now"), (f"holdfast stop {task_id}", "give it up")]
+    if status == Status.COMPLETED:
+        return [(f"holdfast logs {task_id}", "read its output"), (f"holdfast rm {task_id}", "remove its files")]
+    if status in ENDS:
+        return [(f"holdfast logs {task_id} -n 40", "see what happened"), (f"holdfast retry {task_id}", "try again")]
+    return [(f"holdfast logs -f {task_id}", "follow its output"), (f"holdfast stop {task_id}", "stop it")]

@@ -1,0 +1,119 @@
+"""A disk without room: the task waits, nothing that was there is lost, and it goes on when there is room again."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.model.status import Status
+from holdfast.store.layout import AttemptDir
+from holdfast.testing import Scenario as Script
+from tests.conftest import Place
+from tests.crash import invariants
+from tests.crash.drive import Case
+from tests.crash.scenarios import BY_NAME, play
+from tests.support.tools import need
+from tests.support.waiting import eventually
+
+
+@pytest.mark.req("PKT-10")
+@pytest.mark.parametrize("nth", [1, 2, 4])
+@pytest.mark.parametrize("scenario", ["plain", "crash"])
+def test_a_journal_that_finds_no_room_once_drops_no_fact(
+    place: Place, clean_env: dict[str, str], scenario: str, nth: int
+) -> None:
+    case = Case(place.root, scenario, f"journal.before_append=enospc@{nth}")
+    try:
+        play(BY_NAME[scenario], case)
+        invariants.check(case, end=Status.COMPLETED, retries=BY_NAME[scenario].retries)
+        assert case.fired
+        assert case.runners_started == 1, "the runner waited for room"
+    finally:
+        case.close()
+
+
+@pytest.fixture
+def small_disk(place: Place, clean_env: dict[str, str]) -> Iterator[str]:
+    """A file system of 1 MB."""
+    need("mount", "umount")
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small file system")
+    path = os.path.join(place.root, "disk")
+    os.mkdir(path, 0o700)
+    command = ["mount", "-t", "tmpfs", "-o", "size=1m,mode=0700", "holdfast-test", path]
+    mounted = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    if mounted.returncode != 0:
+        reason = f"root cannot mount a tmpfs here: {mounted.stderr.strip()}"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    yield path
+    # Lazily: a process that is being killed may still have a file open.
+    subprocess.run(["umount", "--lazy", path], timeout=20, check=True)
+
+
+@pytest.mark.req("PKT-10", "OUT-1")
+@pytest.mark.parametrize("kill_runner", [False, True])
+@pytest.mark.parametrize("room_bytes", [0, 8192, 20_000])
+def test_a_task_waits_for_room_on_a_full_disk_and_then_ends(
+    small_disk: str, *, room_bytes: int, kill_runner: bool
+) -> None:
+    """The disk fills up while the agent works (its own memory is elsewhere), the agent ends, and there is room again."""
+    outside = os.path.join(os.path.dirname(small_disk), "outside")
+    os.mkdir(outside, 0o700)
+    works, go = os.path.join(outside, "works"), os.path.join(outside, "go")
+    ballast = os.path.join(small_disk, "ballast")
+    case = Case(small_disk, "case")
+    case.state = case.env["HOLDFAST_SCRIPTED_STATE"] = outside
+    case.log = os.path.join(outside, "runners.log")
+    script = (
+        Script().fail_if_running().say("line 1").write(works, "").wait_file(go, limit_s=30).result("done")
+    )
+    case.create(scenario=str(script.write_to(os.path.join(outside, "script.json"))))
+    directory = case.packet.attempt("001-scripted_run")
+    try:
+        case.start_runner()
+        eventually(lambda: os.path.exists(works) and case.shows("line 1"), what="the agent works")
+        _fill(ballast, leave_bytes=room_bytes)
+        with open(go, "ab"):
+            pass
+        if room_bytes == 0:
+            eventually(lambda: _is_owed(directory), what="the recorder tries to write how it ended")
+            assert not os.path.exists(directory.exit)
+            assert not case.has_ended
+        if kill_runner and case.runner is not None:
+            case.runner.kill()
+            case.runner.wait(10)
+            case.tend()
+        os.unlink(ballast)
+        eventually(
+            lambda: case.tend() or case.has_ended, within_s=20, what="it ends", journal=case.packet.journal
+        )
+        invariants.check(case, end=Status.COMPLETED, retries=0)
+        assert case.runners_started <= 1 + kill_runner, "no runner died of the full disk"
+    finally:
+        case.close()
+
+
+def _is_owed(directory: AttemptDir) -> bool:
+    """Whether the exit record has been begun."""
+    return any(name.startswith(".exit.json") for name in os.listdir(directory.path))
+
+
+def _fill(path: str, *, leave_bytes: int) -> None:
+    """Write until nothing fits any more, then give back about `leave_bytes`."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        for size in (4096, 1):
+            try:
+                while True:
+                    os.write(descriptor, b"x" * size)
+            except OSError:
+                continue
+        written = os.fstat(descriptor).st_size
+        os.ftruncate(descriptor, max(0, written - leave_bytes))
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,128 @@
+"""What follows from the end of an attempt is a pure function of how it ended and why it was stopped."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.model import outcome
+from holdfast.model.spec import Limits
+from holdfast.model.status import MOVES, Status
+from holdfast.runner.policy import Then, after_attempt, backoff_s, has_retry_left, was_healthy
+
+LIMITS = Limits(base_interval_s=30.0, max_interval_s=300.0, max_retries=10)
+
+
+@pytest.mark.req("SUP-16", "SUP-13", "W-A1")
+@pytest.mark.parametrize(
+    ("kind", "then", "status"),
+    [
+        ("success", Then.COMPLETE, Status.COMPLETING),
+        ("tool_failed_but_finished", Then.COMPLETE, Status.COMPLETING),
+        ("permission_denied_but_finished", Then.COMPLETE, Status.COMPLETING),
+        ("failed", Then.END, Status.FAILED),
+        ("usage_error", Then.END, Status.FAILED),
+        ("crashed", Then.RETRY, Status.CRASHED),
+        ("spawn_failed", Then.RETRY, Status.CRASHED),
+        ("lost", Then.RETRY, Status.CRASHED),
+        ("an outcome of a later version", Then.RETRY, Status.CRASHED),
+        ("rate_limit", Then.WAIT, Status.WAITING),
+        ("quota", Then.WAIT, Status.WAITING),
+        ("auth", Then.INTERRUPT, Status.INTERRUPTED),
+        ("max_turns", Then.INTERRUPT, Status.INTERRUPTED),
+    ],
+)
+def test_an_attempt_that_ended_by_itself(kind: str, then: Then, status: Status) -> None:
+    decision = after_attempt(kind, "why", None)
+    assert (decision.then, decision.status) == (then, status)
+    assert decision.reason
+
+
+@pytest.mark.req("SUP-16", "LCH-18")
+@pytest.mark.parametrize("kind", ["success", "failed", "crashed", "stopped", "hung", "lost", "spawn_failed"])
+@pytest.mark.parametrize(
+    ("intent", "then", "status"),
+    [
+        ("stop", Then.END, Status.KILLED),
+        ("interrupt", Then.INTERRUPT, Status.INTERRUPTED),
+        ("deadline", Then.END, Status.ABANDONED),
+        ("output", Then.INTERRUPT, Status.INTERRUPTED),
+        ("budget", Then.INTERRUPT, Status.INTERRUPTED),
+        ("hang", Then.RETRY, Status.HUNG),
+    ],
+)
+def test_what_we_wanted_stands_whatever_the_dying_process_says(
+    kind: str, intent: str, then: Then, status: Status
+) -> None:
+    decision = after_attempt(kind, "its own words", intent, "our reason")
+    assert (decision.then, decision.status, decision.reason) == (then, status, "our reason")
+
+
+@pytest.mark.req("SUP-18")
+def test_a_lingering_process_is_judged_by_its_result() -> None:
+    assert after_attempt("success", "", "linger", "it lingers").then is Then.COMPLETE
+    assert after_attempt("failed", "no", "linger", "it lingers").then is Then.END
+
+
+@pytest.mark.req("BUD-7")
+def test_what_was_not_the_tasks_fault_burns_no_retry() -> None:
+    for kind in (*outcome.BLAMELESS, *outcome.WAITS):
+        assert after_attempt(kind, "", None).burns is False
+    for kind in outcome.RESUMABLE:
+        assert after_attempt(kind, "", None).burns is True
+
+
+def test_a_lost_session_is_not_resumed() -> None:
+    for kind in outcome.NEEDS_FRESH_SESSION:
+        assert after_attempt(kind, "", None).fresh_session is True
+    assert after_attempt("crashed", "", None).fresh_session is False
+
+
+@pytest.mark.req("PKT-13")
+def test_every_decision_is_a_move_of_the_table() -> None:
+    kinds = outcome.SUCCESS | outcome.WAITS | outcome.NEEDS_PERSON | outcome.FINAL | outcome.RESUMABLE
+    for kind in kinds | outcome.BLAMELESS | outcome.NEEDS_FRESH_SESSION:
+        for intent in (None, "stop", "interrupt", "deadline", "output", "budget", "hang", "linger"):
+            assert after_attempt(kind, "", intent).status in MOVES[Status.RUNNING]
+
+
+@pytest.mark.req("SUP-6", "BUD-7")
+@pytest.mark.parametrize(
+    ("consecutive", "at_once", "delay_s"),
+    [
+        (0, True, 0.0),
+        (1, True, 0.0),
+        (2, True, 30.0),
+        (3, True, 60.0),
+        (4, True, 120.0),
+        (5, True, 240.0),
+        (6, True, 300.0),
+        (10_000, True, 300.0),
+        # The program could not even be executed: trying at once cannot help.
+        (1, False, 30.0),
+        (2, False, 60.0),
+        (5, False, 300.0),
+    ],
+)
+def test_backoff_doubles_up_to_the_maximum(consecutive: int, at_once: bool, delay_s: float) -> None:
+    assert backoff_s(consecutive, LIMITS, None, at_once=at_once) == delay_s
+
+
+@pytest.mark.req("SUP-6")
+def test_backoff_ends_with_the_deadline() -> None:
+    assert backoff_s(5, LIMITS, 100.0) == 100.0
+    assert backoff_s(5, LIMITS, -1.0) == 0.0
+    assert backoff_s(2, LIMITS, 100.0) == 30.0
+
+
+@pytest.mark.req("BUD-7")
+def test_the_cap_is_on_the_total() -> None:
+    assert has_retry_left(9, LIMITS)
+    assert not has_retry_left(10, LIMITS)
+    assert not has_retry_left(0, Limits(max_retries=0))
+
+
+@pytest.mark.req("BUD-7", "SUP-6")
+def test_health_is_work_for_a_whole_interval() -> None:
+    assert was_healthy(30.0, LIMITS, made_progress=True)
+    assert not was_healthy(29.9, LIMITS, made_progress=True)
+    assert not was_healthy(3600.0, LIMITS, made_progress=False)

@@ -1,0 +1,73 @@
+"""Times and durations as they stand in files and on command lines."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast import clock
+
+
+@pytest.mark.parametrize(
+    ("at", "text"),
+    [
+        (0.0, "1970-01-01T00:00:00.000Z"),
+        (1_700_000_000.5, "2023-11-14T22:13:20.500Z"),
+        (1_709_210_096.0, "2024-02-29T12:34:56.000Z"),
+        (4_102_444_799.999, "2099-12-31T23:59:59.999Z"),
+    ],
+)
+def test_iso(at: float, text: str) -> None:
+    assert clock.iso(at) == text
+    assert clock.parse_iso(text) == pytest.approx(at, abs=0.001)
+
+
+@pytest.mark.parametrize("at", [0.001, 0.9999, 1.25, 1_790_000_000.123, 1_790_000_000.9996])
+def test_a_time_survives_its_text_to_the_millisecond_and_never_goes_forward(at: float) -> None:
+    back = clock.parse_iso(clock.iso(at))
+    assert -0.0011 < back - at < 0.0001
+
+
+@pytest.mark.parametrize(
+    "text", ["2024-02-29T12:34:56Z", "2024-02-29T12:34:56.0Z", "2024-02-29T12:34:56.000000Z"]
+)
+def test_seconds_may_have_a_fraction_or_not(text: str) -> None:
+    assert clock.parse_iso(text) == 1_709_210_096.0
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "Z", "now", "2024-02-29", "2024-02-29T12:34:56", "2024-02-29T12:34:56+00:00", "2024-02-29 12:34:56Z",
+     "2024-aa-29T12:34:56Z"],
+)  # fmt: skip
+def test_anything_else_is_no_time(text: str) -> None:
+    with pytest.raises(ValueError):
+        clock.parse_iso(text)
+
+
+def test_now_is_written_with_z() -> None:
+    before = clock.now()
+    assert before - 0.002 <= clock.parse_iso(clock.iso_now()) <= clock.now()
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90", 90), ("90s", 90), ("0", 0), ("0.5", 0.5), ("15m", 900), ("1.5h", 5400), ("1h30m", 5400), ("2d", 172800),
+     ("1d1h1m1s", 90061), (" 5m ", 300), ("1m30", 90)],
+)  # fmt: skip
+def test_durations(text: str, seconds: float) -> None:
+    assert clock.parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", " ", "h", "5x", "five", "-3", "1h-3m", "1..5", "1,5h", "s5"])
+def test_anything_else_is_no_duration(text: str) -> None:
+    with pytest.raises(ValueError):
+        clock.parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0.0s"), (4.21, "4.2s"), (60, "1m00s"), (200, "3m20s"), (3599, "59m59s"), (3600, "1h00m"), (18120, "5h02m"),
+     (172800, "2d00h"), (180000, "2d02h")],
+)  # fmt: skip
+def test_durations_for_people(seconds: float, text: str) -> None:
+    assert clock.words(seconds) == text
