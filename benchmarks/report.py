@@ -25,6 +25,11 @@ This page is written by `python -m benchmarks --write` (`make bench ARGS=--write
 `python -m benchmarks.timeline` shows where the time of a launch and of a restart goes.
 """
 
+_BUSY = """\
+**The machine was busy with other work during this run**: absolute times are too long, those that wait for several processes in
+turn most of all, and a target that counts milliseconds says little. Memory and counts are not affected.
+"""
+
 _HOW = """\
 ## How it is measured
 
@@ -48,11 +53,13 @@ def write(place: Place, lines: list[Line], command: str) -> None:
 
 def page(place: Place, lines: list[Line], command: str) -> str:
     """The page as text."""
+    busy = place.load[0] > (os.cpu_count() or 1) / 2
     missed = [line for line in lines if line.met is False]
     parts = [
         _HEAD,
         f"## A run of {time.strftime('%Y-%m-%d', time.gmtime())}\n",
         f"`{command}` on {machine(place)}.\n",
+        *([_BUSY] if busy else []),
         table.as_markdown(lines) + "\n",
         "\n".join(f"- {note}." for note in table.notes(lines)) + "\n",
     ]
@@ -69,7 +76,14 @@ def machine(place: Place) -> str:
         f"{os.cpu_count()} cores ({platform.machine()}), {memory_gb:.0f} GB, {platform.system()} {_release()}, "
         f"{_file_system(place.root)}, Python {platform.python_version()}, {jq_version(place)}; "
         f"load {place.load[0]:.1f} at the start, {os.getloadavg()[0]:.1f} at the end"
+        f"{_niceness()}"
     )
+
+
+def _niceness() -> str:
+    """A raised priority is a condition of the run like any other."""
+    nice = os.nice(0)
+    return f", all processes at niceness {nice}" if nice else ""
 
 
 def _release() -> str:

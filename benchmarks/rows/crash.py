@@ -154,6 +154,10 @@ def _in_c(place: Place, kills: int) -> list[float]:
     return milliseconds(found)
 
 
+def _tells_of_end(said: tuple[int, str], since: int) -> bool:
+    return said[0] > since and said[1].startswith(("Task completed", "Crash detected"))
+
+
 def _against_bash(place: Place, p50: float) -> Line:
     """Its monitor polls: measured at one second, scaled to its own interval."""
     count, interval_s = place.pick(20, 6), 1
@@ -163,7 +167,7 @@ def _against_bash(place: Place, p50: float) -> Line:
         notes = Notes(os.path.join(place.new("agent"), "notes"))
         directory = bash.launch(f"t{turn}", agent(place, notes.path, "wait"))
         eventually(lambda directory=directory: os.path.exists(os.path.join(directory, "pid")), what="its pid")
-        tasks.append((notes, bash.monitor(f"t{turn}", directory, interval_s=interval_s)))
+        tasks.append((notes, bash.monitor(f"t{turn}", directory, interval_s=interval_s, grace_s=3600)))
     pause(1.5)
     took: list[int] = []
     for notes, _ in tasks:
@@ -174,9 +178,16 @@ def _against_bash(place: Place, p50: float) -> Line:
     found: list[int] = []
     words: dict[str, int] = {}
     for at, (_, monitor) in zip(took, tasks, strict=True):
-        eventually(lambda monitor=monitor: monitor.said, within_s=30, what="the monitor says something")
-        found.append(monitor.said[0][0] - at)
-        word = monitor.said[0][1].partition(" (")[0]
+        # What it said before (a silent agent is stale to it) is not about the kill.
+        after, word = eventually(
+            lambda at=at, monitor=monitor: next(
+                (said for said in monitor.said if _tells_of_end(said, at)), None
+            ),
+            within_s=30,
+            what="the monitor notices",
+        )
+        found.append(after - at)
+        word = word.partition(" (")[0]
         words[word] = words.get(word, 0) + 1
     place.end_processes()
     for _, monitor in tasks:

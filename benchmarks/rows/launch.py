@@ -90,7 +90,7 @@ def _by_seed_alone(place: Place, repeats: int) -> list[Line]:
     times: list[int] = []
     for turn in range(repeats + 1):
         notes = Notes(os.path.join(place.new("agent"), "notes"))
-        packet = _new_packet(home, agent(place, notes.path, "wait"))
+        packet = new_packet(home, agent(place, notes.path, "wait"))
         print(packet, file=asker.stdin, flush=True)
         began = int(asker.stdout.readline())
         eventually(lambda notes=notes: notes.read("begin"), what="the agent begins")
@@ -113,8 +113,8 @@ def _by_seed_alone(place: Place, repeats: int) -> list[Line]:
     ]
 
 
-def _new_packet(home: Holdfast, argv: list[str]) -> str:
-    """A packet without a runner."""
+def new_packet(home: Holdfast, argv: list[str]) -> str:
+    """A packet that nobody runs yet."""
     script = (
         "import sys\n"
         "from holdfast import start\n"

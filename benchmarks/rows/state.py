@@ -8,7 +8,7 @@ import time
 
 from benchmarks.bash_design import jq_version
 from benchmarks.place import Holdfast, Place
-from benchmarks.rows.launch import _new_packet
+from benchmarks.rows.launch import new_packet
 from benchmarks.stats import median, milliseconds, percentile
 from benchmarks.table import Baseline, Line
 from holdfast.model import events as ev
@@ -25,7 +25,7 @@ _JQ = ". + {status: $status, retry_count: $retry_count, last_checked_at: $at}"
 def state_change(place: Place) -> list[Line]:
     """Ours, a raw append with fdatasync, and jq with mv, in turn."""
     repeats = place.pick(400, 60)
-    packet = Packet(_new_packet(Holdfast(place), ["true"]))
+    packet = Packet(new_packet(Holdfast(place), ["true"]))
     journal = Journal(packet.journal)
     ledger = Ledger(packet, load.fold(packet), journal, Redactor({}))
     raw = os.open(place.path("raw"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

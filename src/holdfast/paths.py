@@ -12,16 +12,35 @@ from holdfast.errors import DiskFull, StorageError, UnsafeHome
 def home() -> str:
     """The directory of all tasks, as an absolute path; it need not exist yet."""
     chosen = os.environ.get("HOLDFAST_HOME")
-    if not chosen:
-        state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
-        chosen = os.path.join(state, "holdfast")
-    return os.path.abspath(os.path.expanduser(chosen))
+    return os.path.abspath(os.path.expanduser(chosen)) if chosen else default_home()
+
+
+def default_home() -> str:
+    """The home of whoever has not chosen one."""
+    state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    return os.path.abspath(os.path.join(state, "holdfast"))
 
 
 def config_dir() -> str:
     """The user's own settings."""
     base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
     return os.path.join(base, "holdfast")
+
+
+def user_settings() -> str:
+    """The file of the user's settings; it need not exist."""
+    return os.path.join(config_dir(), "config.toml")
+
+
+def project_settings(project: str) -> str:
+    """The file of a project's settings; it need not exist."""
+    return os.path.join(project, ".holdfast", "config.toml")
+
+
+def settings_files(project: str) -> dict[str, str]:
+    """The settings that exist, weakest first: `user`, then `project`."""
+    files = {"user": user_settings(), "project": project_settings(project)}
+    return {source: path for source, path in files.items() if os.path.exists(path)}
 
 
 def ensure_home(path: str) -> str:

@@ -13,7 +13,7 @@ from holdfast.model import manifest, readable
 from holdfast.model.outcome import SUCCESS
 from holdfast.model.status import ENDS, Status, check_move
 from holdfast.model.task import Task
-from holdfast.packet import load
+from holdfast.packet import inbox, load
 from holdfast.store import journal
 from holdfast.testing import SessionMemory
 from tests.crash.drive import Case
@@ -24,10 +24,39 @@ from tests.support.waiting import eventually
 SEEN = ("last_checked_at", "last_progress_at", "deadline_at", "output_tail", "verdict")
 
 
-def check(case: Case, *, end: Status, retries: int | None) -> Task:
-    """All of them. Returns the task as its journal tells it."""
+def check_now(case: Case) -> None:
+    """What holds at every moment, while processes work and after they were killed. (What comes last is read first.)"""
+    packet = case.packet
+    if os.path.exists(packet.task_done):
+        shown = _json(packet.manifest)
+        assert shown is not None
+        assert Status(shown["status"]) in ENDS or inbox.names(packet), (
+            "_task.done, but the manifest shows no end"
+        )
+        assert os.path.exists(packet.summary)
+    for name in os.listdir(packet.done) if os.path.isdir(packet.done) else ():
+        if name[0] in "._":
+            continue
+        evidence = _json(packet.gate_result(name.removesuffix(".done")))
+        assert evidence is not None, f"{name} is there without its evidence"
+        assert evidence["passed"] is True
+        ended = [event for _, event in journal.read(packet.journal) if isinstance(event, ev.AttemptEnded)]
+        outcomes = {event.attempt: event.outcome for event in ended}
+        assert outcomes.get(evidence["attempt"]) in SUCCESS, (
+            f"{name} is there, but its attempt has not succeeded"
+        )
+
+
+def check(case: Case, *, end: Status, retries: int | None, may_be_lost: bool = False) -> Task:
+    """What holds at the end: all of it. Returns the task as its journal tells it."""
     try:
-        return _check(case, end, retries)
+        task = _check(case, end, retries)
+        ended = [
+            event for _, event in journal.read(case.packet.journal) if isinstance(event, ev.AttemptEnded)
+        ]
+        lost = [event.attempt for event in ended if event.outcome == "lost"]
+        assert may_be_lost or not lost, f"nobody knows how the attempts {lost} ended, but somebody could"
+        return task
     except AssertionError as error:
         raise AssertionError(f"{error}\n{case.story()}") from error
 
@@ -116,9 +145,10 @@ def _check_output(case: Case, events: list[ev.Event]) -> None:
         adapter = registry.adapter(opened.agent)
         directory = case.packet.attempt(f"{opened.attempt:03d}-{opened.stage}")
         offset = 0
+        reader = adapter.reader()
         for line in _bytes(directory.stdout).splitlines(keepends=True):
             offset += len(line)
-            parsed = adapter.parse(line.rstrip(b"\n"), attempt=opened.attempt, offset=offset)
+            parsed = [event.place(opened.attempt, offset) for event in reader.read(line.rstrip(b"\n"))]
             said += [(event.type, event.attempt, event.offset) for event in parsed]
             for event in parsed:
                 shown += readable.lines(event)

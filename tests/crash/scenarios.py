@@ -12,6 +12,7 @@ from holdfast import seed_client
 from holdfast.model.status import Status
 from holdfast.store import lock as locks
 from holdfast.testing import Scenario as Script
+from tests.crash import invariants
 from tests.crash.drive import LIMITS, Case, deadline
 from tests.support import processes
 from tests.support.waiting import eventually
@@ -34,7 +35,7 @@ class Scenario(NamedTuple):
     #: Who starts runners again, while the task is live.
     tend: Callable[[Case], None] = Case.tend
     #: How to end what was started beside the task.
-    finish: Callable[[Case], None] = lambda case: None
+    finish: Callable[[Case], None] | None = None
 
 
 def _counting(then: str = "") -> list[str]:
@@ -245,9 +246,14 @@ def play(scenario: Scenario, case: Case, *, within_s: float = 25.0) -> None:
             case.fail(f"{scenario.name}: not at its end within {within_s:g} s, {len(acts)} acts left")
         if acts and acts[0][0](case):
             acts.pop(0)[1](case)
+        try:
+            invariants.check_now(case)
+        except AssertionError as error:
+            case.fail(str(error))
         scenario.tend(case)
         case.pause()
-    scenario.finish(case)
+    if scenario.finish is not None:
+        scenario.finish(case)
     for process in case.others:
         process.kill()
         process.wait(10)

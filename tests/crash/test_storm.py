@@ -42,7 +42,7 @@ def test_a_task_comes_through_a_storm_of_kills(place: Place, clean_env: dict[str
     kills: list[str] = []
     try:
         _weather(case, random.Random(seed), kills)
-        invariants.check(case, end=Status.COMPLETED, retries=None)
+        invariants.check(case, end=Status.COMPLETED, retries=None, may_be_lost=True)
     except AssertionError as error:
         raise AssertionError(f"seed {seed}, kills {kills}: {error}") from error
     finally:

@@ -20,7 +20,6 @@ TOGETHER = (
     ("attempt.started", "task.moved"),
     ("stop.intended", "request.applied"),
     ("task.moved", "request.applied"),
-    ("agent.usage", "agent.result"),
 )
 
 
@@ -39,7 +38,10 @@ class Cutter:
             with open(case.packet.journal, "rb+") as file:
                 lines = file.read().splitlines(keepends=True)
                 size = sum(len(line) for line in lines)
-                file.truncate(size - self.dice.randint(1, _record_bytes(lines)))
+                # A line of the agent that holds two events: the first of them stays, and must not come twice.
+                is_result = json.loads(lines[-1])["type"] == "agent.result"
+                record = len(lines[-1]) if is_result else _record_bytes(lines)
+                file.truncate(size - self.dice.randint(1, record))
         case.tend()
 
 

@@ -95,9 +95,7 @@ def wrote(name: str, data: bytes = b"", mode: int = 0o600) -> str:
         (["one", "two", "--", "true"], "two", "--help"),
     ],
 )
-def test_a_task_that_cannot_be_started_as_written(
-    args: list[str], error: str, hint: str, home: str
-) -> None:
+def test_a_task_that_cannot_be_started_as_written(args: list[str], error: str, hint: str, home: str) -> None:
     said = refused("run", "-d", *args, cwd=workspace())
     assert error in said
     assert hint in said
@@ -154,8 +152,18 @@ def test_nonsense_in_the_monitor_variables(name: str, value: str, home: str) -> 
 @pytest.mark.req("SUP-7")
 @pytest.mark.parametrize(
     "flag",
-    ["--deadline=x", "--deadline=", "--deadline=-1h", "--grace=1y", "--stale=abc", "--max-retries=none"]
-    + ["--output-limit=1k", "--stop-pause=..", "--base-interval=0s", "--max-interval=١٢x"],
+    [
+        "--deadline=x",
+        "--deadline=",
+        "--deadline=-1h",
+        "--grace=1y",
+        "--stale=abc",
+        "--max-retries=none",
+        "--output-limit=1k",
+        "--stop-pause=..",
+        "--base-interval=0s",
+        "--max-interval=١٢x",
+    ],
 )
 def test_bad_durations_and_numbers(flag: str, home: str) -> None:
     said = refused("run", "-d", flag, "--", "true", cwd=workspace())
@@ -180,7 +188,7 @@ def test_commands_that_are_none(home: str) -> None:
     assert "--timeout" in refused("wait", kin.make("--", "true").id, "--timeout", "soon")
 
 
-@pytest.mark.req("LCH-3")
+@pytest.mark.req("SUP-7")
 def test_a_prompt_file_that_may_not_be_read(home: str) -> None:
     path = wrote("secret.md", b"hello", 0o000)
     said = complaint(without_power("run", "-d", "--agent", "scripted", "-f", path), 2)
@@ -209,7 +217,10 @@ def test_of_racing_duplicates_one_wins_and_nothing_is_left_of_the_others(home: s
     argv = [sys.executable, "-m", "holdfast", "run", "-d", "--id", "mine", "--"]
     racers = [
         subprocess.Popen(
-            [*argv, "sh", "-c", f"echo {number}"], cwd=workspace(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            [*argv, "sh", "-c", f"echo {number}"],
+            cwd=workspace(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
         for number in range(8)
     ]
@@ -252,7 +263,9 @@ def test_unknown_tasks_and_prefixes(home: str) -> None:
 
 
 @pytest.mark.req("PKT-10", "SUP-7")
-@pytest.mark.parametrize("data", [b"", b"{", b"null", b'"text"', b"\xff\xfe", b'{"schema": "holdfast.manifest/1"}', b"[" * 99_999])
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b"null", b'"text"', b"\xff\xfe", b'{"schema": "holdfast.manifest/1"}', b"[" * 99_999]
+)
 def test_a_corrupt_manifest_is_read_from_the_journal_and_rewritten(data: bytes) -> None:
     task = kin.make("--", "sh", "-c", "exit 0")
     with open(task.path("manifest.json"), "wb") as file:
@@ -266,7 +279,9 @@ def test_a_corrupt_manifest_is_read_from_the_journal_and_rewritten(data: bytes) 
 
 
 @pytest.mark.req("PKT-10")
-@pytest.mark.parametrize("torn", [b'{"id":"01', b"\0" * 100, b'{"type":"task.moved"}\n', b"nonsense\n", b"x" * 300_000])
+@pytest.mark.parametrize(
+    "torn", [b'{"id":"01', b"\0" * 100, b'{"type":"task.moved"}\n', b"nonsense\n", b"x" * 300_000]
+)
 def test_a_torn_end_of_the_journal_is_cut_off_and_told(torn: bytes) -> None:
     task = kin.make("--", "sh", "-c", "exit 0")
     whole = task.read("events.jsonl")
@@ -431,7 +446,9 @@ def test_a_home_of_another_user(place) -> None:
 def test_a_new_home_and_its_tasks_are_private(place) -> None:
     path = os.path.join(place.root, "new", "home")
     lock_free = {"HOLDFAST_HOME": path}
-    done = holdfast("run", "-d", "--id", "it", "--", "sh", "-c", "echo hi; exit 0", env=lock_free, cwd=workspace())
+    done = holdfast(
+        "run", "-d", "--id", "it", "--", "sh", "-c", "echo hi; exit 0", env=lock_free, cwd=workspace()
+    )
     assert done.returncode == 0, done.stderr
     task = Task(os.path.join(path, "tasks", "it"))
     task.wait_for("completed")

@@ -95,7 +95,7 @@ def test_a_runner_that_is_told_to_leave_lets_go_and_the_next_one_adopts(number: 
     assert len(task.events("attempt.opened")) == 1
 
 
-@pytest.mark.req("LCH-1")
+@pytest.mark.req("LCH-1", "LCH-19")
 def test_the_shell_that_started_the_task_and_its_session_may_die() -> None:
     script = 'cd "$1" && "$2" -m holdfast run -d --id it -- sh -c "$3" && kill -HUP 0'
     argv = ["setsid", "sh", "-c", script, "x", workspace(), sys.executable, kin.WAIT + "exit 0"]
@@ -105,6 +105,22 @@ def test_the_shell_that_started_the_task_and_its_session_may_die() -> None:
     kin.go()
     task.wait_for("completed")
     assert not processes.is_alive(agent)
+
+
+@pytest.mark.req("LCH-19")
+def test_a_runner_that_fails_leaves_its_reason_in_its_own_log() -> None:
+    task = kin.make("--", "true")
+    os.rename(task.path("events.jsonl"), task.path("aside"))
+    os.mkdir(task.path("events.jsonl"))
+    task.start_runner()
+    log = task.path("runner.log")
+    eventually(
+        lambda: os.path.exists(log) and b"events.jsonl" in task.read("runner.log"), what="it is logged"
+    )
+    os.rmdir(task.path("events.jsonl"))
+    os.rename(task.path("aside"), task.path("events.jsonl"))
+    task.start_runner()
+    task.wait_for("completed")
 
 
 # ── the recorder dies, or stands still ──
@@ -168,7 +184,12 @@ def test_a_recorder_stopped_before_it_signed_its_lock_is_woken_by_the_next_runne
 def test_an_orphan_is_watched_by_its_identity_and_its_end_is_lost_and_resumed(home: str) -> None:
     script = "[ $HOLDFAST_RESUME_COUNT = 0 ] || exit 0; setsid sleep 300 & echo $! > tool; " + kin.WAIT
     task = Task.shell(script)
-    agent, runner, recorder, tool = task.agent_pid(), task.runner_pid(), kin.recorder_pid(task), kin.pid_in("tool")
+    agent, runner, recorder, tool = (
+        task.agent_pid(),
+        task.runner_pid(),
+        kin.recorder_pid(task),
+        kin.pid_in("tool"),
+    )
     kin.kill(runner, recorder)
     task.start_runner()
     task.wait_for_event("runner.started", 2)
@@ -208,7 +229,11 @@ def test_all_are_killed_at_once_and_the_task_goes_on_when_started_again(home: st
 
 def _stopped(task: Task) -> list[int]:
     lock = os.path.join(task.attempts()[-1], "lock")
-    return [p.pid for p in processes.marked(task.packet, os.environ["HOLDFAST_HOME"]) if p.state == "T" and _has(p.pid, lock)]
+    return [
+        p.pid
+        for p in processes.marked(task.packet, os.environ["HOLDFAST_HOME"])
+        if p.state == "T" and _has(p.pid, lock)
+    ]
 
 
 def _has(pid: int, path: str) -> bool:
@@ -275,15 +300,21 @@ def test_a_pid_of_another_boot_or_another_process_is_never_signalled(change: str
     kin.kill(runner, recorder, agent)
     stranger = subprocess.Popen(["sleep", "60"], start_new_session=True)
     try:
-        identity = json.loads(task.read("attempts", "001-command_run", "identity.json"))
-        identity["pid"] = stranger.pid
         ticks = processes.look(stranger.pid).start_ticks
+        other = {"pid": stranger.pid, "start_time": ticks - 1}
         if change == "boot":
-            identity.update(boot_id="00000000-0000-4000-8000-000000000000", start_time=ticks)
-        else:
-            identity["start_time"] = ticks - 1
+            other = {
+                "pid": stranger.pid,
+                "start_time": ticks,
+                "boot_id": "00000000-0000-4000-8000-000000000000",
+            }
+        # As a reboot, or a pid that was used again, leaves them: in the file and in the journal.
+        identity = {**json.loads(task.read("attempts", "001-command_run", "identity.json")), **other}
         with open(task.path("attempts", "001-command_run", "identity.json"), "w", encoding="utf-8") as file:
             json.dump(identity, file)
+        events = [{**e, **other} if e["type"] == "attempt.started" else e for e in task.events()]
+        with open(task.path("events.jsonl"), "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(event) + "\n" for event in events)
         # The one that would be signalled, if anybody were: the stop of the first attempt is asked for already.
         with open(task.path("events.jsonl"), "a", encoding="utf-8") as file:
             event = {"id": "0" * 26, "at": "2026-01-01T00:00:00.000Z", "type": "stop.intended", "attempt": 1}

@@ -24,6 +24,7 @@ def alone(home: str) -> Iterator[None]:
     yield
     os.close(lock)
 
+
 ULID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
 

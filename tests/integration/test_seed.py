@@ -128,6 +128,23 @@ def test_there_is_one_seed_per_home(home: str, seed_pid: int) -> None:
 # ── without it ──
 
 
+@pytest.mark.req("LCH-17")
+def test_a_task_takes_the_same_path_with_and_without_a_seed_however_short_it_is(home: str) -> None:
+    def path_of(task: Task) -> list[str]:
+        task.wait_for("completed")
+        return [event["type"] for event in task.events()]
+
+    cold = path_of(Task.shell("exit 0"))
+    pid = kin.start_seed(home)
+    warm = path_of(Task.shell("exit 0"))
+    slow = Task.shell(kin.WAIT + "exit 0")
+    assert kin.parent(slow.runner_pid()) == pid
+    kin.go()
+    assert cold == warm == path_of(slow)
+    assert {"runner.started", "attempt.opened", "attempt.started", "attempt.ended", "stage.done"} <= set(cold)
+    kin.kill(pid)
+
+
 @pytest.mark.req("LCH-17", "LCH-1")
 def test_a_killed_seed_is_passed_over_and_its_runners_live_on(home: str, seed_pid: int) -> None:
     first = Task.shell(kin.WAIT + "exit 0")
@@ -177,7 +194,16 @@ def test_a_seed_killed_while_it_serves_a_client_costs_nothing(home: str) -> None
 
 
 def test_clients_that_speak_nonsense_or_leave_do_not_hurt_the_seed(home: str, seed_pid: int) -> None:
-    nonsense = [b"", b"\n", b"{", b"[]", b"5", b'{"verb": "fork"}', b'{"verb": "fork", "packet": 5}', b"\xff\xfe"]
+    nonsense = [
+        b"",
+        b"\n",
+        b"{",
+        b"[]",
+        b"5",
+        b'{"verb": "fork"}',
+        b'{"verb": "fork", "packet": 5}',
+        b"\xff\xfe",
+    ]
     nonsense += [b"[" * 4000, b'{"verb": "fork", "packet": "../../etc"}', b"x" * 4096]
     folder = os.open(home, os.O_RDONLY)
     try:
@@ -224,7 +250,9 @@ def test_a_seed_of_an_older_version_is_renewed_before_it_forks(home: str, place)
     # The client that brings the news starts its runner itself; it is new anyway.
     first = Task.shell("exit 0", env=env)
     first.wait_for("completed")
-    eventually(lambda: seed_client.ask(Home(home), {"verb": "ping"}) == {"pong": pid}, what="the seed is back")
+    eventually(
+        lambda: seed_client.ask(Home(home), {"verb": "ping"}) == {"pong": pid}, what="the seed is back"
+    )
     second = Task.shell(kin.WAIT + "exit 0", env=env)
     assert second.wait_for_event("runner.started")["version"] == "99.0"
     assert kin.parent(second.runner_pid()) == pid

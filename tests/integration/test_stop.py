@@ -274,7 +274,9 @@ def test_a_dev_server_of_a_succeeded_agent_is_reported_and_lives_on() -> None:
     assert str(server) in task.read("outputs", "_summary.md").decode()
     assert _answers(port)
     # Runner and recorder are gone; the server needs neither.
-    eventually(lambda: [p.pid for p in processes.marked(task.packet)] == [server], what="only the server is left")
+    eventually(
+        lambda: [p.pid for p in processes.marked(task.packet)] == [server], what="only the server is left"
+    )
     assert _answers(port)
     os.kill(server, signal.SIGKILL)
 

@@ -148,7 +148,7 @@ class InboxMachine(RuleBasedStateMachine):
         return answers, effects
 
 
-InboxMachine.TestCase.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)
+InboxMachine.TestCase.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
 
 
 @pytest.mark.req("PKT-17", "PKT-21")

@@ -103,5 +103,7 @@ def start_seed(home: str, env: dict[str, str] | None = None) -> int:
         check=True,
     )
     pid = int(done.stdout)
-    eventually(lambda: seed_client.ask(Home(home), {"verb": "ping"}) == {"pong": pid}, what="the seed answers")
+    eventually(
+        lambda: seed_client.ask(Home(home), {"verb": "ping"}) == {"pong": pid}, what="the seed answers"
+    )
     return pid

@@ -60,7 +60,28 @@ class Launch(Record):
     stdin: str | None = None
 
 
+class End(Record):
+    """What an attempt left behind, beside what its events say."""
+
+    exit: Exit
+    #: The last 4 KB.
+    stderr_tail: str = ""
+    #: stdout ends inside a line.
+    is_torn: bool = False
+
+
 if TYPE_CHECKING:
+
+    class Reader(Protocol):
+        """Reads the stdout of one attempt, line by line. It may remember: a successor reads from the first line again."""
+
+        def read(self, line: bytes) -> list[AgentEvent]:
+            """The events of one line. Never raises: a line that it does not understand is no event."""
+            ...
+
+        def finish(self) -> list[AgentEvent]:
+            """What it still held back when the process ended."""
+            ...
 
     class Adapter(Protocol):
         """One agent."""
@@ -76,10 +97,22 @@ if TYPE_CHECKING:
             """The next start in the same session, all flags again."""
             ...
 
-        def parse(self, line: bytes, *, attempt: int, offset: int) -> list[AgentEvent]:
-            """The events of one line of stdout. Never raises: a line it does not understand is no event."""
+        def reader(self) -> Reader:
+            """A reader for one attempt."""
             ...
 
-        def classify(self, exit: Exit, attempt: Attempt, stderr_tail: str) -> Outcome:
+        def classify(self, end: End, attempt: Attempt) -> Outcome:
             """How the attempt ended: exit status and last event and errors together. Exit 0 is not success."""
             ...
+
+
+class Silent:
+    """The reader of an agent whose output means nothing to us."""
+
+    def read(self, line: bytes) -> list[AgentEvent]:
+        """Text is text."""
+        return []
+
+    def finish(self) -> list[AgentEvent]:
+        """Nothing is held back."""
+        return []

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from holdfast.agents.base import Capabilities, Launch, LaunchSpec
+from holdfast.agents.base import Capabilities, End, Launch, LaunchSpec, Silent
 from holdfast.model.outcome import Outcome
-from holdfast.model.process import Exit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.agents.base import Adapter
-    from holdfast.model.events import AgentEvent
+    from holdfast.agents.base import Adapter, Reader
     from holdfast.model.task import Attempt
 
 
@@ -27,12 +25,13 @@ class Command:
         """Run it again; a careful command looks at HOLDFAST_RESUME_COUNT."""
         return self.launch(spec)
 
-    def parse(self, line: bytes, *, attempt: int, offset: int) -> list[AgentEvent]:
+    def reader(self) -> Reader:
         """Text means nothing to us."""
-        return []
+        return Silent()
 
-    def classify(self, exit: Exit, attempt: Attempt, stderr_tail: str) -> Outcome:
+    def classify(self, end: End, attempt: Attempt) -> Outcome:
         """A program's exit status is its word. Death by signal is a crash, unless we sent it (the runner knows)."""
+        exit = end.exit
         if exit.exit_signal is not None:
             return Outcome(kind="crashed", detail=f"killed by signal {exit.exit_signal}")
         if exit.exit_code == 0:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import sys
 
 from holdfast.agents import stream_json
-from holdfast.agents.base import Capabilities, Launch, LaunchSpec
+from holdfast.agents.base import Capabilities, End, Launch, LaunchSpec
 from holdfast.model.outcome import Outcome
-from holdfast.model.process import Exit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.agents.base import Adapter
-    from holdfast.model.events import AgentEvent
+    from holdfast.agents.base import Adapter, Reader
     from holdfast.model.task import Attempt
 
 
@@ -37,13 +35,13 @@ class Scripted:
         """The same session."""
         return self._line(spec, "--resume")
 
-    def parse(self, line: bytes, *, attempt: int, offset: int) -> list[AgentEvent]:
+    def reader(self) -> Reader:
         """stream-json."""
-        return stream_json.parse(line, attempt=attempt, offset=offset)
+        return stream_json.StreamJson()
 
-    def classify(self, exit: Exit, attempt: Attempt, stderr_tail: str) -> Outcome:
+    def classify(self, end: End, attempt: Attempt) -> Outcome:
         """A result that is no error, or it was no success."""
-        return stream_json.classify(exit, attempt, stderr_tail)
+        return stream_json.classify(end, attempt)
 
     def _line(self, spec: LaunchSpec, flag: str) -> Launch:
         scenario = str(spec.task.options.get("scenario", ""))

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 
+from holdfast.agents.base import End
 from holdfast.model import events as ev
 from holdfast.model.outcome import Outcome
-from holdfast.model.process import Exit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,53 +26,56 @@ else:
 _TEXT_LIMIT = 4000
 
 
-def parse(line: bytes, *, attempt: int, offset: int) -> list[ev.AgentEvent]:
-    """The events of one line."""
-    if not line.startswith(b"{"):
-        return []
-    try:
-        data = json.loads(line)
-        return list(_events(data, attempt, offset))
-    except (ValueError, AttributeError, TypeError, KeyError, RecursionError):
-        # Torn, hostile or of another version: the raw log keeps it, and it is no event.
+class StreamJson:
+    """The reader. Each line stands for itself: nothing is remembered."""
+
+    def read(self, line: bytes) -> list[ev.AgentEvent]:
+        """The events of one line."""
+        if not line.startswith(b"{"):
+            return []
+        try:
+            return _events(json.loads(line))
+        except (ValueError, AttributeError, TypeError, KeyError, RecursionError):
+            # Torn, hostile or of another version: the raw log keeps it, and it is no event.
+            return []
+
+    def finish(self) -> list[ev.AgentEvent]:
+        """Nothing is held back."""
         return []
 
 
-def _events(data: dict[str, Any], attempt: int, offset: int) -> list[ev.AgentEvent]:
-    where: dict[str, int] = {"attempt": attempt, "offset": offset}
+def _events(data: dict[str, Any]) -> list[ev.AgentEvent]:
     match data.get("type"):
         case "system" if data.get("subtype") == "init":
-            return [ev.AgentSession(session_id=str(data["session_id"]), model=data.get("model"), **where)]
+            return [ev.AgentSession(session_id=str(data["session_id"]), model=data.get("model"))]
         case "system" if data.get("subtype") == "api_retry":
             delay_ms = data.get("retry_delay_ms")
             delay_s = delay_ms / 1000 if isinstance(delay_ms, (int, float)) else None
-            return [ev.AgentRetry(delay_s=delay_s, reason=str(data.get("error", "")), **where)]
+            return [ev.AgentRetry(delay_s=delay_s, reason=str(data.get("error", "")))]
         case "assistant":
-            return _assistant(data.get("message") or {}, where)
+            return _assistant(data.get("message") or {})
         case "user":
-            return _tool_results(data.get("message") or {}, where)
+            return _tool_results(data.get("message") or {})
         case "result":
-            return _result(data, where)
+            return _result(data)
         case _:
             return []
 
 
-def _assistant(message: dict[str, Any], where: dict[str, int]) -> list[ev.AgentEvent]:
+def _assistant(message: dict[str, Any]) -> list[ev.AgentEvent]:
     found: list[ev.AgentEvent] = []
     for block in message.get("content") or ():
         if block.get("type") == "text" and block.get("text"):
-            found.append(ev.AgentText(text=block["text"][:_TEXT_LIMIT], **where))
+            found.append(ev.AgentText(text=block["text"][:_TEXT_LIMIT]))
         elif block.get("type") == "tool_use":
             summary = json.dumps(block.get("input", {}), ensure_ascii=False)[:200]
             found.append(
-                ev.AgentToolStarted(
-                    tool_id=str(block["id"]), name=str(block["name"]), summary=summary, **where
-                )
+                ev.AgentToolStarted(tool_id=str(block["id"]), name=str(block["name"]), summary=summary)
             )
     return found
 
 
-def _tool_results(message: dict[str, Any], where: dict[str, int]) -> list[ev.AgentEvent]:
+def _tool_results(message: dict[str, Any]) -> list[ev.AgentEvent]:
     content: Any = message.get("content")
     if not isinstance(content, list):
         return []
@@ -80,11 +83,11 @@ def _tool_results(message: dict[str, Any], where: dict[str, int]) -> list[ev.Age
     for block in cast("list[dict[str, Any]]", content):
         if block.get("type") == "tool_result":
             tool_id, is_error = str(block.get("tool_use_id")), bool(block.get("is_error"))
-            found.append(ev.AgentToolFinished(tool_id=tool_id, is_error=is_error, denied=False, **where))
+            found.append(ev.AgentToolFinished(tool_id=tool_id, is_error=is_error, denied=False))
     return found
 
 
-def _result(data: dict[str, Any], where: dict[str, int]) -> list[ev.AgentEvent]:
+def _result(data: dict[str, Any]) -> list[ev.AgentEvent]:
     usage: dict[str, Any] = data.get("usage") or {}
     return [
         ev.AgentUsage(
@@ -92,20 +95,19 @@ def _result(data: dict[str, Any], where: dict[str, int]) -> list[ev.AgentEvent]:
             output_tokens=usage.get("output_tokens"),
             cost_usd=data.get("total_cost_usd"),
             cumulative=True,
-            **where,
         ),
         ev.AgentResult(
             is_error=bool(data.get("is_error")),
             subtype=str(data.get("subtype", "")),
             text=str(data.get("result") or "")[:_TEXT_LIMIT],
             turns=data.get("num_turns"),
-            **where,
         ),
     ]
 
 
-def classify(exit: Exit, attempt: Attempt, stderr_tail: str) -> Outcome:
+def classify(end: End, attempt: Attempt) -> Outcome:
     """Exit status and result together."""
+    exit, stderr_tail = end.exit, end.stderr_tail
     if attempt.result is not None and not attempt.result.is_error:
         if attempt.tool_denied:
             return Outcome(kind="permission_denied_but_finished")

@@ -24,7 +24,7 @@ class Key:
         self,
         *,
         kind: str,
-        help: str,
+        about: str,
         default: Any = None,
         choices: tuple[str, ...] = (),
         may_be_none: bool = False,
@@ -32,7 +32,7 @@ class Key:
     ) -> None:
         #: duration, count, bytes, text, choice, names or file.
         self.kind = kind
-        self.help = help
+        self.about = about
         self.default = default
         self.choices = choices
         #: Whether `none` is a value.
@@ -52,47 +52,55 @@ class Setting:
 
 KEYS: dict[str, Key] = {
     "base_interval": Key(
-        kind="duration", default="30s", variable="MONITOR_BASE_INTERVAL", help="Check interval, base of backoff."
+        kind="duration",
+        default="30s",
+        variable="MONITOR_BASE_INTERVAL",
+        about="Check interval, base of backoff.",
     ),
     "max_interval": Key(
-        kind="duration", default="5m", variable="MONITOR_MAX_INTERVAL", help="Longest pause between attempts."
+        kind="duration",
+        default="5m",
+        variable="MONITOR_MAX_INTERVAL",
+        about="Longest pause between attempts.",
     ),
     "grace": Key(
         kind="duration",
         default="30s",
         variable="MONITOR_GRACE_PERIOD",
-        help="Grace before silence is called a hang.",
+        about="Grace before silence is called a hang.",
     ),
     "deadline": Key(
         kind="duration",
         default="5h",
         may_be_none=True,
         variable="MONITOR_DEADLINE",
-        help="Active time that a task may take.",
+        about="Active time that a task may take.",
     ),
     "max_retries": Key(
-        kind="count", default=10, variable="MONITOR_MAX_RETRIES", help="Retries over a task's whole life."
+        kind="count", default=10, variable="MONITOR_MAX_RETRIES", about="Retries over a task's whole life."
     ),
     "stale": Key(
         kind="duration",
         may_be_none=True,
-        help="Silence after which an agent may be stuck; the agent's own where not set.",
+        about="Silence after which an agent may be stuck; the agent's own where not set.",
     ),
-    "output_limit": Key(kind="bytes", default="10GiB", help="Raw output of one task; 0 is no limit."),
-    "agent": Key(kind="text", help="The agent of a 'run' that names none."),
+    "output_limit": Key(kind="bytes", default="10GiB", about="Raw output of one task; 0 is no limit."),
+    "agent": Key(kind="text", about="The agent of a 'run' that names none."),
     "tmux": Key(
         kind="choice",
         default="auto",
         choices=("always", "never", "auto"),
-        help="Windows: 'always' opens one at the start, 'auto' when you attach.",
+        about="Windows: 'always' opens one at the start, 'auto' when you attach.",
     ),
-    "env": Key(kind="names", default=[], help="Variables that are passed on, beside the usual ones."),
-    "env_file": Key(kind="file", help="A file of NAME=VALUE lines that are added to every task's environment."),
+    "env": Key(kind="names", default=[], about="Variables that are passed on, beside the usual ones."),
+    "env_file": Key(
+        kind="file", about="A file of NAME=VALUE lines that are added to every task's environment."
+    ),
     "leftovers": Key(
         kind="choice",
         default="report",
         choices=("report", "kill", "keep"),
-        help="What happens to processes that outlive a successful agent.",
+        about="What happens to processes that outlive a successful agent.",
     ),
 }
 
@@ -110,27 +118,31 @@ LIMITS = {
 _SIZES = {"": 1, "b": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
 
 
-def user_file() -> str:
-    """The user's settings."""
-    return os.path.join(paths.config_dir(), "config.toml")
-
-
-def project_file(project: str) -> str:
-    """A project's settings."""
-    return os.path.join(project, ".holdfast", "config.toml")
-
-
 def load(project: str) -> dict[str, Setting]:
     """What the two files set; the project beats the user, `env` adds up. Raises UsageError, UnreadableFile."""
     found: dict[str, Setting] = {}
-    for source, path in (("user", user_file()), ("project", project_file(project))):
-        if not os.path.exists(path):
-            continue
+    for source, path in paths.settings_files(project).items():
         for name, value in read(path).items():
             if name == "env" and name in found:
                 value = list(dict.fromkeys([*found[name].value, *value]))
             found[name] = Setting(value, source, path)
     return found
+
+
+def values(project: str) -> dict[str, Any]:
+    """What the files set, as `run` takes it: `limits` are texts by field, each with its place."""
+    found = load(project)
+    given = {name: setting.value for name, setting in found.items() if name not in LIMITS}
+    limits = {
+        LIMITS[name]: (_as_text(name, setting.value), f"{setting.where}: {name}")
+        for name, setting in found.items()
+        if name in LIMITS
+    }
+    return {**given, "limits": limits}
+
+
+def _as_text(name: str, value: Any) -> str:
+    return str(parse_bytes(str(value))) if KEYS[name].kind == "bytes" else str(value)
 
 
 def settle(project: str, environ: Mapping[str, str]) -> dict[str, Setting]:

@@ -173,8 +173,15 @@ class Guard:
         ward.due_mono = 0.0
 
     def _remove_stale_staging(self) -> None:
-        """What a command left when it was killed while it made a packet. Nobody has seen it."""
+        """What a command left when it was killed while it made or removed a packet. Nobody sees it."""
         for name in os.listdir(self.home.tasks):
             path = os.path.join(self.home.tasks, name)
-            if name.startswith(".new-") and clock.now() - os.stat(path).st_mtime > _STALE_STAGING_S:
+            if not name.startswith((".new-", ".gone-")):
+                continue
+            try:
+                age_s = clock.now() - os.lstat(path).st_mtime
+            except FileNotFoundError:
+                continue
+            # A removal needs no time of grace: its rename was the last word on the task.
+            if age_s > _STALE_STAGING_S or name.startswith(".gone-"):
                 remove_tree(path)

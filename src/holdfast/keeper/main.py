@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
 
-#: A keeper that was started on demand leaves after this long without a live task.
+#: A keeper that was started on demand leaves after this long without a live task; HOLDFAST_KEEPER_IDLE sets it.
 IDLE_S = 60.0
 
 
@@ -129,7 +129,14 @@ def main(argv: list[str]) -> int:
     """`python -m holdfast.keeper [--idle-exit]`, with HOLDFAST_HOME set."""
     try:
         home = Home(paths.ensure_home(paths.home()))
-        return run(home, idle_s=IDLE_S if "--idle-exit" in argv else None)
+        return run(home, idle_s=_idle_s() if "--idle-exit" in argv else None)
     except HoldfastError as error:
         log(f"error: {error} ({error.hint})")
         return error.exit_status
+
+
+def _idle_s() -> float:
+    try:
+        return clock.parse_duration(os.environ["HOLDFAST_KEEPER_IDLE"])
+    except (KeyError, ValueError):
+        return IDLE_S

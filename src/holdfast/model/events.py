@@ -11,7 +11,7 @@ from holdfast.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, ClassVar
+    from typing import Any, ClassVar, Self
 
 
 class Event(Record):
@@ -176,6 +176,8 @@ class AttemptEnded(Event):
     noticed_at: str = ""
     #: Whether the attempt had been healthy for long enough to forget earlier failures.
     was_healthy: bool = False
+    #: When the limit that ended it is lifted, if the agent said so.
+    resets_at: str | None = None
 
 
 class AttemptSwept(Event):
@@ -237,10 +239,17 @@ class WatchVerdict(Event):
 
 
 class AgentEvent(Event):
-    """Base of the normalised agent events."""
+    """Base of the normalised agent events. A reader leaves both fields at zero; `place` fills them in."""
 
-    attempt: int
-    offset: int
+    attempt: int = 0
+    #: Byte of stdout.log behind the line that it came from.
+    offset: int = 0
+
+    def place(self, attempt: int, offset: int) -> Self:
+        """Say where it came from. In place: there may be hundreds of thousands in a second."""
+        self.__dict__["attempt"] = attempt
+        self.__dict__["offset"] = offset
+        return self
 
 
 class AgentSession(AgentEvent):

@@ -57,3 +57,7 @@ class TaskSpec(Record):
     limits: Limits
     #: What happens to processes that outlive a successful agent: report, kill or keep.
     leftovers: str = "report"
+    #: Names of variables that are captured beside the usual ones; never their values.
+    env: tuple[str, ...] = ()
+    #: The file whose variables were added; `retry` reads it again.
+    env_file: str | None = None

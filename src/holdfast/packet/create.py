@@ -101,7 +101,16 @@ def _yaml(data: dict[str, Any]) -> bytes:
 
 
 def remove_tree(path: str) -> None:
-    """Remove a directory and all below it, as far as it goes."""
+    """Remove a directory and all below it, as far as it goes. Symbolic links are removed, never followed."""
+    if os.path.islink(path):
+        _quietly(os.unlink, path)
+        return
+    for folder, directories, _ in os.walk(path):
+        # Tools leave read-only directories behind; what is in them cannot be unlinked otherwise.
+        for name in directories:
+            inner = os.path.join(folder, name)
+            if not os.path.islink(inner) and not os.access(inner, os.W_OK | os.X_OK | os.R_OK):
+                _quietly(lambda found: os.chmod(found, 0o700), inner)
     for folder, directories, files in os.walk(path, topdown=False):
         for name in files:
             _quietly(os.unlink, os.path.join(folder, name))

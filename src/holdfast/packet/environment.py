@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import resource
 
+from holdfast.errors import UnreadableFile, UsageError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,6 +19,8 @@ NAMES = (
     # An agent may run holdfast itself, and then means this home.
     "HOLDFAST_HOME",
 )  # fmt: skip
+#: What the runner sets itself; a file cannot mean them.
+_OURS = ("HOLDFAST_ROLE", "HOLDFAST_TASK", "HOLDFAST_ATTEMPT", "HOLDFAST_PACKET", "HOLDFAST_RESUME_COUNT")
 _LIMITS = ("RLIMIT_NOFILE", "RLIMIT_NPROC", "RLIMIT_CORE", "RLIMIT_STACK", "RLIMIT_AS", "RLIMIT_FSIZE")
 
 
@@ -32,3 +36,56 @@ def capture(environ: dict[str, str], extra: Iterable[str] = ()) -> dict[str, Any
         name: list(resource.getrlimit(getattr(resource, name))) for name in _LIMITS if hasattr(resource, name)
     }
     return {"schema": "holdfast.env/1", "env": kept, "umask": umask, "limits": limits}
+
+
+def read_file(path: str) -> dict[str, str]:
+    """The variables of an env file: `NAME=VALUE` lines, `#` comments, values in quotes where they need them.
+
+    Nothing is expanded: a `$` is a `$`. Raises UnreadableFile, and UsageError with the number of a line that is none.
+    """
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            lines = file.read().splitlines()
+    except OSError as error:
+        raise UnreadableFile(
+            f"cannot read the environment file {path}: {error.strerror}", hint="check its path and mode"
+        ) from error
+    found: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if not text or text[0] == "#":
+            continue
+        name, equals, value = text.removeprefix("export ").partition("=")
+        name = name.strip()
+        # The line itself is not shown: it may be a secret.
+        if not equals or not name.isidentifier() or not name.isascii():
+            raise UsageError(f"{path}, line {number}: not NAME=VALUE", hint="write NAME=VALUE, or # and a comment")
+        if name in _OURS:
+            raise UsageError(f"{path}, line {number}: {name} is set by holdfast itself")
+        try:
+            found[name] = _unquote(value.strip())
+        except ValueError as error:
+            raise UsageError(f"{path}, line {number}: {name}: {error}") from error
+    return found
+
+
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "$": "$"}
+
+
+def _unquote(value: str) -> str:
+    """'…' is taken as it is, "…" knows \\n and the like; without quotes a ` #` begins a comment."""
+    if value[:1] not in ("'", '"'):
+        return value.partition(" #")[0].rstrip()
+    quote, out, rest = value[0], "", iter(value[1:])
+    for char in rest:
+        if char == quote:
+            behind = "".join(rest).strip()
+            if behind and behind[0] != "#":
+                raise ValueError("there is text behind the closing quote")
+            return out
+        if char == "\\" and quote == '"':
+            escaped = next(rest, "")
+            out += _ESCAPES.get(escaped, "\\" + escaped)
+        else:
+            out += char
+    raise ValueError(f"the quote {quote} is not closed")

@@ -1,4 +1,4 @@
-"""Thresholds of a new task: a flag beats the environment, the environment beats the adapter's default."""
+"""Thresholds of a new task: a flag beats the environment, that beats the settings, they beat the adapter's default."""
 
 from __future__ import annotations
 
@@ -21,13 +21,22 @@ VARIABLES = {
 }
 
 
-def settle(environ: Mapping[str, str], flags: Mapping[str, str], *, stale_s: float | None) -> Limits:
-    """The limits of a task. `flags` are texts by field name; `stale_s` is the adapter's default.
+def settle(
+    environ: Mapping[str, str],
+    flags: Mapping[str, str],
+    *,
+    stale_s: float | None,
+    settings: Mapping[str, tuple[str, str]] | None = None,
+) -> Limits:
+    """The limits of a task. `flags` are texts by field name, `settings` texts with the place where each was written;
+    `stale_s` is the adapter's default.
 
     Whoever sets the base interval wants silence to be watched: then stale is three times that, also for an agent
     that is left alone by default. Raises UsageError.
     """
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = {
+        field: _number(field, text, where) for field, (text, where) in (settings or {}).items()
+    }
     for name, field in VARIABLES.items():
         if environ.get(name):
             values[field] = _number(field, environ[name], name)

@@ -51,6 +51,7 @@ class _Stream:
         self._descriptor = -1
         self._rest = b""
         self._is_skipping = False
+        self.is_torn = False
 
     @property
     def reached(self) -> int:
@@ -87,6 +88,7 @@ class _Stream:
         rest = data[begin:]
         if final and start + _CHUNK_BYTES > self.size():
             self.position += len(rest)
+            self.is_torn = bool(rest)
             if rest and not self._is_skipping:
                 found.append((self.position, rest))
         elif len(rest) > _LINE_BYTES:
@@ -124,6 +126,9 @@ class Ingest:
         stdout, stderr = self._restore()
         self._stdout = _Stream(directory.stdout, stdout)
         self._stderr = _Stream(directory.stderr, stderr)
+        self._reader = adapter.reader()
+        if adapter.capabilities.has_events:
+            self._remind(directory.stdout, stdout)
         # Before anything is shown, so that a successor always knows what to cut off.
         self._note()
 
@@ -136,6 +141,20 @@ class Ingest:
             return 0, 0
         os.truncate(self._output, min(output, os.fstat(self._output).st_size))
         return (stdout, stderr) if number == self.attempt.number else (0, 0)
+
+    def _remind(self, stdout: str, position: int) -> None:
+        """Let the reader see again what the last runner's reader saw: it may have to remember."""
+        before = _Stream(stdout, 0)
+        while before.position < position and (lines := before.read_lines(final=False)):
+            for offset, line in lines:
+                if offset <= position:
+                    self._reader.read(line)
+        before.close()
+
+    @property
+    def is_torn(self) -> bool:
+        """stdout ended inside a line."""
+        return self._stdout.is_torn
 
     def raw_bytes(self) -> int:
         """How much the agent has printed, read or not."""
@@ -150,33 +169,46 @@ class Ingest:
             before = self._stdout.reached + self._stderr.reached
             stdout = self._stdout.read_lines(final=final)
             stderr = self._stderr.read_lines(final=final)
-            if not stdout and not stderr:
-                if self._stdout.reached + self._stderr.reached == before:
-                    return False
-                continue  # part of a long line
+            is_over = not stdout and not stderr and self._stdout.reached + self._stderr.reached == before
             events: list[ev.AgentEvent] = []
             shown: list[str] = []
             for offset, line in stdout:
                 self._take_line(offset, line, events, shown)
             shown += [self._readable(line) for _, line in stderr]
-            if events:
-                self.ledger.record(*events)
-            failpoint("ingest.journalled")
-            self._append(shown)
-            failpoint("ingest.shown")
-            self._note()
+            if is_over and final:
+                # Behind the last byte: what the reader held back came from no line of its own.
+                last_words = [self._redacted(event) for event in self._reader.finish()]
+                self._take_events(self._stdout.position + 1, last_words, events, shown)
+            self._keep(events, shown)
+            if is_over:
+                return False
         return True
 
+    def _keep(self, events: list[ev.AgentEvent], shown: list[str]) -> None:
+        if not events and not shown:
+            return
+        if events:
+            self.ledger.record(*events)
+        failpoint("ingest.journalled")
+        self._append(shown)
+        failpoint("ingest.shown")
+        self._note()
+
     def _take_line(self, offset: int, line: bytes, events: list[ev.AgentEvent], shown: list[str]) -> None:
-        parsed = self.adapter.parse(line, attempt=self.attempt.number, offset=offset)
         if not self.adapter.capabilities.has_events:
             shown.append(self._readable(line))
             return
-        parsed = [self._redacted(event) for event in parsed]
-        for event in parsed:
-            shown += [text[:_SHOWN_CHARS] for text in readable.lines(event)]
+        parsed = [self._redacted(event) for event in self._reader.read(line)]
+        self._take_events(offset, parsed, events, shown)
         if not parsed and line and not line.startswith(b"{"):
             shown.append(self._readable(line))
+
+    def _take_events(
+        self, offset: int, parsed: list[ev.AgentEvent], events: list[ev.AgentEvent], shown: list[str]
+    ) -> None:
+        for event in parsed:
+            event.place(self.attempt.number, offset)
+            shown += [text[:_SHOWN_CHARS] for text in readable.lines(event)]
         if offset > self.attempt.offset:
             events += parsed
         elif offset == self.attempt.offset:

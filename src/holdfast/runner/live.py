@@ -114,7 +114,7 @@ class Live:
         self._tools_mono = dict.fromkeys(self.attempt.open_tools, now_mono)
         self._wait_until_mono = self._announced_wait(now_mono, now)
         self._excused_mono: float | None = None
-        self._verdict_kind = Kind.WORKING
+        self._said = (Kind.WORKING, "")
 
     def _last_write(self) -> float:
         times = [
@@ -221,8 +221,9 @@ class Live:
         verdict = judge(evidence, self.limits, now_mono)
         if verdict.kind is Kind.EXCUSED:
             self._excused_mono = now_mono
-        is_news = verdict.kind is not self._verdict_kind
-        self._verdict_kind = verdict.kind
+        # Another excuse is news too: the journal shall say for how long each of them held.
+        said = (verdict.kind, verdict.because)
+        is_news, self._said = said != self._said, said
         return verdict, evidence, is_news
 
     def _files_changed(self) -> bool:

@@ -12,6 +12,7 @@ import signal
 
 from holdfast import clock
 from holdfast.agents import registry
+from holdfast.agents.base import End
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.model.attempt import VOID_LIMIT, Reading
@@ -250,6 +251,7 @@ class Steps:
             by=exit_record.by if exit_record else "nobody",
             lived_s=round(lived_s, 3),
             noticed_at=clock.iso(live.noticed_at or clock.now()),
+            resets_at=outcome.resets_at,
             was_healthy=policy.was_healthy(
                 lived_s, self.ledger.task.spec.limits, made_progress=made_progress
             ),
@@ -271,7 +273,8 @@ class Steps:
             )
         if exit_record is None:
             return Outcome(kind="lost", detail="recorder and runner were gone when it ended")
-        return live.adapter.classify(exit_record, attempt, live.stderr_tail())
+        end = End(exit=exit_record, stderr_tail=live.stderr_tail(), is_torn=live.ingest.is_torn)
+        return live.adapter.classify(end, attempt)
 
     def _settle(self, attempt: Attempt) -> float:
         """The attempt ended: decide what follows, once everything it left running is dealt with."""

@@ -6,7 +6,7 @@ import json
 import os
 
 from holdfast import clock
-from holdfast.errors import RequestRefused, Unanswered
+from holdfast.errors import NotFound, RequestRefused, Unanswered
 from holdfast.packet import inbox
 from holdfast.start import start_runner
 from holdfast.store import lock as locks
@@ -45,10 +45,13 @@ def ask(packet: Packet, verb: str, args: dict[str, Any]) -> None:
 
 
 def _raise_if_refused(packet: Packet, request_id: str, verb: str) -> None:
-    with open(packet.journal, "rb") as file:
-        for line in file:
-            if request_id.encode() in line and b'"request.refused"' in line:
-                raise RequestRefused(f"cannot {verb} {packet.task_id}: {json.loads(line)['reason']}")
+    try:
+        with open(packet.journal, "rb") as file:
+            for line in file:
+                if request_id.encode() in line and b'"request.refused"' in line:
+                    raise RequestRefused(f"cannot {verb} {packet.task_id}: {json.loads(line)['reason']}")
+    except FileNotFoundError as error:
+        raise NotFound(f"the task {packet.task_id} was removed meanwhile") from error
 
 
 def whoami() -> str:

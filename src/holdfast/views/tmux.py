@@ -38,7 +38,9 @@ def version() -> tuple[int, int] | None:
     """Of the tmux in PATH; None when there is none, or a development build (`next-3.5`), which is new enough."""
     words = _run([program() or "tmux", "-V"], "-V").split()
     numbers = words[-1].strip("abcdefghijklmnopqrstuvwxyz-").split(".")
-    return (int(numbers[0]), int(numbers[1])) if len(numbers) == 2 and all(map(str.isdigit, numbers)) else None
+    return (
+        (int(numbers[0]), int(numbers[1])) if len(numbers) == 2 and all(map(str.isdigit, numbers)) else None
+    )
 
 
 class Server:

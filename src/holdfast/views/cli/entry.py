@@ -31,14 +31,16 @@ def run(argv: list[str]) -> int:
             sys.stdout.flush()
         return status
     except HoldfastError as error:
-        return complain(error)
+        return out.complain(error)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
         # The reader of our output left (`| head`): nothing to say, and nowhere to say it.
         _forget_stdout()
         return 0
-    except Exception as error:  # a bug of ours, or a disk that does not take our output: whoever typed this sees it
+    except (
+        Exception
+    ) as error:  # a bug of ours, or a disk that does not take our output: whoever typed this sees it
         return _apologise(error, is_verbose=is_verbose)
 
 
@@ -58,14 +60,6 @@ def _dispatch(argv: list[str]) -> int:
     from holdfast.views.cli import full
 
     return full.run(argv)
-
-
-def complain(error: HoldfastError) -> int:
-    """What, to which, why; and what to do."""
-    out.talk(f"error: {error}")
-    if error.hint:
-        out.talk(f"hint: {error.hint}")
-    return error.exit_status
 
 
 def _apologise(error: Exception, *, is_verbose: bool) -> int:

@@ -39,7 +39,9 @@ class Verbs(click.Group):
             return super().resolve_command(ctx, args)
         except click.UsageError:
             hint = verbs.near(args[0], verbs.VERBS)
-            raise click.UsageError(f"no such command: {args[0]!r}" + (f"; {hint}" if hint else ""), ctx) from None
+            raise click.UsageError(
+                f"no such command: {args[0]!r}" + (f"; {hint}" if hint else ""), ctx
+            ) from None
 
 
 def _command(command: spec.Command, run: Any) -> click.Command:

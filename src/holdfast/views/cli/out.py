@@ -9,6 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from holdfast.errors import HoldfastError
+
 
 def data(value: Any) -> None:
     """Print a value as one line of JSON. What the terminal cannot show, or is no text at all, is escaped."""
@@ -23,6 +25,14 @@ def data(value: Any) -> None:
 def talk(text: str) -> None:
     """A line for the person, on stderr."""
     print(printable(text), file=sys.stderr, flush=True)
+
+
+def complain(error: HoldfastError) -> int:
+    """What, to which, why; and what to do. Returns the exit status."""
+    talk(f"error: {error}")
+    if error.hint:
+        talk(f"hint: {error.hint}")
+    return error.exit_status
 
 
 def printable(text: str) -> str:

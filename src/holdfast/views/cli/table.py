@@ -100,7 +100,10 @@ def cell_width(text: str) -> int:
     """Columns that a text takes: East Asian characters and emoji take two. (unicodedata knows better, and costs an import.)"""
     if text.isascii():
         return len(text)
-    return sum(2 if "\u1100" <= char <= "\u115f" or "\u2e80" <= char <= "\uffdc" or char >= "\U0001f300" else 1 for char in text)
+    return sum(
+        2 if "\u1100" <= char <= "\u115f" or "\u2e80" <= char <= "\uffdc" or char >= "\U0001f300" else 1
+        for char in text
+    )
 
 
 def printable_cells(row: Sequence[str]) -> list[str]:

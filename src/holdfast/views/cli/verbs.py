@@ -27,4 +27,4 @@ def near(text: str, known: tuple[str, ...]) -> str:
     from difflib import get_close_matches
 
     found = get_close_matches(text, known, n=1)
-    return f"did you mean {found[0]!r}?" if found else ""
+    return f"did you mean '{found[0]}'?" if found else ""

@@ -40,7 +40,11 @@ def short(count: float) -> str:
 
 def size(count_bytes: int) -> str:
     """`12 bytes`, `3.4 kB`."""
-    return f"{count_bytes} bytes" if count_bytes < 1000 else f"{short(count_bytes).replace('k', ' k').replace('M', ' M')}B"
+    return (
+        f"{count_bytes} bytes"
+        if count_bytes < 1000
+        else f"{short(count_bytes).replace('k', ' k').replace('M', ' M')}B"
+    )
 
 
 def plural(count: int, noun: str) -> str:
@@ -67,7 +71,13 @@ def next_steps(manifest: dict[str, Any]) -> list[tuple[str, str]]:
     if status == Status.WAITING:
         return [(f"holdfast resume {task_id}", "go on now"), (f"holdfast stop {task_id}", "give it up")]
     if status == Status.COMPLETED:
-        return [(f"holdfast logs {task_id}", "read its output"), (f"holdfast rm {task_id}", "remove its files")]
+        return [
+            (f"holdfast logs {task_id}", "read its output"),
+            (f"holdfast rm {task_id}", "remove its files"),
+        ]
     if status in ENDS:
-        return [(f"holdfast logs {task_id} -n 40", "see what happened"), (f"holdfast retry {task_id}", "try again")]
+        return [
+            (f"holdfast logs {task_id} -n 40", "see what happened"),
+            (f"holdfast retry {task_id}", "try again"),
+        ]
     return [(f"holdfast logs -f {task_id}", "follow its output"), (f"holdfast stop {task_id}", "stop it")]

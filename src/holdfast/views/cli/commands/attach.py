@@ -12,8 +12,8 @@ from holdfast.packet import load
 from holdfast.store.layout import Home, Packet
 from holdfast.views import tmux
 from holdfast.views.cli import out
+from holdfast.views.cli.live import Live
 from holdfast.views.cli.spec import TASK, Command, Option
-from holdfast.views.live import Live
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def run(values: dict[str, Any]) -> int:
         return _in_tmux(packet)
     view = Live(packet, lines=lines, stays=values["stay"])
     try:
-        return view.follow()
+        return view.run()
     except KeyboardInterrupt:
         view.clear()
         out.talk(f"left {packet.task_id} to itself; 'holdfast attach {packet.task_id}' comes back")
@@ -64,9 +64,7 @@ def open_window(packet: Packet) -> None:
     # env: a tmux server passes its own environment on, which may be that of an older command.
     view = [sys.executable, "-P", "-m", "holdfast", "attach", "--no-tmux", "--stay", packet.task_id]
     where = [f"{name}={os.environ[name]}" for name in ("HOME", "PATH") if name in os.environ]
-    tmux.Server(packet.home).open(
-        packet.task_id, ["env", f"HOLDFAST_HOME={packet.home.path}", *where, *view]
-    )
+    tmux.Server(packet.home).open(packet.task_id, ["env", f"HOLDFAST_HOME={packet.home.path}", *where, *view])
 
 
 def _in_tmux(packet: Packet) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast import paths
 from holdfast.config import settings
 from holdfast.views.cli import out, table
 from holdfast.views.cli.spec import JSON, Argument, Command, Option
@@ -47,11 +48,9 @@ def run(values: dict[str, Any]) -> int:
 
 
 def _path(project: str, *, as_json: bool) -> int:
-    files = {"project": settings.project_file(project), "user": settings.user_file()}
+    files = {"project": paths.project_settings(project), "user": paths.user_settings()}
     if as_json:
-        rows = [
-            {"of": of, "path": path, "exists": os.path.exists(path)} for of, path in files.items()
-        ]
+        rows = [{"of": of, "path": path, "exists": os.path.exists(path)} for of, path in files.items()]
         out.data({"schema": "holdfast.config-path/1", "files": rows})
         return 0
     for of, path in files.items():

@@ -6,7 +6,8 @@ from holdfast import paths
 from holdfast.packet import load
 from holdfast.store.layout import Home
 from holdfast.views.ask import ask
-from holdfast.views.cli.spec import Argument, Command, Option
+from holdfast.views.cli import out
+from holdfast.views.cli.spec import TASK, Command, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,8 +16,9 @@ if TYPE_CHECKING:
 COMMAND = Command(
     name="interrupt",
     summary="Stop a task's agent cleanly; the task waits for a person.",
+    description="What it has done so far is kept; 'holdfast resume' goes on in the same session where the agent can.",
     examples=("holdfast interrupt 20260131-fix -m 'which database?'",),
-    arguments=(Argument(dest="task", metavar="TASK", completes="task"),),
+    arguments=(TASK.evolve(completes="live-task"),),
     options=(
         Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="What a person is asked."),
     ),
@@ -27,4 +29,5 @@ def run(values: dict[str, Any]) -> int:
     """Ask for it."""
     packet = load.find(Home(paths.home()), values["task"])
     ask(packet, "interrupt", {"reason": values["message"]} if values["message"] else {})
+    out.talk(f"{packet.task_id} is being interrupted; 'holdfast resume {packet.task_id}' goes on")
     return 0

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 
 from holdfast import clock, paths
+from holdfast.errors import UsageError
+from holdfast.model.status import Status
 from holdfast.store.index import Index
 from holdfast.store.layout import Home
-from holdfast.views.cli import table
+from holdfast.views.cli import out, table, tail, verbs, words
 from holdfast.views.cli.spec import JSON, Command, Option
 
 TYPE_CHECKING = False
@@ -22,10 +22,17 @@ _RECENT = 20
 COMMAND = Command(
     name="ls",
     summary="List the tasks: those that have not ended, and the last ones that have.",
-    examples=("holdfast ls", "holdfast ls --all --state failed", "holdfast ls --json"),
+    description="On a narrow terminal columns are left out until every line fits; a pipe gets them all.",
+    examples=("holdfast ls", "holdfast ls --all --state failed", "holdfast ls --json | jq '.[].status'"),
     options=(
         Option(flags=("-a", "--all"), dest="all", kind="flag", help="Also all that ended long ago."),
-        Option(flags=("--state",), dest="state", metavar="STATE", help="Only tasks in this state."),
+        Option(
+            flags=("--state",),
+            dest="state",
+            metavar="STATE",
+            completes="state",
+            help="Only tasks in this state.",
+        ),
         Option(flags=("-q", "--quiet"), dest="quiet", kind="flag", help="Print the ids only."),
         JSON,
     ),
@@ -34,16 +41,22 @@ COMMAND = Command(
 
 def run(values: dict[str, Any]) -> int:
     """Print them, newest first."""
-    rows = tasks(Home(paths.home()), everything=values["all"], state=values["state"])
+    state = values["state"]
+    if state is not None and state not in tuple(Status):
+        hint = verbs.near(state, tuple(Status)) or f"states are {', '.join(Status)}"
+        raise UsageError(f"--state: there is no state {state!r}", hint=hint)
+    rows = tasks(Home(paths.home()), everything=values["all"], state=state)
     if values["json"]:
-        print(json.dumps(rows, ensure_ascii=False))
+        out.data(rows)
     elif values["quiet"]:
         for row in rows:
             print(row["task_id"])
     elif rows:
         _print(rows)
     else:
-        print("no tasks; start one with 'holdfast run -- COMMAND'", file=sys.stderr)
+        out.talk(
+            "no tasks; start one with 'holdfast run -- COMMAND'" if state is None else f"no task is {state}"
+        )
     return 0
 
 
@@ -63,6 +76,10 @@ def tasks(home: Home, *, everything: bool, state: str | None) -> list[dict[str, 
     return [row for row in rows if state is None or row["status"] == state]
 
 
+#: In a narrow terminal these go first.
+_DROPPED_FIRST = (3, 7, 6, 5, 2, 4)
+
+
 def _print(rows: list[dict[str, Any]]) -> None:
     home = Home(paths.home())
     now = clock.now()
@@ -70,34 +87,19 @@ def _print(rows: list[dict[str, Any]]) -> None:
         ("TASK", "STATE", "AGENT", "STAGE", "ELAPSED", "TOKENS", "COST", "AGE", "LAST LINE"),
         [_cells(home, row, now) for row in rows],
         colours={1: table.STATE_COLOURS},
+        dropped_first=_DROPPED_FIRST,
     )
 
 
 def _cells(home: Home, row: dict[str, Any], now: float) -> tuple[str, ...]:
-    started = clock.parse_iso(row["started_at"])
-    finished = clock.parse_iso(row["finished_at"]) if row.get("finished_at") else now
-    usage: dict[str, Any] = row.get("usage") or {}
-    tokens = (usage.get("input_tokens") or 0) + (usage.get("output_tokens") or 0)
-    cost = usage.get("cost_usd")
     return (
         row["task_id"],
         row["status"],
         row["agent"],
         row["stage"] or "-",
-        clock.words(max(0.0, finished - started)),
-        f"{tokens}" if tokens else "-",
-        f"${cost:.2f}" if cost is not None else "-",
-        clock.words(max(0.0, now - started)),
-        last_line(home.packet(row["task_id"]).output_log),
+        clock.words(words.elapsed_s(row, now)),
+        words.tokens(row) or "-",
+        words.cost(row) or "-",
+        clock.words(max(0.0, now - clock.parse_iso(row["started_at"]))),
+        tail.last_line(home.packet(row["task_id"]).output_log),
     )
-
-
-def last_line(path: str) -> str:
-    """The last line of a log that says something."""
-    try:
-        with open(path, "rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - 2048))
-            lines = file.read().decode("utf-8", "replace").splitlines()
-    except OSError:
-        return ""
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")

@@ -6,7 +6,8 @@ from holdfast import paths
 from holdfast.packet import load
 from holdfast.store.layout import Home
 from holdfast.views.ask import ask
-from holdfast.views.cli.spec import Argument, Command, Option
+from holdfast.views.cli import out
+from holdfast.views.cli.spec import TASK, Command, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,8 +16,9 @@ if TYPE_CHECKING:
 COMMAND = Command(
     name="resume",
     summary="Go on with an interrupted task, or wake a waiting one.",
+    description="The task keeps its files and, where the agent can, its session.",
     examples=("holdfast resume 20260131-fix -m 'use the test database'",),
-    arguments=(Argument(dest="task", metavar="TASK", completes="task"),),
+    arguments=(TASK.evolve(completes="parked-task"),),
     options=(
         Option(
             flags=("-m", "--message"), dest="message", metavar="TEXT", help="The answer; the agent gets it."
@@ -29,4 +31,5 @@ def run(values: dict[str, Any]) -> int:
     """Ask for it."""
     packet = load.find(Home(paths.home()), values["task"])
     ask(packet, "resume", {"message": values["message"]} if values["message"] else {})
+    out.talk(f"{packet.task_id} goes on; 'holdfast logs -f {packet.task_id}' follows it")
     return 0

@@ -9,7 +9,8 @@ from holdfast.agents import registry
 from holdfast.packet import environment, load
 from holdfast.store.layout import Home
 from holdfast.views.ask import ask
-from holdfast.views.cli.spec import Argument, Command, Option
+from holdfast.views.cli import out
+from holdfast.views.cli.spec import TASK, Command, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,8 +19,12 @@ if TYPE_CHECKING:
 COMMAND = Command(
     name="retry",
     summary="Start an ended task again; where the agent can, in the same session.",
-    examples=("holdfast retry 20260131-fix --deadline 10h",),
-    arguments=(Argument(dest="task", metavar="TASK", completes="task"),),
+    description="The environment is captured anew, here. Stages that are done stay done; --from runs them again.",
+    examples=(
+        "holdfast retry 20260131-fix --deadline 10h",
+        "holdfast retry 20260131-fix --from command_run -m 'the disk is free again'",
+    ),
+    arguments=(TASK.evolve(completes="ended-task"),),
     options=(
         Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="What the agent is told."),
         Option(flags=("--from",), dest="from", metavar="STAGE", help="Run again from this stage on."),
@@ -36,11 +41,14 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Ask for it, with the environment of now: the old one was deleted at the task's end."""
     packet = load.find(Home(paths.home()), values["task"])
-    task = load.fold(packet)
-    able = registry.adapter(task.spec.agent).capabilities
+    spec = load.fold(packet).spec
     args: dict[str, Any] = {
         name: values[name] for name in ("message", "from", "deadline") if values[name] is not None
     }
-    args["env"] = environment.capture(dict(os.environ), able.env)
+    able = registry.adapter(spec.agent).capabilities
+    args["env"] = environment.capture(dict(os.environ), (*able.env, *spec.env))
+    if spec.env_file is not None:
+        args["env"]["env"].update(environment.read_file(spec.env_file))
     ask(packet, "retry", args)
+    out.talk(f"{packet.task_id} runs again; 'holdfast logs -f {packet.task_id}' follows it")
     return 0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
+import signal
 
 from holdfast import ids, paths
 from holdfast.agents import registry
@@ -14,6 +14,7 @@ from holdfast.packet import environment, limits, load
 from holdfast.packet.create import create
 from holdfast.start import ensure_keeper, start_runner
 from holdfast.store.layout import Home, Packet
+from holdfast.views.cli import follow, out
 from holdfast.views.cli.commands import up
 from holdfast.views.cli.spec import JSON, Argument, Command, Option
 
@@ -37,8 +38,11 @@ _LIMIT_FLAGS = (
 COMMAND = Command(
     name="run",
     summary="Run a task and do not let go of it.",
-    description="Give a prompt for an agent, or a command behind --.",
+    description="Give a prompt for an agent, or a command behind --. It prints the task's id and follows the task until it "
+    "has ended or needs a person; the exit status says how (see 'holdfast help exit-codes'). What the task prints is in "
+    "its files ('holdfast logs'). Ctrl-C detaches: the task lives on.",
     examples=(
+        "holdfast run -- make test",
         'holdfast run --agent scripted -o scenario=demo.json "try it"',
         "holdfast run -d -- make test",
         "holdfast run -d --name nightly --deadline 2h -- ./long-job.sh",
@@ -50,11 +54,24 @@ COMMAND = Command(
             flags=("-f", "--file"),
             dest="file",
             metavar="FILE",
+            completes="file",
             help="Read the prompt from a file (- is stdin).",
         ),
-        Option(flags=("--agent",), dest="agent", metavar="NAME", help="The agent that does the work."),
+        Option(
+            flags=("--agent",),
+            dest="agent",
+            metavar="NAME",
+            completes="agent",
+            help="The agent that does the work.",
+        ),
         Option(flags=("--model",), dest="model", metavar="NAME", help="The model that the agent uses."),
-        Option(flags=("--project",), dest="project", metavar="DIR", help="Where it works (default: here)."),
+        Option(
+            flags=("--project",),
+            dest="project",
+            metavar="DIR",
+            completes="folder",
+            help="Where it works (default: here).",
+        ),
         Option(flags=("--name",), dest="name", metavar="TEXT", help="A name for people."),
         Option(
             flags=("--id",), dest="id", metavar="ID", help="The task's id (default: made from date and name)."
@@ -68,6 +85,13 @@ COMMAND = Command(
             help="An option of the agent.",
         ),
         Option(flags=("--env",), dest="env", kind="many", metavar="NAME", help="Also pass this variable on."),
+        Option(
+            flags=("--env-file",),
+            dest="env_file",
+            metavar="FILE",
+            completes="file",
+            help="Also pass on the NAME=VALUE lines of this file.",
+        ),
         Option(
             flags=("--deadline",),
             dest="deadline_s",
@@ -125,7 +149,10 @@ COMMAND = Command(
             choices=("report", "kill", "keep"),
             help="Processes that outlive a successful agent (report).",
         ),
-        JSON,
+        Option(
+            flags=("--tmux",), dest="tmux", kind="flag", help="Open its tmux window at once, for 'attach'."
+        ),
+        JSON.evolve(help="Print the manifest (at the end, or with -d the new one) instead of the id."),
     ),
 )
 
@@ -133,19 +160,73 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Make the task, start its runner, and follow it unless told not to."""
     home = Home(paths.ensure_home(paths.home()))
+    every_s = follow.interval_s()
     prompt = _prompt(values)
-    spec, env = _spec(values, prompt)
-    up.lift(home)
-    packet = create(home, spec, prompt=prompt, env=env, status=Status.SPAWNING)
-    start_runner(packet)
-    ensure_keeper(home, by_person=True)
-    if not values["detach"]:
-        from holdfast.views.cli.commands import wait
+    project = os.path.abspath(values["project"] or os.getcwd())
+    given = _settings(project)
+    spec, env = _spec(values, prompt, given, project=project)
+    try:
+        packet = _begin(home, spec, prompt=prompt, env=env)
+        if values["tmux"] or given.get("tmux") == "always":
+            _open_window(packet)
+        if values["detach"]:
+            out.data(load.read_manifest(packet)) if values["json"] else print(spec.task_id)
+            return 0
+        if not values["json"]:
+            print(spec.task_id, flush=True)
+        manifest = follow.follow(packet, every_s)
+    except KeyboardInterrupt:
+        _say_goodbye(home.packet(spec.task_id))
+        return 130
+    if values["json"]:
+        out.data(manifest)
+    return follow.report(packet, manifest)
 
-        print(spec.task_id, flush=True)
-        return wait.follow(packet, timeout_s=None)
-    print(json.dumps(load.read_manifest(packet), ensure_ascii=False) if values["json"] else spec.task_id)
-    return 0
+
+def _begin(home: Home, spec: TaskSpec, *, prompt: bytes | None, env: dict[str, Any]) -> Packet:
+    """A task that exists has a runner: Ctrl-C waits until both do."""
+    up.lift(home)
+    masked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
+    try:
+        packet = create(home, spec, prompt=prompt, env=env, status=Status.SPAWNING)
+        start_runner(packet)
+        ensure_keeper(home, by_person=True)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, masked)
+    return packet
+
+
+def _settings(project: str) -> dict[str, Any]:
+    """What config files set; whoever has none loads nothing."""
+    if not paths.settings_files(project):
+        return {}
+    from holdfast.config import settings
+
+    return settings.values(project)
+
+
+def _open_window(packet: Packet) -> None:
+    """The task does not need it, so it fails in words only."""
+    from holdfast.errors import HoldfastError
+    from holdfast.views.cli.commands import attach
+
+    try:
+        attach.open_window(packet)
+    except HoldfastError as error:
+        out.talk(f"warning: no window: {error}")
+
+
+def _say_goodbye(packet: Packet) -> None:
+    if not os.path.exists(packet.path):
+        return
+    out.talk(f"detached; {packet.task_id} goes on. To come back:")
+    for command, meaning in (
+        ("attach", "watch it"),
+        ("logs -f", "its output"),
+        ("wait", "until it has ended"),
+    ):
+        out.talk(f"  holdfast {command} {packet.task_id}   {meaning}")
+    out.talk(f"  holdfast stop {packet.task_id}   end it")
 
 
 def _prompt(values: dict[str, Any]) -> bytes | None:
@@ -163,16 +244,17 @@ def _prompt(values: dict[str, Any]) -> bytes | None:
         ) from error
 
 
-def _spec(values: dict[str, Any], prompt: bytes | None) -> tuple[TaskSpec, dict[str, Any]]:
+def _spec(
+    values: dict[str, Any], prompt: bytes | None, given: dict[str, Any], *, project: str
+) -> tuple[TaskSpec, dict[str, Any]]:
     command = values["command"]
-    agent = values["agent"] or ("command" if command is not None else None)
+    agent = values["agent"] or ("command" if command is not None else given.get("agent"))
     if agent is None:
         raise UsageError(
             "neither an agent nor a command was given",
             hint="'holdfast run --agent NAME PROMPT', or 'holdfast run -- COMMAND'",
         )
     adapter = registry.adapter(agent)
-    project = os.path.abspath(values["project"] or os.getcwd())
     if not os.path.isdir(project):
         raise NoSuchDirectory(f"the project directory {project} does not exist")
     if agent == "command":
@@ -184,6 +266,8 @@ def _spec(values: dict[str, Any], prompt: bytes | None) -> tuple[TaskSpec, dict[
     name = values["name"] or _name(prompt, command)
     stage = StageSpec(name=f"{agent}_run", agent=agent, model=values["model"])
     flags = {field: values[field] for field in _LIMIT_FLAGS if values[field] is not None}
+    env_file = os.path.abspath(values["env_file"]) if values["env_file"] else given.get("env_file")
+    added = environment.read_file(env_file) if env_file else {}
     spec = TaskSpec(
         task_id=ids.check_task_id(values["id"]) if values["id"] else ids.new_task_id(name),
         task_name=name,
@@ -194,10 +278,16 @@ def _spec(values: dict[str, Any], prompt: bytes | None) -> tuple[TaskSpec, dict[
         options=_options(values["option"]),
         project_dir=project,
         stages=(stage,),
-        limits=limits.settle(os.environ, flags, stale_s=adapter.capabilities.stale_s),
-        leftovers=values["leftovers"] or "report",
+        limits=limits.settle(
+            os.environ, flags, stale_s=adapter.capabilities.stale_s, settings=given.get("limits", {})
+        ),
+        leftovers=values["leftovers"] or given.get("leftovers", "report"),
+        env=tuple(dict.fromkeys([*given.get("env", ()), *values["env"], *added])),
+        env_file=env_file,
     )
-    return spec, environment.capture(dict(os.environ), (*adapter.capabilities.env, *values["env"]))
+    captured = environment.capture(dict(os.environ), (*adapter.capabilities.env, *spec.env))
+    captured["env"].update(added)
+    return spec, captured
 
 
 def _name(prompt: bytes | None, command: list[str] | None) -> str:
@@ -230,8 +320,3 @@ def _options(pairs: list[str]) -> dict[str, object]:
         # A file is meant from here, not from where the runner will be.
         found[key] = os.path.abspath(value) if os.path.isfile(value) else value
     return found
-
-
-def resolve(text: str) -> Packet:
-    """The packet that a task id on the command line means."""
-    return load.find(Home(paths.home()), text)

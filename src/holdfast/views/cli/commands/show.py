@@ -2,46 +2,144 @@
 
 from __future__ import annotations
 
-import json
+import os
 
-from holdfast import paths
+from holdfast import clock, paths
+from holdfast.errors import CorruptFile
+from holdfast.model.status import ENDS
 from holdfast.packet import load
-from holdfast.store.layout import Home
-from holdfast.views.cli.spec import JSON, Argument, Command
+from holdfast.store import atomic
+from holdfast.store.layout import Home, Packet
+from holdfast.views.cli import out, table, tail, words
+from holdfast.views.cli.spec import JSON, TASK, Command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+#: Attempts and lines of output that are shown.
+_ATTEMPTS, _LINES = 10, 5
+
 COMMAND = Command(
     name="show",
-    summary="Show one task.",
-    examples=("holdfast show 20260131-fix", "holdfast show 20260131-fix --json"),
-    arguments=(Argument(dest="task", metavar="TASK", completes="task"),),
-    options=(JSON,),
-)
-
-_SHOWN = (
-    "task_id",
-    "task_name",
-    "status",
-    "status_reason",
-    "agent",
-    "stage",
-    "attempt",
-    "total_retries",
-    "project_dir",
+    summary="Show one task: state, stages, attempts, usage, and what to do next.",
+    examples=("holdfast show 20260131-fix", "holdfast show 20260131-fix --json | jq .status"),
+    arguments=(TASK,),
+    options=(JSON.evolve(help="Print manifest.json."),),
 )
 
 
 def run(values: dict[str, Any]) -> int:
-    """Print the manifest."""
+    """Print the manifest, as JSON or for people."""
     packet = load.find(Home(paths.home()), values["task"])
     manifest = load.read_manifest(packet)
     if values["json"]:
-        print(json.dumps(manifest, ensure_ascii=False))
+        out.data(manifest)
         return 0
-    for field in _SHOWN:
-        print(f"{field:14} {manifest.get(field)}")
-    print(f"{'packet':14} {packet.path}")
+    for name, text in facts(packet, manifest, clock.now()):
+        print(f"{name:10}{_cleaned(name, text)}".rstrip())
     return 0
+
+
+def _cleaned(name: str, text: str) -> str:
+    if name == "state":  # it may carry our own colour
+        status, _, rest = text.partition(" ")
+        return f"{table.state(status)} {out.printable(rest)}"
+    return out.printable(text)
+
+
+def facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[str, str]]:
+    """What a person wants to know, name by name."""
+    reason = f": {manifest['status_reason']}" if manifest.get("status_reason") else ""
+    rows = [
+        ("task", manifest["task_id"]),
+        ("name", manifest.get("task_name") or ""),
+        ("state", f"{manifest['status']} {reason.removeprefix(': ')}"),
+    ]
+    interrupt = manifest.get("interrupt")
+    if interrupt:
+        rows.append(("question", interrupt.get("reason") or ""))
+    if manifest.get("wake_at"):
+        left_s = clock.parse_iso(manifest["wake_at"]) - now
+        rows.append(("wakes", f"{manifest['wake_at']} (in {clock.words(max(0.0, left_s))})"))
+    model = f", model {manifest['model']}" if manifest.get("model") else ""
+    rows += [("agent", f"{manifest['agent']}{model}"), ("project", manifest["project_dir"])]
+    if manifest.get("session_id"):
+        rows.append(("session", manifest["session_id"]))
+    rows += _stages(manifest) + _attempts(packet, manifest) + _times(manifest, now)
+    rows.append(("usage", _usage(manifest)))
+    if manifest["status"] in ENDS:
+        rows.append(("exit", words.exit_words(manifest)))
+    elif manifest.get("pid"):
+        rows.append(("process", str(manifest["pid"])))
+    lines = tail.last_lines(packet.output_log, _LINES)
+    rows += [("output" if at == 0 else "", line) for at, line in enumerate(lines)]
+    rows.append(("files", packet.path))
+    for at, (command, meaning) in enumerate(words.next_steps(manifest)):
+        rows.append(("next" if at == 0 else "", f"{command}   {meaning}"))
+    return rows
+
+
+def _stages(manifest: dict[str, Any]) -> list[tuple[str, str]]:
+    return [
+        ("stages" if at == 0 else "", f"{stage['name']}  {stage['state']}")
+        for at, stage in enumerate(manifest.get("stages") or [])
+    ]
+
+
+def _attempts(packet: Packet, manifest: dict[str, Any]) -> list[tuple[str, str]]:
+    count = manifest["attempt"]
+    retries = manifest["total_retries"]
+    in_a_row = f", {manifest['retry_count']} in a row" if manifest["retry_count"] else ""
+    run = f", run {manifest['run']}" if manifest.get("run", 1) > 1 else ""
+    rows = [
+        ("attempts", f"{count}, {'retries: ' + str(retries) + in_a_row if retries else 'no retries'}{run}")
+    ]
+    try:
+        names = sorted(os.listdir(packet.attempts))
+    except FileNotFoundError:
+        names = []
+    for name in names[-_ATTEMPTS:]:
+        try:
+            record = atomic.read_json(packet.attempt(name).record) or {}
+        except CorruptFile:
+            record = {}
+        ended: dict[str, Any] = record.get("ended") or {}
+        if ended:
+            detail = f": {ended['detail']}" if ended.get("detail") else ""
+            how = f"{ended['outcome']} after {clock.words(ended.get('lived_s', 0.0))}{detail}"
+        elif not os.path.exists(packet.attempt(name).identity):
+            how = "has not started"
+        else:
+            how = "ended" if os.path.exists(packet.attempt(name).exit) else "open"
+        rows.append(("", f"{name}  {how}"))
+    return rows
+
+
+def _times(manifest: dict[str, Any], now: float) -> list[tuple[str, str]]:
+    started = manifest["started_at"]
+    ended = manifest.get("finished_at")
+    took = clock.words(words.elapsed_s(manifest, now))
+    rows = [("started", f"{started} ({clock.words(max(0.0, now - clock.parse_iso(started)))} ago)")]
+    if ended:
+        rows.append(("ended", f"{ended} (took {took})"))
+    elif manifest.get("last_progress_at"):
+        quiet_s = max(0.0, now - clock.parse_iso(manifest["last_progress_at"]))
+        rows.append(("progress", f"{manifest['last_progress_at']} ({clock.words(quiet_s)} ago)"))
+    if manifest.get("deadline_at") and not ended:
+        rows.append(("deadline", manifest["deadline_at"]))
+    return rows
+
+
+def _usage(manifest: dict[str, Any]) -> str:
+    usage: dict[str, Any] = manifest.get("usage") or {}
+    heartbeat: dict[str, Any] = manifest.get("heartbeat") or {}
+    parts = [
+        f"{words.short(usage.get('input_tokens') or 0)} tokens in, {words.short(usage.get('output_tokens') or 0)} out"
+        if words.tokens(manifest)
+        else "tokens unknown",
+        f"cost {words.cost(manifest) or 'unknown'}",
+        words.plural(heartbeat.get("message_count") or 0, "message"),
+        words.plural(heartbeat.get("tool_calls") or 0, "tool call"),
+    ]
+    return ", ".join(parts)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 from holdfast import clock, paths, start
 from holdfast.packet import inbox
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
+from holdfast.views.cli import out
 from holdfast.views.cli.spec import JSON, Command
 
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ def run(values: dict[str, Any]) -> int:
     home = Home(paths.home())
     facts = look(home)
     if values["json"]:
-        print(json.dumps(facts))
+        out.data(facts)
         return 0
     keeper, seed = facts["keeper"], facts["seed"]
     print(f"home     {home.path}")

@@ -6,7 +6,8 @@ from holdfast import paths
 from holdfast.packet import load
 from holdfast.store.layout import Home
 from holdfast.views.ask import ask
-from holdfast.views.cli.spec import Argument, Command, Option
+from holdfast.views.cli import out
+from holdfast.views.cli.spec import TASK, Command, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,8 +16,9 @@ if TYPE_CHECKING:
 COMMAND = Command(
     name="stop",
     summary="Stop a task: its agent and all that it started. It ends as killed.",
+    description="It returns when the task's runner has taken the request; the task has ended when 'holdfast wait' returns.",
     examples=("holdfast stop 20260131-fix", "holdfast stop 20260131-fix -m 'wrong branch'"),
-    arguments=(Argument(dest="task", metavar="TASK", completes="task"),),
+    arguments=(TASK.evolve(completes="live-task"),),
     options=(Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="Why."),),
 )
 
@@ -25,4 +27,5 @@ def run(values: dict[str, Any]) -> int:
     """Ask for it."""
     packet = load.find(Home(paths.home()), values["task"])
     ask(packet, "stop", {"reason": values["message"]} if values["message"] else {})
+    out.talk(f"{packet.task_id} is being stopped; 'holdfast wait {packet.task_id}' returns when it has ended")
     return 0

@@ -1,58 +1,79 @@
-"""holdfast wait: until a task has ended, or needs a person."""
+"""holdfast wait: until tasks have ended, or need a person."""
 
 from __future__ import annotations
 
 from holdfast import clock, paths
 from holdfast.errors import Unanswered, UsageError
-from holdfast.model.status import ENDS, EXIT_STATUS, Status
+from holdfast.model.status import EXIT_STATUS, Status
 from holdfast.packet import load
-from holdfast.store.layout import Home, Packet
-from holdfast.views.cli.spec import Argument, Command, Option
+from holdfast.store.layout import Home
+from holdfast.views.cli import out
+from holdfast.views.cli.follow import is_settled
+from holdfast.views.cli.spec import JSON, Argument, Command, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from holdfast.store.layout import Packet
+
 COMMAND = Command(
     name="wait",
-    summary="Wait until a task has ended, or needs a person.",
-    examples=("holdfast wait 20260131-fix --timeout 10m",),
-    arguments=(Argument(dest="task", metavar="TASK", completes="task"),),
+    summary="Wait until tasks have ended, or need a person.",
+    description="Prints each task and its state as it settles. The exit status is that of the first task, in the order "
+    "given, that did not complete; 0 when all did (see 'holdfast help exit-codes').",
+    examples=(
+        "holdfast wait 20260131-fix --timeout 10m",
+        "holdfast wait --any one two three",
+        "holdfast wait $(holdfast ls -q --state running)",
+    ),
+    arguments=(Argument(dest="task", metavar="TASK…", many=True, completes="task"),),
     options=(
         Option(
             flags=("--timeout",), dest="timeout", metavar="TIME", help="Give up after this long (exit 6)."
         ),
+        Option(flags=("--any",), dest="any", kind="flag", help="Return when the first of them has settled."),
+        JSON.evolve(help="Print the manifest of each task as it settles, one a line."),
     ),
 )
 
 
 def run(values: dict[str, Any]) -> int:
     """Wait; the exit status says how it ended."""
-    packet = load.find(Home(paths.home()), values["task"])
+    home = Home(paths.home())
+    packets = [load.find(home, text) for text in dict.fromkeys(values["task"])]
     try:
         timeout_s = clock.parse_duration(values["timeout"]) if values["timeout"] else None
     except ValueError as error:
         raise UsageError(f"--timeout: {error}") from error
-    return follow(packet, timeout_s=timeout_s)
+    settled: dict[str, int] = {}
+    for packet, manifest in _as_they_settle(packets, timeout_s):
+        out.data(manifest) if values["json"] else print(packet.task_id, manifest["status"], flush=True)
+        settled[packet.path] = EXIT_STATUS[Status(manifest["status"])]
+        if values["any"]:
+            return settled[packet.path]
+    return next((settled[packet.path] for packet in packets if settled[packet.path]), 0)
 
 
-def follow(packet: Packet, *, timeout_s: float | None) -> int:
-    """Poll the manifest; cheap, and it works when no process of ours lives."""
+def _as_they_settle(packets: list[Packet], timeout_s: float | None) -> Any:
+    """Poll the manifests; cheap, and it works when no process of ours lives."""
     ends_mono = None if timeout_s is None else clock.mono() + timeout_s
     pause_s = 0.005
+    left = list(packets)
     while True:
-        status = Status(load.read_manifest(packet)["status"])
-        if (status in ENDS and _is_marked(packet)) or status is Status.INTERRUPTED:
-            return EXIT_STATUS[status]
+        for packet in list(left):
+            manifest = load.read_manifest(packet)
+            if is_settled(packet, manifest):
+                left.remove(packet)
+                yield packet, manifest
+        if not left:
+            return
         if ends_mono is not None and clock.mono() >= ends_mono:
+            status = load.read_manifest(left[0])["status"]
+            others = f", and {len(left) - 1} more have not ended" if len(left) > 1 else ""
             raise Unanswered(
-                f"{packet.task_id} is still {status}", hint="it goes on; wait again, or look with 'show'"
+                f"{left[0].task_id} is still {status}{others}",
+                hint="it goes on; wait again, or look with 'holdfast show'",
             )
         clock.sleep(pause_s)
         pause_s = min(pause_s * 1.3, 0.2)
-
-
-def _is_marked(packet: Packet) -> bool:
-    import os
-
-    return os.path.exists(packet.task_done)

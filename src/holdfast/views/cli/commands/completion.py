@@ -1,0 +1,76 @@
+"""holdfast completion: a script for the shell; task ids complete too."""
+
+from __future__ import annotations
+
+from holdfast.views.cli.spec import Argument, Command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+#: `holdfast _complete WORDS…` prints a candidate a line, a tab and what it is; `:files` or `:dirs` leaves it to the shell.
+_BASH = """\
+_holdfast() {
+    local line IFS=$'\\n'
+    COMPREPLY=()
+    for line in $("${COMP_WORDS[0]}" _complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null); do
+        case $line in
+            :files) compopt -o default; COMPREPLY=(); return ;;
+            :dirs) compopt -o dirnames; COMPREPLY=(); return ;;
+            *) COMPREPLY+=("${line%%$'\\t'*}") ;;
+        esac
+    done
+}
+complete -F _holdfast holdfast
+"""
+_ZSH = """\
+#compdef holdfast
+_holdfast() {
+    local line
+    local -a found
+    for line in "${(@f)$("${words[1]}" _complete "${(@)words[2,CURRENT]}" 2>/dev/null)}"; do
+        case $line in
+            :files) _files; return ;;
+            :dirs) _files -/; return ;;
+            '') ;;
+            *) found+=("${${line%%$'\\t'*}//:/\\\\:}:${line#*$'\\t'}") ;;
+        esac
+    done
+    _describe holdfast found
+}
+if [ "$funcstack[1]" = _holdfast ]; then _holdfast "$@"; else compdef _holdfast holdfast; fi
+"""
+_FISH = """\
+function __holdfast_complete
+    set -l words (commandline -opc) (commandline -ct)
+    for line in (command $words[1] _complete $words[2..-1] 2>/dev/null)
+        switch $line
+            case ':files'
+                __fish_complete_path (commandline -ct)
+            case ':dirs'
+                __fish_complete_directories (commandline -ct)
+            case '*'
+                printf '%s\\n' $line
+        end
+    end
+end
+complete -c holdfast -f -a '(__holdfast_complete)'
+"""
+SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
+
+COMMAND = Command(
+    name="completion",
+    summary="Print the completion script of a shell.",
+    examples=(
+        'eval "$(holdfast completion bash)"   # in ~/.bashrc',
+        'eval "$(holdfast completion zsh)"    # in ~/.zshrc, behind compinit',
+        "holdfast completion fish > ~/.config/fish/completions/holdfast.fish",
+    ),
+    arguments=(Argument(dest="shell", metavar="bash|zsh|fish", choices=tuple(SCRIPTS)),),
+)
+
+
+def run(values: dict[str, Any]) -> int:
+    """Print it."""
+    print(SCRIPTS[values["shell"]], end="")
+    return 0

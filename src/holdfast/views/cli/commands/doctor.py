@@ -1,0 +1,76 @@
+"""holdfast doctor: is everything here that a task needs?"""
+
+from __future__ import annotations
+
+from holdfast import paths
+from holdfast.store.layout import Home
+from holdfast.views.cli import out, table
+from holdfast.views.cli.spec import JSON, Command
+from holdfast.views.doctor import machine, place
+from holdfast.views.doctor.finding import FAIL, WARN, Finding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+COMMAND = Command(
+    name="doctor",
+    summary="Check the machine and this home, and say what to do about what is wrong.",
+    description="Changes nothing. Exits 0 when nothing failed (warnings do not count), 1 otherwise.",
+    examples=("holdfast doctor", "holdfast doctor --json"),
+    options=(JSON,),
+)
+
+_COLOURS = {"ok": "32", "warn": "33", "fail": "31"}
+
+
+def run(values: dict[str, Any]) -> int:
+    """Ask everything, then print."""
+    home = Home(paths.home())
+    findings = look(home)
+    failed = [found for found in findings if found.level == FAIL]
+    if values["json"]:
+        out.data(
+            {
+                "schema": "holdfast.doctor/1",
+                "home": home.path,
+                "is_well": not failed,
+                "findings": [found.to_json() for found in findings],
+            }
+        )
+        return 1 if failed else 0
+    for found in findings:
+        _print(found)
+    warned = sum(found.level == WARN for found in findings)
+    print(f"\n{len(findings)} checks, {len(failed)} failed, {warned} warnings")
+    return 1 if failed else 0
+
+
+def look(home: Home) -> list[Finding]:
+    """Every check, in the order in which a person would look."""
+    return [
+        machine.python(),
+        machine.kernel(),
+        machine.system_clock(),
+        machine.inotify(),
+        machine.tmux_program(),
+        machine.git(),
+        machine.agents(),
+        place.directory(home),
+        place.disk(home),
+        place.filesystem(home),
+        place.config(),
+        place.keeper(home),
+        place.service(home),
+        place.staging(home),
+        place.packets(home),
+    ]
+
+
+def _print(found: Finding) -> None:
+    level = f"{found.level:4}"
+    if table.has_colour():
+        level = f"\x1b[{_COLOURS[found.level]}m{level}\x1b[0m"
+    print(f"{level}  {found.check:10}  {out.printable(found.said)}")
+    if found.fix:
+        print(f"{'':6}{'':12}fix: {out.printable(found.fix)}")

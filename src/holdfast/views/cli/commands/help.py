@@ -1,0 +1,61 @@
+"""holdfast help: topics, and the help of a verb."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.errors import UsageError
+from holdfast.views.cli import verbs
+from holdfast.views.cli.spec import Argument, Command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+COMMAND = Command(
+    name="help",
+    summary="Explain a topic or a verb: environment, exit-codes, files, states.",
+    examples=("holdfast help", "holdfast help exit-codes", "holdfast help run"),
+    arguments=(Argument(dest="topic", metavar="[TOPIC]", required=False, completes="topic"),),
+)
+
+_FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "topics")
+
+
+def topics() -> tuple[str, ...]:
+    """Names of the topics: each is a page that ships with the package."""
+    return tuple(sorted(name[:-3] for name in os.listdir(_FOLDER) if name.endswith(".md")))
+
+
+def read(topic: str) -> str:
+    """The page of a topic."""
+    with open(os.path.join(_FOLDER, f"{topic}.md"), encoding="utf-8") as file:
+        return file.read()
+
+
+def run(values: dict[str, Any]) -> int:
+    """Print a page, the help of a verb, or what there is."""
+    topic = values["topic"]
+    if topic is None:
+        return _overview()
+    if topic in topics():
+        print(read(topic), end="")
+        return 0
+    if topic in verbs.VERBS:
+        from holdfast.views.cli import full
+
+        return full.run([topic, "--help"])
+    known = (*topics(), *verbs.VERBS)
+    hint = verbs.near(topic, known) or f"topics are {', '.join(topics())}; 'holdfast --help' lists the verbs"
+    raise UsageError(f"no help on {topic!r}", hint=hint)
+
+
+def _overview() -> int:
+    print("Topics ('holdfast help TOPIC'):")
+    for topic in topics():
+        print(f"  {topic:13}{read(topic).partition(chr(10))[0].lstrip('# ')}")
+    for title, names in verbs.SECTIONS.items():
+        print(f"\n{title} ('holdfast help VERB'):")
+        for name in names:
+            print(f"  {name:13}{verbs.load(name).COMMAND.summary}")
+    return 0

@@ -1,0 +1,164 @@
+"""holdfast logs: what a task printed."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import sys
+
+from holdfast import clock, paths
+from holdfast.errors import NotFound, UsageError
+from holdfast.model.status import ENDS, Status
+from holdfast.packet import load
+from holdfast.store.layout import AttemptDir, Home, Packet
+from holdfast.views.cli import out, tail
+from holdfast.views.cli.spec import TASK, Command, Option
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_PAUSE_S = 0.1
+
+COMMAND = Command(
+    name="logs",
+    summary="Print what a task printed.",
+    description="Without options, its readable log: all attempts, no escape sequences, secrets masked. With --raw or "
+    "--stderr, the bytes of one attempt as they are.",
+    examples=(
+        "holdfast logs 20260131-fix",
+        "holdfast logs -f 20260131-fix",
+        "holdfast logs 20260131-fix -n 40",
+        "holdfast logs 20260131-fix --raw --attempt 2",
+    ),
+    arguments=(TASK,),
+    options=(
+        Option(flags=("-f", "--follow"), dest="follow", kind="flag", help="Go on until the task has ended."),
+        Option(flags=("-n", "--lines"), dest="lines", metavar="N", help="Only the last N lines."),
+        Option(flags=("--raw",), dest="raw", kind="flag", help="Raw stdout of an attempt (the latest)."),
+        Option(
+            flags=("--stderr",), dest="stderr", kind="flag", help="Raw stderr of an attempt (the latest)."
+        ),
+        Option(
+            flags=("--attempt",), dest="attempt", metavar="N", help="Of this attempt (raw, unless --stderr)."
+        ),
+    ),
+)
+
+
+def run(values: dict[str, Any]) -> int:
+    """Print, and follow when asked to."""
+    packet = load.find(Home(paths.home()), values["task"])
+    if values["raw"] and values["stderr"]:
+        raise UsageError(
+            "--raw and --stderr were given", hint="give one of them: each is a stream of its own"
+        )
+    count = _whole(values["lines"], "--lines")
+    wanted = _whole(values["attempt"], "--attempt")
+    if not (values["raw"] or values["stderr"] or wanted is not None):
+        stream = Stream(packet.output_log)
+        stream.print_end(count)
+        if values["follow"]:
+            _follow(packet, lambda: stream, wanted=None)
+        return 0
+    name = "stderr" if values["stderr"] else "stdout"
+    first = _attempt(packet, wanted)
+    stream = Stream(getattr(first, name)) if first is not None else None
+    if stream is not None:
+        stream.print_end(count)
+    if values["follow"]:
+        streams = {stream.path: stream} if stream is not None else {}
+
+        def latest() -> Stream | None:
+            found = first if wanted is not None else _attempt(packet, None)
+            path = getattr(found, name) if found is not None else None
+            return streams.setdefault(path, Stream(path)) if path is not None else None
+
+        _follow(packet, latest, wanted=first if wanted is not None else None)
+    return 0
+
+
+class Stream:
+    """A file that grows, printed as it does."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._offset = 0
+        # Bytes pass through as they are, unless the terminal speaks something else than UTF-8.
+        is_utf8 = codecs.lookup(sys.stdout.encoding or "ascii").name == "utf-8"
+        self._decoder = None if is_utf8 else codecs.getincrementaldecoder("utf-8")("replace")
+
+    def print_end(self, count: int | None) -> None:
+        """Its last lines, or all of it."""
+        if count is not None:
+            data, self._offset = tail.from_last_lines(self.path, count)
+            self._write(data)
+        self.print_news()
+
+    def print_news(self) -> None:
+        """What it has grown by."""
+        try:
+            with open(self.path, "rb") as file:
+                file.seek(self._offset)
+                while data := file.read(1 << 16):
+                    self._offset += len(data)
+                    self._write(data)
+        except FileNotFoundError:
+            return
+        sys.stdout.flush()
+
+    def _write(self, data: bytes) -> None:
+        if self._decoder is None:
+            sys.stdout.buffer.write(data)
+        else:
+            sys.stdout.write(self._decoder.decode(data))
+
+
+def _follow(packet: Packet, current: Any, *, wanted: AttemptDir | None) -> None:
+    """Until the task has ended, or the one attempt that was asked for."""
+    told = ""
+    last: Stream | None = None
+    while True:
+        # The end is looked for first: what was written before it is then printed below.
+        manifest = load.read_manifest(packet)
+        status = manifest["status"]
+        is_over = status in ENDS and os.path.exists(packet.task_done)
+        if wanted is not None:
+            is_over = is_over or os.path.exists(wanted.exit)
+        stream: Stream | None = current()
+        if last is not None and stream is not last:
+            last.print_news()  # the attempt before this one may have said a last word
+        last = stream
+        if stream is not None:
+            stream.print_news()
+        if is_over:
+            return
+        if status != told and status == Status.INTERRUPTED:
+            out.talk(f"{packet.task_id} needs a person: {manifest['status_reason']} (Ctrl-C leaves)")
+        told = status
+        clock.sleep(_PAUSE_S)
+
+
+def _attempt(packet: Packet, number: int | None) -> AttemptDir | None:
+    """The attempt of this number, or the latest; None when there is none yet."""
+    try:
+        names = sorted(name for name in os.listdir(packet.attempts) if name[0] != ".")
+    except FileNotFoundError:
+        names = []
+    if number is None:
+        return packet.attempt(names[-1]) if names else None
+    for name in names:
+        if name.partition("-")[0].lstrip("0") == str(number):
+            return packet.attempt(name)
+    raise NotFound(
+        f"{packet.task_id} has no attempt {number}",
+        hint=f"it has {len(names)}" if names else "it has none yet",
+    )
+
+
+def _whole(text: str | None, option: str) -> int | None:
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdigit():
+        raise UsageError(f"{option}: not a whole number: {text!r}")
+    return int(text)

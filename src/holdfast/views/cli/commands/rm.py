@@ -1,0 +1,96 @@
+"""holdfast rm: remove tasks and their files."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import clock, paths
+from holdfast.errors import HoldfastError, NotPossible, Unanswered
+from holdfast.model.status import ENDS
+from holdfast.packet import load
+from holdfast.packet.remove import remove
+from holdfast.store import lock as locks
+from holdfast.store.layout import Home, Packet
+from holdfast.views.ask import ask
+from holdfast.views.cli import out
+from holdfast.views.cli.spec import Argument, Command, Option
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+#: An agent may take its time to stop: 30 s by default, then it is killed.
+_STOP_S = 90.0
+
+COMMAND = Command(
+    name="rm",
+    summary="Remove tasks that have ended, with all their files.",
+    description="A task that has not ended is refused; --force stops it first. Files outside the task's directory, such as "
+    "the project, are never touched.",
+    examples=(
+        "holdfast rm 20260131-fix",
+        "holdfast rm --force 20260131-fix",
+        "holdfast rm $(holdfast ls -q --state killed)",
+    ),
+    arguments=(Argument(dest="task", metavar="TASK…", many=True, completes="task"),),
+    options=(
+        Option(
+            flags=("--force",),
+            dest="force",
+            kind="flag",
+            help="Stop a task that has not ended, then remove it.",
+        ),
+    ),
+)
+
+
+def run(values: dict[str, Any]) -> int:
+    """Remove each; one that cannot be removed does not stop the others."""
+    home = Home(paths.home())
+    status = 0
+    for text in values["task"]:
+        try:
+            packet = load.find(home, text)
+            _check(packet, force=values["force"])
+            remove(packet)
+            out.talk(f"removed {packet.task_id}")
+        except HoldfastError as error:
+            out.complain(error)
+            status = status or error.exit_status
+    return status
+
+
+def _check(packet: Packet, *, force: bool) -> None:
+    """It has ended, or is stopped now."""
+    try:
+        state = load.read_manifest(packet)["status"]
+    except HoldfastError:
+        # Nobody can read it any more. Its agent may live all the same.
+        if any(locks.is_held(packet.attempt(name).lock) for name in _attempts(packet)):
+            raise NotPossible(
+                f"{packet.task_id} cannot be read, and its agent is alive", hint="end its agent by hand first"
+            ) from None
+        return
+    if state in ENDS and os.path.exists(packet.task_done):
+        return
+    if not force:
+        raise NotPossible(
+            f"{packet.task_id} has not ended: it is {state}",
+            hint=f"'holdfast stop {packet.task_id}' ends it; --force stops and removes it",
+        )
+    if state not in ENDS:
+        ask(packet, "stop", {"reason": "removed with --force"})
+    ends_mono = clock.mono() + _STOP_S
+    while not os.path.exists(packet.task_done):
+        if clock.mono() > ends_mono:
+            raise Unanswered(
+                f"{packet.task_id} was told to stop and has not ended yet", hint="remove it when it has"
+            )
+        clock.sleep(0.02)
+
+
+def _attempts(packet: Packet) -> list[str]:
+    try:
+        return os.listdir(packet.attempts)
+    except OSError:
+        return []

@@ -1,0 +1,110 @@
+"""`holdfast _complete WORDS…`: what the last word may become, one candidate a line. Called by the shells' scripts."""
+
+from __future__ import annotations
+
+from holdfast import paths
+from holdfast.errors import HoldfastError
+from holdfast.model.status import ENDS, PARKED, Status
+from holdfast.store.layout import Home
+from holdfast.views.cli import out, spec, verbs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+#: Left to the shell.
+FILES, FOLDERS = ":files", ":dirs"
+
+
+def run(words: list[str]) -> int:
+    """Print the candidates; a shell shows no errors."""
+    try:
+        for name, meaning in candidates(words):
+            print(f"{name}\t{out.printable(meaning)}" if meaning else name)
+    except HoldfastError:
+        return 0
+    return 0
+
+
+def candidates(words: list[str]) -> list[tuple[str, str]]:
+    """(candidate, what it is) for the last of `words`, which may be empty."""
+    *before, word = words or [""]
+    if not before:
+        return _fitting([(verb, verbs.load(verb).COMMAND.summary) for verb in verbs.VERBS], word)
+    if before[0] not in verbs.VERBS:
+        return []
+    command: spec.Command = verbs.load(before[0]).COMMAND
+    if command.takes_command and "--" in before:
+        return [(FILES, "")]
+    by_flag = {flag: option for option in command.options for flag in option.flags}
+    option = by_flag.get(before[-1])
+    if option is not None and option.kind != "flag":
+        return _values(option.choices, option.completes, word)
+    if word.startswith("-"):
+        flags = [(flag, option.help) for flag, option in by_flag.items() if flag.startswith("--")]
+        return _fitting([*flags, ("--help", "Show this message and exit.")], word)
+    argument = _argument(command, before[1:], by_flag)
+    return _values(argument.choices, argument.completes, word) if argument is not None else []
+
+
+def _argument(
+    command: spec.Command, before: list[str], by_flag: dict[str, spec.Option]
+) -> spec.Argument | None:
+    """The argument at which the last word stands."""
+    given = 0
+    words = iter(before)
+    for word in words:
+        option = by_flag.get(word)
+        if option is not None and option.kind != "flag":
+            next(words, None)
+        elif not word.startswith("-"):
+            given += 1
+    for argument in command.arguments:
+        if argument.many or given == 0:
+            return argument
+        given -= 1
+    return None
+
+
+def _values(choices: tuple[str, ...], source: str, word: str) -> list[tuple[str, str]]:
+    if choices:
+        return _fitting([(choice, "") for choice in choices], word)
+    found = SOURCES[source]() if source else []
+    return _fitting(found, word)
+
+
+def _fitting(found: Iterable[tuple[str, str]], word: str) -> list[tuple[str, str]]:
+    return [pair for pair in found if pair[0].startswith(word) or pair[0] in (FILES, FOLDERS)]
+
+
+def _tasks(wanted: Callable[[str], bool]) -> list[tuple[str, str]]:
+    from holdfast.views.cli.commands import ls
+
+    rows = ls.tasks(Home(paths.home()), everything=True, state=None)
+    return [(row["task_id"], f"{row['status']}: {row['task_name']}") for row in rows if wanted(row["status"])]
+
+
+def _topics() -> list[tuple[str, str]]:
+    from holdfast.views.cli.commands.help import topics
+
+    return [(name, "") for name in (*topics(), *verbs.VERBS)]
+
+
+def _agents() -> list[tuple[str, str]]:
+    from holdfast.agents.registry import BUILT_IN
+
+    return [(name, "") for name in BUILT_IN]
+
+
+#: What an argument or an option may say in `completes`.
+SOURCES: dict[str, Callable[[], list[tuple[str, str]]]] = {
+    "task": lambda: _tasks(lambda status: True),
+    "live-task": lambda: _tasks(lambda status: status not in ENDS),
+    "ended-task": lambda: _tasks(lambda status: status in ENDS),
+    "parked-task": lambda: _tasks(lambda status: status in PARKED or status == Status.WAITING),
+    "state": lambda: [(state, "") for state in Status],
+    "agent": _agents,
+    "topic": _topics,
+    "file": lambda: [(FILES, "")],
+    "folder": lambda: [(FOLDERS, "")],
+}

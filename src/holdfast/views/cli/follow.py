@@ -1,0 +1,172 @@
+"""Following a task until it has ended or needs a person: one live line on a terminal, plain lines elsewhere.
+
+What the agent prints never runs over the terminal; it is in the task's files. Everything here is talk, on stderr.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from holdfast import clock
+from holdfast.errors import UsageError
+from holdfast.model.status import ENDS, EXIT_STATUS, Status
+from holdfast.packet import load
+from holdfast.store.layout import Packet
+from holdfast.views.cli import out, table, tail, words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+#: Between two lines of progress where there is no terminal.
+INTERVAL_S = 10.0
+INTERVAL_VARIABLE = "AGENT_CLI_PROGRESS_INTERVAL_SEC"
+#: A live line is drawn at most this often.
+_DRAW_S = 0.2
+_TAIL_LINES = 40
+#: States whose reason is news.
+_EXPLAINED = (Status.CRASHED, Status.HUNG, Status.WAITING, Status.TIMEOUT)
+
+
+def is_settled(packet: Packet, manifest: dict[str, Any]) -> bool:
+    """Whether nothing more happens by itself. An end counts once it is marked: then every file is written."""
+    if manifest["status"] in ENDS:
+        return os.path.exists(packet.task_done)
+    return manifest["status"] == Status.INTERRUPTED
+
+
+def interval_s() -> float | None:
+    """How often progress is told; None for never. Raises UsageError."""
+    text = os.environ.get(INTERVAL_VARIABLE)
+    if not text:
+        return INTERVAL_S
+    try:
+        return clock.parse_duration(text) or None
+    except ValueError as error:
+        raise UsageError(
+            f"{INTERVAL_VARIABLE}: {error}", hint="a number of seconds; 0 for no progress"
+        ) from error
+
+
+def follow(packet: Packet, every_s: float | None) -> dict[str, Any]:
+    """Until the task is settled; returns its manifest. Cheap, and it works when no process of ours lives."""
+    is_live = table.is_terminal(sys.stderr) and not table.is_dumb()
+    view = LiveLine() if is_live else PlainLines(every_s)
+    pause_s = 0.005
+    try:
+        while True:
+            manifest = load.read_manifest(packet)
+            if is_settled(packet, manifest):
+                return manifest
+            view.show(packet, manifest)
+            clock.sleep(pause_s)
+            pause_s = min(pause_s * 1.3, _DRAW_S)
+    finally:
+        view.close()
+
+
+class LiveLine:
+    """One line, redrawn in place and gone at the end."""
+
+    def __init__(self) -> None:
+        self._drawn = ""
+        self._drawn_mono = float("-inf")
+
+    def show(self, packet: Packet, manifest: dict[str, Any]) -> None:
+        """Draw it, unless it was drawn a moment ago or would be the same."""
+        now_mono = clock.mono()
+        if now_mono - self._drawn_mono < _DRAW_S:
+            return
+        self._drawn_mono = now_mono
+        status, rest = manifest["status"], _rest(packet, manifest)
+        # One column stays free: a terminal wraps when the last one is filled.
+        rest = table.cut(out.printable(rest), table.width(2) - len(status) - 2)
+        line = f"{table.state(status, sys.stderr)} {rest}"
+        if line != self._drawn:
+            self._drawn = line
+            sys.stderr.write(f"\r{line}\x1b[K")
+            sys.stderr.flush()
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        if self._drawn:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def _rest(packet: Packet, manifest: dict[str, Any]) -> str:
+    elapsed = clock.words(int(words.elapsed_s(manifest, clock.now())))
+    elapsed = elapsed.replace(".0s", "s")
+    if manifest["status"] == Status.RUNNING:
+        said = tail.last_line(packet.output_log)
+    else:
+        said = manifest["status_reason"] or ""
+    attempt = f" attempt {manifest['attempt']}" if manifest["attempt"] > 1 else ""
+    return f"{manifest['stage'] or '-'}{attempt} {elapsed}  {said}".rstrip()
+
+
+class PlainLines:
+    """A line when the state changes, and one of progress now and then."""
+
+    def __init__(self, every_s: float | None) -> None:
+        self._every_s = every_s
+        self._shown = ""
+        self._due_mono = clock.mono() + (every_s or 0.0)
+
+    def show(self, packet: Packet, manifest: dict[str, Any]) -> None:
+        """Say what is new."""
+        status = manifest["status"]
+        if status != self._shown and status not in ENDS:
+            self._shown = status
+            attempt = f", attempt {manifest['attempt']}" if manifest["attempt"] > 1 else ""
+            reason = f": {manifest['status_reason']}" if status in _EXPLAINED and manifest["status_reason"] else ""
+            out.talk(f"{packet.task_id}: {status} ({manifest['stage']}{attempt}){reason}")
+        if self._every_s is not None and clock.mono() >= self._due_mono:
+            self._due_mono = clock.mono() + self._every_s
+            out.talk(f"{packet.task_id}: {status} for {_progress(packet, manifest)}")
+
+    def close(self) -> None:
+        """Nothing to clear."""
+
+
+def _progress(packet: Packet, manifest: dict[str, Any]) -> str:
+    try:
+        output_bytes = os.stat(packet.output_log).st_size
+    except OSError:
+        output_bytes = 0
+    heartbeat = manifest["heartbeat"]
+    parts = [
+        clock.words(words.elapsed_s(manifest, clock.now())),
+        f"{words.size(output_bytes)} of output",
+        words.plural(heartbeat["message_count"], "message") if heartbeat["message_count"] else "",
+        words.plural(heartbeat["tool_calls"], "tool call") if heartbeat["tool_calls"] else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def report(packet: Packet, manifest: dict[str, Any]) -> int:
+    """How it ended, in a few lines; returns the exit status that says the same."""
+    status = Status(manifest["status"])
+    took = clock.words(words.elapsed_s(manifest, clock.now()))
+    if status is Status.INTERRUPTED:
+        interrupt: dict[str, Any] = manifest["interrupt"] or {}
+        out.talk(f"{packet.task_id} needs a person: {interrupt.get('reason') or manifest['status_reason']}")
+    else:
+        if status is not Status.COMPLETED:
+            _show_tail(packet)
+        reason = f": {manifest['status_reason']}" if manifest["status_reason"] else ""
+        attempts = words.plural(manifest["attempt"], "attempt")
+        out.talk(f"{packet.task_id} {status}, {words.exit_words(manifest)}, {took}, {attempts}{reason}")
+    for command, meaning in words.next_steps(manifest) if status is not Status.COMPLETED else ():
+        out.talk(f"  {command}   {meaning}")
+    out.talk(f"files: {packet.path}")
+    return EXIT_STATUS[status]
+
+
+def _show_tail(packet: Packet) -> None:
+    lines = tail.last_lines(packet.output_log, _TAIL_LINES)
+    if lines:
+        out.talk("the last lines of its output:")
+    for line in lines:
+        out.talk(f"| {line}")

@@ -1,0 +1,109 @@
+"""The live view of one task: its log runs on stdout, and on a terminal a line below it says how it is doing."""
+
+from __future__ import annotations
+
+import sys
+
+from holdfast import clock
+from holdfast.model.status import ENDS
+from holdfast.packet import load
+from holdfast.store.layout import Packet
+from holdfast.views.cli import follow, out, table, tail, words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_PAUSE_S = 0.1
+_READ_BYTES = 65536
+
+
+class Live:
+    """Follows a task. The log goes to stdout; what we say ourselves goes to stderr."""
+
+    def __init__(self, packet: Packet, *, lines: int, stays: bool) -> None:
+        self.packet = packet
+        #: Whether to stay while the task waits for a person.
+        self.stays = stays
+        self._line = _Line() if table.is_terminal(sys.stderr) and not table.is_dumb() else None
+        self._plain = follow.PlainLines(None)
+        self._pending, self._offset = tail.from_last_lines(packet.output_log, lines)
+
+    def run(self) -> int:
+        """Until the task has ended or needs a person; returns the exit status that says how."""
+        manifest = load.read_manifest(self.packet)
+        out.talk(table.cut(f"{self.packet.task_id}: {manifest['goal'] or manifest['task_name']}", 200))
+        while True:
+            # The manifest first: what was logged before the end is then printed below.
+            manifest = load.read_manifest(self.packet)
+            is_over = follow.is_settled(self.packet, manifest) and not (
+                self.stays and manifest["status"] not in ENDS
+            )
+            has_more = self._print_log(is_last=is_over)
+            if is_over and not has_more:
+                self.clear()
+                return follow.report(self.packet, manifest)
+            self._tell(manifest)
+            if not has_more:
+                clock.sleep(_PAUSE_S)
+
+    def clear(self) -> None:
+        """Leave the terminal as it was."""
+        if self._line is not None:
+            self._line.clear()
+
+    def _print_log(self, *, is_last: bool) -> bool:
+        """Print what is new; returns whether there may be more. A line is held back until it is whole."""
+        data = self._read()
+        self._pending += data
+        cut = len(self._pending) if is_last and not data else self._pending.rfind(b"\n") + 1
+        text, self._pending = self._pending[:cut].decode("utf-8", "replace"), self._pending[cut:]
+        if text:
+            self.clear()
+            sys.stdout.write(text if text.endswith("\n") else text + "\n")
+            sys.stdout.flush()
+        return bool(data)
+
+    def _read(self) -> bytes:
+        try:
+            with open(self.packet.output_log, "rb") as file:
+                file.seek(self._offset)
+                data = file.read(_READ_BYTES)
+        except FileNotFoundError:
+            return b""
+        self._offset += len(data)
+        return data
+
+    def _tell(self, manifest: dict[str, Any]) -> None:
+        if self._line is not None:
+            self._line.draw(manifest)
+        else:
+            self._plain.show(self.packet, manifest)
+
+
+class _Line:
+    """The last line of the terminal, reversed, redrawn in place."""
+
+    def __init__(self) -> None:
+        self._drawn = ""
+
+    def draw(self, manifest: dict[str, Any]) -> None:
+        elapsed = clock.words(int(words.elapsed_s(manifest, clock.now()))).replace(".0s", "s")
+        parts = [
+            manifest["status"],
+            f"{manifest['agent']} {elapsed}",
+            words.plural(manifest["attempt"], "attempt") if manifest["attempt"] > 1 else "",
+            manifest["status_reason"] or "",
+        ]
+        text = " | ".join(part for part in parts if part)
+        text = table.cut(out.printable(text), table.width(2) - 1)
+        if text != self._drawn:
+            self._drawn = text
+            sys.stderr.write(f"\r\x1b[7m{text}\x1b[0m\x1b[K")
+            sys.stderr.flush()
+
+    def clear(self) -> None:
+        if self._drawn:
+            self._drawn = ""
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

@@ -1,0 +1,1 @@
+"""The demo: a task whose agent, runner and keeper are really killed, and what becomes of it."""

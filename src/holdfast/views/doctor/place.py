@@ -1,0 +1,208 @@
+"""Questions to the home: is it ours, is there room, do its tasks read."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+
+from holdfast import clock, start
+from holdfast.config import settings
+from holdfast.errors import HoldfastError
+from holdfast.packet import load
+from holdfast.store import lock as locks
+from holdfast.store.layout import Home
+from holdfast.views.doctor.finding import Finding, fail, ok, warn
+
+_LITTLE_BYTES = 1024**3
+_TOO_LITTLE_BYTES = 100 * 1024**2
+#: A staging directory that is older was left by a killed command; the keeper removes it after an hour.
+_STALE_S = 3600.0
+
+
+def directory(home: Home) -> Finding:
+    """It exists, is ours, and nobody else can write into it."""
+    path = home.path
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        parent = path
+        while not os.path.exists(parent):
+            parent = os.path.dirname(parent)
+        if not os.access(parent, os.W_OK):
+            return fail(
+                "home",
+                f"{path} cannot be made: {parent} is not writable",
+                "set HOLDFAST_HOME to a place of your own",
+            )
+        return ok("home", f"{path} (the first task makes it)")
+    except OSError as error:
+        return fail("home", f"{path}: {error.strerror}", "set HOLDFAST_HOME to a place of your own")
+    if not stat.S_ISDIR(found.st_mode):
+        return fail("home", f"{path} is not a directory", "set HOLDFAST_HOME to a place of your own")
+    if found.st_uid != os.geteuid():
+        return fail(
+            "home", f"{path} belongs to uid {found.st_uid}", "set HOLDFAST_HOME to a place of your own"
+        )
+    mode = stat.S_IMODE(found.st_mode)
+    if mode & 0o022:
+        return fail("home", f"other users can write into {path} (mode {mode:04o})", f"chmod 700 {path}")
+    if mode & 0o055:
+        return warn("home", f"other users can look into {path} (mode {mode:04o})", f"chmod 700 {path}")
+    if not os.access(path, os.W_OK | os.X_OK):
+        return fail("home", f"{path} is not writable", f"chmod 700 {path}")
+    return ok("home", f"{path} (mode {mode:04o})")
+
+
+def disk(home: Home) -> Finding:
+    """Room for logs and journals."""
+    path = home.path
+    while not os.path.exists(path):
+        path = os.path.dirname(path)
+    found = os.statvfs(path)
+    free = found.f_bavail * found.f_frsize
+    said = f"{free / 1024**3:.1f} GiB free"
+    if free < _TOO_LITTLE_BYTES:
+        return fail("disk", said, "free some space; 'holdfast rm' removes tasks that have ended")
+    if free < _LITTLE_BYTES or (found.f_files and found.f_favail < 10000):
+        return warn(
+            "disk", f"{said}, {found.f_favail} inodes", "free some space; 'holdfast rm' removes tasks"
+        )
+    return ok("disk", said)
+
+
+def filesystem(home: Home) -> Finding:
+    """flock and rename work: they are the ground on which everything stands. Tried with a file of our own."""
+    if not os.path.isdir(home.path):
+        return ok("filesystem", "not tried: there is no home yet")
+    first = os.path.join(home.path, f".doctor-{os.getpid()}")
+    second = first + ".renamed"
+    try:
+        with open(first, "wb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not locks.is_held(first):
+                return fail(
+                    "filesystem", f"flock does not hold on {home.path}", "put the home on a local file system"
+                )
+            os.fsync(file.fileno())
+        os.rename(first, second)
+        os.mkfifo(first)
+    except OSError as error:
+        name = errno.errorcode.get(error.errno or 0, "error")
+        return fail(
+            "filesystem",
+            f"{home.path} lacks flock, rename or FIFOs: {error.strerror} ({name})",
+            "put the home on a local file system",
+        )
+    finally:
+        for path in (first, second):
+            if os.path.lexists(path):
+                os.unlink(path)
+    return ok("filesystem", "flock, rename and FIFOs work")
+
+
+def keeper(home: Home) -> Finding:
+    """Whether somebody looks after the home, and whether somebody should."""
+    owner = locks.owner(home.keeper_lock) if locks.is_held(home.keeper_lock) else None
+    seed = locks.owner(home.seed_lock) if locks.is_held(home.seed_lock) else None
+    if owner is not None:
+        with_seed = f"seed {seed.pid}" if seed is not None else "no seed"
+        return ok("keeper", f"process {owner.pid}, {with_seed}")
+    if os.path.exists(home.down):
+        return warn("keeper", "this home is down", "'holdfast up' lets it work again")
+    starts = [at for at in start.keeper_starts(home) if clock.now() - at < start.STARTS_WINDOW_S]
+    if len(starts) >= start.STARTS_LIMIT:
+        return fail(
+            "keeper", f"started {len(starts)} times in ten minutes, and dead", f"look at {home.keeper_log}"
+        )
+    live = [task_id for task_id in _readable(home) if _is_live(home, task_id)]
+    if live:
+        return warn("keeper", f"none runs, and {len(live)} tasks are live", "'holdfast up' starts it")
+    return ok("keeper", "none runs, none is needed: the first task starts it")
+
+
+def service(home: Home) -> Finding:
+    """Whether tasks come back after a reboot."""
+    from holdfast.views.service import manager
+
+    try:
+        facts = manager.look(home)
+    except HoldfastError as error:
+        return warn("service", f"{error}", "'holdfast service install' writes it again")
+    if not facts["is_installed"]:
+        return ok("service", "not installed; 'holdfast service install' brings tasks back after a reboot")
+    if not facts["has_file"]:
+        return warn("service", f"{facts['path']} is gone", "'holdfast service install' writes it again")
+    said = f"{facts['unit']} is {facts.get('state', 'unknown')}"
+    if facts.get("lingers") is False:
+        return warn("service", f"{said}, and ends with your login", "loginctl enable-linger")
+    return ok("service", said)
+
+
+def config() -> Finding:
+    """Whether the settings read."""
+    try:
+        found = settings.load(os.getcwd())
+    except HoldfastError as error:
+        return fail("config", f"{error}", error.hint or "correct the file")
+    files = sorted({setting.where for setting in found.values()})
+    return ok("config", ", ".join(files) if files else "nothing is set")
+
+
+def staging(home: Home) -> Finding:
+    """What commands left that were killed while they made a task."""
+    try:
+        names = [name for name in os.listdir(home.tasks) if name.startswith(".new-")]
+    except OSError:
+        names = []
+    old = [name for name in names if _age_s(os.path.join(home.tasks, name)) > _STALE_S]
+    if old:
+        return warn(
+            "staging",
+            f"{len(old)} half-made tasks are left in {home.tasks}",
+            "'holdfast up': the keeper removes them",
+        )
+    return ok("staging", "nothing is left over")
+
+
+def packets(home: Home) -> Finding:
+    """Whether every task's journal reads."""
+    broken: list[str] = []
+    count = 0
+    for task_id in _readable(home):
+        count += 1
+        try:
+            load.fold(home.packet(task_id))
+        except (HoldfastError, ValueError, KeyError, OSError) as error:
+            broken.append(f"{task_id}: {error}")
+    if broken:
+        more = f" and {len(broken) - 1} more" if len(broken) > 1 else ""
+        return fail(
+            "tasks",
+            f"{broken[0]}{more}",
+            "repair the journal from a backup, or remove the task with 'holdfast rm --force TASK'",
+        )
+    return ok("tasks", f"{count} tasks, every journal reads")
+
+
+def _readable(home: Home) -> list[str]:
+    try:
+        return load.task_ids(home)
+    except HoldfastError:
+        return []
+
+
+def _is_live(home: Home, task_id: str) -> bool:
+    packet = home.packet(task_id)
+    try:
+        return load.is_live(packet, load.read_manifest(packet)["status"])
+    except (HoldfastError, ValueError):
+        return False
+
+
+def _age_s(path: str) -> float:
+    try:
+        return clock.now() - os.stat(path).st_mtime
+    except OSError:
+        return 0.0

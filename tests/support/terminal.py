@@ -1,0 +1,81 @@
+"""A terminal for a command: a pseudo-terminal of a given size, and what was drawn on it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+
+
+class Terminal:
+    """`holdfast ARGS…` on a terminal of its own. stdout and stderr are both the terminal, unless `stdout` is a file."""
+
+    def __init__(
+        self, *args: str, columns: int = 80, env: dict[str, str] | None = None, cwd: str | None = None
+    ) -> None:
+        self.output = b""
+        self.status: int | None = None
+        self.pid, self._fd = pty.fork()
+        if self.pid == 0:  # the child: a session of its own, whose terminal this is
+            try:
+                os.chdir(cwd or "/")
+                environ = {**os.environ, "TERM": "xterm", **(env or {})}
+                os.execve(sys.executable, [sys.executable, "-m", "holdfast", *args], environ)
+            finally:
+                os._exit(127)
+        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+
+    def read_until(self, text: str, within_s: float = 15.0) -> str:
+        """Until the terminal has shown `text`; returns all that it has shown."""
+        ends_mono = time.monotonic() + within_s
+        while text.encode() not in self.output:
+            assert time.monotonic() < ends_mono, f"not shown within {within_s:g} s: {text!r}\n{self.text}"
+            if not self._read(ends_mono) and text.encode() not in self.output:
+                raise AssertionError(f"it ended without showing {text!r}:\n{self.text}")
+        return self.text
+
+    def press(self, keys: str) -> None:
+        """As if typed: \\x03 is Ctrl-C."""
+        os.write(self._fd, keys.encode())
+
+    def finish(self, within_s: float = 30.0) -> int:
+        """Read to the end; returns the exit status."""
+        ends_mono = time.monotonic() + within_s
+        while self._read(ends_mono):
+            assert time.monotonic() < ends_mono, f"still running after {within_s:g} s\n{self.text}"
+        if self.status is None:
+            self.status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+            os.close(self._fd)
+        return self.status
+
+    def hang_up(self) -> None:
+        """Close the terminal: the kernel sends SIGHUP to its session."""
+        os.close(self._fd)
+        self.status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+    def kill(self) -> None:
+        """For the end of a test that failed."""
+        if self.status is None:
+            os.kill(self.pid, signal.SIGKILL)
+            self.finish()
+
+    @property
+    def text(self) -> str:
+        return self.output.decode("utf-8", "replace")
+
+    def _read(self, ends_mono: float) -> bool:
+        ready, _, _ = select.select([self._fd], [], [], max(0.0, ends_mono - time.monotonic()))
+        if not ready:
+            return True
+        try:
+            data = os.read(self._fd, 65536)
+        except OSError:  # EIO: the other side is closed
+            return False
+        self.output += data
+        return bool(data)

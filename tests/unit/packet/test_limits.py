@@ -1,0 +1,35 @@
+"""Thresholds of a new task: flag before environment before adapter."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.errors import UsageError
+from holdfast.packet import limits
+
+
+@pytest.mark.req("SUP-4", "SUP-5", "BUD-1")
+def test_defaults_environment_and_flags() -> None:
+    plain = limits.settle({}, {}, stale_s=90.0)
+    assert (plain.base_interval_s, plain.max_interval_s, plain.grace_s) == (30.0, 300.0, 30.0)
+    assert (plain.deadline_s, plain.max_retries, plain.stale_s) == (5 * 3600.0, 10, 90.0)
+    environ = {"MONITOR_BASE_INTERVAL": "10", "MONITOR_MAX_INTERVAL": "1m", "MONITOR_GRACE_PERIOD": "5s"}
+    environ |= {"MONITOR_DEADLINE": "1h30m", "MONITOR_MAX_RETRIES": "2"}
+    chosen = limits.settle(environ, {"grace_s": "7", "stop_pause_s": "0.5"}, stale_s=90.0)
+    assert (chosen.base_interval_s, chosen.max_interval_s, chosen.grace_s) == (10.0, 60.0, 7.0)
+    assert (chosen.deadline_s, chosen.max_retries, chosen.stop_pause_s) == (5400.0, 2, 0.5)
+    assert chosen.stale_s == 30.0  # three base intervals, once somebody set one
+
+
+@pytest.mark.req("SUP-2")
+def test_silence_of_a_command_means_nothing_unless_somebody_sets_the_interval() -> None:
+    assert limits.settle({}, {}, stale_s=None).stale_s is None
+    assert limits.settle({"MONITOR_BASE_INTERVAL": "2"}, {}, stale_s=None).stale_s == 6.0
+    assert limits.settle({"MONITOR_BASE_INTERVAL": "2"}, {"stale_s": "none"}, stale_s=9.0).stale_s is None
+
+
+@pytest.mark.req("SUP-7")
+@pytest.mark.parametrize("text", ["", "x", "-1", "1y", "1..2", "h", "nan", "inf", "1e9", "1h -5m", "²"])
+def test_nonsense_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="--grace"):
+        limits.settle({}, {"grace_s": text}, stale_s=None)
