@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 15, 36
+# Looked up once, before anybody forks: each CDLL() makes classes of its own, in memory that is shared no more.
+_prctl: Any = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
 
 class Start:
@@ -188,14 +190,14 @@ def write_exit(
 
 def become_subreaper() -> None:
     """Adopt the orphans below us, on Linux; elsewhere they go to init."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    if _prctl is not None:
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def set_name(name: str) -> None:
     """What `ps -o comm` shows; a forked process would show its parent's name."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode()[:15], 0, 0, 0)
+    if _prctl is not None:
+        _prctl(_PR_SET_NAME, name.encode()[:15], 0, 0, 0)
 
 
 def _close_all_but(*kept: int) -> None:

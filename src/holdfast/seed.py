@@ -26,7 +26,6 @@ IDLE_S = 60.0
 #: All that a runner uses: what is not loaded here would be loaded a hundred times.
 PRELOADED = (
     "holdfast.runner.main",
-    "holdfast.store.index",
     "holdfast.agents.command",
     "holdfast.agents.scripted",
     "holdfast.agents.stream_json",

@@ -169,7 +169,7 @@ _environ = {
 def _holdfast(*argv: str, check: bool = True) -> None:
     subprocess.run(
         [sys.executable, "-m", "holdfast", *argv], cwd=PROJECT, env=_environ, check=check, timeout=60,
-        stdout=subprocess.DEVNULL, stderr=None if check else subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
     )  # fmt: skip
 
 

@@ -268,9 +268,11 @@ def _plain_number(value: Any) -> str | None:
     return f"{value:g}" if is_number and 0 <= value < 1e12 else None
 
 
-def _type(value: Any) -> str:
-    names = {bool: "true or false", list: "a list", dict: "a table", int: "a number", float: "a number"}
-    return names.get(type(value), f"{value!r}")
+def _type(value: object) -> str:
+    for kind, words in ((bool, "true or false"), (list, "a list"), (dict, "a table"), (str, "a text")):
+        if isinstance(value, kind):
+            return words
+    return repr(value)
 
 
 def _example(name: str, key: Key) -> str:

@@ -16,6 +16,7 @@ from holdfast.model.status import ENDS, Status
 from holdfast.packet import inbox, load
 from holdfast.packet.create import remove_tree
 from holdfast.start import start_runner
+from holdfast.store import index
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 from holdfast.watch.death import watch_death
@@ -107,13 +108,15 @@ class Guard:
 
     def _is_live(self, packet: Packet) -> bool:
         try:
-            status = load.read_manifest(packet)["status"]
-            live = load.is_live(packet, status)
+            manifest = load.read_manifest(packet)
+            live = load.is_live(packet, manifest["status"])
         except (HoldfastError, ValueError):
             # Unreadable: a person has to look, and a runner could do no more. `status` names it.
             return False
-        if not live and Status(status) in ENDS:
+        if not live and Status(manifest["status"]) in ENDS:
             self._ended.add(packet.task_id)
+        if live or packet.task_id in self.wards:
+            index.update(self.home, manifest)
         return live
 
     def _listen(self, ward: Ward) -> None:

@@ -59,7 +59,9 @@ def read_file(path: str) -> dict[str, str]:
         name = name.strip()
         # The line itself is not shown: it may be a secret.
         if not equals or not name.isidentifier() or not name.isascii():
-            raise UsageError(f"{path}, line {number}: not NAME=VALUE", hint="write NAME=VALUE, or # and a comment")
+            raise UsageError(
+                f"{path}, line {number}: not NAME=VALUE", hint="write NAME=VALUE, or # and a comment"
+            )
         if name in _OURS:
             raise UsageError(f"{path}, line {number}: {name} is set by holdfast itself")
         try:

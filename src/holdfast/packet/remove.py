@@ -27,7 +27,9 @@ def remove(packet: Packet) -> None:
         # With the lock in our hand no runner starts in between.
         lock = locks.acquire(packet.runner_lock, role="remover", within_s=_LEAVE_S)
     except LockHeld as error:
-        raise NotPossible(f"cannot remove {packet.task_id}: {error}", hint=f"'holdfast stop {packet.task_id}'") from error
+        raise NotPossible(
+            f"cannot remove {packet.task_id}: {error}", hint=f"'holdfast stop {packet.task_id}'"
+        ) from error
     try:
         os.rename(packet.path, gone)
         failpoint("remove.renamed")

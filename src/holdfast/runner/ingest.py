@@ -52,27 +52,27 @@ class _Stream:
         self._rest = b""
         self._is_skipping = False
         self.is_torn = False
+        self.size = 0
 
     @property
     def reached(self) -> int:
         """Byte behind the last one that was read, whole line or not."""
         return self.position + len(self._rest)
 
-    def size(self) -> int:
-        try:
-            return os.stat(self.path).st_size
-        except FileNotFoundError:
-            return 0
-
-    def read_lines(self, *, final: bool) -> list[tuple[int, bytes]]:
-        """Whole lines, each with the byte behind it. With `final`, a last line without newline counts too."""
+    def look(self) -> None:
+        """See how long the log is now. One system call, and everything else goes by its answer."""
         if self._descriptor < 0:
             try:
                 self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
             except FileNotFoundError:
-                return []
-        start = self.position + len(self._rest)
-        data = os.pread(self._descriptor, _CHUNK_BYTES, start)
+                return
+        self.size = os.fstat(self._descriptor).st_size
+
+    def read_lines(self, *, final: bool) -> list[tuple[int, bytes]]:
+        """Whole lines, each with the byte behind it. With `final`, a last line without newline counts too."""
+        start = self.reached
+        left = min(self.size - start, _CHUNK_BYTES)
+        data = os.pread(self._descriptor, left, start) if left > 0 else b""
         if not data and not (final and self._rest):
             return []
         data = self._rest + data
@@ -86,7 +86,7 @@ class _Stream:
             self._is_skipping = False
             begin = end + 1
         rest = data[begin:]
-        if final and start + _CHUNK_BYTES > self.size():
+        if final and start + left >= self.size:
             self.position += len(rest)
             self.is_torn = bool(rest)
             if rest and not self._is_skipping:
@@ -124,6 +124,7 @@ class Ingest:
             os.path.join(ledger.packet.state, "ingest"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
         )
         stdout, stderr = self._restore()
+        self._shown_bytes = os.fstat(self._output).st_size
         self._stdout = _Stream(directory.stdout, stdout)
         self._stderr = _Stream(directory.stderr, stderr)
         self._reader = adapter.reader()
@@ -145,11 +146,22 @@ class Ingest:
     def _remind(self, stdout: str, position: int) -> None:
         """Let the reader see again what the last runner's reader saw: it may have to remember."""
         before = _Stream(stdout, 0)
+        before.look()
         while before.position < position and (lines := before.read_lines(final=False)):
             for offset, line in lines:
                 if offset <= position:
                     self._reader.read(line)
         before.close()
+
+    def look(self) -> None:
+        """See how much there is."""
+        self._stdout.look()
+        self._stderr.look()
+
+    @property
+    def has_read_all(self) -> bool:
+        """Everything that the last look saw."""
+        return self._stdout.reached >= self._stdout.size and self._stderr.reached >= self._stderr.size
 
     @property
     def is_torn(self) -> bool:
@@ -158,18 +170,20 @@ class Ingest:
 
     def raw_bytes(self) -> int:
         """How much the agent has printed, read or not."""
-        return self._stdout.size() + self._stderr.size()
+        return self._stdout.size + self._stderr.size
 
     def take(self, *, final: bool = False) -> bool:
         """Read what is new. Returns whether there is more: an agent can print faster than we read, and requests must not
         wait for it. With `final`, everything is read, to the last byte."""
         ends_mono = clock.mono() + _TAKE_S
+        self.look()
         while final or clock.mono() < ends_mono:
             self._leave_out_flood()
             before = self._stdout.reached + self._stderr.reached
             stdout = self._stdout.read_lines(final=final)
             stderr = self._stderr.read_lines(final=final)
-            is_over = not stdout and not stderr and self._stdout.reached + self._stderr.reached == before
+            has_moved = self._stdout.reached + self._stderr.reached != before
+            is_over = not has_moved if final else self.has_read_all
             events: list[ev.AgentEvent] = []
             shown: list[str] = []
             for offset, line in stdout:
@@ -233,7 +247,7 @@ class Ingest:
         if self.adapter.capabilities.has_events:
             return
         for stream in (self._stdout, self._stderr):
-            size = stream.size()
+            size = stream.size
             if size - stream.position > 2 * _FLOOD_BYTES:
                 left_out = size - _FLOOD_BYTES - stream.position
                 stream.skip_to(size - _FLOOD_BYTES)
@@ -243,12 +257,13 @@ class Ingest:
 
     def _append(self, shown: list[str]) -> None:
         if shown:
-            write_all(self._output, ("\n".join(shown) + "\n").encode("utf-8", "backslashreplace"))
+            data = ("\n".join(shown) + "\n").encode("utf-8", "backslashreplace")
+            write_all(self._output, data)
+            self._shown_bytes += len(data)
 
     def _note(self) -> None:
         # In place and of fixed width: cheaper than a rename, and one sector is never half written by a kill.
-        output = os.fstat(self._output).st_size
-        text = f"{self.attempt.number:10d} {self._stdout.position:20d} {self._stderr.position:20d} {output:20d}\n"
+        text = f"{self.attempt.number:10d} {self._stdout.position:20d} {self._stderr.position:20d} {self._shown_bytes:20d}\n"
         os.pwrite(self._position, text.encode(), 0)
 
     def close(self) -> None:

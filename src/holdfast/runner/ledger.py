@@ -110,12 +110,6 @@ class Ledger:
                 self.seen.setdefault(name, old.get(name))
         return self.seen["unknown"]
 
-    def put_into_index(self) -> None:
-        """Let `ls` know. (Loaded late: sqlite3 is not needed to start an agent.)"""
-        from holdfast.store import index
-
-        index.update(self.packet.home, manifest.render(self.task, self.packet.path, self.seen))
-
     def tail(self, lines: int) -> str:
         """The last lines of output.log."""
         try:

@@ -24,7 +24,7 @@ from holdfast.runner.stop import Stop
 from holdfast.runner.sweep import signal_pid
 from holdfast.runner.waiter import Waiter
 from holdfast.store import lock as locks
-from holdfast.watch.death import watch_death
+from holdfast.watch.death import POLL_S, watch_death
 from holdfast.watch.growth import GrowthWatch
 from holdfast.watch.progress import CpuMeter, changed_since
 from holdfast.watch.verdict import Evidence, Kind, Verdict, judge
@@ -103,6 +103,7 @@ class Live:
             self.waiter.watch(self._growth.descriptor, "growth")
         # What was written before the watch began makes no more news of it: the first look is not asked for.
         self._took_mono = 0.0
+        self.ingest.look()
         self._size_bytes = self.ingest.raw_bytes()
         self._meter = CpuMeter(identity.pid)
         now_mono, now = clock.mono(), clock.now()
@@ -143,15 +144,27 @@ class Live:
 
     # ── alive ──
 
-    def has_died(self) -> bool:
-        """The kernel's word on the agent."""
-        if self._death is None or not self._death.has_died():
+    def has_died(self, ready: set[str]) -> bool:
+        """The kernel's word on the agent; it is asked only where it does not speak by itself."""
+        if self.noticed_at:
+            return True
+        assert self._death is not None
+        if self._death.descriptor >= 0 and "death" not in ready:
             return False
-        if not self.noticed_at:
-            self.noticed_at = clock.now()
-            failpoint("live.noticed")
-            self._waiting_since_mono = clock.mono()
+        if not self._death.has_died():
+            return False
+        self.noticed_at = clock.now()
+        failpoint("live.noticed")
+        self._waiting_since_mono = clock.mono()
+        if self._death.descriptor >= 0:
+            # It stays readable for ever, and the record may take a while.
+            self.waiter.unwatch(self._death.descriptor)
         return True
+
+    @property
+    def ask_again_s(self) -> float:
+        """When to ask for the agent's death, where the kernel does not tell."""
+        return POLL_S if self._death is not None and self._death.descriptor < 0 else 3600.0
 
     def take(self, ready: set[str]) -> float:
         """Read new output. Returns the seconds after which it must be asked again."""
@@ -168,11 +181,11 @@ class Live:
         if self._growth.descriptor >= 0:
             self._growth.drain()
         self._took_mono = now_mono
+        has_more = self.ingest.take()
         size = self.ingest.raw_bytes()
         if size != self._size_bytes:
             self._size_bytes = size
             self._note_progress(now_mono)
-        has_more = self.ingest.take()
         self._note_events(now_mono)
         if has_more:
             self._took_mono = 0.0

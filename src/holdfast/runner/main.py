@@ -6,7 +6,7 @@ import errno
 import os
 import sys
 
-from holdfast import __version__, recorder
+from holdfast import __version__, clock, recorder
 from holdfast.errors import DiskFull, HoldfastError, NotFound
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
@@ -81,12 +81,16 @@ def _hold(packet: Packet) -> bool:
 def _loop(ledger: Ledger, waiter: Waiter, steps: Steps) -> str:
     """Returns why it ended."""
     ready: set[str] = set()
-    neighbour = Neighbour(ledger.packet.home, waiter, ledger.task.spec.limits.base_interval_s)
-    indexed: str | None = None
+    interval_s = ledger.task.spec.limits.base_interval_s
+    neighbour = Neighbour(ledger.packet.home, waiter, interval_s)
+    served_mono = float("-inf")
     while waiter.detached_by is None:
         try:
-            if requests.serve(ledger):
-                steps.env = _environment(ledger.packet)
+            # Who drops a request rings; a look now and then is for those who were killed before they could.
+            if "bell" in ready or clock.mono() - served_mono >= interval_s or not ready:
+                served_mono = clock.mono()
+                if requests.serve(ledger):
+                    steps.env = _environment(ledger.packet)
             wait_s = steps.step(ready)
         except (OSError, DiskFull) as error:
             if isinstance(error, OSError) and error.errno not in (errno.ENOSPC, errno.EDQUOT):
@@ -94,10 +98,6 @@ def _loop(ledger: Ledger, waiter: Waiter, steps: Steps) -> str:
             # Wait for room, as the ledger does, and take the step again from the files alone.
             steps.close()
             wait_s = _DISK_PAUSE_S
-        if (wait_s is None or wait_s > 0) and indexed != ledger.task.status:
-            # Only when there is time: the index is a view, the agent is not.
-            indexed = ledger.task.status
-            ledger.put_into_index()
         if wait_s is None:
             return str(ledger.task.status)
         ready = waiter.wait(min(wait_s, neighbour.look(ready))) if wait_s > 0 else set()

@@ -121,12 +121,12 @@ class Steps:
         live = self._live
         if live.identity is None:
             return self._await_start(live, attempt)
-        if live.has_died():
+        if live.has_died(ready):
             found = live.look()
             if found.exit is not None or found.reading in (Reading.ORPHANED, Reading.NEVER_STARTED):
                 return self._end(live, attempt, found)
             return live.await_record()
-        waits = [live.take(ready)]
+        waits = [live.take(ready), live.ask_again_s]
         if attempt.intent is None:
             waits.append(self._consider(live, attempt))
         if attempt.intent is not None:

@@ -1,8 +1,9 @@
 """index.db: a derived list of all tasks, so that `ls` does not open ten thousand manifests.
 
-A runner updates its row when the task has moved, or skips it when the database is busy. A reader looks again at the manifests
-of the tasks that have not ended, and at the names in `tasks/` whenever that directory changed. What is missing,
-corrupt or of another version is built anew from the packets.
+The keeper puts a row when a task comes to life or has ended, or skips it when the database is busy. A reader looks again at
+the manifests of the tasks that have not ended, and at the names in `tasks/` whenever that directory changed. What is
+missing, corrupt or of another version is built anew from the packets. Runners stay out of it: SQLite would cost each of
+them more memory than everything else they do (docs/decisions/0012-index-by-keeper.md).
 """
 
 from __future__ import annotations

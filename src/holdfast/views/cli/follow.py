@@ -120,7 +120,9 @@ class PlainLines:
         if status != self._shown and status not in ENDS:
             self._shown = status
             attempt = f", attempt {manifest['attempt']}" if manifest["attempt"] > 1 else ""
-            reason = f": {manifest['status_reason']}" if status in _EXPLAINED and manifest["status_reason"] else ""
+            reason = (
+                f": {manifest['status_reason']}" if status in _EXPLAINED and manifest["status_reason"] else ""
+            )
             out.talk(f"{packet.task_id}: {status} ({manifest['stage']}{attempt}){reason}")
         if self._every_s is not None and clock.mono() >= self._due_mono:
             self._due_mono = clock.mono() + self._every_s

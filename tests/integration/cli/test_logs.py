@@ -1,0 +1,144 @@
+"""holdfast logs: what a task printed, whole, in part, raw, and while it grows."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.support import kin
+from tests.support.tasks import Task, holdfast, workspace
+from tests.support.waiting import eventually
+
+
+@pytest.fixture(autouse=True)
+def in_a_home(home: str) -> None:
+    workspace()
+
+
+class Follower:
+    """`holdfast logs -f …`, with its output in a file."""
+
+    def __init__(self, *args: str) -> None:
+        self.path = os.path.join(workspace(), "followed")
+        with open(self.path, "wb") as out:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "holdfast", "logs", "-f", *args], stdout=out, stderr=subprocess.PIPE
+            )
+
+    def text(self) -> str:
+        with open(self.path, encoding="utf-8") as file:
+            return file.read()
+
+    def finish(self) -> str:
+        _, stderr = self.process.communicate(timeout=30)
+        assert self.process.returncode == 0, stderr
+        return stderr.decode()
+
+
+@pytest.mark.req("OUT-11")
+def test_the_readable_log_whole_and_its_last_lines() -> None:
+    task = Task.shell("seq 10; printf '\\033[31mred\\033[0m\\n'; printf unended")
+    task.wait_for("completed")
+    lines = [*map(str, range(1, 11)), "red", "unended"]
+    assert holdfast("logs", task.id).stdout.splitlines() == lines
+    assert holdfast("logs", task.id, "-n", "3").stdout.splitlines() == lines[-3:]
+    assert holdfast("logs", task.id, "-n3").stdout.splitlines() == lines[-3:]
+    assert holdfast("logs", task.id, "--lines=0").stdout == ""
+    assert holdfast("logs", task.id, "-n", "100").stdout.splitlines() == lines
+
+
+def test_raw_is_every_byte_of_an_attempt_and_stderr_its_own_stream() -> None:
+    task = Task.shell(
+        "printf '\\033[31mout\\033[0m %s\\n' $HOLDFAST_RESUME_COUNT; echo err >&2; test $HOLDFAST_RESUME_COUNT = 1 || kill -9 $$",
+        "--base-interval", "0.05s",
+    )  # fmt: skip
+    task.wait_for("completed")
+    assert holdfast("logs", task.id, "--raw").stdout == "\x1b[31mout\x1b[0m 1\n"
+    assert holdfast("logs", task.id, "--raw", "--attempt", "1").stdout == "\x1b[31mout\x1b[0m 0\n"
+    assert holdfast("logs", task.id, "--attempt=2").stdout == "\x1b[31mout\x1b[0m 1\n"
+    assert holdfast("logs", task.id, "--stderr").stdout == "err\n"
+    assert holdfast("logs", task.id, "--stderr", "--attempt", "1").stdout == "err\n"
+
+
+@pytest.mark.req("OUT-11")
+def test_following_goes_on_across_attempts_until_the_end() -> None:
+    script = "echo start $HOLDFAST_RESUME_COUNT; " + kin.WAIT.replace("go", "go$HOLDFAST_RESUME_COUNT")
+    task = Task.shell(
+        script + "test $HOLDFAST_RESUME_COUNT = 1 || kill -9 $$; echo end", "--base-interval", "0.05s"
+    )
+    follower, raw = Follower(task.id), None
+    eventually(lambda: "start 0" in follower.text())
+    kin.go("go0")
+    eventually(lambda: "start 1" in follower.text())
+    assert follower.process.poll() is None
+    kin.go("go1")
+    follower.finish()
+    assert follower.text() == task.log()
+    assert follower.text().endswith("end\n")
+    raw = Follower(task.id, "--raw")
+    raw.finish()
+    assert raw.text() == "start 1\nend\n"
+
+
+def test_following_raw_output_takes_in_every_attempt_that_it_sees() -> None:
+    script = "echo start $HOLDFAST_RESUME_COUNT; " + kin.WAIT.replace("go", "go$HOLDFAST_RESUME_COUNT")
+    task = Task.shell(
+        script + "test $HOLDFAST_RESUME_COUNT = 1 || kill -9 $$; echo end", "--base-interval", "0.05s"
+    )
+    follower = Follower(task.id, "--raw")
+    eventually(lambda: "start 0" in follower.text())
+    only_first = Follower  # a second follower, of the first attempt alone
+    kin.go("go0")
+    eventually(lambda: "start 1" in follower.text())
+    kin.go("go1")
+    follower.finish()
+    assert follower.text() == "start 0\nstart 1\nend\n"
+    first = only_first(task.id, "--attempt", "1")
+    first.finish()
+    assert first.text() == "start 0\n"
+
+
+def test_following_says_that_a_person_is_needed_and_stays() -> None:
+    task = Task.shell("echo begun; " + kin.WAIT + "echo over", "--id", "it")
+    follower = Follower("it", "-n", "1")
+    eventually(lambda: "begun" in follower.text())
+    task.ask("interrupt", "-m", "what now?")
+    task.wait_for("interrupted")
+    task.ask("resume")
+    task.wait_for_event("attempt.started", 2)
+    kin.go()
+    stderr = follower.finish()
+    assert "over" in follower.text()
+    assert stderr == "" or "it needs a person: what now?" in stderr
+
+
+def test_a_task_without_output_prints_nothing() -> None:
+    task = kin.make("--", "true")
+    for args in ([], ["--raw"], ["--stderr"], ["-n", "5"]):
+        done = holdfast("logs", task.id, *args)
+        assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_errors() -> None:
+    task = kin.make("--", "true")
+    for args, status, words in (
+        (["--attempt", "3"], 3, "has no attempt 3"),
+        (["--attempt", "x"], 2, "--attempt: not a whole number: 'x'"),
+        (["-n", "-1"], 2, "not a whole number"),
+        (["--raw", "--stderr"], 2, "give one of them"),
+        (["--rew"], 2, "--raw"),
+    ):
+        done = holdfast("logs", task.id, *args)
+        assert (done.returncode, words in done.stderr) == (status, True), done.stderr
+    assert holdfast("logs", "nobody").returncode == 3
+
+
+def test_a_reader_that_leaves_is_no_error() -> None:
+    task = Task.shell("seq 100000")
+    task.wait_for("completed")
+    script = f"{sys.executable} -m holdfast logs {task.id} | head -1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=30, check=False)
+    assert (done.stdout, done.stderr) == ("1\n0\n", "")

@@ -1,0 +1,162 @@
+"""holdfast ls: the tasks of a home, from the index, as the terminal allows."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+import jsonschema
+import pytest
+
+from holdfast.model import schema
+from holdfast.testing import Scenario
+from tests.support import kin
+from tests.support.tasks import Task, holdfast, workspace
+from tests.support.terminal import Terminal
+
+
+@pytest.fixture(autouse=True)
+def in_a_home(home: str) -> None:
+    workspace()
+
+
+def ended(task_id: str, script: str = "true", *flags: str) -> Task:
+    task = Task.shell(script, "--id", task_id, *flags)
+    task.wait_for("completed", "failed")
+    return task
+
+
+def test_no_tasks_is_no_error_and_says_what_to_do() -> None:
+    done = holdfast("ls")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "holdfast run -- COMMAND" in done.stderr
+
+
+def test_without_a_home_nothing_is_made(home: str) -> None:
+    os.rmdir(home)
+    assert holdfast("ls").returncode == 0
+    assert holdfast("ls", "--json").stdout == "[]\n"
+    assert not os.path.exists(home)
+
+
+@pytest.mark.req("OUT-11")
+def test_it_shows_state_agent_stage_times_usage_and_the_last_line() -> None:
+    scenario = Scenario().usage(input_tokens=12000, output_tokens=345, cost_usd=1.5).say("nearly there").result()
+    task = Task.play(scenario, "--id", "agent-task")
+    task.wait_for("completed")
+    ended("failing", "echo oh no; exit 3")
+    head, *rows = holdfast("ls").stdout.splitlines()
+    assert head.split("  ")[0] == "TASK"
+    assert re.split(r"\s{2,}", head) == [
+        "TASK", "STATE", "AGENT", "STAGE", "ELAPSED", "TOKENS", "COST", "AGE", "LAST LINE",
+    ]  # fmt: skip
+    cells = {row.split()[0]: re.split(r"\s{2,}", row) for row in rows}
+    assert list(cells) == ["failing", "agent-task"]  # newest first
+    assert cells["failing"][1:4] == ["failed", "command", "command_run"]
+    assert cells["failing"][5:7] == ["-", "-"]
+    assert cells["failing"][8] == "oh no"
+    assert cells["agent-task"][1] == "completed"
+    assert cells["agent-task"][6] == "$1.50"
+    assert re.fullmatch(r"\d+\.\dk", cells["agent-task"][5])
+
+
+def test_json_is_a_list_of_short_manifests() -> None:
+    task = ended("one")
+    rows = json.loads(holdfast("ls", "--json").stdout)
+    jsonschema.validate(rows, {"type": "array", "items": schema.schemas()["short-manifest"]})
+    assert [row["task_id"] for row in rows] == [task.id]
+    assert rows[0]["schema"] == "holdfast.short-manifest/1"
+
+
+def test_state_quiet_and_all_choose_and_shorten() -> None:
+    ended("good")
+    ended("bad", "exit 1")
+    assert holdfast("ls", "-q").stdout.split() == ["bad", "good"]
+    assert holdfast("ls", "-q", "--state", "failed").stdout == "bad\n"
+    assert holdfast("ls", "-q", "--state=completed").stdout == "good\n"
+    none = holdfast("ls", "--state", "hung")
+    assert (none.returncode, none.stdout) == (0, "")
+    assert "no task is hung" in none.stderr
+
+
+def test_a_typo_in_a_state_or_an_option_exits_2_with_a_suggestion() -> None:
+    done = holdfast("ls", "--state", "runing")
+    assert done.returncode == 2
+    assert "hint: did you mean 'running'?" in done.stderr
+    assert "queued, spawning" in holdfast("ls", "--state", "xyzzy").stderr
+    wrong = holdfast("ls", "--stat", "failed")
+    assert wrong.returncode == 2
+    assert "--state" in wrong.stderr
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 120])
+def test_no_line_wraps_on_a_terminal(columns: int) -> None:
+    ended("20260131-a-task-with-a-long-name-k3qa", "printf 'x%.0s' $(seq 200)")
+    ended("20260131-zeichen-k3qb", "printf '漢字%.0s' $(seq 60)")
+    ended("20260131-control-k3qc", r"printf 'a\tb\010c\n'")
+    terminal = Terminal("ls", columns=columns)
+    assert terminal.finish() == 0
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", terminal.text).splitlines()
+    assert len(lines) == 4
+    for line in lines:
+        assert sum(2 if "\u2e80" <= char <= "\uffdc" else 1 for char in line) <= columns, line
+    assert all(line.split()[1] in ("STATE", "completed") for line in lines)
+
+
+def test_colour_is_for_terminals_that_have_it() -> None:
+    ended("bad", "exit 1")
+
+    def colours(**env: str) -> bool:
+        terminal = Terminal("ls", env=env)
+        assert terminal.finish() == 0
+        return "\x1b[31mfailed" in terminal.text
+
+    assert colours()
+    assert not colours(NO_COLOR="1")
+    assert not colours(TERM="dumb")
+    assert "\x1b" not in holdfast("ls").stdout
+
+
+def test_a_terminal_that_is_not_utf8_gets_question_marks() -> None:
+    ended("it", "printf 'grün 漢\\n'", "--name", "größe")
+    env = {"PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
+    done = holdfast("ls", env=env)
+    assert done.returncode == 0, done.stderr
+    assert "gr?n ?" in done.stdout
+    assert json.loads(holdfast("ls", "--json", env=env).stdout)[0]["task_name"] == "größe"
+    assert holdfast("show", "it", env=env).returncode == 0
+    assert holdfast("logs", "it", env=env).stdout == "gr?n ?\n"
+
+
+@pytest.mark.parametrize("damage", ["remove", "corrupt", "foreign"])
+def test_the_index_is_made_anew(damage: str, home: str) -> None:
+    ended("one")
+    assert holdfast("ls", "-q").stdout == "one\n"
+    index = os.path.join(home, "index.db")
+    if damage == "remove":
+        os.unlink(index)
+    elif damage == "corrupt":
+        for suffix in ("-wal", "-shm"):
+            if os.path.exists(index + suffix):
+                os.unlink(index + suffix)
+        with open(index, "wb") as file:
+            file.write(b"not a database" * 1000)
+    else:
+        import sqlite3
+
+        connection = sqlite3.connect(index)
+        connection.execute("PRAGMA user_version = 99")
+        connection.commit()
+        connection.close()
+    done = holdfast("ls", "-q")
+    assert (done.returncode, done.stdout) == (0, "one\n"), done.stderr
+
+
+def test_a_live_task_shows_what_it_says_now() -> None:
+    task = Task.shell("echo first; " + kin.WAIT + "echo second", "--id", "it")
+    task.wait_for_log("first")
+    assert re.search(r"^it +running .* first$", holdfast("ls").stdout, re.MULTILINE)
+    kin.go()
+    task.wait_for("completed")
+    assert re.search(r"^it +completed .* second$", holdfast("ls").stdout, re.MULTILINE)

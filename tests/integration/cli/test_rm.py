@@ -1,0 +1,133 @@
+"""holdfast rm: tasks that have ended, whole or not at all, and nothing outside them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+
+import pytest
+
+from tests.support import kin, processes
+from tests.support.tasks import Task, holdfast, workspace
+
+
+@pytest.fixture(autouse=True)
+def in_a_home(home: str) -> None:
+    workspace()
+
+
+def names(home: str) -> list[str]:
+    return sorted(os.listdir(os.path.join(home, "tasks")))
+
+
+def test_an_ended_task_is_gone_from_disk_and_index(home: str) -> None:
+    for task_id in ("one", "two", "three"):
+        Task.shell("true", "--id", task_id).wait_for("completed")
+    assert len(json.loads(holdfast("ls", "--json").stdout)) == 3
+    done = holdfast("rm", "one", "tw")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "removed one\nremoved two\n")
+    assert names(home) == ["three"]
+    assert holdfast("ls", "-q").stdout == "three\n"
+    assert holdfast("show", "one").returncode == 3
+
+
+@pytest.mark.parametrize("state", ["running", "interrupted", "waiting"])
+def test_a_task_that_has_not_ended_is_refused(state: str, home: str) -> None:
+    script = "kill -9 $$" if state == "waiting" else kin.WAIT
+    task = Task.shell(script, "--id", "it", "--base-interval", "60s")
+    if state == "interrupted":
+        task.agent_pid()
+        task.ask("interrupt")
+    task.wait_for(state)
+    done = holdfast("rm", "it")
+    assert done.returncode == 3
+    assert f"it has not ended: it is {state}" in done.stderr
+    assert "--force" in done.stderr
+    assert names(home) == ["it"]
+    task.stop()
+
+
+def test_force_stops_it_first(home: str) -> None:
+    task = Task.shell(kin.WAIT, "--id", "it")
+    agent, runner = task.agent_pid(), task.runner_pid()
+    done = holdfast("rm", "--force", "it")
+    assert done.returncode == 0, done.stderr
+    assert names(home) == []
+    assert not processes.is_alive(agent)
+    assert not processes.is_alive(runner)
+
+
+def test_force_removes_a_task_whose_runner_was_never_started(home: str) -> None:
+    kin.make("--", "true", task_id="it")
+    assert holdfast("rm", "--force", "it").returncode == 0
+    assert names(home) == []
+
+
+def test_one_that_cannot_be_removed_does_not_keep_the_others(home: str) -> None:
+    task = Task.shell(kin.WAIT, "--id", "live")
+    task.agent_pid()
+    Task.shell("true", "--id", "ended").wait_for("completed")
+    done = holdfast("rm", "live", "nobody", "ended")
+    assert done.returncode == 3
+    assert done.stderr.count("error:") == 2
+    assert names(home) == ["live"]
+    task.stop()
+
+
+def test_symbolic_links_are_removed_and_never_followed(home: str) -> None:
+    outside = os.path.join(workspace(), "precious")
+    os.mkdir(outside)
+    with open(os.path.join(outside, "file"), "w", encoding="utf-8") as file:
+        file.write("x")
+    task = Task.shell("true", "--id", "it")
+    task.wait_for("completed")
+    os.symlink(outside, task.path("outputs", "link"))
+    os.symlink(os.path.join(outside, "file"), task.path("file-link"))
+    assert holdfast("rm", "it").returncode == 0
+    assert os.listdir(outside) == ["file"]
+
+    other = Task.shell("true", "--id", "other")
+    other.wait_for("completed")
+    moved = os.path.join(workspace(), "moved")
+    shutil.move(other.packet, moved)
+    os.symlink(moved, other.packet)
+    assert holdfast("rm", "other").returncode == 0
+    assert names(home) == []
+    assert os.path.exists(os.path.join(moved, "manifest.json"))
+
+
+def test_read_only_directories_are_removed_too(home: str) -> None:
+    task = Task.shell('mkdir -p "$TASK_TMPDIR/cache/deep" && touch "$TASK_TMPDIR/cache/deep/f" && chmod -R a-w "$TASK_TMPDIR/cache"')
+    task.wait_for("completed")
+    assert task.ask("rm").returncode == 0
+    assert names(home) == []
+
+
+def test_a_task_that_cannot_be_read_can_be_removed(home: str) -> None:
+    task = Task.shell("true", "--id", "it")
+    task.wait_for("completed")
+    for name in ("manifest.json", "events.jsonl"):
+        os.truncate(task.path(name), 0)
+    assert holdfast("show", "it").returncode == 3
+    assert holdfast("rm", "it").returncode == 0
+    assert names(home) == []
+
+
+def test_a_removal_that_is_killed_leaves_nothing_that_counts(home: str) -> None:
+    Task.shell("true", "--id", "it").wait_for("completed")
+    killed = holdfast("rm", "it", env={"HOLDFAST_FAILPOINT": "remove.renamed=kill"})
+    assert killed.returncode == -signal.SIGKILL
+    (left,) = names(home)
+    assert left.startswith(".gone-")
+    assert holdfast("ls", "-q").stdout == ""
+    assert holdfast("show", "it").returncode == 3
+    again = Task.shell("true", "--id", "it")  # the id is free
+    again.wait_for("completed")
+
+
+def test_errors() -> None:
+    assert holdfast("rm").returncode == 2
+    assert holdfast("rm", "nobody").returncode == 3
+    assert holdfast("rm", "..").returncode == 2

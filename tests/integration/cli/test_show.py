@@ -1,0 +1,108 @@
+"""holdfast show: one task, for people and as JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import jsonschema
+import pytest
+
+from holdfast.model import schema
+from tests.support import kin
+from tests.support.tasks import Task, holdfast, workspace
+
+
+@pytest.fixture(autouse=True)
+def in_a_home(home: str) -> None:
+    workspace()
+
+
+def fields(text: str) -> dict[str, list[str]]:
+    """The lines of each name."""
+    found: dict[str, list[str]] = {}
+    name = ""
+    for line in text.splitlines():
+        name = line[:10].strip() or name
+        found.setdefault(name, []).append(line[10:].strip())
+    return found
+
+
+def test_a_running_task_shows_process_progress_and_how_to_follow_it() -> None:
+    task = Task.shell("echo hello; " + kin.WAIT, "--id", "it", "--name", "the work")
+    task.wait_for_log("hello")
+    agent = task.agent_pid()
+    shown = fields(holdfast("show", "it").stdout)
+    assert shown["task"] == ["it"]
+    assert shown["name"] == ["the work"]
+    assert shown["state"][0].startswith("running")
+    assert shown["agent"] == ["command"]
+    assert shown["stages"] == ["command_run  active"]
+    assert shown["process"] == [str(agent)]
+    assert shown["output"] == ["hello"]
+    assert shown["attempts"] == ["1, no retries", "001-command_run  open"]
+    assert shown["files"] == [task.packet]
+    assert shown["next"][0].startswith("holdfast logs -f it")
+    kin.go()
+    task.wait_for("completed")
+
+
+def test_an_ended_task_shows_why_and_what_to_do() -> None:
+    task = Task.shell("echo broken; exit 7", "--id", "it")
+    task.wait_for("failed")
+    shown = fields(holdfast("show", "it").stdout)
+    assert shown["state"] == ["failed exit status 7"]
+    assert shown["exit"] == ["exit code 7"]
+    assert re.fullmatch(r"001-command_run  failed after \d+\.\ds: exit status 7", shown["attempts"][1])
+    assert re.search(r"\(took \d+\.\ds\)", shown["ended"][0])
+    assert "holdfast retry it" in shown["next"][1]
+    assert shown["usage"] == ["tokens unknown, cost unknown, 0 messages, 0 tool calls"]
+
+
+def test_an_interrupted_task_shows_the_question_and_how_to_answer() -> None:
+    task = Task.shell(kin.WAIT, "--id", "it")
+    task.agent_pid()
+    assert task.ask("interrupt", "-m", "which database?").returncode == 0
+    task.wait_for("interrupted")
+    shown = fields(holdfast("show", "it").stdout)
+    assert shown["question"] == ["which database?"]
+    assert shown["next"][0].startswith("holdfast resume it -m 'ANSWER'")
+    task.stop()
+
+
+def test_a_waiting_task_shows_when_it_wakes() -> None:
+    task = Task.shell("kill -9 $$", "--id", "it", "--base-interval", "60s")
+    task.wait_for("waiting")
+    shown = fields(holdfast("show", "it").stdout)
+    assert re.search(r"\(in \S+\)", shown["wakes"][0])
+    assert "retries: 1" in shown["attempts"][0]
+    assert shown["next"][0].startswith("holdfast resume it")
+    task.stop()
+
+
+def test_json_is_the_manifest() -> None:
+    task = Task.shell("true")
+    task.wait_for("completed")
+    done = holdfast("show", task.id, "--json")
+    manifest = json.loads(done.stdout)
+    assert manifest == task.manifest()
+    jsonschema.validate(manifest, schema.schemas()["manifest"])
+
+
+def test_what_a_task_prints_cannot_move_the_cursor() -> None:
+    task = Task.shell("echo hi", "--id", "it", "--name", "a\x1b[2Jb")
+    task.wait_for("completed")
+    assert "\x1b" not in holdfast("show", "it").stdout
+
+
+def test_errors() -> None:
+    Task.shell("true", "--id", "alpha-1").wait_for("completed")
+    Task.shell("true", "--id", "alpha-2").wait_for("completed")
+    assert holdfast("show", "alpha-1").returncode == 0
+    unknown = holdfast("show", "beta")
+    assert (unknown.returncode, "there is no task 'beta'" in unknown.stderr) == (3, True)
+    unclear = holdfast("show", "alpha")
+    assert (unclear.returncode, "could be alpha-1, alpha-2" in unclear.stderr) == (3, True)
+    bad = holdfast("show", "../etc")
+    assert (bad.returncode, "not a task id" in bad.stderr) == (2, True)
+    assert holdfast("show").returncode == 2

@@ -1,0 +1,90 @@
+"""holdfast wait: one task, several, any of them, and not for ever."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import jsonschema
+import pytest
+
+from holdfast.model import schema
+from tests.support import kin
+from tests.support.tasks import Task, holdfast, workspace
+
+
+@pytest.fixture(autouse=True)
+def in_a_home(home: str) -> None:
+    workspace()
+
+
+@pytest.mark.parametrize(
+    ("script", "flags", "state", "status"),
+    [
+        ("true", [], "completed", 0),
+        ("exit 9", [], "failed", 1),
+        ("sleep 30", ["--deadline", "0.2s"], "abandoned", 5),
+    ],
+)
+def test_the_exit_status_and_the_line_say_how_it_ended(script: str, flags: list[str], state: str, status: int) -> None:
+    task = Task.shell(script, "--id", "it", *flags)
+    done = task.ask("wait")
+    assert (done.returncode, done.stdout) == (status, f"it {state}\n")
+
+
+def test_an_interrupted_task_is_4_and_a_stopped_one_1() -> None:
+    task = Task.shell(kin.WAIT)
+    task.agent_pid()
+    task.ask("interrupt")
+    assert task.ask("wait").returncode == 4
+    task.ask("stop")
+    assert task.ask("wait").returncode == 1
+
+
+def test_several_are_printed_as_they_settle_and_the_first_that_did_not_complete_decides() -> None:
+    slow = Task.shell(kin.WAIT, "--id", "slow")
+    bad = Task.shell("exit 1", "--id", "bad")
+    bad.wait_for("failed")
+    kin.go()
+    done = holdfast("wait", "slow", "bad", "slow")
+    assert done.returncode == 1
+    assert sorted(done.stdout.splitlines()) == ["bad failed", "slow completed"]
+    slow.wait_for("completed")
+
+
+def test_any_returns_with_the_first() -> None:
+    slow = Task.shell(kin.WAIT, "--id", "slow")
+    Task.shell("true", "--id", "quick")
+    done = holdfast("wait", "--any", "slow", "quick")
+    assert (done.returncode, done.stdout) == (0, "quick completed\n")
+    kin.go()
+    slow.wait_for("completed")
+
+
+def test_json_is_the_manifest_of_each() -> None:
+    for task_id in ("one", "two"):
+        Task.shell("true", "--id", task_id)
+    done = holdfast("wait", "one", "two", "--json")
+    manifests = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {manifest["task_id"] for manifest in manifests} == {"one", "two"}
+    for manifest in manifests:
+        jsonschema.validate(manifest, schema.schemas()["manifest"])
+
+
+def test_a_timeout_is_6_and_changes_nothing() -> None:
+    task = Task.shell(kin.WAIT, "--id", "it")
+    task.agent_pid()
+    start_mono = time.monotonic()
+    done = holdfast("wait", "it", "--timeout", "0.3s")
+    assert 0.3 <= time.monotonic() - start_mono < 5
+    assert (done.returncode, "it is still running" in done.stderr) == (6, True)
+    kin.go()
+    task.wait_for("completed")
+
+
+def test_errors() -> None:
+    assert holdfast("wait").returncode == 2
+    assert holdfast("wait", "nobody").returncode == 3
+    task = kin.make("--", "true")
+    done = holdfast("wait", task.id, "--timeout", "soon")
+    assert (done.returncode, "--timeout: not a duration" in done.stderr) == (2, True)
