@@ -8,10 +8,12 @@ import random
 
 import pytest
 
+from holdfast.model.status import Status
+from holdfast.testing import Scenario as Script
 from tests.conftest import Place
 from tests.crash import invariants
 from tests.crash.drive import Case
-from tests.crash.scenarios import BY_NAME, play
+from tests.crash.scenarios import BY_NAME, Scenario, play
 
 FULL = bool(os.environ.get("HOLDFAST_CRASH_FULL"))
 #: Events that are appended together: the cut may fall before, between and inside them.
@@ -29,6 +31,8 @@ class Cutter:
     def __init__(self, seed: str) -> None:
         self.dice = random.Random(seed)
         self.is_cut = False
+        #: The type of the event that was cut.
+        self.cut = ""
 
     def tend(self, case: Case) -> None:
         if case.fired and not self.is_cut:
@@ -38,9 +42,9 @@ class Cutter:
             with open(case.packet.journal, "rb+") as file:
                 lines = file.read().splitlines(keepends=True)
                 size = sum(len(line) for line in lines)
-                # A line of the agent that holds two events: the first of them stays, and must not come twice.
-                is_result = json.loads(lines[-1])["type"] == "agent.result"
-                record = len(lines[-1]) if is_result else _record_bytes(lines)
+                self.cut = json.loads(lines[-1])["type"]
+                # Usage and result stand in one line of the agent: here the first of them stays.
+                record = len(lines[-1]) if self.cut == "agent.result" else _record_bytes(lines)
                 file.truncate(size - self.dice.randint(1, record))
         case.tend()
 
@@ -55,6 +59,19 @@ def _record_bytes(lines: list[bytes]) -> int:
     return len(lines[-1])
 
 
+def _tear(place: Place, scenario: Scenario, nth: int, name: str) -> Cutter | None:
+    """Live the scenario with the nth append torn; None when there is no such append."""
+    cutter = Cutter(name)
+    case = Case(place.root, name, f"journal.before_sync=kill@{nth}")
+    try:
+        play(scenario._replace(tend=cutter.tend), case)
+        invariants.check(case, end=scenario.end, retries=scenario.retries)
+    finally:
+        case.close()
+    assert cutter.is_cut == case.fired
+    return cutter if case.fired else None
+
+
 @pytest.mark.req("PKT-10", "PKT-21")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("part", [0, 1, 2])
@@ -63,17 +80,28 @@ def test_a_record_torn_at_any_byte_is_cut_off_and_made_again(
     place: Place, clean_env: dict[str, str], name: str, part: int
 ) -> None:
     """Every third append of the life, beginning with `part`."""
-    scenario, nth = BY_NAME[name], part + 1
-    while True:
-        cutter = Cutter(f"{name}-{nth}")
-        case = Case(place.root, f"{name}-{nth}", f"journal.before_sync=kill@{nth}")
-        try:
-            play(scenario._replace(tend=cutter.tend), case)
-            invariants.check(case, end=scenario.end, retries=scenario.retries)
-        finally:
-            case.close()
-        if not case.fired:
-            break
-        assert cutter.is_cut
+    nth = part + 1
+    while _tear(place, BY_NAME[name], nth, f"{name}-{nth}") is not None:
         nth += 3
     assert nth > 3, "no append was torn"
+
+
+@pytest.mark.timeout(300)
+def test_the_second_event_of_one_line_is_not_lost_with_the_tail(
+    place: Place, clean_env: dict[str, str]
+) -> None:
+    """Without its result a finished agent would be resumed. It prints the result by itself, so that it is a record of its
+    own; which one depends on how many the lines before it made."""
+
+    def begin(case: Case) -> None:
+        script = Script().say("line 1").sleep(0.4).result("done")
+        case.create(scenario=str(script.write_to(os.path.join(case.root, "script.json"))))
+
+    scenario = Scenario("result", begin, (), Status.COMPLETED, 0)
+    cuts: list[str] = []
+    for index, nth in enumerate((5, 6, 4, 5, 6, 7, 5, 6)):
+        cutter = _tear(place, scenario, nth, f"result-{index}-{nth}")
+        cuts.append("" if cutter is None else cutter.cut)
+        if cuts[-1] == "agent.result":
+            return
+    pytest.fail(f"no record ended with the result, only with {cuts}")

@@ -122,7 +122,7 @@ def test_the_manifest_exists_before_the_agent_with_pid_0(home: str) -> None:
 
 
 @pytest.mark.req("PKT-7")
-def test_a_created_task_has_its_manifest_before_any_runner_did_anything(home: str) -> None:
+def test_run_prints_the_manifest_that_is_already_there(home: str) -> None:
     done = holdfast("run", "-d", "--json", "--", "sh", "-c", "exit 0", cwd=workspace())
     assert done.returncode == 0, done.stderr
     manifest = json.loads(done.stdout)

@@ -8,6 +8,7 @@ import urllib.request
 
 import pytest
 
+from holdfast.agents import registry
 from holdfast.testing import Scenario
 from tests.support import processes
 from tests.support.tasks import Task, workspace
@@ -73,7 +74,7 @@ def test_an_agent_that_exits_0_when_it_is_stopped_was_stopped(home: str) -> None
 
 
 @pytest.mark.req("LCH-18", "W-C2")
-def test_an_agent_that_gives_its_result_when_it_is_stopped_was_stopped(home: str) -> None:
+def test_an_agent_that_ignores_the_first_signal_is_killed_by_the_next(home: str) -> None:
     task = Task.play(Scenario().on_signal("TERM", "ignore").say("one").hang(), "--stop-pause", "0.3")
     task.wait_for_event("agent.text")
     task.stop()
@@ -107,8 +108,10 @@ def test_a_stop_leaves_no_process(home: str) -> None:
 
 
 @pytest.mark.req("LCH-18", "SUP-9")
-def test_the_pause_after_the_first_signal_is_30_s_and_ends_with_the_process(home: str) -> None:
-    """A process that leaves at once is not waited for."""
+def test_the_pause_of_30_s_after_the_first_signal_ends_with_the_process(home: str) -> None:
+    """A process that leaves soon is not waited for any longer."""
+    first, last = registry.adapter("command").capabilities.stop
+    assert (first.signal, first.pause_s, last.signal) == ("TERM", 30.0, "KILL")
     task = Task.shell("trap 'sleep 0.2; exit 5' TERM; echo ready; while :; do sleep 0.02; done")
     task.wait_for_log("ready")
     task.stop()

@@ -16,7 +16,7 @@ from holdfast.model.status import ENDS, Status
 from holdfast.packet import inbox, load
 from holdfast.packet.create import remove_tree
 from holdfast.start import start_runner
-from holdfast.store import index
+from holdfast.store import index, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 from holdfast.watch.death import watch_death
@@ -133,7 +133,7 @@ class Guard:
             ward.is_deaf = True
             owner = locks.owner(ward.packet.runner_lock)
             if owner is not None and not ward.watch.has_died():
-                os.kill(owner.pid, signal.SIGCONT)
+                process.send(owner, signal.SIGCONT)
             inbox.ring(ward.packet)
 
     # ── acting ──

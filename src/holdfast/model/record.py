@@ -93,5 +93,7 @@ class Record:
                 value = inner.from_json(value)  # pyright: ignore[reportUnknownArgumentType]
             elif inner is not None and isinstance(value, list):
                 value = tuple(inner.from_json(item) for item in value)  # pyright: ignore
+            elif isinstance(value, list) and isinstance(cls.defaults.get(name), tuple):
+                value = tuple(value)  # pyright: ignore[reportUnknownArgumentType]
             values[name] = value
         return cls(**values)

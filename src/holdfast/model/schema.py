@@ -50,6 +50,10 @@ def schemas() -> dict[str, Schema]:
         "gate": _named("gate", _GATE, "outputs/<stage>.gate_result.json: the evidence beside a marker"),
         "done": _named("done", _DONE, "done/<stage>.done and done/_task.done"),
         "lock": _named("lock", _LOCK, "the text in a lock file", version=False),
+        "short-manifest": _named("short-manifest", _SHORT, "ls --json: one entry of the list"),
+        "status": _named("status", _HOME_STATUS, "status --json: how a home is doing"),
+        "down": _named("down", _object({"at": _AT}), "<home>/down: no keeper is wanted"),
+        "keeper-starts": _named("keeper-starts", _STARTS, "<home>/keeper-starts.json: starts of the keeper"),
     }
 
 
@@ -379,6 +383,58 @@ _MANIFEST = _object(
     },
     # At the end; the last two only where the task was abandoned.
     optional=("finished_at", "exit_code", "exit_signal", "output_tail", "abandoned_at", "abandon_reason"),
+)
+
+#: What `ls` needs of a manifest; what a task does not have yet is null.
+_SHORT = _object(
+    {
+        name: _MANIFEST["properties"][name]
+        if name in _MANIFEST["required"]
+        else _or_null(_MANIFEST["properties"][name])
+        for name in (
+            "task_id",
+            "task_name",
+            "goal",
+            "status",
+            "status_reason",
+            "agent",
+            "model",
+            "stage",
+            "attempt",
+            "retry_count",
+            "total_retries",
+            "started_at",
+            "finished_at",
+            "wake_at",
+            "usage",
+            "project_dir",
+            "pid",
+            "exit_code",
+            "active_s",
+            "interrupt",
+            "last_progress_at",
+        )
+    }
+)
+_OWNER = _or_null(_object({"pid": _COUNT}))
+_HOME_STATUS = _object(
+    {
+        "home": _TEXT,
+        "keeper": _OWNER,
+        "seed": _OWNER,
+        "down": {"type": "boolean"},
+        "counts": {
+            "type": "object",
+            "description": "state → number of tasks",
+            "propertyNames": _STATUS,
+            "additionalProperties": _COUNT,
+        },
+        "keeper_starts": {"type": "array", "items": _AT, "description": "starts in the last ten minutes"},
+        "attention": {"type": "array", "items": _TEXT, "description": "what a person should look at"},
+    }
+)
+_STARTS = _object(
+    {"starts": {"type": "array", "items": _SECONDS, "description": "seconds since 1970, oldest first"}}
 )
 
 

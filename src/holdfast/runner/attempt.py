@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from holdfast.agents.base import Adapter
 
 
+#: The kernel takes at most 128 KiB in one variable.
+_ANSWER_CHARS = 30_000
+
+
 class Opened:
     """A recorder that was just forked."""
 
@@ -134,8 +138,10 @@ def _argv_record(launch: Launch, cwd: str) -> dict[str, Any]:
 
 
 def _our_variables(ledger: Ledger, directory: AttemptDir, opened: ev.AttemptOpened) -> dict[str, str]:
-    packet = ledger.packet
+    packet, answer = ledger.packet, ledger.task.answer
     return {
+        # For a command, which has no session that could be told.
+        **({"HOLDFAST_ANSWER": answer[:_ANSWER_CHARS]} if answer else {}),
         "HOLDFAST_TASK": packet.task_id,
         "HOLDFAST_ATTEMPT": directory.path,
         "HOLDFAST_PACKET": packet.path,

@@ -21,9 +21,9 @@ from holdfast.runner.attempt import Opened
 from holdfast.runner.ingest import Ingest
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.stop import Stop
-from holdfast.runner.sweep import signal_pid
 from holdfast.runner.waiter import Waiter
 from holdfast.store import lock as locks
+from holdfast.store import process
 from holdfast.watch.death import POLL_S, watch_death
 from holdfast.watch.growth import GrowthWatch
 from holdfast.watch.progress import CpuMeter, changed_since
@@ -138,7 +138,9 @@ class Live:
         if waited_s > OVERDUE_S:
             # By the lock, not by its text: who was stopped may not have signed yet, or be the agent-to-be.
             for pid in locks.holders(self.directory.lock):
-                signal_pid(pid, signal.SIGCONT)
+                holder = process.identify(pid)
+                if holder is not None:
+                    process.send(holder, signal.SIGCONT)
             self.ledger.seen["verdict"] = f"the recorder has been silent for {waited_s:.0f}s"
         return min(max(waited_s / 4, 0.0005), 0.25)
 

@@ -53,6 +53,7 @@ def _hold(packet: Packet) -> bool:
         return False
     recorder.become_subreaper()
     recorder.set_name("holdfast-run")
+    atomic.forget_temporaries(packet.path, packet.state, packet.outputs, packet.done)
     # Read before it is repaired: a journal that cannot be read is left as it is.
     task = load.fold(packet)
     journal = Journal(packet.journal)
@@ -90,7 +91,9 @@ def _loop(ledger: Ledger, waiter: Waiter, steps: Steps) -> str:
             if "bell" in ready or clock.mono() - served_mono >= interval_s or not ready:
                 served_mono = clock.mono()
                 if requests.serve(ledger):
+                    # A retry brings an environment, and with it other secrets.
                     steps.env = _environment(ledger.packet)
+                    ledger.redact = Redactor(steps.env.get("env", {}))
             wait_s = steps.step(ready)
         except (OSError, DiskFull) as error:
             if isinstance(error, OSError) and error.errno not in (errno.ENOSPC, errno.EDQUOT):

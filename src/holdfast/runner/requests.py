@@ -15,7 +15,7 @@ from holdfast.model import events as ev
 from holdfast.model.request import VERBS, Request
 from holdfast.model.status import Status
 from holdfast.packet import inbox
-from holdfast.runner import finish
+from holdfast.runner import finish, marks
 from holdfast.runner.ledger import Ledger
 from holdfast.store import atomic
 
@@ -45,6 +45,8 @@ def _answer(ledger: Ledger, name: str) -> None:
             # An effect that was journalled without its answer is not applied again.
             effect = () if request_id in ledger.task.requests else _apply(ledger, request)
             answer = ev.RequestApplied(request=request.id, verb=request.verb, by=request.by)
+            if request.verb in ("resume", "retry"):
+                marks.put_aside(ledger.packet, request.id)
             if request.verb == "retry":
                 # Files have to change too; while the request lies in the inbox, somebody will see to it.
                 ledger.record(*effect)
@@ -123,6 +125,8 @@ def _retry(ledger: Ledger, request: Request) -> tuple[ev.Event, ...]:
         raise RequestRefused(
             f"all its stages are done; name the one to run again with --from ({', '.join(names)})"
         )
+    if not isinstance(request.args.get("env"), dict):
+        raise RequestRefused("the request has no environment (env), and the task's own is deleted at its end")
     deadline_s = _deadline(request)
     return (
         ev.RunOpened(

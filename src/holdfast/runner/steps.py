@@ -19,15 +19,16 @@ from holdfast.model.attempt import VOID_LIMIT, Reading
 from holdfast.model.outcome import Outcome
 from holdfast.model.status import Status
 from holdfast.model.task import Attempt
-from holdfast.runner import finish, policy
+from holdfast.runner import finish, marks, policy
 from holdfast.runner.adopt import Found
 from holdfast.runner.attempt import open_attempt
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.live import Live
 from holdfast.runner.policy import Decision, Then
-from holdfast.runner.sweep import Sweep, as_list, signal_pid
+from holdfast.runner.sweep import Sweep, as_list
 from holdfast.runner.waiter import Waiter
 from holdfast.store import lock as locks
+from holdfast.store import process
 from holdfast.watch.verdict import Kind
 
 TYPE_CHECKING = False
@@ -171,7 +172,8 @@ class Steps:
         if task.status is Status.SPAWNING:
             events.append(self.ledger.moved(Status.RUNNING, f"attempt {attempt.number}"))
         if task.deadline_s is not None:
-            left_s = task.deadline_s - task.active_s
+            already_s = clock.mono() - born["mono_s"] if born is not None else 0.0
+            left_s = task.deadline_s - task.active_s - max(0.0, already_s)
             self.ledger.seen["deadline_at"] = clock.iso(clock.now() + left_s)
         self.ledger.seen["last_checked_at"] = clock.iso_now()
         if events:
@@ -231,7 +233,15 @@ class Steps:
             self._checked_mono = now_mono
             self.ledger.seen["last_checked_at"] = clock.iso_now()
             self.ledger.show()
+            self._heed_mark()
         return self._checked_mono + interval_s - now_mono
+
+    def _heed_mark(self) -> None:
+        """A file asks for a person: stop the agent cleanly, unless it is being stopped."""
+        attempt = self.ledger.task.attempt
+        mark = marks.find(self.ledger.packet)
+        if mark is not None and attempt is not None and attempt.is_open and attempt.intent is None:
+            self._intend(attempt, "interrupt", self.ledger.redact(mark))
 
     # ── after an attempt ──
 
@@ -283,6 +293,10 @@ class Steps:
         decision = policy.after_attempt(
             ended.outcome, ended.detail, intent.intent if intent else None, intent.reason if intent else ""
         )
+        mark = marks.find(self.ledger.packet) if decision.then in (Then.COMPLETE, Then.RETRY) else None
+        if mark is not None:
+            # It asked for a person and left: what it did is kept, and nothing goes on without an answer.
+            decision = Decision(then=Then.INTERRUPT, status=Status.INTERRUPTED, reason=mark)
         if decision.then is Then.COMPLETE:
             if attempt.leftovers is None:
                 again = self._deal_with_leftovers(attempt)
@@ -404,8 +418,8 @@ class Steps:
         self.ledger.record(
             ev.AttemptSwept(
                 attempt=attempt.number,
-                killed=as_list(sweep.killed),
-                spared=as_list(sweep.spared),
+                killed=as_list(sweep.killed, self.ledger.redact),
+                spared=as_list(sweep.spared, self.ledger.redact),
                 proof=sweep.proof,
             )
         )
@@ -417,11 +431,9 @@ class Steps:
         if policy_name == "kill":
             return None if attempt.swept is not None else self._sweep_up(attempt)
         if policy_name == "report":
-            found = self._new_sweep(attempt).find()
+            found = {found.pid: process.command_line(found.pid) for found in self._new_sweep(attempt).find()}
             if found:
-                from holdfast.store.process import command_line
-
-                listed = [{"pid": pid, "command": command_line(pid)[:200]} for pid in found]
+                listed = as_list(found, self.ledger.redact)
                 self.ledger.record(
                     ev.LeftoversFound(attempt=attempt.number, processes=listed, policy=policy_name)
                 )
@@ -433,7 +445,7 @@ class Steps:
         if locks.is_held(directory.lock):
             owner = locks.owner(directory.lock)
             if owner is not None:
-                signal_pid(owner.pid, signal.SIGTERM)
+                process.send(owner, signal.SIGTERM)
 
 
 def _lived_s(attempt: Attempt, found: Found, stdout: str) -> float:

@@ -11,6 +11,8 @@ import os
 import signal
 
 from holdfast import clock
+from holdfast.model.process import ProcessIdentity
+from holdfast.redact import Redactor
 from holdfast.store import process
 from holdfast.store.layout import LOCK_NAMES
 
@@ -34,6 +36,8 @@ class Sweep:
         self.tree_known = tree_known
         self.killed: dict[int, str] = {}
         self.spared: dict[int, str] = {}
+        #: Looked at in an earlier pass and without our marker: reading every environment again would take milliseconds.
+        self._innocent: set[int] = {os.getpid()}
         self._empty_passes = 0
         self._began_mono = clock.mono()
         self.proof = ""
@@ -50,19 +54,18 @@ class Sweep:
         self._empty_passes = 0
         age_s = clock.mono() - self._began_mono
         if age_s > GIVE_UP_S:
-            self.proof = f"{len(victims)} cannot be killed: {sorted(victims)}"
+            self.proof = f"{len(victims)} cannot be killed: {sorted(victim.pid for victim in victims)}"
             return None
-        for pid in victims:
-            polite = pid not in self.killed or age_s < TERM_S
-            if pid not in self.killed:
-                self.killed[pid] = process.command_line(pid)[:200]
-                signal_pid(pid, signal.SIGTERM)
-                signal_pid(pid, signal.SIGCONT)
-            elif not polite:
-                signal_pid(pid, signal.SIGKILL)
+        for victim in victims:
+            if victim.pid not in self.killed:
+                self.killed[victim.pid] = process.command_line(victim.pid)
+                process.send(victim, signal.SIGTERM)
+                process.send(victim, signal.SIGCONT)
+            elif age_s >= TERM_S:
+                process.send(victim, signal.SIGKILL)
         return _PASS_S if age_s < 0.1 else 0.05
 
-    def find(self) -> list[int]:
+    def find(self) -> list[ProcessIdentity]:
         """Living processes of the attempt, without the spared ones."""
         me = os.getpid()
         roots = [self.recorder] if self.recorder is not None else []
@@ -72,16 +75,21 @@ class Sweep:
         # What re-parented to us is ours to sweep; the recorder itself is not.
         found.update(pid for pid in process.children(me) if pid not in roots)
         for pid in process.all_pids():
-            if pid not in found and pid != me and process.has_variable(pid, "HOLDFAST_ATTEMPT", self.marker):
+            if pid in found or pid in self._innocent:
+                continue
+            if process.has_variable(pid, "HOLDFAST_ATTEMPT", self.marker):
                 found.add(pid)
+            else:
+                self._innocent.add(pid)
         found -= {me, *roots}
         spared: set[int] = set()
         for pid in found:
             if self._is_of_another(pid):
                 spared.update([pid, *process.descendants(pid)])
         for pid in spared & found:
-            self.spared.setdefault(pid, process.command_line(pid)[:200])
-        return [pid for pid in found - spared if _lives(pid)]
+            self.spared.setdefault(pid, process.command_line(pid))
+        identities = (process.identify(pid) for pid in found - spared)
+        return [identity for identity in identities if identity is not None and process.is_alive(identity)]
 
     def _is_of_another(self, pid: int) -> bool:
         environ = process.environment(pid)
@@ -111,19 +119,6 @@ def holds_our_lock(pid: int, marker: str) -> bool:
     return False
 
 
-def signal_pid(pid: int, number: signal.Signals) -> None:
-    """Send a signal to a process that may be gone."""
-    try:
-        os.kill(pid, number)
-    except (ProcessLookupError, PermissionError):
-        return
-
-
-def _lives(pid: int) -> bool:
-    identity = process.identify(pid)
-    return identity is not None and process.is_alive(identity)
-
-
-def as_list(found: dict[int, str]) -> list[dict[str, Any]]:
-    """For the journal."""
-    return [{"pid": pid, "command": command} for pid, command in found.items()]
+def as_list(found: dict[int, str], redact: Redactor) -> list[dict[str, Any]]:
+    """For the journal: a command line can hold a key."""
+    return [{"pid": pid, "command": redact(command)[:200]} for pid, command in found.items()]

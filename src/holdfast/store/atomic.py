@@ -118,6 +118,14 @@ def storage_failed(error: OSError, what: str) -> NoReturn:
     raise StorageError(f"{what}: {error.strerror}", hint=hint) from error
 
 
+def forget_temporaries(*directories: str) -> None:
+    """Remove what killed writers left. Only for the one who may write there: others could lose a file in the making."""
+    for directory in directories:
+        for name in os.listdir(directory):
+            if name[0] == "." and name.endswith(".tmp"):
+                _forget(os.path.join(directory, name))
+
+
 def _forget(path: str) -> None:
     try:
         os.unlink(path)

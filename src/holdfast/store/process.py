@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 from holdfast.model.process import ProcessIdentity
@@ -75,6 +76,29 @@ def is_alive(identity: ProcessIdentity) -> bool:
         return False
     # fields[17] is num_threads: a leader that called pthread_exit is a zombie with threads, and alive.
     return fields[0] not in (b"Z", b"X") or int(fields[17]) > 1
+
+
+def send(identity: ProcessIdentity, number: signal.Signals) -> bool:
+    """Send a signal to this very process, and to no other that has its pid by now. Returns whether it was there."""
+    if not is_alive(identity):
+        return False
+    try:
+        if not hasattr(os, "pidfd_open"):
+            os.kill(identity.pid, number)
+            return True
+        descriptor = os.pidfd_open(identity.pid)
+    except (ProcessLookupError, PermissionError):
+        return False
+    try:
+        # The descriptor holds on to one process; if its pid had been used again before, the start time differs.
+        if start_time(identity.pid) != identity.start_time:
+            return False
+        signal.pidfd_send_signal(descriptor, number)
+        return True
+    except (ProcessLookupError, PermissionError):
+        return False
+    finally:
+        os.close(descriptor)
 
 
 def children(pid: int) -> list[int]:

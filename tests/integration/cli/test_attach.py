@@ -18,8 +18,8 @@ from tests.support.terminal import Terminal
 from tests.support.tools import need
 from tests.support.waiting import eventually
 
-#: Says something, then waits to be let go.
-SCRIPT = "echo first words; while [ ! -e go ]; do sleep 0.05; done; echo last words"
+#: Says something (that does not stand in its command line, which the view shows too), then waits to be let go.
+SCRIPT = "printf 'first %s\\n' words; while [ ! -e go ]; do sleep 0.05; done; printf 'last %s\\n' words"
 
 
 def let_go(task: Task) -> None:

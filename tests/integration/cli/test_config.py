@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -191,12 +193,15 @@ class TestTasks:
             "import sys; from holdfast.views.cli.entry import run; run(['run', '-d', '--', 'true']);"
             "print('tomllib' in sys.modules, 'holdfast.config.settings' in sys.modules, file=sys.stderr)"
         )
-        import subprocess
-        import sys
 
         def loaded() -> str:
             done = subprocess.run(
-                [sys.executable, "-c", script], cwd=workspace(), capture_output=True, text=True, timeout=30
+                [sys.executable, "-c", script],
+                cwd=workspace(),
+                capture_output=True,
+                text=True,
+                timeout=30,
+                check=True,
             )
             return done.stderr.strip()
 

@@ -42,7 +42,9 @@ def test_without_a_home_nothing_is_made(home: str) -> None:
 
 @pytest.mark.req("OUT-11")
 def test_it_shows_state_agent_stage_times_usage_and_the_last_line() -> None:
-    scenario = Scenario().usage(input_tokens=12000, output_tokens=345, cost_usd=1.5).say("nearly there").result()
+    scenario = (
+        Scenario().usage(input_tokens=12000, output_tokens=345, cost_usd=1.5).say("nearly there").result()
+    )
     task = Task.play(scenario, "--id", "agent-task")
     task.wait_for("completed")
     ended("failing", "echo oh no; exit 3")

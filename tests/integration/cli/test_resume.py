@@ -27,7 +27,9 @@ def test_an_interrupted_task_goes_on_with_the_answer() -> None:
 
 
 def test_a_waiting_task_is_woken() -> None:
-    task = Task.shell("test $HOLDFAST_RESUME_COUNT = 1 || kill -9 $$", "--base-interval", "600s", "--max-interval", "600s")
+    task = Task.shell(
+        "test $HOLDFAST_RESUME_COUNT = 2 || kill -9 $$", "--base-interval", "600s", "--max-interval", "600s"
+    )
     task.wait_for("waiting")
     assert task.ask("resume").returncode == 0
     task.wait_for("completed")

@@ -99,7 +99,9 @@ def test_symbolic_links_are_removed_and_never_followed(home: str) -> None:
 
 
 def test_read_only_directories_are_removed_too(home: str) -> None:
-    task = Task.shell('mkdir -p "$TASK_TMPDIR/cache/deep" && touch "$TASK_TMPDIR/cache/deep/f" && chmod -R a-w "$TASK_TMPDIR/cache"')
+    task = Task.shell(
+        'mkdir -p "$TASK_TMPDIR/cache/deep" && touch "$TASK_TMPDIR/cache/deep/f" && chmod -R a-w "$TASK_TMPDIR/cache"'
+    )
     task.wait_for("completed")
     assert task.ask("rm").returncode == 0
     assert names(home) == []

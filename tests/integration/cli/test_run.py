@@ -100,7 +100,9 @@ def test_an_agent_is_followed_like_a_command(home: str) -> None:
 
 def test_a_task_that_is_interrupted_meanwhile_ends_the_following_with_4() -> None:
     command = [sys.executable, "-m", "holdfast", "run", "--id", "it", "--", "sh", "-c", kin.WAIT]
-    follower = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=workspace())
+    follower = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=workspace()
+    )
     task = Task(os.path.join(os.environ["HOLDFAST_HOME"], "tasks", "it"))
     eventually(task.agent_pid)
     assert holdfast("interrupt", "it", "-m", "which way?").returncode == 0
@@ -184,7 +186,9 @@ def test_ctrl_c_detaches_and_the_task_lives() -> None:
 def test_an_env_file_adds_to_the_environment_and_is_recorded_by_name_only() -> None:
     path = os.path.join(workspace(), "env")
     with open(path, "w", encoding="utf-8") as file:
-        file.write("# a comment\n\nPLAIN=a b # and more\nexport EXPORTED=1\nQUOTED=\"x\\ny # z\"\nSINGLE='$HOME'\nEMPTY=\n")
+        file.write(
+            "# a comment\n\nPLAIN=a b # and more\nexport EXPORTED=1\nQUOTED=\"x\\ny # z\"\nSINGLE='$HOME'\nEMPTY=\n"
+        )
     script = 'printf "[%s]" "$PLAIN" "$EXPORTED" "$QUOTED" "$SINGLE" "$EMPTY" > seen'
     done = run("--env-file", "env", "--", "sh", "-c", script)
     assert done.returncode == 0, done.stderr
@@ -239,7 +243,10 @@ def test_retry_reads_the_env_file_again() -> None:
         ([], "neither an agent nor a command was given"),
         (["--agent", "scriptd", "x"], "did you mean 'scripted'?"),
         (["--", "no-such-program"], "no-such-program: no such program"),
-        (["--project", "/nowhere/at/all", "--", "true"], "the project directory /nowhere/at/all does not exist"),
+        (
+            ["--project", "/nowhere/at/all", "--", "true"],
+            "the project directory /nowhere/at/all does not exist",
+        ),
         (["--env-file", "nowhere", "--", "true"], "cannot read the environment file"),
         (["--deadlin", "1h", "--", "true"], "--deadline"),
     ],
@@ -252,7 +259,9 @@ def test_what_is_wrong_as_written_exits_2_and_makes_nothing(args: list[str], wor
 
 def test_a_follower_that_is_killed_leaves_the_task_alone() -> None:
     command = [sys.executable, "-m", "holdfast", "run", "--id", "it", "--", "sh", "-c", kin.WAIT]
-    follower = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=workspace())
+    follower = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=workspace()
+    )
     task = Task(os.path.join(os.environ["HOLDFAST_HOME"], "tasks", "it"))
     eventually(task.agent_pid)
     follower.send_signal(signal.SIGKILL)

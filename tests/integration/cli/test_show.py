@@ -75,7 +75,7 @@ def test_a_waiting_task_shows_when_it_wakes() -> None:
     task.wait_for("waiting")
     shown = fields(holdfast("show", "it").stdout)
     assert re.search(r"\(in \S+\)", shown["wakes"][0])
-    assert "retries: 1" in shown["attempts"][0]
+    assert "retries: 2, 2 in a row" in shown["attempts"][0]
     assert shown["next"][0].startswith("holdfast resume it")
     task.stop()
 

@@ -26,7 +26,9 @@ def in_a_home(home: str) -> None:
         ("sleep 30", ["--deadline", "0.2s"], "abandoned", 5),
     ],
 )
-def test_the_exit_status_and_the_line_say_how_it_ended(script: str, flags: list[str], state: str, status: int) -> None:
+def test_the_exit_status_and_the_line_say_how_it_ended(
+    script: str, flags: list[str], state: str, status: int
+) -> None:
     task = Task.shell(script, "--id", "it", *flags)
     done = task.ask("wait")
     assert (done.returncode, done.stdout) == (status, f"it {state}\n")

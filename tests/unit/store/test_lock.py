@@ -13,15 +13,15 @@ from holdfast.errors import LockHeld, StorageError
 from holdfast.store import lock as locks
 from tests.support.waiting import eventually
 
-_HOLDER = """
+_HOLDER = r"""
 import os, sys, time
 from holdfast.store import lock as locks
 lock = locks.acquire(sys.argv[1], role="holder")
 if len(sys.argv) > 2 and os.fork() == 0:
-    print(os.getpid(), flush=True)
+    os.write(1, b"%d\n" % os.getpid())
     time.sleep(60)
     os._exit(0)
-print("held", flush=True)
+os.write(1, b"held\n")
 sys.stdin.read()
 """
 

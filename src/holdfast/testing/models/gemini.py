@@ -28,15 +28,13 @@ NAME = "gemini"
 
 
 def stream(reply: Reply) -> Iterator[Event]:
-    """Server-sent events. Calls are never cut: each is one piece."""
-    for piece in reply.text_pieces():
-        yield Event(sse(_chunk(reply, [{"text": piece}])), is_piece=True)
-    for number in range(len(reply.calls)):
-        yield Event(sse(_chunk(reply, [_function_call(reply, number)])), is_piece=True)
-    end = _chunk(
-        reply, [{"text": ""}] if reply.text or reply.calls else [], finish_reason=_finish_reason(reply)
-    )
-    yield Event(sse(end), is_end=True)
+    """Server-sent events. A call is never cut: it is one piece. The last piece says that it is the last."""
+    parts: list[dict[str, Any]] = [{"text": piece} for piece in reply.text_pieces()]
+    parts += [_function_call(reply, number) for number in range(len(reply.calls))]
+    for part in parts[:-1]:
+        yield Event(sse(_chunk(reply, [part])), is_piece=True)
+    end = _chunk(reply, parts[-1:], finish_reason=_finish_reason(reply))
+    yield Event(sse(end), is_piece=True, is_end=True)
 
 
 def whole(reply: Reply) -> dict[str, Any]:

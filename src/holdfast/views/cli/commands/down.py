@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 
@@ -51,9 +50,9 @@ def _dismiss(lock: str, role: str) -> None:
     ends_mono = clock.mono() + _LEAVE_S
     while locks.is_held(lock):
         owner = locks.owner(lock)
-        if owner is not None and process.is_alive(owner):
-            os.kill(owner.pid, signal.SIGTERM)
-            os.kill(owner.pid, signal.SIGCONT)
+        if owner is not None:
+            process.send(owner, signal.SIGTERM)
+            process.send(owner, signal.SIGCONT)
         if clock.mono() > ends_mono:
             raise Unanswered(
                 f"the {role} did not leave within {_LEAVE_S:.0f}s", hint="it leaves when it wakes up"

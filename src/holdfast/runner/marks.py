@@ -1,0 +1,37 @@
+"""Marks: files by which an agent or a person says that the task must stop and ask.
+
+`state/interrupt-request.txt` asks for a person, `state/error` reports an error; the text is the reason. A mark is never
+cleared by itself. When a person resumes the task, it is put aside under `state/interrupts/`.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.store.layout import Packet
+
+_TEXT_BYTES = 4096
+
+
+def find(packet: Packet) -> str | None:
+    """What the first mark says; None when there is none."""
+    for path, what in (
+        (packet.interrupt_request, "a person is asked"),
+        (packet.error_marker, "an error is reported"),
+    ):
+        try:
+            with open(path, "rb") as file:
+                text = file.read(_TEXT_BYTES).decode("utf-8", "replace").strip()
+        except OSError:
+            continue
+        return text or what
+    return None
+
+
+def put_aside(packet: Packet, name: str) -> None:
+    """A person has answered: keep the marks, out of the way."""
+    for path in (packet.interrupt_request, packet.error_marker):
+        if os.path.lexists(path):
+            folder = os.path.join(packet.state, "interrupts")
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            os.rename(path, os.path.join(folder, f"{name}-{os.path.basename(path)}"))

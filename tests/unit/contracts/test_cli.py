@@ -1,0 +1,30 @@
+"""What the command line prints is what its page and its schemas say."""
+
+from __future__ import annotations
+
+import re
+
+from holdfast import errors
+from holdfast.model import schema
+from holdfast.store import index
+from holdfast.views.cli import entry
+from tests.unit.contracts import generate
+
+PAGE = generate.read("cli.md")
+
+
+def test_a_short_manifest_has_the_fields_of_the_index() -> None:
+    assert set(schema.schemas()["short-manifest"]["properties"]) == set(index.FIELDS)
+    for field in index.FIELDS:
+        assert f"`{field}`" in PAGE
+
+
+def test_every_field_of_the_status_is_explained() -> None:
+    for field in schema.schemas()["status"]["properties"]:
+        assert f"`{field}`" in PAGE or field == "home"
+
+
+def test_every_exit_status_is_on_the_page() -> None:
+    listed = {int(number) for number in re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE)}
+    classes = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.HoldfastError)]
+    assert {kind.exit_status for kind in classes} | {0, entry.OUR_BUG, 130} == listed
