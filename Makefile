@@ -4,6 +4,7 @@ PYTHON  ?= python3
 VENV    := .venv
 BIN     := $(VENV)/bin
 STAMP   := $(VENV)/.stamp
+CORE    := $(VENV)/.stamp-core
 # Tests mostly wait for processes, so two workers per core, at most eight.
 WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); n=$$((n * 2)); echo $$((n > 8 ? 8 : n)))
 TOOLS   := tmux strace jq
@@ -23,11 +24,17 @@ help:  ## Show this list
 
 setup: $(STAMP) tools  ## Make .venv with everything for development
 
-$(STAMP): pyproject.toml
+# The program alone, without what development needs.
+$(CORE): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "error: $(PYTHON) is older than Python 3.11; hint: make PYTHON=python3.12 setup" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) \
 		|| { rm -rf $(VENV); echo "error: no venv module; hint: apt-get install python3-venv" >&2; exit 1; }
+	@echo "setting up $(VENV)"
+	@$(BIN)/pip install --quiet --editable .
+	@touch $@
+
+$(STAMP): pyproject.toml $(CORE)
 	$(BIN)/pip install --quiet --editable '.[dev]'
 	@touch $@
 
@@ -42,8 +49,8 @@ tools:
 		echo "missing:$$missing (install them with your package manager; tests that need them are skipped)"; \
 	fi
 
-demo: setup  ## Show holdfast at work, with an agent that costs nothing
-	$(BIN)/holdfast demo
+demo: $(CORE)  ## Show holdfast at work, with an agent that costs nothing
+	@$(BIN)/holdfast demo
 
 test: setup  ## Run all tests (not the benchmarks, not the whole crash run)
 	$(BIN)/pytest -n $(WORKERS) tests $(ARGS)

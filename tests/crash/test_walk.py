@@ -125,10 +125,10 @@ def test_a_kill_at_the_failpoint_loses_nothing_and_doubles_nothing(place: Place,
             break
 
 
-@pytest.mark.skipif(not FULL, reason="walks every pass only with HOLDFAST_CRASH_FULL=1 (make crash)")
+# Without HOLDFAST_CRASH_FULL there is nothing to walk here, and pytest shows one skipped test.
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("point", points.names())
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", SCENARIOS if FULL else (), ids=lambda scenario: scenario.name)
 def test_a_kill_at_any_pass_in_any_scenario(place: Place, scenario: Scenario, point: str) -> None:
     if point not in reached_by(place, scenario):
         return

@@ -25,29 +25,67 @@ class StopStep(Record):
 class Capabilities(Record):
     """What an agent can and cannot do, as data."""
 
+    #: The program in PATH; empty where the task names it.
+    program: str = ""
+    #: Where npm wraps a native binary: its path, relative to the directory of the wrapper's real file. The first that exists is run.
+    native: tuple[str, ...] = ()
     #: The id of a session can be chosen before it starts.
     chooses_session_id: bool = False
+    #: Where the id is first seen: `chosen`, `event`, `result` (only at the end), `title` (looked up by a title of ours).
+    session_id_from: str = "event"
     #: The same session can go on after its process ended.
     can_resume: bool = False
+    resume_needs_same_cwd: bool = False
+    #: The program itself refuses a second writer of a session. Where not, only holdfast does.
+    locks_session: bool = False
     #: The prompt goes by stdin; otherwise by argv.
     stdin_prompt: bool = False
-    #: stdout is a stream of JSON lines that `parse` understands.
+    #: The largest prompt it takes.
+    prompt_bytes: int | None = None
+    #: stdout is a stream of JSON lines that the reader understands.
     has_events: bool = False
+    #: When it prints nothing though it works: `tool`, `text`, `retry`, `start`.
+    silent_during: tuple[str, ...] = ()
+    #: `process`: usage begins at zero with each process; `session`: it goes on; `none`: not on stdout.
+    usage_scope: str = "none"
+    reports_cost: bool = False
+    #: Limits of its own: `turns`, `usd`. What is missing here, holdfast enforces.
+    own_limits: tuple[str, ...] = ()
     #: Silence after which it may be stuck; null where silence means nothing.
     stale_s: float | None = None
     stop: tuple[StopStep, ...] = (StopStep(signal="TERM", pause_s=30.0), StopStep(signal="KILL", pause_s=5.0))
     #: Names of environment variables that are captured for it; a trailing * is a prefix.
     env: tuple[str, ...] = ()
+    #: The command that logs a person in.
+    login: str = ""
+    #: What it needs to run, for admission.
+    memory_mb: int = 50
 
 
 class LaunchSpec(Record):
     """What an adapter needs to build a command line."""
 
     task: TaskSpec
+    #: The program to execute: native where there is one.
+    program: str = ""
     #: The attempt's prompt file.
     prompt_path: str
     session_id: str | None
     resume_count: int
+    model: str | None = None
+    #: The attempt's directory, for private files of the program.
+    directory: str = ""
+    #: The task's directory for what must outlive an attempt (a private config home with the sessions in it).
+    state_directory: str = ""
+    #: Permission prompts are bypassed: opt-in, recorded, shown.
+    yolo: bool = False
+    is_root: bool = False
+    allowed_tools: tuple[str, ...] = ()
+    #: A file whose text is appended to the system prompt.
+    system_prompt_path: str | None = None
+    settings_path: str | None = None
+    max_turns: int | None = None
+    budget_usd: float | None = None
 
 
 class Launch(Record):

@@ -9,7 +9,6 @@ import os
 
 from holdfast import ids
 from holdfast.errors import LockHeld, NotPossible
-from holdfast.failpoints import failpoint
 from holdfast.packet.create import remove_tree
 from holdfast.store import atomic
 from holdfast.store import lock as locks
@@ -32,7 +31,6 @@ def remove(packet: Packet) -> None:
         ) from error
     try:
         os.rename(packet.path, gone)
-        failpoint("remove.renamed")
         atomic.sync_directory(home.tasks)
     except OSError as error:
         atomic.storage_failed(error, f"cannot remove {packet.task_id}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.errors import CorruptFile
+from holdfast.failpoints import failpoint
 from holdfast.model.attempt import Reading, read_table
 from holdfast.model.events import AttemptStarted
 from holdfast.model.process import Exit, ProcessIdentity
@@ -32,8 +33,11 @@ def look(directory: AttemptDir, started: AttemptStarted | None) -> Found:
     What the journal knows of the start (`started`) stands, whatever became of identity.json.
     """
     held = locks.is_held(directory.lock)
-    born = _json(directory.identity, _BORN)
+    # The last written is read first: a quick agent can be born and gone between two reads, and an exit record
+    # without identity would look as if nothing had run.
     ended = _json(directory.exit, _ENDED)
+    failpoint("adopt.between_reads")
+    born = _json(directory.identity, _BORN)
     known = started.to_json() if started is not None else born
     identity = ProcessIdentity.from_json(known) if known is not None else None
     exit_record = Exit.from_json(ended) if ended is not None else None

@@ -53,9 +53,9 @@ def _hold(packet: Packet) -> bool:
         return False
     recorder.become_subreaper()
     recorder.set_name("holdfast-run")
-    atomic.forget_temporaries(packet.path, packet.state, packet.outputs, packet.done)
     # Read before it is repaired: a journal that cannot be read is left as it is.
     task = load.fold(packet)
+    atomic.forget_temporaries(packet.path, packet.state, packet.outputs, packet.done)
     journal = Journal(packet.journal)
     repaired = journal.repair()
     env = _environment(packet)

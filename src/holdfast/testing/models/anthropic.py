@@ -45,7 +45,7 @@ ERRORS: dict[FailureKind, tuple[int, str, str]] = {
 
 
 def stream(reply: Reply) -> Iterator[Event]:
-    message = whole(reply) | {"content": [], "stop_reason": None}
+    message: dict[str, Any] = whole(reply) | {"content": [], "stop_reason": None}
     message["usage"] = message["usage"] | {"output_tokens": 1}
     yield _event("message_start", message=message)
     index = 0
@@ -57,7 +57,7 @@ def stream(reply: Reply) -> Iterator[Event]:
         yield _event("content_block_stop", index=index)
         index += 1
     for number, call in enumerate(reply.calls):
-        block = _tool_use(reply, number) | {"input": {}}
+        block: dict[str, Any] = _tool_use(reply, number) | {"input": {}}
         yield _event("content_block_start", index=index, content_block=block)
         for piece in cut(dumps(call.arguments), reply.pieces):
             yield _piece(index, {"type": "input_json_delta", "partial_json": piece})

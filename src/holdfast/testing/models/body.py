@@ -70,7 +70,9 @@ def decompressed(raw: bytes, encoding: str) -> bytes:
             case "zstd":
                 data = _zstd(data)
             case _:
-                raise BadBody(415, f"content encoding {name[:40]} is not supported: send gzip or none", is_lost=False)
+                raise BadBody(
+                    415, f"content encoding {name[:40]} is not supported: send gzip or none", is_lost=False
+                )
     return data
 
 

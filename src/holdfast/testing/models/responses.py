@@ -33,7 +33,12 @@ class _Numbered:
 def stream(reply: Reply) -> Iterator[Event]:
     event = _Numbered()
     final = whole(reply)
-    begun = final | {"status": "in_progress", "output": [], "usage": None, "incomplete_details": None}
+    begun: dict[str, Any] = final | {
+        "status": "in_progress",
+        "output": [],
+        "usage": None,
+        "incomplete_details": None,
+    }
     yield event("response.created", response=begun)
     yield event("response.in_progress", response=begun)
     for index, item in enumerate(final["output"]):
@@ -49,7 +54,7 @@ def stream(reply: Reply) -> Iterator[Event]:
 def _message_events(
     event: _Numbered, reply: Reply, item: dict[str, Any], place: dict[str, Any]
 ) -> Iterator[Event]:
-    begun = item | {"status": "in_progress", "content": []}
+    begun: dict[str, Any] = item | {"status": "in_progress", "content": []}
     yield event("response.output_item.added", output_index=place["output_index"], item=begun)
     [part] = item["content"]
     place = place | {"content_index": 0}
@@ -66,7 +71,7 @@ def _call_events(
     is_freeform = item["type"] == "custom_tool_call"
     key = "input" if is_freeform else "arguments"
     name = "response.custom_tool_call_input" if is_freeform else "response.function_call_arguments"
-    begun = item | {"status": "in_progress", key: ""}
+    begun: dict[str, Any] = item | {"status": "in_progress", key: ""}
     yield event("response.output_item.added", output_index=place["output_index"], item=begun)
     for piece in cut(item[key], reply.pieces):
         yield event(f"{name}.delta", **place, delta=piece)._replace(is_piece=True)
@@ -116,8 +121,8 @@ def broken_stream(failure: Failure, reply: Reply) -> Iterator[Event] | None:
     refused = refusal(failure, reply.model).body["error"]
     error = {"code": refused["code"] or refused["type"], "message": refused["message"]}
     event = _Numbered()
-    begun = whole(reply) | {"status": "in_progress", "output": [], "usage": None}
-    failed = begun | {"status": "failed", "error": error}
+    begun: dict[str, Any] = whole(reply) | {"status": "in_progress", "output": [], "usage": None}
+    failed: dict[str, Any] = begun | {"status": "failed", "error": error}
     return iter([event("response.created", response=begun), event("response.failed", response=failed)])
 
 

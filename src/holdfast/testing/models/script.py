@@ -36,6 +36,8 @@ class Rule:
     """The n-th conversation request of the server; retries count."""
     is_side: bool = False
     """True: side requests instead of those of the conversation."""
+    times: int | None = None
+    """How many requests it answers; None is all that fit."""
 
     def fits(self, request: ModelRequest, nth: int) -> bool:
         return (
@@ -111,10 +113,8 @@ class Script:
             if request.is_conversation:
                 self._conversations += 1
             for index, rule in enumerate(self._rules):
-                limit = rule.turn.repeats
-                if (limit is None or self._rule_used[index] < limit) and rule.fits(
-                    request, self._conversations
-                ):
+                is_used_up = rule.times is not None and self._rule_used[index] >= rule.times
+                if not is_used_up and rule.fits(request, self._conversations):
                     self._rule_used[index] += 1
                     return Choice(f"rules[{index}]", rule.turn)
             if request.is_side:

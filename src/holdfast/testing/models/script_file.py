@@ -22,6 +22,7 @@ from holdfast.testing.models.turns import (
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable
 
 SCHEMA = "holdfast.model-script/1"
 FAILURES: tuple[FailureKind, ...] = get_args(FailureKind)
@@ -59,14 +60,15 @@ WHEN = {
 FILE: dict[str, Any] = {
     "schema": "text",
     "turns": [TURN],
-    "rules": [{"when": WHEN, "turn": TURN}],
+    "rules": [{"when": WHEN, "turn": TURN, "times": "count"}],
     "after": TURN,
     "side": TURN,
     "side_requests": "side",
     "usage": _USAGE,
     "models": "words",
 }
-_KINDS = KINDS | {
+_KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    **KINDS,
     "how": ('"reset" or "close"', lambda v: v in ("reset", "close")),
     "times": ('a whole number, at least 1, or "forever"', lambda v: v == "forever" or KINDS["count"][1](v)),
     "api": (f"one of {', '.join(APIS)}", lambda v: isinstance(v, str) and v in APIS),
@@ -95,7 +97,7 @@ def from_data(data: Any) -> Script:
     _check("", FILE, data)
     if data.get("schema") != SCHEMA:
         raise ScriptError(f'schema: expected "{SCHEMA}", got {json.dumps(data.get("schema"))}')
-    given = {name: turn_from(name, data[name]) for name in ("after", "side") if name in data}
+    given: dict[str, Any] = {name: turn_from(name, data[name]) for name in ("after", "side") if name in data}
     if "usage" in data:
         given["usage"] = Usage(**data["usage"])
     given |= {name: data[name] for name in ("side_requests", "models") if name in data}
@@ -107,13 +109,15 @@ def from_data(data: Any) -> Script:
 def turn_from(place: str, data: dict[str, Any]) -> Turn:
     """A turn as it is written in a file."""
     _check(place, TURN, data)
-    kinds = [kind for kind in FAILURES if kind in data]
+    kinds: list[FailureKind] = [kind for kind in FAILURES if kind in data]
     says = [key for key in ("text", "tool", "tools", "shell", "write", "empty") if key in data]
     if len(kinds) + ("raw" in data) + bool(says) > 1:
         raise ScriptError(f"{place}: {', '.join([*kinds, *says])} exclude each other")
     if {"stall", "drop"} <= data.keys():
         raise ScriptError(f"{place}: stall and drop exclude each other")
-    fields = {key: data[key] for key in ("piece_delay_s", "head_delay_s", "pieces", "is_cut_off") if key in data}
+    fields: dict[str, Any] = {
+        key: data[key] for key in ("piece_delay_s", "head_delay_s", "pieces", "is_cut_off") if key in data
+    }
     if "stall" in data or "drop" in data:
         kind = "stall" if "stall" in data else "drop"
         fields["fault"] = Fault(kind=kind, **data[kind])
@@ -144,9 +148,8 @@ def _calls(data: dict[str, Any]) -> tuple[Call, ...]:
 def _rule(place: str, data: dict[str, Any]) -> Rule:
     if "turn" not in data:
         raise ScriptError(f"{place}.turn: missing")
-    # A rule holds for every request that fits, unless it says how often.
-    written = {"times": "forever"} | data["turn"]
-    return Rule(turn=turn_from(f"{place}.turn", written), **data.get("when", {}))
+    turn = turn_from(f"{place}.turn", data["turn"])
+    return Rule(turn=turn, times=data.get("times"), **data.get("when", {}))
 
 
 def _check(place: str, expected: Any, value: Any) -> None:

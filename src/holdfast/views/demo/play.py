@@ -71,10 +71,8 @@ class Demo:
         runner = self._runner()
         recorder = self._recorder()
         self.say("")
-        self.say(
-            f"keeper {keeper.pid}, seed {seed.pid}, runner {runner.pid}, recorder {recorder}, "
-            f"agent {self.agents[-1].pid}: it works."
-        )
+        self.say(f"The home has keeper {keeper.pid} and seed {seed.pid}.")
+        self.say(f"The task has runner {runner.pid}, recorder {recorder} and agent {self.agents[-1].pid}.")
 
     def _kill_agent(self) -> None:
         world, old = self.world, self.agents[-1]
@@ -90,7 +88,7 @@ class Demo:
         if opened["mode"] != "resume":
             raise DemoFailed("the agent began a new session instead of resuming its own")
         started = world.events("attempt.started")[-1]["started_at"]
-        self._healed(at, started, f"agent {new.pid} has resumed session {opened['session_id'][:8]}")
+        self._healed(at, started, f"agent {new.pid} resumed session {opened['session_id'][:8]}")
         self._go_on(1)
 
     def _kill_runner(self) -> None:
@@ -104,11 +102,9 @@ class Demo:
         packet = world.packet
         assert packet is not None
         self._told(
-            "runner", at, _signed_at(packet.runner_lock), "the keeper saw it die, its seed forked a new one"
+            "runner", at, _signed_at(packet.runner_lock), "the keeper saw it, its seed forked a new one"
         )
-        self._healed(
-            at, started["at"], f"runner {started['pid']} has adopted agent {agent.pid}, still at work"
-        )
+        self._healed(at, started["at"], f"runner {started['pid']} adopted agent {agent.pid}, still at work")
         self._go_on(2)
 
     def _kill_keeper(self) -> None:
@@ -128,8 +124,8 @@ class Demo:
         new = world.until(another, "a new keeper")
         since = _signed_at(world.home.keeper_lock)
         starts = _last_start(world.home.keeper_starts)
-        self._told("keeper", at, clock.iso(starts), "the runner saw it die and started a new one")
-        self._healed(at, since, f"keeper {new.pid} guards the home; nothing else stopped")
+        self._told("keeper", at, clock.iso(starts), "the runner saw it and started a new one")
+        self._healed(at, since, f"keeper {new.pid} guards on; nothing else stopped")
         self._go_on(3)
 
     def _finish(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -54,11 +55,11 @@ def path(keeper: unit.Keeper, of_kind: str) -> str:
 
 
 def start_argv(keeper: unit.Keeper, of_kind: str) -> list[str]:
-    """What starts the keeper through the unit; whoever needs a keeper runs it."""
+    """What starts the keeper through the unit; whoever needs a keeper runs it, with whatever PATH it has."""
     if of_kind == unit.LAUNCHD:
-        return ["launchctl", "kickstart", f"{_domain()}/{keeper.label}"]
+        return [_program("launchctl"), "kickstart", f"{_domain()}/{keeper.label}"]
     # --no-block: a runner must never wait for the machine's supervisor.
-    return ["systemctl", "--user", "start", "--no-block", keeper.unit_name]
+    return [_program("systemctl"), "--user", "start", "--no-block", keeper.unit_name]
 
 
 def check_present(of_kind: str) -> None:
@@ -163,6 +164,10 @@ def _linger(home: Home) -> tuple[bool, str]:
 
 def _others(folder: str) -> list[str]:
     return [name for name in os.listdir(folder) if name.startswith("holdfast") and name.endswith(".service")]
+
+
+def _program(name: str) -> str:
+    return shutil.which(name) or name
 
 
 def _user() -> str:

@@ -61,11 +61,25 @@ def _tell(folder: str, facts: dict[str, Any]) -> None:
         (os.path.join("home", "keeper.log"), "both keepers"),
     ):
         print(f"  {path}\n      {what}")
+    name = _program()
     print("\nTry next:")
-    print("  holdfast run -- sh -c 'sleep 5; echo done'   and kill what you like meanwhile")
-    print("  holdfast ls                                  what there is")
-    print("  holdfast --help                              the rest")
-    print(f"  rm -r {folder}")
+    for words, what in (
+        ("run -- sh -c 'sleep 9; date'", "and kill what you like"),
+        ("ls", "what there is"),
+        ("--help", "the rest"),
+    ):
+        print(f"  {name + ' ' + words:46} {what}".rstrip())
+    print(f"  {'rm -r ' + folder:46} remove these files")
+
+
+def _program() -> str:
+    """What a person types to run us."""
+    import shutil
+    import sys
+
+    if shutil.which("holdfast"):
+        return "holdfast"
+    return sys.argv[0] if os.path.basename(sys.argv[0]) == "holdfast" else "python -m holdfast"
 
 
 def _folder(given: str | None) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from holdfast import paths
+from holdfast.errors import HoldfastError
 from holdfast.store.layout import Home
 from holdfast.views.cli import out, table
 from holdfast.views.cli.spec import JSON, Command
 from holdfast.views.doctor import machine, place
-from holdfast.views.doctor.finding import FAIL, WARN, Finding
+from holdfast.views.doctor.finding import FAIL, WARN, Finding, fail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 COMMAND = Command(
@@ -48,23 +50,34 @@ def run(values: dict[str, Any]) -> int:
 
 def look(home: Home) -> list[Finding]:
     """Every check, in the order in which a person would look."""
-    return [
-        machine.python(),
-        machine.kernel(),
-        machine.system_clock(),
-        machine.inotify(),
-        machine.tmux_program(),
-        machine.git(),
-        machine.agents(),
-        place.directory(home),
-        place.disk(home),
-        place.filesystem(home),
-        place.config(),
-        place.keeper(home),
-        place.service(home),
-        place.staging(home),
-        place.packets(home),
-    ]
+    checks: tuple[tuple[str, Callable[[], Finding]], ...] = (
+        ("python", machine.python),
+        ("kernel", machine.kernel),
+        ("clock", machine.system_clock),
+        ("inotify", machine.inotify),
+        ("tmux", machine.tmux_program),
+        ("git", machine.git),
+        ("agents", machine.agents),
+        ("home", lambda: place.directory(home)),
+        ("disk", lambda: place.disk(home)),
+        ("filesystem", lambda: place.filesystem(home)),
+        ("config", place.config),
+        ("keeper", lambda: place.keeper(home)),
+        ("service", lambda: place.service(home)),
+        ("staging", lambda: place.staging(home)),
+        ("tasks", lambda: place.packets(home)),
+    )
+    return [_ask(name, check) for name, check in checks]
+
+
+def _ask(name: str, check: Callable[[], Finding]) -> Finding:
+    """A question that cannot even be asked is an answer too."""
+    try:
+        return check()
+    except (HoldfastError, OSError) as error:
+        return fail(
+            name, f"cannot tell: {error}", getattr(error, "hint", "") or "see what is said of the home"
+        )
 
 
 def _print(found: Finding) -> None:

@@ -1,0 +1,94 @@
+"""holdfast completion: with real shells."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.tasks import Task, holdfast, workspace
+from tests.support.tools import need
+
+
+@pytest.fixture(autouse=True)
+def in_a_home(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = os.path.dirname(sys.executable)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    workspace()
+
+
+def bash(*words: str) -> list[str]:
+    """What bash offers for the last word of `holdfast WORDS…`."""
+    need("bash")
+    script = 'eval "$(holdfast completion bash)"; COMP_WORDS=(holdfast "$@"); COMP_CWORD=$#; _holdfast; '
+    script += 'printf "%s\\n" "${COMPREPLY[@]}"'
+    done = subprocess.run(
+        ["bash", "--norc", "-c", script, "bash", *words], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert "syntax" not in done.stderr, done.stderr
+    return done.stdout.split()
+
+
+def test_bash_completes_verbs_options_choices_and_values() -> None:
+    assert bash("st") == ["stop", "status"]
+    assert "--state" in bash("ls", "--")
+    assert bash("ls", "--state", "comp") == ["completing", "completed"]
+    assert bash("run", "--leftovers", "k") == ["kill", "keep"]
+    assert bash("run", "--agent", "s") == ["scripted"]
+    assert bash("completion", "") == ["bash", "zsh", "fish"]
+    assert bash("help", "exit") == ["exit-codes"]
+    assert bash("nonsense", "") == []
+    assert bash("show", "a", "b", "") == []
+
+
+def test_bash_completes_task_ids_that_make_sense() -> None:
+    Task.shell("true", "--id", "20260131-done").wait_for("completed")
+    live = Task.shell("sleep 60", "--id", "20260131-live")
+    live.agent_pid()
+    assert bash("show", "2026") == ["20260131-live", "20260131-done"]
+    assert bash("logs", "-n", "5", "20260131-d") == ["20260131-done"]
+    assert bash("stop", "") == ["20260131-live"]
+    assert bash("retry", "") == ["20260131-done"]
+    assert bash("resume", "") == []
+    assert bash("wait", "20260131-live", "20260131-d") == ["20260131-done"]
+    live.stop()
+
+
+def test_bash_itself_offers_files() -> None:
+    need("bash")
+    with open(os.path.join(workspace(), "prompt.md"), "w", encoding="utf-8"):
+        pass
+    assert holdfast("_complete", "run", "--file", "").stdout == ":files\n"
+    assert holdfast("_complete", "run", "--", "make", "").stdout == ":files\n"
+    assert holdfast("_complete", "run", "--project", "").stdout == ":dirs\n"
+
+
+def test_an_interactive_bash_completes_a_task_id() -> None:
+    need("bash")
+    from tests.support.shells import complete_in_bash
+
+    Task.shell("true", "--id", "20260131-fix-the-tests").wait_for("completed")
+    assert "20260131-fix-the-tests" in complete_in_bash("holdfast show 2026\t")
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_the_scripts_of_other_shells_are_understood_by_them(shell: str) -> None:
+    script = holdfast("completion", shell).stdout
+    assert "_complete" in script
+    need(shell)
+    done = subprocess.run([shell, "-n"], input=script, capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_nothing_is_offered_where_there_is_no_home(home: str) -> None:
+    os.rmdir(home)
+    assert holdfast("_complete", "show", "").stdout == ""
+    assert not os.path.exists(home)
+
+
+def test_errors() -> None:
+    done = holdfast("completion", "tcsh")
+    assert (done.returncode, "bash" in done.stderr) == (2, True)
+    assert holdfast("completion").returncode == 2

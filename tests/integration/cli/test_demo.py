@@ -1,0 +1,155 @@
+"""holdfast demo: really kills, really heals, and says so only when it is true."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.support import processes
+from tests.support.tasks import Task, holdfast
+from tests.support.waiting import eventually
+
+
+def folder_of(home: str) -> str:
+    return os.path.join(os.path.dirname(home), "demo")
+
+
+def packet_of(folder: str) -> Task:
+    tasks = os.path.join(folder, "home", "tasks")
+    (name,) = [name for name in os.listdir(tasks) if name[0] != "."]
+    return Task(os.path.join(tasks, name))
+
+
+def test_three_kills_are_healed_and_every_part_is_written_once(home: str) -> None:
+    folder = folder_of(home)
+    done = holdfast("demo", "--home", folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with open(os.path.join(folder, "project", "result.txt"), encoding="utf-8") as file:
+        assert file.read() == "".join(f"part {part} of 4\n" for part in range(1, 5))
+
+    # What it says happened did happen: the journal is read by somebody else here.
+    task = packet_of(folder)
+    assert task.status() == "completed"
+    ended = task.events("attempt.ended")
+    assert [(event["outcome"], event["exit_signal"]) for event in ended] == [
+        ("crashed", 9),
+        ("success", None),
+    ]
+    assert len({event["session_id"] for event in task.events("agent.session")}) == 1
+    started = [event["pid"] for event in task.events("runner.started")]
+    assert len(set(started)) == 2
+    assert len(task.events("runner.left")) == 1  # the first runner had no time for that
+    with open(os.path.join(folder, "home", "keeper.log"), encoding="utf-8") as file:
+        assert file.read().count("started") == 2
+
+    for what in ("agent", "runner", "keeper"):
+        assert f", the {what}\n" in done.stdout
+    assert done.stdout.count("noticed after") == done.stdout.count("healed  after") == 3
+    assert done.stdout.count("  ok  ") == 6
+    assert "# demo: completed" in done.stdout
+    assert f"The files are in {folder}" in done.stdout
+    assert "Try next:" in done.stdout
+    assert processes.marked(folder) == []
+    assert os.listdir(home) == []  # the user's home was not touched
+
+
+@pytest.mark.parametrize("columns", ["80"])
+def test_in_a_bare_environment_the_output_is_plain_ascii_of_80_columns(home: str, columns: str) -> None:
+    user = os.path.join(os.path.dirname(home), "nobody")
+    os.mkdir(user)
+    done = subprocess.run(
+        [sys.executable, "-m", "holdfast", "demo"],
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": user,
+            "TMPDIR": os.environ["TMPDIR"],
+            "TERM": "dumb",
+            "LC_ALL": "C",
+            "COLUMNS": columns,
+        },
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == b""
+    text = done.stdout.decode("ascii")
+    assert "\x1b" not in text
+    folder = text.partition("The files are in ")[2].partition(":\n")[0]
+    assert folder.startswith(os.environ["TMPDIR"])
+    assert max(len(line.replace(folder, "/tmp/holdfast-demo-abcdefgh")) for line in text.splitlines()) < 80
+    assert os.listdir(user) == []  # nothing leaks outside the demo's own directory
+
+
+def test_the_callers_settings_and_task_do_not_matter(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = os.path.join(os.environ["HOME"], ".config", "holdfast")
+    os.makedirs(config)
+    with open(os.path.join(config, "config.toml"), "w", encoding="utf-8") as file:
+        file.write("max_retries = 0\n")
+    monkeypatch.setenv("MONITOR_MAX_RETRIES", "0")
+    monkeypatch.setenv("HOLDFAST_KEEPER", "off")
+    done = holdfast("demo", "--json", "--home", folder_of(home))
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    assert facts["schema"] == "holdfast.demo/1"
+    assert [kill["what"] for kill in facts["kills"]] == ["agent", "runner", "keeper"]
+    for kill in facts["kills"]:
+        assert 0 <= kill["noticed_ms"] <= kill["healed_ms"] < 15000
+    assert facts["seconds"] < 30
+
+
+def test_a_directory_with_something_in_it_is_refused(home: str) -> None:
+    folder = folder_of(home)
+    os.mkdir(folder)
+    with open(os.path.join(folder, "mine"), "w", encoding="utf-8"):
+        pass
+    done = holdfast("demo", "--home", folder)
+    assert done.returncode == 2
+    assert "is not empty" in done.stderr
+    assert os.listdir(folder) == ["mine"]
+
+
+def test_ctrl_c_ends_all_of_it(home: str) -> None:
+    folder = folder_of(home)
+    demo = subprocess.Popen(
+        [sys.executable, "-m", "holdfast", "demo", "--home", folder],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    eventually(lambda: packet_of(folder).events("agent.tool_started"), what="the agent works")
+    os.kill(demo.pid, signal.SIGINT)
+    demo.communicate(timeout=40)
+    assert demo.returncode == 130
+    assert processes.marked(folder) == []
+
+
+def test_a_demo_that_goes_wrong_fails_and_says_what(home: str) -> None:
+    """The agent is killed once more behind the demo's back: two attempts were promised, three were needed."""
+    folder = folder_of(home)
+    demo = subprocess.Popen(
+        [sys.executable, "-m", "holdfast", "demo", "--home", folder],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    eventually(
+        lambda: len(packet_of(folder).events("attempt.started")) == 2, what="the agent was killed once"
+    )
+    task = packet_of(folder)
+    os.kill(task.events("attempt.started")[-1]["pid"], signal.SIGKILL)
+    _, said = demo.communicate(timeout=60)
+    assert demo.returncode == 1, said
+    assert said.startswith("error: ")
+    assert processes.marked(folder) == []
+
+
+def test_help_has_examples() -> None:
+    done = holdfast("demo", "--help")
+    assert done.returncode == 0
+    assert "holdfast demo --home" in done.stdout

@@ -1,0 +1,139 @@
+"""holdfast help: every verb and every topic, and what the topics promise to list."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import pytest
+
+import holdfast as package
+from holdfast import errors
+from holdfast.model.status import EXIT_STATUS, Status
+from holdfast.views.cli import entry, verbs
+from holdfast.views.cli.commands import help as help_verb
+from tests.support.tasks import holdfast
+
+SOURCE = os.path.dirname(os.path.abspath(package.__file__))
+_VARIABLE = re.compile(r"\b((?:HOLDFAST|MONITOR|AGENT_CLI)_[A-Z_]+[A-Z])\b")
+
+
+@pytest.fixture(autouse=True)
+def in_a_home(home: str) -> None:
+    """Nothing of the caller's."""
+
+
+def variables() -> set[str]:
+    """Every variable of ours that the source names, in code or text; those of the scripted agent's own are its guide's."""
+    found: set[str] = set()
+    for folder, _, files in os.walk(SOURCE):
+        if os.path.relpath(folder, SOURCE).split(os.sep)[0] == "testing" or folder.endswith("topics"):
+            continue
+        for name in files:
+            if name.endswith(".py"):
+                with open(os.path.join(folder, name), encoding="utf-8") as file:
+                    found |= set(_VARIABLE.findall(file.read()))
+    return found
+
+
+def test_the_overview_lists_every_topic_and_every_verb() -> None:
+    done = holdfast("help")
+    assert done.returncode == 0
+    for name in (*help_verb.topics(), *verbs.VERBS):
+        assert re.search(rf"^  {name} +\S", done.stdout, re.MULTILINE), name
+    assert help_verb.topics() == ("environment", "exit-codes", "files", "states")
+
+
+@pytest.mark.parametrize("topic", ["environment", "exit-codes", "files", "states"])
+def test_a_topic_fits_a_terminal_of_130_columns(topic: str) -> None:
+    done = holdfast("help", topic)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == help_verb.read(topic)
+    assert max(map(len, done.stdout.splitlines())) <= 130
+
+
+def test_every_exit_status_is_explained() -> None:
+    page = help_verb.read("exit-codes")
+    listed = {int(number) for number in re.findall(r"^    (\d+) ", page, re.MULTILINE)}
+    classes = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.HoldfastError)]
+    assert {kind.exit_status for kind in classes} | {0, entry.OUR_BUG, 130} == listed
+    for status, number in EXIT_STATUS.items():
+        assert re.search(rf"\b{status} {number}\b", page), status
+
+
+def test_every_state_is_explained() -> None:
+    listed = re.findall(r"^    ([a-z]+)  +\S", help_verb.read("states"), re.MULTILINE)
+    assert sorted(listed) == sorted(Status)
+
+
+def test_every_variable_is_explained() -> None:
+    page = help_verb.read("environment")
+    missing = {name for name in variables() if not re.search(rf"\b{name}\b", page)}
+    assert missing == set()
+    gone = set(_VARIABLE.findall(page)) - variables() - {"HOLDFAST_SCRIPTED_STATE"}
+    assert gone == set(), "these are explained and used nowhere"
+
+
+def test_every_file_of_the_page_exists_in_the_layout() -> None:
+    from holdfast.store.layout import AttemptDir, Home, Packet
+
+    known = {os.path.basename(path) for thing in (Home("/h"), Packet("/h/p"), AttemptDir("/h/a")) for path in vars(thing).values()}
+    page = help_verb.read("files")
+    for name in re.findall(r"^ +([a-z_/]+\.[a-z]+)", page, re.MULTILINE):
+        assert os.path.basename(name) in known, name
+
+
+@pytest.mark.parametrize("verb", verbs.VERBS)
+def test_every_verb_has_help_with_examples(verb: str) -> None:
+    done = holdfast(verb, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"Usage: holdfast {verb}" in done.stdout
+    assert f"holdfast {verb}" in done.stdout.partition("Examples:")[2]
+    assert holdfast("help", verb).stdout == done.stdout
+
+
+@pytest.mark.parametrize("verb", verbs.VERBS)
+def test_examples_use_options_that_exist(verb: str) -> None:
+    command = verbs.load(verb).COMMAND
+    flags = {flag for option in command.options for flag in option.flags} | {"--help"}
+    for example in command.examples:
+        for part in re.split(r"[|(]", example.partition(" -- ")[0]):
+            words = part.split()
+            if words[:2] == ["holdfast", verb]:
+                assert {word for word in words if re.fullmatch(r"--?[a-z-]+", word)} <= flags, example
+
+
+def test_no_arguments_show_the_overview_and_a_typo_suggests() -> None:
+    bare = holdfast()
+    assert bare.returncode == 0
+    assert "Usage: holdfast" in bare.stdout
+    assert holdfast("--version").stdout == f"holdfast, version {package.__version__}\n"
+    for args, words in (
+        (["rnu"], "did you mean 'run'?"),
+        (["help", "exit-code"], "did you mean 'exit-codes'?"),
+        (["help", "xyzzy"], "topics are environment"),
+        (["help", "a", "b"], "--help"),
+    ):
+        done = holdfast(*args)
+        assert (done.returncode, words in done.stderr) == (2, True), done.stderr
+
+
+def test_a_bug_is_70_and_shows_its_traceback_only_when_asked(home: str) -> None:
+    os.mkdir(os.path.join(home, "index.db"))
+    os.mkdir(os.path.join(home, "tasks"))
+    quiet = holdfast("ls")
+    assert quiet.returncode in (3, 70), quiet.stderr
+    assert "Traceback" not in quiet.stderr
+    assert quiet.stderr.startswith("error: ")
+
+
+def test_a_full_disk_behind_stdout_is_told() -> None:
+    import subprocess
+    import sys
+
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "holdfast", "help"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=30, check=False
+        )
+    assert done.returncode == 3
+    assert done.stderr == "error: cannot write the output: No space left on device\n"

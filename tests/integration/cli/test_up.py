@@ -1,0 +1,63 @@
+"""holdfast up: a keeper lives when it returns."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.support import keepers, processes
+from tests.support.tasks import holdfast
+from tests.support.waiting import eventually
+
+
+@pytest.fixture(autouse=True)
+def with_keeper(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOLDFAST_KEEPER")
+
+
+def test_it_says_who_the_keeper_is(home: str) -> None:
+    done = holdfast("up")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == f"the keeper of {home} runs as process {keepers.pid(home)}\n"
+
+
+def test_in_the_foreground_it_is_the_keeper_until_it_is_told_to_leave(home: str) -> None:
+    argv = [sys.executable, "-m", "holdfast", "up", "--foreground"]
+    keeper = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True)
+    assert keepers.wait_for(home) == keeper.pid
+    keeper.send_signal(signal.SIGTERM)
+    _, said = keeper.communicate(timeout=20)
+    assert keeper.returncode == 0
+    assert "left: SIGTERM" in said
+    assert keepers.pid(home) == 0
+
+
+def test_a_keeper_that_is_not_wanted_is_an_error(home: str) -> None:
+    done = holdfast("up", env={"HOLDFAST_KEEPER": "off"})
+    assert done.returncode == 3
+    assert "HOLDFAST_KEEPER" in done.stderr
+
+
+def test_a_home_that_others_can_write_is_refused(home: str) -> None:
+    os.chmod(home, 0o777)
+    done = holdfast("up")
+    assert (done.returncode, f"chmod go-w {home}" in done.stderr) == (2, True)
+
+
+def test_the_keeper_is_in_no_session_of_ours(home: str) -> None:
+    holdfast("up")
+    pid = keepers.pid(home)
+    assert os.getsid(pid) == pid
+    assert processes.is_alive(pid)
+    holdfast("down")
+    eventually(lambda: not processes.is_alive(pid))
+
+
+def test_errors() -> None:
+    assert holdfast("up", "now").returncode == 2
+    wrong = holdfast("up", "--forground")
+    assert (wrong.returncode, "--foreground" in wrong.stderr) == (2, True)
