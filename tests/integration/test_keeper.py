@@ -330,6 +330,18 @@ def test_a_keeper_that_run_started_leaves_when_idle_and_one_of_up_stays(
     keepers.stays(lambda: keepers.pid(home) == pid, 1.0, "the keeper stays")
 
 
+def test_up_makes_a_keeper_stay_that_run_started(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDFAST_KEEPER_IDLE", "1s")
+    task = Task.shell(kin.WAIT)
+    pid = keepers.wait_for(home)
+    up()
+    kin.go()
+    task.wait_for("completed")
+    keepers.stays(lambda: keepers.pid(home) == pid, 2.5, "the keeper stays")
+    holdfast("down")
+    assert not os.path.exists(Home(home).up)
+
+
 def test_a_keeper_started_with_an_empty_environment_runs_tasks_as_they_were_asked_for(
     home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,7 +55,7 @@ class Keeper:
             wait_s = self.guard.step(rung=rung)
             if not self.guard.is_idle:
                 self._idle_since_mono = clock.mono()
-            elif self.idle_s is not None:
+            elif self.idle_s is not None and not os.path.exists(self.home.up):
                 left_s = self._idle_since_mono + self.idle_s - clock.mono()
                 if left_s <= 0:
                     return "idle"

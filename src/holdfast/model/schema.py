@@ -53,6 +53,7 @@ def schemas() -> dict[str, Schema]:
         "short-manifest": _named("short-manifest", _SHORT, "ls --json: one entry of the list"),
         "status": _named("status", _HOME_STATUS, "status --json: how a home is doing"),
         "down": _named("down", _object({"at": _AT}), "<home>/down: no keeper is wanted"),
+        "up": _named("up", _object({"at": _AT}), "<home>/up: the keeper stays when it is idle"),
         "keeper-starts": _named("keeper-starts", _STARTS, "<home>/keeper-starts.json: starts of the keeper"),
     }
 

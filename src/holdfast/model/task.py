@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from holdfast import clock
 from holdfast.model import events as ev
+from holdfast.model.outcome import WAITS
 from holdfast.model.record import Record
 from holdfast.model.spec import TaskSpec
 from holdfast.model.status import ENDS, Status
@@ -32,6 +33,8 @@ class Attempt:
         self.agent = opened.agent
         self.mode = opened.mode
         self.session_id = opened.session_id
+        #: What we asked for; a program may answer with another one.
+        self.asked_session_id = opened.session_id
         self.resume_count = opened.resume_count
         self.started: ev.AttemptStarted | None = None
         self.intent: ev.StopIntended | None = None
@@ -115,6 +118,10 @@ class Task:
         self.times_ran = 0
         self.consecutive = 0
         self.total_retries = 0
+        #: Attempts in a row that ended at a limit of the service.
+        self.waits = 0
+        #: Attempts that ran out of the model's context.
+        self.overflows = 0
         #: Failures of the current attempt already counted (its number), so that a restart does not count twice.
         self.planned_for = 0
         self.planned_delay_s = 0.0
@@ -245,6 +252,8 @@ def _ended(task: Task, event: ev.AttemptEnded, at: str) -> None:
         return
     attempt.ended = event
     task.is_unsettled = True
+    task.waits = task.waits + 1 if event.outcome in WAITS else 0
+    task.overflows += event.outcome == "context_too_long"
     if event.exec_errno is None:
         task.ran = attempt
         task.times_ran += 1

@@ -6,16 +6,16 @@ import os
 
 from holdfast import ids
 from holdfast.errors import AmbiguousId, CorruptFile, NotFound
-from holdfast.model import manifest
 from holdfast.model.status import PARKED, Status
-from holdfast.model.task import Task
 from holdfast.packet import inbox
-from holdfast.store import atomic, journal
+from holdfast.store import atomic
 from holdfast.store.layout import Home, Packet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from holdfast.model.task import Task
 
 
 def find(home: Home, text: str) -> Packet:
@@ -45,6 +45,10 @@ def task_ids(home: Home) -> list[str]:
 
 def fold(packet: Packet) -> Task:
     """The task as its journal tells it. Raises NotFound, CorruptFile."""
+    # Loaded late: commands that read a manifest need none of it.
+    from holdfast.model.task import Task
+    from holdfast.store import journal
+
     task = Task()
     try:
         for at, event in journal.read(packet.journal):
@@ -66,6 +70,8 @@ def read_manifest(packet: Packet) -> dict[str, Any]:
         data = None
     if data is not None and "status" in data:
         return data
+    from holdfast.model import manifest
+
     return manifest.render(fold(packet), packet.path, {})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast import ids, recorder
+from holdfast.agents import program
 from holdfast.agents.base import Launch, LaunchSpec
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
@@ -52,17 +53,40 @@ def open_attempt(ledger: Ledger, adapter: Adapter, env: dict[str, Any], stage: s
     os.mkdir(directory.path, 0o700)
     failpoint("attempt.made")
     has_prompt = _write_prompt(ledger, directory, mode)
-    spec = LaunchSpec(
-        task=task.spec,
-        prompt_path=directory.prompt if has_prompt else "",
-        session_id=session_id,
-        resume_count=opened.resume_count,
-    )
+    spec = _launch_spec(ledger, adapter, directory, opened, env=env)
+    if has_prompt:
+        spec = spec.evolve(prompt_path=directory.prompt)
     launch = adapter.resume(spec) if mode == "resume" else adapter.launch(spec)
     atomic.write_json(directory.argv, _argv_record(launch, task.spec.project_dir), durable=False)
     ledger.record(opened)
     failpoint("attempt.opened")
     return _fork(ledger, directory, launch, opened, env=env)
+
+
+def _launch_spec(
+    ledger: Ledger, adapter: Adapter, directory: AttemptDir, opened: ev.AttemptOpened, *, env: dict[str, Any]
+) -> LaunchSpec:
+    task, able = ledger.task.spec, adapter.capabilities
+    options: dict[str, Any] = task.options
+    found = program.find(able, env.get("env", {}).get("PATH", os.defpath)) if able.program else None
+    return LaunchSpec(
+        task=task,
+        # Not installed any more: exec will say so, with its errno.
+        program=found or able.program,
+        prompt_path="",
+        session_id=opened.session_id,
+        resume_count=opened.resume_count,
+        model=next((stage.model for stage in task.stages if stage.name == opened.stage), None) or task.model,
+        directory=directory.path,
+        state_directory=ledger.packet.state,
+        yolo=options.get("yolo") is True,
+        is_root=os.geteuid() == 0,
+        allowed_tools=tuple(options.get("allowed_tools") or ()),
+        system_prompt_path=options.get("system_prompt_path"),
+        settings_path=options.get("settings_path"),
+        max_turns=options.get("max_turns"),
+        budget_usd=options.get("budget_usd"),
+    )
 
 
 def _fork(

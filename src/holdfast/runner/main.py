@@ -128,7 +128,7 @@ def _park_crash_loop(ledger: Ledger) -> None:
     if attempt is not None and attempt.is_open:
         if attempt.intent is None:
             ledger.record(ev.StopIntended(attempt=attempt.number, intent="interrupt", reason=reason))
-    elif not task.is_unsettled:
+    else:
         ledger.move(Status.INTERRUPTED, reason, interrupt=reason)
 
 

@@ -40,6 +40,7 @@ _BY_INTENT: dict[str, tuple[Then, Status]] = {
     "output": (Then.INTERRUPT, Status.INTERRUPTED),
     "budget": (Then.INTERRUPT, Status.INTERRUPTED),
     "hang": (Then.RETRY, Status.HUNG),
+    "session": (Then.RETRY, Status.CRASHED),
 }
 
 
@@ -47,7 +48,8 @@ def after_attempt(kind: str, detail: str, intent: str | None, intent_reason: str
     """The decision on an attempt that ended with outcome `kind`, stopped by us for `intent` or not."""
     if intent in _BY_INTENT:
         then, status = _BY_INTENT[intent]
-        return Decision(then=then, status=status, reason=intent_reason or intent)
+        fresh = kind in oc.NEEDS_FRESH_SESSION
+        return Decision(then=then, status=status, reason=intent_reason or intent, fresh_session=fresh)
     if kind in oc.SUCCESS:
         return Decision(then=Then.COMPLETE, status=Status.COMPLETING, reason=kind)
     reason = f"{kind}: {detail}" if detail else kind
@@ -77,6 +79,16 @@ def backoff_s(consecutive: int, limits: Limits, left_s: float | None, *, at_once
         return 0.0
     delay_s = min(limits.base_interval_s * 2.0 ** min(doublings, 30), limits.max_interval_s)
     return delay_s if left_s is None else min(delay_s, max(left_s, 0.0))
+
+
+def wait_s(waits: int, announced_s: float | None, *, jitter: float) -> float:
+    """How long to wait for a limit to be lifted: until the announced time, or 1, 2, 4 … minutes, an hour at most.
+
+    `jitter` (0 to 1) spreads those who wait for the same limit over the next few seconds.
+    """
+    if announced_s is not None:
+        return max(announced_s, 0.0) + 1.0 + 4.0 * jitter
+    return min(60.0 * 2.0 ** min(max(waits, 1) - 1, 10), 3600.0) * (1.0 + 0.1 * jitter)
 
 
 def has_retry_left(total: int, limits: Limits) -> bool:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 0.0
 #: Intents under which the outcome is ours, whatever the dying process says.
-_OUTCOME_OF_INTENT = {"hang": "hung", "linger": None}
+_OUTCOME_OF_INTENT = {"hang": "hung", "session": "unknown_session", "linger": None}
 
 
 class Steps:
@@ -205,6 +205,10 @@ class Steps:
         if limit and live.ingest.raw_bytes() > limit:
             self._intend(attempt, "output", f"it printed more than {limit} bytes")
             return _AT_ONCE
+        if attempt.mode == "resume" and attempt.session_id != attempt.asked_session_id:
+            asked = f"session {attempt.asked_session_id} was asked for, {attempt.session_id} came back"
+            self._intend(attempt, "session", asked)
+            return _AT_ONCE
         verdict, evidence, is_news = live.verdict()
         if is_news:
             self.ledger.seen["verdict"] = verdict.kind
@@ -293,6 +297,7 @@ class Steps:
         decision = policy.after_attempt(
             ended.outcome, ended.detail, intent.intent if intent else None, intent.reason if intent else ""
         )
+        decision = self._with_advice(decision, attempt)
         mark = marks.find(self.ledger.packet) if decision.then in (Then.COMPLETE, Then.RETRY) else None
         if mark is not None:
             # It asked for a person and left: what it did is kept, and nothing goes on without an answer.
@@ -316,6 +321,19 @@ class Steps:
         self._follow(decision, attempt)
         return _AT_ONCE
 
+    def _with_advice(self, decision: Decision, attempt: Attempt) -> Decision:
+        """What only the task's history or the adapter knows."""
+        assert attempt.ended is not None
+        task = self.ledger.task
+        if attempt.ended.outcome == "context_too_long" and task.overflows > 1:
+            reason = f"{decision.reason}; a fresh session ran out of room too: split the task"
+            return Decision(then=Then.INTERRUPT, status=Status.INTERRUPTED, reason=reason)
+        if attempt.ended.outcome in ("auth", "no_auth"):
+            login = self._adapter(attempt.stage).capabilities.login
+            reason = f"{decision.reason}; log in with '{login}', then 'holdfast resume {task.spec.task_id}'"
+            return decision.evolve(reason=reason) if login else decision
+        return decision
+
     def _follow(self, decision: Decision, attempt: Attempt) -> None:
         assert attempt.ended is not None
         match decision.then:
@@ -328,7 +346,10 @@ class Steps:
             case Then.RETRY:
                 self._plan(decision, attempt.ended.outcome)
             case Then.WAIT:
-                wake_at = clock.iso(clock.now() + self.ledger.task.spec.limits.max_interval_s)
+                resets_at = attempt.ended.resets_at
+                announced_s = clock.parse_iso(resets_at) - clock.now() if resets_at else None
+                pause_s = policy.wait_s(self.ledger.task.waits, announced_s, jitter=os.urandom(1)[0] / 255)
+                wake_at = clock.iso(clock.now() + pause_s)
                 self.ledger.record(self.ledger.moved(Status.WAITING, decision.reason, wake_at=wake_at))
             case Then.INTERRUPT:
                 self.ledger.move(Status.INTERRUPTED, decision.reason, interrupt=decision.reason)
@@ -387,6 +408,8 @@ class Steps:
 
     def _complete(self, attempt: Attempt | None) -> float:
         task = self.ledger.task
+        if attempt is not None:
+            self._dismiss_recorder(attempt)  # once more: we may be the successor of one who could not
         if attempt is not None and attempt.stage not in task.stages_done:
             if not finish.pass_gate(self.ledger, attempt):
                 self.ledger.move(Status.FAILED, f"the gate of {attempt.stage} did not pass")

@@ -13,6 +13,7 @@ from holdfast import clock
 from holdfast.errors import CorruptFile
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
+from holdfast.store import atomic
 from holdfast.store.atomic import storage_failed, write_all
 
 TYPE_CHECKING = False
@@ -77,6 +78,8 @@ class Journal:
         if (line.endswith(b"\n") and _is_event(line)) or not line:
             return None
         good -= len(line)
+        # Kept beside it first: between the cut and the event that reports it, we may be killed.
+        atomic.write(self.path + ".torn", line, durable=True)
         os.ftruncate(self.descriptor, good)
         os.fdatasync(self.descriptor)
         self.size = good

@@ -25,6 +25,7 @@ class Home:
         self.outbox = os.path.join(path, "outbox")
         self.audit = os.path.join(path, "audit.jsonl")
         self.down = os.path.join(path, "down")
+        self.up = os.path.join(path, "up")
 
     def packet(self, task_id: str) -> Packet:
         """The packet of a task, whether it exists or not."""

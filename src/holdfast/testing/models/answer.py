@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from holdfast.testing.models.portable import resolve
 from holdfast.testing.models.reading import offered_tools
-from holdfast.testing.models.tools import resolve
 from holdfast.testing.models.turns import Failure
 from holdfast.testing.models.wire import Event, Reply, encoded
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from holdfast.testing.models.turns import Call, Failure, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from holdfast.testing.models.shapes import OfferedTool, Passage
 
@@ -87,14 +89,10 @@ def sse(value: Any, event: str | None = None) -> bytes:
 
 
 def cut(text: str, count: int) -> list[str]:
-    """`text` in at most `count` pieces, cut before words where that is possible."""
-    size = -(-len(text) // max(count, 1))
-    pieces: list[str] = []
-    begin = 0
-    while begin < len(text):
-        end = begin + size
-        space = text.find(" ", end, end + size)
-        end = space if space != -1 else end
-        pieces.append(text[begin:end])
-        begin = end
-    return pieces
+    """`text` in at most `count` pieces of whole words; a single word is cut anywhere."""
+    units: Sequence[str] = re.findall(r"\s*\S+(?:\s+$)?|\s+", text)
+    if len(units) == 1:
+        units = text
+    count = min(count, len(units))
+    marks = [len(units) * number // count for number in range(count + 1)] if count else []
+    return ["".join(units[begin:end]) for begin, end in pairwise(marks)]

@@ -40,6 +40,7 @@ def run(values: dict[str, Any]) -> int:
     """Write the flag durably, then send the keeper away."""
     home = Home(paths.ensure_home(paths.home()))
     atomic.write_json(home.down, {"schema": "holdfast.down/1", "at": clock.iso_now()}, durable=True)
+    atomic.remove(home.up)
     _dismiss(home.keeper_lock, "keeper")
     _dismiss(home.seed_lock, "seed")
     return _interrupt_all(home) if values["now"] else 0

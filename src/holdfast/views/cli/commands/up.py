@@ -35,11 +35,15 @@ def run(values: dict[str, Any]) -> int:
     """Lift `down`, and make sure that a keeper lives."""
     home = Home(paths.ensure_home(paths.home()))
     lift(home)
+    if os.environ.get("HOLDFAST_KEEPER") == "off":
+        raise NotPossible("HOLDFAST_KEEPER=off: no keeper is wanted here", hint="unset it, then try again")
     if values["foreground"]:
         os.environ["HOLDFAST_ROLE"] = "keeper"
         for name in start.OF_ATTEMPTS:
             os.environ.pop(name, None)
         os.execv(sys.executable, [sys.executable, "-P", "-m", "holdfast.keeper"])
+    # Whoever is the keeper now, and whoever becomes it after a crash, stays.
+    atomic.write_json(home.up, {"schema": "holdfast.up/1", "at": clock.iso_now()}, durable=True)
     start.ensure_keeper(home, by_person=True, for_good=True)
     ends_mono = clock.mono() + _START_S
     while not locks.is_held(home.keeper_lock):

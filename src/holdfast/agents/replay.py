@@ -1,0 +1,90 @@
+"""Replay: how holdfast reads a recorded run. The same readers, fold and verdict as in a live attempt, without the attempt."""
+
+from __future__ import annotations
+
+from holdfast import clock
+from holdfast.agents.base import End
+from holdfast.model import events as ev
+from holdfast.model.process import Exit
+from holdfast.model.task import Attempt, Task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.agents.base import Adapter
+
+#: What an adapter is shown of stderr, live as here.
+_TAIL_CHARS = 4096
+#: What `final_text` is cut to.
+_FINAL_CHARS = 80
+
+
+def replay(adapter: Adapter, stdout: bytes, stderr: str, exit: int | None) -> dict[str, Any]:
+    """The reading of one run. A negative `exit` is the signal that ended it; null is taken for 0."""
+    attempt = fold(adapter, stdout, stderr)
+    end = End(
+        exit=exit_of(exit),
+        stderr_tail=stderr[-_TAIL_CHARS:],
+        is_torn=bool(stdout) and not stdout.endswith(b"\n"),
+    )
+    outcome = adapter.classify(end, attempt)
+    return {
+        "outcome": outcome.kind,
+        "detail": outcome.detail,
+        "resets_at": outcome.resets_at,
+        "session_id": attempt.session_id,
+        "tools_started": attempt.tools_started,
+        "tools_finished": attempt.tools_finished,
+        "input_tokens": attempt.usage.input_tokens,
+        "output_tokens": attempt.usage.output_tokens,
+        "cost_usd": attempt.usage.cost_usd,
+        "final_text": attempt.last_text[:_FINAL_CHARS] or None,
+        "retries_seen": attempt.retries_seen,
+    }
+
+
+def fold(adapter: Adapter, stdout: bytes, stderr: str = "") -> Attempt:
+    """What the events of a run amount to.
+
+    A reader that also understands stderr has `read_stderr(line: bytes) -> list[AgentEvent]`; how the two streams were
+    mixed is not recorded, so stderr comes behind stdout.
+    """
+    reader = adapter.reader()
+    task = Task()
+    task.apply(
+        ev.AttemptOpened(attempt=1, attempt_id="att_replay", stage="main", agent=adapter.name, mode="fresh"),
+        "",
+    )
+    assert task.attempt is not None
+    at, offset = clock.iso_now(), 0
+    read_stderr = getattr(reader, "read_stderr", None)
+    for line in stdout.split(b"\n"):
+        offset += len(line) + 1
+        _take(task, reader.read(line), offset, at) if line else None
+    for line in stderr.encode("utf-8", "replace").split(b"\n") if read_stderr is not None else ():
+        offset += len(line) + 1
+        _take(task, read_stderr(line), offset, at)  # pyright: ignore[reportOptionalCall]
+    _take(task, reader.finish(), offset + 1, at)
+    return task.attempt
+
+
+def _take(task: Task, found: list[ev.AgentEvent], offset: int, at: str) -> None:
+    for event in found:
+        # Through JSON, as the journal would: an adapter may only count on what a successor can read.
+        again = ev.decode({"type": event.type, **event.to_json()})
+        assert isinstance(again, ev.AgentEvent)
+        task.apply(again.place(1, offset), at)
+
+
+def exit_of(status: int | None) -> Exit:
+    """The exit record of a status as `subprocess` gives it."""
+    number = -status if status is not None and status < 0 else None
+    code = 128 + number if number is not None else status or 0
+    return Exit(
+        by="recorder",
+        wait_status=number if number is not None else code << 8,
+        exit_code=code,
+        exit_signal=number,
+        at="",
+    )

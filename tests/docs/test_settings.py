@@ -1,0 +1,34 @@
+"""docs/guides/settings.md: every setting with its default and variable, and an example that reads."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from holdfast.config import settings
+from tests.docs.test_readme import ROOT
+
+
+def page() -> str:
+    with open(os.path.join(ROOT, "docs", "guides", "settings.md"), encoding="utf-8") as file:
+        return file.read()
+
+
+def test_the_table_is_the_one_in_the_code() -> None:
+    rows = dict(re.findall(r"^\| `(\w+)` \|(.*)\|$", page(), re.MULTILINE))
+    assert list(rows) == list(settings.KEYS)
+    for name, key in settings.KEYS.items():
+        cells = [cell.strip().strip("`") for cell in rows[name].split("|")]
+        assert cells[3] == key.variable, name
+        if key.default:
+            assert cells[1] == str(key.default), name
+
+
+def test_the_example_reads(tmp_path: os.PathLike[str]) -> None:
+    (example,) = re.findall(r"^```toml\n(.*?)^```$", page(), re.DOTALL | re.MULTILINE)
+    path = os.path.join(tmp_path, "config.toml")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(example)
+    found = settings.read(path)
+    assert found["deadline"] == "2h"
+    assert found["env_file"] == os.path.join(tmp_path, "secrets.env")

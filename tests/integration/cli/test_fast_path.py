@@ -1,0 +1,114 @@
+"""Daily commands load what they use and nothing else: start-up is part of the product."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.support import kin
+from tests.support.tasks import Task, workspace
+
+#: Dear to load, and needed by none of these commands.
+DEAR = frozenset(
+    """
+    argparse ast asyncio bz2 click concurrent contextlib dataclasses difflib dis email gettext hashlib http importlib.metadata
+    importlib.util inspect locale logging lzma mcp msgspec multiprocessing pathlib pathspec platform psutil pydantic random
+    ruamel select selectors shutil socket ssl starlette string subprocess tempfile textual textwrap threading tokenize tomllib
+    traceback typing unicodedata urllib uuid yaml zipfile
+    """.split()
+)
+#: SQLite brings datetime along: only what lists tasks pays for it.
+OF_LISTS = frozenset({"sqlite3", "datetime", "decimal"})
+
+_SCRIPT = """
+import sys
+before = set(sys.modules)
+from holdfast.views.cli import entry
+status = entry.run(sys.argv[1:])
+import json
+with open(3, "w") as out:
+    json.dump([status, sorted(set(sys.modules) - before)], out)
+"""
+
+
+@pytest.fixture(autouse=True)
+def in_a_home(home: str) -> None:
+    workspace()
+
+
+def loaded(*args: str) -> set[str]:
+    """The modules that a command loads, beside those that every interpreter has."""
+    read_end, write_end = os.pipe()
+    # As the console script of an installed package starts: no site packages that load things of their own.
+    child = subprocess.Popen(
+        ["sh", "-c", f'exec "$0" "$@" 3>&{write_end} {write_end}>&-', sys.executable, "-c", _SCRIPT, *args],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        cwd=workspace(),
+        pass_fds=(write_end,),
+    )
+    os.close(write_end)
+    _, stderr = child.communicate(timeout=30)
+    with open(read_end, encoding="utf-8") as file:
+        said = file.read()
+    assert said, stderr
+    status, modules = json.loads(said)
+    assert status in (0, 1, 3), stderr
+    return set(modules)
+
+
+def tops(modules: set[str]) -> set[str]:
+    return modules | {name.partition(".")[0] for name in modules}
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["show", "it"],
+        ["show", "it", "--json"],
+        ["wait", "it"],
+        ["logs", "it"],
+        ["stop", "it"],
+        ["interrupt", "it"],
+        ["resume", "it"],
+        ["rm", "nobody"],
+        ["run", "-d", "--", "true"],
+        ["run", "--", "true"],
+        ["completion", "bash"],
+    ],
+)
+def test_a_command_on_one_task_loads_little(args: list[str]) -> None:
+    Task.shell("exit 1", "--id", "it").wait_for("failed")
+    modules = tops(loaded(*args))
+    assert modules & (DEAR | OF_LISTS) == set()
+
+
+@pytest.mark.parametrize(
+    "args", [["ls"], ["ls", "--json"], ["status"], ["_complete", "show", ""], ["retry", "it"]]
+)
+def test_a_list_adds_sqlite_only(args: list[str]) -> None:
+    task = Task.shell("exit 1", "--id", "it")
+    task.wait_for("failed")
+    modules = tops(loaded(*args))
+    assert modules & DEAR == set()
+    task.wait_for("failed")
+
+
+def test_reading_a_manifest_does_not_load_the_journal() -> None:
+    Task.shell("exit 1", "--id", "it").wait_for("failed")
+    for args in (["show", "it"], ["wait", "it"], ["logs", "it"], ["ls"]):
+        assert "holdfast.model.events" not in loaded(*args), args
+
+
+def test_a_command_line_with_a_mistake_is_left_to_click() -> None:
+    kin.make("--", "true", task_id="it")
+    script = "import sys; from holdfast.views.cli import entry; print(entry.run(sys.argv[1:]), 'click' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", script, "ls", "--jsn"], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.stdout == "2 True\n"
+    assert "Did you mean '--json'?" in done.stderr

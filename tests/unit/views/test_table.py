@@ -1,0 +1,55 @@
+"""Tables fit, and say the most important."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.views.cli import table, words
+
+HEAD = ("TASK", "STATE", "AGENT", "COST", "LAST")
+ROW = ("20260131-fix-the-tests-k3qa", "completed", "command", "-", "a last line that is rather long")
+
+
+def test_wide_enough_is_everything() -> None:
+    assert table.fitting(HEAD, [ROW], room=100, dropped_first=(2, 3)) == [0, 1, 2, 3, 4]
+
+
+def test_what_says_nothing_goes_first() -> None:
+    assert table.fitting(HEAD, [ROW], room=66, dropped_first=(2, 3)) == [0, 1, 2, 4]
+
+
+def test_then_the_columns_in_their_order() -> None:
+    assert table.fitting(HEAD, [ROW], room=57, dropped_first=(2, 3)) == [0, 1, 4]
+    assert table.fitting(HEAD, [ROW], room=10, dropped_first=(2, 3)) == [0, 1, 4]
+
+
+@pytest.mark.parametrize(
+    ("text", "room", "kept"), [("abc", 3, "abc"), ("abcd", 3, "abc"), ("漢字", 3, "漢"), ("漢字", 4, "漢字"), ("", 0, "")]
+)
+def test_a_text_is_cut_by_its_width(text: str, room: int, kept: str) -> None:
+    assert table.cut(text, room) == kept
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"), [(0, "0"), (999, "999"), (1000, "1.0k"), (12345, "12.3k"), (999_960, "1.0M"), (4_500_000, "4.5M")]
+)
+def test_numbers_are_short(count: int, shown: str) -> None:
+    assert words.short(count) == shown
+
+
+def test_a_cost_that_nobody_told_is_unknown_not_zero() -> None:
+    assert words.cost({"usage": {"cost_usd": None}}) == ""
+    assert words.cost({"usage": {"cost_usd": 0.0}}) == "$0.00"
+
+
+@pytest.mark.parametrize("status", sorted(table.STATE_COLOURS))
+def test_every_state_knows_what_comes_next(status: str) -> None:
+    steps = words.next_steps({"task_id": "it", "status": status})
+    assert all(command.startswith("holdfast ") and " it" in command and meaning for command, meaning in steps)
+    assert steps
+
+
+def test_every_state_has_a_colour() -> None:
+    from holdfast.model.status import Status
+
+    assert set(table.STATE_COLOURS) == set(Status)
