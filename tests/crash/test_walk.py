@@ -32,7 +32,8 @@ LIKELY = {
     "recorder.": "plain",
     "ingest.": "crash",
 }
-#: Here the process that is killed is the agent already, by its identity: an agent killed is a crash of the agent.
+#: Here the process that is killed is the agent already, by its identity: an agent killed is a crash of the agent. It had no
+#: time to make its session, so that the resume finds none and burns a second retry.
 KILLS_THE_AGENT = ("recorder.before_exec",)
 #: Here the recorder has asked the kernel how the agent ended, and dies with the answer.
 TAKES_THE_STATUS_ALONG = ("recorder.before_exit_record",)
@@ -48,7 +49,7 @@ def kill_at(place: Place, scenario: Scenario, point: str, nth: int) -> bool:
     case = Case(place.root, f"{scenario.name}-{point}-{nth}", f"{point}=kill@{nth}")
     try:
         play(scenario, case)
-        extra = 1 if case.fired and point in KILLS_THE_AGENT else 0
+        extra = 2 if case.fired and point in KILLS_THE_AGENT else 0
         retries = None if scenario.retries is None else scenario.retries + extra
         invariants.check(case, end=scenario.end, retries=retries, may_be_lost=point in TAKES_THE_STATUS_ALONG)
     finally:

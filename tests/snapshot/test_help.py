@@ -17,14 +17,21 @@ def said(*args: str) -> str:
     """In a terminal of 80 columns."""
     env = {**os.environ, "COLUMNS": "80", "TERM": "dumb"}
     return subprocess.run(
-        [sys.executable, "-m", "holdfast", *args], env=env, capture_output=True, text=True, timeout=30, check=True
+        [sys.executable, "-m", "holdfast", *args],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
     ).stdout
 
 
 @pytest.mark.parametrize("verb", ["", *verbs.VERBS])
 def test_help_is_as_reviewed(verb: str, home: str) -> None:
     with open(os.path.join(FOLDER, f"{verb or 'holdfast'}.txt"), encoding="utf-8") as file:
-        assert said(*([verb] if verb else []), "--help") == file.read(), "run python -m tests.snapshot.test_help"
+        assert said(*([verb] if verb else []), "--help") == file.read(), (
+            "run python -m tests.snapshot.test_help"
+        )
 
 
 def test_no_page_is_left_over() -> None:

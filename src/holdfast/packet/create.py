@@ -110,7 +110,7 @@ def remove_tree(path: str) -> None:
         for name in directories:
             inner = os.path.join(folder, name)
             if not os.path.islink(inner) and not os.access(inner, os.W_OK | os.X_OK | os.R_OK):
-                _quietly(lambda found: os.chmod(found, 0o700), inner)
+                _quietly(_open_up, inner)
     for folder, directories, files in os.walk(path, topdown=False):
         for name in files:
             _quietly(os.unlink, os.path.join(folder, name))
@@ -118,6 +118,10 @@ def remove_tree(path: str) -> None:
             inner = os.path.join(folder, name)
             _quietly(os.unlink if os.path.islink(inner) else os.rmdir, inner)
     _quietly(os.rmdir, path)
+
+
+def _open_up(path: str) -> None:
+    os.chmod(path, 0o700)
 
 
 def _quietly(act: Any, path: str) -> None:

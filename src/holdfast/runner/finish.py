@@ -95,6 +95,8 @@ def reopen(ledger: Ledger) -> None:
             atomic.remove(packet.stage_done(stage.name))
     if os.path.exists(packet.task_done):
         folder = os.path.join(packet.runs, str(task.run - 1))
+        # makedirs would give its mode to the last of them only.
+        os.makedirs(packet.runs, mode=0o700, exist_ok=True)
         os.makedirs(folder, mode=0o700, exist_ok=True)
         os.rename(packet.task_done, os.path.join(folder, "_task.done"))
         atomic.sync_directory(packet.done)

@@ -4,6 +4,8 @@ The scripted agent (`python -m holdfast.testing.agent`) plays a scenario file in
 coding-agent CLI. From Python, `Scenario` writes such files, `agent_command` makes the command
 line, and `SessionMemory` reads what the processes of one session did.
 
+The model servers (`holdfast.testing.models`) answer a real coding-agent CLI by script; `ModelServer` is one of them.
+
 Names are imported on first use, so that starting the scripted agent does not load them.
 """
 
@@ -13,14 +15,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.testing.builder import Scenario, agent_command, scenario
     from holdfast.testing.memory import SessionMemory
+    from holdfast.testing.models import ModelServer
 
-__all__ = ["Scenario", "SessionMemory", "agent_command", "scenario"]
+__all__ = ["ModelServer", "Scenario", "SessionMemory", "agent_command", "scenario"]
 
 _HOMES = {
     "Scenario": "holdfast.testing.builder",
     "agent_command": "holdfast.testing.builder",
     "scenario": "holdfast.testing.builder",
     "SessionMemory": "holdfast.testing.memory",
+    "ModelServer": "holdfast.testing.models",
 }
 
 

@@ -239,10 +239,12 @@ class TestTmux:
         task = Task.shell(SCRIPT)
         task.wait_for_log("first words")
         terminal = Terminal("attach", task.id, env=env)
-        terminal.read_until("first words")
+        terminal.read_until("first words\r\n")
+        if "TMUX" in env:
+            terminal.read_until("\x1b[7mrunning")  # the line below the log
         terminal.press("\x03")
         assert terminal.finish() == 130
-        assert ("\x1b[7m" in terminal.text) == ("TMUX" in env)  # no line is drawn on a dumb terminal
+        assert ("\x1b[7m" in terminal.text) == ("TMUX" in env)  # nothing is drawn on a dumb terminal
         assert tmux.sessions() == []
         let_go(task)
         task.wait_for("completed")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 
 import pytest
 
+from tests.support.shells import complete_in_bash
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.tools import need
 
@@ -25,7 +27,11 @@ def bash(*words: str) -> list[str]:
     script = 'eval "$(holdfast completion bash)"; COMP_WORDS=(holdfast "$@"); COMP_CWORD=$#; _holdfast; '
     script += 'printf "%s\\n" "${COMPREPLY[@]}"'
     done = subprocess.run(
-        ["bash", "--norc", "-c", script, "bash", *words], capture_output=True, text=True, timeout=30, check=False
+        ["bash", "--norc", "-c", script, "bash", *words],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
     )
     assert "syntax" not in done.stderr, done.stderr
     return done.stdout.split()
@@ -67,19 +73,50 @@ def test_bash_itself_offers_files() -> None:
 
 def test_an_interactive_bash_completes_a_task_id() -> None:
     need("bash")
-    from tests.support.shells import complete_in_bash
-
     Task.shell("true", "--id", "20260131-fix-the-tests").wait_for("completed")
-    assert "20260131-fix-the-tests" in complete_in_bash("holdfast show 2026\t")
+    complete_in_bash("holdfast show 2026\t", wanted="-fix-the-tests")
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_the_scripts_of_other_shells_are_understood_by_them(shell: str) -> None:
     script = holdfast("completion", shell).stdout
     assert "_complete" in script
-    need(shell)
-    done = subprocess.run([shell, "-n"], input=script, capture_output=True, text=True, timeout=30, check=False)
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    done = subprocess.run(
+        [shell, "-n"], input=script, capture_output=True, text=True, timeout=30, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_fish_completes_task_ids() -> None:
+    if shutil.which("fish") is None:
+        pytest.skip("fish is not installed")
+    Task.shell("true", "--id", "20260131-done", "--name", "a name").wait_for("completed")
+    script = 'holdfast completion fish | source; complete -C "holdfast show 2026"; complete -C "holdfast st"'
+    done = subprocess.run(["fish", "-c", script], capture_output=True, text=True, timeout=30, check=False)
+    first, *verbs = done.stdout.splitlines()
+    assert first == "20260131-done\tcompleted: a name", done.stderr
+    assert [line.split("\t")[0] for line in verbs] == ["status", "stop"]
+
+
+def test_zsh_completes_task_ids() -> None:
+    if shutil.which("zsh") is None:
+        pytest.skip("zsh is not installed")
+    Task.shell("true", "--id", "20260131-done").wait_for("completed")
+    # The script's function, with the two words of zsh's completion that it uses taken down instead.
+    script = """
+        compdef() { :; }
+        _describe() { print -rl -- "${(@P)2}"; }
+        _files() { print files "$@"; }
+        eval "$(holdfast completion zsh)"
+        words=(holdfast show 2026) CURRENT=3; _holdfast
+        words=(holdfast run --project "") CURRENT=4; _holdfast
+    """
+    done = subprocess.run(
+        ["zsh", "-f", "-c", script], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.stdout.splitlines() == ["20260131-done:completed: sh -c true", "files -/"], done.stderr
 
 
 def test_nothing_is_offered_where_there_is_no_home(home: str) -> None:

@@ -13,14 +13,14 @@ from tests.support import kin
 from tests.support.tasks import Task, workspace
 
 #: Dear to load, and needed by none of these commands.
-DEAR = frozenset(
-    """
-    argparse ast asyncio bz2 click concurrent contextlib dataclasses difflib dis email gettext hashlib http importlib.metadata
-    importlib.util inspect locale logging lzma mcp msgspec multiprocessing pathlib pathspec platform psutil pydantic random
-    ruamel select selectors shutil socket ssl starlette string subprocess tempfile textual textwrap threading tokenize tomllib
-    traceback typing unicodedata urllib uuid yaml zipfile
-    """.split()
-)
+DEAR = frozenset([
+    "argparse", "ast", "asyncio", "bz2", "click", "concurrent", "contextlib", "dataclasses", "difflib",
+    "dis", "email", "gettext", "hashlib", "http", "importlib.metadata", "importlib.util", "inspect",
+    "locale", "logging", "lzma", "mcp", "msgspec", "multiprocessing", "pathlib", "pathspec", "platform",
+    "psutil", "pydantic", "random", "ruamel", "select", "selectors", "shutil", "socket", "ssl",
+    "starlette", "string", "subprocess", "tempfile", "textual", "textwrap", "threading", "tokenize",
+    "tomllib", "traceback", "typing", "unicodedata", "urllib", "uuid", "yaml", "zipfile",
+])  # fmt: skip
 #: SQLite brings datetime along: only what lists tasks pays for it.
 OF_LISTS = frozenset({"sqlite3", "datetime", "decimal"})
 
@@ -29,8 +29,8 @@ import sys
 before = set(sys.modules)
 from holdfast.views.cli import entry
 status = entry.run(sys.argv[1:])
-import json
-with open(3, "w") as out:
+import json, os
+with open(os.environ["LOADED"], "w") as out:
     json.dump([status, sorted(set(sys.modules) - before)], out)
 """
 
@@ -42,22 +42,20 @@ def in_a_home(home: str) -> None:
 
 def loaded(*args: str) -> set[str]:
     """The modules that a command loads, beside those that every interpreter has."""
-    read_end, write_end = os.pipe()
-    # As the console script of an installed package starts: no site packages that load things of their own.
-    child = subprocess.Popen(
-        ["sh", "-c", f'exec "$0" "$@" 3>&{write_end} {write_end}>&-', sys.executable, "-c", _SCRIPT, *args],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+    path = os.path.join(workspace(), "loaded")
+    done = subprocess.run(
+        [sys.executable, "-c", _SCRIPT, *args],
+        env={**os.environ, "LOADED": path},
         cwd=workspace(),
-        pass_fds=(write_end,),
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
     )
-    os.close(write_end)
-    _, stderr = child.communicate(timeout=30)
-    with open(read_end, encoding="utf-8") as file:
-        said = file.read()
-    assert said, stderr
-    status, modules = json.loads(said)
-    assert status in (0, 1, 3), stderr
+    assert done.returncode == 0, done.stderr
+    with open(path, encoding="utf-8") as file:
+        status, modules = json.load(file)
+    assert status in (0, 1, 3), done.stderr
     return set(modules)
 
 

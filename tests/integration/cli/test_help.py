@@ -55,7 +55,11 @@ def test_a_topic_fits_a_terminal_of_130_columns(topic: str) -> None:
 def test_every_exit_status_is_explained() -> None:
     page = help_verb.read("exit-codes")
     listed = {int(number) for number in re.findall(r"^    (\d+) ", page, re.MULTILINE)}
-    classes = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.HoldfastError)]
+    classes = [
+        kind
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, errors.HoldfastError)
+    ]
     assert {kind.exit_status for kind in classes} | {0, entry.OUR_BUG, 130} == listed
     for status, number in EXIT_STATUS.items():
         assert re.search(rf"\b{status} {number}\b", page), status
@@ -77,7 +81,11 @@ def test_every_variable_is_explained() -> None:
 def test_every_file_of_the_page_exists_in_the_layout() -> None:
     from holdfast.store.layout import AttemptDir, Home, Packet
 
-    known = {os.path.basename(path) for thing in (Home("/h"), Packet("/h/p"), AttemptDir("/h/a")) for path in vars(thing).values()}
+    known = {
+        os.path.basename(path)
+        for thing in (Home("/h"), Packet("/h/p"), AttemptDir("/h/a"))
+        for path in vars(thing).values()
+    }
     page = help_verb.read("files")
     for name in re.findall(r"^ +([a-z_/]+\.[a-z]+)", page, re.MULTILINE):
         assert os.path.basename(name) in known, name
@@ -133,7 +141,12 @@ def test_a_full_disk_behind_stdout_is_told() -> None:
 
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "holdfast", "help"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=30, check=False
+            [sys.executable, "-m", "holdfast", "help"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=30,
+            check=False,
         )
     assert done.returncode == 3
     assert done.stderr == "error: cannot write the output: No space left on device\n"

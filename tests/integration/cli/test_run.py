@@ -268,3 +268,32 @@ def test_a_follower_that_is_killed_leaves_the_task_alone() -> None:
     follower.wait(timeout=10)
     kin.go()
     task.wait_for("completed")
+
+
+@pytest.mark.req("CTX-7", "LCH-2")
+def test_everything_in_a_home_is_private_whatever_the_umask(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOLDFAST_KEEPER")
+    umask = os.umask(0)
+    try:
+        done = run("--", "sh", "-c", "echo secret; exit 1")
+        packet_of(done).ask("retry")
+        packet_of(done).ask("wait")
+        assert holdfast("ls").returncode == 0
+        assert holdfast("down").returncode == 0
+    finally:
+        os.umask(umask)
+    seen = set()
+    for folder, folders, files in os.walk(home):
+        for name in (*folders, *files):
+            path = os.path.join(folder, name)
+            seen.add(name)
+            assert os.lstat(path).st_mode & 0o077 == 0, f"{oct(os.lstat(path).st_mode)} {path}"
+    assert {"keeper.log", "index.db", "down", "stdout.log", "events.jsonl", "output.log"} <= seen
+
+
+@pytest.mark.req("AUD-7")
+def test_every_move_is_journalled_with_its_old_and_new_state() -> None:
+    task = packet_of(run("--", "true"))
+    moves = [(event["old"], event["new"]) for event in task.events("task.moved")]
+    assert moves == [("spawning", "running"), ("running", "completing"), ("completing", "completed")]
+    assert all(event["at"] for event in task.events("task.moved"))

@@ -26,5 +26,9 @@ def test_every_field_of_the_status_is_explained() -> None:
 
 def test_every_exit_status_is_on_the_page() -> None:
     listed = {int(number) for number in re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE)}
-    classes = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.HoldfastError)]
+    classes = [
+        kind
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, errors.HoldfastError)
+    ]
     assert {kind.exit_status for kind in classes} | {0, entry.OUR_BUG, 130} == listed

@@ -10,7 +10,10 @@ from holdfast.views.cli.complete import SOURCES
 COMMAND = spec.Command(
     name="try",
     summary="Try.",
-    arguments=(spec.Argument(dest="first", metavar="A"), spec.Argument(dest="rest", metavar="B", many=True, required=False)),
+    arguments=(
+        spec.Argument(dest="first", metavar="A"),
+        spec.Argument(dest="rest", metavar="B", many=True, required=False),
+    ),
     options=(
         spec.Option(flags=("-f", "--flag"), dest="flag", kind="flag", help=""),
         spec.Option(flags=("-t", "--text"), dest="text", help=""),
@@ -22,7 +25,14 @@ COMMAND = spec.Command(
 
 def test_values_are_placed_wherever_they_stand() -> None:
     found = spec.parse(COMMAND, ["x", "-f", "--text=1", "y", "--many", "2", "--many=3", "z", "--choice", "a"])
-    assert found == {"first": "x", "rest": ["y", "z"], "flag": True, "text": "1", "many": ["2", "3"], "choice": "a"}
+    assert found == {
+        "first": "x",
+        "rest": ["y", "z"],
+        "flag": True,
+        "text": "1",
+        "many": ["2", "3"],
+        "choice": "a",
+    }
 
 
 def test_what_is_not_given_has_its_default() -> None:
@@ -90,7 +100,11 @@ def test_click_finds_the_same_defaults(verb: str) -> None:
     command = verbs.load(verb).COMMAND
     made = full.cli.get_command(click.Context(full.cli), verb)
     assert made is not None
-    words = [argument.choices[0] if argument.choices else "x" for argument in command.arguments if argument.required]
+    words = [
+        argument.choices[0] if argument.choices else "x"
+        for argument in command.arguments
+        if argument.required
+    ]
     context = made.make_context(verb, list(words))
     parsed = spec.parse(command, list(words))
     for name, value in context.params.items():

@@ -24,14 +24,16 @@ def test_then_the_columns_in_their_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "room", "kept"), [("abc", 3, "abc"), ("abcd", 3, "abc"), ("漢字", 3, "漢"), ("漢字", 4, "漢字"), ("", 0, "")]
+    ("text", "room", "kept"),
+    [("abc", 3, "abc"), ("abcd", 3, "abc"), ("漢字", 3, "漢"), ("漢字", 4, "漢字"), ("", 0, "")],
 )
 def test_a_text_is_cut_by_its_width(text: str, room: int, kept: str) -> None:
     assert table.cut(text, room) == kept
 
 
 @pytest.mark.parametrize(
-    ("count", "shown"), [(0, "0"), (999, "999"), (1000, "1.0k"), (12345, "12.3k"), (999_960, "1.0M"), (4_500_000, "4.5M")]
+    ("count", "shown"),
+    [(0, "0"), (999, "999"), (1000, "1.0k"), (12345, "12.3k"), (999_960, "1.0M"), (4_500_000, "4.5M")],
 )
 def test_numbers_are_short(count: int, shown: str) -> None:
     assert words.short(count) == shown

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, unquote
 
 from holdfast.testing.models import anthropic, chat, gemini, responses
 
@@ -38,8 +38,9 @@ class Route(NamedTuple):
 
 
 def find(method: str, target: str) -> Route:
-    parts = urlsplit(target)
-    path = parts.path.rstrip("/")
+    # Not urlsplit, which raises on some garbage.
+    path, _, query = target.partition("?")
+    path = path.rstrip("/")
     if method in ("GET", "HEAD"):
         found = _MODELS.search(path)
         if not found:
@@ -61,7 +62,7 @@ def find(method: str, target: str) -> Route:
         if found[2] == "countTokens":
             return Route("count", "gemini", model)
         streams = found[2] == "streamGenerateContent"
-        is_sse = parse_qs(parts.query).get("alt") == ["sse"]
+        is_sse = parse_qs(query).get("alt") == ["sse"]
         return Route("generate", "gemini", model, streams, is_json_array=streams and not is_sse)
     return Route("other")
 

@@ -77,11 +77,13 @@ def _fitting(found: Iterable[tuple[str, str]], word: str) -> list[tuple[str, str
     return [pair for pair in found if pair[0].startswith(word) or pair[0] in (FILES, FOLDERS)]
 
 
-def _tasks(wanted: Callable[[str], bool]) -> list[tuple[str, str]]:
+def _tasks(states: frozenset[Status]) -> list[tuple[str, str]]:
     from holdfast.views.cli.commands import ls
 
     rows = ls.tasks(Home(paths.home()), everything=True, state=None)
-    return [(row["task_id"], f"{row['status']}: {row['task_name']}") for row in rows if wanted(row["status"])]
+    return [
+        (row["task_id"], f"{row['status']}: {row['task_name']}") for row in rows if row["status"] in states
+    ]
 
 
 def _topics() -> list[tuple[str, str]]:
@@ -98,10 +100,10 @@ def _agents() -> list[tuple[str, str]]:
 
 #: What an argument or an option may say in `completes`.
 SOURCES: dict[str, Callable[[], list[tuple[str, str]]]] = {
-    "task": lambda: _tasks(lambda status: True),
-    "live-task": lambda: _tasks(lambda status: status not in ENDS),
-    "ended-task": lambda: _tasks(lambda status: status in ENDS),
-    "parked-task": lambda: _tasks(lambda status: status in PARKED or status == Status.WAITING),
+    "task": lambda: _tasks(frozenset(Status)),
+    "live-task": lambda: _tasks(frozenset(Status) - ENDS),
+    "ended-task": lambda: _tasks(ENDS),
+    "parked-task": lambda: _tasks(PARKED | {Status.WAITING}),
     "state": lambda: [(state, "") for state in Status],
     "agent": _agents,
     "topic": _topics,

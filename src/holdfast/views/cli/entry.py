@@ -27,7 +27,7 @@ def run(argv: list[str]) -> int:
     is_verbose = bool(argv) and argv[0] in ("-v", "-vv")
     try:
         status = _dispatch(argv[is_verbose:])
-        if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]  (None when it was closed: >&-)
+        if sys.stdout is not None:  # None when it was closed: >&-
             sys.stdout.flush()
         return status
     except HoldfastError as error:

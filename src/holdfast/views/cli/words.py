@@ -25,7 +25,8 @@ def tokens(manifest: dict[str, Any]) -> str:
 
 def cost(manifest: dict[str, Any]) -> str:
     """`$1.20`; nothing where it is unknown."""
-    usd = (manifest.get("usage") or {}).get("cost_usd")
+    usage: dict[str, Any] = manifest.get("usage") or {}
+    usd = usage.get("cost_usd")
     return "" if usd is None else f"${usd:.2f}"
 
 
