@@ -19,6 +19,7 @@ ROWS = {
     4: ("hang", "hang"),
     5: ("idle", "idle"),
     6: ("state", "state_change"),
+    8: ("listing", "listing"),
 }
 
 
