@@ -88,6 +88,24 @@ class LaunchSpec(Record):
     budget_usd: float | None = None
 
 
+class PrivateHome(Record):
+    """A config home of the task's own, for a program that writes into the user's. The runner makes it before the start.
+
+    The user's home is the captured value of `variable`, or `default` below HOME. A name that it lacks is passed over, one
+    that the private home has already is left alone, and `variable` is set to `path` for the agent.
+    """
+
+    #: What tells the program where its home is.
+    variable: str
+    #: Made with mode 0700; it outlives the attempt.
+    path: str
+    default: str
+    #: Linked: what the program renews in place (a login), and what it only reads.
+    links: tuple[str, ...] = ()
+    #: Copied once: what the program changes for reasons of its own.
+    copies: tuple[str, ...] = ()
+
+
 class Launch(Record):
     """A command line: an array, never a shell string."""
 
@@ -96,6 +114,7 @@ class Launch(Record):
     env: dict[str, str] = {}
     #: The file for descriptor 0; null is /dev/null.
     stdin: str | None = None
+    home: PrivateHome | None = None
 
 
 class End(Record):

@@ -94,6 +94,6 @@ class Record:
             elif inner is not None and isinstance(value, list):
                 value = tuple(inner.from_json(item) for item in value)  # pyright: ignore
             elif isinstance(value, list) and isinstance(cls.defaults.get(name), tuple):
-                value = tuple(value)  # pyright: ignore[reportUnknownArgumentType]
+                value = tuple(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
             values[name] = value
         return cls(**values)

@@ -77,6 +77,7 @@ def end_task(ledger: Ledger) -> None:
         failpoint("finish.left")
     ledger.seen["output_tail"] = ledger.tail(TAIL_LINES)
     ledger.show()
+    ledger.catch_up()
     failpoint("finish.manifest")
     atomic.write(packet.summary, _summary(ledger).encode("utf-8", "replace"), durable=False)
     # The captured environment may hold keys, and nobody needs it any more.

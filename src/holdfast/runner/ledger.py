@@ -38,6 +38,8 @@ class Ledger:
         self._journal = journal
         #: What the manifest shows and no decision rests on.
         self.seen: dict[str, Any] = {}
+        #: The manifest that current-session.json has not followed yet.
+        self._shown: dict[str, Any] | None = None
 
     def record(self, *events: ev.Event) -> None:
         """Make facts durable, in one sync, then show them."""
@@ -83,17 +85,25 @@ class Ledger:
         self.record(self.moved(new, reason, interrupt=interrupt))
 
     def show(self) -> None:
-        """Write manifest.json and current-session.json. Both are derived: on a full disk they stay behind."""
+        """Write manifest.json. It is derived: on a full disk it stays behind."""
         if self.task.has_ended and os.path.exists(self.packet.task_done):
             return  # whoever waits for the marker reads a manifest that does not change any more
         unknown = self._carried_over()
         data = {**unknown, **manifest.render(self.task, self.packet.path, self.seen)}
         try:
-            # The manifest is the one that people poll, so it comes last.
-            atomic.write_json(
-                self.packet.current_session, manifest.current_session(self.task, data), durable=False
-            )
             atomic.write_json(self.packet.manifest, data, durable=False)
+        except DiskFull:
+            return
+        self._shown = data
+
+    def catch_up(self) -> None:
+        """Write current-session.json, if the manifest has moved on. Before each sleep, not with each fact: a step may
+        record several, and nobody polls this one."""
+        if self._shown is None:
+            return
+        view, self._shown = manifest.current_session(self.task, self._shown), None
+        try:
+            atomic.write_json(self.packet.current_session, view, durable=False)
         except DiskFull:
             return
 

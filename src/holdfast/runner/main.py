@@ -101,6 +101,8 @@ def _loop(ledger: Ledger, waiter: Waiter, steps: Steps) -> str:
             # Wait for room, as the ledger does, and take the step again from the files alone.
             steps.close()
             wait_s = _DISK_PAUSE_S
+        if wait_s is None or wait_s > 0:
+            ledger.catch_up()
         if wait_s is None:
             return str(ledger.task.status)
         ready = waiter.wait(min(wait_s, neighbour.look(ready))) if wait_s > 0 else set()

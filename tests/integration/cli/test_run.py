@@ -271,7 +271,9 @@ def test_a_follower_that_is_killed_leaves_the_task_alone() -> None:
 
 
 @pytest.mark.req("CTX-7", "LCH-2")
-def test_everything_in_a_home_is_private_whatever_the_umask(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_everything_in_a_home_is_private_whatever_the_umask(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("HOLDFAST_KEEPER")
     umask = os.umask(0)
     try:

@@ -126,8 +126,9 @@ class Handler(BaseHTTPRequestHandler):
     def _hang_up(self, how: str) -> None:
         self.close_connection = True
         if how == "reset":
-            # On close the kernel sends RST instead of FIN.
+            # With this, close sends RST. Closed here: the server would shut it down first, which sends FIN.
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.connection.close()
         else:
             self.connection.shutdown(socket.SHUT_RDWR)
 

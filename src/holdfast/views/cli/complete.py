@@ -30,7 +30,7 @@ def candidates(words: list[str]) -> list[tuple[str, str]]:
     """(candidate, what it is) for the last of `words`, which may be empty."""
     *before, word = words or [""]
     if not before:
-        return _fitting([(verb, verbs.load(verb).COMMAND.summary) for verb in verbs.VERBS], word)
+        return [(verb, verbs.load(verb).COMMAND.summary) for verb in verbs.VERBS if verb.startswith(word)]
     if before[0] not in verbs.VERBS:
         return []
     command: spec.Command = verbs.load(before[0]).COMMAND

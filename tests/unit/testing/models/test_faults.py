@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import threading
 import time
 
@@ -39,9 +40,9 @@ def part(server: ModelServer, api: str, *, stream: bool = True) -> bytes:
     received = b""
     with connect(server) as connection:
         connection.request("POST", path(api, stream=stream), json.dumps(body(api, stream=stream)))
-        response = connection.getresponse()
-        assert response.status == 200
         try:
+            response = connection.getresponse()
+            assert response.status == 200
             while chunk := response.read1(65536):
                 received += chunk
         except ConnectionResetError:
@@ -145,6 +146,23 @@ def test_a_drop_in_the_stream_keeps_what_was_sent(api: str, how: str) -> None:
     # A reset may overtake what was sent.
     assert b"two" in received or how == "reset"
     assert b"three" not in received
+
+
+def test_a_reset_is_a_reset_and_a_close_is_a_close() -> None:
+    data = json.dumps(body("chat", stream=True)).encode()
+    request = f"POST {path('chat')} HTTP/1.1\r\nContent-Length: {len(data)}\r\n\r\n".encode() + data
+    seen: list[str] = []
+    with ModelServer([drop(2), drop(), drop(2, how="close"), drop(how="close")]) as server:
+        for _ in range(4):
+            with socket.create_connection(("127.0.0.1", server.port), timeout=LIMIT_S) as connection:
+                connection.sendall(request)
+                try:
+                    while connection.recv(65536):
+                        pass
+                    seen.append("end")
+                except ConnectionResetError:
+                    seen.append("reset")
+    assert seen == ["reset", "reset", "end", "end"]
 
 
 def test_a_whole_answer_can_break_off(api: str) -> None:

@@ -169,18 +169,18 @@ def test_garbage_harms_only_its_sender(garbage: bytes, capfd: pytest.CaptureFixt
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("junk", [b"", b"{", b"[]", b"\xff\xfe", b"[" * 100_000, b"null"])
-def test_a_body_that_is_no_json_object_is_refused(api: str, junk: bytes) -> None:
+def test_a_body_that_is_no_json_object_is_refused(api: str) -> None:
     with ModelServer([text("a")]) as server:
-        got = send(server, path(api), junk)
-        assert (got.status, got.json["error"]["message"]) == (400, "the body is not a JSON object")
-        assert server.requests[0].raw == junk
+        for junk in (b"", b"{", b"[]", b"\xff\xfe", b"[" * 100_000, b"null"):
+            got = send(server, path(api), junk)
+            assert (got.status, got.json["error"]["message"]) == (400, "the body is not a JSON object")
+            assert server.requests[-1].raw == junk
         assert server.script.turns_left == 1
 
 
 @pytest.mark.parametrize("api", APIS)
 def test_clients_that_leave_in_the_middle_do_no_harm(api: str) -> None:
-    with ModelServer([text("x" * 5_000_000).times(3), text("next")]) as server:
+    with ModelServer([text("x" * 1_000_000).times(3), text("next")]) as server:
         for _ in range(3):
             with connect(server) as connection:
                 connection.request("POST", path(api, stream=True), json.dumps(body(api, stream=True)))

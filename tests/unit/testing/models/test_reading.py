@@ -146,13 +146,13 @@ def test_a_prompt_arrives_byte_for_byte(api: str) -> None:
     assert last_user_text(recorded(api, bodies[api])) == prompt
 
 
-@pytest.mark.parametrize("junk", [None, 1, "x", [], [1, None, "x"], {}, [{}], [{"content": 1}], [[[]]]])
-def test_junk_where_messages_should_be_is_read_as_nothing(api: str, junk: Any) -> None:
+def test_junk_where_messages_should_be_is_read_as_nothing(api: str) -> None:
     names = ("messages", "input", "contents", "system", "instructions", "systemInstruction", "tools")
-    request = recorded(api, dict.fromkeys(names, junk))
-    assert tool_results(request) == []
-    assert isinstance(all_texts(request), list)
-    assert isinstance(offered_tools(request), list)
+    for junk in (None, 1, "x", [], [1, None, "x"], {}, [{}], [{"content": 1}], [[[]]]):
+        request = recorded(api, dict.fromkeys(names, junk))
+        assert tool_results(request) == []
+        assert isinstance(all_texts(request), list)
+        assert isinstance(offered_tools(request), list)
 
 
 def test_errors_of_tools_are_told_apart_where_the_api_does() -> None:

@@ -1,0 +1,212 @@
+"""What `codex exec --json` prints, as normalised events.
+
+The first line holds the only id; `error` is also used for notices of a retry, and an item of type `error` is a warning:
+only `turn.failed` or the exit status is a failure. Errors are free text. Usage is the total of the thread, over all resumes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+import msgspec
+from msgspec import Struct
+
+from holdfast import clock
+from holdfast.agents import resets
+from holdfast.model import events as ev
+
+_TEXT_LIMIT = 16_000
+_SUMMARY_LIMIT = 500
+_TOOLS = frozenset({"command_execution", "file_change", "mcp_tool_call", "collab_tool_call", "web_search"})
+
+
+class _Change(Struct):
+    path: str = ""
+    kind: str | None = None
+
+
+class _Item(Struct):
+    """Without `aggregated_output`, which can be megabytes and is skipped."""
+
+    id: str = ""
+    type: str = ""
+    text: str = ""
+    status: str | None = None
+    command: str = ""
+    changes: list[_Change] | None = None
+    server: str = ""
+    tool: str = ""
+    query: str = ""
+
+
+class _Usage(Struct):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+class _Failure(Struct):
+    message: str = ""
+
+
+class _Thread(Struct):
+    thread_id: str
+
+
+class _OfItem(Struct):
+    item: _Item
+
+
+class _Completed(Struct):
+    usage: _Usage | None = None
+
+
+class _Failed(Struct):
+    error: _Failure | None = None
+
+
+class _Typed(Struct):
+    type: str = ""
+
+
+_TYPED = msgspec.json.Decoder(_Typed)
+
+
+class Lines:
+    """The reader of one attempt."""
+
+    def __init__(self) -> None:
+        self._open: set[str] = set()
+        self._last_text = ""
+        #: An error that no `turn.failed` has repeated yet.
+        self._said: str | None = None
+        self._handlers = {
+            b"thread.started": (msgspec.json.Decoder(_Thread), self._thread),
+            b"item.started": (msgspec.json.Decoder(_OfItem), self._started),
+            b"item.completed": (msgspec.json.Decoder(_OfItem), self._item),
+            b"turn.completed": (msgspec.json.Decoder(_Completed), self._completed),
+            b"turn.failed": (msgspec.json.Decoder(_Failed), self._failed),
+            b"error": (msgspec.json.Decoder(_Failure), self._error),
+        }
+
+    def read(self, line: bytes) -> list[ev.AgentEvent]:
+        """The events of one line."""
+        try:
+            kind = _kind(line)
+            if kind not in self._handlers:
+                return []
+            decoder, handle = self._handlers[kind]
+            try:
+                found = decoder.decode(line)
+            except msgspec.DecodeError:
+                found = decoder.decode(_repaired(line))
+            return handle(found)  # pyright: ignore[reportArgumentType]
+        except (ValueError, RecursionError):
+            # Torn, hostile or of another version: the raw log keeps it, and it is no event.
+            return []
+
+    def finish(self) -> list[ev.AgentEvent]:
+        """An error that was not repeated: the process ended before its turn did."""
+        said, self._said = self._said, None
+        return _errors(said) if said is not None else []
+
+    def _thread(self, line: _Thread) -> list[ev.AgentEvent]:
+        return [ev.AgentSession(session_id=line.thread_id)]
+
+    def _started(self, line: _OfItem) -> list[ev.AgentEvent]:
+        item = line.item
+        if item.type not in _TOOLS:
+            return []
+        self._open.add(item.id)
+        name = f"{item.server}.{item.tool}" if item.tool else item.type
+        return [ev.AgentToolStarted(tool_id=item.id, name=name, summary=_summary(item))]
+
+    def _item(self, line: _OfItem) -> list[ev.AgentEvent]:
+        item = line.item
+        if item.type == "agent_message" and item.text:
+            self._last_text = item.text[:_TEXT_LIMIT]
+            return [ev.AgentText(text=self._last_text)]
+        if item.type not in _TOOLS:
+            return []
+        begun = [] if item.id in self._open else self._started(line)
+        self._open.discard(item.id)
+        denied = item.status == "declined"
+        return [
+            *begun,
+            ev.AgentToolFinished(tool_id=item.id, is_error=denied or item.status == "failed", denied=denied),
+        ]
+
+    def _completed(self, line: _Completed) -> list[ev.AgentEvent]:
+        self._said = None
+        usage = line.usage or _Usage()
+        return [
+            ev.AgentUsage(
+                input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, cumulative=True
+            ),
+            ev.AgentResult(is_error=False, subtype="turn.completed", text=self._last_text),
+        ]
+
+    def _failed(self, line: _Failed) -> list[ev.AgentEvent]:
+        message = (line.error.message if line.error else "") or self._said or ""
+        self._said = None
+        result = ev.AgentResult(is_error=True, subtype="turn.failed", text=message[:_TEXT_LIMIT])
+        return [*_errors(message), result]
+
+    def _error(self, line: _Failure) -> list[ev.AgentEvent]:
+        if line.message.startswith("Reconnecting..."):
+            return [ev.AgentRetry(reason=line.message[:_SUMMARY_LIMIT])]
+        self._said = line.message
+        return []
+
+
+def _kind(line: bytes) -> bytes:
+    if line.startswith(b'{"type":"'):
+        return line[9 : line.find(b'"', 9, 60)]
+    return _TYPED.decode(line).type.encode() if line.startswith(b"{") else b""
+
+
+def _repaired(line: bytes) -> bytes:
+    """A tool's output can bring in half a character."""
+    return json.dumps(json.loads(line.decode("utf-8", "replace")), ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _summary(item: _Item) -> str:
+    if item.changes:
+        return ", ".join(change.path for change in item.changes)[:_SUMMARY_LIMIT]
+    return (item.command or item.query)[:_SUMMARY_LIMIT]
+
+
+def _errors(message: str) -> list[ev.AgentEvent]:
+    kind = error_kind(message)
+    found: list[ev.AgentEvent] = [ev.AgentError(kind=kind, message=message[:_TEXT_LIMIT])]
+    if kind in ("rate_limit", "quota"):
+        at = resets.find(message, clock.now())
+        found.insert(0, ev.AgentRateLimit(resets_at=at, reason=message[:_SUMMARY_LIMIT]))
+    return found
+
+
+#: Free text, so the order counts: what is specific stands before what is general.
+_KINDS = tuple(
+    (re.compile(pattern, re.IGNORECASE), kind)
+    for pattern, kind in (
+        (r"no rollout found|no (?:thread|session|conversation) found", "unknown_session"),
+        (r"not inside a trusted directory", "not_trusted"),
+        (r"missing environment variable|not logged in|no api key|please (?:log|sign) in", "no_auth"),
+        (r"usage limit|quota|billing|out of credits|spend cap", "quota"),
+        (r"context window|context_length|ran out of room|input_too_large|exceeds the maximum length", "context_too_long"),
+        (r"\b429\b|too many requests|rate.?limit", "rate_limit"),
+        (r"\b40[13]\b|unauthorized|forbidden|refresh token|invalid.api.key|sign.?in again", "auth"),
+        (r"overloaded|at capacity|\b529\b", "overloaded"),
+        (r"model\b.{0,80}(?:does not exist|not found|not supported|no access)|model_not_found", "model_not_found"),
+        (r"\b5\d\d\b|internal server error|server_error", "server_error"),
+        (r"invalid_request|\b400\b|bad request|\b4\d\d\b", "invalid_request"),
+        (r"stream disconnected|network|timed? ?out|connection|error sending request|dns", "network"),
+        (r"no prompt provided|unexpected argument|error loading config|invalid value|no longer supported", "usage_error"),
+    )
+)  # fmt: skip
+
+
+def error_kind(message: str) -> str:
+    """The outcome label of an error's text; `crashed` where nothing is recognised, so that it is tried again."""
+    head = message[:2000]
+    return next((kind for pattern, kind in _KINDS if pattern.search(head)), "crashed")

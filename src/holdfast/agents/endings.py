@@ -1,0 +1,60 @@
+"""Ends that mean the same for every agent: a signal, a run that finished, the last line of stderr."""
+
+from __future__ import annotations
+
+from holdfast.model import outcome as oc
+from holdfast.model.outcome import Outcome
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.model.process import Exit
+    from holdfast.model.task import Attempt
+
+_ASKED_TO_LEAVE = {1: "SIGHUP", 2: "SIGINT", 15: "SIGTERM"}
+_DETAIL_CHARS = 200
+
+
+def by_signal(exit: Exit) -> Outcome | None:
+    """Death by signal, or the exit status that a program chooses when it catches one; None for any other end."""
+    number = exit.exit_signal
+    if number is None and exit.exit_code is not None and exit.exit_code - 128 in (*_ASKED_TO_LEAVE, 9):
+        number = exit.exit_code - 128
+    if number is None:
+        return None
+    if number in _ASKED_TO_LEAVE:
+        return Outcome(kind="interrupted", detail=f"ended by {_ASKED_TO_LEAVE[number]}")
+    if number == 9:
+        return Outcome(kind="killed", detail="ended by SIGKILL")
+    return Outcome(kind="crashed", detail=f"killed by signal {number}")
+
+
+def finished(attempt: Attempt) -> Outcome:
+    """A normal end, with the flaw that the summary names."""
+    if attempt.tool_denied:
+        return Outcome(kind="permission_denied_but_finished")
+    if attempt.tool_failed:
+        return Outcome(kind="tool_failed_but_finished")
+    return Outcome(kind="success")
+
+
+def failed(attempt: Attempt) -> Outcome | None:
+    """The class of the last error, with the time at which a limit is lifted; None where there was no error."""
+    error, limit = attempt.error, attempt.rate_limit
+    if error is None:
+        return None
+    resets_at = limit.resets_at if limit is not None and error.kind in oc.WAITS else None
+    return Outcome(kind=error.kind, detail=error.message[:_DETAIL_CHARS], resets_at=resets_at)
+
+
+def last_line(stderr: str) -> str:
+    """The last words on stderr."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    return lines[-1][:_DETAIL_CHARS] if lines else ""
+
+
+def without_result(exit: Exit, stderr: str) -> Outcome:
+    """It ended by itself and never said that it was finished."""
+    if exit.exit_code == 0:
+        return Outcome(kind="truncated", detail="it ended before its last event")
+    said = last_line(stderr) or "nothing on stderr"
+    return Outcome(kind="crashed", detail=f"exit status {exit.exit_code}: {said}")

@@ -1,0 +1,47 @@
+"""JSON lines as agents print them: decoded fast when they are well-formed, mended when they are nearly so.
+
+Node prints half of a surrogate pair as an escape when a tool's output was cut inside an emoji, and a raw log can hold bytes
+that are no UTF-8. Neither may cost the event.
+"""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    T = TypeVar("T")
+
+#: A longer line is not worth a second, slow look.
+_MEND_BYTES = 8 * 1024 * 1024
+
+
+def decode(decoder: msgspec.json.Decoder[T], line: bytes) -> T | None:
+    """The line as `decoder` types it; None for what is torn, hostile or of another shape. Never raises."""
+    try:
+        return decoder.decode(line)
+    except msgspec.ValidationError:
+        return None
+    except (ValueError, RecursionError):
+        pass
+    if len(line) > _MEND_BYTES or not line.rstrip().endswith(b"}"):
+        return None
+    try:
+        return decoder.decode(mended(line))
+    except (ValueError, RecursionError):
+        return None
+
+
+def mended(line: bytes) -> bytes:
+    """The same JSON with a replacement character wherever a character was broken. Raises ValueError when it is no JSON."""
+    data = json.loads(line.decode("utf-8", "replace"))
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def summary(raw: msgspec.Raw, limit: int = 200) -> str:
+    """The beginning of a JSON value as text, however long it is."""
+    return bytes(memoryview(raw)[: limit * 4]).decode("utf-8", "replace")[:limit]
