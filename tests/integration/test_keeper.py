@@ -380,12 +380,23 @@ def test_a_logout_touches_nothing(home: str) -> None:
     recorder = kin.recorder_pid(task)
     ours = [agent, runner, keeper, recorder]
     # What a login shell's exit does: SIGHUP to every process of the session, then the terminal is gone.
-    for pid in [terminal.pid, *(p.pid for p in processes.descendants(terminal.pid))]:
-        if os.getsid(pid) == terminal.pid:
-            assert pid not in ours
+    session = [p.pid for p in processes.descendants() if session_of(p.pid) == terminal.pid]
+    assert terminal.pid in session
+    assert not set(session) & set(ours)
+    for pid in session:
+        try:
             os.kill(pid, signal.SIGHUP)
+        except ProcessLookupError:
+            continue
     terminal.hang_up()
     assert terminal.status == -signal.SIGHUP
     keepers.stays(lambda: all(processes.is_alive(pid) for pid in ours), 0.5, "they live on")
     kin.go()
     assert task.wait_for("completed")["attempt"] == 1
+
+
+def session_of(pid: int) -> int:
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return 0

@@ -10,6 +10,7 @@ import re
 import time
 
 from holdfast import clock
+from holdfast.agents import resets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,13 +85,7 @@ def _by_text(text: str) -> str | None:
 
 # ── when it can go on ───────────────────────────────────────────────────────
 
-_DURATION = re.compile(
-    r"(?:(?:try again|retry|resets?|available)(?: again)? (?:in|after)|retry-after:?) ?~?"
-    r"((?:\d+(?:\.\d+)? ?(?:days?|hours?|minutes?|mins?|seconds?|secs?|ms|[dhms])?[ ,]*(?:and )?)+)",
-    re.IGNORECASE,
-)
-_PIECE = re.compile(r"(\d+(?:\.\d+)?) ?(ms|[dhms])?", re.IGNORECASE)
-_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "": 1.0}
+_RETRY = re.compile(r"retry (?:in|after) (\d+(?:\.\d+)?) ?s", re.IGNORECASE)
 _FIELD = re.compile(r"\\?\"(resets_at|resets_in_seconds|retry_after)\\?\": ?(\d+(?:\.\d+)?)")
 #: Times beyond this are somebody's mistake, and a task must not sleep on it for ever.
 _LONGEST_S = 35 * 86400.0
@@ -106,11 +101,11 @@ def resets_at(text: str, said_at: float, headers: Mapping[str, str] | None = Non
     if field is not None:
         number = float(field[2])
         return _time(number if field[1] == "resets_at" else said_at + number, said_at)
-    duration = _DURATION.search(text)
-    if duration is None:
-        return None
-    pieces = _PIECE.findall(duration[1])
-    return _time(said_at + sum(float(number) * _UNITS_S[unit.lower()] for number, unit in pieces), said_at)
+    retry = _RETRY.search(text)
+    if retry is not None:
+        return _time(said_at + float(retry[1]), said_at)
+    found = resets.find(text, said_at)
+    return _time(clock.parse_iso(found), said_at) if found is not None else None
 
 
 def _by_header(name: str, value: str, said_at: float) -> str | None:

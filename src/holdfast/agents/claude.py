@@ -28,9 +28,7 @@ _REFUSALS = (
     ("Error: piped stdin input exceeds", "usage_error"),
     ("Settings file not found", "usage_error"),
 )
-_ROOT_RULE = (
-    "Claude Code does not bypass permissions for root: run the task as another user, or set IS_SANDBOX=1 if this machine is one"
-)
+_ROOT_RULE = "Claude Code does not bypass permissions for root: run the task as another user, or set IS_SANDBOX=1 if this machine is one"
 
 
 class Claude:
@@ -168,7 +166,7 @@ def _without_result(end: End, attempt: Attempt) -> Outcome:
     if code == 0:
         # What a TERM leads to when a tool has run for some seconds.
         return Outcome(kind="interrupted", detail="it left without a result")
-    if attempt.error is not None:
+    if attempt.error is not None and attempt.result is None:
         return Outcome(kind=attempt.error.kind, detail=attempt.error.message[:_DETAIL_CHARS])
     for words, kind in _REFUSALS if attempt.result is None else ():
         if words in said:

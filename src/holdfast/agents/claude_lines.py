@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from holdfast import clock
-from holdfast.agents import resets
+from holdfast.agents import claude_errors, resets
 from holdfast.model import events as ev
 
 _TEXT_LIMIT = 16_000
@@ -152,7 +152,7 @@ class Lines:
             decoder, handle = self._handlers[kind]
             try:
                 found = decoder.decode(line)
-            except msgspec.DecodeError:
+            except ValueError:
                 found = decoder.decode(_repaired(line))
             return handle(found)  # pyright: ignore[reportArgumentType]
         except (ValueError, RecursionError):
@@ -185,7 +185,9 @@ class Lines:
                 self._partial = []
                 found.append(ev.AgentText(text=block.text[:_TEXT_LIMIT]))
                 if line.error:
-                    kind = _kind_of(line.error, None, block.text, is_refused=self._limit is not None)
+                    kind = claude_errors.of_call(
+                        line.error, None, block.text, is_refused=self._limit is not None
+                    )
                     self._said = ev.AgentError(kind=kind, message=block.text[:_TEXT_LIMIT])
             elif block.type == "tool_use":
                 found.append(
@@ -232,7 +234,7 @@ class Lines:
         found = [*self._named(line.session_id, None), _usage(line)]
         is_error = line.is_error or line.subtype.startswith("error")
         if is_error:
-            kind = _error_kind(line, text, self._said, is_refused=self._limit is not None)
+            kind = self._failure(line, text)
             if kind in ("rate_limit", "quota") and (at := resets.find(text, clock.now())):
                 found.append(ev.AgentRateLimit(resets_at=at, reason=text[:_SUMMARY_LIMIT]))
             found.append(ev.AgentError(kind=kind, message=text[:_TEXT_LIMIT]))
@@ -247,6 +249,13 @@ class Lines:
             ),
         ]
 
+    def _failure(self, line: _Result, text: str) -> str:
+        kind = claude_errors.of_result(line.subtype, line.terminal_reason or "", text)
+        if kind is None and self._said is not None and line.api_error_status is None:
+            kind = self._said.kind
+        status, is_refused = line.api_error_status, self._limit is not None
+        return kind or claude_errors.of_call("", status, text, is_refused=is_refused)
+
 
 def _kind(line: bytes) -> bytes:
     if line.startswith(b'{"type":"'):
@@ -256,7 +265,9 @@ def _kind(line: bytes) -> bytes:
 
 def _repaired(line: bytes) -> bytes:
     """Half an emoji is valid in JavaScript and in no other place; bytes that are no UTF-8 come from tools."""
-    return json.dumps(json.loads(line.decode("utf-8", "replace")), ensure_ascii=False).encode("utf-8", "replace")
+    return json.dumps(json.loads(line.decode("utf-8", "replace")), ensure_ascii=False).encode(
+        "utf-8", "replace"
+    )
 
 
 def _blocks(message: _Message) -> list[_Block]:
@@ -292,61 +303,3 @@ def _usage(line: _Result) -> ev.AgentUsage:
     return ev.AgentUsage(
         input_tokens=tokens.input_tokens, output_tokens=tokens.output_tokens, cost_usd=cost, cumulative=True
     )
-
-
-def _error_kind(line: _Result, text: str, said: ev.AgentError | None, *, is_refused: bool) -> str:
-    """The outcome label of a failed result."""
-    reason = line.terminal_reason or ""
-    if line.subtype == "error_max_turns":
-        return "max_turns"
-    if line.subtype == "error_max_budget_usd":
-        return "max_budget"
-    if "No conversation found" in text:
-        return "unknown_session"
-    if reason == "prompt_too_long":
-        return "context_too_long"
-    if reason.startswith("aborted"):
-        return "interrupted"
-    if line.subtype == "error_during_execution":
-        return "crashed"
-    if said is not None and line.api_error_status is None:
-        return said.kind
-    return _kind_of("", line.api_error_status, text, is_refused=is_refused)
-
-
-_OF_ERROR = {
-    "authentication_failed": "auth",
-    "billing_error": "quota",
-    "rate_limit": "rate_limit",
-    "overloaded": "overloaded",
-    "model_not_found": "model_not_found",
-    "max_output_tokens": "crashed",
-}
-_OF_STATUS = {401: "auth", 403: "auth", 404: "model_not_found", 429: "rate_limit", 529: "overloaded"}
-#: What only the text tells, before error and status are asked.
-_OF_TEXT = (
-    ("not logged in", "no_auth"),
-    ("prompt is too long", "context_too_long"),
-    ("credit balance", "quota"),
-    ("usage limit", "quota"),
-    ("rate limit", "rate_limit"),
-    ("hit your", "quota"),
-    ("limit reached", "quota"),
-    ("overloaded", "overloaded"),
-    ("unable to connect", "network"),
-    ("connection", "network"),
-    ("timed out", "network"),
-    ("timeout", "network"),
-)
-
-
-def _kind_of(error: str, status: int | None, text: str, *, is_refused: bool) -> str:
-    """The outcome label of a failed call: its text where that says more than a number, then error, then status."""
-    lowered = text[:1000].lower()
-    by_text = (kind for words, kind in _OF_TEXT if words in lowered and (kind != "network" or status is None))
-    kind = next(by_text, None) or _OF_ERROR.get(error) or _OF_STATUS.get(status or 0)
-    if kind is not None:
-        return "quota" if kind == "rate_limit" and is_refused else kind
-    if error == "invalid_request" or (status is not None and 400 <= status < 500):
-        return "invalid_request"
-    return "server_error"

@@ -122,7 +122,15 @@ def _home(spec: LaunchSpec) -> PrivateHome | None:
         path=f"{spec.state_directory}/codex",
         default=".codex",
         # A copied login would be renewed in one place and be void in the other.
-        links=("auth.json", ".credentials.json", "AGENTS.md", "AGENTS.override.md", "prompts", "rules", "skills"),
+        links=(
+            "auth.json",
+            ".credentials.json",
+            "AGENTS.md",
+            "AGENTS.override.md",
+            "prompts",
+            "rules",
+            "skills",
+        ),
         copies=("config.toml",),
     )
 
@@ -147,7 +155,7 @@ def _without_turn(end: End, attempt: Attempt) -> Outcome:
     if said:
         return Outcome(kind=error_kind(said[-1]), detail=detail)
     # An INT ends it with status 1 and no word.
-    is_silent = code in (1, 130) and attempt.offset > 0 and attempt.result is None
+    is_silent = code in (1, 130) and attempt.has_spoken and attempt.result is None
     return Outcome(kind="interrupted" if is_silent else "crashed", detail=detail)
 
 

@@ -98,7 +98,7 @@ class Lines:
             decoder, handle = self._handlers[kind]
             try:
                 found = decoder.decode(line)
-            except msgspec.DecodeError:
+            except ValueError:
                 found = decoder.decode(_repaired(line))
             return handle(found)  # pyright: ignore[reportArgumentType]
         except (ValueError, RecursionError):
@@ -141,7 +141,10 @@ class Lines:
         usage = line.usage or _Usage()
         return [
             ev.AgentUsage(
-                input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, cumulative=True
+                input_tokens=usage.input_tokens,
+                output_tokens=usage.output_tokens,
+                cumulative=True,
+                of_session=True,
             ),
             ev.AgentResult(is_error=False, subtype="turn.completed", text=self._last_text),
         ]
@@ -167,7 +170,9 @@ def _kind(line: bytes) -> bytes:
 
 def _repaired(line: bytes) -> bytes:
     """A tool's output can bring in half a character."""
-    return json.dumps(json.loads(line.decode("utf-8", "replace")), ensure_ascii=False).encode("utf-8", "replace")
+    return json.dumps(json.loads(line.decode("utf-8", "replace")), ensure_ascii=False).encode(
+        "utf-8", "replace"
+    )
 
 
 def _summary(item: _Item) -> str:

@@ -1,20 +1,15 @@
 """copilot: the GitHub Copilot CLI, headless with `--output-format json`.
 
-A line is `{"type", "data", …}`; the last one, `result`, has another shape and is the only one that names the session. A
-`result` with exit code 0 also follows an interrupt, so what came before it counts: an abort, or an error that no later
-message made good. Tokens are not on stdout.
+It prints its session's id only with the result, so the id is chosen. The exit status is 1 for every error, and 0 for a signal.
 """
 
 from __future__ import annotations
 
 import re
 
-import msgspec
-
-from holdfast import clock
+from holdfast.agents import endings
 from holdfast.agents.base import Capabilities, End, Launch, LaunchSpec, StopStep
-from holdfast.model import events as ev
-from holdfast.model import outcome as oc
+from holdfast.agents.copilot_lines import CopilotReader
 from holdfast.model.outcome import Outcome
 
 TYPE_CHECKING = False
@@ -22,256 +17,7 @@ if TYPE_CHECKING:
     from holdfast.agents.base import Adapter, Reader
     from holdfast.model.task import Attempt
 
-# ── the lines ───────────────────────────────────────────────────────────────
-
-_TEXT_CHARS = 4000
-#: Deltas of one text that are kept, in bytes of JSON: more than the text is cut to, however it is escaped.
-_HELD_BYTES = 8 * _TEXT_CHARS
-#: What a delta line holds beside its text.
-_DELTA_BYTES = 260
-_SUMMARY_CHARS = 200
-_MESSAGE_CHARS = 2000
-
-_TYPE = b'{"type":"'
-_DELTA = b"assistant.message_delta"
-#: Types that mean something here, beside deltas. Most lines are of other types, and are not decoded.
-_TYPES = frozenset(
-    {
-        b"assistant.message_start",
-        b"assistant.message",
-        b"assistant.turn_retry",
-        b"assistant.idle",
-        b"tool.execution_start",
-        b"tool.execution_complete",
-        b"model.call_failure",
-        b"session.error",
-        b"agent.interrupted",
-        b"abort",
-        b"result",
-    }
-)
-
-
-class _Error(msgspec.Struct):
-    message: str | None = None
-    code: str | int | None = None
-
-
-class _Data(msgspec.Struct, rename="camel"):
-    """All kinds of data in one; what a kind lacks stays empty."""
-
-    content: str | None = None
-    delta_content: str | None = None
-    tool_call_id: str | None = None
-    tool_name: str | None = None
-    arguments: msgspec.Raw = msgspec.Raw(b"")
-    success: bool | None = None
-    error: _Error | str | None = None
-    reason: str | None = None
-    aborted: bool | None = None
-    error_type: str | None = None
-    message: str | None = None
-    status_code: int | None = None
-    failure_kind: str | None = None
-
-
-class _Line(msgspec.Struct, rename="camel"):
-    type: str
-    data: _Data | None = None
-    timestamp: str | None = None
-    session_id: str | None = None
-    exit_code: int | None = None
-
-
-_DECODER = msgspec.json.Decoder(_Line)
-_RESET_DATE = re.compile(rb'"resetDate":"([^"]{10,40})"')
-
-
-def _decode(line: bytes) -> _Line | None:
-    try:
-        return _DECODER.decode(line)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        pass
-    try:
-        # Invalid UTF-8 inside a string is no reason to lose an event.
-        return _DECODER.decode(line.decode("utf-8", "replace"))
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return None
-
-
-class CopilotReader:
-    """Holds back text deltas until the message is complete, and remembers whether the run was aborted or failed."""
-
-    def __init__(self) -> None:
-        self._held: list[bytes] = []
-        self._held_bytes = 0
-        self._is_new_text = True
-        self._is_aborted = False
-        #: The last error, until a message shows that the run went on.
-        self._failure = ""
-        #: The last model call was cut off by the connection, not answered with an error.
-        self._lost_connection = False
-        self._reset_date: str | None = None
-
-    def read(self, line: bytes) -> list[ev.AgentEvent]:
-        """The events of one line."""
-        if line.startswith(_TYPE):
-            kind = line[9 : line.find(b'"', 9, 64)]
-            if kind == _DELTA:
-                return self._hold(line)
-            if kind not in _TYPES:
-                return []
-        elif not line.startswith(b"{"):
-            return []
-        data = _decode(line)
-        return [] if data is None else self._events(data, line)
-
-    def finish(self) -> list[ev.AgentEvent]:
-        """Text that was cut off."""
-        return self._flush()
-
-    def _hold(self, line: bytes) -> list[ev.AgentEvent]:
-        if self._is_new_text:
-            self._drop()
-        if self._held_bytes < _HELD_BYTES:
-            self._held.append(line)
-            self._held_bytes += max(len(line) - _DELTA_BYTES, 1)
-        return []
-
-    def _drop(self) -> None:
-        self._held.clear()
-        self._held_bytes = 0
-        self._is_new_text = False
-
-    def _flush(self) -> list[ev.AgentEvent]:
-        if not self._held:
-            return []
-        lines = [data for line in self._held if (data := _decode(line))]
-        self._drop()
-        text = "".join(data.data.delta_content or "" for data in lines if data.data)[:_TEXT_CHARS]
-        return [ev.AgentText(text=text)] if text else []
-
-    def _events(self, line: _Line, raw: bytes) -> list[ev.AgentEvent]:
-        data = line.data or _Data()
-        match line.type:
-            case "assistant.message_delta":
-                return self._hold(raw)
-            case "assistant.message_start":
-                # A retried message begins again; until it says something, the text before it is the last one.
-                self._is_new_text = True
-            case "assistant.message":
-                self._drop()
-                self._failure = ""
-                return [ev.AgentText(text=data.content[:_TEXT_CHARS])] if data.content else []
-            case "tool.execution_start" if data.tool_call_id:
-                summary = _summary(data.arguments)
-                return [
-                    *self._flush(),
-                    ev.AgentToolStarted(
-                        tool_id=data.tool_call_id, name=data.tool_name or "", summary=summary
-                    ),
-                ]
-            case "tool.execution_complete" if data.tool_call_id:
-                return [_finished(data, data.tool_call_id)]
-            case "assistant.turn_retry":
-                return [ev.AgentRetry(reason=data.reason or "")]
-            case "model.call_failure":
-                self._lost_connection = data.status_code is None
-                self._note_reset_date(raw)
-            case "session.error":
-                self._note_reset_date(raw)
-                return self._failed(data, line.timestamp or "")
-            case "agent.interrupted" | "abort":
-                return self._aborted(data.reason or "")
-            case "assistant.idle" if data.aborted:
-                return self._aborted("")
-            case "result":
-                return [*self._flush(), *self._result(line)]
-            case _:
-                pass
-        return []
-
-    def _note_reset_date(self, raw: bytes) -> None:
-        found = _RESET_DATE.search(raw)
-        if found:
-            self._reset_date = found[1].decode("ascii", "replace")
-
-    def _failed(self, data: _Data, timestamp: str) -> list[ev.AgentEvent]:
-        message = (data.message or "")[:_MESSAGE_CHARS]
-        kind = _kind(data.error_type or "", data.status_code, message)
-        if kind is None:
-            kind = "network" if self._lost_connection else "crashed"
-        self._failure = data.error_type or kind
-        found: list[ev.AgentEvent] = [*self._flush(), ev.AgentError(kind=kind, message=message)]
-        resets_at = _resets_at(message, timestamp, self._reset_date if kind == "quota" else None)
-        if resets_at is not None:
-            found.append(ev.AgentRateLimit(resets_at=resets_at, reason=message[:_SUMMARY_CHARS]))
-        return found
-
-    def _aborted(self, reason: str) -> list[ev.AgentEvent]:
-        if self._is_aborted:
-            return []
-        self._is_aborted = True
-        return [*self._flush(), ev.AgentError(kind="interrupted", message=reason or "aborted")]
-
-    def _result(self, line: _Line) -> list[ev.AgentEvent]:
-        found: list[ev.AgentEvent] = []
-        if line.session_id:
-            found.append(ev.AgentSession(session_id=line.session_id))
-        subtype = "aborted" if self._is_aborted else self._failure
-        return [*found, ev.AgentResult(is_error=line.exit_code != 0 or bool(subtype), subtype=subtype)]
-
-
-def _summary(arguments: msgspec.Raw) -> str:
-    cut = bytes(memoryview(arguments)[: 4 * _SUMMARY_CHARS])
-    return cut.decode("utf-8", "ignore")[:_SUMMARY_CHARS]
-
-
-def _finished(data: _Data, tool_id: str) -> ev.AgentToolFinished:
-    code = data.error.code if isinstance(data.error, _Error) else None
-    # `interrupted` closes, on a resume, a call of the earlier process. It is no failure of this one.
-    is_error = data.success is not True and code != "interrupted"
-    return ev.AgentToolFinished(tool_id=tool_id, is_error=is_error, denied=code == "denied")
-
-
-# ── the verdict ─────────────────────────────────────────────────────────────
-
-_BY_TYPE = {
-    "authentication": "auth",
-    "authorization": "auth",
-    "quota": "quota",
-    "rate_limit": "rate_limit",
-    "context_limit": "context_too_long",
-}
-_BY_STATUS = {
-    401: "auth",
-    402: "quota",
-    403: "auth",
-    404: "model_not_found",
-    413: "context_too_long",
-    429: "rate_limit",
-    529: "overloaded",
-}
-_SIGNALS = {1: "interrupted", 2: "interrupted", 15: "interrupted", 9: "killed"}
-
-#: In this order, before type and status; what is found first decides.
-_TEXTS = [
-    (re.compile(pattern, re.IGNORECASE), kind)
-    for pattern, kind in (
-        (
-            r"prompt budget|context (length|window)|maximum context|prompt is too long|too many tokens",
-            "context_too_long",
-        ),
-        (r"overloaded", "overloaded"),
-        (r"No response was returned", "empty_reply"),
-        (r"insufficient_quota|exceeded your \w+ quota|out of (premium requests|credits)", "quota"),
-        (r"model .*(not found|does not exist)", "model_not_found"),
-    )
-]
-_NETWORK = re.compile(
-    r"ECONN|ENOTFOUND|EAI_AGAIN|EPIPE|socket|time(d)? ?out|network|connection|fetch failed|stream (closed|ended)",
-    re.IGNORECASE,
-)
+#: Refused before any model call.
 _STDERR = [
     (re.compile(pattern), kind)
     for pattern, kind in (
@@ -280,35 +26,6 @@ _STDERR = [
         (r"No prompt provided|BYOK providers require|Try 'copilot --help'|^error: ", "usage_error"),
     )
 ]
-_DELAY = re.compile(
-    r"(?:try again in|retry after|retry in|resets? in)\s+((?:\d+(?:\.\d+)?\s*[a-z]+[\s,]*(?:and\s+)?)+)", re.I
-)
-_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|[dhms])", re.IGNORECASE)
-_UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-
-
-def _resets_at(message: str, timestamp: str, date: str | None) -> str | None:
-    found = _DELAY.search(message)
-    try:
-        if found:
-            # `15 hours 23 minutes`, `2733 seconds`.
-            parts = _PART.findall(found[1])
-            delay_s = sum(float(number) * _UNIT_S[unit.lower()] for number, unit in parts)
-            return clock.iso(clock.parse_iso(timestamp) + delay_s)
-        return clock.iso(clock.parse_iso(date)) if date else None
-    except (ValueError, OverflowError, IndexError):
-        return None
-
-
-def _kind(type_: str, status: int | None, message: str) -> str | None:
-    for pattern, kind in _TEXTS:
-        if pattern.search(message):
-            return kind
-    if type_ in _BY_TYPE:
-        return _BY_TYPE[type_]
-    if status is not None:
-        return _BY_STATUS.get(status, "server_error" if status >= 500 else "invalid_request")
-    return "network" if _NETWORK.search(message) else None
 
 
 class Copilot:
@@ -351,22 +68,17 @@ class Copilot:
 
     def classify(self, end: End, attempt: Attempt) -> Outcome:
         """By the result line and what came before it; without a result, by signal, error, stderr and exit status."""
-        result, error, code = attempt.result, attempt.error, end.exit.exit_code
-        signal = end.exit.exit_signal
+        result, code = attempt.result, end.exit.exit_code
         if result is not None and not result.is_error:
-            if code and signal is None:
+            if code and end.exit.exit_signal is None:
                 return Outcome(kind="crashed", detail=f"exit status {code} after its result")
-            if attempt.tool_denied:
-                return Outcome(kind="permission_denied_but_finished")
-            return Outcome(kind="tool_failed_but_finished" if attempt.tool_failed else "success")
-        if result is None and signal is not None:
-            return Outcome(kind=_SIGNALS.get(signal, "crashed"), detail=f"ended by signal {signal}")
+            return endings.finished(attempt)
+        if result is None and (by_signal := endings.by_signal(end.exit)):
+            return by_signal
         if result is None and code == 0 and end.is_torn:
             return Outcome(kind="truncated", detail="its output ends inside a line")
-        if error is not None:
-            limit = attempt.rate_limit if error.kind in oc.WAITS else None
-            detail = error.message.splitlines()[0][:200] if error.message else ""
-            return Outcome(kind=error.kind, detail=detail, resets_at=limit.resets_at if limit else None)
+        if failed := endings.failed(attempt):
+            return failed
         for pattern, kind in _STDERR:
             if code and pattern.search(end.stderr_tail):
                 return Outcome(kind=kind, detail=end.stderr_tail.strip().splitlines()[0][:200])

@@ -44,4 +44,4 @@ def mended(line: bytes) -> bytes:
 
 def summary(raw: msgspec.Raw, limit: int = 200) -> str:
     """The beginning of a JSON value as text, however long it is."""
-    return bytes(memoryview(raw)[: limit * 4]).decode("utf-8", "replace")[:limit]
+    return str(memoryview(raw)[: limit * 4], "utf-8", "replace")[:limit]

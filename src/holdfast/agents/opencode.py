@@ -11,7 +11,7 @@ import json
 
 from holdfast.agents import endings
 from holdfast.agents.base import Capabilities, End, Launch, LaunchSpec, StopStep
-from holdfast.agents.opencode_events import OpencodeEvents
+from holdfast.agents.opencode_lines import OpencodeLines
 from holdfast.model.outcome import Outcome
 
 TYPE_CHECKING = False
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Options of a task that are flags of the same name.
 _FLAGS = ("agent", "variant")
+#: Tools that ask for the permission of another name.
+_PERMISSIONS = dict.fromkeys(("write", "patch", "apply_patch", "multiedit"), "edit")
 #: What it says on stderr when it refuses to begin.
 _REFUSALS = (
     ("Session not found", "unknown_session"),
@@ -71,7 +73,7 @@ class Opencode:
 
     def reader(self) -> Reader:
         """JSON lines."""
-        return OpencodeEvents()
+        return OpencodeLines()
 
     def classify(self, end: End, attempt: Attempt) -> Outcome:
         """Signal, error, last step, in this order; exit 0 is its word for a rejected permission too."""
@@ -100,7 +102,9 @@ class Opencode:
 
     def look_up(self, spec: LaunchSpec) -> Launch:
         """The command that lists sessions, to be run where the agent ran."""
-        return Launch(argv=[spec.program or "opencode", "session", "list", "--format", "json"], env=_env(spec))
+        return Launch(
+            argv=[spec.program or "opencode", "session", "list", "--format", "json"], env=_env(spec)
+        )
 
     def looked_up(self, stdout: bytes, title: str) -> str | None:
         """The id of the session with this title in what `look_up` printed."""
@@ -128,9 +132,8 @@ def _env(spec: LaunchSpec) -> dict[str, str]:
     if spec.settings_path:
         env["OPENCODE_CONFIG"] = spec.settings_path
     if spec.allowed_tools:
-        env["OPENCODE_PERMISSION"] = json.dumps(
-            {"*": "deny", **{tool: "allow" for tool in spec.allowed_tools}}, separators=(",", ":")
-        )
+        allowed = {_PERMISSIONS.get(tool, tool): "allow" for tool in spec.allowed_tools}
+        env["OPENCODE_PERMISSION"] = json.dumps({"*": "deny", **allowed}, separators=(",", ":"))
     if spec.system_prompt_path:
         # In place of a configuration that the person keeps in this variable, which is rare; files are merged.
         env["OPENCODE_CONFIG_CONTENT"] = json.dumps({"instructions": [spec.system_prompt_path]})

@@ -13,7 +13,13 @@ if TYPE_CHECKING:
 
 #: Built in: name → module with an `ADAPTER`.
 BUILT_IN = {
+    "claude": "holdfast.agents.claude",
+    "codex": "holdfast.agents.codex",
     "command": "holdfast.agents.command",
+    "copilot": "holdfast.agents.copilot",
+    "gemini": "holdfast.agents.gemini",
+    "opencode": "holdfast.agents.opencode",
+    "pi": "holdfast.agents.pi",
     "scripted": "holdfast.agents.scripted",
 }
 ENTRY_POINTS = "holdfast.agents"

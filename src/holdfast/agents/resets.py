@@ -31,7 +31,11 @@ def find(text: str, now: float) -> str | None:
             return clock.iso(float(epoch[1]))
         if span := _SPAN.search(text):
             parts = _PART.findall(span[1])
-            return clock.iso(now + sum(float(n) * _UNITS_S[unit.lower()] for n, unit in parts)) if parts else None
+            return (
+                clock.iso(now + sum(float(n) * _UNITS_S[unit.lower()] for n, unit in parts))
+                if parts
+                else None
+            )
         if moment := _MOMENT.search(text):
             return _moment(moment, now)
     except (ValueError, OverflowError):

@@ -242,13 +242,16 @@ class AgentEvent(Event):
     """Base of the normalised agent events. A reader leaves both fields at zero; `place` fills them in."""
 
     attempt: int = 0
-    #: Byte of stdout.log behind the line that it came from.
+    #: Byte of the log behind the line that it came from.
     offset: int = 0
+    #: Which log: stdout, or stderr where a program announces something there.
+    stream: str = "stdout"
 
-    def place(self, attempt: int, offset: int) -> Self:
+    def place(self, attempt: int, offset: int, stream: str = "stdout") -> Self:
         """Say where it came from. In place: there may be hundreds of thousands in a second."""
         self.__dict__["attempt"] = attempt
         self.__dict__["offset"] = offset
+        self.__dict__["stream"] = stream
         return self
 
 
@@ -286,13 +289,15 @@ class AgentToolFinished(AgentEvent):
 
 
 class AgentUsage(AgentEvent):
-    """Tokens and cost. `cumulative` replaces what the attempt reported before; otherwise it adds."""
+    """Tokens and cost. `cumulative` replaces what the attempt reported before; otherwise it adds. `of_session` says that
+    the figures include what earlier attempts of the same session reported."""
 
     type = "agent.usage"
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
     cumulative: bool = False
+    of_session: bool = False
 
 
 class AgentRetry(AgentEvent):

@@ -20,6 +20,7 @@ FIELDS = frozenset(
         "goal",
         "agent",
         "model",
+        "yolo",
         "project_dir",
         "session_name",
         "session_id",
@@ -63,7 +64,7 @@ def render(task: Task, packet_dir: str, seen: dict[str, Any]) -> dict[str, Any]:
     started = attempt.started if attempt is not None else None
     ended = attempt.ended if attempt is not None else None
     runner = task.runner
-    usage = task.usage.plus(attempt.usage) if attempt is not None and attempt.is_open else task.usage
+    usage = task.total_usage if attempt is not None and attempt.is_open else task.usage
     manifest: dict[str, Any] = {
         "schema": SCHEMA,
         "task_id": spec.task_id,
@@ -71,6 +72,7 @@ def render(task: Task, packet_dir: str, seen: dict[str, Any]) -> dict[str, Any]:
         "goal": spec.goal,
         "agent": attempt.agent if attempt is not None else spec.agent,
         "model": spec.model,
+        "yolo": spec.options.get("yolo") is True,
         "project_dir": spec.project_dir,
         "session_name": f"holdfast-{spec.task_id}",
         "session_id": task.session_id,

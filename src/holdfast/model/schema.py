@@ -337,6 +337,7 @@ _MANIFEST = _object(
         "goal": _TEXT,
         "agent": _TEXT,
         "model": _or_null(_TEXT),
+        "yolo": {"type": "boolean", "description": "the agent's permission prompts are bypassed"},
         "project_dir": _TEXT,
         "session_name": _TEXT,
         "session_id": _or_null(_TEXT),
@@ -382,8 +383,16 @@ _MANIFEST = _object(
         "abandoned_at": _AT,
         "abandon_reason": _TEXT,
     },
-    # At the end; the last two only where the task was abandoned.
-    optional=("finished_at", "exit_code", "exit_signal", "output_tail", "abandoned_at", "abandon_reason"),
+    # Not in the manifests of 0.1.0; the others at the end, the last two only where the task was abandoned.
+    optional=(
+        "yolo",
+        "finished_at",
+        "exit_code",
+        "exit_signal",
+        "output_tail",
+        "abandoned_at",
+        "abandon_reason",
+    ),
 )
 
 #: What `ls` needs of a manifest; what a task does not have yet is null.

@@ -41,10 +41,8 @@ class Attempt:
         self.ended: ev.AttemptEnded | None = None
         self.swept: ev.AttemptSwept | None = None
         self.leftovers: ev.LeftoversFound | None = None
-        #: Byte of stdout.log behind the last journalled agent event.
-        self.offset = 0
-        #: How many events ended at that byte: one line can hold several.
-        self.offset_events = 0
+        #: Byte of each log behind its last journalled event, and how many ended there: one line can hold several.
+        self.reached: dict[str, tuple[int, int]] = {}
         self.open_tools: dict[str, ev.AgentToolStarted] = {}
         self.result: ev.AgentResult | None = None
         self.error: ev.AgentError | None = None
@@ -59,6 +57,13 @@ class Attempt:
         self.messages = 0
         self.last_text = ""
         self.usage = Usage()
+        #: The figures include earlier attempts of the session.
+        self.usage_is_of_session = False
+
+    @property
+    def has_spoken(self) -> bool:
+        """Whether it printed anything that was an event."""
+        return "stdout" in self.reached
 
     @property
     def is_open(self) -> bool:
@@ -78,6 +83,14 @@ class Usage(Record):
     output_tokens: int | None = None
     cost_usd: float | None = None
 
+    def minus(self, other: Usage) -> Usage:
+        """What came on top of `other`; never below zero."""
+        return Usage(
+            input_tokens=_subtract(self.input_tokens, other.input_tokens),
+            output_tokens=_subtract(self.output_tokens, other.output_tokens),
+            cost_usd=_subtract(self.cost_usd, other.cost_usd),
+        )
+
     def plus(self, other: Usage | ev.AgentUsage) -> Usage:
         """The sum, in which unknown and unknown stays unknown."""
         return Usage(
@@ -85,6 +98,10 @@ class Usage(Record):
             output_tokens=_add(self.output_tokens, other.output_tokens),
             cost_usd=_add(self.cost_usd, other.cost_usd),
         )
+
+
+def _subtract(left: Any, right: Any) -> Any:
+    return left if left is None or right is None else max(0, left - right)
 
 
 def _add(left: Any, right: Any) -> Any:
@@ -130,7 +147,10 @@ class Task:
         self.is_unsettled = False
         self.session_id: str | None = None
         self.active_s = 0.0
+        #: Of the attempts that have ended; `total_usage` has the open one too.
         self.usage = Usage()
+        #: What each session had reported by its last attempt's end, where it counts on.
+        self.session_usage: dict[str, Usage] = {}
         self.messages = 0
         self.tool_calls = 0
         self.requests: dict[str, ev.RequestApplied | ev.RequestRefused | None] = {}
@@ -153,6 +173,18 @@ class Task:
             if stage.name not in self.stages_done:
                 return stage.name
         return None
+
+    @property
+    def total_usage(self) -> Usage:
+        """Everything so far, the open attempt included."""
+        attempt = self.attempt
+        if attempt is None or not attempt.is_open:
+            return self.usage
+        if attempt.usage_is_of_session:
+            return self.usage.plus(
+                attempt.usage.minus(self.session_usage.get(attempt.session_id or "", Usage()))
+            )
+        return self.usage.plus(attempt.usage)
 
     # ── the fold ──
 
@@ -250,6 +282,7 @@ def _ended(task: Task, event: ev.AttemptEnded, at: str) -> None:
     attempt = task.attempt
     if attempt is None or attempt.number != event.attempt:
         return
+    total = task.total_usage
     attempt.ended = event
     task.is_unsettled = True
     task.waits = task.waits + 1 if event.outcome in WAITS else 0
@@ -259,7 +292,9 @@ def _ended(task: Task, event: ev.AttemptEnded, at: str) -> None:
         task.times_ran += 1
         task.answer = None
     task.active_s += event.lived_s
-    task.usage = task.usage.plus(attempt.usage)
+    task.usage = total
+    if attempt.usage_is_of_session and attempt.session_id is not None:
+        task.session_usage[attempt.session_id] = attempt.usage
     task.voids_in_a_row = 0
     task.runner_crashes = 0
     if event.was_healthy:
@@ -296,8 +331,8 @@ def _agent(task: Task, event: ev.AgentEvent, at: str) -> None:
     attempt = task.attempt
     if attempt is None or attempt.number != event.attempt:
         return
-    attempt.offset_events = attempt.offset_events + 1 if event.offset == attempt.offset else 1
-    attempt.offset = max(attempt.offset, event.offset)
+    offset, count = attempt.reached.get(event.stream, (0, 0))
+    attempt.reached[event.stream] = (max(offset, event.offset), count + 1 if event.offset == offset else 1)
     attempt.retry_at = None
     task.runner_crashes = 0
     match event:
@@ -320,6 +355,7 @@ def _agent(task: Task, event: ev.AgentEvent, at: str) -> None:
         case ev.AgentUsage():
             base = Usage() if event.cumulative else attempt.usage
             attempt.usage = base.plus(event)
+            attempt.usage_is_of_session = event.of_session
         case ev.AgentRetry():
             attempt.retry = event
             attempt.retries_seen += 1

@@ -10,7 +10,7 @@ from holdfast.agents.base import Launch, LaunchSpec
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.model.task import Task
-from holdfast.runner import briefing
+from holdfast.runner import briefing, private_home
 from holdfast.runner.ledger import Ledger
 from holdfast.store import atomic
 from holdfast.store import lock as locks
@@ -92,10 +92,12 @@ def _launch_spec(
 def _fork(
     ledger: Ledger, directory: AttemptDir, launch: Launch, opened: ev.AttemptOpened, *, env: dict[str, Any]
 ) -> Opened:
+    captured: dict[str, str] = env.get("env", {})
+    private = private_home.prepare(launch.home, captured) if launch.home is not None else {}
     start = recorder.Start(
         directory=directory.path,
         argv=launch.argv,
-        env={**env.get("env", {}), **launch.env, **_our_variables(ledger, directory, opened)},
+        env={**captured, **launch.env, **private, **_our_variables(ledger, directory, opened)},
         cwd=ledger.task.spec.project_dir,
         stdin=launch.stdin or os.devnull,
         umask=env.get("umask", 0o077),

@@ -24,6 +24,8 @@ from holdfast.store.layout import AttemptDir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from holdfast.agents.base import Adapter
 
 #: One helping; between two of them the inbox is looked at.
@@ -128,6 +130,10 @@ class Ingest:
         self._stdout = _Stream(directory.stdout, stdout)
         self._stderr = _Stream(directory.stderr, stderr)
         self._reader = adapter.reader()
+        # Few programs announce anything on stderr; a reader that understands it has this method too.
+        self._read_stderr: Callable[[bytes], list[ev.AgentEvent]] | None = getattr(
+            self._reader, "read_stderr", None
+        )
         if adapter.capabilities.has_events:
             self._remind(directory.stdout, stdout)
         # Before anything is shown, so that a successor always knows what to cut off.
@@ -188,7 +194,8 @@ class Ingest:
             shown: list[str] = []
             for offset, line in stdout:
                 self._take_line(offset, line, events, shown)
-            shown += [self._readable(line) for _, line in stderr]
+            for offset, line in stderr:
+                self._take_stderr(offset, line, events, shown)
             if is_over and final:
                 # Behind the last byte: what the reader held back came from no line of its own.
                 last_words = [self._redacted(event) for event in self._reader.finish()]
@@ -217,17 +224,30 @@ class Ingest:
         if not parsed and line and not line.startswith(b"{"):
             shown.append(self._readable(line))
 
+    def _take_stderr(self, offset: int, line: bytes, events: list[ev.AgentEvent], shown: list[str]) -> None:
+        shown.append(self._readable(line))
+        if self._read_stderr is not None:
+            parsed = [self._redacted(event) for event in self._read_stderr(line)]
+            self._take_events(offset, parsed, events, [], stream="stderr")
+
     def _take_events(
-        self, offset: int, parsed: list[ev.AgentEvent], events: list[ev.AgentEvent], shown: list[str]
+        self,
+        offset: int,
+        parsed: list[ev.AgentEvent],
+        events: list[ev.AgentEvent],
+        shown: list[str],
+        *,
+        stream: str = "stdout",
     ) -> None:
         for event in parsed:
-            event.place(self.attempt.number, offset)
+            event.place(self.attempt.number, offset, stream)
             shown += [text[:_SHOWN_CHARS] for text in readable.lines(event)]
-        if offset > self.attempt.offset:
+        reached, count = self.attempt.reached.get(stream, (0, 0))
+        if offset > reached:
             events += parsed
-        elif offset == self.attempt.offset:
+        elif offset == reached:
             # A line can hold several events, and a power cut leaves the first of them.
-            events += parsed[self.attempt.offset_events :]
+            events += parsed[count:]
 
     def _redacted(self, event: ev.AgentEvent) -> ev.AgentEvent:
         changes = {

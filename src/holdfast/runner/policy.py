@@ -46,6 +46,8 @@ _BY_INTENT: dict[str, tuple[Then, Status]] = {
 
 def after_attempt(kind: str, detail: str, intent: str | None, intent_reason: str = "") -> Decision:
     """The decision on an attempt that ended with outcome `kind`, stopped by us for `intent` or not."""
+    if intent == "hang" and kind in oc.WAITS:
+        return Decision(then=Then.WAIT, status=Status.WAITING, reason=f"{kind}: {detail}", burns=False)
     if intent in _BY_INTENT:
         then, status = _BY_INTENT[intent]
         fresh = kind in oc.NEEDS_FRESH_SESSION

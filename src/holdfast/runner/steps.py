@@ -281,6 +281,8 @@ class Steps:
         if exit_record is not None and exit_record.exec_errno is not None:
             detail = f"{os.strerror(exit_record.exec_errno)} (errno {exit_record.exec_errno})"
             return Outcome(kind="spawn_failed", detail=detail)
+        if intent is not None and intent.intent == "hang" and _was_limited(attempt):
+            return Outcome(kind="rate_limit", detail="it went silent at a limit of the service")
         if intent is not None and _OUTCOME_OF_INTENT.get(intent.intent, "stopped") is not None:
             return Outcome(
                 kind=_OUTCOME_OF_INTENT.get(intent.intent, "stopped") or "stopped", detail=intent.reason
@@ -469,6 +471,11 @@ class Steps:
             owner = locks.owner(directory.lock)
             if owner is not None:
                 process.send(owner, signal.SIGTERM)
+
+
+def _was_limited(attempt: Attempt) -> bool:
+    """Its last word was about a limit: some programs then wait for hours without another."""
+    return attempt.rate_limit is not None or (attempt.retry is not None and "429" in attempt.retry.reason)
 
 
 def _lived_s(attempt: Attempt, found: Found, stdout: str) -> float:

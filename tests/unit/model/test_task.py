@@ -249,7 +249,7 @@ def test_what_the_agent_said() -> None:
     assert list(attempt.open_tools) == ["2"]
     assert attempt.tool_failed
     assert not attempt.tool_denied
-    assert attempt.offset == 90
+    assert attempt.reached["stdout"][0] == 90
 
 
 def test_an_announced_wait_ends_with_the_next_word() -> None:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 SECTIONS = {
     "Tasks": ("run", "ls", "show", "logs", "wait", "attach", "stop", "interrupt", "resume", "retry", "rm"),
-    "This home": ("up", "down", "status", "service", "config", "doctor"),
+    "This home": ("up", "down", "status", "service", "config", "agent", "doctor"),
     "Getting to know it": ("demo", "help", "completion"),
 }
 VERBS = tuple(verb for section in SECTIONS.values() for verb in section)

@@ -84,6 +84,12 @@ COMMAND = Command(
             metavar="KEY=VALUE",
             help="An option of the agent.",
         ),
+        Option(
+            flags=("--yolo",),
+            dest="yolo",
+            kind="flag",
+            help="Let the agent use its tools without asking; it is recorded.",
+        ),
         Option(flags=("--env",), dest="env", kind="many", metavar="NAME", help="Also pass this variable on."),
         Option(
             flags=("--env-file",),
@@ -275,7 +281,7 @@ def _spec(
         agent=agent,
         model=values["model"],
         command=command,
-        options=_options(values["option"]),
+        options={**_options(values["option"]), **({"yolo": True} if values["yolo"] else {})},
         project_dir=project,
         stages=(stage,),
         limits=limits.settle(

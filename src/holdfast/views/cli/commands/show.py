@@ -63,7 +63,8 @@ def facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[st
         left_s = clock.parse_iso(manifest["wake_at"]) - now
         rows.append(("wakes", f"{manifest['wake_at']} (in {clock.words(max(0.0, left_s))})"))
     model = f", model {manifest['model']}" if manifest.get("model") else ""
-    rows += [("agent", f"{manifest['agent']}{model}"), ("project", manifest["project_dir"])]
+    bypass = ", permission prompts bypassed (--yolo)" if manifest.get("yolo") else ""
+    rows += [("agent", f"{manifest['agent']}{model}{bypass}"), ("project", manifest["project_dir"])]
     if manifest.get("session_id"):
         rows.append(("session", manifest["session_id"]))
     rows += _stages(manifest) + _attempts(packet, manifest) + _times(manifest, now)

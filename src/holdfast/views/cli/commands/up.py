@@ -7,7 +7,7 @@ import sys
 
 from holdfast import clock, paths, start
 from holdfast.errors import NotPossible
-from holdfast.store import atomic
+from holdfast.store import atomic, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from holdfast.views.cli.spec import Command, Option
@@ -15,6 +15,8 @@ from holdfast.views.cli.spec import Command, Option
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from holdfast.model.process import ProcessIdentity
 
 _START_S = 10.0
 
@@ -45,14 +47,21 @@ def run(values: dict[str, Any]) -> int:
     # Whoever is the keeper now, and whoever becomes it after a crash, stays.
     atomic.write_json(home.up, {"schema": "holdfast.up/1", "at": clock.iso_now()}, durable=True)
     start.ensure_keeper(home, by_person=True, for_good=True)
+    owner = _await_keeper(home)
+    print(f"the keeper of {home.path} runs as process {owner.pid}", file=sys.stderr)
+    return 0
+
+
+def _await_keeper(home: Home) -> ProcessIdentity:
+    """The keeper that holds the lock. For a moment after it was taken, its text still names the one before."""
     ends_mono = clock.mono() + _START_S
-    while not locks.is_held(home.keeper_lock):
+    while True:
+        owner = locks.owner(home.keeper_lock) if locks.is_held(home.keeper_lock) else None
+        if owner is not None and process.is_alive(owner):
+            return owner
         if clock.mono() > ends_mono:
             raise NotPossible(f"the keeper of {home.path} did not start", hint=f"look at {home.keeper_log}")
         clock.sleep(0.01)
-    owner = locks.owner(home.keeper_lock)
-    print(f"the keeper of {home.path} runs" + (f" as process {owner.pid}" if owner else ""), file=sys.stderr)
-    return 0
 
 
 def lift(home: Home) -> None:

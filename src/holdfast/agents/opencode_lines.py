@@ -21,6 +21,7 @@ _STEP_START = b'{"type":"step_start"'
 _BY_NAME = {
     "ProviderAuthError": "no_auth",
     "ContextOverflowError": "context_too_long",
+    "ContentFilterError": "invalid_request",
     "MessageOutputLengthError": "truncated",
     "MessageAbortedError": "interrupted",
     "ProviderModelNotFoundError": "model_not_found",
@@ -74,7 +75,7 @@ _DECODER = msgspec.json.Decoder(_Line)
 _NOTHING = _Part()
 
 
-class OpencodeEvents:
+class OpencodeLines:
     """The reader. It remembers the session, and what the step that is open or was last has come to."""
 
     def __init__(self) -> None:

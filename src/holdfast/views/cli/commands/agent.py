@@ -1,0 +1,180 @@
+"""holdfast agent: which agents there are, what one can do, and how a recorded run of one is read."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.agents import program, registry
+from holdfast.errors import NotFound, UnreadableFile, UsageError
+from holdfast.views.cli import out, table
+from holdfast.views.cli.spec import JSON, Argument, Command, Option
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.agents.base import Adapter, Capabilities
+
+_VERSION_S = 20.0
+#: What `replay --json` prints: the fields of a label.
+_READ = (
+    "outcome", "session_id", "tools_started", "tools_finished", "input_tokens", "output_tokens", "cost_usd", "final_text",
+    "retries_seen",
+)  # fmt: skip
+
+COMMAND = Command(
+    name="agent",
+    summary="List the agents, probe one, or read a recorded run of one.",
+    description="'probe' says where the program is, its version and what holdfast can do with it; it exits 3 when the "
+    "program is not installed. 'replay' prints how holdfast reads the stdout of a run that has ended.",
+    examples=(
+        "holdfast agent list",
+        "holdfast agent probe claude",
+        "holdfast agent replay codex run.stdout.jsonl --stderr run.stderr.txt --exit 1 --json",
+    ),
+    arguments=(
+        Argument(dest="action", metavar="list|probe|replay", choices=("list", "probe", "replay")),
+        Argument(dest="agent", metavar="AGENT", required=False, completes="agent"),
+        Argument(dest="file", metavar="STDOUT_FILE", required=False, completes="file"),
+    ),
+    options=(
+        Option(
+            flags=("--stderr",),
+            dest="stderr",
+            metavar="FILE",
+            completes="file",
+            help="For replay: its stderr.",
+        ),
+        Option(
+            flags=("--exit",),
+            dest="exit",
+            metavar="N",
+            help="For replay: its exit status (default: 0); -9 is death by signal 9.",
+        ),
+        JSON,
+    ),
+)
+
+
+def run(values: dict[str, Any]) -> int:
+    """One of the three."""
+    action = values["action"]
+    if action == "list":
+        return _list(values)
+    if not values["agent"]:
+        raise UsageError(f"'agent {action}' needs an agent", hint="'holdfast agent list' shows them")
+    adapter = registry.adapter(values["agent"])
+    return _probe(adapter, values) if action == "probe" else _replay(adapter, values)
+
+
+def _list(values: dict[str, Any]) -> int:
+    adapters = [registry.adapter(name) for name in sorted(registry.BUILT_IN)]
+    if values["json"]:
+        rows = [{"agent": each.name, "path": _path(each), **each.capabilities.to_json()} for each in adapters]
+        out.data({"schema": "holdfast.agents/1", "agents": rows})
+        return 0
+    table.show(
+        ("AGENT", "RESUMES", "COST", "PROGRAM"),
+        [(each.name, *_abilities(each.capabilities), _where(each)) for each in adapters],
+    )
+    return 0
+
+
+def _abilities(able: Capabilities) -> tuple[str, str]:
+    return "session" if able.can_resume else "again", "reported" if able.reports_cost else "unknown"
+
+
+def _where(adapter: Adapter) -> str:
+    if not adapter.capabilities.program:
+        return "-"
+    return _path(adapter) or f"{adapter.capabilities.program} is not in PATH"
+
+
+def _path(adapter: Adapter) -> str | None:
+    able = adapter.capabilities
+    return program.find(able, os.environ.get("PATH", os.defpath)) if able.program else None
+
+
+def _probe(adapter: Adapter, values: dict[str, Any]) -> int:
+    able, path = adapter.capabilities, _path(adapter)
+    version = _version(path) if path else None
+    if values["json"]:
+        out.data(
+            {
+                "schema": "holdfast.agent/1",
+                "agent": adapter.name,
+                "path": path,
+                "version": version,
+                **able.to_json(),
+            }
+        )
+    elif able.program and path is None:
+        raise NotFound(f"{able.program} is not in PATH", hint=f"install it, then: {able.login}")
+    else:
+        facts: dict[str, object] = {"agent": adapter.name, "path": path or "-", "version": version or "-"}
+        for name in (
+            "can_resume",
+            "chooses_session_id",
+            "stdin_prompt",
+            "usage_scope",
+            "reports_cost",
+            "login",
+        ):
+            facts[name] = getattr(able, name)
+        for name, value in facts.items():
+            print(f"{name:20} {_words(value)}")
+    return 3 if able.program and path is None else 0
+
+
+def _version(path: str) -> str | None:
+    import subprocess
+
+    try:
+        done = subprocess.run(
+            [path, "--version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_VERSION_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    lines = done.stdout.decode("utf-8", "replace").strip().splitlines()
+    return out.printable(lines[-1]) if lines and done.returncode == 0 else None
+
+
+def _replay(adapter: Adapter, values: dict[str, Any]) -> int:
+    from holdfast.agents.replay import replay
+
+    if not values["file"]:
+        raise UsageError(
+            "'agent replay' needs the file with the run's stdout", hint="agent replay AGENT STDOUT_FILE"
+        )
+    try:
+        exit = int(values["exit"]) if values["exit"] is not None else None
+    except ValueError:
+        raise UsageError(
+            f"--exit {values['exit']!r} is not a number", hint="-9 is death by signal 9"
+        ) from None
+    stderr = _bytes(values["stderr"]).decode("utf-8", "replace") if values["stderr"] else ""
+    found = replay(adapter, _bytes(values["file"]), stderr, exit)
+    if values["json"]:
+        out.data({name: found[name] for name in _READ})
+        return 0
+    for name, value in found.items():
+        print(f"{name:15} {_words(value)}")
+    return 0
+
+
+def _bytes(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise UnreadableFile(f"cannot read {path}: {error.strerror}") from None
+
+
+def _words(value: object) -> str:
+    if value is None or value == "":
+        return "-"
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else out.printable(str(value))

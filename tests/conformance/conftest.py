@@ -1,0 +1,48 @@
+"""The tests are collected inside the namespace only; each gets one agent and a rig of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conformance import namespace
+from tests.conformance.pins import BY_AGENT
+from tests.conformance.rig import Rig
+from tests.conformance.scenarios import ROWS
+
+# Elsewhere a real CLI could reach somebody: `make conformance` is the way in.
+collect_ignore_glob = [] if namespace.is_inside() else ["test_*.py"]
+
+#: One cell with all its waits; the slowest CLI retries a limit for more than a minute.
+CELL_S = 240
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Markers of this directory."""
+    config.addinivalue_line("markers", "smoke: part of `make conformance-smoke`")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Each test is a row; rows of the smoke run are marked."""
+    for item in items:
+        if not isinstance(item, pytest.Function) or "rig" not in item.fixturenames:
+            continue
+        row = ROWS[item.originalname.removeprefix("test_")]
+        item.add_marker(pytest.mark.timeout(CELL_S))
+        if row.is_smoke:
+            item.add_marker(pytest.mark.smoke)
+
+
+@pytest.fixture(params=list(BY_AGENT))
+def rig(request: pytest.FixtureRequest, home: str) -> Iterator[Rig]:
+    """A project, model servers, and tasks of one agent."""
+    agent: str = request.param
+    properties = request.node.user_properties
+    properties.append(("scenario", request.node.originalname.removeprefix("test_")))
+    properties.append(("agent", agent))
+    assert namespace.is_inside(), "a real CLI runs in a namespace with loopback only"
+    rig = Rig(BY_AGENT[agent], os.path.dirname(home), note=lambda text: properties.append(("note", text)))
+    yield rig
+    rig.close()

@@ -1,0 +1,105 @@
+"""One agent, one project, and the model servers that answer it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, cast
+
+from holdfast.testing.models import ModelServer
+from tests.support import processes
+from tests.support.tasks import Task
+from tests.support.waiting import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.testing.models.settings import Agent
+    from tests.conformance.pins import Pin
+
+#: How long one step of a real CLI may take on a busy machine.
+STEP_S = 60.0
+#: Added to the settings of a CLI, so that its own retries do not take minutes.
+_IMPATIENT = {
+    # Root may not bypass permissions, unless the machine is a sandbox. This one is.
+    "claude": {"CLAUDE_CODE_MAX_RETRIES": "0", "IS_SANDBOX": "1"},
+}
+
+
+class Rig:
+    """What a scenario works with. The home is the test's own, and so is everything below `root`."""
+
+    def __init__(self, pin: Pin, root: str, *, note: Callable[[str], None]) -> None:
+        self.pin = pin
+        self.agent = pin.agent
+        self.project = os.path.join(root, "project")
+        #: Says in the table why the CLI cannot, and what holdfast does instead.
+        self.note = note
+        self._root = root
+        self._servers: list[ModelServer] = []
+        os.mkdir(self.project)
+
+    def serve(self, script: Any) -> ModelServer:
+        """A model server with this script, until the test ends."""
+        server = ModelServer(script)
+        self._servers.append(server)
+        return server
+
+    def start(self, server: ModelServer, prompt: str, *flags: str, held_up: bool = False) -> Task:
+        """`holdfast run -d` with the real CLI, its permission prompts bypassed. The prompt goes by stdin.
+
+        One that is held up is a process that has not come to anything yet, until `let_start`.
+        """
+        setup = server.setup(cast("Agent", self.agent))
+        env = {**setup.write_to(os.environ["HOME"]), **_IMPATIENT.get(self.agent, {})}
+        path = f"{self._hold_up() if held_up else ''}{self.pin.bin}:{os.environ['PATH']}"
+        model = ["--model", setup.model] if setup.arguments else []
+        passed = [word for name in ("HOLDFAST_MODEL_KEY",) if name in env for word in ("--env", name)]
+        line = ["--agent", self.agent, "--yolo", *model, *passed, "--base-interval", "1s", *flags, "--file", "-"]
+        return Task.start(*line, project=self.project, env={**env, "PATH": path}, stdin=prompt.encode())
+
+    def _hold_up(self) -> str:
+        """A directory for PATH in which the program waits before it executes the real one."""
+        folder = os.path.join(self._root, "held-up")
+        os.mkdir(folder)
+        shim = os.path.join(folder, self.pin.program)
+        with open(shim, "w", encoding="utf-8") as file:
+            file.write(f'#!/bin/sh\nwhile test ! -e "{folder}/go"; do sleep 0.05; done\nexec "{self.pin.bin}/{self.pin.program}" "$@"\n')
+        os.chmod(shim, 0o755)
+        return f"{folder}:"
+
+    def let_start(self) -> None:
+        """From now on the program starts at once."""
+        with open(os.path.join(self._root, "held-up", "go"), "w", encoding="utf-8"):
+            pass
+
+    # ── the project ──
+
+    def path(self, name: str) -> str:
+        """A file of the project."""
+        return os.path.join(self.project, name)
+
+    def wait_for_file(self, name: str) -> None:
+        """Until a tool has made this file."""
+        eventually(lambda: os.path.exists(self.path(name)), STEP_S, f"the agent's tool makes {name}")
+
+    def touch(self, name: str) -> None:
+        """Make an empty file."""
+        with open(self.path(name), "w", encoding="utf-8"):
+            pass
+
+    # ── what runs ──
+
+    def left_of(self, task: Task) -> list[processes.Process]:
+        """Processes that carry the marker of one of the task's attempts."""
+        return processes.marked(os.path.join(task.packet, "attempts"))
+
+    def close(self) -> None:
+        """The servers; tasks are the test's own affair."""
+        for server in self._servers:
+            server.close()
+
+
+def attempts(task: Task) -> list[dict[str, Any]]:
+    """How each attempt began and ended: mode, session_id, outcome."""
+    ended = {event["attempt"]: event for event in task.events("attempt.ended")}
+    return [{**event, **ended.get(event["attempt"], {})} for event in task.events("attempt.opened")]

@@ -1,0 +1,26 @@
+"""The rows of the table, in its order. Each has a test of the same name; a row without one says why."""
+
+from __future__ import annotations
+
+from tests.conformance.table import Row
+
+NOT_BUILT = "not built yet"
+
+ROWS = {
+    "text": Row("text", is_smoke=True),
+    "write_file": Row("a tool call writes a file"),
+    "prompt": Row("prompt of 500 KB with quotes, newlines, `$()` and emoji arrives byte for byte"),
+    "session_and_usage": Row("session id and usage are read"),
+    "kill_in_tool": Row("SIGKILL in a tool → resumed in the same session, with its history", is_smoke=True),
+    "kill_in_stream": Row("SIGKILL in a stream → resumed"),
+    "kill_before_session": Row("killed before any session exists → briefing"),
+    "stall": Row("stall → hung → stopped → resumed"),
+    "rate_limit": Row("429 with a long reset → waiting → woken → done", is_smoke=True),
+    "unauthorized": Row("401 → interrupted, with the login hint"),
+    "sigterm": Row("SIGTERM → not a success, whatever the exit status"),
+    "runner_killed": Row("runner SIGKILLed mid-run → adopted → done"),
+    "stop": Row("`stop` mid-tool leaves no process", is_smoke=True),
+    "two_tasks": Row("two tasks in one directory resume their own sessions"),
+    "budget": Row("budget reached mid-run → stopped", not_built=NOT_BUILT),
+    "second_writer": Row("a second attempt on a live session is refused", not_built=NOT_BUILT),
+}

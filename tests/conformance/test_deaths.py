@@ -1,0 +1,135 @@
+"""Deaths of the agent and of the runner: what was begun goes on where it was."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from holdfast.model.outcome import SUCCESS
+from holdfast.testing.models import ModelRequest, all_texts, last_user_text, shell, stall, text, user_texts
+from tests.conformance.rig import STEP_S, Rig, attempts
+from tests.support.tasks import Task
+from tests.support.waiting import eventually
+
+#: A tool that runs until the test lets it end.
+HOLD = "touch began; while test ! -e go; do sleep 0.2; done; echo over"
+ASKED = "Please hold the line, word 5150."
+
+
+def test_kill_in_tool(rig: Rig) -> None:
+    server = rig.serve([shell(HOLD, text="About to hold."), text("All done.")])
+    task = rig.start(server, ASKED)
+    rig.wait_for_file("began")
+    os.kill(task.agent_pid(), signal.SIGKILL)
+    task.wait_for("completed", within_s=STEP_S)
+    first = _resumed(task, "killed")
+    last = server.conversations()[-1]
+    assert _has_history(last)
+    if task.events("agent.tool_started")[:1] and first["attempt"] == 1:
+        assert HOLD in last_user_text(last), "the message names the command that was cut off"
+    assert not rig.left_of(task)
+
+
+def test_kill_in_stream(rig: Rig) -> None:
+    server = rig.serve([stall(2, text="one two three four five six seven eight"), text("All done.")])
+    task = rig.start(server, ASKED)
+    server.wait_for_stall(within_s=STEP_S)
+    _wait_for_output(task)
+    os.kill(task.agent_pid(), signal.SIGKILL)
+    task.wait_for("completed", within_s=STEP_S)
+    if rig.agent == "pi":
+        rig.note(
+            "Pi keeps no session before its first answer is complete: `unknown session`, and a new one gets the recovery briefing."
+        )
+        assert [one["outcome"] for one in attempts(task)] == ["killed", "unknown_session", "success"]
+        assert attempts(task)[-1]["mode"] == "briefing"
+    else:
+        _resumed(task, "killed")
+    assert _has_history(server.conversations()[-1])
+
+
+def test_kill_before_session(rig: Rig) -> None:
+    server = rig.serve([text("All done.")])
+    task = rig.start(server, ASKED, held_up=True)
+    os.kill(task.agent_pid(), signal.SIGKILL)
+    rig.let_start()
+    task.wait_for("completed", within_s=STEP_S)
+    assert attempts(task)[0]["outcome"] == "killed"
+    assert attempts(task)[-1]["mode"] == "briefing"
+    (request,) = server.conversations()
+    assert "An earlier session worked on this task" in last_user_text(request)
+    assert ASKED in last_user_text(request)
+
+
+def test_sigterm(rig: Rig) -> None:
+    server = rig.serve([shell(HOLD, text="About to hold."), text("All done.")])
+    task = rig.start(server, ASKED)
+    rig.wait_for_file("began")
+    os.kill(task.agent_pid(), signal.SIGTERM)
+    task.wait_for("completed", within_s=STEP_S)
+    assert attempts(task)[0]["outcome"] not in SUCCESS
+    assert attempts(task)[-1]["mode"] == "resume"
+    assert _has_history(server.conversations()[-1])
+    assert not rig.left_of(task)
+
+
+def test_runner_killed(rig: Rig) -> None:
+    server = rig.serve([shell(HOLD, text="About to hold."), text("All done.")])
+    task = rig.start(server, ASKED)
+    rig.wait_for_file("began")
+    agent = task.agent_pid()
+    task.kill_runner()
+    task.start_runner()
+    task.wait_for_event("runner.started", 2, within_s=STEP_S)
+    assert task.agent_pid() == agent
+    rig.touch("go")
+    task.wait_for("completed", within_s=STEP_S)
+    assert [one["outcome"] for one in attempts(task)] == ["success"]
+    assert "All done." in task.log()
+
+
+def test_two_tasks(rig: Rig) -> None:
+    words = {"first": "word 1111", "second": "word 2222"}
+    scripts = {
+        name: [shell(HOLD.replace("began", name), text=f"I hold for {word}."), text("All done.")]
+        for name, word in words.items()
+    }
+
+    def answer(request: ModelRequest):
+        name = next(name for name, word in words.items() if word in "".join(user_texts(request)))
+        return scripts[name].pop(0)
+
+    server = rig.serve(answer)
+    tasks = {name: rig.start(server, f"Please hold the line, {word}.") for name, word in words.items()}
+    for name, task in tasks.items():
+        rig.wait_for_file(name)
+        os.kill(task.agent_pid(), signal.SIGKILL)
+    for task in tasks.values():
+        task.wait_for("completed", within_s=STEP_S)
+        _resumed(task, "killed")
+    assert len({task.manifest()["session_id"] for task in tasks.values()}) == 2
+    for request in server.conversations():
+        told = "".join(all_texts(request))
+        assert sum(word in told for word in words.values()) == 1, "each session knows its own task only"
+
+
+def _resumed(task: Task, outcome: str) -> dict[str, object]:
+    """Two attempts in one session; returns the first."""
+    first, second = attempts(task)
+    assert first["outcome"] == outcome
+    assert (second["mode"], second["outcome"]) == ("resume", "success")
+    session_id = task.manifest()["session_id"]
+    assert session_id
+    assert second["session_id"] == session_id
+    assert {event["session_id"] for event in task.events("agent.session")} <= {session_id}
+    return first
+
+
+def _has_history(request: ModelRequest) -> bool:
+    """The model was sent the request of the person and what happened since."""
+    said = user_texts(request)
+    return any(ASKED in one for one in said) and "ended" in last_user_text(request)
+
+
+def _wait_for_output(task: Task) -> None:
+    eventually(lambda: os.path.getsize(os.path.join(task.attempts()[-1], "stdout.log")) > 0, STEP_S, "first output")

@@ -1,0 +1,151 @@
+"""Codex: every recorded run is read as its label says, and no damage makes a success."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast import clock
+from holdfast.agents import resets
+from holdfast.agents.base import LaunchSpec
+from holdfast.agents.codex import ADAPTER
+from holdfast.agents.codex_lines import error_kind
+from holdfast.agents.replay import fold, replay
+from holdfast.model.spec import Limits, StageSpec, TaskSpec
+from tests.contract.adapters import recorded
+
+RUNS = recorded.runs("codex")
+BASE = ["/n/codex", "exec", "--json", "-c", "features.plugin_discovery_prefetch=false"]
+ID = "01a1de0a-a6b0-7603-bf5e-101b9243f78a"
+
+
+@pytest.mark.parametrize("run", RUNS, ids=str)
+def test_a_recorded_run_is_read_as_labelled(run: recorded.Recorded) -> None:
+    found = replay(ADAPTER, run.stdout, run.stderr, run.exit)
+    assert {name: found[name] for name in recorded.FIELDS} == {
+        name: run.label[name] for name in recorded.FIELDS
+    }
+
+
+@settings(deadline=None, max_examples=150)
+@given(stdout=recorded.damaged(RUNS), exit=recorded.EXITS)
+def test_damage_never_raises_and_never_makes_a_success(stdout: bytes, exit: int | None) -> None:
+    found = replay(ADAPTER, stdout, "", exit)
+    assert found["outcome"] in recorded.OUTCOMES
+    if found["outcome"] in recorded.SUCCESS:
+        assert exit in (0, None)
+        assert any(line.get("type") == "turn.completed" for line in recorded.parsed(stdout))
+
+
+@settings(deadline=None, max_examples=150)
+@given(lines=st.lists(st.binary(max_size=80)), exit=recorded.EXITS)
+def test_garbage_is_no_event(lines: list[bytes], exit: int | None) -> None:
+    assert replay(ADAPTER, b"\n".join(lines), "", exit)["outcome"] not in recorded.SUCCESS
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("unexpected status 401 Unauthorized: bad key, url: http://x", "auth"),
+        ("unexpected status 403 Forbidden: no", "auth"),
+        ("Missing environment variable: `OPENAI_API_KEY`.", "no_auth"),
+        ("unexpected status 503 Service Unavailable: upstream", "server_error"),
+        ("Selected model is at capacity. Please try a different model.", "overloaded"),
+        ("Codex ran out of room in the model's context window. Start a new thread …", "context_too_long"),
+        ("Input exceeds the maximum length of 1048576 characters. (code -32602)", "context_too_long"),
+        ("stream disconnected before completion: Rate limit reached for gpt-5 …", "rate_limit"),
+        ("The model `gpt-9` does not exist or you do not have access to it.", "model_not_found"),
+        ("Reconnecting failed: error sending request for url", "network"),
+        ("thread 01a1 already has an active writer", "crashed"),
+        ("something that nobody has seen before", "crashed"),
+    ],
+)
+def test_an_error_is_known_by_its_text(message: str, kind: str) -> None:
+    assert error_kind(message) == kind
+
+
+#: 2026-11-15 12:00 UTC.
+NOW = clock.parse_iso("2026-11-15T12:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("usage limit reached|1794726612", "2026-11-15T07:10:12.000Z"),
+        ("Please try again in 1m20s.", "2026-11-15T12:01:20.000Z"),
+        ("Please try again in 28ms.", "2026-11-15T12:00:00.028Z"),
+        ("try again in 2 days 3 hours 5 minutes.", "2026-11-17T15:05:00.000Z"),
+        ("You've hit your limit · resets 3pm (UTC)", "2026-11-15T15:00:00.000Z"),
+        ("You've hit your limit · resets 3am (Europe/Berlin)", "2026-11-16T02:00:00.000Z"),
+        ("limit · resets Nov 17, 3pm (UTC)", "2026-11-17T15:00:00.000Z"),
+        ("limit · resets Jan 2 at 12:30am (UTC)", "2027-01-02T00:30:00.000Z"),
+        ("resets Foo 99, 3pm", None),
+        ("try again later", None),
+    ],
+)
+def test_the_end_of_a_limit_is_read_from_its_sentence(text: str, expected: str | None) -> None:
+    assert resets.find(text, NOW) == expected
+
+
+def test_a_time_without_a_zone_is_local(monkeypatch: pytest.MonkeyPatch) -> None:
+    import time
+
+    monkeypatch.setenv("TZ", "Etc/GMT-2")
+    time.tzset()
+    try:
+        assert resets.find("try again at 8:00 AM.", NOW) == "2026-11-16T06:00:00.000Z"
+        assert resets.find("try again at Nov 18th, 2026 1:05 PM.", NOW) == "2026-11-18T11:05:00.000Z"
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_a_call_that_was_cut_off_is_named() -> None:
+    run = next(run for run in RUNS if run.name == "codex/sigKILL_midtool_native")
+    (tool,) = fold(ADAPTER, run.stdout).open_tools.values()
+    assert (tool.name, tool.summary) == ("command_execution", "/bin/bash -lc 'sleep 120; echo slept'")
+
+
+def test_a_panic_is_a_crash() -> None:
+    run = next(run for run in RUNS if run.name == "codex/sigINT_midtool_native")
+    assert replay(ADAPTER, run.stdout, "thread 'main' panicked", 101)["outcome"] == "crashed"
+
+
+@pytest.mark.parametrize(
+    ("changes", "options", "expected"),
+    [
+        ({}, {}, []),
+        ({"model": "gpt-5"}, {}, ["-m", "gpt-5"]),
+        ({"yolo": True}, {}, ["--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check"]),
+        ({}, {"sandbox": "workspace-write"}, ["-s", "workspace-write"]),
+        ({}, {"skip_git_repo_check": True}, ["--skip-git-repo-check"]),
+    ],
+)
+def test_the_command_line(
+    changes: dict[str, object], options: dict[str, object], expected: list[str]
+) -> None:
+    first, again = ADAPTER.launch(_spec(options, **changes)), ADAPTER.resume(_spec(options, **changes))
+    assert first.argv == [*BASE, *expected, "-"]
+    assert again.argv == [*BASE, *expected, "resume", ID, "-"]
+    assert first.stdin == again.stdin == "/p/prompt.md"
+    assert first.home is None
+
+
+def test_the_home_is_private_and_outlives_the_attempt() -> None:
+    home = ADAPTER.launch(_spec({}, state_directory="/t/state")).home
+    assert home is not None
+    assert (home.variable, home.path, home.default) == ("CODEX_HOME", "/t/state/codex", ".codex")
+    assert "auth.json" in home.links
+    assert home.copies == ("config.toml",)
+
+
+def _spec(options: dict[str, object], **changes: object) -> LaunchSpec:
+    task = TaskSpec(
+        task_id="task", task_name="task", goal="", agent="codex", project_dir="/", options=options,
+        stages=(StageSpec(name="main", agent="codex"),), limits=Limits(),
+    )  # fmt: skip
+    spec = LaunchSpec(
+        task=task, program="/n/codex", prompt_path="/p/prompt.md", session_id=ID, resume_count=1
+    )
+    return spec.evolve(**changes)

@@ -1,0 +1,192 @@
+"""copilot: recorded runs read as their labels say, damaged ones never as a success, and the command lines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.agents.base import LaunchSpec
+from holdfast.agents.copilot import ADAPTER
+from holdfast.agents.replay import replay
+from holdfast.model.outcome import SUCCESS
+from holdfast.model.spec import Limits, StageSpec, TaskSpec
+
+CAPTURES = Path(__file__).parents[2] / "captures"
+LABELS: dict[str, dict[str, Any]] = json.loads((CAPTURES / "copilot/labels.json").read_text(encoding="utf-8"))
+FIELDS = (
+    "outcome", "session_id", "tools_started", "tools_finished", "input_tokens", "output_tokens", "cost_usd",
+    "final_text", "retries_seen",
+)  # fmt: skip
+SPEC = LaunchSpec(
+    task=TaskSpec(
+        task_id="t", task_name="t", goal="", agent="copilot", project_dir="/",
+        stages=(StageSpec(name="main", agent="copilot"),), limits=Limits(),
+    ),
+    program="/opt/copilot", prompt_path="/packet/prompt.md", session_id="7c1e", resume_count=0,
+)  # fmt: skip
+
+
+def _stdout(name: str) -> bytes:
+    return (CAPTURES / f"{name}.stdout.jsonl").read_bytes()
+
+
+def _stderr(name: str) -> str:
+    return (CAPTURES / f"{name}.stderr.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_a_recorded_run_reads_as_its_label_says(name: str) -> None:
+    label = LABELS[name]
+    found = replay(ADAPTER, _stdout(name), _stderr(name), label["exit"])
+    assert {field: found[field] for field in FIELDS} == {field: label[field] for field in FIELDS}
+
+
+# ── damage ──────────────────────────────────────────────────────────────────
+
+
+def _says_success(stdout: bytes) -> bool:
+    for line in stdout.split(b"\n"):
+        try:
+            data = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(data, dict) and data.get("type") == "result" and data.get("exitCode") == 0:
+            return True
+    return False
+
+
+_GARBAGE = st.binary(max_size=60) | st.sampled_from(
+    [
+        b"{", b"{}", b"[]", b"null", b'{"type":null}', b'{"type":"result"}', b'{"type":"result","exitCode":"0"}',
+        b'{"type":"', b'{"type":"assistant.message_delta","data":7}', b'{"type":"assistant.message_delta"',
+        b'{"type":"session.error","data":{}}', b'{"type":"abort"}', b"[" * 5000,
+        b'{"data":{"deltaContent":"x"},"type":"assistant.message_delta"}',
+        b'{"type":"assistant.message_delta","data":{"deltaContent":"\xff\\ud83d"}}',
+    ]
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_a_damaged_run_is_never_a_success_without_its_last_word(data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(sorted(name for name in LABELS if "argv" not in name)))
+    lines = _stdout(name).split(b"\n")
+    keep = data.draw(st.lists(st.integers(0, 2), min_size=len(lines), max_size=len(lines)))
+    lines = [line for line, times in zip(lines, keep, strict=True) for _ in range(times)]
+    lines.insert(data.draw(st.integers(0, len(lines))), data.draw(_GARBAGE))
+    stdout = b"\n".join(lines)
+    stdout = stdout[: data.draw(st.integers(0, len(stdout)))] if data.draw(st.booleans()) else stdout
+    status = data.draw(st.sampled_from([None, 0, 1, -2, -9, -11, -15, LABELS[name]["exit"]]))
+    found = replay(ADAPTER, stdout, _stderr(name), status)
+    assert found["outcome"] not in SUCCESS or _says_success(stdout)
+
+
+def test_a_run_cut_anywhere_is_no_success() -> None:
+    whole = _stdout("copilot/text")
+    for end in range(0, len(whole) - 2, 7):
+        assert replay(ADAPTER, whole[:end], "", 0)["outcome"] in ("truncated", "interrupted")
+
+
+@pytest.mark.parametrize("type_", [b"agent.interrupted", b"abort", b"assistant.idle"])
+def test_each_sign_of_an_interrupt_is_enough(type_: bytes) -> None:
+    signs = (b'"agent.interrupted"', b'"abort"', b'"assistant.idle"')
+    lines = [
+        line
+        for line in _stdout("copilot/n_term_stubborn").splitlines(keepends=True)
+        if b'"' + type_ + b'"' in line or not any(sign in line[:40] for sign in signs)
+    ]
+    assert replay(ADAPTER, b"".join(lines), "", 0)["outcome"] == "interrupted"
+
+
+# ── errors that no recording has ────────────────────────────────────────────
+
+
+def _run(*lines: tuple[str, dict[str, Any]], exit_code: int = 1) -> bytes:
+    made = [{"type": type_, "data": data, "timestamp": "2026-11-15T06:00:00.000Z"} for type_, data in lines]
+    last = {"type": "result", "sessionId": "7c1e", "exitCode": exit_code}
+    return b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in [*made, last])
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome", "resets_at"),
+    [
+        (
+            {"errorType": "rate_limit", "message": "you've hit a rate limit. Please try again in 15 hours 23 minutes."},
+            "rate_limit", "2026-11-15T21:23:00.000Z",
+        ),
+        (
+            {"errorType": "rate_limit", "statusCode": 429, "message": "Please retry after 2733 seconds. (x)"},
+            "rate_limit", "2026-11-15T06:45:33.000Z",
+        ),
+        (
+            {
+                "errorType": "quota", "statusCode": 402, "message": "You have exceeded your monthly quota",
+                "quotaSnapshots": {"premium_interactions": {"resetDate": "2026-12-01T00:00:00Z"}},
+            },
+            "quota", "2026-12-01T00:00:00.000Z",
+        ),
+        ({"errorType": "query", "statusCode": 503, "message": "503 x"}, "server_error", None),
+        ({"errorType": "query", "statusCode": 503, "message": "The model is overloaded"}, "overloaded", None),
+        ({"errorType": "query", "statusCode": 403, "message": "403 x"}, "auth", None),
+        (
+            {"errorType": "query", "message": "Request exceeds the model's prompt budget of 128000"},
+            "context_too_long", None,
+        ),
+        ({"errorType": "query", "message": "who knows"}, "crashed", None),
+    ],
+)  # fmt: skip
+def test_an_error_has_a_class(error: dict[str, Any], outcome: str, resets_at: str | None) -> None:
+    found = replay(ADAPTER, _run(("session.error", error)), "", 1)
+    assert (found["outcome"], found["resets_at"]) == (outcome, resets_at)
+
+
+def test_an_error_after_a_lost_connection_is_one_of_the_network() -> None:
+    lost = ("model.call_failure", {"failureKind": "transport", "errorMessage": "x"})
+    error = ("session.error", {"errorType": "query", "message": "Failed to get response; retried 5 times"})
+    assert replay(ADAPTER, _run(lost, error), "", 1)["outcome"] == "network"
+
+
+def test_an_error_that_nothing_made_good_is_no_success() -> None:
+    error = ("session.error", {"errorType": "rate_limit", "message": "x"})
+    answer = ("assistant.message", {"content": "done"})
+    assert replay(ADAPTER, _run(answer, error, exit_code=0), "", 0)["outcome"] == "rate_limit"
+    assert replay(ADAPTER, _run(error, answer, exit_code=0), "", 0)["outcome"] == "success"
+
+
+def test_an_exit_status_that_contradicts_the_result_is_no_success() -> None:
+    assert replay(ADAPTER, _stdout("copilot/text"), "", 1)["outcome"] == "crashed"
+
+
+# ── command lines ───────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("changes", "more"),
+    [
+        ({}, []),
+        ({"model": "gpt-5"}, ["--model", "gpt-5"]),
+        ({"yolo": True}, ["--allow-all-tools"]),
+        ({"allowed_tools": ("shell(echo)", "write")}, ["--allow-tool=shell(echo)", "--allow-tool=write"]),
+    ],
+)
+def test_the_command_line(changes: dict[str, Any], more: list[str]) -> None:
+    spec = SPEC.evolve(**changes)
+    begin = ["/opt/copilot", "--output-format", "json"]
+    assert ADAPTER.launch(spec).argv == [*begin, "--session-id", "7c1e", *more]
+    assert ADAPTER.resume(spec).argv == [*begin, "--resume=7c1e", *more]
+
+
+def test_the_prompt_goes_by_stdin_and_nothing_updates_itself() -> None:
+    launch = ADAPTER.launch(SPEC)
+    assert launch.stdin == "/packet/prompt.md"
+    assert launch.env == {"COPILOT_AUTO_UPDATE": "false"}
+
+
+def test_the_native_binary_is_looked_for_beside_the_wrapper_and_below_it() -> None:
+    native = ADAPTER.capabilities.native
+    assert native[:2] == ("../copilot-linux-x64/copilot", "node_modules/@github/copilot-linux-x64/copilot")

@@ -1,0 +1,211 @@
+"""gemini: recorded runs read as their labels say, damaged ones never as a success, and the command lines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.agents.base import LaunchSpec
+from holdfast.agents.gemini import ADAPTER
+from holdfast.agents.replay import replay
+from holdfast.model.outcome import SUCCESS
+from holdfast.model.spec import Limits, StageSpec, TaskSpec
+
+CAPTURES = Path(__file__).parents[2] / "captures"
+LABELS: dict[str, dict[str, Any]] = json.loads((CAPTURES / "gemini/labels.json").read_text(encoding="utf-8"))
+FIELDS = (
+    "outcome", "session_id", "tools_started", "tools_finished", "input_tokens", "output_tokens", "cost_usd",
+    "final_text", "retries_seen",
+)  # fmt: skip
+SPEC = LaunchSpec(
+    task=TaskSpec(
+        task_id="t", task_name="t", goal="", agent="gemini", project_dir="/",
+        stages=(StageSpec(name="main", agent="gemini"),), limits=Limits(),
+    ),
+    program="/opt/gemini", prompt_path="/packet/prompt.md", session_id="7c1e", resume_count=0,
+)  # fmt: skip
+
+
+def _stdout(name: str) -> bytes:
+    return (CAPTURES / f"{name}.stdout.jsonl").read_bytes()
+
+
+def _stderr(name: str) -> str:
+    return (CAPTURES / f"{name}.stderr.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_a_recorded_run_reads_as_its_label_says(name: str) -> None:
+    label = LABELS[name]
+    found = replay(ADAPTER, _stdout(name), _stderr(name), label["exit"])
+    assert {field: found[field] for field in FIELDS} == {field: label[field] for field in FIELDS}
+
+
+# ── damage ──────────────────────────────────────────────────────────────────
+
+
+def _says_success(stdout: bytes) -> bool:
+    for line in stdout.split(b"\n"):
+        try:
+            data = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(data, dict) and data.get("type") == "result" and data.get("status") == "success":
+            return True
+    return False
+
+
+_GARBAGE = st.binary(max_size=60) | st.sampled_from(
+    [
+        b"{", b"{}", b"[]", b"null", b'{"type":null}', b'{"type":"result"}', b'{"type":"result","status":7}',
+        b'{"type":"message","role":"assistant","content":["x"]}', b'{"type":"message",', b"[" * 5000,
+        b'{"type":"result","status":"error","error":"x"}', b'{"type":"tool_result","tool_id":"x","error":"y"}',
+        b'{"type":"message","timestamp":"","role":"assistant","content":"\xff\\ud83d","delta":true}',
+    ]
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_a_damaged_run_is_never_a_success_without_its_last_word(data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(sorted(name for name in LABELS if "argv" not in name)))
+    lines = _stdout(name).split(b"\n")
+    keep = data.draw(st.lists(st.integers(0, 2), min_size=len(lines), max_size=len(lines)))
+    lines = [line for line, times in zip(lines, keep, strict=True) for _ in range(times)]
+    lines.insert(data.draw(st.integers(0, len(lines))), data.draw(_GARBAGE))
+    stdout = b"\n".join(lines)
+    stdout = stdout[: data.draw(st.integers(0, len(stdout)))] if data.draw(st.booleans()) else stdout
+    status = data.draw(st.sampled_from([None, 0, 1, 42, 173, -2, -9, -11, -15, LABELS[name]["exit"]]))
+    found = replay(ADAPTER, stdout, _stderr(name), status)
+    assert found["outcome"] not in SUCCESS or _says_success(stdout)
+
+
+def test_a_run_cut_anywhere_is_no_success() -> None:
+    whole = _stdout("gemini/write_yolo")
+    for end in range(len(whole) - 2):
+        assert replay(ADAPTER, whole[:end], "", 0)["outcome"] in ("truncated", "interrupted")
+
+
+# ── errors that no recording has ────────────────────────────────────────────
+
+
+def _failed(message: str, status: int, type_: str = "unknown") -> dict[str, Any]:
+    line = {
+        "type": "result", "timestamp": "2026-11-15T06:00:00.000Z", "status": "error",
+        "error": {"type": type_, "message": message},
+    }  # fmt: skip
+    return replay(ADAPTER, json.dumps(line, separators=(",", ":")).encode() + b"\n", "", status)
+
+
+@pytest.mark.parametrize(
+    ("message", "status", "outcome", "resets_at"),
+    [
+        ("[API Error: You have exhausted your daily quota on this model.]", 173, "quota", None),
+        (
+            "[API Error: You have exhausted your capacity on this model. Your quota will reset after 1h49m8s.]",
+            173, "quota", "2026-11-15T07:49:08.000Z",
+        ),
+        (
+            "[API Error: You exceeded your current quota. Please retry in 20.5s.]",
+            173, "rate_limit", "2026-11-15T06:00:20.500Z",
+        ),
+        ("[API Error: You exceeded your current quota, please check your plan and billing.]", 173, "quota", None),
+        ("[API Error: The model is overloaded. Please try again later.]", 247, "overloaded", None),
+        ("[API Error: something else]", 244, "server_error", None),
+        ("[API Error: API key not valid. Please pass a valid API key.]", 144, "auth", None),
+        ("[API Error: the caller may not]", 147, "auth", None),
+        (
+            "[API Error: The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).]",
+            144, "context_too_long", None,
+        ),
+        ('[API Error: {"error":{"code":404,"status":"NOT_FOUND"}}]', 1, "model_not_found", None),
+        ("[API Error: Model stream ended with empty response text.]", 0, "empty_reply", None),
+        ("[API Error: nobody knows]", 0, "empty_reply", None),
+        ("[API Error: nobody knows]", 1, "network", None),
+        ("nobody knows", 1, "crashed", None),
+    ],
+)  # fmt: skip
+def test_an_error_has_a_class(message: str, status: int, outcome: str, resets_at: str | None) -> None:
+    found = _failed(message, status)
+    assert (found["outcome"], found["resets_at"]) == (outcome, resets_at)
+
+
+def test_a_session_id_that_was_used_before_needs_a_new_one() -> None:
+    found = replay(ADAPTER, b"", 'Session ID "7c1e" already exists. Use --resume to go on.', 42)
+    assert found["outcome"] == "unknown_session"
+
+
+def test_a_prompt_that_was_cut_off_is_no_success() -> None:
+    stderr = "Warning: stdin input truncated to 8388608 bytes."
+    assert replay(ADAPTER, b"", stderr, 0)["outcome"] == "usage_error"
+
+
+def test_an_exit_status_that_contradicts_the_result_is_no_success() -> None:
+    assert replay(ADAPTER, _stdout("gemini/text"), "", 1)["outcome"] == "crashed"
+
+
+@pytest.mark.parametrize(
+    ("tool", "error", "outcome"),
+    [
+        ("run_shell_command", "tool_not_registered", "permission_denied_but_finished"),
+        ("no_such_tool", "tool_not_registered", "tool_failed_but_finished"),
+        ("run_shell_command", "policy_violation", "permission_denied_but_finished"),
+    ],
+)
+def test_a_tool_that_was_taken_away_is_a_denied_one(tool: str, error: str, outcome: str) -> None:
+    lines = [
+        {"type": "tool_use", "tool_name": tool, "tool_id": "1", "parameters": {"command": "ls"}},
+        {"type": "tool_result", "tool_id": "1", "status": "error", "error": {"type": error, "message": ""}},
+        {"type": "result", "status": "success"},
+    ]
+    stdout = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    assert replay(ADAPTER, stdout, "", 0)["outcome"] == outcome
+
+
+def test_a_long_text_is_kept_from_its_beginning() -> None:
+    delta = '{"type":"message","timestamp":"2026-11-15T06:00:00.000Z","role":"assistant","content":"%s","delta":true}\n'
+    stdout = "".join(delta % f"w{n} " for n in range(20_000)).encode()
+    assert replay(ADAPTER, stdout, "", 0)["final_text"] == "".join(f"w{n} " for n in range(40))[:80]
+
+
+def test_a_retry_is_announced_with_its_delay() -> None:
+    reader: Any = ADAPTER.reader()
+    (event,) = reader.read_stderr(b"Suggested retry after 20s.. Retrying after 23812ms...")
+    assert event.delay_s == 23.812
+
+
+# ── command lines ───────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("changes", "more"),
+    [
+        ({}, []),
+        ({"model": "gemini-2.5-pro"}, ["-m", "gemini-2.5-pro"]),
+        ({"yolo": True}, ["--approval-mode", "yolo", "--skip-trust"]),
+        (
+            {"allowed_tools": ("run_shell_command(echo)", "write_file")},
+            ["--allowed-tools=run_shell_command(echo)", "--allowed-tools=write_file"],
+        ),
+    ],
+)
+def test_the_command_line(changes: dict[str, Any], more: list[str]) -> None:
+    spec = SPEC.evolve(**changes)
+    begin = ["/opt/gemini", "-o", "stream-json"]
+    assert ADAPTER.launch(spec).argv == [*begin, "--session-id", "7c1e", *more]
+    assert ADAPTER.resume(spec).argv == [*begin, "--resume", "7c1e", *more]
+
+
+def test_the_prompt_goes_by_stdin_and_the_program_is_one_process() -> None:
+    launch = ADAPTER.launch(SPEC)
+    assert launch.stdin == "/packet/prompt.md"
+    assert launch.env == {"GEMINI_CLI_NO_RELAUNCH": "1"}
+    settings_path = ADAPTER.launch(SPEC.evolve(settings_path="/s.json")).env[
+        "GEMINI_CLI_SYSTEM_SETTINGS_PATH"
+    ]
+    assert settings_path == "/s.json"

@@ -1,0 +1,279 @@
+"""OpenCode: recorded runs of the real program read as their labels say, and damaged ones never read as success."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.agents.base import LaunchSpec
+from holdfast.agents.opencode import ADAPTER, Opencode
+from holdfast.agents.replay import fold, replay
+from holdfast.model import outcome as oc
+from holdfast.model.spec import Limits, StageSpec, TaskSpec
+
+CAPTURES = Path(__file__).parents[2] / "captures"
+LABELS: dict[str, dict[str, Any]] = json.loads(
+    (CAPTURES / "opencode/labels.json").read_text(encoding="utf-8")
+)
+RUNS = {name: (CAPTURES / f"{name}.stdout.jsonl").read_bytes() for name in LABELS}
+SESSION = "ses_e2201b921ffeEL1o1kEjdEHo7S"
+
+
+def spec(**changes: Any) -> LaunchSpec:
+    options = changes.pop("options", {})
+    task = TaskSpec(
+        task_id="tsk_1",
+        task_name="try",
+        goal="g",
+        agent="opencode",
+        options=options,
+        project_dir="/project",
+        stages=(StageSpec(name="main", agent="opencode"),),
+        limits=Limits(),
+    )
+    return LaunchSpec(
+        **{"task": task, "prompt_path": "/a/prompt.md", "session_id": None, "resume_count": 0, **changes}
+    )
+
+
+def line(kind: str, **fields: Any) -> bytes:
+    return (
+        json.dumps({"type": kind, "timestamp": 1794725920811, "sessionID": SESSION, **fields}).encode()
+        + b"\n"
+    )
+
+
+def step(reason: str, *between: bytes) -> bytes:
+    tokens = {"input": 1, "output": 2}
+    finish = line("step_finish", part={"reason": reason, "tokens": tokens, "cost": 0.5})
+    return line("step_start", part={}) + b"".join(between) + finish
+
+
+def api_error(status: int | None, message: str, **headers: str) -> bytes:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    data = {"message": message, "statusCode": status, "isRetryable": True, "responseHeaders": named}
+    return line("error", error={"name": "APIError", "data": {k: v for k, v in data.items() if v is not None}})
+
+
+TEXT = line("text", part={"type": "text", "text": "an answer"})
+
+
+# ── recorded runs ───────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_a_recorded_run_reads_as_its_label_says(name: str) -> None:
+    label = LABELS[name]
+    stderr = (CAPTURES / f"{name}.stderr.txt").read_text(encoding="utf-8")
+    found = replay(ADAPTER, RUNS[name], stderr, label["exit"])
+    expected = {field: label[field] for field in label if field in found}
+    assert {field: found[field] for field in expected} == {
+        **expected,
+        "cost_usd": pytest.approx(label["cost_usd"], abs=1e-9) if label["cost_usd"] is not None else None,
+    }
+
+
+# ── what was not recorded ───────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("stdout", "exit", "outcome"),
+    [
+        (api_error(401, "bad key"), 1, "auth"),
+        (api_error(403, "forbidden"), 1, "auth"),
+        (api_error(402, "pay"), 1, "quota"),
+        (api_error(429, "You exceeded your current quota"), 1, "quota"),
+        (api_error(503, "busy"), 1, "server_error"),
+        (api_error(503, "The server is overloaded"), 1, "overloaded"),
+        (api_error(529, "x"), 1, "overloaded"),
+        (api_error(400, "prompt is too long: 250000 tokens"), 1, "context_too_long"),
+        (api_error(400, "bad field"), 1, "invalid_request"),
+        (api_error(404, "The model `x` does not exist"), 1, "model_not_found"),
+        (line("error", error={"name": "ProviderAuthError", "data": {"message": "no key"}}), 1, "no_auth"),
+        (line("error", error={"name": "ContextOverflowError", "data": {"message": "x"}}), 1, "context_too_long"),
+        (line("error", error={"name": "UnknownError", "data": {"message": "Unexpected server error"}}), 1, "usage_error"),
+        (step("stop", TEXT) + line("error", error={"name": "UnknownError", "data": {"message": "Oh"}}), 1, "crashed"),
+        (step("stop"), 0, "empty_reply"),
+        (step("length", TEXT), 0, "truncated"),
+        (step("stop", TEXT), 0, "success"),
+        (step("stop", TEXT), 1, "crashed"),
+        (step("stop", TEXT), -15, "interrupted"),
+        (step("stop", TEXT), -11, "crashed"),
+        (step("tool-calls", TEXT), 0, "truncated"),
+        (step("stop", TEXT) + line("step_start", part={}), 0, "truncated"),
+        (step("stop", TEXT) + step("tool-calls"), 0, "truncated"),
+        (b"", 0, "truncated"),
+        (b"", 1, "crashed"),
+    ],
+)  # fmt: skip
+def test_the_outcome_follows_from_status_last_step_and_error(stdout: bytes, exit: int, outcome: str) -> None:
+    assert replay(ADAPTER, stdout, "", exit)["outcome"] == outcome
+
+
+@pytest.mark.parametrize(
+    ("stderr", "outcome"),
+    [
+        ("\x1b[91mError: \x1b[0mSession not found\n", "unknown_session"),
+        ("Error: You must provide a message or a command\n", "usage_error"),
+        ("EPIPE: broken pipe, write\n", "crashed"),
+    ],
+)
+def test_a_refusal_on_stderr_has_a_class(stderr: str, outcome: str) -> None:
+    assert replay(ADAPTER, b"", stderr, 1)["outcome"] == outcome
+
+
+@pytest.mark.parametrize(
+    ("headers", "message", "resets_at"),
+    [
+        ({"retry_after": "150"}, "x", "2026-11-15T07:01:10.811Z"),
+        ({"retry_after_ms": "1500"}, "x", "2026-11-15T06:58:42.311Z"),
+        ({"retry_after": "Sun, 15 Nov 2026 08:00:00 GMT"}, "x", "2026-11-15T08:00:00.000Z"),
+        ({}, "Please retry in 34.5s.", "2026-11-15T06:59:15.311Z"),
+        ({}, "Rate limit reached, try again in 2m0s", "2026-11-15T07:00:40.811Z"),
+        ({"retry_after": "99999999999"}, "x", None),
+        ({"retry_after": "soon"}, "x", None),
+        ({}, "x", None),
+    ],
+)
+def test_the_end_of_a_limit_is_read(headers: dict[str, str], message: str, resets_at: str | None) -> None:
+    found = replay(ADAPTER, api_error(429, message, **headers), "", 1)
+    assert (found["outcome"], found["resets_at"]) == ("rate_limit", resets_at)
+
+
+def test_a_broken_character_costs_no_event() -> None:
+    cut = b'{"type":"text","sessionID":"s","part":{"text":"half \\ud83d"}}\n'
+    raw = b'{"type":"text","sessionID":"s","part":{"text":"bad \xff"}}\n'
+    assert fold(ADAPTER, cut).last_text == "half ?"
+    assert fold(ADAPTER, raw).last_text == "bad �"
+
+
+def test_a_line_of_twenty_megabytes_is_one_tool_call_with_a_short_summary() -> None:
+    state = {"status": "completed", "input": {"content": "é" * 5_000_000}, "output": "x" * 10_000_000}
+    attempt = fold(ADAPTER, line("tool_use", part={"tool": "write", "callID": "c", "state": state}))
+    assert (attempt.tools_started, attempt.tools_finished) == (1, 1)
+
+
+# ── damage ──────────────────────────────────────────────────────────────────
+
+
+def ends_well(stdout: bytes) -> bool:
+    """Whether the last step of what can be read at all ended the run, by itself or by a rejection."""
+    reason, rejected = "", False
+    for raw in stdout.split(b"\n"):
+        try:
+            data = json.loads(raw)
+            kind = data["type"]
+        except (ValueError, TypeError, KeyError):
+            continue
+        if kind == "step_start":
+            reason, rejected = "", False
+        elif kind == "tool_use":
+            rejected = rejected or "rejected" in data["part"]["state"].get("error", "")
+        elif kind == "step_finish":
+            reason = data["part"]["reason"]
+    return reason == "stop" or (reason == "tool-calls" and rejected)
+
+
+damage = st.sampled_from(["cut", "drop", "double", "garbage", "shuffle"])
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from(sorted(RUNS)),
+    st.lists(damage, min_size=1, max_size=3),
+    st.randoms(use_true_random=False),
+    st.binary(max_size=80),
+)
+def test_damage_never_raises_and_never_makes_a_success(
+    name: str, kinds: list[str], dice: random.Random, garbage: bytes
+) -> None:
+    stdout = RUNS[name]
+    for kind in kinds:
+        lines = stdout.splitlines(keepends=True)
+        at = dice.randrange(len(lines)) if lines else 0
+        match kind:
+            case "cut":
+                stdout = stdout[: dice.randint(0, len(stdout))]
+            case "drop":
+                stdout = b"".join(lines[:at] + lines[at + 1 :])
+            case "double":
+                stdout = b"".join(lines[: at + 1] + lines[at:])
+            case "garbage":
+                at = dice.randint(0, len(stdout))
+                stdout = stdout[:at] + garbage + stdout[at:]
+            case _:
+                dice.shuffle(lines)
+                stdout = b"".join(lines)
+    found = replay(ADAPTER, stdout, "", 0)
+    if found["outcome"] in oc.SUCCESS:
+        assert ends_well(stdout)
+        assert stdout.endswith(b"\n")
+    assert replay(ADAPTER, stdout, "", -9)["outcome"] == "killed"
+    assert replay(ADAPTER, stdout, "", 1)["outcome"] not in oc.SUCCESS
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.binary(max_size=300) | st.recursive(st.none() | st.text() | st.floats(), lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["type", "part", "error", "state", "data", "sessionID", "text"]), inner)).map(lambda data: json.dumps(data).encode()))  # fmt: skip
+def test_any_line_can_come(raw: bytes) -> None:
+    assert replay(ADAPTER, raw + b"\n", "", 0)["outcome"] not in oc.SUCCESS
+
+
+# ── command lines ───────────────────────────────────────────────────────────
+
+BASE = ["opencode", "run", "--format", "json"]
+TITLE = ["--title", "holdfast:tsk_1:0"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "rest"),
+    [
+        ({}, TITLE),
+        ({"model": "stub/stub-model"}, [*TITLE, "--model", "stub/stub-model"]),
+        ({"yolo": True}, [*TITLE, "--auto"]),
+        ({"yolo": True, "is_root": True}, [*TITLE, "--auto"]),
+        ({"options": {"agent": "build", "variant": "high"}}, [*TITLE, "--agent", "build", "--variant", "high"]),
+        ({"resume_count": 2}, ["--title", "holdfast:tsk_1:2"]),
+        ({"max_turns": 3, "budget_usd": 1.0}, TITLE),
+    ],
+)  # fmt: skip
+def test_launch(changes: dict[str, Any], rest: list[str]) -> None:
+    launch = ADAPTER.launch(spec(**changes))
+    assert launch.argv == [*BASE, *rest]
+    assert launch.stdin == "/a/prompt.md"
+    assert launch.env == {"OPENCODE_DISABLE_AUTOUPDATE": "1"}
+
+
+def test_resume_names_the_session_and_repeats_all_flags() -> None:
+    launch = ADAPTER.resume(
+        spec(program="/bin/oc", session_id=SESSION, model="a/b", yolo=True, resume_count=1)
+    )
+    assert launch.argv == ["/bin/oc", *BASE[1:], "--session", SESSION, "--model", "a/b", "--auto"]
+    assert launch.stdin == "/a/prompt.md"
+
+
+def test_what_has_no_flag_goes_by_variables() -> None:
+    launch = ADAPTER.launch(
+        spec(allowed_tools=("read", "write"), settings_path="/a/oc.json", system_prompt_path="/a/system.md")
+    )
+    assert launch.argv == [*BASE, *TITLE]
+    assert launch.env["OPENCODE_CONFIG"] == "/a/oc.json"
+    assert launch.env["OPENCODE_PERMISSION"] == '{"*":"deny","read":"allow","edit":"allow"}'
+    assert json.loads(launch.env["OPENCODE_CONFIG_CONTENT"]) == {"instructions": ["/a/system.md"]}
+
+
+def test_a_session_that_never_named_itself_is_looked_up_by_its_title() -> None:
+    opencode = Opencode()
+    assert opencode.look_up(spec()).argv == ["opencode", "session", "list", "--format", "json"]
+    listed = json.dumps(
+        [{"id": "ses_2", "title": "other"}, {"id": "ses_1", "title": opencode.title(spec())}]
+    ).encode()
+    assert opencode.looked_up(listed, opencode.title(spec())) == "ses_1"
+    assert opencode.looked_up(listed, opencode.title(spec(resume_count=1))) is None
+    for broken in (b"", b"{", b"{}", b"[1]", b'[{"id": 1}]', b"null"):
+        assert opencode.looked_up(broken, "other") is None
