@@ -53,7 +53,7 @@ def _says_success(stdout: bytes) -> bool:
     for line in stdout.split(b"\n"):
         try:
             data = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(data, dict) and data.get("type") == "result" and data.get("exitCode") == 0:
             return True

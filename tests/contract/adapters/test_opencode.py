@@ -169,7 +169,7 @@ def ends_well(stdout: bytes) -> bool:
         try:
             data = json.loads(raw)
             kind = data["type"]
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             continue
         if kind == "step_start":
             reason, rejected = "", False

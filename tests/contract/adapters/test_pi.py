@@ -204,7 +204,7 @@ def ends_well(stdout: bytes) -> bool:
         try:
             data = json.loads(raw)
             kind = data["type"]
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             continue
         if kind in ("agent_start", "auto_retry_start"):
             last = False

@@ -104,9 +104,6 @@ def test_nested_records_and_tuples_of_them_survive_json() -> None:
     assert again.to_json() == data
 
 
-@pytest.mark.xfail(
-    reason="from_json leaves a tuple of plain values a list, so the record is not equal to its source"
-)
 def test_a_tuple_of_plain_values_survives_json() -> None:
     class Names(Record):
         names: tuple[str, ...] = ()
