@@ -7,7 +7,8 @@ STAMP   := $(VENV)/.stamp
 CORE    := $(VENV)/.stamp-core
 # Tests mostly wait for processes, so two workers per core, at most eight.
 WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); n=$$((n * 2)); echo $$((n > 8 ? 8 : n)))
-TOOLS   := tmux strace jq
+# What the tests use, as command:package.
+TOOLS   := tmux:tmux strace:strace jq:jq zsh:zsh fish:fish git:git ip:iproute2 unshare:util-linux setpriv:util-linux systemd-analyze:systemd
 CHECKED := $(wildcard src tests benchmarks)
 ARGS    ?=
 
@@ -39,7 +40,7 @@ $(STAMP): pyproject.toml $(CORE)
 	@touch $@
 
 tools:
-	@missing=; for t in $(TOOLS); do command -v $$t >/dev/null || missing="$$missing $$t"; done; \
+	@missing=; for t in $(TOOLS); do command -v $${t%%:*} >/dev/null || missing="$$missing $${t##*:}"; done; \
 	test -z "$$missing" && exit 0; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		echo "installing$$missing"; \

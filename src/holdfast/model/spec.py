@@ -21,6 +21,8 @@ class Limits(Record):
     tool_ceiling_s: float = 3600.0
     busy_ceiling_s: float = 3600.0
     wait_ceiling_s: float = 21600.0
+    #: Time after a start in which silence is not judged.
+    dispatch_wait_s: float = 0.0
     #: How long a process may live on after its result before it is stopped.
     linger_s: float = 10.0
     #: Overrides the pause between the first stop signal and the next; null leaves it to the adapter.

@@ -18,6 +18,7 @@ VARIABLES = {
     "MONITOR_GRACE_PERIOD": "grace_s",
     "MONITOR_DEADLINE": "deadline_s",
     "MONITOR_MAX_RETRIES": "max_retries",
+    "MONITOR_DISPATCH_WAIT": "dispatch_wait_s",
 }
 
 
