@@ -9,13 +9,20 @@ from __future__ import annotations
 
 import time
 
+#: The last second that `parse_iso` can read.
+_LAST = 253402300799.0
+#: The longest duration that anybody can mean.
+LONGEST_S = 100 * 365 * 86400.0
+
 now = time.time
 mono = time.monotonic
 sleep = time.sleep
 
 
 def iso(at: float) -> str:
-    """`1700000000.5` → `2023-11-14T22:13:20.500Z`."""
+    """`1700000000.5` → `2023-11-14T22:13:20.500Z`. Total: a time that has no year of four digits becomes the nearest one
+    that has (numbers come from agents, and an agent may say 1e300)."""
+    at = min(max(at, 0.0), _LAST) if at == at else 0.0
     whole = int(at)
     millis = int((at - whole) * 1000)
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)) + f".{millis:03d}Z"
@@ -74,4 +81,6 @@ def parse_duration(text: str) -> float:
         total += float(number)
     elif not text.strip():
         raise ValueError("an empty duration")
+    if total > LONGEST_S:
+        raise ValueError(f"longer than a hundred years: {text!r}")
     return total

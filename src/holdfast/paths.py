@@ -10,15 +10,16 @@ from holdfast.errors import DiskFull, StorageError, UnsafeHome
 
 
 def home() -> str:
-    """The directory of all tasks, as an absolute path; it need not exist yet."""
+    """The directory of all tasks, as an absolute path without links; it need not exist yet. (The kernel names open files by
+    their real paths, and we compare with those.)"""
     chosen = os.environ.get("HOLDFAST_HOME")
-    return os.path.abspath(os.path.expanduser(chosen)) if chosen else default_home()
+    return os.path.realpath(os.path.expanduser(chosen)) if chosen else default_home()
 
 
 def default_home() -> str:
     """The home of whoever has not chosen one."""
     state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
-    return os.path.abspath(os.path.join(state, "holdfast"))
+    return os.path.realpath(os.path.join(state, "holdfast"))
 
 
 def config_dir() -> str:
@@ -61,9 +62,11 @@ def ensure_home(path: str) -> str:
             f"the home {path} belongs to another user (uid {found.st_uid})",
             hint="set HOLDFAST_HOME to a directory of your own",
         )
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise UnsafeHome(
-            f"other users can write into the home {path} (mode {stat.S_IMODE(found.st_mode):04o})",
-            hint=f"chmod go-w {path}",
-        )
+    for folder in (path, os.path.join(path, "tasks")):
+        mode = os.stat(folder).st_mode
+        if mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise UnsafeHome(
+                f"other users can write into the home {folder} (mode {stat.S_IMODE(mode):04o})",
+                hint=f"chmod go-w {folder}",
+            )
     return path

@@ -89,7 +89,10 @@ def _record(start: Start, lock: int, started: int) -> int:
     os.close(tell)
     os.close(started)
     failpoint("recorder.agent_forked")
-    _write(start.directory, "pid", b"%d\n" % agent)
+    try:
+        _write(start.directory, "pid", b"%d\n" % agent)
+    except OSError:
+        pass  # for people only; the agent must not lose its parent for it
     # Ends with nothing to read when exec closed the pipe, or with the errno of what failed.
     failure = os.read(told, 64)
     os.close(told)

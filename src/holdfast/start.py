@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 #: At most so many starts of a keeper by runners in STARTS_WINDOW_S; then `status` says so and a person has to look.
 STARTS_LIMIT = 5
 STARTS_WINDOW_S = 600.0
+#: How long a service manager may take to say that it was asked.
+_UNIT_S = 3.0
 #: A keeper that was just started needs this long to take its lock.
 _START_S = 2.0
 
@@ -147,7 +149,13 @@ def _run_quietly(argv: object) -> bool:
     try:
         actions = [(os.POSIX_SPAWN_DUP2, null, standard) for standard in (0, 1, 2)]
         pid = os.posix_spawnp(words[0], words, os.environ, file_actions=actions)
-        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        ends_mono = clock.mono() + _UNIT_S
+        while clock.mono() < ends_mono:
+            gone, status = os.waitpid(pid, os.WNOHANG)
+            if gone:
+                return os.waitstatus_to_exitcode(status) == 0
+            clock.sleep(0.01)
+        return True  # slow, but asked: the lock decides
     except OSError:
         return False
     finally:
@@ -163,7 +171,9 @@ def keeper_starts(home: Home) -> list[float]:
         return []
 
 
-OF_ATTEMPTS = frozenset({"HOLDFAST_ATTEMPT", "HOLDFAST_TASK", "HOLDFAST_PACKET", "HOLDFAST_RESUME_COUNT"})
+OF_ATTEMPTS = frozenset(
+    {"HOLDFAST_ATTEMPT", "HOLDFAST_TASK", "HOLDFAST_PACKET", "HOLDFAST_RESUME_COUNT", "HOLDFAST_ANSWER"}
+)
 
 
 def _exec(argv: list[str], env: dict[str, str]) -> NoReturn:

@@ -103,3 +103,8 @@ def attempts(task: Task) -> list[dict[str, Any]]:
     """How each attempt began and ended: mode, session_id, outcome."""
     ended = {event["attempt"]: event for event in task.events("attempt.ended")}
     return [{**event, **ended.get(event["attempt"], {})} for event in task.events("attempt.opened")]
+
+
+def summary(task: Task) -> list[tuple[str, str]]:
+    """The mode and the outcome of each attempt."""
+    return [(one["mode"], one.get("outcome", "open")) for one in attempts(task)]

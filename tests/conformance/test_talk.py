@@ -33,8 +33,11 @@ def test_write_file(rig: Rig) -> None:
 
 
 def test_prompt(rig: Rig) -> None:
-    lines = [AWKWARD, "--- first line above ---", "", *(f"line {number}: {AWKWARD}" for number in range(10_000))]
-    prompt = "\n".join(lines).encode()[:PROMPT_BYTES].decode(errors="ignore") + "\n.end"
+    # Rulers are few tokens: a CLI that counts them before it sends finds room.
+    ruler = "-" * 200
+    filler = "\n".join(f"{number}\n\n{ruler}\n\t{ruler}" for number in range(1 + PROMPT_BYTES // 410))
+    prompt = f"{AWKWARD}\n{filler}\n{AWKWARD}\nThat was all."
+    assert len(prompt.encode()) >= PROMPT_BYTES
     server = rig.serve([text("Read.")])
     task = rig.start(server, prompt)
     task.wait_for("completed", within_s=STEP_S)

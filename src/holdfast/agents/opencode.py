@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: Options of a task that are flags of the same name.
 _FLAGS = ("agent", "variant")
 #: Tools that ask for the permission of another name.
-_PERMISSIONS = dict.fromkeys(("write", "patch", "apply_patch", "multiedit"), "edit")
+_PERMISSIONS: dict[str, str] = dict.fromkeys(("write", "patch", "apply_patch", "multiedit"), "edit")
 #: What it says on stderr when it refuses to begin.
 _REFUSALS = (
     ("Session not found", "unknown_session"),

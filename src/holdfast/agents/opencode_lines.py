@@ -42,6 +42,8 @@ class _State(Struct):
 
 class _Part(Struct):
     text: str = ""
+    #: Written by the program in the user's name, as after a compaction.
+    synthetic: bool = False
     reason: str = ""
     tokens: _Tokens | None = None
     cost: float | None = None
@@ -138,6 +140,10 @@ class OpencodeLines:
                 return []
 
     def _said(self, part: _Part) -> list[ev.AgentEvent]:
+        if part.synthetic:
+            # The step before it was a summary of the session, which stops like an answer: the run goes on.
+            self._begin_step()
+            return []
         if not part.text:
             return []
         self._text = part.text[:_TEXT_CHARS]

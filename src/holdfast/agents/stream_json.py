@@ -23,7 +23,8 @@ else:
         return value
 
 
-_TEXT_LIMIT = 4000
+#: Far beyond what the ingest cuts to, after it has masked the secrets.
+_TEXT_LIMIT = 16_000
 
 
 class StreamJson:
@@ -65,10 +66,10 @@ def _events(data: dict[str, Any]) -> list[ev.AgentEvent]:
 def _assistant(message: dict[str, Any]) -> list[ev.AgentEvent]:
     found: list[ev.AgentEvent] = []
     for block in message.get("content") or ():
-        if block.get("type") == "text" and block.get("text"):
+        if block.get("type") == "text" and isinstance(block.get("text"), str) and block["text"]:
             found.append(ev.AgentText(text=block["text"][:_TEXT_LIMIT]))
         elif block.get("type") == "tool_use":
-            summary = json.dumps(block.get("input", {}), ensure_ascii=False)[:200]
+            summary = json.dumps(block.get("input", {}), ensure_ascii=False)[:_TEXT_LIMIT]
             found.append(
                 ev.AgentToolStarted(tool_id=str(block["id"]), name=str(block["name"]), summary=summary)
             )

@@ -12,10 +12,12 @@ import signal
 from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
+from holdfast.keeper.log import log
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import inbox, load
 from holdfast.packet.create import remove_tree
-from holdfast.start import start_runner
+from holdfast.packet.load import is_unresponsive
+from holdfast.start import ensure_seed, start_runner
 from holdfast.store import index, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
@@ -31,10 +33,8 @@ if TYPE_CHECKING:
 SCAN_S = 15.0
 #: How often tasks that have ended are looked at: only a request for one can bring it back.
 ENDED_SCAN_S = 300.0
-#: A request that lies in the inbox of a living runner for longer means that the runner is stopped.
-DEAF_S = 5.0
 #: Between two starts for one task: 0, then doubling.
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 30.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 300.0
 #: A runner that lived longer than this starts a new count.
 _LIVED_WELL_S = 60.0
 #: Staging directories older than this were left by a killed command.
@@ -50,7 +50,6 @@ class Ward:
         self.starts = 0
         self.started_mono = 0.0
         self.due_mono = 0.0
-        self.is_deaf = False
 
 
 class Guard:
@@ -76,7 +75,7 @@ class Guard:
         due = [self._scanned_mono + SCAN_S]
         for ward in list(self.wards.values()):
             if ward.watch is None and ward.due_mono <= now_mono:
-                self._attend(ward, now_mono)
+                self._attend_safely(ward, now_mono)
             if ward.watch is None and ward.packet.task_id in self.wards:
                 due.append(ward.due_mono)
         return max(0.0, min(due) - clock.mono())
@@ -98,13 +97,29 @@ class Guard:
             self._scanned_ended_mono = now_mono
             self._ended.clear()
             self._remove_stale_staging()
+        ensure_seed(self.home)
         for task_id in load.task_ids(self.home):
-            if task_id in self.wards:
-                self._listen(self.wards[task_id])
-            elif task_id not in self._ended:
-                ward = Ward(self.home.packet(task_id))
-                if self._is_live(ward.packet):
-                    self.wards[task_id] = ward
+            try:
+                self._look_at(task_id)
+            except (
+                Exception
+            ) as error:  # keeper.log says so; one bad packet must not cost the others their keeper
+                log(f"cannot look at {task_id}: {error!r}")
+
+    def _look_at(self, task_id: str) -> None:
+        if task_id in self.wards:
+            self._listen(self.wards[task_id])
+        elif task_id not in self._ended:
+            ward = Ward(self.home.packet(task_id))
+            if self._is_live(ward.packet):
+                self.wards[task_id] = ward
+
+    def _attend_safely(self, ward: Ward, now_mono: float) -> None:
+        try:
+            self._attend(ward, now_mono)
+        except Exception as error:  # as above; and not again at once
+            log(f"cannot attend to {ward.packet.task_id}: {error!r}")
+            ward.due_mono = now_mono + _LONGEST_PAUSE_S
 
     def _is_live(self, packet: Packet) -> bool:
         try:
@@ -120,19 +135,11 @@ class Guard:
         return live
 
     def _listen(self, ward: Ward) -> None:
-        """A runner that leaves requests lying is stopped, perhaps by a person: wake it, and let `status` say so."""
-        names = inbox.names(ward.packet)
-        if not names or ward.watch is None:
-            ward.is_deaf = False
-            return
-        try:
-            age_s = clock.now() - os.stat(os.path.join(ward.packet.inbox, names[0])).st_mtime
-        except FileNotFoundError:
-            return
-        if age_s > DEAF_S:
-            ward.is_deaf = True
+        """A runner that leaves requests lying, or its manifest, is stopped, perhaps by a person: wake it. (`status` finds
+        the same signs by itself.)"""
+        if ward.watch is not None and is_unresponsive(ward.packet):
             owner = locks.owner(ward.packet.runner_lock)
-            if owner is not None and not ward.watch.has_died():
+            if owner is not None:
                 process.send(owner, signal.SIGCONT)
             inbox.ring(ward.packet)
 

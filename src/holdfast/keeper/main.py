@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import selectors
 import signal
-import sys
 
-from holdfast import clock, paths, recorder, start
+from holdfast import clock, paths, recorder
 from holdfast.errors import HoldfastError, LockHeld
 from holdfast.keeper.guard import Guard
+from holdfast.keeper.log import log
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 
@@ -101,11 +101,6 @@ def _reap() -> None:
         return
 
 
-def log(text: str) -> None:
-    """One line on stderr, which is keeper.log, or the journal of systemd."""
-    print(f"{clock.iso_now()} keeper {os.getpid()}: {text}", file=sys.stderr, flush=True)
-
-
 def run(home: Home, *, idle_s: float | None) -> int:
     """Be the keeper of a home. Exits 75 when it has one."""
     try:
@@ -117,8 +112,6 @@ def run(home: Home, *, idle_s: float | None) -> int:
     recorder.set_name("holdfast-keep")
     os.chdir("/")
     log("started")
-    if not os.path.exists(home.down):
-        start.ensure_seed(home)
     reason = Keeper(home, idle_s=idle_s).serve()
     log(f"left: {reason}")
     lock.release()

@@ -192,8 +192,14 @@ class Task:
         """Take in one event. Total: an event that means nothing here changes nothing."""
         self.last_event = event.type
         handler = _HANDLERS.get(event.type)
-        if handler is not None:
+        if handler is None:
+            return
+        try:
             handler(self, event, at)
+        except (ValueError, TypeError, OverflowError):
+            # An agent's word may be of any type and size. It is in the journal by now, and must not stop who reads it.
+            if not isinstance(event, ev.AgentEvent):
+                raise
 
 
 def _created(task: Task, event: ev.TaskCreated, at: str) -> None:
@@ -225,6 +231,7 @@ def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
     task.reason = "retry"
     task.finished_at = None
     task.consecutive = task.total_retries = 0
+    task.waits = task.overflows = task.voids_in_a_row = 0
     task.active_s = 0.0
     task.answer = event.answer
     task.requests.setdefault(event.request, None)

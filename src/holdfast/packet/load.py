@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import ids
+from holdfast import clock, ids
 from holdfast.errors import AmbiguousId, CorruptFile, NotFound
 from holdfast.model.status import PARKED, Status
 from holdfast.packet import inbox
@@ -73,6 +73,25 @@ def read_manifest(packet: Packet) -> dict[str, Any]:
     from holdfast.model import manifest
 
     return manifest.render(fold(packet), packet.path, {})
+
+
+#: A request that lies in the inbox for longer, or a manifest that no heartbeat has touched for as long, means that the
+#: runner is stopped. (The base interval is 30 s unless a task sets it.)
+DEAF_S, SILENT_S = 5.0, 120.0
+
+
+def is_unresponsive(packet: Packet) -> bool:
+    """Whether the task's living runner answers neither bell nor heartbeat."""
+    now = clock.now()
+    names = inbox.names(packet)
+    try:
+        if names:
+            return now - os.stat(os.path.join(packet.inbox, names[0])).st_mtime > DEAF_S
+        data = atomic.read_json(packet.manifest)
+        is_silent = now - os.stat(packet.manifest).st_mtime > SILENT_S
+    except (OSError, CorruptFile):
+        return False
+    return is_silent and data is not None and data.get("status") == Status.RUNNING
 
 
 def is_live(packet: Packet, status: str) -> bool:

@@ -7,9 +7,11 @@ import os
 from holdfast import ids, recorder
 from holdfast.agents import program
 from holdfast.agents.base import Launch, LaunchSpec
+from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.model.task import Task
+from holdfast.packet.create import remove_tree
 from holdfast.runner import briefing, private_home
 from holdfast.runner.ledger import Ledger
 from holdfast.store import atomic
@@ -52,15 +54,27 @@ def open_attempt(ledger: Ledger, adapter: Adapter, env: dict[str, Any], stage: s
     directory = packet.attempt(f"{opened.attempt:03d}-{stage}")
     os.mkdir(directory.path, 0o700)
     failpoint("attempt.made")
-    has_prompt = _write_prompt(ledger, directory, mode)
-    spec = _launch_spec(ledger, adapter, directory, opened, env=env)
-    if has_prompt:
-        spec = spec.evolve(prompt_path=directory.prompt)
-    launch = adapter.resume(spec) if mode == "resume" else adapter.launch(spec)
-    atomic.write_json(directory.argv, _argv_record(launch, task.spec.project_dir), durable=False)
+    try:
+        launch = _prepare(ledger, adapter, directory, opened, env=env)
+    except (OSError, HoldfastError):
+        remove_tree(directory.path)  # a full disk would otherwise collect a directory with every try
+        raise
     ledger.record(opened)
     failpoint("attempt.opened")
     return _fork(ledger, directory, launch, opened, env=env)
+
+
+def _prepare(
+    ledger: Ledger, adapter: Adapter, directory: AttemptDir, opened: ev.AttemptOpened, *, env: dict[str, Any]
+) -> Launch:
+    """Prompt and command line, in the attempt's directory."""
+    has_prompt = _write_prompt(ledger, directory, opened.mode)
+    spec = _launch_spec(ledger, adapter, directory, opened, env=env)
+    if has_prompt:
+        spec = spec.evolve(prompt_path=directory.prompt)
+    launch = adapter.resume(spec) if opened.mode == "resume" else adapter.launch(spec)
+    atomic.write_json(directory.argv, _argv_record(launch, ledger.task.spec.project_dir), durable=False)
+    return launch
 
 
 def _launch_spec(
@@ -144,10 +158,12 @@ def _write_prompt(ledger: Ledger, directory: AttemptDir, mode: str) -> bool:
     except FileNotFoundError:
         return False
     if mode == "resume":
-        request = briefing.resume_message(ledger.task, ledger.task.ran).encode()
+        request = briefing.resume_message(ledger.task, ledger.task.ran).encode("utf-8", "backslashreplace")
     elif mode == "briefing":
         text = request.decode("utf-8", "replace")
-        request = briefing.recovery_briefing(ledger.task, ledger.task.ran, text).encode()
+        request = briefing.recovery_briefing(ledger.task, ledger.task.ran, text).encode(
+            "utf-8", "backslashreplace"
+        )
     atomic.write(directory.prompt, request, durable=False)
     return True
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from holdfast import clock
+from holdfast.errors import CorruptFile
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.model.outcome import SUCCESS
@@ -59,11 +60,32 @@ def pass_gate(ledger: Ledger, attempt: Attempt) -> bool:
     failpoint("finish.evidence")
     if not passed:
         return False
-    marker = {"schema": "holdfast.done/1", "stage": stage, "attempt": attempt.number, "at": clock.iso_now()}
+    marker = {
+        "schema": "holdfast.done/1",
+        "stage": stage,
+        "attempt": attempt.number,
+        "run": ledger.task.run,
+        "at": clock.iso_now(),
+    }
     atomic.write_json(packet.stage_done(stage), marker, durable=True)
     failpoint("finish.marker")
     ledger.record(ev.StageDone(stage=stage, attempt=attempt.number))
     return True
+
+
+def adopt_markers(ledger: Ledger) -> None:
+    """Journal the markers of this run that the journal lacks: their writer was killed in between, and a marked stage never
+    runs again."""
+    task = ledger.task
+    for stage in task.spec.stages:
+        if stage.name in task.stages_done:
+            continue
+        try:
+            marker = atomic.read_json(ledger.packet.stage_done(stage.name))
+        except CorruptFile:
+            continue
+        if marker is not None and marker.get("run") == task.run and isinstance(marker.get("attempt"), int):
+            ledger.record(ev.StageDone(stage=stage.name, attempt=marker["attempt"]))
 
 
 def end_task(ledger: Ledger) -> None:

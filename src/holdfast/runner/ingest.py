@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import os
 import re
+import sys
+import traceback
 
 from holdfast import clock
 from holdfast.failpoints import failpoint
@@ -37,6 +39,8 @@ _LINE_BYTES = 32 * 1024 * 1024
 _SHOWN_CHARS = 2000
 #: Of an agent without events, only this much of a flood is copied: its head is there already, this is the tail.
 _FLOOD_BYTES = 4 * 1024 * 1024
+#: Fields of events that hold an agent's words, and what they are cut to.
+_LIMITS = {"text": 4000, "summary": 200, "message": 1000, "reason": 500, "name": 200, "subtype": 100}
 #: CSI, OSC, charset selection, other two-byte escapes, and control characters that move the cursor.
 _ANSI = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()*+][0-9A-Za-z]|\x1b[@-_]|[\r\b\x07]"
@@ -65,8 +69,11 @@ class _Stream:
         """See how long the log is now. One system call, and everything else goes by its answer."""
         if self._descriptor < 0:
             try:
-                self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-            except FileNotFoundError:
+                # Whoever put something else in its place must not make us wait, or read what is not ours to show.
+                self._descriptor = os.open(
+                    self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
+                )
+            except OSError:
                 return
         self.size = os.fstat(self._descriptor).st_size
 
@@ -153,10 +160,10 @@ class Ingest:
         """Let the reader see again what the last runner's reader saw: it may have to remember."""
         before = _Stream(stdout, 0)
         before.look()
-        while before.position < position and (lines := before.read_lines(final=False)):
-            for offset, line in lines:
-                if offset <= position:
-                    self._reader.read(line)
+        before.size = min(before.size, position)
+        while before.reached < before.size:
+            for _, line in before.read_lines(final=False):
+                self._ask(self._reader.read, line)
         before.close()
 
     def look(self) -> None:
@@ -198,7 +205,7 @@ class Ingest:
                 self._take_stderr(offset, line, events, shown)
             if is_over and final:
                 # Behind the last byte: what the reader held back came from no line of its own.
-                last_words = [self._redacted(event) for event in self._reader.finish()]
+                last_words = self._ask(lambda _: self._reader.finish(), b"")
                 self._take_events(self._stdout.position + 1, last_words, events, shown)
             self._keep(events, shown)
             if is_over:
@@ -219,15 +226,28 @@ class Ingest:
         if not self.adapter.capabilities.has_events:
             shown.append(self._readable(line))
             return
-        parsed = [self._redacted(event) for event in self._reader.read(line)]
+        parsed = self._ask(self._reader.read, line)
         self._take_events(offset, parsed, events, shown)
         if not parsed and line and not line.startswith(b"{"):
             shown.append(self._readable(line))
 
+    def _ask(self, read: Callable[[bytes], list[ev.AgentEvent]], line: bytes) -> list[ev.AgentEvent]:
+        """What a reader makes of a line, without secrets. A line that makes it fail is no event: the raw log keeps it, and
+        runner after runner would die of it."""
+        try:
+            events = [self._redacted(event) for event in read(line)]
+            for event in events:
+                readable.lines(event)
+        except Exception:  # whoever reads runner.log sees it; an adapter's fault must not end the task
+            print(f"a reader failed on {line[:200]!r}", file=sys.stderr)
+            traceback.print_exc()
+            return []
+        return events
+
     def _take_stderr(self, offset: int, line: bytes, events: list[ev.AgentEvent], shown: list[str]) -> None:
         shown.append(self._readable(line))
         if self._read_stderr is not None:
-            parsed = [self._redacted(event) for event in self._read_stderr(line)]
+            parsed = self._ask(self._read_stderr, line)
             self._take_events(offset, parsed, events, [], stream="stderr")
 
     def _take_events(
@@ -250,9 +270,10 @@ class Ingest:
             events += parsed[count:]
 
     def _redacted(self, event: ev.AgentEvent) -> ev.AgentEvent:
+        # First redacted, then cut: a secret across the cut would leave its first half. (Readers cut further out.)
         changes = {
-            name: self.ledger.redact(value)
-            for name in ("text", "summary", "message", "reason")
+            name: self.ledger.redact(value)[:limit]
+            for name, limit in _LIMITS.items()
             if isinstance(value := getattr(event, name, None), str) and value
         }
         return event.evolve(**changes) if changes else event

@@ -1,15 +1,14 @@
 """The ledger: the one hand that writes a packet's state.
 
-A fact is appended to the journal and synced, taken into the task, and only then shown in manifest.json. A full disk
-is waited out here: the agent works on meanwhile, and no fact is dropped.
+A fact is appended to the journal and synced, taken into the task, and only then shown in manifest.json. On a full disk
+`record` raises, and nothing has happened: the runner waits for room and takes its step again.
 """
 
 from __future__ import annotations
 
 import os
 
-from holdfast import clock
-from holdfast.errors import DiskFull
+from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.model import manifest
@@ -24,7 +23,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_DISK_PAUSE_S = 1.0
 _TAIL_BYTES = 16384
 
 
@@ -45,12 +43,7 @@ class Ledger:
         """Make facts durable, in one sync, then show them."""
         if not events:
             return
-        while True:
-            try:
-                at = self._journal.append(events)
-                break
-            except DiskFull:
-                clock.sleep(_DISK_PAUSE_S)
+        at = self._journal.append(events)
         for event in events:
             self.task.apply(event, at)
         failpoint("ledger.before_manifest")
@@ -92,8 +85,8 @@ class Ledger:
         data = {**unknown, **manifest.render(self.task, self.packet.path, self.seen)}
         try:
             atomic.write_json(self.packet.manifest, data, durable=False)
-        except DiskFull:
-            return
+        except HoldfastError:
+            return  # derived: it stays behind, and the next one is whole again
         self._shown = data
 
     def catch_up(self) -> None:
@@ -104,8 +97,8 @@ class Ledger:
         view, self._shown = manifest.current_session(self.task, self._shown), None
         try:
             atomic.write_json(self.packet.current_session, view, durable=False)
-        except DiskFull:
-            return
+        except HoldfastError:
+            return  # derived: it stays behind, and the next one is whole again
 
     def _carried_over(self) -> dict[str, Any]:
         """Fields of another version survive a rewrite, and so does what an earlier runner saw last. Read once: nobody else

@@ -52,14 +52,17 @@ class Live:
         self.waiter = waiter
         self.directory = ledger.packet.attempt(attempt.dirname)
         self.limits: Limits = ledger.task.spec.limits
-        self._started = -1 if opened is None else opened.started
-        if self._started >= 0:
-            waiter.watch(self._started, "started")
         self._waiting_since_mono = clock.mono()
+        self._woke_mono = 0.0
         self._death: DeathWatch | None = None
         self._growth: GrowthWatch | None = None
         self._growth_is_muted = False
+        # The pipe is watched once nothing can fail any more: who would unwatch it?
+        self._started = -1
         self.ingest = Ingest(ledger, adapter, attempt, self.directory)
+        if opened is not None:
+            self._started = opened.started
+            waiter.watch(self._started, "started")
         self._took_mono = 0.0
         self._size_bytes = 0
         self._stop: Stop | None = None
@@ -88,12 +91,16 @@ class Live:
         recorder.write_exit(self.directory.path, by="runner", status=status, usage=usage, exec_errno=None)
         return True
 
-    def begin(self, identity: ProcessIdentity) -> None:
-        """The agent exists: watch it."""
+    def forget_start(self) -> None:
+        """The agent was executed, or not: the pipe has said all that it can."""
         if self._started >= 0:
             self.waiter.unwatch(self._started)
             os.close(self._started)
             self._started = -1
+
+    def begin(self, identity: ProcessIdentity) -> None:
+        """The agent exists: watch it."""
+        self.forget_start()
         self.identity = identity
         self._death = watch_death(identity)
         if self._death.descriptor >= 0:
@@ -109,6 +116,7 @@ class Live:
         now_mono, now = clock.mono(), clock.now()
         # Silence from before an adoption counts, but never so much that no grace period is left.
         silent_s = min(max(0.0, now - self._last_write()), self.limits.stale_s or 0.0)
+        silent_s -= max(0.0, self.limits.dispatch_wait_s - self.lived_s())
         self._progress_mono, self._progress_at = now_mono - silent_s, now - silent_s
         self._looked_at = self._progress_at
         self._result_mono = now_mono if self.attempt.result is not None else None
@@ -134,14 +142,17 @@ class Live:
 
     def await_record(self) -> float:
         """Somebody owes us a file (identity or exit record): look again soon, and wake a stopped recorder."""
-        waited_s = clock.mono() - self._waiting_since_mono
-        if waited_s > OVERDUE_S:
+        now_mono = clock.mono()
+        waited_s = now_mono - self._waiting_since_mono
+        if waited_s > OVERDUE_S and now_mono - self._woke_mono > OVERDUE_S:
+            self._woke_mono = now_mono
             # By the lock, not by its text: who was stopped may not have signed yet, or be the agent-to-be.
             for pid in locks.holders(self.directory.lock):
                 holder = process.identify(pid)
                 if holder is not None:
                     process.send(holder, signal.SIGCONT)
             self.ledger.seen["verdict"] = f"the recorder has been silent for {waited_s:.0f}s"
+            self.ledger.show()
         return min(max(waited_s / 4, 0.0005), 0.25)
 
     # ── alive ──
@@ -272,8 +283,5 @@ class Live:
             if watch is not None and watch.descriptor >= 0:
                 self.waiter.unwatch(watch.descriptor)
                 watch.close()
-        if self._started >= 0:
-            self.waiter.unwatch(self._started)
-            os.close(self._started)
-            self._started = -1
+        self.forget_start()
         self.ingest.close()

@@ -11,7 +11,7 @@ from holdfast.errors import DiskFull, HoldfastError, NotFound
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.model.status import Status
-from holdfast.model.task import CRASH_LIMIT
+from holdfast.model.task import CRASH_LIMIT, Task
 from holdfast.packet import inbox, load
 from holdfast.redact import Redactor
 from holdfast.runner import finish, requests
@@ -22,13 +22,15 @@ from holdfast.runner.waiter import Waiter
 from holdfast.store import atomic, process
 from holdfast.store import lock as locks
 from holdfast.store.journal import Journal
-from holdfast.store.layout import Packet
+from holdfast.store.layout import PACKET_DIRECTORIES, Packet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 _DISK_PAUSE_S = 1.0
+#: Parked already; or past its work, where only files are left to write.
+_NOT_PARKED = frozenset({Status.INTERRUPTED, Status.QUEUED, Status.COMPLETING})
 
 
 def run(path: str) -> None:
@@ -55,28 +57,51 @@ def _hold(packet: Packet) -> bool:
     recorder.set_name("holdfast-run")
     # Read before it is repaired: a journal that cannot be read is left as it is.
     task = load.fold(packet)
-    atomic.forget_temporaries(packet.path, packet.state, packet.outputs, packet.done)
+    _mend(packet)
     journal = Journal(packet.journal)
     repaired = journal.repair()
     env = _environment(packet)
-    ledger = Ledger(packet, task, journal, Redactor(env.get("env", {})))
+    ledger = Ledger(packet, task, journal, _redactor(task, env))
     waiter = Waiter(packet)
     steps = Steps(ledger, waiter, env)
     try:
-        ledger.record(*([repaired] if repaired else []), _hello())
-        failpoint("runner.started")
-        if not ledger.task.has_ended and os.path.exists(packet.task_done):
-            finish.reopen(ledger)
-        _park_crash_loop(ledger)
+        while waiter.detached_by is None:
+            try:
+                _begin(ledger, repaired)
+                break
+            except DiskFull:
+                waiter.wait(_DISK_PAUSE_S)
         reason = _loop(ledger, waiter, steps)
         if ledger.task.runner is not None:  # at a task's end, it was told before the marker
-            ledger.record(ev.RunnerLeft(pid=os.getpid(), reason=reason))
+            _say_goodbye(ledger, reason)
         failpoint("runner.left")
         return waiter.detached_by is not None
     finally:
         steps.close()
         waiter.close()
         ledger.close()
+
+
+def _begin(ledger: Ledger, repaired: ev.JournalRepaired | None) -> None:
+    """Say that we are here, and finish what our predecessor left half done."""
+    ledger.record(*([repaired] if repaired else []), _hello())
+    failpoint("runner.started")
+    if not ledger.task.has_ended and os.path.exists(ledger.packet.task_done):
+        finish.reopen(ledger)
+    finish.adopt_markers(ledger)
+    _park_crash_loop(ledger)
+
+
+def _mend(packet: Packet) -> None:
+    """Directories and the bell, where somebody removed them; and what killed writers left."""
+    for name in PACKET_DIRECTORIES:
+        os.makedirs(os.path.join(packet.path, name), mode=0o700, exist_ok=True)
+    try:
+        os.mkfifo(packet.bell, 0o600)
+    except FileExistsError:
+        pass
+    atomic.forget_temporaries(packet.path, packet.state, packet.outputs, packet.done)
+    atomic.forget_temporaries(packet.inbox, only_of_the_dead=True)
 
 
 def _loop(ledger: Ledger, waiter: Waiter, steps: Steps) -> str:
@@ -93,19 +118,20 @@ def _loop(ledger: Ledger, waiter: Waiter, steps: Steps) -> str:
                 if requests.serve(ledger):
                     # A retry brings an environment, and with it other secrets.
                     steps.env = _environment(ledger.packet)
-                    ledger.redact = Redactor(steps.env.get("env", {}))
+                    ledger.redact = _redactor(ledger.task, steps.env)
             wait_s = steps.step(ready)
         except (OSError, DiskFull) as error:
             if isinstance(error, OSError) and error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
-            # Wait for room, as the ledger does, and take the step again from the files alone.
+            # Wait for room, and take the step again from the files alone. The agent works on meanwhile.
             steps.close()
             wait_s = _DISK_PAUSE_S
         if wait_s is None or wait_s > 0:
             ledger.catch_up()
         if wait_s is None:
             return str(ledger.task.status)
-        ready = waiter.wait(min(wait_s, neighbour.look(ready))) if wait_s > 0 else set()
+        # Asked also when there is no time to sleep: a death or a request must not wait for the end of a flood.
+        ready = waiter.wait(min(wait_s, neighbour.look(ready)) if wait_s > 0 else 0.0)
     return waiter.detached_by
 
 
@@ -113,6 +139,17 @@ def _hello() -> ev.RunnerStarted:
     me = process.identify(os.getpid())
     assert me is not None
     return ev.RunnerStarted(pid=me.pid, boot_id=me.boot_id, start_time=me.start_time, version=__version__)
+
+
+def _say_goodbye(ledger: Ledger, reason: str) -> None:
+    try:
+        ledger.record(ev.RunnerLeft(pid=os.getpid(), reason=reason))
+    except DiskFull:
+        return  # then it looks like a crash, and one crash is forgiven
+
+
+def _redactor(task: Task, env: dict[str, Any]) -> Redactor:
+    return Redactor(env.get("env", {}), task.spec.env)
 
 
 def _environment(packet: Packet) -> dict[str, Any]:
@@ -123,11 +160,12 @@ def _environment(packet: Packet) -> dict[str, Any]:
 def _park_crash_loop(ledger: Ledger) -> None:
     """Runners die on this task again and again: leave it to a person."""
     task = ledger.task
-    if task.runner_crashes < CRASH_LIMIT or task.has_ended or task.status is Status.INTERRUPTED:
+    if task.runner_crashes < CRASH_LIMIT or task.has_ended or task.status in _NOT_PARKED:
         return
     reason = f"{task.runner_crashes} runners in a row died on this task without progress"
     attempt = task.attempt
-    if attempt is not None and attempt.is_open:
+    if attempt is not None and (attempt.is_open or task.is_unsettled):
+        # Through the stop and the sweep, so that a resume finds nothing of the old attempt alive.
         if attempt.intent is None:
             ledger.record(ev.StopIntended(attempt=attempt.number, intent="interrupt", reason=reason))
     else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast.store import atomic
 from holdfast.store.layout import Packet
 
 _TEXT_BYTES = 4096
@@ -19,12 +20,9 @@ def find(packet: Packet) -> str | None:
         (packet.interrupt_request, "a person is asked"),
         (packet.error_marker, "an error is reported"),
     ):
-        try:
-            with open(path, "rb") as file:
-                text = file.read(_TEXT_BYTES).decode("utf-8", "replace").strip()
-        except OSError:
-            continue
-        return text or what
+        found = atomic.read_small(path, _TEXT_BYTES)
+        if found is not None:
+            return found.decode("utf-8", "replace").strip() or what
     return None
 
 

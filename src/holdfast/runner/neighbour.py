@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast import clock
+from holdfast.errors import HoldfastError
 from holdfast.runner.waiter import Waiter
 from holdfast.start import ensure_keeper
 from holdfast.store import lock as locks
@@ -28,6 +29,7 @@ class Neighbour:
         self._interval_s = interval_s
         self._watch: DeathWatch | None = None
         self._child: int | None = None
+        self._misses = 0
         # Not at once: the agent comes first, and a short task needs no keeper.
         self._due_mono = clock.mono() + min(FIRST_LOOK_S, interval_s)
 
@@ -41,6 +43,12 @@ class Neighbour:
                 self._interval_s if self._is_watched() else min(soon_s, self._interval_s)
             )
         return self._due_mono - now_mono
+
+    def _is_watched_safely(self) -> bool:
+        try:
+            return self._is_watched()
+        except (OSError, HoldfastError):
+            return False  # no room, no process to be had: the agent is worth more than the keeper
 
     def _is_watched(self) -> bool:
         if self._watch is not None:

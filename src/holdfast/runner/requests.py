@@ -80,6 +80,8 @@ def _interrupt(ledger: Ledger, request: Request) -> tuple[ev.Event, ...]:
         raise RequestRefused("it is interrupted already")
     if ledger.task.status is Status.QUEUED:
         raise RequestRefused("it is queued and has not started")
+    if ledger.task.status is Status.COMPLETING:
+        raise RequestRefused("its work is done, and it is completing")
     attempt = ledger.task.attempt
     if attempt is not None and attempt.intent is not None and attempt.intent.intent == "stop":
         raise RequestRefused("it is being stopped")

@@ -7,6 +7,7 @@ takes the same next step.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from holdfast.agents.base import Adapter
 
 _AT_ONCE = 0.0
+#: Before another try where the machine had no process to give.
+_NO_FORK_S = 1.0
 #: Intents under which the outcome is ours, whatever the dying process says.
 _OUTCOME_OF_INTENT = {"hang": "hung", "session": "unknown_session", "linger": None}
 
@@ -52,6 +55,7 @@ class Steps:
         self._live: Live | None = None
         self._sweep: Sweep | None = None
         self._checked_mono = 0.0
+        self._recorders: list[int] = []
 
     def step(self, ready: set[str]) -> float | None:
         """Do what is next. Returns the seconds until the next step, or None when a runner has nothing more to do."""
@@ -90,16 +94,39 @@ class Steps:
     def _start(self) -> float:
         task = self.ledger.task
         stage = task.stage
-        assert stage is not None, "a task without a stage that is due is completing or has ended"
+        if stage is None:
+            reason = "no stage is due: name the one to run with 'holdfast retry --from'"
+            self.ledger.move(Status.INTERRUPTED, reason, interrupt=reason)
+            return _AT_ONCE
+        self._reap_recorders()
         if task.voids_in_a_row >= VOID_LIMIT:
             reason = f"could not be started: {task.voids_in_a_row} attempts came to nothing"
             self._plan(policy.after_attempt("spawn_failed", reason, None), "spawn_failed")
             return _AT_ONCE
         adapter = self._adapter(stage)
-        opened = open_attempt(self.ledger, adapter, self.env, stage)
+        try:
+            opened = open_attempt(self.ledger, adapter, self.env, stage)
+        except OSError as error:
+            attempt = task.attempt
+            if error.errno in (errno.ENOSPC, errno.EDQUOT) or attempt is None or not attempt.is_open:
+                raise
+            # No process or descriptor to be had: the machine's fault, not the task's, and it may pass.
+            reason = f"the recorder could not be forked: {error.strerror}"
+            self.ledger.record(ev.AttemptVoid(attempt=attempt.number, reason=reason))
+            return _NO_FORK_S
         assert task.attempt is not None
+        self._recorders.append(opened.recorder_pid)
         self._live = Live(self.ledger, adapter, task.attempt, self.waiter, opened=opened)
         return _AT_ONCE
+
+    def _reap_recorders(self) -> None:
+        """A recorder that we forked is our child, and leaves when nothing of its attempt is left."""
+        for pid in list(self._recorders):
+            try:
+                if os.waitpid(pid, os.WNOHANG)[0]:
+                    self._recorders.remove(pid)
+            except ChildProcessError:
+                self._recorders.remove(pid)
 
     def _adapter(self, stage: str) -> Adapter:
         spec = next(item for item in self.ledger.task.spec.stages if item.name == stage)
@@ -107,8 +134,10 @@ class Steps:
 
     def _sleep(self) -> float:
         task = self.ledger.task
-        left_s = clock.parse_iso(task.wake_at) - clock.now() if task.wake_at else 0.0
-        if left_s > 0:
+        wake = clock.parse_iso(task.wake_at) if task.wake_at else 0.0
+        # A clock that was set back since must not make the wait longer than it was meant to be.
+        left_s = min(wake - clock.now(), wake - clock.parse_iso(task.moved_at))
+        if left_s > 0 and clock.now() < wake:
             # Wall time can jump: never sleep on one look at it for longer than a minute.
             return min(left_s, 60.0)
         self.ledger.move(Status.SPAWNING, "the wait is over")
@@ -121,17 +150,21 @@ class Steps:
             self._live = Live(self.ledger, self._adapter(attempt.stage), attempt, self.waiter, opened=None)
         live = self._live
         if live.identity is None:
+            if "started" in ready:
+                live.forget_start()
             return self._await_start(live, attempt)
         if live.has_died(ready):
             found = live.look()
             if found.exit is not None or found.reading in (Reading.ORPHANED, Reading.NEVER_STARTED):
                 return self._end(live, attempt, found)
             return live.await_record()
-        waits = [live.take(ready), live.ask_again_s]
+        # A stop goes before everything that could fail.
+        waits = [live.stop()] if attempt.intent is not None else []
+        waits += [live.take(ready), live.ask_again_s]
         if attempt.intent is None:
             waits.append(self._consider(live, attempt))
-        if attempt.intent is not None:
-            waits.append(live.stop())
+            if attempt.intent is not None:
+                return _AT_ONCE
         waits.append(self._heartbeat())
         return min(waits)
 
@@ -238,6 +271,7 @@ class Steps:
             self.ledger.seen["last_checked_at"] = clock.iso_now()
             self.ledger.show()
             self._heed_mark()
+            self._reap_recorders()
         return self._checked_mono + interval_s - now_mono
 
     def _heed_mark(self) -> None:
@@ -252,7 +286,7 @@ class Steps:
     def _end(self, live: Live, attempt: Attempt, found: Found) -> float:
         live.ingest.take(final=True)
         outcome = self._outcome(live, attempt, found)
-        lived_s = _lived_s(attempt, found, live.directory.stdout)
+        lived_s = _lived_s(attempt, found, live.directory.stdout, self.ledger.seen.get("last_checked_at"))
         made_progress = live.ingest.raw_bytes() > 0
         exit_record = found.exit
         ended = ev.AttemptEnded(
@@ -478,15 +512,16 @@ def _was_limited(attempt: Attempt) -> bool:
     return attempt.rate_limit is not None or (attempt.retry is not None and "429" in attempt.retry.reason)
 
 
-def _lived_s(attempt: Attempt, found: Found, stdout: str) -> float:
+def _lived_s(attempt: Attempt, found: Found, stdout: str, checked_at: str | None) -> float:
     started, exit_record = attempt.started, found.exit
     if started is None:
         return 0.0
     if exit_record is not None and exit_record.boot_id == started.boot_id:
         return max(0.0, exit_record.mono_s - started.mono_s)
-    # Lost, or over a reboot: it lived at least until its last word.
+    # Lost, or over a reboot: it lived at least until its last word, or until somebody last saw it.
+    last = clock.parse_iso(checked_at) if checked_at else 0.0
     try:
-        last = os.stat(stdout).st_mtime
+        last = max(last, os.stat(stdout).st_mtime)
     except FileNotFoundError:
-        return 0.0
+        pass
     return max(0.0, last - clock.parse_iso(started.started_at))

@@ -14,7 +14,7 @@ from holdfast import clock
 from holdfast.model.process import ProcessIdentity
 from holdfast.redact import Redactor
 from holdfast.store import process
-from holdfast.store.layout import LOCK_NAMES
+from holdfast.store.layout import is_our_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def holds_our_lock(pid: int, marker: str) -> bool:
     for descriptor in descriptors:
         try:
             target = os.readlink(f"/proc/{pid}/fd/{descriptor}")
-            if os.path.basename(target) not in LOCK_NAMES or os.path.dirname(target) == marker:
+            if not is_our_lock(target) or os.path.dirname(target) == marker:
                 continue
             with open(f"/proc/{pid}/fdinfo/{descriptor}", encoding="ascii", errors="replace") as file:
                 if "FLOCK" in file.read():

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import stat
 
 from holdfast.errors import CorruptFile, DiskFull, NotFound, StorageError
 from holdfast.failpoints import failpoint
@@ -50,10 +51,11 @@ def write(path: str, data: bytes, *, durable: bool, mode: int = 0o600) -> None:
 
 
 def write_json(path: str, data: Any, *, durable: bool) -> None:
-    """`write` for JSON; the text ends with a newline."""
+    """`write` for JSON; the text ends with a newline. A lone surrogate (half an emoji, or a byte that is no UTF-8) becomes its
+    JSON escape, so that the file is valid and gives the same text back."""
     write(
         path,
-        (json.dumps(data, ensure_ascii=False) + "\n").encode("utf-8", "surrogateescape"),
+        (json.dumps(data, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace"),
         durable=durable,
     )
 
@@ -83,6 +85,19 @@ def read_json(path: str) -> dict[str, Any] | None:
     if not isinstance(data, dict):
         raise CorruptFile(f"{path} is not a JSON object", hint="it is kept as it is; look at it by hand")
     return data  # pyright: ignore[reportUnknownVariableType]
+
+
+def read_small(path: str, limit: int) -> bytes | None:
+    """The first bytes of a plain file that an agent may have put there; None when there is none. A pipe would hang its reader,
+    and a link could show what is not the agent's to show."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        return os.read(descriptor, limit) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+    finally:
+        os.close(descriptor)
 
 
 def remove(path: str) -> None:
@@ -118,12 +133,30 @@ def storage_failed(error: OSError, what: str) -> NoReturn:
     raise StorageError(f"{what}: {error.strerror}", hint=hint) from error
 
 
-def forget_temporaries(*directories: str) -> None:
-    """Remove what killed writers left. Only for the one who may write there: others could lose a file in the making."""
+def forget_temporaries(*directories: str, only_of_the_dead: bool = False) -> None:
+    """Remove what killed writers left. Where others write too, only what a process left that is gone: its pid is in the name."""
     for directory in directories:
         for name in os.listdir(directory):
-            if name[0] == "." and name.endswith(".tmp"):
+            if (
+                name[0] == "."
+                and name.endswith(".tmp")
+                and not (only_of_the_dead and _lives(name.split(".")[-2]))
+            ):
                 _forget(os.path.join(directory, name))
+
+
+def _lives(writer: str) -> bool:
+    """Whether the process of a temporary file's name (`PID-N`) may be alive."""
+    pid = writer.partition("-")[0]
+    if not pid.isdigit():
+        return True
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _forget(path: str) -> None:

@@ -28,7 +28,7 @@ FIELDS = (
     "retry_count", "total_retries", "started_at", "finished_at", "wake_at", "usage", "project_dir", "pid", "exit_code",
     "active_s", "interrupt", "last_progress_at",
 )  # fmt: skip
-_BUSY_MS = 50
+_BUSY_MS = 200
 #: A directory that changed within this time may change again without a newer time stamp.
 _RACY_S = 0.1
 
@@ -59,22 +59,34 @@ class Index:
     def __init__(self, home: Home) -> None:
         self.home = home
         self._connection = self._open()
-        self._follow_directory()
+        try:
+            self._follow_directory()
+        except sqlite3.OperationalError:
+            # Somebody else writes for too long, or we may not: an index of our own, for this once.
+            self._connection.close()
+            self._connection = _connect(":memory:")
+            self._follow_directory()
 
     def live(self) -> list[dict[str, Any]]:
         """The tasks that have not ended, newest first, as their manifests say now."""
         found: list[dict[str, Any]] = []
-        changed = False
+        changed: list[dict[str, Any]] = []
         for task_id, text in self._rows("ended = 0"):
             manifest = _manifest(self.home, task_id)
             row = short(manifest) if manifest is not None else json.loads(text)
             if manifest is not None and json.dumps(row) != text:
-                _put(self._connection, manifest)
-                changed = True
+                changed.append(manifest)
             found.append(row)
-        if changed:
-            self._commit()
+        self._keep(changed)
         return found
+
+    def _keep(self, manifests: list[dict[str, Any]]) -> None:
+        try:
+            for manifest in manifests:
+                _put(self._connection, manifest)
+            self._connection.commit()
+        except sqlite3.OperationalError:
+            self._connection.rollback()  # busy: the next reader does it
 
     def ended(self, limit: int | None) -> list[dict[str, Any]]:
         """The tasks that have ended, newest first."""
@@ -99,6 +111,8 @@ class Index:
     def _open(self) -> sqlite3.Connection:
         try:
             return _connect(self.home.index)
+        except sqlite3.OperationalError:
+            return _connect(":memory:")  # a home that we may only read
         except sqlite3.DatabaseError:
             # Corrupt, or of another version: it holds nothing that the packets do not.
             for suffix in ("", "-wal", "-shm"):
@@ -125,17 +139,11 @@ class Index:
         is_settled = clock.now() - found.st_mtime > _RACY_S
         value = str(found.st_mtime_ns) if is_settled else ""
         self._connection.execute("INSERT OR REPLACE INTO meta VALUES ('tasks_mtime_ns', ?)", (value,))
-        self._commit()
-
-    def _commit(self) -> None:
-        try:
-            self._connection.commit()
-        except sqlite3.OperationalError:
-            self._connection.rollback()  # busy: the next reader does it
+        self._connection.commit()
 
 
 def _connect(path: str) -> sqlite3.Connection:
-    is_new = not os.path.exists(path)
+    is_new = path != ":memory:" and not os.path.exists(path)
     connection = sqlite3.connect(path, timeout=_BUSY_MS / 1000)
     try:
         if is_new:

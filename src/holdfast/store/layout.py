@@ -98,5 +98,16 @@ class AttemptDir:
 
 #: Directories of a new packet.
 PACKET_DIRECTORIES = ("inbox", "inputs", "attempts", "outputs", "state", "done")
-#: Names of our lock files: a process that holds a flock on one of them is ours, whatever its environment says.
-LOCK_NAMES = ("runner.lock", "keeper.lock", "keeper-start.lock", "seed.lock", "lock")
+
+
+def is_our_lock(path: str) -> bool:
+    """Whether a path is that of a lock file of holdfast: of a home, a packet or an attempt. Its name alone says nothing."""
+    folder, name = os.path.split(path)
+    parent = os.path.basename(os.path.dirname(folder))
+    if name == "lock":
+        return parent == "attempts"
+    if name == "runner.lock":
+        return parent == "tasks"
+    return name in ("keeper.lock", "keeper-start.lock", "seed.lock") and os.path.isdir(
+        os.path.join(folder, "tasks")
+    )

@@ -45,15 +45,17 @@ class Lock:
 
 def acquire(path: str, *, role: str, within_s: float = CONTEST_S) -> Lock:
     """Take the lock. Raises LockHeld, with the owner's pid, when somebody has it for longer than `within_s`."""
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except OSError as error:
-        storage_failed(error, f"cannot open {path}")
     deadline = clock.mono() + within_s
+    descriptor = _open(path)
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            break
+            if _is_still(path, descriptor):
+                break
+            # The file was replaced while we waited: what we hold is the lock of a thing that is gone.
+            os.close(descriptor)
+            descriptor = _open(path)
+            continue
         except OSError as error:
             if error.errno not in (errno.EWOULDBLOCK, errno.EINTR):
                 os.close(descriptor)
@@ -71,6 +73,21 @@ def acquire(path: str, *, role: str, within_s: float = CONTEST_S) -> Lock:
     return lock
 
 
+def _open(path: str) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        storage_failed(error, f"cannot open {path}")
+
+
+def _is_still(path: str, descriptor: int) -> bool:
+    try:
+        there, held = os.stat(path), os.fstat(descriptor)
+    except FileNotFoundError:
+        return False
+    return (there.st_dev, there.st_ino) == (held.st_dev, held.st_ino)
+
+
 def sign(descriptor: int, role: str) -> None:
     """Write into a held lock file who holds it. Not durable: after a reboot the name is void anyway."""
     me = identify(os.getpid())
@@ -80,15 +97,22 @@ def sign(descriptor: int, role: str) -> None:
 
 
 def is_held(path: str) -> bool:
-    """Whether somebody holds the lock now. (It is tried with a shared lock, which other askers can share.)"""
+    """Whether somebody holds the lock now. (It is tried with a shared lock, which other askers can share.)
+
+    Raises StorageError when that cannot be known: whoever takes "I could not look" for "free" starts a second agent.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
+    except OSError as error:
+        storage_failed(error, f"cannot look at {path}")
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         return True
+    except OSError as error:
+        storage_failed(error, f"cannot ask for {path}")
     finally:
         os.close(descriptor)
     return False

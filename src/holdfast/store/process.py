@@ -84,11 +84,13 @@ def send(identity: ProcessIdentity, number: signal.Signals) -> bool:
         return False
     try:
         if not hasattr(os, "pidfd_open"):
-            os.kill(identity.pid, number)
-            return True
+            return _kill(identity.pid, number)
         descriptor = os.pidfd_open(identity.pid)
-    except (ProcessLookupError, PermissionError):
+    except ProcessLookupError:
         return False
+    except OSError:
+        # No descriptor to be had (none left, or a sandbox forbids it): the identity was checked a moment ago.
+        return _kill(identity.pid, number)
     try:
         # The descriptor holds on to one process; if its pid had been used again before, the start time differs.
         if start_time(identity.pid) != identity.start_time:
@@ -99,6 +101,14 @@ def send(identity: ProcessIdentity, number: signal.Signals) -> bool:
         return False
     finally:
         os.close(descriptor)
+
+
+def _kill(pid: int, number: signal.Signals) -> bool:
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
 
 
 def children(pid: int) -> list[int]:

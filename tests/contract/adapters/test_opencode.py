@@ -61,6 +61,7 @@ def api_error(status: int | None, message: str, **headers: str) -> bytes:
     return line("error", error={"name": "APIError", "data": {k: v for k, v in data.items() if v is not None}})
 
 
+SYNTHETIC = line("text", part={"type": "text", "synthetic": True, "text": "Continue if you have next steps"})
 TEXT = line("text", part={"type": "text", "text": "an answer"})
 
 
@@ -108,6 +109,8 @@ def test_a_recorded_run_reads_as_its_label_says(name: str) -> None:
         (step("tool-calls", TEXT), 0, "truncated"),
         (step("stop", TEXT) + line("step_start", part={}), 0, "truncated"),
         (step("stop", TEXT) + step("tool-calls"), 0, "truncated"),
+        (step("stop", TEXT) + SYNTHETIC, 0, "truncated"),
+        (step("stop", TEXT) + b'{"type":"step_st', 0, "truncated"),
         (b"", 0, "truncated"),
         (b"", 1, "crashed"),
     ],
@@ -146,6 +149,10 @@ def test_the_end_of_a_limit_is_read(headers: dict[str, str], message: str, reset
     assert (found["outcome"], found["resets_at"]) == ("rate_limit", resets_at)
 
 
+def test_what_it_writes_in_the_name_of_the_user_is_not_the_agents_text() -> None:
+    assert fold(ADAPTER, step("stop", TEXT) + SYNTHETIC).last_text == "an answer"
+
+
 def test_a_broken_character_costs_no_event() -> None:
     cut = b'{"type":"text","sessionID":"s","part":{"text":"half \\ud83d"}}\n'
     raw = b'{"type":"text","sessionID":"s","part":{"text":"bad \xff"}}\n'
@@ -167,16 +174,18 @@ def ends_well(stdout: bytes) -> bool:
     reason, rejected = "", False
     for raw in stdout.split(b"\n"):
         try:
-            data = json.loads(raw)
-            kind = data["type"]
-        except (ValueError, TypeError, KeyError, RecursionError):
+            data = json.loads(raw.decode("utf-8", "replace"), strict=False)
+            match data["type"]:
+                case "step_start":
+                    reason, rejected = "", False
+                case "tool_use":
+                    rejected = rejected or "rejected" in data["part"]["state"].get("error", "")
+                case "step_finish":
+                    reason = data["part"]["reason"]
+                case _:
+                    pass
+        except (ValueError, TypeError, KeyError):
             continue
-        if kind == "step_start":
-            reason, rejected = "", False
-        elif kind == "tool_use":
-            rejected = rejected or "rejected" in data["part"]["state"].get("error", "")
-        elif kind == "step_finish":
-            reason = data["part"]["reason"]
     return reason == "stop" or (reason == "tool-calls" and rejected)
 
 

@@ -97,6 +97,8 @@ def test_a_recorded_run_reads_as_its_label_says(name: str) -> None:
         (BEGIN + ANSWER + END + SETTLED, 143, "success"),
         (BEGIN + ANSWER + END, 143, "interrupted"),
         (BEGIN + ANSWER, 0, "truncated"),
+        (BEGIN + ANSWER + line("agent_end", messages=[], willRetry=True), 0, "truncated"),
+        (BEGIN + ANSWER + END + SETTLED + b'{"type":"agent_st', 0, "truncated"),
         (BEGIN, 0, "truncated"),
         (b"", 0, "truncated"),
         (b"", 1, "crashed"),
@@ -202,7 +204,7 @@ def ends_well(stdout: bytes) -> bool:
     last = False
     for raw in stdout.split(b"\n"):
         try:
-            data = json.loads(raw)
+            data = json.loads(raw.decode("utf-8", "replace"), strict=False)
             kind = data["type"]
         except (ValueError, TypeError, KeyError, RecursionError):
             continue

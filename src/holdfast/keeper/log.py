@@ -1,0 +1,13 @@
+"""keeper.log: one line on stderr, or in the journal of systemd."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from holdfast import clock
+
+
+def log(text: str) -> None:
+    """One line on stderr, which is keeper.log, or the journal of systemd."""
+    print(f"{clock.iso_now()} keeper {os.getpid()}: {text}", file=sys.stderr, flush=True)
