@@ -22,10 +22,12 @@ class Record:
 
     if TYPE_CHECKING:
         fields: ClassVar[tuple[str, ...]]
+        field_set: ClassVar[frozenset[str]]
         defaults: ClassVar[dict[str, Any]]
         nested: ClassVar[dict[str, type[Record]]]
 
     fields = ()
+    field_set = frozenset()
     defaults = {}
     #: Fields that are themselves records, for `from_json`.
     nested = {}
@@ -33,6 +35,7 @@ class Record:
     def __init_subclass__(cls) -> None:
         own = [name for name, kind in cls.__annotations__.items() if not str(kind).startswith("ClassVar")]
         cls.fields = cls.fields + tuple(own)
+        cls.field_set = frozenset(cls.fields)
         cls.defaults = {**cls.defaults, **{name: cls.__dict__[name] for name in own if name in cls.__dict__}}
 
     if not TYPE_CHECKING:
@@ -41,7 +44,7 @@ class Record:
             store = self.__dict__
             store.update(self.defaults)
             store.update(values)
-            if len(store) != len(self.fields) or not all(name in store for name in self.fields):
+            if store.keys() != self.field_set:
                 missing = [name for name in self.fields if name not in store]
                 unknown = [name for name in values if name not in self.fields]
                 raise TypeError(f"{type(self).__name__}: missing {missing}, unknown {unknown}")
