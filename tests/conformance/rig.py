@@ -93,6 +93,11 @@ class Rig:
         """Processes that carry the marker of one of the task's attempts."""
         return processes.marked(os.path.join(task.packet, "attempts"))
 
+    def wait_until_noted(self, task: Task, words: str) -> None:
+        """Until the CLI has written these words into its own files: from then on there is a session to go on with."""
+        folders = (os.environ["HOME"], task.path("state"))
+        eventually(lambda: _is_in_files(words.encode(), folders), STEP_S, "the CLI has noted its prompt")
+
     def close(self) -> None:
         """The servers; tasks are the test's own affair."""
         for server in self._servers:
@@ -108,3 +113,15 @@ def attempts(task: Task) -> list[dict[str, Any]]:
 def summary(task: Task) -> list[tuple[str, str]]:
     """The mode and the outcome of each attempt."""
     return [(one["mode"], one.get("outcome", "open")) for one in attempts(task)]
+
+
+def _is_in_files(words: bytes, folders: tuple[str, ...]) -> bool:
+    for folder in folders:
+        for place, directories, names in os.walk(folder):
+            # Programs unpack themselves there: hundreds of megabytes.
+            directories[:] = [name for name in directories if name != ".cache"]
+            for name in names:
+                with open(os.path.join(place, name), "rb") as file:
+                    if words in file.read():
+                        return True
+    return False

@@ -9,7 +9,6 @@ from holdfast.model.outcome import SUCCESS
 from holdfast.testing.models import ModelRequest, all_texts, last_user_text, shell, stall, text, user_texts
 from tests.conformance.rig import STEP_S, Rig, attempts, summary
 from tests.support.tasks import Task
-from tests.support.waiting import eventually
 
 #: A tool that runs until the test lets it end.
 HOLD = "touch began; while test ! -e go; do sleep 0.2; done; echo over"
@@ -34,7 +33,8 @@ def test_kill_in_stream(rig: Rig) -> None:
     server = rig.serve([stall(2, text="one two three four five six seven eight"), text("All done.")])
     task = rig.start(server, ASKED)
     server.wait_for_stall(within_s=STEP_S)
-    _wait_for_output(task)
+    if rig.agent != "pi":
+        rig.wait_until_noted(task, ASKED)
     os.kill(task.agent_pid(), signal.SIGKILL)
     task.wait_for("completed", within_s=STEP_S)
     if rig.agent == "pi":
@@ -127,7 +127,3 @@ def _has_history(request: ModelRequest) -> bool:
     """The model was sent the request of the person and what happened since."""
     said = user_texts(request)
     return any(ASKED in one for one in said) and "ended" in last_user_text(request)
-
-
-def _wait_for_output(task: Task) -> None:
-    eventually(lambda: os.path.getsize(os.path.join(task.attempts()[-1], "stdout.log")) > 0, STEP_S, "first output")

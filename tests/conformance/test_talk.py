@@ -35,7 +35,7 @@ def test_write_file(rig: Rig) -> None:
 def test_prompt(rig: Rig) -> None:
     # Rulers are few tokens: a CLI that counts them before it sends finds room.
     ruler = "-" * 200
-    filler = "\n".join(f"{number}\n\n{ruler}\n\t{ruler}" for number in range(1 + PROMPT_BYTES // 410))
+    filler = "\n".join(f"{number}\n\n{ruler}\n\t{ruler}" for number in range(1 + PROMPT_BYTES // 400))
     prompt = f"{AWKWARD}\n{filler}\n{AWKWARD}\nThat was all."
     assert len(prompt.encode()) >= PROMPT_BYTES
     server = rig.serve([text("Read.")])
