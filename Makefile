@@ -8,6 +8,8 @@ CORE    := $(VENV)/.stamp-core
 # Tests mostly wait for processes, so two workers per core, at most eight.
 WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); n=$$((n * 2)); echo $$((n > 8 ? 8 : n)))
 # What the tests use, as command:package.
+# Real CLIs use a core each while they start, and up to 700 MB.
+REAL_WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); n=$$((n + 1)); echo $$((n > 6 ? 6 : n)))
 TOOLS   := tmux:tmux strace:strace jq:jq zsh:zsh fish:fish git:git ip:iproute2 unshare:util-linux setpriv:util-linux systemd-analyze:systemd
 CHECKED := $(wildcard src tests benchmarks)
 ARGS    ?=
@@ -16,10 +18,11 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools demo test check lint types layers quick format requirements crash bench clean distclean
+.PHONY: help setup tools demo test check lint types layers quick format requirements crash \
+	conformance conformance-smoke conformance-setup bench clean distclean
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  ARGS='…' is handed to pytest or the benchmark, WORKERS=n sets the number of test processes."
 
@@ -80,6 +83,15 @@ requirements: setup  ## Show which requirements are built and which tests show t
 
 crash: setup  ## Run the whole crash run: kill at every failpoint, restart, compare
 	HOLDFAST_CRASH_FULL=1 $(BIN)/pytest -n $(WORKERS) tests/crash $(ARGS)
+
+conformance: conformance-setup  ## Run the real CLIs against model servers, on loopback alone; writes docs/conformance.md
+	$(BIN)/python -m tests.conformance -n $(REAL_WORKERS) $(ARGS)
+
+conformance-smoke: conformance-setup  ## The four most telling scenarios of it, for each CLI
+	$(BIN)/python -m tests.conformance --smoke -n $(REAL_WORKERS) $(ARGS)
+
+conformance-setup: setup  ## Install the pinned CLIs into the user's cache (npm, 1.7 GB)
+	@$(BIN)/python -m tests.conformance.install
 
 bench: setup  ## Measure, next to a baseline built in the same run
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -16,8 +16,10 @@ import socket
 import sys
 
 from holdfast import __version__, recorder, seed_client, start
+from holdfast.agents import registry
 from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
+from holdfast.store import atomic
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 
@@ -28,8 +30,8 @@ PRELOADED = (
     "holdfast.runner.main",
     "holdfast.agents.command",
     "holdfast.agents.scripted",
-    "holdfast.agents.stream_json",
     "socket",
+    "shutil",
     "encodings.ascii",  # of /proc
 )
 
@@ -111,7 +113,20 @@ class Seed:
             client.close()
 
     def _fork(self, path: str) -> int:
-        return start.fork_runner(Packet(os.path.join(self.home.tasks, os.path.basename(path))))
+        packet = Packet(os.path.join(self.home.tasks, os.path.basename(path)))
+        self._load_for(packet)
+        return start.fork_runner(packet)
+
+    def _load_for(self, packet: Packet) -> None:
+        """What the task's agent needs, once it is asked for: all adapters at once would make every runner larger."""
+        try:
+            agent = (atomic.read_json(packet.manifest) or {}).get("agent")
+        except HoldfastError:
+            return
+        module = registry.BUILT_IN.get(str(agent))
+        if module is not None and module not in sys.modules:
+            importlib.import_module(module)
+            gc.freeze()
 
     def _renew(self) -> None:
         os.execve(sys.executable, [sys.executable, "-P", "-m", "holdfast.seed"], dict(os.environ))

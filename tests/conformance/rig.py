@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.testing.models import ModelServer
@@ -22,6 +24,15 @@ STEP_S = 60.0
 _IMPATIENT = {
     # Root may not bypass permissions, unless the machine is a sandbox. This one is.
     "claude": {"CLAUDE_CODE_MAX_RETRIES": "0", "IS_SANDBOX": "1"},
+}
+#: Where each keeps its sessions, below HOME; Codex in the home that holdfast gives it.
+_SESSIONS = {
+    "claude": ".claude/projects/*/*.jsonl",
+    "codex": "codex/sessions/**/*.jsonl",
+    "gemini": ".gemini/tmp/*/chats/*.jsonl",
+    "copilot": ".copilot/session-state/*/events.jsonl",
+    "opencode": ".local/share/opencode/opencode.db*",
+    "pi": ".pi/agent/sessions/*/*.jsonl",
 }
 
 
@@ -94,9 +105,14 @@ class Rig:
         return processes.marked(os.path.join(task.packet, "attempts"))
 
     def wait_until_noted(self, task: Task, words: str) -> None:
-        """Until the CLI has written these words into its own files: from then on there is a session to go on with."""
-        folders = (os.environ["HOME"], task.path("state"))
-        eventually(lambda: _is_in_files(words.encode(), folders), STEP_S, "the CLI has noted its prompt")
+        """Until the CLI has written these words into its session: from then on there is one to go on with."""
+        place = task.path("state") if self.agent == "codex" else os.environ["HOME"]
+        pattern = os.path.join(place, _SESSIONS[self.agent])
+
+        def is_noted() -> bool:
+            return any(words.encode() in Path(path).read_bytes() for path in glob.glob(pattern, recursive=True))
+
+        eventually(is_noted, STEP_S, f"{pattern} holds the prompt")
 
     def close(self) -> None:
         """The servers; tasks are the test's own affair."""
@@ -113,15 +129,3 @@ def attempts(task: Task) -> list[dict[str, Any]]:
 def summary(task: Task) -> list[tuple[str, str]]:
     """The mode and the outcome of each attempt."""
     return [(one["mode"], one.get("outcome", "open")) for one in attempts(task)]
-
-
-def _is_in_files(words: bytes, folders: tuple[str, ...]) -> bool:
-    for folder in folders:
-        for place, directories, names in os.walk(folder):
-            # Programs unpack themselves there: hundreds of megabytes.
-            directories[:] = [name for name in directories if name != ".cache"]
-            for name in names:
-                with open(os.path.join(place, name), "rb") as file:
-                    if words in file.read():
-                        return True
-    return False

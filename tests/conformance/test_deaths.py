@@ -35,6 +35,9 @@ def test_kill_in_stream(rig: Rig) -> None:
     server.wait_for_stall(within_s=STEP_S)
     if rig.agent != "pi":
         rig.wait_until_noted(task, ASKED)
+    if rig.agent == "opencode":
+        # It makes up the id itself, and tells it when the answer begins.
+        task.wait_for_event("agent.session", within_s=STEP_S)
     os.kill(task.agent_pid(), signal.SIGKILL)
     task.wait_for("completed", within_s=STEP_S)
     if rig.agent == "pi":
