@@ -43,7 +43,9 @@ def _inside(argv: list[str]) -> int:
     import pytest
 
     given = ["-m", "smoke", *(arg for arg in argv if arg != "--smoke")] if "--smoke" in argv else argv
-    return int(pytest.main(["-p", "no:cacheprovider", "-p", "tests.conformance.report", "tests/conformance", *given]))
+    return int(
+        pytest.main(["-p", "no:cacheprovider", "-p", "tests.conformance.report", "tests/conformance", *given])
+    )
 
 
 def _clean(home: str) -> dict[str, str]:

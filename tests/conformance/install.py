@@ -31,9 +31,22 @@ def install(pin: Pin) -> str:
     work.mkdir(parents=True)
     (work / "package.json").write_text('{"private": true}\n')
     packages = [f"{pin.package}@{pin.version}", *pin.extra]
-    flags = ["--no-audit", "--no-fund", "--no-package-lock", "--no-update-notifier", "--loglevel=error", "--engine-strict=false"]
+    flags = [
+        "--no-audit",
+        "--no-fund",
+        "--no-package-lock",
+        "--no-update-notifier",
+        "--loglevel=error",
+        "--engine-strict=false",
+    ]
     try:
-        subprocess.run(["npm", "install", *flags, *packages], cwd=work, check=True, timeout=INSTALL_S, stdin=subprocess.DEVNULL)
+        subprocess.run(
+            ["npm", "install", *flags, *packages],
+            cwd=work,
+            check=True,
+            timeout=INSTALL_S,
+            stdin=subprocess.DEVNULL,
+        )
         shutil.rmtree(pin.prefix, ignore_errors=True)
         work.rename(pin.prefix)
     finally:

@@ -65,7 +65,18 @@ class Rig:
         path = f"{self._hold_up() if held_up else ''}{self.pin.bin}:{os.environ['PATH']}"
         model = ["--model", setup.model] if setup.arguments else []
         passed = [word for name in ("HOLDFAST_MODEL_KEY",) if name in env for word in ("--env", name)]
-        line = ["--agent", self.agent, "--yolo", *model, *passed, "--base-interval", "1s", *flags, "--file", "-"]
+        line = [
+            "--agent",
+            self.agent,
+            "--yolo",
+            *model,
+            *passed,
+            "--base-interval",
+            "1s",
+            *flags,
+            "--file",
+            "-",
+        ]
         return Task.start(*line, project=self.project, env={**env, "PATH": path}, stdin=prompt.encode())
 
     def _hold_up(self) -> str:
@@ -74,7 +85,9 @@ class Rig:
         os.mkdir(folder)
         shim = os.path.join(folder, self.pin.program)
         with open(shim, "w", encoding="utf-8") as file:
-            file.write(f'#!/bin/sh\nwhile test ! -e "{folder}/go"; do sleep 0.05; done\nexec "{self.pin.bin}/{self.pin.program}" "$@"\n')
+            file.write(
+                f'#!/bin/sh\nwhile test ! -e "{folder}/go"; do sleep 0.05; done\nexec "{self.pin.bin}/{self.pin.program}" "$@"\n'
+            )
         os.chmod(shim, 0o755)
         return f"{folder}:"
 
@@ -110,7 +123,9 @@ class Rig:
         pattern = os.path.join(place, _SESSIONS[self.agent])
 
         def is_noted() -> bool:
-            return any(words.encode() in Path(path).read_bytes() for path in glob.glob(pattern, recursive=True))
+            return any(
+                words.encode() in Path(path).read_bytes() for path in glob.glob(pattern, recursive=True)
+            )
 
         eventually(is_noted, STEP_S, f"{pattern} holds the prompt")
 

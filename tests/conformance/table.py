@@ -37,9 +37,7 @@ class Row(NamedTuple):
     not_built: str = ""
 
 
-def render(
-    rows: Mapping[str, Row], cells: Mapping[tuple[str, str], Cell], *, is_part: bool = False
-) -> str:
+def render(rows: Mapping[str, Row], cells: Mapping[tuple[str, str], Cell], *, is_part: bool = False) -> str:
     """The page. Equal results give equal text. A part is for the terminal: rows and notes only."""
     notes: list[str] = []
     lines = [] if is_part else [_HEAD]

@@ -43,7 +43,9 @@ def test_rate_limit(rig: Rig) -> None:
     left_s = (datetime.fromisoformat(manifest["wake_at"]) - datetime.now(UTC)).total_seconds()
     assert left_s > 30
     if left_s < RESET_S / 2:
-        rig.note("The CLI does not tell when the limit is lifted: holdfast waits one minute, then two, four, up to an hour.")
+        rig.note(
+            "The CLI does not tell when the limit is lifted: holdfast waits one minute, then two, four, up to an hour."
+        )
     is_over.set()
     assert task.ask("resume").returncode == 0
     task.wait_for("completed", within_s=STEP_S)

@@ -43,7 +43,9 @@ def test_prompt(rig: Rig) -> None:
     task.wait_for("completed", within_s=STEP_S)
     texts = user_texts(server.conversations()[0])
     found = [said for said in texts if prompt.encode() in said.encode()]
-    assert found, f"the texts have {[len(said.encode()) for said in texts]} bytes, the prompt has {len(prompt.encode())}"
+    assert found, (
+        f"the texts have {[len(said.encode()) for said in texts]} bytes, the prompt has {len(prompt.encode())}"
+    )
 
 
 def test_session_and_usage(rig: Rig) -> None:

@@ -191,3 +191,15 @@ def _age_s(task: Task) -> float:
         up_s = float(file.read().split()[0])
     born = task.events("attempt.started")[0]["start_time"] / os.sysconf("SC_CLK_TCK")
     return up_s - born
+
+
+@pytest.mark.req("SUP-5")
+def test_silence_right_after_a_start_is_not_judged_for_the_dispatch_wait(home: str) -> None:
+    task = Task.play(
+        Scenario().hang(once=True).say("back again"), env={**QUICK, "MONITOR_DISPATCH_WAIT": "2"}
+    )
+    task.wait_for("completed")
+    first = task.events("attempt.ended")[0]
+    assert first["outcome"] == "hung"
+    # Without the wait it would have been stopped after 0.6 s.
+    assert first["lived_s"] >= 2.5

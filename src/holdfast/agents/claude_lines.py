@@ -16,7 +16,7 @@ from holdfast.agents import claude_errors, resets
 from holdfast.model import events as ev
 
 _TEXT_LIMIT = 16_000
-_SUMMARY_LIMIT = 500
+_SUMMARY_LIMIT = 4000
 #: How far into a line its type, or the kind of a delta, is looked for.
 _HEAD = 200
 

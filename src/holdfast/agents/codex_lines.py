@@ -17,7 +17,7 @@ from holdfast.agents import resets
 from holdfast.model import events as ev
 
 _TEXT_LIMIT = 16_000
-_SUMMARY_LIMIT = 500
+_SUMMARY_LIMIT = 4000
 _TOOLS = frozenset({"command_execution", "file_change", "mcp_tool_call", "collab_tool_call", "web_search"})
 
 

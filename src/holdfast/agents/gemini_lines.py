@@ -13,11 +13,11 @@ from holdfast import clock
 from holdfast.agents import json_lines
 from holdfast.model import events as ev
 
-_TEXT_CHARS = 4000
+_TEXT_CHARS = 16_000
 #: Deltas of one text that are kept, in bytes of JSON: more than the text is cut to, however it is escaped.
 _HELD_BYTES = 8 * _TEXT_CHARS
-_REASON_CHARS = 200
-_MESSAGE_CHARS = 2000
+_REASON_CHARS = 2000
+_MESSAGE_CHARS = 4000
 
 _MESSAGE = b'{"type":"message",'
 _ASSISTANT = b'"role":"assistant"'

@@ -42,6 +42,7 @@ def mended(line: bytes) -> bytes:
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
-def summary(raw: msgspec.Raw, limit: int = 200) -> str:
-    """The beginning of a JSON value as text, however long it is."""
+def summary(raw: msgspec.Raw, limit: int = 4000) -> str:
+    """The beginning of a JSON value as text, however long it is. Far more than is shown: what is cut before its secrets are
+    masked can end in half a secret."""
     return str(memoryview(raw)[: limit * 4], "utf-8", "replace")[:limit]

@@ -14,7 +14,7 @@ from holdfast.agents import api_errors, json_lines
 from holdfast.model import events as ev
 from holdfast.model import outcome as oc
 
-_TEXT_CHARS = 4000
+_TEXT_CHARS = 16_000
 _REJECTED = ("rejected permission", "rule which prevents you")
 _STEP_START = b'{"type":"step_start"'
 #: Errors that have a name of their own.

@@ -16,7 +16,7 @@ from holdfast.agents import api_errors, json_lines
 from holdfast.model import events as ev
 from holdfast.model import outcome as oc
 
-_TEXT_CHARS = 4000
+_TEXT_CHARS = 16_000
 #: Of a text that is still streaming, this much is remembered.
 _PARTIAL_BYTES = 16_000
 _TYPE = b'{"type":"'

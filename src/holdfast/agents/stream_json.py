@@ -48,7 +48,7 @@ class StreamJson:
 def _events(data: dict[str, Any]) -> list[ev.AgentEvent]:
     match data.get("type"):
         case "system" if data.get("subtype") == "init":
-            return [ev.AgentSession(session_id=str(data["session_id"]), model=data.get("model"))]
+            return [ev.AgentSession(session_id=data["session_id"], model=data.get("model"))]
         case "system" if data.get("subtype") == "api_retry":
             delay_ms = data.get("retry_delay_ms")
             delay_s = delay_ms / 1000 if isinstance(delay_ms, (int, float)) else None
@@ -70,9 +70,7 @@ def _assistant(message: dict[str, Any]) -> list[ev.AgentEvent]:
             found.append(ev.AgentText(text=block["text"][:_TEXT_LIMIT]))
         elif block.get("type") == "tool_use":
             summary = json.dumps(block.get("input", {}), ensure_ascii=False)[:_TEXT_LIMIT]
-            found.append(
-                ev.AgentToolStarted(tool_id=str(block["id"]), name=str(block["name"]), summary=summary)
-            )
+            found.append(ev.AgentToolStarted(tool_id=block["id"], name=block["name"], summary=summary))
     return found
 
 
@@ -83,7 +81,7 @@ def _tool_results(message: dict[str, Any]) -> list[ev.AgentEvent]:
     found: list[ev.AgentEvent] = []
     for block in cast("list[dict[str, Any]]", content):
         if block.get("type") == "tool_result":
-            tool_id, is_error = str(block.get("tool_use_id")), bool(block.get("is_error"))
+            tool_id, is_error = block.get("tool_use_id"), bool(block.get("is_error"))
             found.append(ev.AgentToolFinished(tool_id=tool_id, is_error=is_error, denied=False))
     return found
 

@@ -97,7 +97,10 @@ class Guard:
             self._scanned_ended_mono = now_mono
             self._ended.clear()
             self._remove_stale_staging()
-        ensure_seed(self.home)
+        try:
+            ensure_seed(self.home)
+        except (OSError, HoldfastError) as error:  # runners are executed then, which takes a little longer
+            log(f"cannot start the seed: {error!r}")
         for task_id in load.task_ids(self.home):
             try:
                 self._look_at(task_id)

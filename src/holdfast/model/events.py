@@ -238,6 +238,19 @@ class WatchVerdict(Event):
 # ── what the agent said; each carries where in stdout.log it stood ──────────
 
 
+#: What a field of an agent's event may hold, by its annotation; and how large a number can get that still means something.
+_KINDS: dict[str, Any] = {
+    "str": str,
+    "str | None": str,
+    "bool": bool,
+    "int": int,
+    "int | None": int,
+    "float | None": (int, float),
+}
+_NUMBERS = frozenset({"int", "int | None", "float | None"})
+_HUGE = 1e15
+
+
 class AgentEvent(Event):
     """Base of the normalised agent events. A reader leaves both fields at zero; `place` fills them in."""
 
@@ -246,6 +259,16 @@ class AgentEvent(Event):
     offset: int = 0
     #: Which log: stdout, or stderr where a program announces something there.
     stream: str = "stdout"
+
+    def is_sound(self) -> bool:
+        """Whether each field is of its kind. A reader passes on what an agent printed, and that may be anything."""
+        for name, kind in type(self).__annotations__.items():
+            value = self.__dict__[name]
+            if kind not in _KINDS or (value is None and kind.endswith("None")):
+                continue
+            if not isinstance(value, _KINDS[kind]) or (kind in _NUMBERS and not -_HUGE < value < _HUGE):
+                return False
+        return True
 
     def place(self, attempt: int, offset: int, stream: str = "stdout") -> Self:
         """Say where it came from. In place: there may be hundreds of thousands in a second."""

@@ -33,7 +33,8 @@ def ring(packet: Packet) -> bool:
     try:
         descriptor = os.open(packet.bell, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        if error.errno in (errno.ENXIO, errno.ENOENT):
+        # Nobody there, or no bell any more: an agent may have put a directory in its place.
+        if error.errno in (errno.ENXIO, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP):
             return False
         raise
     try:
@@ -61,7 +62,7 @@ def names(packet: Packet) -> list[str]:
                 and entry.name[0] != "."
                 and entry.is_file(follow_symlinks=False)
             )
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
 
 

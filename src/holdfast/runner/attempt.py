@@ -118,12 +118,17 @@ def _fork(
         limits=env.get("limits", {}),
     )
     lock = locks.acquire(directory.lock, role="runner")
-    failpoint("attempt.locked")
-    read_end, write_end = os.pipe()
     try:
-        pid = recorder.fork(start, lock.descriptor, write_end)
+        failpoint("attempt.locked")
+        read_end, write_end = os.pipe()
+        try:
+            pid = recorder.fork(start, lock.descriptor, write_end)
+        except OSError:
+            os.close(read_end)
+            raise
+        finally:
+            os.close(write_end)
     finally:
-        os.close(write_end)
         lock.release()
     failpoint("attempt.forked")
     return Opened(pid, read_end)

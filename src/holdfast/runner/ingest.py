@@ -21,6 +21,7 @@ from holdfast.model import events as ev
 from holdfast.model import readable
 from holdfast.model.task import Attempt
 from holdfast.runner.ledger import Ledger
+from holdfast.store import atomic
 from holdfast.store.atomic import write_all
 from holdfast.store.layout import AttemptDir
 
@@ -124,15 +125,12 @@ class Ingest:
         self.ledger = ledger
         self.adapter = adapter
         self.attempt = attempt
-        self._output = os.open(
-            ledger.packet.output_log,
-            os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW,
-            0o600,
-        )
-        self._position = os.open(
-            os.path.join(ledger.packet.state, "ingest"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
-        )
-        stdout, stderr = self._restore()
+        self._output = self._position = -1
+        try:
+            stdout, stderr = self._open()
+        except OSError:
+            self._close_own()  # a full disk would otherwise cost two descriptors with every try
+            raise
         self._shown_bytes = os.fstat(self._output).st_size
         self._stdout = _Stream(directory.stdout, stdout)
         self._stderr = _Stream(directory.stderr, stderr)
@@ -143,8 +141,19 @@ class Ingest:
         )
         if adapter.capabilities.has_events:
             self._remind(directory.stdout, stdout)
+
+    def _open(self) -> tuple[int, int]:
+        """Open output.log and state/ingest. Returns how far stdout and stderr were read."""
+        packet = self.ledger.packet
+        create = os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._output = os.open(packet.output_log, os.O_WRONLY | os.O_APPEND | create, 0o600)
+        atomic.make_directory(packet.state)  # an agent may have removed it
+        self._position = os.open(os.path.join(packet.state, "ingest"), os.O_RDWR | create, 0o600)
+        stdout, stderr = self._restore()
+        failpoint("ingest.opened")
         # Before anything is shown, so that a successor always knows what to cut off.
-        self._note()
+        self._write_note(stdout, stderr, os.fstat(self._output).st_size)
+        return stdout, stderr
 
     def _restore(self) -> tuple[int, int]:
         """Continue where the last runner was; cut off what it wrote but did not note."""
@@ -235,7 +244,7 @@ class Ingest:
         """What a reader makes of a line, without secrets. A line that makes it fail is no event: the raw log keeps it, and
         runner after runner would die of it."""
         try:
-            events = [self._redacted(event) for event in read(line)]
+            events = [self._redacted(event) for event in read(line) if event.is_sound()]
             for event in events:
                 readable.lines(event)
         except Exception:  # whoever reads runner.log sees it; an adapter's fault must not end the task
@@ -303,13 +312,21 @@ class Ingest:
             self._shown_bytes += len(data)
 
     def _note(self) -> None:
+        self._write_note(self._stdout.position, self._stderr.position, self._shown_bytes)
+
+    def _write_note(self, stdout: int, stderr: int, shown: int) -> None:
         # In place and of fixed width: cheaper than a rename, and one sector is never half written by a kill.
-        text = f"{self.attempt.number:10d} {self._stdout.position:20d} {self._stderr.position:20d} {self._shown_bytes:20d}\n"
+        text = f"{self.attempt.number:10d} {stdout:20d} {stderr:20d} {shown:20d}\n"
         os.pwrite(self._position, text.encode(), 0)
 
     def close(self) -> None:
         """Close all files."""
         self._stdout.close()
         self._stderr.close()
-        os.close(self._output)
-        os.close(self._position)
+        self._close_own()
+
+    def _close_own(self) -> None:
+        for descriptor in (self._output, self._position):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._output = self._position = -1

@@ -116,7 +116,7 @@ class Live:
         now_mono, now = clock.mono(), clock.now()
         # Silence from before an adoption counts, but never so much that no grace period is left.
         silent_s = min(max(0.0, now - self._last_write()), self.limits.stale_s or 0.0)
-        silent_s -= max(0.0, self.limits.dispatch_wait_s - self.lived_s())
+        self._judged_from_mono = now_mono + max(0.0, self.limits.dispatch_wait_s - self.lived_s())
         self._progress_mono, self._progress_at = now_mono - silent_s, now - silent_s
         self._looked_at = self._progress_at
         self._result_mono = now_mono if self.attempt.result is not None else None
@@ -236,6 +236,7 @@ class Live:
         oldest = min(self._tools_mono.items(), key=lambda item: item[1], default=None)
         evidence = Evidence(
             progress_mono=self._progress_mono,
+            judged_from_mono=self._judged_from_mono,
             result_mono=self._result_mono,
             tool_mono=oldest[1] if oldest else None,
             tool_name=self.attempt.open_tools[oldest[0]].name if oldest else "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import sys
 
 from holdfast import __version__, clock, recorder
@@ -95,7 +96,9 @@ def _begin(ledger: Ledger, repaired: ev.JournalRepaired | None) -> None:
 def _mend(packet: Packet) -> None:
     """Directories and the bell, where somebody removed them; and what killed writers left."""
     for name in PACKET_DIRECTORIES:
-        os.makedirs(os.path.join(packet.path, name), mode=0o700, exist_ok=True)
+        atomic.make_directory(os.path.join(packet.path, name))
+    if os.path.lexists(packet.bell) and not stat.S_ISFIFO(os.lstat(packet.bell).st_mode):
+        atomic.put_aside(packet.bell)
     try:
         os.mkfifo(packet.bell, 0o600)
     except FileExistsError:

@@ -31,5 +31,5 @@ def put_aside(packet: Packet, name: str) -> None:
     for path in (packet.interrupt_request, packet.error_marker):
         if os.path.lexists(path):
             folder = os.path.join(packet.state, "interrupts")
-            os.makedirs(folder, mode=0o700, exist_ok=True)
+            atomic.make_directory(folder)
             os.rename(path, os.path.join(folder, f"{name}-{os.path.basename(path)}"))

@@ -29,7 +29,6 @@ class Neighbour:
         self._interval_s = interval_s
         self._watch: DeathWatch | None = None
         self._child: int | None = None
-        self._misses = 0
         # Not at once: the agent comes first, and a short task needs no keeper.
         self._due_mono = clock.mono() + min(FIRST_LOOK_S, interval_s)
 
@@ -40,7 +39,7 @@ class Neighbour:
             # Who started a keeper, or saw another do it, looks again soon; not all runners in the same instant.
             soon_s = FIRST_LOOK_S + os.getpid() % 100 / 100
             self._due_mono = now_mono + (
-                self._interval_s if self._is_watched() else min(soon_s, self._interval_s)
+                self._interval_s if self._is_watched_safely() else min(soon_s, self._interval_s)
             )
         return self._due_mono - now_mono
 

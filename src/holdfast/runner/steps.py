@@ -55,6 +55,9 @@ class Steps:
         self._live: Live | None = None
         self._sweep: Sweep | None = None
         self._checked_mono = 0.0
+        #: When the present wait is over on the clock that nobody sets, and which wait that is.
+        self._wake_mono = 0.0
+        self._wake_of: tuple[str, str | None] | None = None
         self._recorders: list[int] = []
 
     def step(self, ready: set[str]) -> float | None:
@@ -135,9 +138,13 @@ class Steps:
     def _sleep(self) -> float:
         task = self.ledger.task
         wake = clock.parse_iso(task.wake_at) if task.wake_at else 0.0
-        # A clock that was set back since must not make the wait longer than it was meant to be.
-        left_s = min(wake - clock.now(), wake - clock.parse_iso(task.moved_at))
-        if left_s > 0 and clock.now() < wake:
+        left_s, now_mono = wake - clock.now(), clock.mono()
+        if self._wake_of != (task.moved_at, task.wake_at):
+            # A clock that was set back since must not make the wait longer than it was meant to be.
+            self._wake_of = (task.moved_at, task.wake_at)
+            self._wake_mono = now_mono + min(left_s, wake - clock.parse_iso(task.moved_at))
+        left_s = min(left_s, self._wake_mono - now_mono)
+        if left_s > 0:
             # Wall time can jump: never sleep on one look at it for longer than a minute.
             return min(left_s, 60.0)
         self.ledger.move(Status.SPAWNING, "the wait is over")
@@ -208,7 +215,9 @@ class Steps:
             already_s = clock.mono() - born["mono_s"] if born is not None else 0.0
             left_s = task.deadline_s - task.active_s - max(0.0, already_s)
             self.ledger.seen["deadline_at"] = clock.iso(clock.now() + left_s)
-        self.ledger.seen["last_checked_at"] = clock.iso_now()
+        if found.reading is not Reading.ORPHANED:
+            # Of one that is gone, the last time that somebody saw it alive still stands.
+            self.ledger.seen["last_checked_at"] = clock.iso_now()
         if events:
             self.ledger.record(*events)
         failpoint("steps.started")
@@ -323,7 +332,9 @@ class Steps:
             )
         if exit_record is None:
             return Outcome(kind="lost", detail="recorder and runner were gone when it ended")
-        end = End(exit=exit_record, stderr_tail=live.stderr_tail(), is_torn=live.ingest.is_torn)
+        # Redacted first: an adapter cuts a few words out of it, and half a secret looks like none.
+        stderr_tail = self.ledger.redact(live.stderr_tail())
+        end = End(exit=exit_record, stderr_tail=stderr_tail, is_torn=live.ingest.is_torn)
         return live.adapter.classify(end, attempt)
 
     def _settle(self, attempt: Attempt) -> float:

@@ -100,6 +100,24 @@ def read_small(path: str, limit: int) -> bytes | None:
         os.close(descriptor)
 
 
+def make_directory(path: str) -> None:
+    """A directory, mode 0700, if there is none. What is in its way is put aside: an agent may have put anything there."""
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        if not os.path.isdir(path) or os.path.islink(path):
+            put_aside(path)
+            os.mkdir(path, 0o700)
+
+
+def put_aside(path: str) -> None:
+    """Give what is at `path` another name beside it."""
+    number = 1
+    while os.path.lexists(aside := f"{path}.aside-{number}"):
+        number += 1
+    os.rename(path, aside)
+
+
 def remove(path: str) -> None:
     """Unlink, if it is there."""
     try:

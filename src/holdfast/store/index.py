@@ -61,10 +61,11 @@ class Index:
         self._connection = self._open()
         try:
             self._follow_directory()
-        except sqlite3.OperationalError:
-            # Somebody else writes for too long, or we may not: an index of our own, for this once.
+        except sqlite3.DatabaseError as error:
             self._connection.close()
-            self._connection = _connect(":memory:")
+            # Somebody else writes for too long, or we may not: an index of our own, for this once. Otherwise it is corrupt.
+            is_ours = not isinstance(error, sqlite3.OperationalError)
+            self._connection = self._rebuild() if is_ours else _connect(":memory:")
             self._follow_directory()
 
     def live(self) -> list[dict[str, Any]]:
@@ -114,10 +115,13 @@ class Index:
         except sqlite3.OperationalError:
             return _connect(":memory:")  # a home that we may only read
         except sqlite3.DatabaseError:
-            # Corrupt, or of another version: it holds nothing that the packets do not.
-            for suffix in ("", "-wal", "-shm"):
-                atomic.remove(self.home.index + suffix)
-            return _connect(self.home.index)
+            return self._rebuild()
+
+    def _rebuild(self) -> sqlite3.Connection:
+        """Corrupt, or of another version: it holds nothing that the packets do not."""
+        for suffix in ("", "-wal", "-shm"):
+            atomic.remove(self.home.index + suffix)
+        return _connect(self.home.index)
 
     def _follow_directory(self) -> None:
         """Add the tasks that are on disk and not in the index, drop those that are gone."""

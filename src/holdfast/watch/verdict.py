@@ -34,6 +34,8 @@ class Evidence(Record):
 
     #: Last byte, event or start: whichever came last.
     progress_mono: float
+    #: Silence before this is not counted: it has only just started.
+    judged_from_mono: float = 0.0
     result_mono: float | None = None
     #: Start of the oldest tool call that is still open.
     tool_mono: float | None = None
@@ -89,7 +91,7 @@ def judge(evidence: Evidence, limits: Limits, now_mono: float) -> Verdict:
         return Verdict(
             kind=Kind.WORKING, because="silence is normal for it", look_again_mono=now_mono + _NEVER_S
         )
-    stale_at = evidence.progress_mono + limits.stale_s
+    stale_at = max(evidence.progress_mono, evidence.judged_from_mono) + limits.stale_s
     if now_mono < stale_at:
         return Verdict(kind=Kind.WORKING, because="it made progress", look_again_mono=stale_at)
     for excuse, ends in _excuses(evidence, limits, now_mono):

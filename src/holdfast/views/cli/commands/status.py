@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast import clock, paths, start
-from holdfast.packet import inbox
+from holdfast.packet import inbox, load
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from holdfast.views.cli import out
@@ -98,4 +98,6 @@ def _trouble(home: Home, row: dict[str, Any]) -> list[str]:
             found.append(
                 f"the runner of {row['task_id']} has not answered a request for {clock.words(age_s)}"
             )
+    if row["status"] == "running" and not names and load.is_unresponsive(packet):
+        found.append(f"the runner of {row['task_id']} gives no sign of life")
     return found
