@@ -146,3 +146,10 @@ def test_a_waiting_task_can_be_stopped_and_interrupted(home: str) -> None:
     assert task.ask("interrupt", "-m", "why?").returncode == 0
     assert task.wait_for("interrupted")["interrupt"]["reason"] == "why?"
     task.stop()
+
+
+def test_at_its_last_turn_the_agent_is_stopped_and_a_person_is_asked(home: str) -> None:
+    task = Task.play(Scenario().say("one").say("two").say("three").hang(), "--max-turns", "2")
+    manifest = task.wait_for("interrupted")
+    assert "more than 2 turns" in manifest["interrupt"]["reason"]
+    assert task.events("stop.intended")[0]["intent"] == "budget"

@@ -27,7 +27,11 @@ class Limits(Record):
     linger_s: float = 10.0
     #: Overrides the pause between the first stop signal and the next; null leaves it to the adapter.
     stop_pause_s: float | None = None
-    #: Raw output of one task; 0 means no limit.
+    #: Budgets over the task's whole life; null means none. At one of them the agent is stopped and a person is asked.
+    budget_usd: float | None = None
+    budget_tokens: int | None = None
+    max_turns: int | None = None
+    #: Raw output of one attempt; 0 means no limit.
     output_bytes: int = 10 * 1024**3
 
 

@@ -175,6 +175,11 @@ class Task:
         return None
 
     @property
+    def turns(self) -> int:
+        """Turns of the agent over the whole task: one for each time that it spoke or called tools."""
+        return max(self.messages, self.tool_calls)
+
+    @property
     def total_usage(self) -> Usage:
         """Everything so far, the open attempt included."""
         attempt = self.attempt

@@ -8,7 +8,7 @@ from holdfast.model.spec import Limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
 #: Environment variable → field.
@@ -48,6 +48,16 @@ def settle(
     return Limits(**values)
 
 
+#: Fields that are no durations.
+_KINDS: dict[str, Callable[[str], float]] = {
+    "max_retries": int,
+    "output_bytes": int,
+    "budget_usd": float,
+    "budget_tokens": int,
+    "max_turns": int,
+}
+
+
 def _flag(field: str) -> str:
     return "--output-limit" if field == "output_bytes" else "--" + field.removesuffix("_s").replace("_", "-")
 
@@ -56,7 +66,7 @@ def _number(field: str, text: str, where: str) -> float | int | None:
     if text == "none" and field in ("deadline_s", "stale_s"):
         return None
     try:
-        value = int(text) if field in ("max_retries", "output_bytes") else clock.parse_duration(text)
+        value = _KINDS.get(field, clock.parse_duration)(text)
     except ValueError as error:
         raise UsageError(
             f"{where}: {error}", hint=f"for example {where}={'10' if 'max' in field else '30s'}"

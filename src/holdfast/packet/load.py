@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast import clock, ids
-from holdfast.errors import AmbiguousId, CorruptFile, NotFound
+from holdfast.errors import AmbiguousId, CorruptFile, HoldfastError, NotFound
 from holdfast.model.status import PARKED, Status
 from holdfast.packet import inbox
 from holdfast.store import atomic
@@ -88,10 +88,22 @@ def is_unresponsive(packet: Packet) -> bool:
         if names:
             return now - os.stat(os.path.join(packet.inbox, names[0])).st_mtime > DEAF_S
         data = atomic.read_json(packet.manifest)
-        is_silent = now - os.stat(packet.manifest).st_mtime > SILENT_S
-    except (OSError, CorruptFile):
+        silent_s = now - os.stat(packet.manifest).st_mtime
+        if silent_s <= SILENT_S or data is None or data.get("status") != Status.RUNNING:
+            return False
+        return silent_s > 2 * _base_interval_s(packet)
+    except (OSError, HoldfastError):
         return False
-    return is_silent and data is not None and data.get("status") == Status.RUNNING
+
+
+def _base_interval_s(packet: Packet) -> float:
+    """How often the task's runner looks, as its first event says."""
+    from holdfast.store import journal
+
+    for _, event in journal.read(packet.journal):
+        limits = getattr(event, "spec", {}).get("limits", {})
+        return float(limits.get("base_interval_s", 0.0))
+    return 0.0
 
 
 def is_live(packet: Packet, status: str) -> bool:

@@ -82,6 +82,7 @@ def _launch_spec(
 ) -> LaunchSpec:
     task, able = ledger.task.spec, adapter.capabilities
     options: dict[str, Any] = task.options
+    limits, spent_usd = task.limits, ledger.task.usage.cost_usd or 0.0
     found = program.find(able, env.get("env", {}).get("PATH", os.defpath)) if able.program else None
     return LaunchSpec(
         task=task,
@@ -98,8 +99,9 @@ def _launch_spec(
         allowed_tools=tuple(options.get("allowed_tools") or ()),
         system_prompt_path=options.get("system_prompt_path"),
         settings_path=options.get("settings_path"),
-        max_turns=options.get("max_turns"),
-        budget_usd=options.get("budget_usd"),
+        # What is left: a program counts from its own start.
+        max_turns=None if limits.max_turns is None else max(1, limits.max_turns - ledger.task.turns),
+        budget_usd=None if limits.budget_usd is None else max(0.01, limits.budget_usd - spent_usd),
     )
 
 

@@ -247,6 +247,10 @@ class Steps:
         if limit and live.ingest.raw_bytes() > limit:
             self._intend(attempt, "output", f"it printed more than {limit} bytes")
             return _AT_ONCE
+        spent = policy.budget_reached(task.total_usage, task.turns, task.spec.limits)
+        if spent is not None and attempt.result is None:
+            self._intend(attempt, "budget", spent)
+            return _AT_ONCE
         if attempt.mode == "resume" and attempt.session_id != attempt.asked_session_id:
             asked = f"session {attempt.asked_session_id} was asked for, {attempt.session_id} came back"
             self._intend(attempt, "session", asked)

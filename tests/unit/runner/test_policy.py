@@ -7,7 +7,15 @@ import pytest
 from holdfast.model import outcome
 from holdfast.model.spec import Limits
 from holdfast.model.status import MOVES, Status
-from holdfast.runner.policy import Then, after_attempt, backoff_s, has_retry_left, was_healthy
+from holdfast.model.task import Usage
+from holdfast.runner.policy import (
+    Then,
+    after_attempt,
+    backoff_s,
+    budget_reached,
+    has_retry_left,
+    was_healthy,
+)
 
 LIMITS = Limits(base_interval_s=30.0, max_interval_s=300.0, max_retries=10)
 
@@ -126,3 +134,22 @@ def test_health_is_work_for_a_whole_interval() -> None:
     assert was_healthy(30.0, LIMITS, made_progress=True)
     assert not was_healthy(29.9, LIMITS, made_progress=True)
     assert not was_healthy(3600.0, LIMITS, made_progress=False)
+
+
+@pytest.mark.parametrize(
+    ("usage", "turns", "limits", "words"),
+    [
+        (Usage(cost_usd=0.6), 0, Limits(budget_usd=0.5), "$0.60 of $0.50"),
+        (Usage(cost_usd=0.4), 0, Limits(budget_usd=0.5), None),
+        (Usage(), 0, Limits(budget_usd=0.5), None),
+        (Usage(input_tokens=900, output_tokens=100), 0, Limits(budget_tokens=1000), "1000 of 1000 tokens"),
+        (Usage(input_tokens=900), 0, Limits(budget_tokens=1000), None),
+        (Usage(), 3, Limits(max_turns=2), "more than 2 turns"),
+        (Usage(), 2, Limits(max_turns=2), None),
+    ],
+)
+def test_a_budget_is_reached_by_what_is_known(
+    usage: Usage, turns: int, limits: Limits, words: str | None
+) -> None:
+    reached = budget_reached(usage, turns, limits)
+    assert (reached is None) if words is None else (reached is not None and words in reached)

@@ -33,6 +33,9 @@ _LIMIT_FLAGS = (
     "linger_s",
     "stop_pause_s",
     "output_bytes",
+    "budget_usd",
+    "budget_tokens",
+    "max_turns",
 )
 
 COMMAND = Command(
@@ -130,6 +133,24 @@ COMMAND = Command(
             dest="max_retries",
             metavar="N",
             help="Retries over its whole life (10).",
+        ),
+        Option(
+            flags=("--budget-usd",),
+            dest="budget_usd",
+            metavar="USD",
+            help="Dollars it may cost; then it is stopped and asks. (What an agent does not report is unknown.)",
+        ),
+        Option(
+            flags=("--budget-tokens",),
+            dest="budget_tokens",
+            metavar="N",
+            help="Tokens it may use, in and out; then it is stopped and asks.",
+        ),
+        Option(
+            flags=("--max-turns",),
+            dest="max_turns",
+            metavar="N",
+            help="Turns of the agent; then it is stopped and asks.",
         ),
         Option(
             flags=("--linger",),

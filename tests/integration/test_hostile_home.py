@@ -1,0 +1,211 @@
+"""A home as it should not be: linked, read-only, open to others, with a broken or busy index."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support import kin, processes
+from tests.support.tasks import Task, holdfast, workspace
+from tests.support.tools import need
+from tests.support.waiting import eventually
+
+
+def ids() -> list[str]:
+    done = holdfast("ls", "--json")
+    assert done.returncode == 0, done.stderr
+    return [row["task_id"] for row in json.loads(done.stdout)]
+
+
+# ── linked ──
+
+
+@pytest.fixture
+def linked(home: str, place, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The home, through a symbolic link."""
+    link = os.path.join(place.root, "link")
+    os.symlink(home, link)
+    monkeypatch.setenv("HOLDFAST_HOME", link)
+    return link
+
+
+def test_a_linked_home_is_the_same_home(linked: str, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = Task.shell(kin.WAIT)
+    task.agent_pid()
+    assert ids() == [task.id]
+    assert task.ask("show").returncode == 0
+    assert task.manifest()["tmpdir"] == os.path.join(os.path.realpath(home), "tasks", task.id)
+    monkeypatch.setenv("HOLDFAST_HOME", home)
+    assert ids() == [task.id]
+    task.stop()
+
+
+def test_a_stopped_recorder_is_woken_in_a_linked_home(linked: str) -> None:
+    """Its runner finds it by the open lock, which the kernel names by its real path."""
+    task = Task.shell(kin.WAIT)
+    agent, recorder = task.agent_pid(), kin.recorder_pid(task)
+    os.kill(recorder, signal.SIGSTOP)
+    os.kill(agent, signal.SIGKILL)
+    ended = task.wait_for_event("attempt.ended", within_s=15)
+    assert (ended["by"], ended["exit_signal"]) == ("recorder", signal.SIGKILL)
+    task.stop()
+
+
+def test_a_stop_in_a_linked_home_leaves_no_process(linked: str) -> None:
+    task = Task.shell("setsid sleep 77 & echo $! > child; " + kin.WAIT)
+    child = kin.pid_in("child")
+    task.stop()
+    assert not processes.is_alive(child)
+
+
+# ── the index ──
+
+
+@pytest.fixture
+def two(home: str) -> Iterator[list[str]]:
+    """A task that runs and one that has ended, both in the index; newest first."""
+    ended = Task.shell("exit 0")
+    ended.wait_for("completed")
+    running = Task.shell(kin.WAIT)
+    running.agent_pid()
+    expected = [running.id, ended.id]
+    assert ids() == expected
+    yield expected
+    running.stop()
+
+
+def index_of(home: str) -> str:
+    return os.path.join(home, "index.db")
+
+
+@pytest.mark.parametrize("lock", ["BEGIN EXCLUSIVE", "BEGIN IMMEDIATE"])
+def test_an_index_that_another_writes_does_not_keep_ls_from_an_answer(
+    home: str, two: list[str], lock: str
+) -> None:
+    busy = sqlite3.connect(index_of(home), isolation_level=None)
+    try:
+        busy.execute(lock)
+        busy.execute("UPDATE meta SET value = ''")
+        made = kin.make("--", "true", task_id="late")
+        assert sorted(ids()) == sorted([made.id, *two])
+        busy.execute("ROLLBACK")
+    finally:
+        busy.close()
+    assert sorted(ids()) == sorted(["late", *two])
+    made.start_runner()
+    made.wait_for("completed")
+
+
+def test_an_index_without_wal_that_is_locked_whole(home: str, two: list[str]) -> None:
+    """Where the lock keeps readers out too."""
+    busy = sqlite3.connect(index_of(home), isolation_level=None)
+    try:
+        assert busy.execute("PRAGMA journal_mode = DELETE").fetchone()[0] == "delete"
+        busy.execute("BEGIN EXCLUSIVE")
+        assert ids() == two
+        status = holdfast("status", "--json")
+        assert json.loads(status.stdout)["counts"] == {"running": 1, "completed": 1}
+        busy.execute("ROLLBACK")
+    finally:
+        busy.close()
+    assert ids() == two
+
+
+def _garbage(path: str) -> None:
+    with open(path, "wb") as file:
+        file.write(b"\xff" * 5000)
+
+
+def _broken_pages(path: str) -> None:
+    """The header is whole, and what it leads to is not."""
+    size = os.path.getsize(path)
+    with open(path, "r+b") as file:
+        file.seek(4096)
+        file.write(b"\xa5" * (size - 4096))
+
+
+def _other_version(path: str) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+
+
+@pytest.mark.parametrize("breaks", [_garbage, _broken_pages, _other_version])
+def test_a_broken_index_is_made_anew(home: str, two: list[str], breaks) -> None:
+    with sqlite3.connect(index_of(home)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+    for suffix in ("-wal", "-shm"):
+        if os.path.exists(index_of(home) + suffix):
+            os.unlink(index_of(home) + suffix)
+    breaks(index_of(home))
+    assert ids() == two
+    assert ids() == two
+    with sqlite3.connect(index_of(home)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+        assert connection.execute("SELECT count(*) FROM tasks").fetchone()[0] == 2
+    connection.close()
+
+
+# ── read-only, and open to others ──
+
+
+@pytest.fixture
+def read_only(home: str, place) -> Iterator[str]:
+    """The same home, mounted for reading only. (Modes mean nothing to root.)"""
+    need("mount", "umount")
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount")
+    path = os.path.join(place.root, "read-only")
+    os.mkdir(path, 0o700)
+    for options in (["--bind"], ["-o", "remount,bind,ro"]):
+        command = ["mount", *options, home, path]
+        mounted = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+        if mounted.returncode != 0:
+            subprocess.run(["umount", "--lazy", path], capture_output=True, timeout=20, check=False)
+            pytest.skip(f"root cannot mount here: {mounted.stderr.strip()}")
+    yield path
+    subprocess.run(["umount", "--lazy", path], timeout=20, check=True)
+
+
+@pytest.mark.parametrize("with_index", [True, False])
+def test_a_home_that_may_only_be_read_is_read(
+    home: str, read_only: str, monkeypatch: pytest.MonkeyPatch, *, with_index: bool
+) -> None:
+    task = Task.shell("echo hello")
+    task.wait_for("completed")
+    if with_index:
+        assert ids() == [task.id]
+        late = Task.shell("exit 0")
+        late.wait_for("completed")
+        expected = [late.id, task.id]
+    else:
+        expected = [task.id]
+    monkeypatch.setenv("HOLDFAST_HOME", read_only)
+    assert ids() == expected
+    assert holdfast("show", task.id).returncode == 0
+    assert holdfast("logs", task.id).stdout == "hello\n"
+    assert json.loads(holdfast("status", "--json").stdout)["counts"] == {"completed": len(expected)}
+
+
+@pytest.mark.parametrize("folder", ["", "tasks"])
+@pytest.mark.parametrize("mode", [0o770, 0o702])
+def test_a_home_into_which_others_can_write_is_refused(home: str, folder: str, mode: int) -> None:
+    os.makedirs(os.path.join(home, "tasks"), mode=0o700, exist_ok=True)
+    path = os.path.join(home, folder).rstrip("/")
+    os.chmod(path, mode)
+    done = holdfast("run", "-d", "--", "true", cwd=workspace())
+    assert done.returncode not in (0, 1), done.stderr
+    assert f"other users can write into the home {path}" in done.stderr
+    assert f"chmod go-w {path}" in done.stderr
+    assert os.listdir(os.path.join(home, "tasks")) == []
+    os.chmod(path, 0o700)
+    task = Task.shell("exit 0")
+    task.wait_for("completed")
+    eventually(lambda: ids() == [task.id])
