@@ -43,6 +43,6 @@ def rig(request: pytest.FixtureRequest, home: str) -> Iterator[Rig]:
     properties.append(("scenario", request.node.originalname.removeprefix("test_")))
     properties.append(("agent", agent))
     assert namespace.is_inside(), "a real CLI runs in a namespace with loopback only"
-    rig = Rig(BY_AGENT[agent], os.path.dirname(home), note=lambda text: properties.append(("note", text)))
+    rig = Rig(BY_AGENT[agent], os.path.dirname(home), tell=lambda kind, text: properties.append((kind, text)))
     yield rig
     rig.close()

@@ -28,9 +28,10 @@ class Gathering:
             return
         key = (facts["scenario"], facts["agent"])
         if report.failed or report.skipped:
-            self.cells[key] = Cell(passed=False, note=_why(report))
+            self.cells[key] = Cell("**fails**", (_why(report),))
         elif report.when == "call":
-            self.cells[key] = Cell(passed=True, note=facts.get("note", ""))
+            told = [text for kind, text in report.user_properties if kind in ("note", "cannot")]
+            self.cells[key] = Cell("instead" if "cannot" in facts else "pass", tuple(told))
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """The page is written by a whole run only; a part is shown."""

@@ -25,6 +25,11 @@ _IMPATIENT = {
     # Root may not bypass permissions, unless the machine is a sandbox. This one is.
     "claude": {"CLAUDE_CODE_MAX_RETRIES": "0", "IS_SANDBOX": "1"},
 }
+#: Why the rows in which Pi dies in its first answer end with a briefing.
+PI_FORGETS = (
+    "Pi writes no session before its first answer is complete: to resume is refused, and a new session gets the recovery "
+    "briefing."
+)
 #: Where each keeps its sessions, below HOME; Codex in the home that holdfast gives it.
 _SESSIONS = {
     "claude": ".claude/projects/*/*.jsonl",
@@ -39,15 +44,22 @@ _SESSIONS = {
 class Rig:
     """What a scenario works with. The home is the test's own, and so is everything below `root`."""
 
-    def __init__(self, pin: Pin, root: str, *, note: Callable[[str], None]) -> None:
+    def __init__(self, pin: Pin, root: str, *, tell: Callable[[str, str], None]) -> None:
         self.pin = pin
         self.agent = pin.agent
         self.project = os.path.join(root, "project")
-        #: Says in the table why the CLI cannot, and what holdfast does instead.
-        self.note = note
         self._root = root
+        self._tell = tell
         self._servers: list[ModelServer] = []
         os.mkdir(self.project)
+
+    def note(self, text: str) -> None:
+        """The row is as it should be, and the table says something about it."""
+        self._tell("note", text)
+
+    def cannot(self, text: str) -> None:
+        """The CLI cannot: the table says why and what holdfast does instead, which the test goes on to prove."""
+        self._tell("cannot", text)
 
     def serve(self, script: Any) -> ModelServer:
         """A model server with this script, until the test ends."""

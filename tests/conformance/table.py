@@ -15,17 +15,16 @@ The six CLIs as npm installs them, run by holdfast against the [model servers](g
 Written by `make conformance`: not by hand. `make conformance-smoke` runs the rows in bold.
 """
 _LEGEND = (
-    "A number behind *pass*: the CLI cannot do what the row asks, or does it in a way of its own; the note says so, and what holdfast "
-    "does instead, which is what the test then checked."
+    "*instead*: the CLI cannot; the note says why and what holdfast does instead, which is what the test checked. "
+    "A number behind *pass* is a remark."
 )
 
 
 class Cell(NamedTuple):
     """What came of one scenario with one agent."""
 
-    passed: bool
-    #: Why the CLI cannot, and what holdfast does instead; or how it failed.
-    note: str = ""
+    word: str
+    notes: tuple[str, ...] = ()
 
 
 class Row(NamedTuple):
@@ -55,7 +54,6 @@ def render(rows: Mapping[str, Row], cells: Mapping[tuple[str, str], Cell], *, is
 def _word(cell: Cell | None, notes: list[str]) -> str:
     if cell is None:
         return "**did not run**"
-    if cell.note and cell.note not in notes:
-        notes.append(cell.note)
-    number = f" ({notes.index(cell.note) + 1})" if cell.note else ""
-    return f"{'pass' if cell.passed else '**fails**'}{number}"
+    notes += [note for note in dict.fromkeys(cell.notes) if note not in notes]
+    numbers = ", ".join(str(notes.index(note) + 1) for note in dict.fromkeys(cell.notes))
+    return f"{cell.word} ({numbers})" if numbers else cell.word

@@ -7,11 +7,13 @@ import signal
 
 from holdfast.model.outcome import SUCCESS
 from holdfast.testing.models import ModelRequest, all_texts, last_user_text, shell, stall, text, user_texts
-from tests.conformance.rig import STEP_S, Rig, attempts, summary
+from tests.conformance.rig import PI_FORGETS, STEP_S, Rig, attempts, summary
 from tests.support.tasks import Task
+from tests.support.waiting import journal_tail
 
 #: A tool that runs until the test lets it end.
 HOLD = "touch began; while test ! -e go; do sleep 0.2; done; echo over"
+BRIEFING = "An earlier session worked on this task"
 ASKED = "Please hold the line, word 5150."
 
 
@@ -21,10 +23,15 @@ def test_kill_in_tool(rig: Rig) -> None:
     rig.wait_for_file("began")
     os.kill(task.agent_pid(), signal.SIGKILL)
     task.wait_for("completed", within_s=STEP_S)
-    first = _resumed(task, "killed")
+    _resumed(task, "killed")
     last = server.conversations()[-1]
     assert _has_history(last)
-    if task.events("agent.tool_started")[:1] and first["attempt"] == 1:
+    assert any("About to hold." in said for said in all_texts(last)), "what the agent had said is part of it"
+    if rig.agent == "opencode":
+        rig.note(
+            "OpenCode does not tell when a tool starts: the resume message cannot name the command that was cut off."
+        )
+    else:
         assert HOLD in last_user_text(last), "the message names the command that was cut off"
     assert not rig.left_of(task)
 
@@ -41,13 +48,12 @@ def test_kill_in_stream(rig: Rig) -> None:
     os.kill(task.agent_pid(), signal.SIGKILL)
     task.wait_for("completed", within_s=STEP_S)
     if rig.agent == "pi":
-        rig.note(
-            "Pi keeps no session before its first answer is complete: `unknown session`, and a new one gets the recovery briefing."
-        )
+        rig.cannot(PI_FORGETS)
         assert summary(task) == [("fresh", "killed"), ("resume", "unknown_session"), ("briefing", "success")]
+        assert BRIEFING in last_user_text(server.conversations()[-1])
     else:
         _resumed(task, "killed")
-    assert _has_history(server.conversations()[-1])
+        assert _has_history(server.conversations()[-1])
 
 
 def test_kill_before_session(rig: Rig) -> None:
@@ -59,7 +65,7 @@ def test_kill_before_session(rig: Rig) -> None:
     assert attempts(task)[0]["outcome"] == "killed"
     assert attempts(task)[-1]["mode"] == "briefing"
     (request,) = server.conversations()
-    assert "An earlier session worked on this task" in last_user_text(request)
+    assert BRIEFING in last_user_text(request)
     assert ASKED in last_user_text(request)
 
 
@@ -70,6 +76,8 @@ def test_sigterm(rig: Rig) -> None:
     os.kill(task.agent_pid(), signal.SIGTERM)
     task.wait_for("completed", within_s=STEP_S)
     assert attempts(task)[0]["outcome"] not in SUCCESS
+    if rig.agent in ("gemini", "copilot"):
+        assert attempts(task)[0]["exit_code"] == 0, "the CLI calls it a success"
     assert attempts(task)[-1]["mode"] == "resume"
     assert _has_history(server.conversations()[-1])
     assert not rig.left_of(task)
@@ -115,18 +123,17 @@ def test_two_tasks(rig: Rig) -> None:
         assert sum(word in told for word in words.values()) == 1, "each session knows its own task only"
 
 
-def _resumed(task: Task, outcome: str) -> dict[str, object]:
-    """Two attempts in one session; returns the first."""
-    assert summary(task) == [("fresh", outcome), ("resume", "success")]
-    first, second = attempts(task)
+def _resumed(task: Task, outcome: str) -> None:
+    """Two attempts in one session."""
+    assert summary(task) == [("fresh", outcome), ("resume", "success")], journal_tail(task.packet)
+    second = attempts(task)[1]
     session_id = task.manifest()["session_id"]
     assert session_id
     assert second["session_id"] == session_id
     assert {event["session_id"] for event in task.events("agent.session")} <= {session_id}
-    return first
 
 
 def _has_history(request: ModelRequest) -> bool:
-    """The model was sent the request of the person and what happened since."""
-    said = user_texts(request)
-    return any(ASKED in one for one in said) and "ended" in last_user_text(request)
+    """The model was sent what the person had asked, which our message does not repeat, and our message."""
+    is_asked = any(ASKED in said for said in user_texts(request))
+    return is_asked and "This is the same session: go on." in last_user_text(request)

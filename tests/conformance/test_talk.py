@@ -56,7 +56,7 @@ def test_session_and_usage(rig: Rig) -> None:
     assert named == {manifest["session_id"]}
     used = (manifest["usage"]["input_tokens"], manifest["usage"]["output_tokens"])
     if rig.agent == "copilot" and used == (0, 0):
-        rig.note("Copilot prints no token counts: usage is unknown in the manifest, and never shown as 0.")
+        rig.cannot("Copilot CLI prints no token counts: the id is read, the usage is shown as unknown.")
         assert "tokens unknown" in task.ask("show").stdout
         return
     assert used == (1234, 56)

@@ -33,13 +33,18 @@ if TYPE_CHECKING:
 
 #: One helping; between two of them the inbox is looked at.
 _TAKE_S = 0.05
-_CHUNK_BYTES = 1024 * 1024
+_CHUNK_BYTES = 128 * 1024
+#: Of a flood in which only a few lines matter.
+_FLOOD_CHUNK_BYTES = 1024 * 1024
 #: A longer line is dropped from the readable log and parsed by nobody; the raw log keeps it.
 _LINE_BYTES = 32 * 1024 * 1024
 #: What a readable line is cut to.
 _SHOWN_CHARS = 2000
-#: Of an agent without events, only this much of a flood is copied: its head is there already, this is the tail.
-_FLOOD_BYTES = 4 * 1024 * 1024
+#: Of an agent without events, only this much of a flood is copied: its head is there already, this is the tail. Of one with
+#: events, the lines that may be one are read, and no others.
+_FLOOD_BYTES = 1024 * 1024
+#: A shorter line can hold no secret, and a flood has millions of them.
+_HARMLESS_BYTES = 7
 #: Fields of events that hold an agent's words, and what they are cut to.
 _LIMITS = {"text": 4000, "summary": 200, "message": 1000, "reason": 500, "name": 200, "subtype": 100}
 #: CSI, OSC, charset selection, other two-byte escapes, and control characters that move the cursor.
@@ -60,6 +65,8 @@ class _Stream:
         self._is_skipping = False
         self.is_torn = False
         self.size = 0
+        #: Bytes of a flood that were passed over, and not reported yet.
+        self.left_out = 0
 
     @property
     def reached(self) -> int:
@@ -78,10 +85,18 @@ class _Stream:
                 return
         self.size = os.fstat(self._descriptor).st_size
 
-    def read_lines(self, *, final: bool) -> list[tuple[int, bytes]]:
-        """Whole lines, each with the byte behind it. With `final`, a last line without newline counts too."""
+    @property
+    def is_flooded(self) -> bool:
+        """Far more is there than was read."""
+        return self.size - self.position > 2 * _FLOOD_BYTES
+
+    def read_lines(self, *, final: bool, only_objects: bool = False) -> list[tuple[int, bytes]]:
+        """Whole lines, each with the byte behind it. With `final`, a last line without newline counts too. With
+        `only_objects`, most lines that do not begin with a brace are passed over."""
         start = self.reached
-        left = min(self.size - start, _CHUNK_BYTES)
+        # As much as a long line has already, so that it is not copied too often.
+        helping = max(_FLOOD_CHUNK_BYTES if only_objects else _CHUNK_BYTES, len(self._rest))
+        left = min(self.size - start, helping)
         data = os.pread(self._descriptor, left, start) if left > 0 else b""
         if not data and not (final and self._rest):
             return []
@@ -94,7 +109,7 @@ class _Stream:
             if not self._is_skipping:
                 found.append((self.position, data[begin:end]))
             self._is_skipping = False
-            begin = end + 1
+            begin = self._leap(data, end + 1) if only_objects else end + 1
         rest = data[begin:]
         if final and start + left >= self.size:
             self.position += len(rest)
@@ -108,6 +123,19 @@ class _Stream:
         else:
             self._rest = rest
         return found
+
+    def _leap(self, data: bytes, begin: int) -> int:
+        """From the beginning of a line to that of the next one with a brace, or of the last one."""
+        if data.startswith(b"{", begin):
+            return begin
+        end = data.find(b"\n{", begin)
+        if end < 0:
+            end = data.rfind(b"\n", begin)
+        if end < 0:
+            return begin
+        self.position += end + 1 - begin
+        self.left_out += end + 1 - begin
+        return end + 1
 
     def skip_to(self, position: int) -> None:
         self.position, self._rest, self._is_skipping = position, b"", True
@@ -202,7 +230,7 @@ class Ingest:
         while final or clock.mono() < ends_mono:
             self._leave_out_flood()
             before = self._stdout.reached + self._stderr.reached
-            stdout = self._stdout.read_lines(final=final)
+            stdout = self._stdout.read_lines(final=final, only_objects=self._stdout.is_flooded)
             stderr = self._stderr.read_lines(final=final)
             has_moved = self._stdout.reached + self._stderr.reached != before
             is_over = not has_moved if final else self.has_read_all
@@ -216,6 +244,9 @@ class Ingest:
                 # Behind the last byte: what the reader held back came from no line of its own.
                 last_words = self._ask(lambda _: self._reader.finish(), b"")
                 self._take_events(self._stdout.position + 1, last_words, events, shown)
+            if is_over and self._stdout.left_out:
+                shown.append(f"[{self._stdout.left_out} bytes left out; all of it is in stdout.log]")
+                self._stdout.left_out = 0
             self._keep(events, shown)
             if is_over:
                 return False
@@ -288,17 +319,18 @@ class Ingest:
         return event.evolve(**changes) if changes else event
 
     def _readable(self, line: bytes) -> str:
+        if len(line) < _HARMLESS_BYTES and line.isalnum():
+            return line.decode("ascii", "replace")
         cut = line[: _SHOWN_CHARS * 4]
         text = _ANSI.sub("", cut.decode("utf-8", "replace"))
         more = f" … ({len(line)} bytes)" if len(line) > len(cut) else ""
         return self.ledger.redact(text)[: _SHOWN_CHARS * 2] + more
 
     def _leave_out_flood(self) -> None:
-        if self.adapter.capabilities.has_events:
-            return
-        for stream in (self._stdout, self._stderr):
+        has_events = self.adapter.capabilities.has_events
+        for stream, is_read in ((self._stdout, has_events), (self._stderr, self._read_stderr is not None)):
             size = stream.size
-            if size - stream.position > 2 * _FLOOD_BYTES:
+            if stream.is_flooded and not is_read:
                 left_out = size - _FLOOD_BYTES - stream.position
                 stream.skip_to(size - _FLOOD_BYTES)
                 self._append(
