@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 
-from holdfast.errors import DiskFull, StorageError, UnsafeHome
+from holdfast.errors import DiskFull, NoSuchDirectory, StorageError, UnsafeHome
 
 
 def home() -> str:
@@ -20,6 +20,14 @@ def default_home() -> str:
     """The home of whoever has not chosen one."""
     state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     return os.path.realpath(os.path.join(state, "holdfast"))
+
+
+def project(chosen: str | None) -> str:
+    """The directory of the work: the chosen one, or the present one. Raises NoSuchDirectory when that was removed."""
+    try:
+        return os.path.abspath(chosen or os.getcwd())
+    except FileNotFoundError as error:
+        raise NoSuchDirectory("the current directory does not exist any more") from error
 
 
 def config_dir() -> str:

@@ -118,6 +118,13 @@ class Rig:
         """Until a tool has made this file."""
         eventually(lambda: os.path.exists(self.path(name)), STEP_S, f"the agent's tool makes {name}")
 
+    def wait_for_tool(self, task: Task, name: str, words: str) -> None:
+        """Until a tool runs that makes this file, holdfast knows of it, and the session holds the prompt."""
+        self.wait_for_file(name)
+        if self.agent != "opencode":  # which tells of a tool when it has ended
+            task.wait_for_event("agent.tool_started", within_s=STEP_S)
+        self.wait_until_noted(task, words)
+
     def touch(self, name: str) -> None:
         """Make an empty file."""
         with open(self.path(name), "w", encoding="utf-8"):

@@ -20,7 +20,7 @@ ASKED = "Please hold the line, word 5150."
 def test_kill_in_tool(rig: Rig) -> None:
     server = rig.serve([shell(HOLD, text="About to hold."), text("All done.")])
     task = rig.start(server, ASKED)
-    rig.wait_for_file("began")
+    rig.wait_for_tool(task, "began", ASKED)
     os.kill(task.agent_pid(), signal.SIGKILL)
     task.wait_for("completed", within_s=STEP_S)
     _resumed(task, "killed")
@@ -72,7 +72,7 @@ def test_kill_before_session(rig: Rig) -> None:
 def test_sigterm(rig: Rig) -> None:
     server = rig.serve([shell(HOLD, text="About to hold."), text("All done.")])
     task = rig.start(server, ASKED)
-    rig.wait_for_file("began")
+    rig.wait_for_tool(task, "began", ASKED)
     os.kill(task.agent_pid(), signal.SIGTERM)
     task.wait_for("completed", within_s=STEP_S)
     assert attempts(task)[0]["outcome"] not in SUCCESS
@@ -110,9 +110,12 @@ def test_two_tasks(rig: Rig) -> None:
         return scripts[name].pop(0)
 
     server = rig.serve(answer)
-    tasks = {name: rig.start(server, f"Please hold the line, {word}.") for name, word in words.items()}
-    for name, task in tasks.items():
-        rig.wait_for_file(name)
+    tasks: dict[str, Task] = {}
+    for name, word in words.items():
+        # One after the other, so that they do not set up the CLI's home at the same moment; then both live.
+        tasks[name] = rig.start(server, f"Please hold the line, {word}.")
+        rig.wait_for_tool(tasks[name], name, word)
+    for task in tasks.values():
         os.kill(task.agent_pid(), signal.SIGKILL)
     for task in tasks.values():
         task.wait_for("completed", within_s=STEP_S)

@@ -159,7 +159,7 @@ def test_nonsense_in_the_monitor_variables(name: str, value: str, home: str) -> 
         "--grace=1y",
         "--stale=abc",
         "--max-retries=none",
-        "--output-limit=1k",
+        "--output-limit=1x",
         "--stop-pause=..",
         "--base-interval=0s",
         "--max-interval=١٢x",

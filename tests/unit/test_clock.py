@@ -71,3 +71,25 @@ def test_anything_else_is_no_duration(text: str) -> None:
 )  # fmt: skip
 def test_durations_for_people(seconds: float, text: str) -> None:
     assert clock.words(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("at", "text"),
+    [
+        (float("nan"), "1970-01-01T00:00:00.000Z"),
+        (float("-inf"), "1970-01-01T00:00:00.000Z"),
+        (-5.0, "1970-01-01T00:00:00.000Z"),
+        (float("inf"), "9999-12-31T23:59:59.000Z"),
+        (1e300, "9999-12-31T23:59:59.000Z"),
+        (1e15, "9999-12-31T23:59:59.000Z"),
+    ],
+)
+def test_every_number_is_some_time(at: float, text: str) -> None:
+    assert clock.iso(at) == text
+    clock.parse_iso(text)
+
+
+@pytest.mark.parametrize("text", ["9" * 30, "9" * 400, "1" + "0" * 20 + "d", "36501d"])
+def test_a_duration_that_nobody_can_mean_is_none(text: str) -> None:
+    with pytest.raises(ValueError, match="hundred years"):
+        clock.parse_duration(text)

@@ -109,3 +109,22 @@ def test_redacting_twice_changes_nothing_more() -> None:
     redact = Redactor({"A_KEY": "hunter2hunter2"})
     once = redact("password=hunter2hunter2 sk-ant-" + "a" * 30)
     assert redact(once) == once
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("HTTP_PROXY=http://bob:hunter2secret@host", f"HTTP_PROXY=http://{MASK}@host"),
+        ("https://bob:p%40ss@host:3128/x?y=z", f"https://{MASK}@host:3128/x?y=z"),
+        ("postgres://u:pw@db/name and more", f"postgres://{MASK}@db/name and more"),
+        ("http://host:3128/a@b", "http://host:3128/a@b"),
+        ("ssh://git@host/x", "ssh://git@host/x"),
+    ],
+)
+def test_a_password_in_an_address_is_masked(text: str, shown: str) -> None:
+    assert PLAIN(text) == shown
+
+
+def test_a_variable_that_was_handed_over_is_masked_whatever_its_name() -> None:
+    redact = Redactor({"PLAIN": "hunter2hunter2", "OTHER": "ordinary words"}, ["PLAIN"])
+    assert redact("hunter2hunter2, ordinary words") == f"{MASK}, ordinary words"

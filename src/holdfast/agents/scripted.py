@@ -25,6 +25,7 @@ class Scripted:
         has_events=True,
         stale_s=90.0,
         env=("HOLDFAST_SCRIPTED_STATE",),
+        needs=("scenario",),
     )
 
     def launch(self, spec: LaunchSpec) -> Launch:

@@ -81,8 +81,8 @@ def _tool_results(message: dict[str, Any]) -> list[ev.AgentEvent]:
     found: list[ev.AgentEvent] = []
     for block in cast("list[dict[str, Any]]", content):
         if block.get("type") == "tool_result":
-            tool_id, is_error = block.get("tool_use_id"), bool(block.get("is_error"))
-            found.append(ev.AgentToolFinished(tool_id=tool_id, is_error=is_error, denied=False))
+            is_error = bool(block.get("is_error"))
+            found.append(ev.AgentToolFinished(tool_id=block["tool_use_id"], is_error=is_error, denied=False))
     return found
 
 

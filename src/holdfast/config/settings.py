@@ -10,6 +10,7 @@ import os
 
 from holdfast import clock, paths
 from holdfast.errors import UnreadableFile, UsageError
+from holdfast.units import parse_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,8 +115,6 @@ LIMITS = {
     "stale": "stale_s",
     "output_limit": "output_bytes",
 }
-
-_SIZES = {"": 1, "b": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
 
 
 def load(project: str) -> dict[str, Setting]:
@@ -251,16 +250,6 @@ _CHECKS = {
     "names": _names,
     "file": _file,
 }
-
-
-def parse_bytes(text: str) -> int:
-    """`1000`, `500M`, `500MiB`, `10GB` → bytes; a unit counts in 1024. Raises ValueError."""
-    body = text.strip().lower().removesuffix("b").removesuffix("i")
-    number = body.rstrip("kmgt")
-    try:
-        return int(float(number) * _SIZES[body[len(number) :]])
-    except (ValueError, KeyError):
-        raise ValueError(f"not a size: {text!r} (write 1000, 500MiB, 10GiB)") from None
 
 
 def _plain_number(value: Any) -> str | None:

@@ -247,7 +247,6 @@ _KINDS: dict[str, Any] = {
     "int | None": int,
     "float | None": (int, float),
 }
-_NUMBERS = frozenset({"int", "int | None", "float | None"})
 _HUGE = 1e15
 
 
@@ -263,10 +262,13 @@ class AgentEvent(Event):
     def is_sound(self) -> bool:
         """Whether each field is of its kind. A reader passes on what an agent printed, and that may be anything."""
         for name, kind in type(self).__annotations__.items():
-            value = self.__dict__[name]
+            value: Any = self.__dict__[name]
             if kind not in _KINDS or (value is None and kind.endswith("None")):
                 continue
-            if not isinstance(value, _KINDS[kind]) or (kind in _NUMBERS and not -_HUGE < value < _HUGE):
+            if not isinstance(value, _KINDS[kind]):
+                return False
+            # Written so that NaN is none either.
+            if isinstance(value, (int, float)) and not -_HUGE < value < _HUGE:
                 return False
         return True
 

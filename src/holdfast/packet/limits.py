@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast import clock
 from holdfast.errors import UsageError
 from holdfast.model.spec import Limits
+from holdfast.units import parse_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,14 +49,33 @@ def settle(
     return Limits(**values)
 
 
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"not a whole number: {text!r}") from None
+
+
+def _dollars(text: str) -> float:
+    try:
+        return float(text.removeprefix("$"))
+    except ValueError:
+        raise ValueError(f"not an amount: {text!r}") from None
+
+
 #: Fields that are no durations.
 _KINDS: dict[str, Callable[[str], float]] = {
-    "max_retries": int,
-    "output_bytes": int,
-    "budget_usd": float,
-    "budget_tokens": int,
-    "max_turns": int,
+    "max_retries": _whole,
+    "output_bytes": parse_bytes,
+    "budget_usd": _dollars,
+    "budget_tokens": _whole,
+    "max_turns": _whole,
 }
+_EXAMPLES = {"output_bytes": "500MiB", "budget_usd": "2.50"}
+#: Fields for which zero means something.
+_MAY_BE_ZERO = frozenset(
+    {"max_retries", "output_bytes", "grace_s", "dispatch_wait_s", "linger_s", "stop_pause_s"}
+)
 
 
 def _flag(field: str) -> str:
@@ -69,8 +89,10 @@ def _number(field: str, text: str, where: str) -> float | int | None:
         value = _KINDS.get(field, clock.parse_duration)(text)
     except ValueError as error:
         raise UsageError(
-            f"{where}: {error}", hint=f"for example {where}={'10' if 'max' in field else '30s'}"
+            f"{where}: {error}",
+            hint=f"for example {where}={_EXAMPLES.get(field, '10' if field in _KINDS else '30s')}",
         ) from error
-    if value < 0 or (value == 0 and field == "base_interval_s"):
-        raise UsageError(f"{where} must be more than zero, not {text}")
+    if value != value or value < 0 or (value == 0 and field not in _MAY_BE_ZERO):
+        least = "zero or more" if field in _MAY_BE_ZERO else "more than zero"
+        raise UsageError(f"{where} must be {least}, not {text}")
     return value

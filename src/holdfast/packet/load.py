@@ -26,11 +26,18 @@ def find(home: Home, text: str) -> Packet:
         return exact
     fitting = [task_id for task_id in task_ids(home) if task_id.startswith(text)]
     if not fitting:
-        raise NotFound(f"there is no task {text!r} in {home.path}")
+        raise NotFound(f"there is no task {text!r} in {home.path}", hint=_near(home, text))
     if len(fitting) > 1:
         some = ", ".join(fitting[:4]) + (", …" if len(fitting) > 4 else "")
         raise AmbiguousId(f"{text!r} could be {some}")
     return home.packet(fitting[0])
+
+
+def _near(home: Home, text: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(text, task_ids(home), n=1)
+    return f"did you mean {near[0]!r}?" if near else ""
 
 
 def task_ids(home: Home) -> list[str]:

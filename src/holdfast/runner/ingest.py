@@ -42,7 +42,9 @@ _LINE_BYTES = 32 * 1024 * 1024
 _SHOWN_CHARS = 2000
 #: Of an agent without events, only this much of a flood is copied: its head is there already, this is the tail. Of one with
 #: events, the lines that may be one are read, and no others.
-_FLOOD_BYTES = 1024 * 1024
+_FLOOD_BYTES = 4 * 1024 * 1024
+#: The same in lines, since it is lines that take time; but never less than so many bytes.
+_FLOOD_LINES, _FLOOD_LEAST_BYTES = 100_000, 256 * 1024
 #: A shorter line can hold no secret, and a flood has millions of them.
 _HARMLESS_BYTES = 7
 #: Fields of events that hold an agent's words, and what they are cut to.
@@ -67,6 +69,8 @@ class _Stream:
         self.size = 0
         #: Bytes of a flood that were passed over, and not reported yet.
         self.left_out = 0
+        #: How long lines are of late.
+        self._line_bytes = float(_FLOOD_BYTES)
 
     @property
     def reached(self) -> int:
@@ -88,7 +92,12 @@ class _Stream:
     @property
     def is_flooded(self) -> bool:
         """Far more is there than was read."""
-        return self.size - self.position > 2 * _FLOOD_BYTES
+        return self.size - self.position > 2 * self.flood_bytes
+
+    @property
+    def flood_bytes(self) -> int:
+        """How much of a flood is worth reading."""
+        return min(_FLOOD_BYTES, max(_FLOOD_LEAST_BYTES, int(self._line_bytes * _FLOOD_LINES)))
 
     def read_lines(self, *, final: bool, only_objects: bool = False) -> list[tuple[int, bytes]]:
         """Whole lines, each with the byte behind it. With `final`, a last line without newline counts too. With
@@ -110,6 +119,8 @@ class _Stream:
                 found.append((self.position, data[begin:end]))
             self._is_skipping = False
             begin = self._leap(data, end + 1) if only_objects else end + 1
+        if not only_objects:
+            self._line_bytes = len(data) / (len(found) + 1)
         rest = data[begin:]
         if final and start + left >= self.size:
             self.position += len(rest)
@@ -331,8 +342,9 @@ class Ingest:
         for stream, is_read in ((self._stdout, has_events), (self._stderr, self._read_stderr is not None)):
             size = stream.size
             if stream.is_flooded and not is_read:
-                left_out = size - _FLOOD_BYTES - stream.position
-                stream.skip_to(size - _FLOOD_BYTES)
+                begin = size - stream.flood_bytes
+                left_out = begin - stream.position
+                stream.skip_to(begin)
                 self._append(
                     [f"[{left_out} bytes left out; all of it is in {os.path.basename(stream.path)}]"]
                 )

@@ -81,6 +81,9 @@ def _hold(packet: Packet) -> bool:
         steps.close()
         waiter.close()
         ledger.close()
+        if task.has_ended:
+            # A pipe among plain files hangs whoever reads them all; who wakes the task again makes it anew.
+            atomic.remove(packet.bell)
 
 
 def _begin(ledger: Ledger, repaired: ev.JournalRepaired | None) -> None:

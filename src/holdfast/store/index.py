@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_VERSION = 1
+_VERSION = 2
 #: What a row holds of a manifest: enough for `ls`.
 FIELDS = (
     "schema", "task_id", "task_name", "goal", "status", "status_reason", "agent", "model", "stage", "attempt",
@@ -45,7 +45,7 @@ def update(home: Home, manifest: dict[str, Any]) -> None:
     except sqlite3.Error:
         return
     try:
-        _put(connection, manifest)
+        _put(connection, manifest, _inode(home, manifest["task_id"]))
         connection.commit()
     except sqlite3.Error:
         return
@@ -84,7 +84,7 @@ class Index:
     def _keep(self, manifests: list[dict[str, Any]]) -> None:
         try:
             for manifest in manifests:
-                _put(self._connection, manifest)
+                _put(self._connection, manifest, _inode(self.home, manifest["task_id"]))
             self._connection.commit()
         except sqlite3.OperationalError:
             self._connection.rollback()  # busy: the next reader does it
@@ -132,13 +132,16 @@ class Index:
         known = self._connection.execute("SELECT value FROM meta WHERE key = 'tasks_mtime_ns'").fetchone()
         if known is not None and known[0] == str(found.st_mtime_ns):
             return
-        on_disk = {name for name in os.listdir(self.home.tasks) if name[0] != "."}
-        in_index = {row[0] for row in self._connection.execute("SELECT task_id FROM tasks")}
-        for task_id in on_disk - in_index:
-            manifest = _manifest(self.home, task_id)
-            if manifest is not None:
-                _put(self._connection, manifest)
-        for task_id in in_index - on_disk:
+        with os.scandir(self.home.tasks) as entries:
+            on_disk = {entry.name: entry.inode() for entry in entries if entry.name[0] != "."}
+        in_index = dict(self._connection.execute("SELECT task_id, inode FROM tasks").fetchall())
+        for task_id, inode in on_disk.items():
+            # Another directory under an old id is another task.
+            if in_index.get(task_id) != inode:
+                manifest = _manifest(self.home, task_id)
+                if manifest is not None:
+                    _put(self._connection, manifest, inode)
+        for task_id in in_index.keys() - on_disk.keys():
             self._connection.execute("DELETE FROM tasks WHERE task_id = ?", (task_id,))
         is_settled = clock.now() - found.st_mtime > _RACY_S
         value = str(found.st_mtime_ns) if is_settled else ""
@@ -162,7 +165,7 @@ def _connect(path: str) -> sqlite3.Connection:
                 f"""
                 PRAGMA journal_mode = WAL;
                 CREATE TABLE IF NOT EXISTS tasks (
-                    task_id TEXT PRIMARY KEY, status TEXT, ended INTEGER, started_at TEXT, short TEXT
+                    task_id TEXT PRIMARY KEY, status TEXT, ended INTEGER, started_at TEXT, short TEXT, inode INTEGER
                 );
                 CREATE INDEX IF NOT EXISTS tasks_by_start ON tasks (ended, started_at, task_id);
                 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT);
@@ -175,12 +178,20 @@ def _connect(path: str) -> sqlite3.Connection:
     return connection
 
 
-def _put(connection: sqlite3.Connection, manifest: dict[str, Any]) -> None:
+def _put(connection: sqlite3.Connection, manifest: dict[str, Any], inode: int) -> None:
     row = short(manifest)
+    ended = int(row["status"] in ENDS)
     connection.execute(
-        "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?)",
-        (row["task_id"], row["status"], int(row["status"] in ENDS), row["started_at"], json.dumps(row)),
+        "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?)",
+        (row["task_id"], row["status"], ended, row["started_at"], json.dumps(row), inode),
     )
+
+
+def _inode(home: Home, task_id: str) -> int:
+    try:
+        return os.stat(home.packet(task_id).path).st_ino
+    except OSError:
+        return 0
 
 
 def _manifest(home: Home, task_id: str) -> dict[str, Any] | None:

@@ -73,7 +73,7 @@ def tops(modules: set[str]) -> set[str]:
         ["stop", "it"],
         ["interrupt", "it"],
         ["resume", "it"],
-        ["rm", "nobody"],
+        ["rm", "it"],
         ["run", "-d", "--", "true"],
         ["run", "--", "true"],
         ["completion", "bash"],

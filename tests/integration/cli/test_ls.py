@@ -162,3 +162,11 @@ def test_a_live_task_shows_what_it_says_now() -> None:
     kin.go()
     task.wait_for("completed")
     assert re.search(r"^it +completed .* second$", holdfast("ls").stdout, re.MULTILINE)
+
+
+def test_a_new_task_under_the_id_of_a_removed_one_is_the_new_one(home: str) -> None:
+    Task.shell("exit 4", "--id", "again").wait_for("failed")
+    assert json.loads(holdfast("ls", "--json").stdout)[0]["status"] == "failed"
+    assert holdfast("rm", "again").returncode == 0
+    Task.shell("true", "--id", "again").wait_for("completed")
+    assert [row["status"] for row in json.loads(holdfast("ls", "--json").stdout)] == ["completed"]

@@ -53,6 +53,6 @@ def test_errors() -> None:
     assert (done.returncode, "it has not ended" in done.stderr) == (3, True)
     task.stop()
     bad = task.ask("retry", "--deadline", "soon")
-    assert bad.returncode == 3
+    assert bad.returncode == 2
     assert holdfast("retry", "nobody").returncode == 3
     assert holdfast("retry").returncode == 2

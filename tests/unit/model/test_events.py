@@ -94,3 +94,44 @@ def test_an_unknown_type_decodes_to_unknown_with_its_data(line: dict[str, str]) 
 def test_fields_of_a_later_version_are_passed_over() -> None:
     line = {**ev.encode(TABLE[3], AT), "colour": "red"}
     assert ev.decode(line) == TABLE[3]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        ev.AgentText(text="a"),
+        ev.AgentSession(session_id="s", model=None),
+        ev.AgentUsage(input_tokens=1, output_tokens=None, cost_usd=0),
+        ev.AgentUsage(cost_usd=0.25),
+        ev.AgentRetry(delay_s=None),
+        ev.AgentRetry(delay_s=1e12),
+        ev.AgentToolFinished(tool_id="t", is_error=True),
+        ev.AgentResult(is_error=False, turns=3),
+    ],
+)
+def test_an_event_whose_fields_are_of_their_kind_is_sound(event: ev.AgentEvent) -> None:
+    assert event.is_sound()
+    assert event.place(1, 2).is_sound()
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        ev.AgentText(text=["a"]),
+        ev.AgentText(text=None),
+        ev.AgentSession(session_id=5),
+        ev.AgentSession(session_id="s", model=5),
+        ev.AgentUsage(input_tokens="x"),
+        ev.AgentUsage(input_tokens=1.5),
+        ev.AgentUsage(cost_usd=10**400),
+        ev.AgentRetry(delay_s=float("nan")),
+        ev.AgentRetry(delay_s=float("inf")),
+        ev.AgentRetry(delay_s=1e300),
+        ev.AgentToolStarted(tool_id=["t"], name="Bash"),
+        ev.AgentToolFinished(tool_id="t", is_error="yes"),
+        ev.AgentRateLimit(resets_at=5),
+        ev.AgentError(kind="x", message={}),
+    ],
+)
+def test_an_event_with_a_field_of_another_kind_is_not(event: ev.AgentEvent) -> None:
+    assert not event.is_sound()

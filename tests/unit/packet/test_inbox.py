@@ -74,3 +74,19 @@ def test_a_bell_without_listener_or_with_a_full_pipe(packet: Packet) -> None:
 
 def _has_room(descriptor: int) -> bool:
     return bool(select.select([], [descriptor], [], 0)[1])
+
+
+@pytest.mark.parametrize("what", ["directory", "file", "link"])
+def test_what_is_no_bell_wakes_nobody(packet: Packet, what: str) -> None:
+    os.unlink(packet.bell)
+    if what == "directory":
+        os.mkdir(packet.bell)
+    elif what == "link":
+        os.symlink(packet.bell, packet.bell)
+    else:
+        os.rmdir(packet.inbox)
+        with open(packet.inbox, "wb"):
+            pass
+        assert inbox.names(packet) == []
+        return
+    assert not inbox.ring(packet)

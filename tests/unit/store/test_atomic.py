@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -77,3 +80,55 @@ def test_a_planted_symlink_is_replaced_and_not_followed(path: str, place) -> Non
 def test_storage_errors_keep_their_reason() -> None:
     with pytest.raises(DiskFull, match="cannot do it: No space left"):
         atomic.storage_failed(OSError(errno.ENOSPC, "No space left on device"), "cannot do it")
+
+
+def test_only_temporaries_of_dead_writers_are_removed_where_others_write(place) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait(timeout=30)
+    kept = [f".a.json.{os.getpid()}-1.tmp", ".b.json.1-7.tmp", "c.json", ".d.tmp", ".odd.name.tmp"]
+    dead = [f".e.json.{gone.pid}-1.tmp", f".f.{gone.pid}-22.tmp"]
+    for name in (*kept, *dead):
+        with open(os.path.join(place.root, name), "wb"):
+            pass
+    atomic.forget_temporaries(place.root, only_of_the_dead=True)
+    assert sorted(os.listdir(place.root)) == sorted(kept)
+    atomic.forget_temporaries(place.root)
+    assert os.listdir(place.root) == ["c.json"]
+
+
+@pytest.mark.parametrize("kind", ["nothing", "directory", "file", "link", "pipe"])
+def test_a_directory_is_made_whatever_is_in_its_way(place, kind: str) -> None:
+    path, elsewhere = os.path.join(place.root, "state"), os.path.join(place.root, "elsewhere")
+    os.mkdir(elsewhere)
+    {
+        "nothing": lambda: None,
+        "directory": lambda: os.mkdir(path, 0o700),
+        "file": lambda: atomic.write(path, b"x", durable=False),
+        "link": lambda: os.symlink(elsewhere, path),
+        "pipe": lambda: os.mkfifo(path),
+    }[kind]()
+    for _ in range(2):
+        atomic.make_directory(path)
+        assert os.path.isdir(path)
+        assert not os.path.islink(path)
+        assert os.stat(path).st_mode & 0o777 == 0o700
+    aside = ["state.aside-1"] if kind in ("file", "link", "pipe") else []
+    assert sorted(os.listdir(place.root)) == sorted(["elsewhere", "state", *aside])
+
+
+def test_a_small_file_is_read_and_nothing_else(place) -> None:
+    names = {name: os.path.join(place.root, name) for name in ("file", "link", "pipe", "folder", "missing")}
+    atomic.write(names["file"], b"0123456789", durable=False)
+    os.symlink(names["file"], names["link"])
+    os.mkfifo(names["pipe"])
+    os.mkdir(names["folder"])
+    found = {name: atomic.read_small(path, 4) for name, path in names.items()}
+    assert found == {"file": b"0123", "link": None, "pipe": None, "folder": None, "missing": None}
+
+
+@pytest.mark.parametrize("text", ["\ud83d", "a\udcff", "\udfff\ud800", "Grüße 🦑"])
+def test_text_that_is_none_survives_its_file(path: str, text: str) -> None:
+    atomic.write_json(path, {"text": text, text: 1}, durable=False)
+    with open(path, encoding="utf-8") as file:
+        json.load(file)
+    assert atomic.read_json(path) == {"text": text, text: 1}

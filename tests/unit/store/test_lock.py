@@ -11,6 +11,7 @@ import pytest
 
 from holdfast.errors import LockHeld, StorageError
 from holdfast.store import lock as locks
+from holdfast.store.process import open_files
 from tests.support.waiting import eventually
 
 _HOLDER = r"""
@@ -105,3 +106,52 @@ def test_what_is_not_there_is_neither_held_nor_owned(path: str) -> None:
     assert not locks.is_held(path)
     assert locks.owner(path) is None
     assert locks.holders(path) == []
+
+
+_WAITER = r"""
+import os, sys
+from holdfast.store import lock as locks
+os.write(1, b"waits\n")
+lock = locks.acquire(sys.argv[1], role="waiter", within_s=30.0)
+os.write(1, b"held\n")
+sys.stdin.read()
+"""
+
+
+@pytest.mark.req("PKT-17")
+@pytest.mark.parametrize("replaced_by", ["another", "nothing"])
+def test_the_lock_of_a_file_that_is_gone_is_no_lock(path: str, replaced_by: str) -> None:
+    """It was replaced while somebody waited for it: who gets the old file's lock asks for the new one's."""
+    first = holder(path)
+    assert first.stdout.readline() == b"held\n"
+    argv = [sys.executable, "-c", _WAITER, path]
+    waiter = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert waiter.stdout.readline() == b"waits\n"
+    eventually(lambda: path in open_files(waiter.pid), what="it has the old file open")
+    os.unlink(path)
+    other = None
+    if replaced_by == "another":
+        other = holder(path)
+        assert other.stdout.readline() == b"held\n"
+    first.communicate(timeout=10)
+    if other is not None:
+        eventually(
+            lambda: f"{path} (deleted)" not in open_files(waiter.pid) and path in open_files(waiter.pid),
+            what="it waits for the new file",
+        )
+        other.communicate(timeout=10)
+    assert waiter.stdout.readline() == b"held\n"
+    assert locks.is_held(path)
+    assert locks.owner(path).pid == waiter.pid
+    waiter.communicate(timeout=10)
+
+
+def test_of_two_who_wait_for_a_replaced_lock_one_has_it(path: str) -> None:
+    first = holder(path)
+    assert first.stdout.readline() == b"held\n"
+    os.unlink(path)
+    taken = locks.acquire(path, role="test")
+    with pytest.raises(LockHeld):
+        locks.acquire(path, role="test", within_s=0.0)
+    taken.release()
+    first.communicate(timeout=10)

@@ -14,6 +14,7 @@ from holdfast.model.status import ENDS, EXIT_STATUS, Status
 from holdfast.packet import load
 from holdfast.store.layout import Packet
 from holdfast.views.cli import out, table, tail, words
+from holdfast.views.wake import Waker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,11 +55,13 @@ def follow(packet: Packet, every_s: float | None) -> dict[str, Any]:
     is_live = table.is_terminal(sys.stderr) and not table.is_dumb()
     view = LiveLine() if is_live else PlainLines(every_s)
     pause_s = 0.005
+    waker = Waker()
     try:
         while True:
             manifest = load.read_manifest(packet)
             if is_settled(packet, manifest):
                 return manifest
+            waker.look(packet, manifest["status"])
             view.show(packet, manifest)
             clock.sleep(pause_s)
             pause_s = min(pause_s * 1.3, _DRAW_S)

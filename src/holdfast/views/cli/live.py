@@ -9,6 +9,7 @@ from holdfast.model.status import ENDS
 from holdfast.packet import load
 from holdfast.store.layout import Packet
 from holdfast.views.cli import follow, out, table, tail, words
+from holdfast.views.wake import Waker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Live:
         """Until the task has ended or needs a person; returns the exit status that says how."""
         manifest = load.read_manifest(self.packet)
         out.talk(table.cut(f"{self.packet.task_id}: {manifest['goal'] or manifest['task_name']}", 200))
+        waker = Waker()
         while True:
             # The manifest first: what was logged before the end is then printed below.
             manifest = load.read_manifest(self.packet)
@@ -44,6 +46,7 @@ class Live:
                 self.clear()
                 return follow.report(self.packet, manifest)
             self._tell(manifest)
+            waker.look(self.packet, manifest["status"])
             if not has_more:
                 clock.sleep(_PAUSE_S)
 

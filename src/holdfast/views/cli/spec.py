@@ -100,6 +100,8 @@ def defaults(command: Command) -> dict[str, Any]:
     empty = {"flag": False, "text": None}
     values: dict[str, Any] = {option.dest: empty.get(option.kind, []) for option in command.options}
     values.update({argument.dest: [] if argument.many else None for argument in command.arguments})
+    if command.takes_command:
+        values["command"] = None
     return values
 
 

@@ -29,7 +29,7 @@ COMMAND = Command(
 
 def run(values: dict[str, Any]) -> int:
     """Print one or the other."""
-    project = os.path.abspath(values["project"] or os.getcwd())
+    project = paths.project(values["project"])
     if values["action"] == "path":
         return _path(project, as_json=values["json"])
     settled = settings.settle(project, os.environ)

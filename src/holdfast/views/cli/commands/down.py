@@ -13,6 +13,7 @@ from holdfast.store import atomic, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from holdfast.views.ask import ask
+from holdfast.views.cli import out
 from holdfast.views.cli.spec import Command, Option
 
 TYPE_CHECKING = False
@@ -43,7 +44,12 @@ def run(values: dict[str, Any]) -> int:
     atomic.remove(home.up)
     _dismiss(home.keeper_lock, "keeper")
     _dismiss(home.seed_lock, "seed")
-    return _interrupt_all(home) if values["now"] else 0
+    if values["now"]:
+        return _interrupt_all(home)
+    going = [task_id for task_id in load.task_ids(home) if locks.is_held(home.packet(task_id).runner_lock)]
+    on = f"; {len(going)} running go on without it" if going else ""
+    out.talk(f"the keeper of {home.path} is stopped{on}. 'holdfast up', or the next 'run', starts it again")
+    return 0
 
 
 def _dismiss(lock: str, role: str) -> None:

@@ -13,6 +13,7 @@ from holdfast.packet import load
 from holdfast.store.layout import AttemptDir, Home, Packet
 from holdfast.views.cli import out, tail
 from holdfast.views.cli.spec import TASK, Command, Option
+from holdfast.views.wake import Waker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ def _follow(packet: Packet, current: Any, *, wanted: AttemptDir | None) -> None:
     """Until the task has ended, or the one attempt that was asked for."""
     told = ""
     last: Stream | None = None
+    waker = Waker()
     while True:
         # The end is looked for first: what was written before it is then printed below.
         manifest = load.read_manifest(packet)
@@ -136,6 +138,7 @@ def _follow(packet: Packet, current: Any, *, wanted: AttemptDir | None) -> None:
         if status != told and status == Status.INTERRUPTED:
             out.talk(f"{packet.task_id} needs a person: {manifest['status_reason']} (Ctrl-C leaves)")
         told = status
+        waker.look(packet, status)
         clock.sleep(_PAUSE_S)
 
 

@@ -6,7 +6,7 @@ import os
 
 from holdfast import clock, paths
 from holdfast.errors import UsageError
-from holdfast.model.status import Status
+from holdfast.model.status import ENDS, Status
 from holdfast.store.index import Index
 from holdfast.store.layout import Home
 from holdfast.views.cli import out, table, tail, verbs, words
@@ -53,6 +53,8 @@ def run(values: dict[str, Any]) -> int:
             print(row["task_id"])
     elif rows:
         _print(rows)
+        if not values["all"] and state is None and sum(row["status"] in ENDS for row in rows) >= _RECENT:
+            out.talk(f"only the last {_RECENT} that have ended are shown; 'holdfast ls --all' shows all")
     else:
         out.talk(
             "no tasks; start one with 'holdfast run -- COMMAND'" if state is None else f"no task is {state}"

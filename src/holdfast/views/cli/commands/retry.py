@@ -6,7 +6,7 @@ import os
 
 from holdfast import paths
 from holdfast.agents import registry
-from holdfast.packet import environment, load
+from holdfast.packet import environment, limits, load
 from holdfast.store.layout import Home
 from holdfast.views.ask import ask
 from holdfast.views.cli import out
@@ -45,6 +45,10 @@ def run(values: dict[str, Any]) -> int:
     args: dict[str, Any] = {
         name: values[name] for name in ("message", "from", "deadline") if values[name] is not None
     }
+    if values["deadline"] not in (None, "none"):
+        limits.settle(
+            {}, {"deadline_s": values["deadline"]}, stale_s=None
+        )  # a bad one is told here, before anything
     able = registry.adapter(spec.agent).capabilities
     args["env"] = environment.capture(dict(os.environ), (*able.env, *spec.env))
     if spec.env_file is not None:

@@ -6,7 +6,7 @@ import os
 import signal
 
 from holdfast import ids, paths
-from holdfast.agents import registry
+from holdfast.agents import program, registry
 from holdfast.errors import CommandNotFound, NoSuchDirectory, UnreadableFile, UsageError
 from holdfast.model.spec import StageSpec, TaskSpec
 from holdfast.model.status import Status
@@ -21,6 +21,8 @@ from holdfast.views.cli.spec import JSON, Argument, Command, Option
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from holdfast.agents.base import Adapter
 
 #: Flag → field of Limits.
 _LIMIT_FLAGS = (
@@ -189,7 +191,7 @@ def run(values: dict[str, Any]) -> int:
     home = Home(paths.ensure_home(paths.home()))
     every_s = follow.interval_s()
     prompt = _prompt(values)
-    project = os.path.abspath(values["project"] or os.getcwd())
+    project = paths.project(values["project"])
     given = _settings(project)
     spec, env = _spec(values, prompt, given, project=project)
     try:
@@ -286,17 +288,16 @@ def _spec(
         raise NoSuchDirectory(f"the project directory {project} does not exist")
     if agent == "command":
         _check_command(command, project)
-    elif prompt is None:
-        raise UsageError(
-            f"no prompt for {agent}", hint=f"'holdfast run --agent {agent} PROMPT', or --file FILE"
-        )
+    else:
+        _check_agent(adapter, prompt, values["option"])
+    _check_env(values["env"])
     name = values["name"] or _name(prompt, command)
     stage = StageSpec(name=f"{agent}_run", agent=agent, model=values["model"])
     flags = {field: values[field] for field in _LIMIT_FLAGS if values[field] is not None}
     env_file = os.path.abspath(values["env_file"]) if values["env_file"] else given.get("env_file")
     added = environment.read_file(env_file) if env_file else {}
     spec = TaskSpec(
-        task_id=ids.check_task_id(values["id"]) if values["id"] else ids.new_task_id(name),
+        task_id=ids.new_task_id(name) if values["id"] is None else ids.check_task_id(values["id"]),
         task_name=name,
         goal=os.fsencode(prompt).decode("utf-8", "replace")[:500] if prompt else " ".join(command or ()),
         agent=agent,
@@ -336,6 +337,38 @@ def _check_command(command: list[str] | None, project: str) -> None:
         ]
     if not any(os.access(path, os.X_OK) and not os.path.isdir(path) for path in candidates):
         raise CommandNotFound(f"{program}: no such program")
+
+
+def _check_agent(adapter: Adapter, prompt: bytes | None, options: list[str]) -> None:
+    """What is certain to fail is told now, not after ten retries."""
+    able = adapter.capabilities
+    if prompt is None or not prompt.strip():
+        raise UsageError(
+            f"no prompt for {adapter.name}",
+            hint=f"'holdfast run --agent {adapter.name} PROMPT', or --file FILE (- is stdin)",
+        )
+    if able.program and program.find(able, os.environ.get("PATH", os.defpath)) is None:
+        raise CommandNotFound(
+            f"{adapter.name} is not installed: no {able.program} in PATH",
+            hint=f"'holdfast agent probe {adapter.name}' says more",
+        )
+    given = {pair.partition("=")[0] for pair in options}
+    missing = [name for name in able.needs if name not in given]
+    if missing:
+        raise UsageError(f"{adapter.name} needs -o {missing[0]}=…", hint=f"for example -o {missing[0]}=FILE")
+
+
+def _check_env(names: list[str]) -> None:
+    for name in names:
+        if not name.isidentifier():
+            raise UsageError(
+                f"--env {name}: not the name of a variable",
+                hint="'--env NAME' passes NAME on as it is set here",
+            )
+        if name not in os.environ:
+            raise UsageError(
+                f"--env {name}: it is not set", hint="set it, or write it into a file for --env-file"
+            )
 
 
 def _options(pairs: list[str]) -> dict[str, object]:

@@ -10,6 +10,7 @@ from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from holdfast.views.cli import out
 from holdfast.views.cli.spec import JSON, Command
+from holdfast.views.wake import is_left_alone
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,6 +99,8 @@ def _trouble(home: Home, row: dict[str, Any]) -> list[str]:
             found.append(
                 f"the runner of {row['task_id']} has not answered a request for {clock.words(age_s)}"
             )
-    if row["status"] == "running" and not names and load.is_unresponsive(packet):
+    if is_left_alone(packet, row["status"]):
+        found.append(f"{row['task_id']} is {row['status']} and has no runner: 'holdfast up' brings one")
+    elif row["status"] == "running" and not names and load.is_unresponsive(packet):
         found.append(f"the runner of {row['task_id']} gives no sign of life")
     return found

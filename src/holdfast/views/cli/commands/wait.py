@@ -10,6 +10,7 @@ from holdfast.store.layout import Home
 from holdfast.views.cli import out
 from holdfast.views.cli.follow import is_settled
 from holdfast.views.cli.spec import JSON, Argument, Command, Option
+from holdfast.views.wake import Waker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,12 +61,15 @@ def _as_they_settle(packets: list[Packet], timeout_s: float | None) -> Any:
     ends_mono = None if timeout_s is None else clock.mono() + timeout_s
     pause_s = 0.005
     left = list(packets)
+    wakers = {packet.path: Waker() for packet in packets}
     while True:
         for packet in list(left):
             manifest = load.read_manifest(packet)
             if is_settled(packet, manifest):
                 left.remove(packet)
                 yield packet, manifest
+            else:
+                wakers[packet.path].look(packet, manifest["status"])
         if not left:
             return
         if ends_mono is not None and clock.mono() >= ends_mono:

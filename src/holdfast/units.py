@@ -1,0 +1,15 @@
+"""Sizes as people write them."""
+
+from __future__ import annotations
+
+_SIZES = {"": 1, "b": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
+
+
+def parse_bytes(text: str) -> int:
+    """`1000`, `500M`, `500MiB`, `10GB` → bytes; a unit counts in 1024. Raises ValueError."""
+    body = text.strip().lower().removesuffix("b").removesuffix("i")
+    number = body.rstrip("kmgt")
+    try:
+        return int(float(number) * _SIZES[body[len(number) :]])
+    except (ValueError, KeyError):
+        raise ValueError(f"not a size: {text!r} (write 1000, 500MiB, 10GiB)") from None
