@@ -400,3 +400,19 @@ def session_of(pid: int) -> int:
         return os.getsid(pid)
     except ProcessLookupError:
         return 0
+
+
+def test_status_tells_of_a_task_that_nobody_drives_and_whoever_waits_brings_a_keeper_back(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as without:
+        without.setenv("HOLDFAST_KEEPER", "off")
+        task = Task.shell(kin.WAIT)
+        agent = task.agent_pid()
+        task.kill_runner()
+    assert [line for line in keepers.status(home)["attention"] if "has no runner" in line]
+    kin.go()
+    done = holdfast("wait", task.id, "--timeout", "30s")
+    assert done.returncode == 0, done.stderr
+    assert task.manifest()["attempt"] == 1
+    assert not processes.is_alive(agent)

@@ -241,7 +241,8 @@ class Ingest:
         while final or clock.mono() < ends_mono:
             self._leave_out_flood()
             before = self._stdout.reached + self._stderr.reached
-            stdout = self._stdout.read_lines(final=final, only_objects=self._stdout.is_flooded)
+            only_objects = self.adapter.capabilities.has_events and self._stdout.is_flooded
+            stdout = self._stdout.read_lines(final=final, only_objects=only_objects)
             stderr = self._stderr.read_lines(final=final)
             has_moved = self._stdout.reached + self._stderr.reached != before
             is_over = not has_moved if final else self.has_read_all
