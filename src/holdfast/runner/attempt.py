@@ -186,11 +186,17 @@ def _argv_record(launch: Launch, cwd: str) -> dict[str, Any]:
     }
 
 
+def _speakable(answer: str) -> str:
+    """What can stand in a variable: no NUL, no half of an emoji, not too long."""
+    text = answer[:_ANSWER_CHARS].replace("\0", " ")
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def _our_variables(ledger: Ledger, directory: AttemptDir, opened: ev.AttemptOpened) -> dict[str, str]:
     packet, answer = ledger.packet, ledger.task.answer
     return {
         # For a command, which has no session that could be told.
-        **({"HOLDFAST_ANSWER": answer[:_ANSWER_CHARS]} if answer else {}),
+        **({"HOLDFAST_ANSWER": _speakable(answer)} if answer else {}),
         "HOLDFAST_TASK": packet.task_id,
         "HOLDFAST_ATTEMPT": directory.path,
         "HOLDFAST_PACKET": packet.path,

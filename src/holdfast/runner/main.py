@@ -83,7 +83,7 @@ def _hold(packet: Packet) -> bool:
         ledger.close()
         if task.has_ended:
             # A pipe among plain files hangs whoever reads them all; who wakes the task again makes it anew.
-            atomic.remove(packet.bell)
+            atomic.forget(packet.bell)
 
 
 def _begin(ledger: Ledger, repaired: ev.JournalRepaired | None) -> None:

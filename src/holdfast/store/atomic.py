@@ -46,7 +46,7 @@ def write(path: str, data: bytes, *, durable: bool, mode: int = 0o600) -> None:
             failpoint("atomic.after_rename")
             sync_directory(folder)
     except OSError as error:
-        _forget(temporary)
+        forget(temporary)
         storage_failed(error, f"cannot write {path}")
 
 
@@ -160,7 +160,7 @@ def forget_temporaries(*directories: str, only_of_the_dead: bool = False) -> Non
                 and name.endswith(".tmp")
                 and not (only_of_the_dead and _lives(name.split(".")[-2]))
             ):
-                _forget(os.path.join(directory, name))
+                forget(os.path.join(directory, name))
 
 
 def _lives(writer: str) -> bool:
@@ -177,7 +177,8 @@ def _lives(writer: str) -> bool:
     return True
 
 
-def _forget(path: str) -> None:
+def forget(path: str) -> None:
+    """Unlink what nobody needs, if it can be done."""
     try:
         os.unlink(path)
     except OSError:

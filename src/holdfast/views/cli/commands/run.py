@@ -7,7 +7,7 @@ import signal
 
 from holdfast import ids, paths
 from holdfast.agents import program, registry
-from holdfast.errors import CommandNotFound, NoSuchDirectory, UnreadableFile, UsageError
+from holdfast.errors import CommandNotFound, HoldfastError, NoSuchDirectory, UnreadableFile, UsageError
 from holdfast.model.spec import StageSpec, TaskSpec
 from holdfast.model.status import Status
 from holdfast.packet import environment, limits, load
@@ -219,10 +219,18 @@ def _begin(home: Home, spec: TaskSpec, *, prompt: bytes | None, env: dict[str, A
     try:
         packet = create(home, spec, prompt=prompt, env=env, status=Status.SPAWNING)
         start_runner(packet)
-        ensure_keeper(home, by_person=True)
+        _ensure_keeper(home)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, masked)
     return packet
+
+
+def _ensure_keeper(home: Home) -> None:
+    """The task runs already: what keeps the keeper from starting is told, and no more."""
+    try:
+        ensure_keeper(home, by_person=True)
+    except (OSError, HoldfastError) as error:
+        out.talk(f"warning: no keeper was started: {error}")
 
 
 def _settings(project: str) -> dict[str, Any]:
@@ -236,7 +244,6 @@ def _settings(project: str) -> dict[str, Any]:
 
 def _open_window(packet: Packet) -> None:
     """The task does not need it, so it fails in words only."""
-    from holdfast.errors import HoldfastError
     from holdfast.views.cli.commands import attach
 
     try:
