@@ -74,7 +74,15 @@ _KINDS: dict[str, Callable[[str], float]] = {
 _EXAMPLES = {"output_bytes": "500MiB", "budget_usd": "2.50"}
 #: Fields for which zero means something.
 _MAY_BE_ZERO = frozenset(
-    {"max_retries", "output_bytes", "grace_s", "dispatch_wait_s", "linger_s", "stop_pause_s"}
+    {
+        "max_retries",
+        "output_bytes",
+        "max_interval_s",
+        "grace_s",
+        "dispatch_wait_s",
+        "linger_s",
+        "stop_pause_s",
+    }
 )
 
 
