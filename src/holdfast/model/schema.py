@@ -55,6 +55,13 @@ def schemas() -> dict[str, Schema]:
         "down": _named("down", _object({"at": _AT}), "<home>/down: no keeper is wanted"),
         "up": _named("up", _object({"at": _AT}), "<home>/up: the keeper stays when it is idle"),
         "keeper-starts": _named("keeper-starts", _STARTS, "<home>/keeper-starts.json: starts of the keeper"),
+        "config": _named("config", _CONFIG, "config show --json: every setting and where it came from"),
+        "config-path": _named("config-path", _CONFIG_PATH, "config path --json: the files of settings"),
+        "doctor": _named("doctor", _DOCTOR, "doctor --json: what was checked"),
+        "service-status": _named("service-status", _SERVICE, "service status --json: the unit of the keeper"),
+        "demo": _named("demo", _DEMO, "demo --json: what was killed, and how soon it was healed"),
+        "agents": _named("agents", _AGENTS, "agent list --json: every adapter and what it can do"),
+        "agent": _named("agent", _AGENT_PROBED, "agent probe --json: one adapter, its program and version"),
     }
 
 
@@ -446,6 +453,50 @@ _HOME_STATUS = _object(
 _STARTS = _object(
     {"starts": {"type": "array", "items": _SECONDS, "description": "seconds since 1970, oldest first"}}
 )
+
+_FLAG = {"type": "boolean"}
+_CONFIG = _object(
+    {
+        "settings": {
+            "type": "object",
+            "additionalProperties": _object({"value": {}, "from": _TEXT, "where": _TEXT}),
+            "description": "setting → its value, default, user, project or environment, and the file or variable",
+        }
+    }
+)
+_CONFIG_PATH = _object(
+    {"files": {"type": "array", "items": _object({"of": _TEXT, "path": _TEXT, "exists": _FLAG})}}
+)
+_DOCTOR = _object(
+    {
+        "home": _TEXT,
+        "is_well": _FLAG,
+        "findings": {
+            "type": "array",
+            "items": _object(
+                {"check": _TEXT, "level": {"enum": ["ok", "warn", "fail"]}, "said": _TEXT, "fix": _TEXT}
+            ),
+        },
+    }
+)
+#: Without a unit there is nothing but `is_installed` to say.
+_SERVICE: Schema = {"type": "object", "properties": {"is_installed": _FLAG}, "required": ["is_installed"]}
+_KILL: Schema = {
+    "type": "object",
+    "properties": {
+        "what": {"enum": ["agent", "runner", "keeper"]},
+        "noticed_ms": _COUNT,
+        "healed_ms": _COUNT,
+    },
+    "required": ["what", "noticed_ms"],
+}
+_DEMO = _object(
+    {"folder": _TEXT, "task_id": _TEXT, "seconds": _SECONDS, "kills": {"type": "array", "items": _KILL}}
+)
+#: Beside these stand the fields of an adapter's capabilities, which this room does not know.
+_AGENT = _object({"agent": _TEXT, "path": _or_null(_TEXT)})
+_AGENTS = _object({"agents": {"type": "array", "items": _AGENT}})
+_AGENT_PROBED = _object({"agent": _TEXT, "path": _or_null(_TEXT), "version": _or_null(_TEXT)})
 
 
 if __name__ == "__main__":

@@ -1,0 +1,37 @@
+"""What a verb prints with --json is what its schema says, and what docs/contracts/schemas holds."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import pytest
+
+from holdfast.model import schema
+from tests.support.tasks import holdfast
+
+SCHEMAS = schema.schemas()
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["config", "show"], "config"),
+        (["config", "path"], "config-path"),
+        (["doctor"], "doctor"),
+        (["service", "status"], "service-status"),
+        (["status"], "status"),
+        (["agent", "list"], "agents"),
+        (["agent", "probe", "command"], "agent"),
+        (["demo"], "demo"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_verb_prints_what_its_schema_says(
+    home: str, monkeypatch: pytest.MonkeyPatch, words: list[str], name: str
+) -> None:
+    monkeypatch.delenv("HOLDFAST_KEEPER")
+    done = holdfast(*words, "--json")
+    # A check that failed is 1, a service that is not there 3: they are told all the same.
+    assert done.returncode in (0, 1, 3), done.stderr
+    jsonschema.validate(json.loads(done.stdout), SCHEMAS[name])
