@@ -226,7 +226,7 @@ def test_a_packet_has_the_documented_layout_and_is_private(home: str) -> None:
         for name in names
     }
     attempt = "attempts/001-scripted_run"
-    expected = {"manifest.yaml", "manifest.json", "events.jsonl", "output.log", "runner.lock", "bell"}
+    expected = {"manifest.yaml", "manifest.json", "events.jsonl", "output.log", "runner.lock"}
     expected |= {"inputs/user_request.md", "outputs/_summary.md", "outputs/scripted_run.gate_result.json"}
     expected |= {"done/scripted_run.done", "done/_task.done", "state/current-session.json"}
     names = (

@@ -53,6 +53,23 @@ def update(home: Home, manifest: dict[str, Any]) -> None:
         connection.close()
 
 
+def forget(home: Home, task_id: str) -> None:
+    """Drop the row of a task that was removed."""
+    if not os.path.exists(home.index):
+        return
+    try:
+        connection = _connect(home.index)
+    except sqlite3.Error:
+        return
+    try:
+        connection.execute("DELETE FROM tasks WHERE task_id = ?", (task_id,))
+        connection.commit()
+    except sqlite3.Error:
+        return
+    finally:
+        connection.close()
+
+
 class Index:
     """The index, brought up to date, for a reader."""
 

@@ -73,7 +73,6 @@ def tops(modules: set[str]) -> set[str]:
         ["stop", "it"],
         ["interrupt", "it"],
         ["resume", "it"],
-        ["rm", "it"],
         ["run", "-d", "--", "true"],
         ["run", "--", "true"],
         ["completion", "bash"],

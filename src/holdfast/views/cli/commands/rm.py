@@ -9,6 +9,7 @@ from holdfast.errors import HoldfastError, NotPossible, Unanswered
 from holdfast.model.status import ENDS
 from holdfast.packet import load
 from holdfast.packet.remove import remove
+from holdfast.store import index
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 from holdfast.views.ask import ask
@@ -53,6 +54,8 @@ def run(values: dict[str, Any]) -> int:
             packet = load.find(home, text)
             _check(packet, force=values["force"])
             remove(packet)
+            # Now, and not when somebody lists: a new task may take the id, and even the inode, before.
+            index.forget(packet.home, packet.task_id)
             out.talk(f"removed {packet.task_id}")
         except HoldfastError as error:
             out.complain(error)
