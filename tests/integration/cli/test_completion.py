@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 
@@ -81,8 +80,7 @@ def test_an_interactive_bash_completes_a_task_id() -> None:
 def test_the_scripts_of_other_shells_are_understood_by_them(shell: str) -> None:
     script = holdfast("completion", shell).stdout
     assert "_complete" in script
-    if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed")
+    need(shell)
     done = subprocess.run(
         [shell, "-n"], input=script, capture_output=True, text=True, timeout=30, check=False
     )
@@ -90,8 +88,7 @@ def test_the_scripts_of_other_shells_are_understood_by_them(shell: str) -> None:
 
 
 def test_fish_completes_task_ids() -> None:
-    if shutil.which("fish") is None:
-        pytest.skip("fish is not installed")
+    need("fish")
     Task.shell("true", "--id", "20260131-done", "--name", "a name").wait_for("completed")
     script = 'holdfast completion fish | source; complete -C "holdfast show 2026"; complete -C "holdfast st"'
     done = subprocess.run(["fish", "-c", script], capture_output=True, text=True, timeout=30, check=False)
@@ -101,8 +98,7 @@ def test_fish_completes_task_ids() -> None:
 
 
 def test_zsh_completes_task_ids() -> None:
-    if shutil.which("zsh") is None:
-        pytest.skip("zsh is not installed")
+    need("zsh")
     Task.shell("true", "--id", "20260131-done").wait_for("completed")
     # The script's function, with the two words of zsh's completion that it uses taken down instead.
     script = """
