@@ -45,6 +45,8 @@ it. What stays beside that:
   about 1 MB per task.
 - **Row 5, CPU and wake-ups**: one line costs a wake-up, an inotify read, two fstat, one read, one write and one note of the position; a
   heartbeat rewrites the manifest, and each wait for the disk counts as a wake-up.
+- **Row 7**: a line that is an event costs a decoded structure, a record, its redaction and its place in the journal; an agent prints a
+  few of them a second.
 - **Row 8**: json and sqlite3 alone are about twice a bare interpreter; the rest is thirty small modules of ours.
 """
 _HOW = """\
@@ -59,6 +61,9 @@ _HOW = """\
 - Row 5: PSS of seed, keeper, runners and recorders (not of agents); CPU from the scheduler's own count; wake-ups are voluntary
   context switches. The bash design runs ten tasks and is scaled, its polling cost divided by 30.
 - Row 6: in one process, in turn with a raw append and fdatasync of 200 bytes on the same file system.
+- Row 7: the readers in one process, in turn with json.loads of the same lines, which are those of the recorded runs in
+  `tests/captures` with twenty pieces of text for each other line where the program prints such pieces. The backlog was printed while no
+  runner lived, and includes the start of one and the end of the task.
 """
 
 

@@ -19,7 +19,9 @@ ROWS = {
     4: ("hang", "hang"),
     5: ("idle", "idle"),
     6: ("state", "state_change"),
+    7: ("ingest", "ingest"),
     8: ("listing", "listing"),
+    9: ("queue", "claims"),
 }
 
 

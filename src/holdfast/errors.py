@@ -5,9 +5,16 @@ HoldfastError
 │   ├── InvalidId
 │   ├── DuplicateTask
 │   ├── UnknownAgent
+│   ├── BadPlugin
 │   ├── CommandNotFound
 │   ├── UnreadableFile
 │   ├── NoSuchDirectory
+│   ├── InvalidManifest
+│   ├── InvalidConfig
+│   ├── MissingTemplate
+│   ├── InvalidPattern
+│   ├── ForbiddenInput
+│   ├── PromptTooLarge
 │   └── UnsafeHome
 ├── NotFound                 3   there is no such task
 │   └── AmbiguousId
@@ -15,6 +22,8 @@ HoldfastError
 │   ├── RequestRefused
 │   ├── InvalidMove
 │   ├── CorruptFile
+│   ├── GitMissing
+│   ├── GitFailed
 │   └── StorageError
 │       └── DiskFull
 ├── HumanNeeded              4   the task waits for a person
@@ -35,8 +44,10 @@ class HoldfastError(Exception):
     exit_status = 1
     hint = ""
 
-    def __init__(self, message: str, *, hint: str = "") -> None:
+    def __init__(self, message: str, *, hint: str = "", details: tuple[str, ...] = ()) -> None:
         super().__init__(message)
+        #: One line each, where one sentence is not enough.
+        self.details = details
         if hint:
             self.hint = hint
 
@@ -70,6 +81,12 @@ class UnknownAgent(UsageError):
     code = "unknown-agent"
 
 
+class BadPlugin(UsageError):
+    """A plug-in is installed and cannot be used."""
+
+    code = "bad-plugin"
+
+
 class CommandNotFound(UsageError):
     """The program to run is not there."""
 
@@ -88,6 +105,44 @@ class NoSuchDirectory(UsageError):
 
     code = "no-such-directory"
     hint = "create it, or name another one with --project"
+
+
+class MissingTemplate(UsageError):
+    """A role has no prompt template."""
+
+    code = "missing-template"
+
+
+class InvalidPattern(UsageError):
+    """A pattern of the user's cannot be used."""
+
+    code = "invalid-pattern"
+
+
+class ForbiddenInput(UsageError):
+    """An input must not be shown to an agent."""
+
+    code = "forbidden-input"
+
+
+class PromptTooLarge(UsageError):
+    """A prompt is larger than the agent takes, even with everything shortened."""
+
+    code = "prompt-too-large"
+    hint = "split the task, shorten the request, or attach less"
+
+
+class InvalidManifest(UsageError):
+    """A packet's manifest.yaml is not what a packet can ask for; the details are all its problems."""
+
+    code = "invalid-manifest"
+    hint = "'holdfast pipeline list' shows what can be chosen, 'holdfast pipeline check DIR' looks again"
+
+
+class InvalidConfig(UsageError):
+    """A file of agents or pipelines is wrong; the details are all the problems."""
+
+    code = "invalid-config"
 
 
 class UnsafeHome(UsageError):
@@ -134,6 +189,19 @@ class CorruptFile(NotPossible):
     """A file of a packet does not hold what it should."""
 
     code = "corrupt-file"
+
+
+class GitMissing(NotPossible):
+    """There is no git, and what was asked needs it."""
+
+    code = "git-missing"
+    hint = "install git 2.34 or newer, and check PATH"
+
+
+class GitFailed(NotPossible):
+    """git did not do what it was asked to."""
+
+    code = "git-failed"
 
 
 class StorageError(NotPossible):

@@ -6,12 +6,32 @@ import errno
 import os
 import stat
 
-from holdfast.errors import DiskFull, NoSuchDirectory, StorageError, UnsafeHome
+from holdfast.errors import DiskFull, NoSuchDirectory, StorageError, UnsafeHome, UsageError
 
 
 def home() -> str:
     """The directory of all tasks, as an absolute path without links; it need not exist yet. (The kernel names open files by
-    their real paths, and we compare with those.)"""
+    their real paths, and we compare with those.) Raises UsageError where a file is in its place."""
+    path = chosen_home()
+    try:
+        is_in_the_way = not stat.S_ISDIR(os.stat(path).st_mode)
+    except NotADirectoryError:
+        is_in_the_way = True
+    except OSError:
+        is_in_the_way = False  # not there yet, or not ours to look at: whoever uses it says so
+    if is_in_the_way:
+        file = path
+        while not os.path.lexists(file):
+            file = os.path.dirname(file)
+        raise UsageError(
+            f"the home {path} cannot be one: {file} is a file",
+            hint="set HOLDFAST_HOME to a directory, or to one that can be made",
+        )
+    return path
+
+
+def chosen_home() -> str:
+    """The same, unchecked: for whoever says what is wrong with it."""
     chosen = os.environ.get("HOLDFAST_HOME")
     return os.path.realpath(os.path.expanduser(chosen)) if chosen else default_home()
 

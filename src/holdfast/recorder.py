@@ -43,6 +43,7 @@ class Start:
         stdin: str,
         umask: int,
         limits: dict[str, list[int]],
+        keep: tuple[int, ...] = (),
     ) -> None:
         self.directory = directory
         self.argv = argv
@@ -51,6 +52,8 @@ class Start:
         self.stdin = stdin
         self.umask = umask
         self.limits = limits
+        #: Held locks that must outlive the runner: of the session, of the workspace.
+        self.keep = keep
 
 
 def fork(start: Start, lock: int, started: int) -> int:
@@ -68,7 +71,7 @@ def fork(start: Start, lock: int, started: int) -> int:
 
 def _record(start: Start, lock: int, started: int) -> int:
     # First of all the runner's lock: a copy of it here would outlive the runner and keep its successor out.
-    _close_all_but(lock, started)
+    _close_all_but(lock, started, *start.keep)
     failpoint("recorder.forked")
     os.setsid()
     become_subreaper()

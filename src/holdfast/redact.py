@@ -1,61 +1,191 @@
 """Redaction: what leaves a process goes through here.
 
-Two kinds of secret are masked: the exact values of environment variables that look secret (they catch what no pattern
-can), and well-known token shapes. A Redactor is made once per runner. Its one pattern is cheap per line but takes
-milliseconds to compile, so that waits for the first line: by then the agent runs.
+Three kinds of secret are masked: the exact values of environment variables that look secret (they catch what no pattern
+can), well-known token shapes, and the patterns that a packet adds. A Redactor is made once per runner and sees every line
+of output, nearly all of which hold nothing: so a shape is searched for (and compiled) only in a text that has its hint.
 """
 
 from __future__ import annotations
 
 import re
 
+from holdfast.errors import InvalidPattern
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
 MASK = "***"
 _SECRET_NAME = (
     r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASS|PWD|CREDENTIAL)S?$|(^|_)AUTH(_|$)|^DATABASE_URL$|(^|_)DSN$"
 )
+#: Names behind which a secret stands, wherever a longer name ends with them (`DB_PASSWORD`, `SecretAccessKey`).
+_NAME = (
+    r"(?:pass(?:word|wd|phrase)|secret(?:[ _-]?(?:access[ _-]?)?key)?|(?:api|access|private|account|encryption)[ _-]?key"
+    r"|(?:access|auth|refresh|session|(?<![a-z])id)[_-]?token)"
+)
+#: What stands behind such a name in code and is none: a type, a constant, a call, the path of another such name.
+_NO_VALUE = (
+    r"(?!(?:str|string|bytes|int|bool|boolean|any|none|null|nil|true|false|undefined|optional|required)(?![^\s,;:)\]}])"
+    r"|[a-z_][\w.]*(?:\([^()\n]*\)|\[[^\[\]\n]*\])|(?:[a-z_]\w*\.)+\w*(?:pass(?:word|wd)?|secret|key|token)(?![^\s,;:)\]}]))"
+)
+#: Without what ends it in code: `(password=hunter2)` keeps its bracket.
+_VALUE = r"(?=[^\s&\"']{4})(?:[,;)}\]]*[^\s&\"',;)}\]]+)+"
+#: In lower case. It says quickly that there is no such name with something behind it, as for most lines with a `key` in them.
+_ASSIGNED = r"(?:pass(?:word|wd|phrase)|secret|key|token)[\\\"']*[ \t]{0,8}[:=]"
+#: Hints, one of which a text in lower case must contain, and the shape. A first group stays, the rest is masked.
 _SHAPES = (
-    r"sk-(?:ant-|proj-)?[A-Za-z0-9_-]{16,}",
-    r"gh[pousr]_[A-Za-z0-9]{20,}",
-    r"github_pat_[A-Za-z0-9_]{20,}",
-    r"glpat-[A-Za-z0-9_-]{16,}",
-    r"xox[abprs]-[A-Za-z0-9-]{10,}",
-    r"AKIA[0-9A-Z]{16}",
-    r"AIza[0-9A-Za-z_-]{35}",
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
-    r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)",
-    r"(?<=[Bb]earer )[A-Za-z0-9._~+/-]{12,}=*",
-    r"(?i:(?<=password=)|(?<=passwd=)|(?<=secret=)|(?<=api_key=)|(?<=apikey=)|(?<=access_token=))[^\s&\"']{4,}",
+    (("sk-",), r"(?:(?<![A-Za-z0-9])sk-|sk-(?:ant|proj)-)[A-Za-z0-9_-]{16,}"),
+    (("k_live_",), r"[sr]k_live_[A-Za-z0-9]{16,}"),
+    (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"gh[pousr]_[A-Za-z0-9]{20,}"),
+    (("github_pat_",), r"github_pat_[A-Za-z0-9_]{20,}"),
+    (("glpat-",), r"glpat-[A-Za-z0-9_-]{16,}"),
+    (("xox",), r"xox[abprs]-[A-Za-z0-9-]{10,}"),
+    (("npm_",), r"npm_[A-Za-z0-9]{36}"),
+    (("akia", "asia"), r"A[KS]IA[0-9A-Z]{16}"),
+    (("aiza",), r"AIza[0-9A-Za-z_-]{35}"),
+    (("eyj",), r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
+    (
+        ("private key-----",),
+        r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
+    ),
+    (("://",), r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"),
+    (("bearer",), r"(?i)(bearer[ \t]+)[A-Za-z0-9._~+/-]{12,}=*"),
+    (
+        ("authorization",),
+        r"(?i)(authorization\\*[\"']?[ \t]*[:=][ \t]*\\*[\"']?(?:basic|token|apikey|negotiate)[ \t]+)[^\s\"'\\,]{6,}",
+    ),
+)
+#: The one shape that is too slow to be tried on a mere hint.
+_ASSIGNMENT = (
+    rf"(?i)({_NAME}\\*[\"']?[ \t]{{0,8}}(?::=|=>|[:=])(?!=)[ \t]{{0,8}}(?:(?P<dq>\\*\")|(?P<sq>\\*')|))"
+    rf"(?(dq)(?:[^\"\\\n]|\\(?!\"))+|(?(sq)(?:[^'\\\n]|\\(?!'))+|{_NO_VALUE}{_VALUE}))"
 )
 #: A shorter value would mask ordinary words.
 _SHORTEST = 8
+#: Of a value of several lines (a key, a file of credentials), a line of this length counts by itself: output comes in lines.
+_SHORTEST_LINE = 16
+#: More repeats than this, each of which can be matched in more than one way, may take for ever.
+_FEW_REPEATS = 8
 
 
 class Redactor:
     """Masks the secrets of one task."""
 
-    def __init__(self, env: dict[str, str], secret_names: Iterable[str] = ()) -> None:
+    def __init__(
+        self, env: dict[str, str], secret_names: Iterable[str] = (), patterns: Iterable[str] = ()
+    ) -> None:
+        """`secret_names` are variables that were declared for the task: whoever names one means to hand over something of
+        their own. Raises InvalidPattern for one of `patterns` that cannot be used: nothing passes half redacted.
+        """
         self._env = env
-        #: Variables that were declared for the task: whoever names one means to hand over something of their own.
         self._secret_names = frozenset(secret_names)
-        self._pattern: re.Pattern[str] | None = None
+        self._values: list[str] | None = None
+        self._own = [_compile(pattern) for pattern in patterns]
 
     def __call__(self, text: str) -> str:
         """`text` without secrets."""
-        if self._pattern is None:
-            self._pattern = self._compile()
-        return self._pattern.sub(MASK, text)
+        if self._values is None:
+            self._values = self._exact()
+        for value in self._values:
+            if value in text:
+                text = text.replace(value, MASK)
+        lower = text.lower()
+        for hints, shape in _SHAPES:
+            for hint in hints:
+                if hint in lower:
+                    text = re.sub(shape, rf"\1{MASK}" if "(?i)" in shape else MASK, text)
+                    break
+        if re.search(_ASSIGNED, lower):
+            text = re.sub(_ASSIGNMENT, rf"\1{MASK}", text)
+        # Last: a pattern that masks a name must not hide from us what stands behind it.
+        for pattern in self._own:
+            text = pattern.sub(MASK, text)
+        return text
 
-    def _compile(self) -> re.Pattern[str]:
+    def _exact(self) -> list[str]:
         names = re.compile(_SECRET_NAME, re.IGNORECASE)
-        values = {
-            value
-            for name, value in self._env.items()
-            if len(value) >= _SHORTEST and (name in self._secret_names or names.search(name))
-        }
+        secrets = [
+            value for name, value in self._env.items() if name in self._secret_names or names.search(name)
+        ]
+        values = {value for value in secrets if len(value) >= _SHORTEST}
+        for value in secrets:
+            if "\n" in value:
+                values.update(line for line in value.splitlines() if len(line) >= _SHORTEST_LINE)
         # Longest first: a secret that contains another one is masked whole.
-        exact = [re.escape(value) for value in sorted(values, key=len, reverse=True)]
-        return re.compile("|".join([*exact, *_SHAPES]))
+        return sorted(values, key=len, reverse=True)
+
+
+def check_pattern(pattern: str) -> str | None:
+    """Why a user's pattern cannot be used; None when it can.
+
+    Python's engine may take for ever on a repeat inside a repeat, so those are refused unless the inner one gives nothing
+    back. What is left may still be slow (quadratic) in a very long line, but it ends.
+    """
+    try:
+        _compile(pattern)
+    except InvalidPattern as error:
+        return f"{error}; {error.hint}" if error.hint else str(error)
+    return None
+
+
+def _compile(pattern: str) -> re.Pattern[str]:
+    import warnings
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compiled = re.compile(pattern)
+            tree = _parse(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise InvalidPattern(f"{pattern!r} is not a regular expression: {error}") from error
+    if tree.getwidth()[0] == 0:
+        raise InvalidPattern(
+            f"the pattern {pattern!r} fits where nothing is", hint="let it ask for one character at least"
+        )
+    if _may_explode(tree, is_repeated=False):
+        raise InvalidPattern(
+            f"the pattern {pattern!r} may take for ever: it repeats what can be matched in several ways",
+            hint="make the inner repeat possessive (`(?:\\w++-)+`), or repeat the outer one at most 8 times",
+        )
+    return compiled
+
+
+def _parse(pattern: str) -> Any:
+    import re._parser as parser  # pyright: ignore
+
+    return parser.parse(pattern)  # pyright: ignore
+
+
+def _may_explode(tree: Any, *, is_repeated: bool) -> bool:
+    """Whether a part that is repeated can match the same text in several ways; then the ways multiply."""
+    for operation, detail in tree:
+        match str(operation):
+            case "MAX_REPEAT" | "MIN_REPEAT":
+                fewest, most, inner = detail
+                if is_repeated and fewest != most:
+                    return True
+                found = _may_explode(inner, is_repeated=is_repeated or most > _FEW_REPEATS)
+            case "POSSESSIVE_REPEAT":
+                found = _may_explode(detail[2], is_repeated=detail[1] > _FEW_REPEATS)
+            case "ATOMIC_GROUP":
+                found = _may_explode(detail, is_repeated=False)
+            case "SUBPATTERN":
+                found = _may_explode(detail[3], is_repeated=is_repeated)
+            case "ASSERT" | "ASSERT_NOT":
+                found = _may_explode(detail[1], is_repeated=is_repeated)
+            case "GROUPREF_EXISTS":
+                branches = [branch for branch in detail[1:] if branch is not None]
+                found = any(_may_explode(branch, is_repeated=is_repeated) for branch in branches)
+            case "BRANCH":
+                firsts = [str(branch[0]) if len(branch) else "" for branch in detail[1]]
+                is_clear = len(set(firsts)) == len(firsts) and all("LITERAL," in first for first in firsts)
+                found = (is_repeated and not is_clear) or any(
+                    _may_explode(branch, is_repeated=is_repeated) for branch in detail[1]
+                )
+            case _:
+                found = False
+        if found:
+            return True
+    return False

@@ -28,11 +28,14 @@ IDLE_S = 60.0
 #: All that a runner uses: what is not loaded here would be loaded a hundred times.
 PRELOADED = (
     "holdfast.runner.main",
+    "holdfast.runner.packet_stages",
+    "holdfast.runner.outputs",
     "holdfast.agents.command",
     "holdfast.agents.scripted",
     "socket",
     "shutil",
     "encodings.ascii",  # of /proc
+    "_sha256",
 )
 
 

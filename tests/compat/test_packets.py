@@ -16,6 +16,7 @@ from holdfast.model import events as ev
 from holdfast.model import manifest, schema
 from holdfast.model.attempt import Reading
 from holdfast.model.request import Request
+from holdfast.model.spec import TaskSpec
 from holdfast.packet import inbox, load
 from holdfast.redact import Redactor
 from holdfast.runner import adopt
@@ -110,13 +111,22 @@ def test_the_hash_of_what_was_asked_is_in_the_journal(packet: Packet) -> None:
         assert hashlib.sha256(file.read()).hexdigest() == created["manifest_sha256"]
 
 
+def _without_news(made: Any, shown: Any) -> Any:
+    """A later version may say more, and nothing else."""
+    if isinstance(made, list) and isinstance(shown, list):
+        return [_without_news(one, other) for one, other in zip(made, shown, strict=True)]
+    if isinstance(made, dict) and isinstance(shown, dict):
+        return {name: made.get(name) for name in shown}
+    return made
+
+
 @pytest.mark.parametrize("packet", PACKETS, indirect=True)
 def test_what_was_asked_is_yaml(packet: Packet) -> None:
     from ruamel.yaml import YAML
 
     with open(packet.manifest_yaml, encoding="utf-8") as file:
         asked = YAML(typ="safe", pure=True).load(file)
-    assert asked == load.fold(packet).spec.to_json()
+    assert TaskSpec.from_json(asked) == load.fold(packet).spec
 
 
 @pytest.mark.parametrize("packet", CRASH_AND_RESUME, indirect=True)

@@ -24,8 +24,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "smoke: part of `make conformance-smoke`")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Each test is a row; rows of the smoke run are marked."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Each test is a row; rows of the smoke run are marked, and rows that wait for something are left out."""
+    pending = [item for item in items if _is_pending(item)]
+    if pending:
+        config.hook.pytest_deselected(items=pending)
+        items[:] = [item for item in items if item not in pending]
     for item in items:
         if not isinstance(item, pytest.Function) or "rig" not in item.fixturenames:
             continue
@@ -33,6 +37,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.timeout(CELL_S))
         if row.is_smoke:
             item.add_marker(pytest.mark.smoke)
+
+
+def _is_pending(item: pytest.Item) -> bool:
+    if not isinstance(item, pytest.Function) or "rig" not in item.fixturenames:
+        return False
+    return bool(ROWS[item.originalname.removeprefix("test_")].not_built)
 
 
 @pytest.fixture(params=list(BY_AGENT))

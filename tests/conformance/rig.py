@@ -27,8 +27,8 @@ _IMPATIENT = {
 }
 #: Why the rows in which Pi dies in its first answer end with a briefing.
 PI_FORGETS = (
-    "Pi writes no session before its first answer is complete: to resume is refused, and a new session gets the recovery "
-    "briefing."
+    "Pi writes no session before its first answer is complete: there is nothing to resume, and a new session gets the "
+    "recovery briefing."
 )
 #: Where each keeps its sessions, below HOME; Codex in the home that holdfast gives it.
 _SESSIONS = {

@@ -22,6 +22,6 @@ ROWS = {
     "runner_killed": Row("runner SIGKILLed mid-run → adopted → done"),
     "stop": Row("`stop` mid-tool leaves no process", is_smoke=True),
     "two_tasks": Row("two tasks in one directory resume their own sessions"),
-    "budget": Row("budget reached mid-run → stopped", not_built=NOT_BUILT),
-    "second_writer": Row("a second attempt on a live session is refused", not_built=NOT_BUILT),
+    "budget": Row("budget of turns reached mid-run → stopped, and asks"),
+    "second_writer": Row("a second attempt on a live session is refused"),
 }

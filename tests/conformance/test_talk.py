@@ -55,8 +55,8 @@ def test_session_and_usage(rig: Rig) -> None:
     named = {event["session_id"] for event in task.events("agent.session")}
     assert named == {manifest["session_id"]}
     used = (manifest["usage"]["input_tokens"], manifest["usage"]["output_tokens"])
-    if rig.agent == "copilot" and used == (0, 0):
-        rig.cannot("Copilot CLI prints no token counts: the id is read, the usage is shown as unknown.")
-        assert "tokens unknown" in task.ask("show").stdout
-        return
+    if rig.agent == "copilot":
+        rig.note(
+            "Copilot CLI writes its tokens into a file at its end: those of an attempt that was killed are unknown."
+        )
     assert used == (1234, 56)

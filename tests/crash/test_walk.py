@@ -28,7 +28,7 @@ LIKELY = {
     "requests.run_opened": "retry",
     "requests.": "stop",
     "stop.": "stop",
-    "steps.intended": "hang",
+    "watching.intended": "hang",
     "recorder.": "plain",
     "ingest.": "crash",
 }

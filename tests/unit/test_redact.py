@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from holdfast.redact import MASK, Redactor
+from holdfast.errors import HoldfastError, InvalidPattern
+from holdfast.redact import MASK, Redactor, check_pattern
 
 PLAIN = Redactor({})
 
@@ -52,8 +55,13 @@ def test_a_value_is_taken_literally_not_as_a_pattern() -> None:
         "xoxb-" + "1234567890-abc",
         "AKIA" + "ABCDEFGHIJ234567",
         "AIza" + "a1B2-" * 7,
+        "ASIA" + "ABCDEFGHIJ234567",
+        "npm_" + "a1B2" * 9,
+        "sk_live_" + "a1B2" * 5,
+        "eyJ" + "hbGciOiJI" + ".eyJ" + "zdWIiOiIx" + "." + "c2lnbmF0dXJl",
     ],
 )
+@pytest.mark.req("CTX-4")
 def test_a_token_is_known_by_its_shape(secret: str) -> None:
     assert PLAIN(f'{{"line": "{secret}"}}') == f'{{"line": "{MASK}"}}'
     assert PLAIN(f"({secret})\n") == f"({MASK})\n"
@@ -70,8 +78,22 @@ def test_a_token_is_known_by_its_shape(secret: str) -> None:
         ("PASSWORD=correct-horse next", f"PASSWORD={MASK} next"),
         ("api_key=abcd1234", f"api_key={MASK}"),
         ('secret=abcd1234" other', f'secret={MASK}" other'),
+        ('"password": "a b c", "user": "u"', f'"password": "{MASK}", "user": "u"'),
+        (r'{"t": "{\"api_key\": \"abcd1234\", 1}"}', rf'{{"t": "{{\"api_key\": \"{MASK}\", 1}}"}}'),
+        ("db_password: hunter2", f"db_password: {MASK}"),
+        ("Password = 'it\"s mine'", f"Password = '{MASK}'"),
+        ("secret => hunter2;", f"secret => {MASK};"),
+        ("AWS_SECRET_ACCESS_KEY=" + "a/b+" * 10, f"AWS_SECRET_ACCESS_KEY={MASK}"),
+        ('"SecretAccessKey": "wJalrXUtnFEMI"', f'"SecretAccessKey": "{MASK}"'),
+        ("x-api-key: abcd1234", f"x-api-key: {MASK}"),
+        ("aws_secret_key: ab,cd)ef", f"aws_secret_key: {MASK}"),
+        ("connect(user, password=hunter2)", f"connect(user, password={MASK})"),
+        ("authToken: abcd1234", f"authToken: {MASK}"),
+        ("authorization: basic dXNlcjpwYXNz", f"authorization: basic {MASK}"),
+        ("AUTHORIZATION: BEARER abcdef0123456789", f"AUTHORIZATION: BEARER {MASK}"),
     ],
 )
+@pytest.mark.req("CTX-4")
 def test_what_stands_behind_its_name_is_masked_and_the_name_stays(text: str, shown: str) -> None:
     assert PLAIN(text) == shown
 
@@ -99,6 +121,15 @@ def test_a_private_key_is_masked_whole_also_when_its_end_is_missing() -> None:
         "https://example.org/path?page=2&sort=name",
         "PATH=/usr/bin:/bin HOME=/placeholder",
         "Grüße, 日本語, 🦑",
+        "def login(password: str, secret: bytes = None, api_key: str | None = None) -> None:",
+        "password = getpass.getpass()",
+        "self.api_key = os.environ['API_KEY']",
+        "self.password = settings.password",
+        'if password == "" or password != other:',
+        '"password": "", "secret": null, "token": "t"',
+        "task-20260131-migrate-the-tests-to-pytest",
+        "Invalid token: unexpected end of input",
+        "secret:\n  name: of-a-file",
     ],
 )
 def test_ordinary_text_stays_as_it_is(text: str) -> None:
@@ -128,3 +159,64 @@ def test_a_password_in_an_address_is_masked(text: str, shown: str) -> None:
 def test_a_variable_that_was_handed_over_is_masked_whatever_its_name() -> None:
     redact = Redactor({"PLAIN": "hunter2hunter2", "OTHER": "ordinary words"}, ["PLAIN"])
     assert redact("hunter2hunter2, ordinary words") == f"{MASK}, ordinary words"
+
+
+def test_a_secret_of_several_lines_is_masked_line_by_line() -> None:
+    redact = Redactor({"DEPLOY_KEY": "short\nabcdefghijklmnopqrstuvwxyz\nABCDEFGHIJKLMNOPQRSTUVWXYZ"})
+    assert redact("> ABCDEFGHIJKLMNOPQRSTUVWXYZ short") == f"> {MASK} short"
+
+
+def test_the_exact_value_wins_over_the_shape() -> None:
+    redact = Redactor({"DB_PASSWORD": "correct horse battery"})
+    assert redact("PASSWORD=correct horse battery staple") == f"PASSWORD={MASK} staple"
+
+
+@pytest.mark.req("CTX-3")
+def test_patterns_of_the_user_are_masked_too_each_by_itself() -> None:
+    redact = Redactor({}, patterns=[r"ACME-\d{4}", r"(?i)(x)y\1", r"(z)\1"])
+    assert (
+        redact("ACME-1234 ACME-12 XYX zz password=hunter2") == f"{MASK} ACME-12 {MASK} {MASK} password={MASK}"
+    )
+
+
+@pytest.mark.req("CTX-3")
+def test_a_pattern_that_masks_a_name_does_not_show_what_stands_behind_it() -> None:
+    assert Redactor({}, patterns=["password"])("password=hunter2") == f"{MASK}={MASK}"
+
+
+@pytest.mark.req("CTX-3")
+@pytest.mark.parametrize(
+    "pattern",
+    ["(", "[a", "*x", "(?P<a>x)(?P<a>y)", "", "x*", "^", "(?<=a)", r"(\w+)+$", "(a|a)*b", "(a|ab)+", r"(\d+\.)+x",
+     "(a?){40}a{40}", r"(.*\s)*", "((ab)*c|x*)+"],
+)  # fmt: skip
+def test_a_pattern_that_cannot_be_used_stops_before_anything_is_shown(pattern: str) -> None:
+    with pytest.raises(InvalidPattern) as raised:
+        Redactor({}, patterns=[pattern])
+    assert isinstance(raised.value, HoldfastError)
+    assert check_pattern(pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [r"ACME-\d{4}", r"\bint-[a-z0-9]+\b", r"(?:\w++-)+end", r"(?:\d{1,3}\.){3}\d{1,3}", "(?:foo|bar)+", "[a-z]+@corp",
+     r"(?i)project\s+\w+", "[[a]b]"],
+)  # fmt: skip
+def test_what_people_write_can_be_used(pattern: str) -> None:
+    assert check_pattern(pattern) is None
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["password=", "secret: ", '"api_key": "', "hunter2hunter2", "***", ",", ")", '"', "'", "&", "\\"]
+        )
+        | st.sampled_from(["Bearer ", "a" * 16, "sk-", "://", "@", ":", " ", "\n", "x", "=", "str", "AKIA"]),
+        max_size=12,
+    )
+)
+def test_redacting_anything_twice_changes_nothing_more(pieces: list[str]) -> None:
+    redact = Redactor({"A_KEY": "hunter2hunter2"})
+    once = redact("".join(pieces))
+    assert redact(once) == once
+    assert "hunter2" not in once

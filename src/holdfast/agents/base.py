@@ -44,6 +44,8 @@ class Capabilities(Record):
     prompt_bytes: int | None = None
     #: stdout is a stream of JSON lines that the reader understands.
     has_events: bool = False
+    #: How lines begin that hold in pieces what a later line says whole: in a long backlog they are passed over.
+    pieces: tuple[str, ...] = ()
     #: When it prints nothing though it works: `tool`, `text`, `retry`, `start`.
     silent_during: tuple[str, ...] = ()
     #: `process`: usage begins at zero with each process; `session`: it goes on; `none`: not on stdout.
@@ -60,6 +62,16 @@ class Capabilities(Record):
     needs: tuple[str, ...] = ()
     #: The command that logs a person in.
     login: str = ""
+    #: Variables of which one is enough to be logged in, and files below HOME that a login leaves. Only whether they are
+    #: there is ever looked at.
+    login_env: tuple[str, ...] = ()
+    login_files: tuple[str, ...] = ()
+    #: It appends the text of `system_prompt_path` to its own system prompt. Where not, the text goes in front of the prompt.
+    appends_system_prompt: bool = False
+    #: Short names of models → what the program is given. What is not here goes to it as it was written.
+    aliases: dict[str, str] = {}
+    #: Where npm keeps its package.json: the package's name, to read the version without starting the program.
+    package: str = ""
     #: What it needs to run, for admission.
     memory_mb: int = 50
 
@@ -75,6 +87,8 @@ class LaunchSpec(Record):
     session_id: str | None
     resume_count: int
     model: str | None = None
+    #: How hard it should think, where it can be told: low, medium, high, xhigh.
+    effort: str | None = None
     #: The attempt's directory, for private files of the program.
     directory: str = ""
     #: The task's directory for what must outlive an attempt (a private config home with the sessions in it).
@@ -142,6 +156,28 @@ if TYPE_CHECKING:
             """What it still held back when the process ended."""
             ...
 
+    class StderrReader(Reader, Protocol):
+        """A reader may also understand stderr; whoever has one asks for these two by name."""
+
+        def read_stderr(self, line: bytes) -> list[AgentEvent]:
+            """The events of one line of stderr. Never raises."""
+            ...
+
+        def hides_stderr(self, line: bytes) -> bool:
+            """Whether this line is a log for developers, and no word for whoever reads output.log."""
+            ...
+
+    class UsageFile(Protocol):
+        """An adapter may let its program write the usage into a file at its end; whoever has one asks by name."""
+
+        def usage_file(self, spec: LaunchSpec) -> str | None:
+            """Where `launch` and `resume` of this spec let it be written."""
+            ...
+
+        def read_usage(self, data: bytes) -> list[AgentEvent]:
+            """The usage in that file. Never raises: what cannot be read says nothing."""
+            ...
+
     class Adapter(Protocol):
         """One agent."""
 
@@ -163,6 +199,11 @@ if TYPE_CHECKING:
         def classify(self, end: End, attempt: Attempt) -> Outcome:
             """How the attempt ended: exit status and last event and errors together. Exit 0 is not success."""
             ...
+
+
+def model_name(able: Capabilities, name: str | None) -> str | None:
+    """The model that is asked for, with an alias replaced by the name that it is pinned to."""
+    return able.aliases.get(name, name) if name is not None else None
 
 
 class Silent:

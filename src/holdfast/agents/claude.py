@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.agents.base import Capabilities, End, Launch, LaunchSpec, StopStep
+from holdfast.agents import endings
+from holdfast.agents.base import Capabilities, End, Launch, LaunchSpec, StopStep, model_name
 from holdfast.agents.claude_lines import Lines
 from holdfast.model.outcome import Outcome
 
@@ -44,6 +45,7 @@ class Claude:
         stdin_prompt=True,
         prompt_bytes=9_900_000,
         has_events=True,
+        pieces=('{"type":"stream_event"',),
         silent_during=("start", "tool", "retry"),
         usage_scope="process",
         reports_cost=True,
@@ -83,6 +85,19 @@ class Claude:
             "NODE_EXTRA_CA_CERTS",
         ),
         login="claude auth login",
+        login_env=(
+            "ANTHROPIC_API_KEY",
+            "ANTHROPIC_AUTH_TOKEN",
+            "CLAUDE_CODE_OAUTH_TOKEN",
+            "CLAUDE_CODE_USE_BEDROCK",
+            "CLAUDE_CODE_USE_VERTEX",
+            "CLAUDE_CODE_USE_FOUNDRY",
+        ),
+        login_files=("$CLAUDE_CONFIG_DIR/.credentials.json", "~/.claude/.credentials.json"),
+        appends_system_prompt=True,
+        # A short name moves on with the program's versions, and a task that is resumed must not.
+        aliases={"opus": "claude-opus-4-8", "sonnet": "claude-sonnet-5"},
+        package="@anthropic-ai/claude-code",
         memory_mb=300,
     )
 
@@ -100,6 +115,10 @@ class Claude:
 
     def classify(self, end: End, attempt: Attempt) -> Outcome:
         """Success is a result without error and exit status 0, or a result after which we ended a lingering process."""
+        # Its transcript begins with the prompt, and its first line comes with it: whoever said nothing kept nothing.
+        return endings.in_session(self._outcome(end, attempt), attempt, was_kept=attempt.has_spoken)
+
+    def _outcome(self, end: End, attempt: Attempt) -> Outcome:
         exit, result, error = end.exit, attempt.result, attempt.error
         is_ours = attempt.intent is not None and attempt.intent.intent == "linger"
         if result is not None and not result.is_error and (exit.exit_code == 0 or is_ours):
@@ -131,7 +150,7 @@ class Claude:
         elif isinstance(mode, str):
             argv += ["--permission-mode", mode]
         for flag, value in (
-            ("--model", spec.model),
+            ("--model", model_name(self.capabilities, spec.model)),
             ("--max-turns", spec.max_turns),
             ("--max-budget-usd", spec.budget_usd),
             ("--append-system-prompt-file", spec.system_prompt_path),

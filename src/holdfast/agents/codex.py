@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.agents.base import Capabilities, End, Launch, LaunchSpec, PrivateHome, StopStep
+from holdfast.agents.base import Capabilities, End, Launch, LaunchSpec, PrivateHome, StopStep, model_name
 from holdfast.agents.codex_lines import Lines, error_kind
 from holdfast.model.outcome import Outcome
 
@@ -63,6 +63,11 @@ class Codex:
             "SSL_CERT_FILE",
         ),
         login="codex login",
+        login_env=("OPENAI_API_KEY", "CODEX_API_KEY", "AZURE_OPENAI_API_KEY"),
+        login_files=("$CODEX_HOME/auth.json", "~/.codex/auth.json"),
+        # It takes one as a setting on its command line (developer_instructions), where everybody could read it; not from a file.
+        appends_system_prompt=False,
+        package="@openai/codex",
         memory_mb=150,
     )
 
@@ -107,8 +112,8 @@ class Codex:
             argv += ["-s", sandbox]
         if spec.task.options.get("skip_git_repo_check") is True and not spec.yolo:
             argv.append("--skip-git-repo-check")
-        if spec.model is not None:
-            argv += ["-m", spec.model]
+        if (model := model_name(self.capabilities, spec.model)) is not None:
+            argv += ["-m", model]
         # Options stand before `resume`, which refuses some of them behind it; `-` is stdin.
         return Launch(argv=[*argv, *verb, "-"], stdin=spec.prompt_path or None, home=_home(spec))
 

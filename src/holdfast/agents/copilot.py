@@ -8,13 +8,14 @@ from __future__ import annotations
 import re
 
 from holdfast.agents import endings
-from holdfast.agents.base import Capabilities, End, Launch, LaunchSpec, StopStep
-from holdfast.agents.copilot_lines import CopilotReader
+from holdfast.agents.base import Capabilities, End, Launch, LaunchSpec, StopStep, model_name
+from holdfast.agents.copilot_lines import CopilotReader, usage_of
 from holdfast.model.outcome import Outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.agents.base import Adapter, Reader
+    from holdfast.model.events import AgentEvent
     from holdfast.model.task import Attempt
 
 #: Refused before any model call.
@@ -45,22 +46,34 @@ class Copilot:
         can_resume=True,
         stdin_prompt=True,
         has_events=True,
+        pieces=(
+            '{"type":"assistant.message_delta"',
+            '{"type":"assistant.tool_call_delta"',
+            '{"type":"session.background_tasks_changed"',
+            '{"type":"tool.shell_output"',
+        ),
         silent_during=("retry",),
+        # In a file that it writes at its end, not on stdout.
+        usage_scope="session",
         # It gives up a silent stream only after 600 to 700 s, so holdfast is first.
         stale_s=300.0,
         stop=(StopStep(signal="TERM", pause_s=10.0), StopStep(signal="KILL", pause_s=5.0)),
         env=("COPILOT_*", "GH_TOKEN", "GITHUB_TOKEN", "GH_HOST", "NODE_EXTRA_CA_CERTS"),
         login="copilot (then /login), or set COPILOT_GITHUB_TOKEN",
+        login_env=("COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_PROVIDER_BASE_URL"),
+        login_files=("~/.copilot/config.json",),
+        appends_system_prompt=False,
+        package="@github/copilot",
         memory_mb=260,
     )
 
     def launch(self, spec: LaunchSpec) -> Launch:
         """A new session under an id of our choice."""
-        return _line(spec, ["--session-id", spec.session_id] if spec.session_id else [])
+        return self._line(spec, ["--session-id", spec.session_id] if spec.session_id else [])
 
     def resume(self, spec: LaunchSpec) -> Launch:
         """The same session. `--session-id` would quietly begin a new one where the old one is lost."""
-        return _line(spec, [f"--resume={spec.session_id}"] if spec.session_id else [])
+        return self._line(spec, [f"--resume={spec.session_id}"] if spec.session_id else [])
 
     def reader(self) -> Reader:
         """Session events, one a line."""
@@ -68,6 +81,17 @@ class Copilot:
 
     def classify(self, end: End, attempt: Attempt) -> Outcome:
         """By the result line and what came before it; without a result, by signal, error, stderr and exit status."""
+        return endings.in_session(self._outcome(end, attempt), attempt, was_kept=attempt.has_spoken)
+
+    def usage_file(self, spec: LaunchSpec) -> str | None:
+        """Beside the logs of the attempt. It is written at a normal end only."""
+        return f"{spec.directory}/usage.json" if spec.directory else None
+
+    def read_usage(self, data: bytes) -> list[AgentEvent]:
+        """The tokens of the whole session, all models together."""
+        return usage_of(data)
+
+    def _outcome(self, end: End, attempt: Attempt) -> Outcome:
         result, code = attempt.result, end.exit.exit_code
         if result is not None and not result.is_error:
             if code and end.exit.exit_signal is None:
@@ -86,15 +110,16 @@ class Copilot:
             return Outcome(kind="interrupted", detail="exit status 0 without a result")
         return Outcome(kind="crashed", detail=f"exit status {code} without an answer")
 
-
-def _line(spec: LaunchSpec, session: list[str]) -> Launch:
-    argv = [spec.program or "copilot", "--output-format", "json", *session]
-    if spec.model:
-        argv += ["--model", spec.model]
-    if spec.yolo:
-        argv.append("--allow-all-tools")
-    argv += [f"--allow-tool={tool}" for tool in spec.allowed_tools]
-    return Launch(argv=argv, env={"COPILOT_AUTO_UPDATE": "false"}, stdin=spec.prompt_path or None)
+    def _line(self, spec: LaunchSpec, session: list[str]) -> Launch:
+        argv = [spec.program or "copilot", "--output-format", "json", *session]
+        if model := model_name(self.capabilities, spec.model):
+            argv += ["--model", model]
+        if usage := self.usage_file(spec):
+            argv += ["--usage-output-file", usage]
+        if spec.yolo:
+            argv.append("--allow-all-tools")
+        argv += [f"--allow-tool={tool}" for tool in spec.allowed_tools]
+        return Launch(argv=argv, env={"COPILOT_AUTO_UPDATE": "false"}, stdin=spec.prompt_path or None)
 
 
 ADAPTER: Adapter = Copilot()

@@ -2,7 +2,7 @@
 
 A line is `{"type", "data", …}`; the last one, `result`, has another shape and is the only one that names the session. A
 `result` with exit code 0 also follows an interrupt, so what came before it counts: an abort, or an error that no later
-message made good. Tokens are not on stdout.
+message made good. Tokens are not on stdout: it writes them into a file at its end.
 """
 
 from __future__ import annotations
@@ -208,6 +208,41 @@ def _finished(data: _Data, tool_id: str) -> ev.AgentToolFinished:
     # `interrupted` closes, on a resume, a call of the earlier process. It is no failure of this one.
     is_error = data.success is not True and code != "interrupted"
     return ev.AgentToolFinished(tool_id=tool_id, is_error=is_error, denied=code == "denied")
+
+
+# ── the file with its usage ──────────────────────────────────────────────────
+
+
+class _Tokens(msgspec.Struct, rename="camel"):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+class _Metrics(msgspec.Struct):
+    usage: _Tokens | None = None
+
+
+class _Usage(msgspec.Struct, rename="camel"):
+    model_metrics: dict[str, _Metrics] = {}
+
+
+_USAGE_DECODER = msgspec.json.Decoder(_Usage)
+
+
+def usage_of(data: bytes) -> list[ev.AgentEvent]:
+    """The tokens in `--usage-output-file`. They go on over resumes; cost is in credits, so it stays unknown."""
+    found = json_lines.decode(_USAGE_DECODER, data)
+    tokens = [each.usage for each in found.model_metrics.values() if each.usage] if found is not None else []
+    if not tokens:
+        return []
+    return [
+        ev.AgentUsage(
+            input_tokens=sum(each.input_tokens or 0 for each in tokens),
+            output_tokens=sum(each.output_tokens or 0 for each in tokens),
+            cumulative=True,
+            of_session=True,
+        )
+    ]
 
 
 # ── its errors ──────────────────────────────────────────────────────────────

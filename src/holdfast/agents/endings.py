@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 _ASKED_TO_LEAVE = {1: "SIGHUP", 2: "SIGINT", 15: "SIGTERM"}
 _DETAIL_CHARS = 200
+#: Whoever dies sooner than this never began: what it said last is why.
+EARLY_S = 1.0
+_EARLY_LINES = 3
 
 
 def by_signal(exit: Exit) -> Outcome | None:
@@ -46,10 +49,27 @@ def failed(attempt: Attempt) -> Outcome | None:
     return Outcome(kind=error.kind, detail=error.message[:_DETAIL_CHARS], resets_at=resets_at)
 
 
+def in_session(outcome: Outcome, attempt: Attempt, *, was_kept: bool) -> Outcome:
+    """The same outcome; not resumable where this attempt began its session and the program kept nothing of it."""
+    if was_kept or attempt.mode == "resume" or outcome.kind in oc.SUCCESS:
+        return outcome
+    return outcome.evolve(resumable=False)
+
+
 def last_line(stderr: str) -> str:
     """The last words on stderr."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     return lines[-1][:_DETAIL_CHARS] if lines else ""
+
+
+def early(outcome: Outcome, lived_s: float, stderr: str) -> Outcome:
+    """The same outcome; where the program broke down at its very start, with its last words on stderr in the detail."""
+    if lived_s > EARLY_S or outcome.kind not in ("crashed", "failed", "truncated"):
+        return outcome
+    lines = [line.strip()[:_DETAIL_CHARS] for line in stderr.splitlines() if line.strip()][-_EARLY_LINES:]
+    new = [line for line in lines if line not in outcome.detail]
+    words = f"{outcome.detail}; {lived_s:.1f} s after its start"
+    return outcome.evolve(detail=f"{words}: {' / '.join(new)}" if new else words)
 
 
 def without_result(exit: Exit, stderr: str) -> Outcome:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from holdfast.agents import endings
-from holdfast.agents.base import Capabilities, End, Launch, LaunchSpec, StopStep
+from holdfast.agents.base import Capabilities, End, Launch, LaunchSpec, StopStep, model_name
 from holdfast.agents.gemini_lines import GeminiReader, error_kind, status_kind
 from holdfast.model import outcome as oc
 from holdfast.model.outcome import Outcome
@@ -85,6 +85,16 @@ class Gemini:
         stop=(StopStep(signal="TERM", pause_s=10.0), StopStep(signal="KILL", pause_s=5.0)),
         env=("GEMINI_*", "GOOGLE_*", "NODE_EXTRA_CA_CERTS"),
         login="gemini (then /auth), or set GEMINI_API_KEY",
+        login_env=("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA"),
+        login_files=("~/.gemini/oauth_creds.json",),
+        # Its one variable for it (GEMINI_SYSTEM_MD) replaces the system prompt, and with it what makes it an agent.
+        appends_system_prompt=False,
+        aliases={
+            "pro": "gemini-2.5-pro",
+            "flash": "gemini-2.5-flash",
+            "flash-lite": "gemini-2.5-flash-lite",
+        },
+        package="@google/gemini-cli",
         memory_mb=260,
     )
 
@@ -102,6 +112,13 @@ class Gemini:
 
     def classify(self, end: End, attempt: Attempt) -> Outcome:
         """By the result line; the exit status says what an error was, or why there is no result."""
+        # A first turn that fails is not kept, and its id is spent all the same: only a new session can begin.
+        has_failed = attempt.result is not None and attempt.result.is_error
+        was_answered = attempt.messages > 0 or attempt.tools_started > 0
+        was_kept = attempt.has_spoken and (was_answered or not has_failed)
+        return endings.in_session(self._outcome(end, attempt), attempt, was_kept=was_kept)
+
+    def _outcome(self, end: End, attempt: Attempt) -> Outcome:
         result, code = attempt.result, end.exit.exit_code
         if result is None:
             return _without_result(end, attempt)
@@ -127,9 +144,9 @@ def _line(spec: LaunchSpec, flag: str) -> Launch:
     argv = [spec.program or "gemini", "-o", "stream-json"]
     if spec.session_id is not None:
         argv += [flag, spec.session_id]
-    if spec.model:
+    if model := model_name(Gemini.capabilities, spec.model):
         # Without a model it asks another one first which to take.
-        argv += ["-m", spec.model]
+        argv += ["-m", model]
     if spec.yolo:
         # In a directory that it does not trust it would fall back to asking, and stop.
         argv += ["--approval-mode", "yolo", "--skip-trust"]

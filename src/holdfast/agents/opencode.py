@@ -1,8 +1,8 @@
 """opencode: OpenCode, driven by `opencode run --format json`.
 
-It names its session only when the model's first answer begins, so a session of ours carries a title by which it can be looked
-up. A running tool, a streaming text and its own retries are silent. No event says that the run is over: the last
-`step_finish` and the exit status say it together.
+On stdout it names its session only when the model's first answer begins, and its own retries are silent; so it is told to log to
+stderr, where a session is named when it is made, and an error when it is met. A running tool and a streaming text stay
+silent. No event says that the run is over: the last `step_finish` and the exit status say it together.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 
 from holdfast.agents import endings
-from holdfast.agents.base import Capabilities, End, Launch, LaunchSpec, StopStep
-from holdfast.agents.opencode_lines import OpencodeLines
+from holdfast.agents.base import Capabilities, End, Launch, LaunchSpec, StopStep, model_name
+from holdfast.agents.opencode_lines import OpencodeLines, without_logs
 from holdfast.model.outcome import Outcome
 
 TYPE_CHECKING = False
@@ -41,11 +41,11 @@ class Opencode:
     capabilities = Capabilities(
         program="opencode",
         # No wrapper: its npm package puts the native binary in place of the command when it is installed.
-        session_id_from="title",
+        session_id_from="event",
         can_resume=True,
         stdin_prompt=True,
         has_events=True,
-        silent_during=("start", "text", "tool", "retry"),
+        silent_during=("text", "tool"),
         usage_scope="process",
         reports_cost=True,
         # It gives up a silent stream after 300 s by itself, honours any Retry-After, and its tools have no event at all.
@@ -60,12 +60,20 @@ class Opencode:
             "GITHUB_TOKEN", "HF_TOKEN", "AWS_*", "NODE_EXTRA_CA_CERTS",
         ),
         login="opencode auth login",
+        login_env=(
+            "OPENCODE_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY", "GROQ_API_KEY",
+            "MISTRAL_API_KEY", "DEEPSEEK_API_KEY", "XAI_API_KEY", "CEREBRAS_API_KEY", "GITHUB_TOKEN", "HF_TOKEN",
+            "OPENCODE_CONFIG_CONTENT",
+        ),
+        login_files=("~/.local/share/opencode/auth.json", "~/.config/opencode/opencode.json"),
+        appends_system_prompt=True,
+        package="opencode-ai",
         memory_mb=700,
     )  # fmt: skip
 
     def launch(self, spec: LaunchSpec) -> Launch:
-        """A new session under a title of ours, which also saves the request that would invent one."""
-        return self._line(spec, "--title", self.title(spec))
+        """A new session under a title of ours, which saves the request that would invent one."""
+        return self._line(spec, "--title", f"holdfast:{spec.task.task_id}:{spec.resume_count}")
 
     def resume(self, spec: LaunchSpec) -> Launch:
         """The same session."""
@@ -77,7 +85,7 @@ class Opencode:
 
     def classify(self, end: End, attempt: Attempt) -> Outcome:
         """Signal, error, last step, in this order; exit 0 is its word for a rejected permission too."""
-        exit, said = end.exit, end.stderr_tail
+        exit, said = end.exit, without_logs(end.stderr_tail)
         by_signal = endings.by_signal(exit)
         if by_signal is not None:
             return by_signal
@@ -94,30 +102,20 @@ class Opencode:
                     return Outcome(kind=kind, detail=words)
         return endings.without_result(exit, said)
 
-    # ── the session that was killed before it named itself ──
-
-    def title(self, spec: LaunchSpec) -> str:
-        """The title of the session that `launch` makes: another for each start."""
-        return f"holdfast:{spec.task.task_id}:{spec.resume_count}"
-
-    def look_up(self, spec: LaunchSpec) -> Launch:
-        """The command that lists sessions, to be run where the agent ran."""
-        return Launch(
-            argv=[spec.program or "opencode", "session", "list", "--format", "json"], env=_env(spec)
-        )
-
-    def looked_up(self, stdout: bytes, title: str) -> str | None:
-        """The id of the session with this title in what `look_up` printed."""
-        try:
-            found = json.loads(stdout)
-            return next((str(session["id"]) for session in found if session["title"] == title), None)
-        except (ValueError, TypeError, KeyError, RecursionError):
-            return None
-
     def _line(self, spec: LaunchSpec, flag: str, value: str) -> Launch:
-        argv = [spec.program or "opencode", "run", "--format", "json", flag, value]
-        if spec.model:
-            argv += ["--model", spec.model]
+        argv = [
+            spec.program or "opencode",
+            "run",
+            "--format",
+            "json",
+            "--print-logs",
+            "--log-level",
+            "INFO",
+            flag,
+            value,
+        ]
+        if model := model_name(self.capabilities, spec.model):
+            argv += ["--model", model]
         for option in _FLAGS:
             if spec.task.options.get(option):
                 argv += [f"--{option}", str(spec.task.options[option])]

@@ -3,13 +3,19 @@
 Types are step_start, text, tool_use, step_finish and error. A text and a tool call are printed once they are over, so each
 tool_use starts and ends a call. A step after the last `step_finish` takes back what that one promised; what the run came
 to is therefore known when stdout ends.
+
+Its log on stderr (`timestamp=… level=… run=… message=…`) tells two things sooner: which session was made, and that a request to
+the model failed. It then tries again by itself, as late as the server asks, without another word.
 """
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 from msgspec import Raw, Struct
 
+from holdfast import clock
 from holdfast.agents import api_errors, json_lines
 from holdfast.model import events as ev
 from holdfast.model import outcome as oc
@@ -27,6 +33,21 @@ _BY_NAME = {
     "ProviderModelNotFoundError": "model_not_found",
     "ProviderInitError": "usage_error",
 }
+
+
+_LOG = b"timestamp="
+#: Values with a space in them stand in quotation marks, so nothing that a model wrote can look like the head of a line.
+_CREATED = re.compile(
+    rb"timestamp=\S+ level=INFO +run=\S+ message=created id=(ses_\w+) .*? parentID=undefined "
+)
+_STREAM_ERROR = re.compile(
+    rb'timestamp=(\S+) level=ERROR +run=\S+ message="stream error" .*? small=false .*?error\.error="((?:[^"\\]|\\.)*)'
+)
+#: What it does not try again.
+_NOT_RETRIED = frozenset({"auth", "no_auth", "context_too_long", "invalid_request", "model_not_found"})
+#: A wait that is worth sitting out in its process. A longer one is a limit, and the task waits without an agent.
+_SHORT_WAIT_S = 120.0
+_LOG_LINE_BYTES = 16_384
 
 
 class _Tokens(Struct):
@@ -122,6 +143,23 @@ class OpencodeLines:
             events.insert(0, ev.AgentSession(session_id=found.session_id))
         return events
 
+    def read_stderr(self, line: bytes) -> list[ev.AgentEvent]:
+        """The session that was made, and requests that failed."""
+        if not line.startswith(_LOG):
+            return []
+        line = line[:_LOG_LINE_BYTES]
+        if found := _CREATED.match(line):
+            if self._session_id:
+                return []
+            self._session_id = found[1].decode("ascii")
+            return [ev.AgentSession(session_id=self._session_id)]
+        found = _STREAM_ERROR.match(line)
+        return _stream_error(found[2], found[1]) if found else []
+
+    def hides_stderr(self, line: bytes) -> bool:
+        """Its log, but for the errors in it."""
+        return line.startswith(_LOG) and b" level=ERROR " not in line[:80]
+
     def finish(self) -> list[ev.AgentEvent]:
         """What the run came to, by its last step."""
         match self._reason:
@@ -181,6 +219,30 @@ class OpencodeLines:
             at = api_errors.resets_at(text, found.timestamp / 1000, data.response_headers)
             events.insert(0, ev.AgentRateLimit(resets_at=at, reason=data.message))
         return events
+
+
+def _stream_error(quoted: bytes, said_at: bytes) -> list[ev.AgentEvent]:
+    text = quoted.decode("utf-8", "replace").replace('\\"', '"')
+    kind = api_errors.kind(None, text)
+    if kind in _NOT_RETRIED:
+        return []
+    try:
+        at = clock.parse_iso(said_at.decode("ascii", "replace"))
+    except (ValueError, IndexError):
+        at = clock.now()
+    lifted_at = api_errors.resets_at(text, at)
+    delay_s = None if lifted_at is None else clock.parse_iso(lifted_at) - at
+    events: list[ev.AgentEvent] = []
+    if kind in oc.WAITS:
+        events.append(ev.AgentRateLimit(resets_at=lifted_at, reason=text[:_TEXT_CHARS]))
+    if delay_s is None or delay_s <= _SHORT_WAIT_S:
+        events.append(ev.AgentRetry(delay_s=delay_s, reason=text[:_TEXT_CHARS]))
+    return events
+
+
+def without_logs(stderr: str) -> str:
+    """What stderr says to people."""
+    return "".join(line for line in stderr.splitlines(keepends=True) if not line.startswith("timestamp="))
 
 
 def _bad_end(kind: str, message: str) -> list[ev.AgentEvent]:

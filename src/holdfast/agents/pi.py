@@ -7,7 +7,7 @@ what it may do is a matter of `--tools`, and `--approve` is about the project's 
 from __future__ import annotations
 
 from holdfast.agents import endings
-from holdfast.agents.base import Capabilities, End, Launch, LaunchSpec, StopStep
+from holdfast.agents.base import Capabilities, End, Launch, LaunchSpec, StopStep, model_name
 from holdfast.agents.pi_lines import PiLines
 from holdfast.model.outcome import Outcome
 
@@ -44,6 +44,7 @@ class Pi:
         resume_needs_same_cwd=True,
         stdin_prompt=True,
         has_events=True,
+        pieces=('{"type":"message_update"', '{"type":"tool_execution_update"'),
         silent_during=("start",),
         usage_scope="process",
         reports_cost=True,
@@ -59,6 +60,13 @@ class Pi:
             "OPENCODE_API_KEY", "COPILOT_GITHUB_TOKEN", "HF_TOKEN", "AWS_*", "NODE_EXTRA_CA_CERTS",
         ),
         login="pi, then /login",
+        login_env=(
+            "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY", "GROQ_API_KEY", "MISTRAL_API_KEY",
+            "DEEPSEEK_API_KEY", "XAI_API_KEY", "CEREBRAS_API_KEY", "OPENCODE_API_KEY", "COPILOT_GITHUB_TOKEN", "HF_TOKEN",
+        ),
+        login_files=("$PI_CODING_AGENT_DIR/auth.json", "~/.pi/agent/auth.json", "~/.pi/agent/models.json"),
+        appends_system_prompt=True,
+        package="@earendil-works/pi-coding-agent",
         memory_mb=180,
     )  # fmt: skip
 
@@ -76,6 +84,11 @@ class Pi:
 
     def classify(self, end: End, attempt: Attempt) -> Outcome:
         """The settled result counts whatever came after it; then the signal, the end of stdout, the errors."""
+        # Up to 0.87 it writes no session before its first answer is complete, which is when usage comes.
+        was_answered = attempt.usage.input_tokens is not None or attempt.tools_started > 0
+        return endings.in_session(self._outcome(end, attempt), attempt, was_kept=was_answered)
+
+    def _outcome(self, end: End, attempt: Attempt) -> Outcome:
         exit, result = end.exit, attempt.result
         if end.is_torn and exit.exit_code == 0:
             return Outcome(kind="truncated", detail="stdout ends inside a line")
@@ -99,8 +112,8 @@ class Pi:
         argv = [spec.program or "pi", "--mode", "json"]
         if spec.session_id is not None:
             argv += [flag, spec.session_id]
-        if spec.model:
-            argv += ["--model", spec.model]
+        if model := model_name(self.capabilities, spec.model):
+            argv += ["--model", model]
         if spec.allowed_tools:
             argv += ["--tools", ",".join(spec.allowed_tools)]
         if spec.system_prompt_path:

@@ -33,6 +33,7 @@ def replay(adapter: Adapter, stdout: bytes, stderr: str, exit: int | None) -> di
         "outcome": outcome.kind,
         "detail": outcome.detail,
         "resets_at": outcome.resets_at,
+        "resumable": outcome.resumable,
         "session_id": attempt.session_id,
         "tools_started": attempt.tools_started,
         "tools_finished": attempt.tools_finished,

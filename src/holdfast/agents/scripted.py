@@ -20,6 +20,7 @@ class Scripted:
     name = "scripted"
     capabilities = Capabilities(
         chooses_session_id=True,
+        session_id_from="chosen",
         can_resume=True,
         stdin_prompt=True,
         has_events=True,

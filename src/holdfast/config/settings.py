@@ -31,7 +31,7 @@ class Key:
         may_be_none: bool = False,
         variable: str = "",
     ) -> None:
-        #: duration, count, bytes, text, choice, names or file.
+        #: duration, count, bytes, text, choice, names, pairs, rules or file.
         self.kind = kind
         self.about = about
         self.default = default
@@ -77,6 +77,18 @@ KEYS: dict[str, Key] = {
         variable="MONITOR_DEADLINE",
         about="Active time that a task may take.",
     ),
+    "timeout": Key(
+        kind="duration",
+        may_be_none=True,
+        variable="SESSION_TIMEOUT",
+        about="Time that one attempt may take.",
+    ),
+    "on_limit": Key(
+        kind="choice",
+        default="ask",
+        choices=("ask", "end"),
+        about="At a budget or a time limit of an attempt: ask a person, or end the task.",
+    ),
     "max_retries": Key(
         kind="count", default=10, variable="MONITOR_MAX_RETRIES", about="Retries over a task's whole life."
     ),
@@ -103,6 +115,50 @@ KEYS: dict[str, Key] = {
         choices=("report", "kill", "keep"),
         about="What happens to processes that outlive a successful agent.",
     ),
+    "slots": Key(kind="count", default=1, about="Tasks of the queue that run at the same time."),
+    "max_iterations": Key(
+        kind="count",
+        default=0,
+        variable="MAX_ITERATIONS",
+        about="Tasks of the queue after which no more are started; 0 is no limit.",
+    ),
+    "iteration_delay": Key(
+        kind="duration",
+        default="5s",
+        variable="ITERATION_DELAY",
+        about="Pause of a slot between two tasks of the queue.",
+    ),
+    "max_failures": Key(
+        kind="count",
+        default=5,
+        variable="MAX_CONSECUTIVE_FAILURES",
+        about="Tasks of the queue that may fail in a row before a person is asked.",
+    ),
+    "agent_limits": Key(
+        kind="pairs", default=[], about="Tasks of the queue at the same time for an agent: claude=2."
+    ),
+    "pool_limits": Key(
+        kind="pairs", default=[], about="Tasks of the queue at the same time for a pool: nightly=1."
+    ),
+    "min_free_memory": Key(
+        kind="bytes", default="512MiB", about="Memory that must be free beside what the next agent needs."
+    ),
+    "min_free_disk": Key(kind="bytes", default="1GiB", about="Disk space without which nothing is started."),
+    "sources": Key(
+        kind="names", default=[], about="Where the queue is filled from: gh:label=agent, bd:, cmd:…."
+    ),
+    "refresh": Key(kind="duration", default="60s", about="How often the sources are asked."),
+    "notify": Key(
+        kind="rules", default=[], about="Who is told of what: [[notify]] tables, in your own settings."
+    ),
+    "keep_for": Key(
+        kind="duration",
+        default="30d",
+        about="How long ended tasks are kept; 'holdfast prune' removes older ones.",
+    ),
+    "knowledge": Key(
+        kind="text", about="A folder of the project that keeps a page about each task that is archived."
+    ),
 }
 
 #: Setting → field of Limits.
@@ -111,6 +167,8 @@ LIMITS = {
     "max_interval": "max_interval_s",
     "grace": "grace_s",
     "deadline": "deadline_s",
+    "timeout": "timeout_s",
+    "on_limit": "on_limit",
     "max_retries": "max_retries",
     "stale": "stale_s",
     "output_limit": "output_bytes",
@@ -231,8 +289,24 @@ def _choice(key: Key, value: Any, path: str) -> str:
 
 def _names(key: Key, value: Any, path: str) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):  # pyright: ignore
-        raise ValueError("it is a list of names of variables")
+        raise ValueError("it is a list of texts")
     return [str(name) for name in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+def _pairs(key: Key, value: Any, path: str) -> list[str]:
+    pairs = _names(key, value, path)
+    for pair in pairs:
+        name, equals, count = pair.partition("=")
+        if not name or not equals or not count.isdigit():
+            raise ValueError(f"it is a list of NAME=COUNT, not {pair!r}")
+    return pairs
+
+
+def _rules(key: Key, value: Any, path: str) -> list[dict[str, Any]]:
+    # Loaded late: few set it.
+    from holdfast.config import notices
+
+    return notices.check(value, path)
 
 
 def _file(key: Key, value: Any, path: str) -> str:
@@ -248,7 +322,9 @@ _CHECKS = {
     "text": _text,
     "choice": _choice,
     "names": _names,
+    "pairs": _pairs,
     "file": _file,
+    "rules": _rules,
 }
 
 
@@ -272,6 +348,9 @@ def _example(name: str, key: Key) -> str:
         "text": '"scripted"',
         "choice": f'"{key.choices[0]}"' if key.choices else "",
         "names": '["DATABASE_URL"]',
+        "pairs": '["claude=2"]',
         "file": '"~/.config/holdfast/env"',
+        "rules": '[[notify]] on = ["failed"], to = "desktop"',
     }
-    return f"{name} = {examples[key.kind]}"
+    example = examples[key.kind]
+    return example if key.kind == "rules" else f"{name} = {example}"

@@ -26,6 +26,7 @@ from holdfast.watch.death import watch_death
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import selectors
+    from typing import Any
 
     from holdfast.watch.death import DeathWatch
 
@@ -80,6 +81,13 @@ class Guard:
                 due.append(ward.due_mono)
         return max(0.0, min(due) - clock.mono())
 
+    def tend(self, task_id: str) -> None:
+        """Look after a task from now on: its runner was just started."""
+        if task_id not in self.wards:
+            self.wards[task_id] = ward = Ward(self.home.packet(task_id))
+            ward.starts, ward.started_mono = 1, clock.mono()
+            ward.due_mono = ward.started_mono + 0.02
+
     def bury(self, task_id: str) -> None:
         """A runner died: look at its task at once."""
         ward = self.wards.get(task_id)
@@ -133,9 +141,19 @@ class Guard:
             return False
         if not live and Status(manifest["status"]) in ENDS:
             self._ended.add(packet.task_id)
+        if not live and self._was_unmarked(packet, manifest):
+            inbox.drop(packet, "resume", {}, by="file")
+            live = True
         if live or packet.task_id in self.wards:
             index.update(self.home, manifest)
         return live
+
+    def _was_unmarked(self, packet: Packet, manifest: dict[str, Any]) -> bool:
+        """A task that waits for a person goes on when its mark is taken away. (One that waits for an approval does not.)"""
+        asked: dict[str, Any] = manifest.get("interrupt") or {}
+        if manifest["status"] != Status.INTERRUPTED or not asked.get("file") or asked.get("approval"):
+            return False
+        return not os.path.lexists(packet.interrupt_request) and not os.path.lexists(packet.error_marker)
 
     def _listen(self, ward: Ward) -> None:
         """A runner that leaves requests lying, or its manifest, is stopped, perhaps by a person: wake it. (`status` finds

@@ -8,8 +8,10 @@ import signal
 
 from holdfast import clock, paths, recorder
 from holdfast.errors import HoldfastError, LockHeld
+from holdfast.keeper.dispatch import Dispatch
 from holdfast.keeper.guard import Guard
 from holdfast.keeper.log import log
+from holdfast.keeper.outbox import Outbox
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 
@@ -29,7 +31,11 @@ class Keeper:
         self.idle_s = idle_s
         self.selector = selectors.DefaultSelector()
         self.guard = Guard(home, self.selector)
+        self.outbox = Outbox(home)
+        self.dispatch = Dispatch(home, self.guard)
         self._left_by: str | None = None
+        #: A runner died: its task may have ended, and its slot be free.
+        self._buried = False
         self._idle_since_mono = clock.mono()
         self._bell = _open_bell(home)
         self._woken, self._wake = os.pipe()
@@ -52,8 +58,11 @@ class Keeper:
                 return "down"
             if not os.path.exists(self.home.keeper_lock):
                 return "the home is gone"
-            wait_s = self.guard.step(rung=rung)
-            if not self.guard.is_idle:
+            wait_s = min(
+                self.guard.step(rung=rung), self.outbox.step(), self.dispatch.step(rung=rung or self._buried)
+            )
+            self._buried = False
+            if not (self.guard.is_idle and self.outbox.is_idle and self.dispatch.is_idle):
                 self._idle_since_mono = clock.mono()
             elif self.idle_s is not None and not os.path.exists(self.home.up):
                 left_s = self._idle_since_mono + self.idle_s - clock.mono()
@@ -69,6 +78,7 @@ class Keeper:
             kind, task_id = key.data
             if kind == "runner":
                 self.guard.bury(task_id)
+                self._buried = True
             else:
                 rung = True
                 _drain(key.fd)

@@ -49,6 +49,12 @@ class TaskMoved(Event):
     request: str | None = None
     #: With a resume: what the person answered.
     answer: str | None = None
+    #: With `interrupted`: the stage that a person must approve.
+    approval: str | None = None
+    #: With `interrupted`: a mark was left in the packet, and taking it away resumes the task.
+    marked: bool = False
+    #: From the queue: which one it is of those that the keeper dispatched.
+    iteration: int = 0
 
 
 class RunOpened(Event):
@@ -71,6 +77,88 @@ class StageDone(Event):
     type = "stage.done"
     stage: str
     attempt: int
+
+
+class WorkspacePrepared(Event):
+    """The workspace is ready for a stage, and this is what stood in it before the agent came."""
+
+    type = "workspace.prepared"
+    stage: str
+    #: Where the agent works.
+    path: str
+    #: `in_place` or `worktree`.
+    kind: str
+    #: The tree (git's) of everything in it at the stage's start, and at the task's.
+    tree: str
+    base_tree: str
+    #: The commit that a worktree's branch began at; null outside git.
+    commit: str | None = None
+    branch: str | None = None
+    #: What was changed already by somebody else, at most a hundred of them.
+    dirty: tuple[str, ...] = ()
+
+
+class GateJudged(Event):
+    """A gate looked at what an attempt left. Passed: the marker follows. Not passed: this is why."""
+
+    type = "gate.judged"
+    stage: str
+    #: The attempt that was judged.
+    attempt: int
+    passed: bool
+    #: headings, patch, scope, acceptance, … : which check failed first.
+    failed: str = ""
+    reasons: tuple[str, ...] = ()
+
+
+class FailureTriaged(Event):
+    """A failure of a pipeline's stage was looked at: what kind it is, and by which mark it is known again."""
+
+    type = "failure.triaged"
+    stage: str
+    attempt: int
+    role: str = ""
+    agent: str = ""
+    outcome: str
+    detail: str = ""
+    exit_code: int | None = None
+    gate_failed: str = ""
+    gate_reasons: tuple[str, ...] = ()
+    failure_class: str
+    signature: str
+    #: Words of the failure that the summary shows, redacted.
+    excerpt: str = ""
+
+
+class ChoreFailed(Event):
+    """A chore of ours came to nothing. It is tried again a few times."""
+
+    type = "chore.failed"
+    stage: str
+    attempt: int
+    kind: str
+    reason: str
+    #: Not where it was stopped for another reason.
+    counts: bool = True
+
+
+class ApprovalGiven(Event):
+    """A person agreed that a stage may start."""
+
+    type = "approval.given"
+    stage: str
+    by: str
+    request: str
+
+
+class AgentSwitched(Event):
+    """Another agent takes a stage over."""
+
+    type = "agent.switched"
+    stage: str
+    old: str
+    new: str
+    reason: str
 
 
 class JournalRepaired(Event):
@@ -136,6 +224,8 @@ class AttemptOpened(Event):
     mode: str
     session_id: str | None = None
     resume_count: int = 0
+    #: `agent`; or a chore of holdfast's own: `prepare` (the workspace), `gate`.
+    kind: str = "agent"
 
 
 class AttemptStarted(Event):
@@ -178,6 +268,8 @@ class AttemptEnded(Event):
     was_healthy: bool = False
     #: When the limit that ended it is lifted, if the agent said so.
     resets_at: str | None = None
+    #: Whether its session can go on.
+    resumable: bool = True
 
 
 class AttemptSwept(Event):
@@ -370,6 +462,7 @@ EVENTS: dict[str, type[Event]] = {
     cls.type: cls
     for cls in (
         TaskCreated, TaskMoved, RunOpened, StageDone, JournalRepaired,
+        WorkspacePrepared, GateJudged, FailureTriaged, ChoreFailed, ApprovalGiven, AgentSwitched,
         RunnerStarted, RunnerLeft, RequestApplied, RequestRefused,
         AttemptOpened, AttemptStarted, AttemptVoid, AttemptEnded, AttemptSwept,
         StopIntended, RetryPlanned, LeftoversFound, WatchVerdict,

@@ -85,7 +85,7 @@ def render(task: Task, packet_dir: str, seen: dict[str, Any]) -> dict[str, Any]:
         "stage": task.stage or (spec.stages[-1].name if spec.stages else None),
         "stages": [_stage(task, stage.name) for stage in spec.stages],
         "run": task.run,
-        "attempt": task.attempts,
+        "attempt": task.attempts - task.chores,
         "retry_count": task.consecutive,
         "total_retries": task.total_retries,
         "last_checked_at": seen.get("last_checked_at"),
@@ -102,11 +102,14 @@ def render(task: Task, packet_dir: str, seen: dict[str, Any]) -> dict[str, Any]:
             "output_tokens": usage.output_tokens or 0,
             "cost_usd": usage.cost_usd,
         },
-        "paid_calls": 0,
+        "paid_calls": task.paid_calls,
         "interrupt": {
             "requested": True,
             "reason": task.interrupt or task.reason,
             "timestamp": task.interrupted_at,
+            # Taking it away resumes the task.
+            "file": "state/interrupt-request.txt" if task.is_marked else None,
+            "approval": task.approval,
         }
         if task.status is Status.INTERRUPTED
         else None,
@@ -129,20 +132,24 @@ def render(task: Task, packet_dir: str, seen: dict[str, Any]) -> dict[str, Any]:
 
 
 def _stage(task: Task, name: str) -> dict[str, Any]:
-    attempt = task.attempt
+    lane = task.lanes.get(name)
+    attempt = lane.attempt if lane is not None else None
+    is_due = any(stage.name == name for stage in task.due)
     if name in task.stages_done:
         state = "done"
-    elif name == task.stage:
-        state = "failed" if task.has_ended else "active" if task.attempts else "pending"
+    elif is_due and attempt is not None:
+        state = "failed" if task.has_ended else "active"
     else:
         state = "pending"
-    mine = attempt is not None and attempt.stage == name
-    outcome = attempt.ended.outcome if mine and attempt is not None and attempt.ended is not None else None
+    verdict = lane.verdict if lane is not None else None
     return {
         "name": name,
         "state": state,
-        "attempt": attempt.number if mine and attempt else None,
-        "outcome": outcome,
+        "agent": lane.agent if lane is not None else task.lane(name).agent,
+        "attempt": attempt.number if attempt is not None else None,
+        "outcome": attempt.ended.outcome if attempt is not None and attempt.ended is not None else None,
+        "gate": None if verdict is None else "passed" if verdict.passed else "failed",
+        "session_id": lane.session_id if lane is not None else None,
     }
 
 

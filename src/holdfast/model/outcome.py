@@ -12,6 +12,8 @@ class Outcome(Record):
     detail: str = ""
     #: When the agent said it can go on (rate limits), as a time.
     resets_at: str | None = None
+    #: False where the program kept nothing that could go on: the next attempt is a new session with a briefing.
+    resumable: bool = True
 
 
 #: Finished with an answer; two of them with a flaw that the summary names.
@@ -20,6 +22,8 @@ SUCCESS = frozenset({"success", "tool_failed_but_finished", "permission_denied_b
 WAITS = frozenset({"rate_limit", "quota", "overloaded"})
 #: A person has to do something before another try makes sense.
 NEEDS_PERSON = frozenset({"auth", "no_auth", "not_trusted", "max_turns", "max_budget"})
+#: This agent cannot work until a person did something; another agent could.
+CANNOT_SERVE = frozenset({"auth", "no_auth", "spawn_failed", "model_not_found"})
 #: Trying again cannot help.
 FINAL = frozenset({"failed", "usage_error", "invalid_request", "model_not_found"})
 #: The same session cannot go on; a fresh one with a briefing can.
@@ -38,5 +42,6 @@ RESUMABLE = frozenset(
         "empty_reply",
         "hung",
         "spawn_failed",
+        "timeout",
     }
 )

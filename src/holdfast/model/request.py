@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-VERBS = ("stop", "interrupt", "resume", "retry")
+VERBS = ("start", "stop", "interrupt", "resume", "retry", "approve", "reject")
 
 
 class Request(Record):

@@ -18,7 +18,7 @@ from holdfast.model import events as ev
 from holdfast.model.process import Exit, ProcessIdentity
 from holdfast.model.record import Record
 from holdfast.model.request import VERBS, Request
-from holdfast.model.spec import TaskSpec
+from holdfast.model.spec import PipelineSpec, StageSpec, TaskSpec
 from holdfast.model.status import Status
 
 Schema = dict[str, typing.Any]
@@ -48,6 +48,11 @@ def schemas() -> dict[str, Schema]:
         "argv": _named("argv", _ARGV, "attempts/*/argv.json: what was executed"),
         "attempt": _named("attempt", _ATTEMPT, "attempts/*/attempt.json: one attempt, for people"),
         "gate": _named("gate", _GATE, "outputs/<stage>.gate_result.json: the evidence beside a marker"),
+        "meta": _named("meta", _META, "outputs/<stage>.<tool>.meta.json: one call of an agent"),
+        "stats": _named(
+            "stats", _STATS, "state/stats.json: paid calls, finished stages, failures by signature"
+        ),
+        "last-failure": _named("last-failure", _LAST_FAILURE, "state/last_failure.json: the latest triage"),
         "done": _named("done", _DONE, "done/<stage>.done and done/_task.done"),
         "lock": _named("lock", _LOCK, "the text in a lock file", version=False),
         "short-manifest": _named("short-manifest", _SHORT, "ls --json: one entry of the list"),
@@ -58,10 +63,26 @@ def schemas() -> dict[str, Schema]:
         "config": _named("config", _CONFIG, "config show --json: every setting and where it came from"),
         "config-path": _named("config-path", _CONFIG_PATH, "config path --json: the files of settings"),
         "doctor": _named("doctor", _DOCTOR, "doctor --json: what was checked"),
+        "service-unit": _named(
+            "service-unit", _UNIT, "service install --print --json: the unit, not installed"
+        ),
+        "removed": _named("removed", _REMOVED, "rm --json: what was removed, and what was not"),
         "service-status": _named("service-status", _SERVICE, "service status --json: the unit of the keeper"),
         "demo": _named("demo", _DEMO, "demo --json: what was killed, and how soon it was healed"),
+        "new": _named("new", _NEW, "new --json: the packet that was written"),
+        "pipelines": _named("pipelines", _PIPELINES, "pipeline list --json: every value that can be chosen"),
+        "pipeline": _named("pipeline", _PIPELINE, "pipeline show --json: what a packet resolves to"),
+        "pipeline-check": _named("pipeline-check", _PIPELINE_CHECK, "pipeline check --json: every problem"),
+        "phase-links": _named("phase-links", _PHASE_LINKS, "state/phase-links.json: the results by phase"),
+        "task-index": _named(
+            "task-index", _TASK_INDEX, "<home>/task-index.json: tasks, sessions and policies"
+        ),
         "agents": _named("agents", _AGENTS, "agent list --json: every adapter and what it can do"),
         "agent": _named("agent", _AGENT_PROBED, "agent probe --json: one adapter, its program and version"),
+        "queue": _named("queue", _QUEUE, "queue ls --json: the queue in the order of its turns"),
+        "queue-item": _named("queue-item", _QUEUE_ITEM, "queue show --json: a task's place in the queue"),
+        "queue-check": _named("queue-check", _QUEUE_CHECK, "queue check --json: how many wait"),
+        "queue-import": _named("queue-import", _QUEUE_IMPORT, "queue import --json: what came in"),
     }
 
 
@@ -246,10 +267,11 @@ _LOCK = _object(
         **_PROCESS,
         "role": {"type": "string", "description": "runner, recorder, seed, keeper or starter"},
         "at": _AT,
+        "version": {"type": "string", "description": "of the holdfast that took it"},
         "started_at": _AT,
         "mono_s": _SECONDS,
     },
-    optional=("started_at", "mono_s"),
+    optional=("version", "started_at", "mono_s"),
 )
 _ENV = _object(
     {
@@ -291,6 +313,62 @@ _GATE = _object(
         "reasons": {"type": "array", "items": _TEXT},
         "attempt": {"type": "integer", "minimum": 1},
         "timestamp": _AT,
+    }
+)
+_META = _object(
+    {
+        "stage": _TEXT,
+        "tool": _TEXT,
+        "role": _TEXT,
+        "model": _or_null(_TEXT),
+        "attempt": _or_null(_COUNT),
+        "outcome": _TEXT,
+        "exit_code": _or_null(_WHOLE),
+        "start": _AT,
+        "end": _AT,
+        "duration_sec": {"type": "number", "minimum": 0},
+        "prompt_sha256": _or_null({"type": "string", "pattern": "^[0-9a-f]{64}$"}),
+    },
+    optional=("role", "model", "attempt", "outcome"),
+)
+_CLASS: Schema = {
+    "type": "string",
+    "description": "transient, prompt_too_large, auth, tooling, scope_violation, contract_violation, budget, timeout, unknown",
+}
+_SIGNATURE = "^[0-9a-f]{16}$"
+_STATS = _object(
+    {
+        "task_id": {"type": "string", "pattern": _TASK_ID},
+        "updated_at": _AT,
+        "paid_calls": _COUNT,
+        "paid_call_budget": _or_null(_COUNT),
+        "retry_budget": _or_null(_COUNT),
+        "completed_stages": {"type": "array", "items": _TEXT},
+        "signatures": {
+            "type": "object",
+            "propertyNames": {"pattern": _SIGNATURE},
+            "additionalProperties": _object(
+                {"count": _COUNT, "class": _CLASS, "first_seen": _AT, "last_seen": _AT}
+            ),
+        },
+    }
+)
+_LAST_FAILURE = _object(
+    {
+        "at": _AT,
+        "stage": _TEXT,
+        "tool": _TEXT,
+        "role": _TEXT,
+        "attempt": _or_null(_COUNT),
+        "class": _CLASS,
+        "signature": {"type": "string", "pattern": _SIGNATURE},
+        "count": {"type": "integer", "minimum": 1, "description": "failures with this signature, by now"},
+        "outcome": _TEXT,
+        "detail": _TEXT,
+        "exit_code": _or_null(_WHOLE),
+        "gate_result": _or_null(_object({"failed": _TEXT, "reasons": {"type": "array", "items": _TEXT}})),
+        "suggested_actions": {"type": "array", "items": _TEXT},
+        "next_action": _object({"name": _TEXT, "command": _TEXT, "why": _TEXT, "then": _TEXT}),
     }
 )
 #: A stage's marker has stage and attempt, the task's has status and run.
@@ -433,7 +511,7 @@ _SHORT = _object(
         )
     }
 )
-_OWNER = _or_null(_object({"pid": _COUNT}))
+_OWNER = _or_null(_object({"pid": _COUNT, "version": _or_null(_TEXT)}, optional=("version",)))
 _HOME_STATUS = _object(
     {
         "home": _TEXT,
@@ -447,8 +525,16 @@ _HOME_STATUS = _object(
             "additionalProperties": _COUNT,
         },
         "keeper_starts": {"type": "array", "items": _AT, "description": "starts in the last ten minutes"},
+        "outbox": _object(
+            {
+                "pending": _COUNT,
+                "given_up": _COUNT,
+                "failing": {"type": "object", "description": "rule → its last failure"},
+            }
+        ),
         "attention": {"type": "array", "items": _TEXT, "description": "what a person should look at"},
-    }
+    },
+    optional=("outbox",),
 )
 _STARTS = _object(
     {"starts": {"type": "array", "items": _SECONDS, "description": "seconds since 1970, oldest first"}}
@@ -481,6 +567,17 @@ _DOCTOR = _object(
 )
 #: Without a unit there is nothing but `is_installed` to say.
 _SERVICE: Schema = {"type": "object", "properties": {"is_installed": _FLAG}, "required": ["is_installed"]}
+_UNIT = _object({"kind": {"enum": ["systemd", "launchd"]}, "path": _TEXT, "text": _TEXT})
+_REMOVED = _object(
+    {
+        "removed": {"type": "array", "items": _TEXT, "description": "ids"},
+        "kept": {
+            "type": "array",
+            "items": _object({"task": _TEXT, "code": _TEXT, "error": _TEXT, "hint": _TEXT}),
+            "description": "what was asked for and could not be removed, with the error that says why",
+        },
+    }
+)
 _KILL: Schema = {
     "type": "object",
     "properties": {
@@ -495,8 +592,157 @@ _DEMO = _object(
 )
 #: Beside these stand the fields of an adapter's capabilities, which this room does not know.
 _AGENT = _object({"agent": _TEXT, "path": _or_null(_TEXT)})
+_TEXTS: Schema = {"type": "array", "items": _TEXT}
+_NEW = _object({"task_id": {"type": "string", "pattern": _TASK_ID}, "path": _TEXT})
+_PROBLEM = _object({"file": _TEXT, "line": _COUNT, "path": _TEXT, "message": _TEXT, "hint": _TEXT})
+_PIPELINES = _object(
+    {
+        "intents": {
+            "type": "object",
+            "additionalProperties": _object({"group": _TEXT, "about": _TEXT, "stages": _TEXTS}),
+        },
+        "groups": {
+            "type": "object",
+            "additionalProperties": _object(
+                {
+                    "default_profile": _or_null(_TEXT),
+                    "flags": {"type": "object", "additionalProperties": _TEXTS},
+                    "options": {"type": "object", "additionalProperties": _TEXTS},
+                    "profiles": {"type": "object"},
+                }
+            ),
+        },
+        "agents": {
+            "type": "object",
+            "additionalProperties": _object(
+                {"default_model": _or_null(_TEXT), "allowed_models": _or_null(_TEXTS), "efforts": _TEXTS}
+            ),
+        },
+        "roles": {
+            "type": "object",
+            "additionalProperties": _object(
+                {"about": _TEXT, "purpose": _TEXT, "writes": {"type": "boolean"}}
+            ),
+        },
+        "digest_policies": _TEXTS,
+        "workspaces": _TEXTS,
+    }
+)
+_SOURCES: Schema = {"type": "object", "additionalProperties": _TEXT}
+_RESOLVED_STAGE = _record(StageSpec)
+_RESOLVED_STAGE["properties"] = {
+    **_RESOLVED_STAGE["properties"],
+    "max_wallclock_s": _SECONDS,
+    "sources": _SOURCES,
+}
+_PIPELINE = _record(PipelineSpec)
+_PIPELINE["properties"] = {
+    "task_id": {"type": "string", "pattern": _TASK_ID},
+    "project_dir": _TEXT,
+    "workspace": _TEXT,
+    "flags": {"type": "object", "additionalProperties": {"type": "boolean"}},
+    "options": {"type": "object", "additionalProperties": _TEXT},
+    **_PIPELINE["properties"],
+    "stages": {"type": "array", "items": _RESOLVED_STAGE},
+    "not_installed": _TEXTS,
+}
+_PIPELINE_CHECK = _object(
+    {
+        "path": _TEXT,
+        "valid": {"type": "boolean"},
+        "problems": {"type": "array", "items": _PROBLEM},
+        "not_installed": _TEXTS,
+    }
+)
+_PHASE_LINKS = _object(
+    {
+        "task_id": {"type": "string", "pattern": _TASK_ID},
+        "updated_at": _AT,
+        "phases": {
+            "type": "object",
+            "additionalProperties": _object(
+                {
+                    "canonical": _or_null(_TEXT),
+                    "stages": {
+                        "type": "object",
+                        "additionalProperties": _object(
+                            {"artifact": _or_null(_TEXT), "done": {"type": "boolean"}}
+                        ),
+                    },
+                }
+            ),
+        },
+    }
+)
+_TASK_INDEX = _object(
+    {
+        "updated_at": _AT,
+        "tasks": {
+            "type": "object",
+            "additionalProperties": _object(
+                {
+                    "status": _or_null(_TEXT),
+                    "started_at": _or_null(_AT),
+                    "finished_at": _or_null(_AT),
+                    "intent": _or_null(_TEXT),
+                    "profile": _or_null(_TEXT),
+                    "policies": {"type": "object"},
+                    "phases": {
+                        "type": "object",
+                        "additionalProperties": {
+                            "type": "array",
+                            "items": _object({"stage": _TEXT, "agent": _TEXT, "session_id": _or_null(_TEXT)}),
+                        },
+                    },
+                    "links": _TEXT,
+                }
+            ),
+        },
+    }
+)
 _AGENTS = _object({"agents": {"type": "array", "items": _AGENT}})
 _AGENT_PROBED = _object({"agent": _TEXT, "path": _or_null(_TEXT), "version": _or_null(_TEXT)})
+
+_TEXTS: Schema = {"type": "array", "items": _TEXT}
+_QUEUE_ITEM = _object(
+    {
+        "task_id": {"type": "string", "pattern": _TASK_ID},
+        "priority": {**_WHOLE, "description": "higher goes first; among equals the older"},
+        "pool": _TEXT,
+        "agent": _TEXT,
+        "after": {**_TEXTS, "description": "tasks that must be completed first"},
+        "waits_for": {**_TEXTS, "description": "those of them that are not yet"},
+        "not_before": _or_null(_AT),
+        "state": {"enum": ["queued", "claimed", "held", "poison"]},
+        "reason": {"type": "string", "description": "why it is held or poison"},
+        "front": {
+            "type": "boolean",
+            "description": "before all others: an interrupted task that was resumed",
+        },
+        "claimed_by": _or_null(_TEXT),
+        "claimed_at": _or_null(_AT),
+        "attempts": {**_COUNT, "description": "deliveries so far"},
+        "lost": {**_COUNT, "description": "deliveries that were lost with whoever had claimed it"},
+        "added_at": _AT,
+        "memory_mb": _COUNT,
+    }
+)
+_QUEUE = _object(
+    {
+        "paused": {**_TEXTS, "description": "paused pools; * is all of them"},
+        "items": {"type": "array", "items": _QUEUE_ITEM},
+    }
+)
+_QUEUE_CHECK = _object(
+    {"ready": _COUNT, "queued": _COUNT, "claimed": _COUNT, "held": _COUNT, "poison": _COUNT, "paused": _TEXTS}
+)
+_QUEUE_IMPORT = _object(
+    {
+        "source": _TEXT,
+        "added": _TEXTS,
+        "skipped": {**_TEXTS, "description": "there already, waiting or ended"},
+    }
+)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,10 @@ class Limits(Record):
     budget_usd: float | None = None
     budget_tokens: int | None = None
     max_turns: int | None = None
+    #: Time that one attempt may take; null means none but the deadline.
+    timeout_s: float | None = None
+    #: What happens at a budget or a time limit of an attempt: `ask` a person, or `end` the task.
+    on_limit: str = "ask"
     #: Raw output of one attempt; 0 means no limit.
     output_bytes: int = 10 * 1024**3
 
@@ -41,12 +45,65 @@ class StageSpec(Record):
     name: str
     agent: str
     model: str | None = None
+    #: What the agent is asked to be: `impl`, `review`, … It names the prompt's template and the gate. `run`: a plain task.
+    role: str = "run"
+    effort: str | None = None
+    #: Neighbours of one group run side by side, and the next stage waits for all of them.
+    group: str | None = None
+    #: Time that one call may take by the agent's configuration; the packet's own limit holds beside it.
+    timeout_s: float | None = None
+    #: A person must agree before it starts.
+    approval: bool = False
+    #: It may change the workspace: its scope is checked, and it has the workspace to itself.
+    writes: bool = False
+    #: Options of the adapter, over those of the task.
+    options: dict[str, object] = {}
+
+
+class PipelineSpec(Record):
+    """What a written packet asks for beyond a plain run, checked and resolved."""
+
+    intent: str
+    #: impl, review or plan.
+    group: str
+    profile: str
+    scope_allow: tuple[str, ...] = ()
+    scope_deny: tuple[str, ...] = ()
+    acceptance_commands: tuple[str, ...] = ()
+    acceptance_criteria: tuple[str, ...] = ()
+    #: For each of the commands.
+    acceptance_timeout_s: float = 600.0
+    #: Retries for each failure signature.
+    retry_budget: int = 2
+    paid_call_budget: int = 10
+    #: Time that one call may take, whatever else is configured.
+    max_wallclock_s: float = 900.0
+    digest_policy: str = "auto"
+    redaction_patterns: tuple[str, ...] = ()
+    forbidden_paths: tuple[str, ...] = ()
+    #: In a worktree: take back what lies outside the scope, and keep it as a patch.
+    revert_out_of_scope: bool = False
+    #: Time that the stages of one group may take together; then stragglers are stopped.
+    join_timeout_s: float | None = None
+    #: Where each resolved value came from, by its path (`stages.codex_impl.model`).
+    sources: dict[str, str] = {}
+
+
+class QueueSpec(Record):
+    """How a task stands in the queue. Kept in the packet, from which the queue can be rebuilt."""
+
+    #: Higher goes first.
+    priority: int = 5
+    pool: str = "default"
+    #: Tasks that must be completed first.
+    after: tuple[str, ...] = ()
+    not_before: str | None = None
 
 
 class TaskSpec(Record):
     """One task as asked for."""
 
-    nested = {"limits": Limits, "stages": StageSpec}
+    nested = {"limits": Limits, "stages": StageSpec, "pipeline": PipelineSpec, "queue": QueueSpec}
 
     schema: str = "holdfast.task/1"
     task_id: str
@@ -67,3 +124,17 @@ class TaskSpec(Record):
     env: tuple[str, ...] = ()
     #: The file whose variables were added; `retry` reads it again.
     env_file: str | None = None
+    #: Agents that take over, in this order, when one is out of quota or unavailable.
+    failover: tuple[str, ...] = ()
+    #: A session of the agent that this task goes on with.
+    session: str | None = None
+    #: Where the agents write: `in_place`, or a `worktree` of the task's own.
+    workspace: str = "in_place"
+    #: The template of the bootstrap (a path, or `default`); null: none.
+    bootstrap: str | None = None
+    #: Variables of the bootstrap, beside those that holdfast sets.
+    variables: dict[str, str] = {}
+    #: The work item that this task came from: id, details, source.
+    work: dict[str, object] = {}
+    pipeline: PipelineSpec | None = None
+    queue: QueueSpec | None = None

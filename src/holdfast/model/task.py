@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from holdfast import clock
 from holdfast.model import events as ev
-from holdfast.model.outcome import WAITS
-from holdfast.model.record import Record
-from holdfast.model.spec import TaskSpec
+from holdfast.model.lane import Attempt, Lane
+from holdfast.model.outcome import CANNOT_SERVE, WAITS
+from holdfast.model.spec import Limits, StageSpec, TaskSpec
 from holdfast.model.status import ENDS, Status
+from holdfast.model.usage import Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,91 +22,6 @@ if TYPE_CHECKING:
 QUICK_DEATH_S = 60.0
 #: Quick deaths in a row, without progress of the task, after which it is parked for a person.
 CRASH_LIMIT = 5
-
-
-class Attempt:
-    """One lifetime of one agent process, so far as the journal knows."""
-
-    def __init__(self, opened: ev.AttemptOpened) -> None:
-        self.number = opened.attempt
-        self.attempt_id = opened.attempt_id
-        self.stage = opened.stage
-        self.agent = opened.agent
-        self.mode = opened.mode
-        self.session_id = opened.session_id
-        #: What we asked for; a program may answer with another one.
-        self.asked_session_id = opened.session_id
-        self.resume_count = opened.resume_count
-        self.started: ev.AttemptStarted | None = None
-        self.intent: ev.StopIntended | None = None
-        self.ended: ev.AttemptEnded | None = None
-        self.swept: ev.AttemptSwept | None = None
-        self.leftovers: ev.LeftoversFound | None = None
-        #: Byte of each log behind its last journalled event, and how many ended there: one line can hold several.
-        self.reached: dict[str, tuple[int, int]] = {}
-        self.open_tools: dict[str, ev.AgentToolStarted] = {}
-        self.result: ev.AgentResult | None = None
-        self.error: ev.AgentError | None = None
-        self.rate_limit: ev.AgentRateLimit | None = None
-        self.retry: ev.AgentRetry | None = None
-        self.retry_at: str | None = None
-        self.retries_seen = 0
-        self.tools_started = 0
-        self.tools_finished = 0
-        self.tool_failed = False
-        self.tool_denied = False
-        self.messages = 0
-        self.last_text = ""
-        self.usage = Usage()
-        #: The figures include earlier attempts of the session.
-        self.usage_is_of_session = False
-
-    @property
-    def has_spoken(self) -> bool:
-        """Whether it printed anything that was an event."""
-        return "stdout" in self.reached
-
-    @property
-    def is_open(self) -> bool:
-        """Whether its end has not been journalled."""
-        return self.ended is None
-
-    @property
-    def dirname(self) -> str:
-        """Its directory below attempts/."""
-        return f"{self.number:03d}-{self.stage}"
-
-
-class Usage(Record):
-    """Tokens and cost; null is unknown, never zero."""
-
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cost_usd: float | None = None
-
-    def minus(self, other: Usage) -> Usage:
-        """What came on top of `other`; never below zero."""
-        return Usage(
-            input_tokens=_subtract(self.input_tokens, other.input_tokens),
-            output_tokens=_subtract(self.output_tokens, other.output_tokens),
-            cost_usd=_subtract(self.cost_usd, other.cost_usd),
-        )
-
-    def plus(self, other: Usage | ev.AgentUsage) -> Usage:
-        """The sum, in which unknown and unknown stays unknown."""
-        return Usage(
-            input_tokens=_add(self.input_tokens, other.input_tokens),
-            output_tokens=_add(self.output_tokens, other.output_tokens),
-            cost_usd=_add(self.cost_usd, other.cost_usd),
-        )
-
-
-def _subtract(left: Any, right: Any) -> Any:
-    return left if left is None or right is None else max(0, left - right)
-
-
-def _add(left: Any, right: Any) -> Any:
-    return right if left is None else left if right is None else left + right
 
 
 class Task:
@@ -122,30 +38,39 @@ class Task:
         self.wake_at: str | None = None
         self.interrupt: str | None = None
         self.interrupted_at: str | None = None
+        self.is_marked = False
         #: What a person answered; handed to the next attempt.
         self.answer: str | None = None
         self.run = 1
         self.deadline_s: float | None = None
         self.stages_done: dict[str, int] = {}
-        self.attempt: Attempt | None = None
+        self.lanes: dict[str, Lane] = {}
+        #: The attempts that run side by side now, or did last; one, unless a group of stages is due.
+        self.wave: list[Attempt] = []
+        #: The chore of ours that runs now, or ended and was not taken in.
+        self.chore: Attempt | None = None
+        #: The highest number so far, and how many of them were chores.
         self.attempts = 0
+        self.chores = 0
         self.voids_in_a_row = 0
-        #: The last attempt whose agent was really executed, and how many there were. (A failed exec is seen after the start.)
-        self.ran: Attempt | None = None
-        self.times_ran = 0
+        #: Calls of agents that cost something, failed ones too. Counted before the call.
+        self.paid_calls = 0
+        #: How often a person let it go on past its budgets: each time they are there once more.
+        self.grants = 0
+        #: How often each failure was seen: signature → count, class, first_seen, last_seen.
+        self.signatures: dict[str, dict[str, Any]] = {}
+        self.last_failure: ev.FailureTriaged | None = None
+        #: Which one it is of those that its keeper dispatched; 0 for a task that came by another way.
+        self.iteration = 0
+        #: The stage for which a person's approval is awaited.
+        self.approval: str | None = None
         self.consecutive = 0
         self.total_retries = 0
         #: Attempts in a row that ended at a limit of the service.
         self.waits = 0
-        #: Attempts that ran out of the model's context.
-        self.overflows = 0
         #: Failures of the current attempt already counted (its number), so that a restart does not count twice.
         self.planned_for = 0
         self.planned_delay_s = 0.0
-        self.needs_fresh_session = False
-        #: The last attempt ended and nothing was decided about it yet.
-        self.is_unsettled = False
-        self.session_id: str | None = None
         self.active_s = 0.0
         #: Of the attempts that have ended; `total_usage` has the open one too.
         self.usage = Usage()
@@ -175,21 +100,102 @@ class Task:
         return None
 
     @property
+    def due(self) -> tuple[StageSpec, ...]:
+        """The stages that are due together: the first one without a marker, and its neighbours of the same group."""
+        stages = self.spec.stages
+        first = next((at for at, stage in enumerate(stages) if stage.name not in self.stages_done), None)
+        if first is None:
+            return ()
+        group = stages[first].group
+        if group is None:
+            return (stages[first],)
+        found: list[StageSpec] = []
+        for stage in stages[first:]:
+            if stage.group != group:
+                break
+            if stage.name not in self.stages_done:
+                found.append(stage)
+        return tuple(found)
+
+    @property
+    def attempt(self) -> Attempt | None:
+        """The last attempt of an agent, of whichever stage."""
+        return self.wave[-1] if self.wave else None
+
+    @property
+    def open_attempts(self) -> list[Attempt]:
+        """Every process of the task that may live: agents and a chore."""
+        everything = [*self.wave, self.chore] if self.chore is not None else self.wave
+        return [attempt for attempt in everything if attempt.is_open]
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Attempts have ended, and nothing was decided about them yet."""
+        return any(not attempt.is_open and not attempt.is_settled for attempt in self.wave)
+
+    @property
+    def session_id(self) -> str | None:
+        """The session of the last attempt's stage."""
+        lane = self.lanes.get(self.attempt.stage) if self.attempt is not None else None
+        return lane.session_id if lane is not None else None
+
+    @property
+    def limits(self) -> Limits:
+        """The limits that hold now: what a person allowed on top is in the budgets."""
+        limits, times = self.spec.limits, 1 + self.grants
+        if not self.grants:
+            return limits
+        return limits.evolve(
+            budget_usd=_times(limits.budget_usd, times),
+            budget_tokens=_times(limits.budget_tokens, times),
+            max_turns=_times(limits.max_turns, times),
+        )
+
+    @property
+    def paid_limit(self) -> int | None:
+        """How many calls it may make; null: any number."""
+        pipeline = self.spec.pipeline
+        return pipeline.paid_call_budget * (1 + self.grants) if pipeline is not None else None
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether it stands at one of its budgets."""
+        if self.paid_limit is not None and self.paid_calls >= self.paid_limit:
+            return True
+        return any(attempt.intent_name == "budget" for attempt in self.wave)
+
+    @property
     def turns(self) -> int:
         """Turns of the agent over the whole task: one for each time that it spoke or called tools."""
         return max(self.messages, self.tool_calls)
 
     @property
     def total_usage(self) -> Usage:
-        """Everything so far, the open attempt included."""
-        attempt = self.attempt
-        if attempt is None or not attempt.is_open:
-            return self.usage
+        """Everything so far, open attempts included."""
+        total = self.usage
+        for attempt in self.wave:
+            if attempt.is_open:
+                total = total.plus(self._on_top(attempt))
+        return total
+
+    def _on_top(self, attempt: Attempt) -> Usage:
+        """What an attempt used, without what its session had before it."""
         if attempt.usage_is_of_session:
-            return self.usage.plus(
-                attempt.usage.minus(self.session_usage.get(attempt.session_id or "", Usage()))
-            )
-        return self.usage.plus(attempt.usage)
+            return attempt.usage.minus(self.session_usage.get(attempt.session_id or "", Usage()))
+        return attempt.usage
+
+    def lane(self, stage: str) -> Lane:
+        """The lane of a stage; a new one where nothing happened yet."""
+        if stage not in self.lanes:
+            agent = next((spec.agent for spec in self.spec.stages if spec.name == stage), self.spec.agent)
+            self.lanes[stage] = Lane(stage, agent)
+        return self.lanes[stage]
+
+    def find(self, number: int) -> Attempt | None:
+        """The attempt of a number, if it is one of the present ones."""
+        if self.chore is not None and self.chore.number == number:
+            return self.chore
+        return next((attempt for attempt in self.wave if attempt.number == number), None)
 
     # ── the fold ──
 
@@ -215,13 +221,21 @@ def _created(task: Task, event: ev.TaskCreated, at: str) -> None:
 
 
 def _moved(task: Task, event: ev.TaskMoved, at: str) -> None:
+    if task.status is Status.INTERRUPTED and event.new in (Status.SPAWNING, Status.QUEUED) and task.is_spent:
+        task.grants += 1
     task.status = Status(event.new)
     task.moved_at = at
-    task.is_unsettled = False
+    task.approval = event.approval
+    for attempt in task.wave if task.status is not Status.RUNNING else ():
+        attempt.is_settled = not attempt.is_open
+        if task.status is Status.COMPLETING and attempt.has_succeeded:
+            task.lane(attempt.stage).accepted = attempt.number
     task.reason = event.reason
     task.wake_at = event.wake_at
     task.interrupt = event.interrupt
+    task.is_marked = event.marked
     task.interrupted_at = at if task.status is Status.INTERRUPTED else None
+    task.iteration = event.iteration or task.iteration
     if event.answer is not None:
         task.answer = event.answer
     if event.request is not None:
@@ -236,7 +250,9 @@ def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
     task.reason = "retry"
     task.finished_at = None
     task.consecutive = task.total_retries = 0
-    task.waits = task.overflows = task.voids_in_a_row = 0
+    task.waits = task.voids_in_a_row = 0
+    task.signatures = {}
+    task.paid_calls = task.grants = 0
     task.active_s = 0.0
     task.answer = event.answer
     task.requests.setdefault(event.request, None)
@@ -246,6 +262,8 @@ def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
         names = [stage.name for stage in task.spec.stages]
         for name in names[names.index(event.from_stage) :] if event.from_stage in names else ():
             task.stages_done.pop(name, None)
+            if name in task.lanes:
+                task.lanes[name].begin_again()
 
 
 def _stage_done(task: Task, event: ev.StageDone, at: str) -> None:
@@ -272,55 +290,97 @@ def _applied(task: Task, event: ev.RequestApplied | ev.RequestRefused, at: str) 
 
 
 def _opened(task: Task, event: ev.AttemptOpened, at: str) -> None:
-    task.attempt = Attempt(event)
-    task.needs_fresh_session = False
+    attempt = Attempt(event)
     task.attempts = max(task.attempts, event.attempt)
-    task.session_id = event.session_id or task.session_id
+    if event.kind != "agent":
+        task.chores += 1
+        task.chore = attempt
+        return
+    if all(other.is_settled for other in task.wave):
+        task.wave = []
+    task.wave = [other for other in task.wave if other.stage != event.stage] + [attempt]
+    lane = task.lanes.setdefault(event.stage, Lane(event.stage, event.agent))
+    lane.attempt = attempt
+    lane.needs_fresh_session = False
+    lane.session_id = event.session_id or (lane.session_id if lane.agent == event.agent else None)
+    lane.agent = event.agent
+    task.paid_calls += event.agent != "command"
 
 
 def _started(task: Task, event: ev.AttemptStarted, at: str) -> None:
-    if _is_current(task, event.attempt):
-        task.attempt.started = event  # pyright: ignore[reportOptionalMemberAccess]
+    attempt = task.find(event.attempt)
+    if attempt is not None:
+        attempt.started = event
     task.voids_in_a_row = 0
     task.runner_crashes = 0
 
 
 def _void(task: Task, event: ev.AttemptVoid, at: str) -> None:
-    task.attempt = None
+    attempt = task.find(event.attempt)
+    if attempt is None:
+        return
+    if attempt is task.chore:
+        task.chore = None
+    else:
+        task.wave.remove(attempt)
+        task.lane(attempt.stage).attempt = None
+        task.paid_calls -= attempt.agent != "command"
     task.voids_in_a_row += 1
 
 
 def _ended(task: Task, event: ev.AttemptEnded, at: str) -> None:
-    attempt = task.attempt
-    if attempt is None or attempt.number != event.attempt:
+    attempt = task.find(event.attempt)
+    if attempt is None or not attempt.is_open:
         return
-    total = task.total_usage
+    if attempt is not task.chore:
+        _agent_ended(task, attempt, event)
     attempt.ended = event
-    task.is_unsettled = True
-    task.waits = task.waits + 1 if event.outcome in WAITS else 0
-    task.overflows += event.outcome == "context_too_long"
-    if event.exec_errno is None:
-        task.ran = attempt
-        task.times_ran += 1
-        task.answer = None
     task.active_s += event.lived_s
-    task.usage = total
-    if attempt.usage_is_of_session and attempt.session_id is not None:
-        task.session_usage[attempt.session_id] = attempt.usage
     task.voids_in_a_row = 0
     task.runner_crashes = 0
+
+
+def _agent_ended(task: Task, attempt: Attempt, event: ev.AttemptEnded) -> None:
+    lane = task.lane(attempt.stage)
+    task.usage = task.usage.plus(task._on_top(attempt))  # pyright: ignore[reportPrivateUsage]
+    if attempt.usage_is_of_session and attempt.session_id is not None:
+        task.session_usage[attempt.session_id] = attempt.usage
+    task.waits = task.waits + 1 if event.outcome in WAITS else 0
+    lane.overflows += event.outcome == "context_too_long"
+    if event.outcome in WAITS:
+        heard = clock.parse_iso(event.noticed_at) if event.noticed_at else 0.0
+        lane.unavailable[attempt.agent] = event.resets_at or clock.iso(heard + _growing_s(task.waits))
+    elif event.outcome in CANNOT_SERVE:
+        lane.unavailable[attempt.agent] = None
+    else:
+        lane.unavailable.pop(attempt.agent, None)
+    if event.exec_errno is None:
+        lane.ran = attempt
+        lane.times_ran += 1
+        task.answer = None
     if event.was_healthy:
         task.consecutive = 0
 
 
+def _times(value: Any, times: int) -> Any:
+    return None if value is None else value * times
+
+
+def _growing_s(waits: int) -> float:
+    """How long an agent that did not say when is taken for unavailable: 1, 2, 4 … minutes, an hour at most."""
+    return min(60.0 * 2.0 ** min(max(waits, 1) - 1, 10), 3600.0)
+
+
 def _swept(task: Task, event: ev.AttemptSwept, at: str) -> None:
-    if _is_current(task, event.attempt):
-        task.attempt.swept = event  # pyright: ignore[reportOptionalMemberAccess]
+    attempt = task.find(event.attempt)
+    if attempt is not None:
+        attempt.swept = event
 
 
 def _stop_intended(task: Task, event: ev.StopIntended, at: str) -> None:
-    if _is_current(task, event.attempt):
-        task.attempt.intent = event  # pyright: ignore[reportOptionalMemberAccess]
+    attempt = task.find(event.attempt)
+    if attempt is not None:
+        attempt.intent = event
     if event.request is not None:
         task.requests.setdefault(event.request, None)
 
@@ -329,19 +389,60 @@ def _retry_planned(task: Task, event: ev.RetryPlanned, at: str) -> None:
     task.consecutive = event.consecutive
     task.total_retries = event.total
     task.planned_delay_s = event.delay_s
-    task.needs_fresh_session = event.fresh_session
+    if event.stage:
+        task.lane(event.stage).needs_fresh_session = event.fresh_session
     task.voids_in_a_row = 0
     task.planned_for = task.attempt.number if task.attempt else task.attempts
 
 
+def _prepared(task: Task, event: ev.WorkspacePrepared, at: str) -> None:
+    lane = task.lane(event.stage)
+    lane.workspace = event
+    lane.chores_in_vain = 0
+    task.chore = None
+
+
+def _gate_judged(task: Task, event: ev.GateJudged, at: str) -> None:
+    lane = task.lane(event.stage)
+    lane.gate = event
+    lane.chores_in_vain = 0
+    task.chore = None
+
+
+def _chore_failed(task: Task, event: ev.ChoreFailed, at: str) -> None:
+    task.lane(event.stage).chores_in_vain += event.counts
+    task.chore = None
+
+
+def _triaged(task: Task, event: ev.FailureTriaged, at: str) -> None:
+    task.last_failure = event
+    attempt = task.find(event.attempt)
+    if attempt is not None:
+        attempt.triage = event
+    seen = task.signatures.setdefault(event.signature, {"count": 0, "first_seen": at})
+    seen.update(count=seen["count"] + 1, last_seen=at, **{"class": event.failure_class})
+
+
+def _approved(task: Task, event: ev.ApprovalGiven, at: str) -> None:
+    task.lane(event.stage).is_approved = True
+    task.requests.setdefault(event.request, None)
+
+
+def _switched(task: Task, event: ev.AgentSwitched, at: str) -> None:
+    lane = task.lane(event.stage)
+    lane.agent = event.new
+    lane.session_id = None
+
+
 def _leftovers(task: Task, event: ev.LeftoversFound, at: str) -> None:
-    if _is_current(task, event.attempt):
-        task.attempt.leftovers = event  # pyright: ignore[reportOptionalMemberAccess]
+    attempt = task.find(event.attempt)
+    if attempt is not None:
+        attempt.leftovers = event
 
 
 def _agent(task: Task, event: ev.AgentEvent, at: str) -> None:
-    attempt = task.attempt
-    if attempt is None or attempt.number != event.attempt:
+    attempt = task.find(event.attempt)
+    if attempt is None or attempt is task.chore:
         return
     offset, count = attempt.reached.get(event.stream, (0, 0))
     attempt.reached[event.stream] = (max(offset, event.offset), count + 1 if event.offset == offset else 1)
@@ -350,7 +451,7 @@ def _agent(task: Task, event: ev.AgentEvent, at: str) -> None:
     match event:
         case ev.AgentSession():
             attempt.session_id = event.session_id
-            task.session_id = event.session_id
+            task.lane(attempt.stage).session_id = event.session_id
         case ev.AgentText():
             attempt.messages += 1
             task.messages += 1
@@ -382,15 +483,17 @@ def _agent(task: Task, event: ev.AgentEvent, at: str) -> None:
             pass
 
 
-def _is_current(task: Task, number: int) -> bool:
-    return task.attempt is not None and task.attempt.number == number
-
-
 _HANDLERS: dict[str, Any] = {
     ev.TaskCreated.type: _created,
     ev.TaskMoved.type: _moved,
     ev.RunOpened.type: _run_opened,
     ev.StageDone.type: _stage_done,
+    ev.WorkspacePrepared.type: _prepared,
+    ev.GateJudged.type: _gate_judged,
+    ev.FailureTriaged.type: _triaged,
+    ev.ChoreFailed.type: _chore_failed,
+    ev.ApprovalGiven.type: _approved,
+    ev.AgentSwitched.type: _switched,
     ev.RunnerStarted.type: _runner_started,
     ev.RunnerLeft.type: _runner_left,
     ev.RequestApplied.type: _applied,

@@ -14,7 +14,7 @@ from holdfast.model import manifest
 from holdfast.model.spec import TaskSpec
 from holdfast.model.status import Status
 from holdfast.model.task import Task
-from holdfast.store import atomic
+from holdfast.store import atomic, audit
 from holdfast.store.digest import sha256
 from holdfast.store.journal import encode_line
 from holdfast.store.layout import PACKET_DIRECTORIES, Home, Packet
@@ -25,16 +25,37 @@ if TYPE_CHECKING:
 
 
 def create(
-    home: Home, spec: TaskSpec, *, prompt: bytes | None, env: dict[str, Any], status: Status
+    home: Home,
+    spec: TaskSpec,
+    *,
+    prompt: bytes | None,
+    env: dict[str, Any],
+    status: Status,
+    inputs: str | None = None,
+    manifest_yaml: bytes | None = None,
 ) -> Packet:
-    """The new packet, durable, in the given state. Raises DuplicateTask, StorageError; then nothing is left behind."""
+    """The new packet, durable, in the given state. Raises DuplicateTask, StorageError; then nothing is left behind.
+
+    Of a written packet, `inputs` is the folder whose contents are copied (UsageError for what cannot be), and
+    `manifest_yaml` its own text.
+    """
     ids.check_task_id(spec.task_id)
     target = home.packet(spec.task_id)
     if os.path.exists(target.path):
         raise DuplicateTask(f"there is a task {spec.task_id} already")
     staged = Packet(os.path.join(home.tasks, f".new-{ids.new_ulid()}"))
     try:
-        _fill(staged, target, spec, prompt=prompt, env=env, status=status)
+        _fill(
+            staged,
+            target,
+            spec,
+            prompt=prompt,
+            env=env,
+            status=status,
+            yaml=_yaml(spec.to_json()) if manifest_yaml is None else manifest_yaml,
+        )
+        if inputs is not None:
+            _copy_inputs(inputs, staged)
         failpoint("create.staged")
         os.rename(staged.path, target.path)
         failpoint("create.renamed")
@@ -47,7 +68,17 @@ def create(
     except HoldfastError:
         remove_tree(staged.path)
         raise
+    _account(home, spec, status)
     return target
+
+
+def _account(home: Home, spec: TaskSpec, status: Status) -> None:
+    """A line in the audit, with the bypass of permissions where one was asked for."""
+    entry: dict[str, Any] = {"operation": "task.created", "task_id": spec.task_id, "by": audit.whoami()}
+    entry |= {"new": status, "agent": spec.agent, "project_dir": spec.project_dir}
+    if True in (spec.options.get("yolo"), *(stage.options.get("yolo") for stage in spec.stages)):
+        entry |= {"level": "warn", "reason": "permission prompts bypassed (--yolo)"}
+    audit.append(home, entry)
 
 
 def _fill(
@@ -58,12 +89,12 @@ def _fill(
     prompt: bytes | None,
     env: dict[str, Any],
     status: Status,
+    yaml: bytes,
 ) -> None:
     os.mkdir(staged.path, 0o700)
     for name in PACKET_DIRECTORIES:
         os.mkdir(os.path.join(staged.path, name), 0o700)
     os.mkfifo(staged.bell, 0o600)
-    yaml = _yaml(spec.to_json())
     at = clock.iso_now()
     created = ev.TaskCreated(
         task_id=spec.task_id,
@@ -81,6 +112,15 @@ def _fill(
     _put(staged.journal, encode_line(created, at))
     atomic.sync_directory(staged.path)
     atomic.write_json(staged.manifest, manifest.render(task, target.path, {}), durable=False)
+
+
+def _copy_inputs(source: str, staged: Packet) -> None:
+    # Loaded for a written packet only.
+    from holdfast.packet import inputs
+
+    # The request, where there is one, is the prompt.
+    name = os.path.basename(staged.user_request)
+    inputs.copy(source, staged.inputs, except_for=(name,) if os.path.exists(staged.user_request) else ())
 
 
 def _put(path: str, data: bytes) -> None:

@@ -20,6 +20,7 @@ VARIABLES = {
     "MONITOR_DEADLINE": "deadline_s",
     "MONITOR_MAX_RETRIES": "max_retries",
     "MONITOR_DISPATCH_WAIT": "dispatch_wait_s",
+    "SESSION_TIMEOUT": "timeout_s",
 }
 
 
@@ -37,13 +38,13 @@ def settle(
     that is left alone by default. Raises UsageError.
     """
     values: dict[str, Any] = {
-        field: _number(field, text, where) for field, (text, where) in (settings or {}).items()
+        field: _value(field, text, where) for field, (text, where) in (settings or {}).items()
     }
     for name, field in VARIABLES.items():
         if environ.get(name):
-            values[field] = _number(field, environ[name], name)
+            values[field] = _value(field, environ[name], name)
     for field, text in flags.items():
-        values[field] = _number(field, text, _flag(field))
+        values[field] = _value(field, text, _flag(field))
     if "stale_s" not in values:
         values["stale_s"] = 3 * values["base_interval_s"] if "base_interval_s" in values else stale_s
     return Limits(**values)
@@ -63,6 +64,7 @@ def _dollars(text: str) -> float:
         raise ValueError(f"not an amount: {text!r}") from None
 
 
+ON_LIMIT = ("ask", "end")
 #: Fields that are no durations.
 _KINDS: dict[str, Callable[[str], float]] = {
     "max_retries": _whole,
@@ -90,8 +92,12 @@ def _flag(field: str) -> str:
     return "--output-limit" if field == "output_bytes" else "--" + field.removesuffix("_s").replace("_", "-")
 
 
-def _number(field: str, text: str, where: str) -> float | int | None:
-    if text == "none" and field in ("deadline_s", "stale_s"):
+def _value(field: str, text: str, where: str) -> float | int | str | None:
+    if field == "on_limit":
+        if text not in ON_LIMIT:
+            raise UsageError(f"{where}: one of {', '.join(ON_LIMIT)}, not {text!r}")
+        return text
+    if text == "none" and field in ("deadline_s", "timeout_s", "stale_s"):
         return None
     try:
         value = _KINDS.get(field, clock.parse_duration)(text)

@@ -18,19 +18,47 @@ if TYPE_CHECKING:
     from holdfast.model.task import Task
 
 
-def find(home: Home, text: str) -> Packet:
-    """The packet of an id or of its unique prefix. Raises NotFound, AmbiguousId, InvalidId."""
+def find(home: Home, text: str, *, archived: bool = False) -> Packet:
+    """The packet of an id or of its unique prefix. Raises NotFound, AmbiguousId, InvalidId.
+
+    `archived` is for those who only read, or remove: they find it in the archive where it is nowhere else.
+    """
     ids.check_task_id(text)
     exact = home.packet(text)
     if os.path.isdir(exact.path):
         return exact
-    fitting = [task_id for task_id in task_ids(home) if task_id.startswith(text)]
-    if not fitting:
+    found = _only(text, task_ids(home))
+    if found is not None:
+        return home.packet(found)
+    in_archive = _only(text, archived_ids(home)) if os.path.isdir(home.archive) else None
+    if in_archive is None:
         raise NotFound(f"there is no task {text!r} in {home.path}", hint=_near(home, text))
+    if not archived:
+        raise NotFound(
+            f"{in_archive} is in the archive", hint=f"it can be read: 'holdfast show {in_archive}'"
+        )
+    return home.archived(in_archive)
+
+
+def _only(text: str, names: list[str]) -> str | None:
+    """The id, or the one that begins with it."""
+    if text in names:
+        return text
+    fitting = [name for name in names if name.startswith(text)]
     if len(fitting) > 1:
         some = ", ".join(fitting[:4]) + (", …" if len(fitting) > 4 else "")
         raise AmbiguousId(f"{text!r} could be {some}")
-    return home.packet(fitting[0])
+    return fitting[0] if fitting else None
+
+
+def archived_ids(home: Home) -> list[str]:
+    """Every task of the archive, in the order of their ids."""
+    try:
+        return sorted(name for name in os.listdir(home.archive) if name[0] != ".")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        atomic.storage_failed(error, f"cannot read {home.archive}")
 
 
 def _near(home: Home, text: str) -> str:

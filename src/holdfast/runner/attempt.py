@@ -10,9 +10,11 @@ from holdfast.agents.base import Launch, LaunchSpec
 from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
+from holdfast.model.lane import Lane, dirname
+from holdfast.model.spec import StageSpec
 from holdfast.model.task import Task
 from holdfast.packet.create import remove_tree
-from holdfast.runner import briefing, private_home
+from holdfast.runner import private_home, prompts, session_locks
 from holdfast.runner.ledger import Ledger
 from holdfast.store import atomic
 from holdfast.store import lock as locks
@@ -20,6 +22,7 @@ from holdfast.store.layout import AttemptDir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from holdfast.agents.base import Adapter
@@ -32,72 +35,132 @@ _ANSWER_CHARS = 30_000
 class Opened:
     """A recorder that was just forked."""
 
-    def __init__(self, recorder_pid: int, started: int) -> None:
+    def __init__(self, attempt: int, recorder_pid: int, started: int) -> None:
+        self.attempt = attempt
         self.recorder_pid = recorder_pid
         #: Readable (end of file) once the agent was executed, or failed to be.
         self.started = started
 
 
-def open_attempt(ledger: Ledger, adapter: Adapter, env: dict[str, Any], stage: str) -> Opened:
-    """Start the next attempt of `stage`."""
-    task, packet = ledger.task, ledger.packet
-    mode, session_id = _mode(adapter, task)
+def open_attempt(
+    ledger: Ledger,
+    adapter: Adapter,
+    env: dict[str, Any],
+    *,
+    stage: StageSpec,
+    prompt: bytes | None,
+    keep: tuple[int, ...] = (),
+) -> Opened:
+    """Start the next attempt of `stage`. `prompt` is for a fresh session; an old one gets a message instead. `keep` are held
+    locks that the recorder takes over. Raises LockHeld when another attempt lives in the session."""
+    lane = ledger.task.lane(stage.name)
+    mode, session_id = _mode(adapter, ledger.task, lane)
     opened = ev.AttemptOpened(
-        attempt=_next_number(packet.attempts, task.attempts),
+        attempt=next_number(ledger),
         attempt_id=ids.new_attempt_id(),
-        stage=stage,
+        stage=stage.name,
         agent=adapter.name,
         mode=mode,
         session_id=session_id,
-        resume_count=task.times_ran,
+        resume_count=lane.times_ran,
     )
-    directory = packet.attempt(f"{opened.attempt:03d}-{stage}")
+    session_lock = session_locks.take(ledger, adapter.name, session_id) if session_id is not None else None
+    try:
+        return start(
+            ledger,
+            opened,
+            env,
+            prepare=lambda directory: _prepare(
+                ledger, adapter, directory, opened, stage=stage, prompt=prompt, env=env
+            ),
+            keep=(*keep, *([session_lock.descriptor] if session_lock is not None else [])),
+        )
+    finally:
+        if session_lock is not None:
+            session_lock.release()
+
+
+def start(
+    ledger: Ledger,
+    opened: ev.AttemptOpened,
+    env: dict[str, Any],
+    *,
+    prepare: Callable[[AttemptDir], Launch],
+    keep: tuple[int, ...],
+) -> Opened:
+    """Make the attempt's directory, journal it, and fork its recorder."""
+    directory = ledger.packet.attempt(dirname(opened.attempt, opened.stage, opened.kind))
     os.mkdir(directory.path, 0o700)
     failpoint("attempt.made")
     try:
-        launch = _prepare(ledger, adapter, directory, opened, env=env)
+        launch = prepare(directory)
+        atomic.write_json(
+            directory.argv,
+            _argv_record(launch, prompts.workspace_of(ledger.task, opened.stage)),
+            durable=False,
+        )
     except (OSError, HoldfastError):
         remove_tree(directory.path)  # a full disk would otherwise collect a directory with every try
         raise
     ledger.record(opened)
     failpoint("attempt.opened")
-    return _fork(ledger, directory, launch, opened, env=env)
+    return _fork(ledger, directory, launch, opened, env=env, keep=keep)
 
 
 def _prepare(
-    ledger: Ledger, adapter: Adapter, directory: AttemptDir, opened: ev.AttemptOpened, *, env: dict[str, Any]
+    ledger: Ledger,
+    adapter: Adapter,
+    directory: AttemptDir,
+    opened: ev.AttemptOpened,
+    *,
+    stage: StageSpec,
+    prompt: bytes | None,
+    env: dict[str, Any],
 ) -> Launch:
     """Prompt and command line, in the attempt's directory."""
-    has_prompt = _write_prompt(ledger, directory, opened.mode)
-    spec = _launch_spec(ledger, adapter, directory, opened, env=env)
-    if has_prompt:
+    text = prompts.for_mode(ledger, ledger.task.lane(stage.name), opened.mode, prompt)
+    spec = _launch_spec(ledger, adapter, directory, opened, stage=stage, env=env)
+    system = prompts.system_prompt(ledger, stage, opened)
+    if system and adapter.capabilities.appends_system_prompt:
+        path = os.path.join(directory.path, "system_prompt.md")
+        atomic.write(path, system, durable=False)
+        spec = spec.evolve(system_prompt_path=path)
+    elif system and opened.mode != "resume" and text is not None:
+        text = system + b"\n\n" + text
+    if text is not None:
+        atomic.write(directory.prompt, text, durable=False)
         spec = spec.evolve(prompt_path=directory.prompt)
-    launch = adapter.resume(spec) if opened.mode == "resume" else adapter.launch(spec)
-    atomic.write_json(directory.argv, _argv_record(launch, ledger.task.spec.project_dir), durable=False)
-    return launch
+    return adapter.resume(spec) if opened.mode == "resume" else adapter.launch(spec)
 
 
 def _launch_spec(
-    ledger: Ledger, adapter: Adapter, directory: AttemptDir, opened: ev.AttemptOpened, *, env: dict[str, Any]
+    ledger: Ledger,
+    adapter: Adapter,
+    directory: AttemptDir,
+    opened: ev.AttemptOpened,
+    *,
+    stage: StageSpec,
+    env: dict[str, Any],
 ) -> LaunchSpec:
     task, able = ledger.task.spec, adapter.capabilities
-    options: dict[str, Any] = task.options
-    limits, spent_usd = task.limits, ledger.task.usage.cost_usd or 0.0
+    options: dict[str, Any] = {**task.options, **stage.options}
+    limits, spent_usd = ledger.task.limits, ledger.task.usage.cost_usd or 0.0
     found = program.find(able, env.get("env", {}).get("PATH", os.defpath)) if able.program else None
     return LaunchSpec(
-        task=task,
+        task=task.evolve(options=options),
         # Not installed any more: exec will say so, with its errno.
         program=found or able.program,
         prompt_path="",
         session_id=opened.session_id,
         resume_count=opened.resume_count,
-        model=next((stage.model for stage in task.stages if stage.name == opened.stage), None) or task.model,
+        # A model of another agent means nothing to the one that took over.
+        model=stage.model or task.model if adapter.name == stage.agent else None,
+        effort=stage.effort,
         directory=directory.path,
         state_directory=ledger.packet.state,
         yolo=options.get("yolo") is True,
         is_root=os.geteuid() == 0,
         allowed_tools=tuple(options.get("allowed_tools") or ()),
-        system_prompt_path=options.get("system_prompt_path"),
         settings_path=options.get("settings_path"),
         # What is left: a program counts from its own start.
         max_turns=None if limits.max_turns is None else max(1, limits.max_turns - ledger.task.turns),
@@ -106,7 +169,13 @@ def _launch_spec(
 
 
 def _fork(
-    ledger: Ledger, directory: AttemptDir, launch: Launch, opened: ev.AttemptOpened, *, env: dict[str, Any]
+    ledger: Ledger,
+    directory: AttemptDir,
+    launch: Launch,
+    opened: ev.AttemptOpened,
+    *,
+    env: dict[str, Any],
+    keep: tuple[int, ...],
 ) -> Opened:
     captured: dict[str, str] = env.get("env", {})
     private = private_home.prepare(launch.home, captured) if launch.home is not None else {}
@@ -114,10 +183,11 @@ def _fork(
         directory=directory.path,
         argv=launch.argv,
         env={**captured, **launch.env, **private, **_our_variables(ledger, directory, opened)},
-        cwd=ledger.task.spec.project_dir,
+        cwd=prompts.workspace_of(ledger.task, opened.stage),
         stdin=launch.stdin or os.devnull,
         umask=env.get("umask", 0o077),
         limits=env.get("limits", {}),
+        keep=keep,
     )
     lock = locks.acquire(directory.lock, role="runner")
     try:
@@ -133,46 +203,37 @@ def _fork(
     finally:
         lock.release()
     failpoint("attempt.forked")
-    return Opened(pid, read_end)
+    return Opened(opened.attempt, pid, read_end)
 
 
-def _mode(adapter: Adapter, task: Task) -> tuple[str, str | None]:
+def _mode(adapter: Adapter, task: Task, lane: Lane) -> tuple[str, str | None]:
     """How the attempt begins, and the session it uses or makes. Attempts that never ran used no session."""
-    able = adapter.capabilities
+    able, ran = adapter.capabilities, lane.ran
     fresh_id = ids.new_uuid() if able.chooses_session_id else None
-    if task.ran is None:
-        return "fresh", task.session_id or fresh_id
+    if ran is None:
+        if task.spec.session is not None and adapter.name == task.spec.agent:
+            return "resume", task.spec.session
+        return "fresh", lane.session_id or fresh_id
+    if ran.agent != adapter.name:
+        # The first attempt of one who takes over; what never ran left its chosen id.
+        return "briefing", lane.session_id or fresh_id
     if not able.can_resume:
         return "again", None
-    if task.needs_fresh_session or task.session_id is None:
+    if lane.needs_fresh_session or lane.session_id is None:
         return "briefing", fresh_id
-    if task.session_id != task.ran.session_id:
+    if lane.session_id != ran.session_id:
         # The new session of a briefing never began.
-        return "briefing", task.session_id
-    return "resume", task.session_id
+        return "briefing", lane.session_id
+    if ran.ended is not None and not ran.ended.resumable:
+        return "briefing", fresh_id
+    return "resume", lane.session_id
 
 
-def _next_number(attempts: str, journalled: int) -> int:
+def next_number(ledger: Ledger) -> int:
     """Never reused: a directory may exist that no event speaks of."""
-    on_disk = [int(name[: name.find("-")]) for name in os.listdir(attempts) if name.split("-")[0].isdigit()]
-    return max([journalled, *on_disk]) + 1
-
-
-def _write_prompt(ledger: Ledger, directory: AttemptDir, mode: str) -> bool:
-    try:
-        with open(ledger.packet.user_request, "rb") as file:
-            request = file.read()
-    except FileNotFoundError:
-        return False
-    if mode == "resume":
-        request = briefing.resume_message(ledger.task, ledger.task.ran).encode("utf-8", "backslashreplace")
-    elif mode == "briefing":
-        text = request.decode("utf-8", "replace")
-        request = briefing.recovery_briefing(ledger.task, ledger.task.ran, text).encode(
-            "utf-8", "backslashreplace"
-        )
-    atomic.write(directory.prompt, request, durable=False)
-    return True
+    names = os.listdir(ledger.packet.attempts)
+    on_disk = [int(name[: name.find("-")]) for name in names if name.split("-")[0].isdigit()]
+    return max([ledger.task.attempts, *on_disk]) + 1
 
 
 def _argv_record(launch: Launch, cwd: str) -> dict[str, Any]:
@@ -206,5 +267,5 @@ def _our_variables(ledger: Ledger, directory: AttemptDir, opened: ev.AttemptOpen
         "INTERRUPT_FILE": packet.interrupt_request,
         "HARNESS_SESSION": "true",
         "BD_ACTOR": "harness-agent",
-        "ITERATION": "1",
+        "ITERATION": str(ledger.task.iteration or 1),
     }

@@ -12,8 +12,8 @@ from holdfast import clock
 from holdfast.errors import CorruptFile
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
-from holdfast.model.outcome import SUCCESS
-from holdfast.model.task import Attempt
+from holdfast.model.lane import Attempt
+from holdfast.runner import notices, reports
 from holdfast.runner.ledger import Ledger
 from holdfast.store import atomic
 
@@ -43,34 +43,36 @@ def write_attempt(ledger: Ledger, attempt: Attempt) -> None:
     atomic.write_json(ledger.packet.attempt(attempt.dirname).record, record, durable=False)
 
 
-def pass_gate(ledger: Ledger, attempt: Attempt) -> bool:
+def pass_plain_gate(ledger: Ledger, attempt: Attempt) -> None:
     """The gate of a plain run: the attempt's own proof of success. Writes the evidence, then the marker, then the event."""
-    packet, stage = ledger.packet, attempt.stage
-    outcome = attempt.ended.outcome if attempt.ended is not None else "unknown"
-    passed = outcome in SUCCESS
+    assert attempt.ended is not None
     evidence = {
         "schema": "holdfast.gate/1",
-        "stage": stage,
-        "passed": passed,
-        "reasons": [f"attempt {attempt.number} ended with {outcome}"],
+        "stage": attempt.stage,
+        "passed": True,
+        "reasons": [f"attempt {attempt.number} ended with {attempt.ended.outcome}"],
         "attempt": attempt.number,
         "timestamp": clock.iso_now(),
     }
-    atomic.write_json(packet.gate_result(stage), evidence, durable=True)
+    atomic.write_json(ledger.packet.gate_result(attempt.stage), evidence, durable=True)
     failpoint("finish.evidence")
-    if not passed:
-        return False
+    mark_stage(ledger, attempt)
+
+
+def mark_stage(ledger: Ledger, attempt: Attempt) -> None:
+    """The gate has passed, and its evidence is on disk: write the marker, then the event."""
     marker = {
         "schema": "holdfast.done/1",
-        "stage": stage,
+        "stage": attempt.stage,
         "attempt": attempt.number,
         "run": ledger.task.run,
         "at": clock.iso_now(),
     }
-    atomic.write_json(packet.stage_done(stage), marker, durable=True)
+    atomic.write_json(ledger.packet.stage_done(attempt.stage), marker, durable=True)
     failpoint("finish.marker")
-    ledger.record(ev.StageDone(stage=stage, attempt=attempt.number))
-    return True
+    ledger.record(ev.StageDone(stage=attempt.stage, attempt=attempt.number))
+    if len(ledger.task.spec.stages) > 1:
+        reports.write(ledger)
 
 
 def adopt_markers(ledger: Ledger) -> None:
@@ -101,7 +103,8 @@ def end_task(ledger: Ledger) -> None:
     ledger.show()
     ledger.catch_up()
     failpoint("finish.manifest")
-    atomic.write(packet.summary, _summary(ledger).encode("utf-8", "replace"), durable=False)
+    reports.write(ledger)
+    notices.post(ledger, str(task.status))
     # The captured environment may hold keys, and nobody needs it any more.
     atomic.remove(packet.env)
     failpoint("finish.before_task_done")
@@ -123,25 +126,3 @@ def reopen(ledger: Ledger) -> None:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         os.rename(packet.task_done, os.path.join(folder, "_task.done"))
         atomic.sync_directory(packet.done)
-
-
-def _summary(ledger: Ledger) -> str:
-    task = ledger.task
-    attempt = task.attempt
-    ended = attempt.ended if attempt is not None else None
-    lines = [
-        f"# {task.spec.task_name}: {task.status}",
-        "",
-        f"- task: {task.spec.task_id}",
-        f"- reason: {task.reason or '-'}",
-        f"- attempts: {task.attempts}, retries: {task.total_retries}",
-        f"- active time: {clock.words(task.active_s)}",
-        f"- started: {task.created_at}, finished: {task.finished_at or '-'}",
-    ]
-    if ended is not None and ended.exit_code is not None:
-        lines.append(f"- exit code: {ended.exit_code}")
-    if attempt is not None and attempt.leftovers is not None:
-        left = ", ".join(f"{item['pid']} {item['command']}" for item in attempt.leftovers.processes[:5])
-        lines.append(f"- still running ({attempt.leftovers.policy}): {left}")
-    tail = ledger.tail(20)
-    return "\n".join([*lines, "", "## Last output", "", "```", tail, "```", ""])

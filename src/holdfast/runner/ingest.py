@@ -21,8 +21,7 @@ from holdfast.model import events as ev
 from holdfast.model import readable
 from holdfast.model.task import Attempt
 from holdfast.runner.ledger import Ledger
-from holdfast.store import atomic
-from holdfast.store.atomic import write_all
+from holdfast.runner.position import Position
 from holdfast.store.layout import AttemptDir
 
 TYPE_CHECKING = False
@@ -160,17 +159,14 @@ class _Stream:
 class Ingest:
     """Reads the logs of one attempt."""
 
-    def __init__(self, ledger: Ledger, adapter: Adapter, attempt: Attempt, directory: AttemptDir) -> None:
+    def __init__(
+        self, ledger: Ledger, adapter: Adapter, attempt: Attempt, directory: AttemptDir, *, position: Position
+    ) -> None:
         self.ledger = ledger
         self.adapter = adapter
         self.attempt = attempt
-        self._output = self._position = -1
-        try:
-            stdout, stderr = self._open()
-        except OSError:
-            self._close_own()  # a full disk would otherwise cost two descriptors with every try
-            raise
-        self._shown_bytes = os.fstat(self._output).st_size
+        self._position = position
+        stdout, stderr = position.begin(attempt.number)
         self._stdout = _Stream(directory.stdout, stdout)
         self._stderr = _Stream(directory.stderr, stderr)
         self._reader = adapter.reader()
@@ -180,29 +176,6 @@ class Ingest:
         )
         if adapter.capabilities.has_events:
             self._remind(directory.stdout, stdout)
-
-    def _open(self) -> tuple[int, int]:
-        """Open output.log and state/ingest. Returns how far stdout and stderr were read."""
-        packet = self.ledger.packet
-        create = os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        self._output = os.open(packet.output_log, os.O_WRONLY | os.O_APPEND | create, 0o600)
-        atomic.make_directory(packet.state)  # an agent may have removed it
-        self._position = os.open(os.path.join(packet.state, "ingest"), os.O_RDWR | create, 0o600)
-        stdout, stderr = self._restore()
-        failpoint("ingest.opened")
-        # Before anything is shown, so that a successor always knows what to cut off.
-        self._write_note(stdout, stderr, os.fstat(self._output).st_size)
-        return stdout, stderr
-
-    def _restore(self) -> tuple[int, int]:
-        """Continue where the last runner was; cut off what it wrote but did not note."""
-        fields = os.pread(self._position, 200, 0).split()
-        try:
-            number, stdout, stderr, output = (int(field) for field in fields)
-        except ValueError:
-            return 0, 0
-        os.truncate(self._output, min(output, os.fstat(self._output).st_size))
-        return (stdout, stderr) if number == self.attempt.number else (0, 0)
 
     def _remind(self, stdout: str, position: int) -> None:
         """Let the reader see again what the last runner's reader saw: it may have to remember."""
@@ -270,7 +243,7 @@ class Ingest:
         if events:
             self.ledger.record(*events)
         failpoint("ingest.journalled")
-        self._append(shown)
+        self._position.show(shown)
         failpoint("ingest.shown")
         self._note()
 
@@ -346,32 +319,14 @@ class Ingest:
                 begin = size - stream.flood_bytes
                 left_out = begin - stream.position
                 stream.skip_to(begin)
-                self._append(
+                self._position.show(
                     [f"[{left_out} bytes left out; all of it is in {os.path.basename(stream.path)}]"]
                 )
 
-    def _append(self, shown: list[str]) -> None:
-        if shown:
-            data = ("\n".join(shown) + "\n").encode("utf-8", "backslashreplace")
-            write_all(self._output, data)
-            self._shown_bytes += len(data)
-
     def _note(self) -> None:
-        self._write_note(self._stdout.position, self._stderr.position, self._shown_bytes)
-
-    def _write_note(self, stdout: int, stderr: int, shown: int) -> None:
-        # In place and of fixed width: cheaper than a rename, and one sector is never half written by a kill.
-        text = f"{self.attempt.number:10d} {stdout:20d} {stderr:20d} {shown:20d}\n"
-        os.pwrite(self._position, text.encode(), 0)
+        self._position.reach(self.attempt.number, self._stdout.position, self._stderr.position)
 
     def close(self) -> None:
         """Close all files."""
         self._stdout.close()
         self._stderr.close()
-        self._close_own()
-
-    def _close_own(self) -> None:
-        for descriptor in (self._output, self._position):
-            if descriptor >= 0:
-                os.close(descriptor)
-        self._output = self._position = -1

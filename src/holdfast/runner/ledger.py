@@ -15,6 +15,7 @@ from holdfast.model import manifest
 from holdfast.model.status import Status, check_move
 from holdfast.model.task import Task
 from holdfast.redact import Redactor
+from holdfast.runner import moves
 from holdfast.store import atomic
 from holdfast.store.journal import Journal
 from holdfast.store.layout import Packet
@@ -43,11 +44,16 @@ class Ledger:
         """Make facts durable, in one sync, then show them."""
         if not events:
             return
+        moves_of = [event for event in events if isinstance(event, ev.TaskMoved)]
+        for moved in moves_of:
+            moves.before(self, moved)
         at = self._journal.append(events)
         for event in events:
             self.task.apply(event, at)
         failpoint("ledger.before_manifest")
         self.show()
+        for moved in moves_of:
+            moves.after(self, moved)
 
     def moved(
         self,
@@ -59,6 +65,8 @@ class Ledger:
         interrupt: str | None = None,
         request: str | None = None,
         answer: str | None = None,
+        approval: str | None = None,
+        iteration: int = 0,
     ) -> ev.TaskMoved:
         """The event of a move, checked against the table. `old` is given where a move follows another in one record."""
         old = self.task.status if old is None else old
@@ -71,6 +79,9 @@ class Ledger:
             interrupt=self.redact(interrupt) if interrupt else None,
             request=request,
             answer=answer,
+            approval=approval,
+            marked=new is Status.INTERRUPTED,
+            iteration=iteration,
         )
 
     def move(self, new: Status, reason: str, *, interrupt: str | None = None) -> None:

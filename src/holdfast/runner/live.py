@@ -12,14 +12,16 @@ import signal
 from holdfast import clock, recorder
 from holdfast.failpoints import failpoint
 from holdfast.model.attempt import Reading
+from holdfast.model.lane import Attempt
 from holdfast.model.process import ProcessIdentity
-from holdfast.model.spec import Limits
-from holdfast.model.task import Attempt
+from holdfast.model.spec import Limits, TaskSpec
 from holdfast.runner import adopt
 from holdfast.runner.adopt import Found
 from holdfast.runner.attempt import Opened
 from holdfast.runner.ingest import Ingest
 from holdfast.runner.ledger import Ledger
+from holdfast.runner.position import Position
+from holdfast.runner.prompts import workspace_of
 from holdfast.runner.stop import Stop
 from holdfast.runner.waiter import Waiter
 from holdfast.store import lock as locks
@@ -40,18 +42,34 @@ GULP_S = 0.1
 OVERDUE_S = 2.0
 
 
+def _limits(spec: TaskSpec, attempt: Attempt, adapter: Adapter) -> Limits:
+    """The task's own limits; only silence means another thing for another agent, and nothing for a chore."""
+    if attempt.kind != "agent":
+        return spec.limits.evolve(stale_s=None)
+    if attempt.agent != spec.agent:
+        return spec.limits.evolve(stale_s=adapter.capabilities.stale_s)
+    return spec.limits
+
+
 class Live:
     """What a runner holds in memory of the open attempt."""
 
     def __init__(
-        self, ledger: Ledger, adapter: Adapter, attempt: Attempt, waiter: Waiter, *, opened: Opened | None
+        self,
+        ledger: Ledger,
+        adapter: Adapter,
+        attempt: Attempt,
+        waiter: Waiter,
+        *,
+        position: Position,
+        opened: Opened | None,
     ) -> None:
         self.ledger = ledger
         self.adapter = adapter
         self.attempt = attempt
         self.waiter = waiter
         self.directory = ledger.packet.attempt(attempt.dirname)
-        self.limits: Limits = ledger.task.spec.limits
+        self.limits = _limits(ledger.task.spec, attempt, adapter)
         self._waiting_since_mono = clock.mono()
         self._woke_mono = 0.0
         self._death: DeathWatch | None = None
@@ -59,15 +77,23 @@ class Live:
         self._growth_is_muted = False
         # The pipe is watched once nothing can fail any more: who would unwatch it?
         self._started = -1
-        self.ingest = Ingest(ledger, adapter, attempt, self.directory)
+        self.ingest = Ingest(ledger, adapter, attempt, self.directory, position=position)
         if opened is not None:
             self._started = opened.started
-            waiter.watch(self._started, "started")
+            waiter.watch(self._started, self._name("started"))
         self._took_mono = 0.0
         self._size_bytes = 0
         self._stop: Stop | None = None
         self.identity: ProcessIdentity | None = None
         self.noticed_at = 0.0
+
+    def _name(self, what: str) -> str:
+        """What the waiter calls this attempt's news: there may be several attempts."""
+        return f"{what}.{self.attempt.number}"
+
+    def has_news_of_start(self, ready: set[str]) -> bool:
+        """Whether the agent was just executed, or failed to be."""
+        return self._name("started") in ready
 
     # ── what is there ──
 
@@ -104,10 +130,10 @@ class Live:
         self.identity = identity
         self._death = watch_death(identity)
         if self._death.descriptor >= 0:
-            self.waiter.watch(self._death.descriptor, "death")
+            self.waiter.watch(self._death.descriptor, self._name("death"))
         self._growth = GrowthWatch([self.directory.stdout, self.directory.stderr])
         if self._growth.descriptor >= 0:
-            self.waiter.watch(self._growth.descriptor, "growth")
+            self.waiter.watch(self._growth.descriptor, self._name("growth"))
         # What was written before the watch began makes no more news of it: the first look is not asked for.
         self._took_mono = 0.0
         self.ingest.look()
@@ -162,7 +188,7 @@ class Live:
         if self.noticed_at:
             return True
         assert self._death is not None
-        if self._death.descriptor >= 0 and "death" not in ready:
+        if self._death.descriptor >= 0 and self._name("death") not in ready:
             return False
         if not self._death.has_died():
             return False
@@ -185,7 +211,7 @@ class Live:
         now_mono = clock.mono()
         must_poll = self._growth.descriptor < 0
         is_first = self._took_mono == 0.0
-        if "growth" not in ready and not self._growth_is_muted and not must_poll and not is_first:
+        if self._name("growth") not in ready and not self._growth_is_muted and not must_poll and not is_first:
             return 3600.0
         if now_mono - self._took_mono < GULP_S:
             self._mute_growth()
@@ -213,7 +239,7 @@ class Live:
 
     def _unmute_growth(self) -> None:
         if self._growth_is_muted and self._growth is not None and self._growth.descriptor >= 0:
-            self.waiter.watch(self._growth.descriptor, "growth")
+            self.waiter.watch(self._growth.descriptor, self._name("growth"))
         self._growth_is_muted = False
 
     def _note_progress(self, now_mono: float) -> None:
@@ -255,7 +281,9 @@ class Live:
 
     def _files_changed(self) -> bool:
         since, self._looked_at = self._looked_at, clock.now()
-        return changed_since(self.ledger.task.spec.project_dir, since, skip=self.ledger.packet.home.path)
+        return changed_since(
+            workspace_of(self.ledger.task, self.attempt.stage), since, skip=self.ledger.packet.home.path
+        )
 
     def lived_s(self) -> float:
         """How long the agent has lived, on the clock that stands still in a suspend."""

@@ -123,8 +123,9 @@ def _loop(ledger: Ledger, waiter: Waiter, steps: Steps) -> str:
                 served_mono = clock.mono()
                 if requests.serve(ledger):
                     # A retry brings an environment, and with it other secrets.
-                    steps.env = _environment(ledger.packet)
-                    ledger.redact = _redactor(ledger.task, steps.env)
+                    env = _environment(ledger.packet)
+                    steps.use(env)
+                    ledger.redact = _redactor(ledger.task, env)
             wait_s = steps.step(ready)
         except (OSError, DiskFull) as error:
             if isinstance(error, OSError) and error.errno not in (errno.ENOSPC, errno.EDQUOT):
@@ -155,7 +156,8 @@ def _say_goodbye(ledger: Ledger, reason: str) -> None:
 
 
 def _redactor(task: Task, env: dict[str, Any]) -> Redactor:
-    return Redactor(env.get("env", {}), task.spec.env)
+    pipeline = task.spec.pipeline
+    return Redactor(env.get("env", {}), task.spec.env, pipeline.redaction_patterns if pipeline else ())
 
 
 def _environment(packet: Packet) -> dict[str, Any]:
@@ -169,11 +171,12 @@ def _park_crash_loop(ledger: Ledger) -> None:
     if task.runner_crashes < CRASH_LIMIT or task.has_ended or task.status in _NOT_PARKED:
         return
     reason = f"{task.runner_crashes} runners in a row died on this task without progress"
-    attempt = task.attempt
-    if attempt is not None and (attempt.is_open or task.is_unsettled):
-        # Through the stop and the sweep, so that a resume finds nothing of the old attempt alive.
-        if attempt.intent is None:
-            ledger.record(ev.StopIntended(attempt=attempt.number, intent="interrupt", reason=reason))
+    present = task.open_attempts or (task.wave if task.is_unsettled else [])
+    if present:
+        # Through the stop and the sweep, so that a resume finds nothing of the old attempts alive.
+        for attempt in present:
+            if attempt.intent is None:
+                ledger.record(ev.StopIntended(attempt=attempt.number, intent="interrupt", reason=reason))
     else:
         ledger.move(Status.INTERRUPTED, reason, interrupt=reason)
 

@@ -26,6 +26,19 @@ def find(packet: Packet) -> str | None:
     return None
 
 
+def is_left(packet: Packet) -> bool:
+    """Whether there is any mark."""
+    return os.path.lexists(packet.interrupt_request) or os.path.lexists(packet.error_marker)
+
+
+def leave(packet: Packet, reason: str) -> None:
+    """Ask for a person, unless that was done already: the file is there for as long as the task waits."""
+    if not is_left(packet):
+        atomic.write(
+            packet.interrupt_request, f"{reason}\n".encode("utf-8", "backslashreplace"), durable=True
+        )
+
+
 def put_aside(packet: Packet, name: str) -> None:
     """A person has answered: keep the marks, out of the way."""
     for path in (packet.interrupt_request, packet.error_marker):

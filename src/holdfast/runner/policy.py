@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from holdfast import clock
 from holdfast.model import outcome as oc
 from holdfast.model.record import Record
 from holdfast.model.spec import Limits
 from holdfast.model.status import Status
-from holdfast.model.task import Usage
+from holdfast.model.usage import Usage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Then(StrEnum):
@@ -31,6 +36,8 @@ class Decision(Record):
     #: Whether a retry is burned.
     burns: bool = True
     fresh_session: bool = False
+    #: The least pause before a retry.
+    pause_s: float = 0.0
 
 
 #: Intents that end or park the task whatever the dying process reports.
@@ -40,6 +47,7 @@ _BY_INTENT: dict[str, tuple[Then, Status]] = {
     "deadline": (Then.END, Status.ABANDONED),
     "output": (Then.INTERRUPT, Status.INTERRUPTED),
     "budget": (Then.INTERRUPT, Status.INTERRUPTED),
+    "timeout": (Then.INTERRUPT, Status.INTERRUPTED),
     "hang": (Then.RETRY, Status.HUNG),
     "session": (Then.RETRY, Status.CRASHED),
 }
@@ -69,6 +77,34 @@ def after_attempt(kind: str, detail: str, intent: str | None, intent_reason: str
         burns=kind not in oc.BLAMELESS,
         fresh_session=kind in oc.NEEDS_FRESH_SESSION,
     )
+
+
+#: What is followed when the attempts of one wave ended in several ways: the gravest.
+_GRAVITY = (Then.COMPLETE, Then.RETRY, Then.WAIT, Then.INTERRUPT, Then.END)
+
+
+def gravity(decision: Decision) -> int:
+    """How much a decision outweighs others."""
+    return _GRAVITY.index(decision.then)
+
+
+def at_limit(decision: Decision, intent: str | None, limits: Limits) -> Decision:
+    """What the task wants at a limit of time or money: to ask, as decided, or to end."""
+    if limits.on_limit != "end" or intent not in ("budget", "timeout"):
+        return decision
+    status = Status.TIMEOUT if intent == "timeout" else Status.ABANDONED
+    return decision.evolve(then=Then.END, status=status)
+
+
+def available(order: Sequence[str], unavailable: dict[str, str | None], now: float) -> str | None:
+    """The first agent of the order that is not known to be out; None when all are."""
+    for agent in order:
+        if agent not in unavailable:
+            return agent
+        until = unavailable[agent]
+        if until is not None and clock.parse_iso(until) <= now:
+            return agent
+    return None
 
 
 def backoff_s(consecutive: int, limits: Limits, left_s: float | None, *, at_once: bool = True) -> float:

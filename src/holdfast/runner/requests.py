@@ -45,7 +45,7 @@ def _answer(ledger: Ledger, name: str) -> None:
             # An effect that was journalled without its answer is not applied again.
             effect = () if request_id in ledger.task.requests else _apply(ledger, request)
             answer = ev.RequestApplied(request=request.id, verb=request.verb, by=request.by)
-            if request.verb in ("resume", "retry"):
+            if request.verb in ("resume", "retry", "approve"):
                 marks.put_aside(ledger.packet, request.id)
             if request.verb == "retry":
                 # Files have to change too; while the request lies in the inbox, somebody will see to it.
@@ -82,8 +82,7 @@ def _interrupt(ledger: Ledger, request: Request) -> tuple[ev.Event, ...]:
         raise RequestRefused("it is queued and has not started")
     if ledger.task.status is Status.COMPLETING:
         raise RequestRefused("its work is done, and it is completing")
-    attempt = ledger.task.attempt
-    if attempt is not None and attempt.intent is not None and attempt.intent.intent == "stop":
+    if any(attempt.intent_name == "stop" for attempt in ledger.task.open_attempts):
         raise RequestRefused("it is being stopped")
     default = f"interrupted by {request.by}"
     return _end_by(ledger, request, intent="interrupt", status=Status.INTERRUPTED, default=default)
@@ -96,12 +95,13 @@ def _end_by(
     if task.has_ended:
         raise RequestRefused(f"it has ended already: {task.status}")
     reason = ledger.redact(_text(request, "reason") or default)
-    attempt = task.attempt
-    if attempt is not None and attempt.is_open:
-        return (ev.StopIntended(attempt=attempt.number, intent=intent, reason=reason, request=request.id),)
-    if task.is_unsettled and attempt is not None:
-        # The agent is gone and its end is being dealt with: the intent decides what follows.
-        return (ev.StopIntended(attempt=attempt.number, intent=intent, reason=reason, request=request.id),)
+    # An agent may be gone already while its end is being dealt with: the intent decides what follows.
+    present = task.open_attempts or (task.wave if task.is_unsettled else [])
+    if present:
+        return tuple(
+            ev.StopIntended(attempt=attempt.number, intent=intent, reason=reason, request=request.id)
+            for attempt in present
+        )
     interrupt = reason if status is Status.INTERRUPTED else None
     return (ledger.moved(status, reason, request=request.id, interrupt=interrupt),)
 
@@ -111,8 +111,54 @@ def _resume(ledger: Ledger, request: Request) -> tuple[ev.Event, ...]:
     if task.status not in (Status.INTERRUPTED, Status.WAITING):
         hint = "; 'holdfast retry' starts an ended task again" if task.has_ended else ""
         raise RequestRefused(f"it is {task.status}, not interrupted or waiting{hint}")
+    if task.approval is not None:
+        raise RequestRefused(
+            f"it waits for approval of {task.approval}; 'holdfast approve' or 'holdfast reject' answers"
+        )
     answer = _text(request, "message")
-    return (ledger.moved(Status.SPAWNING, f"resumed by {request.by}", request=request.id, answer=answer),)
+    return (_go_on(ledger, request, f"resumed by {request.by}", answer),)
+
+
+def _go_on(ledger: Ledger, request: Request, reason: str, answer: str | None) -> ev.TaskMoved:
+    """Back to work; through the queue, where the task came from there: it goes first, once a slot is free."""
+    task = ledger.task
+    is_queued = task.spec.queue is not None and task.status is Status.INTERRUPTED
+    new = Status.QUEUED if is_queued else Status.SPAWNING
+    return ledger.moved(new, reason, request=request.id, answer=answer)
+
+
+def _start(ledger: Ledger, request: Request) -> tuple[ev.Event, ...]:
+    if ledger.task.status is not Status.QUEUED:
+        raise RequestRefused(f"it is {ledger.task.status}, not queued")
+    iteration = request.args.get("iteration")
+    return (
+        ledger.moved(
+            Status.SPAWNING,
+            f"started by {request.by}",
+            request=request.id,
+            iteration=iteration if isinstance(iteration, int) else 0,
+        ),
+    )
+
+
+def _approve(ledger: Ledger, request: Request) -> tuple[ev.Event, ...]:
+    stage = _awaited(ledger)
+    given = ev.ApprovalGiven(stage=stage, by=request.by, request=request.id)
+    reason = f"{stage} approved by {request.by}"
+    return (given, _go_on(ledger, request, reason, _text(request, "message")))
+
+
+def _reject(ledger: Ledger, request: Request) -> tuple[ev.Event, ...]:
+    stage, why = _awaited(ledger), _text(request, "message")
+    reason = f"{stage} rejected by {request.by}" + (f": {ledger.redact(why)}" if why else "")
+    return (ledger.moved(Status.KILLED, reason, request=request.id),)
+
+
+def _awaited(ledger: Ledger) -> str:
+    task = ledger.task
+    if task.status is not Status.INTERRUPTED or task.approval is None:
+        raise RequestRefused(f"it is {task.status} and waits for no approval")
+    return task.approval
 
 
 def _retry(ledger: Ledger, request: Request) -> tuple[ev.Event, ...]:
@@ -167,8 +213,11 @@ def _text(request: Request, name: str) -> str | None:
 
 
 _HANDLERS: dict[str, Callable[[Ledger, Request], tuple[ev.Event, ...]]] = {
+    "start": _start,
     "stop": _stop,
     "interrupt": _interrupt,
     "resume": _resume,
     "retry": _retry,
+    "approve": _approve,
+    "reject": _reject,
 }

@@ -22,14 +22,25 @@ class Home:
         self.service = os.path.join(path, "service.json")
         self.seed_lock = os.path.join(path, "seed.lock")
         self.seed_socket = os.path.join(path, "seed.sock")
+        self.tmux_socket = os.path.join(path, "tmux.sock")
         self.outbox = os.path.join(path, "outbox")
         self.audit = os.path.join(path, "audit.jsonl")
+        self.loop = os.path.join(path, "loop.json")
+        self.metrics = os.path.join(path, "metrics.json")
+        self.sessions = os.path.join(path, "sessions")
+        self.worktrees = os.path.join(path, "worktrees")
+        self.workspaces = os.path.join(path, "workspaces")
+        self.interrupt_request = os.path.join(path, "interrupt-request.txt")
         self.down = os.path.join(path, "down")
         self.up = os.path.join(path, "up")
 
     def packet(self, task_id: str) -> Packet:
         """The packet of a task, whether it exists or not."""
         return Packet(os.path.join(self.tasks, task_id))
+
+    def archived(self, task_id: str) -> Packet:
+        """The packet of a task that was put away, whether it exists or not."""
+        return Packet(os.path.join(self.archive, task_id))
 
 
 class Packet:
@@ -50,12 +61,22 @@ class Packet:
         self.runs = os.path.join(path, "runs")
         self.inputs = os.path.join(path, "inputs")
         self.user_request = os.path.join(path, "inputs", "user_request.md")
+        self.context_pack = os.path.join(path, "inputs", "context_pack.md")
+        self.context_digest = os.path.join(path, "inputs", "context_pack.digest.md")
+        self.attachments = os.path.join(path, "inputs", "attachments")
+        self.prompts = os.path.join(path, "inputs", "prompt")
         self.attempts = os.path.join(path, "attempts")
         self.outputs = os.path.join(path, "outputs")
         self.summary = os.path.join(path, "outputs", "_summary.md")
         self.state = os.path.join(path, "state")
         self.current_session = os.path.join(path, "state", "current-session.json")
         self.interrupt_request = os.path.join(path, "state", "interrupt-request.txt")
+        self.stats = os.path.join(path, "state", "stats.json")
+        self.last_failure = os.path.join(path, "state", "last_failure.json")
+        self.commands_override = os.path.join(path, "state", "acceptance.commands.override")
+        self.work = os.path.join(path, "state", "work.json")
+        self.workspace = os.path.join(path, "state", "workspace")
+        self.interrupts = os.path.join(path, "state", "interrupts")
         self.error_marker = os.path.join(path, "state", "error")
         self.done = os.path.join(path, "done")
         self.task_done = os.path.join(path, "done", "_task.done")
@@ -72,6 +93,18 @@ class Packet:
     def gate_result(self, stage: str) -> str:
         """The evidence beside the marker."""
         return os.path.join(self.outputs, f"{stage}.gate_result.json")
+
+    def output(self, stage: str, agent: str, kind: str) -> str:
+        """What an agent's call left for people: `out`, `err`, `meta.json`, `compose.log`, `wrapper.log`."""
+        return os.path.join(self.outputs, f"{stage}.{agent}.{kind}")
+
+    def artifact(self, stage: str) -> str:
+        """What a stage's checks found."""
+        return os.path.join(self.outputs, f"{stage}.artifact.md")
+
+    def prompt(self, agent: str, role: str) -> str:
+        """The composed prompt of a stage."""
+        return os.path.join(self.prompts, f"{agent}.{role}.md")
 
     def attempt(self, dirname: str) -> AttemptDir:
         """The directory of one attempt."""
@@ -108,6 +141,8 @@ def is_our_lock(path: str) -> bool:
         return parent == "attempts"
     if name == "runner.lock":
         return parent == "tasks"
+    if os.path.basename(folder) == "workspaces" and name.endswith(".lock"):
+        return os.path.isdir(os.path.join(os.path.dirname(folder), "tasks"))
     return name in ("keeper.lock", "keeper-start.lock", "seed.lock") and os.path.isdir(
         os.path.join(folder, "tasks")
     )

@@ -12,7 +12,7 @@ import fcntl
 import json
 import os
 
-from holdfast import clock
+from holdfast import __version__, clock
 from holdfast.errors import LockHeld
 from holdfast.model.process import ProcessIdentity
 from holdfast.store.atomic import storage_failed
@@ -91,7 +91,9 @@ def _is_still(path: str, descriptor: int) -> bool:
 def sign(descriptor: int, role: str) -> None:
     """Write into a held lock file who holds it. Not durable: after a reboot the name is void anyway."""
     me = identify(os.getpid())
-    text = json.dumps({**(me.to_json() if me else {}), "role": role, "at": clock.iso_now()})
+    text = json.dumps(
+        {**(me.to_json() if me else {}), "role": role, "at": clock.iso_now(), "version": __version__}
+    )
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, text.encode() + b"\n", 0)
 
@@ -133,4 +135,14 @@ def owner(path: str) -> ProcessIdentity | None:
             data: Any = json.loads(file.read())
         return ProcessIdentity.from_json(data)
     except (OSError, ValueError, AttributeError, TypeError):
+        return None
+
+
+def version(path: str) -> str | None:
+    """Which holdfast signed the lock last; None when it does not say."""
+    try:
+        with open(path, "rb") as file:
+            data: Any = json.loads(file.read())
+        return str(data["version"])
+    except (OSError, ValueError, TypeError, KeyError):
         return None

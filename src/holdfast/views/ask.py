@@ -9,6 +9,7 @@ from holdfast import clock
 from holdfast.errors import NotFound, RequestRefused, Unanswered
 from holdfast.packet import inbox
 from holdfast.start import start_runner
+from holdfast.store import audit
 from holdfast.store import lock as locks
 from holdfast.store.layout import Packet
 
@@ -22,7 +23,17 @@ _RESTART_S = 0.3
 
 def ask(packet: Packet, verb: str, args: dict[str, Any]) -> None:
     """Raises RequestRefused with the runner's reason; Unanswered when nobody answered in 2 s, and the request stands."""
-    request = inbox.drop(packet, verb, args, by=whoami())
+    request = inbox.drop(packet, verb, args, by=audit.whoami())
+    # Not what was said with it: an answer may hold anything, and the journal has it.
+    audit.append(
+        packet.home,
+        {
+            "operation": f"request.{verb}",
+            "task_id": packet.task_id,
+            "by": request.by,
+            "request": request.id,
+        },
+    )
     path = inbox.path_of(packet, request.id)
     start_mono = last_start_mono = clock.mono()
     if not inbox.ring(packet):
@@ -52,9 +63,3 @@ def _raise_if_refused(packet: Packet, request_id: str, verb: str) -> None:
                     raise RequestRefused(f"cannot {verb} {packet.task_id}: {json.loads(line)['reason']}")
     except FileNotFoundError as error:
         raise NotFound(f"the task {packet.task_id} was removed meanwhile") from error
-
-
-def whoami() -> str:
-    """Who asks, for the journal."""
-    user = os.environ.get("USER") or os.environ.get("LOGNAME") or f"uid-{os.getuid()}"
-    return f"{user}@{os.uname().nodename}"

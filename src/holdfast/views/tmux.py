@@ -1,13 +1,14 @@
 """tmux: a window onto a task, never its foundation.
 
-A server of our own per home (`tmux -L holdfast-<hash of home>`), without the user's tmux.conf, so that keys and behaviour
-are known. A command that fails raises TmuxError with the sub-command in it: nobody takes a failure for "no sessions".
+A server of our own per home (`tmux -S <home>/tmux.sock`), without the user's tmux.conf, so that keys and behaviour are known.
+tmux leaves its socket behind when it ends; in the home it is in nobody's way. A command that fails raises TmuxError with the sub-command in it: nobody takes a failure for "no sessions".
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import stat
 import subprocess
 
 from holdfast.errors import NotPossible
@@ -20,6 +21,8 @@ OLDEST = (2, 6)
 _TIMEOUT_S = 10.0
 #: Of a window that nobody looks at.
 _COLUMNS, _ROWS = "120", "40"
+#: The path of a socket may have 107 bytes on Linux, 103 on macOS.
+_SOCKET_BYTES = 103
 
 
 class TmuxError(NotPossible):
@@ -48,7 +51,12 @@ class Server:
 
     def __init__(self, home: Home) -> None:
         self.home = home
-        self.socket_name = "holdfast-" + sha256(os.fsencode(os.path.realpath(home.path)))[:10]
+        self.socket = home.tmux_socket
+        self._folder: str | None = None
+        if len(os.fsencode(self.socket)) > _SOCKET_BYTES:
+            self._folder = _short_folder()
+            name = sha256(os.fsencode(os.path.realpath(home.path)))[:16]
+            self.socket = os.path.join(self._folder, f"{name}.sock")
 
     def session_name(self, task_id: str) -> str:
         """`holdfast-<task>`; tmux has no dots in names, so such an id gets a mark that keeps it apart."""
@@ -85,6 +93,7 @@ class Server:
 
     def attach(self, task_id: str) -> None:
         """Show the window in this terminal until it closes or the person detaches."""
+        self._check_folder()
         done = subprocess.run(self.attach_argv(task_id), env=_environment(), check=False)
         if done.returncode and self.has(task_id):
             raise TmuxError(f"tmux attach-session failed with status {done.returncode}")
@@ -101,10 +110,31 @@ class Server:
             _checked(done, "kill-session")
 
     def _command(self) -> list[str]:
-        return [program() or "tmux", "-L", self.socket_name, "-f", os.devnull]
+        return [program() or "tmux", "-S", self.socket, "-f", os.devnull]
 
     def _ask(self, *words: str) -> subprocess.CompletedProcess[str]:
+        self._check_folder()
         return _complete([*self._command(), *words], words[0])
+
+    def _check_folder(self) -> None:
+        """Who can write into the folder of a socket can put another server there, which gets all that we type."""
+        if self._folder is None:
+            return
+        try:
+            os.makedirs(self._folder, mode=0o700, exist_ok=True)
+            found = os.lstat(self._folder)
+        except OSError as error:
+            raise TmuxError(f"cannot make {self._folder} for the socket: {error.strerror}") from error
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+            raise TmuxError(f"{self._folder} is not a directory of yours alone: others can write into it")
+
+
+def _short_folder() -> str:
+    """Where the socket of a home with a long path goes: a place of this user, gone with the login or the reboot."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    if runtime:
+        return os.path.join(runtime, "holdfast")
+    return os.path.join(os.environ.get("TMPDIR") or "/tmp", f"holdfast-{os.geteuid()}")
 
 
 def _environment() -> dict[str, str]:

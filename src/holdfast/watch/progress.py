@@ -7,10 +7,16 @@ import os
 from holdfast import clock
 from holdfast.store.process import tree_cpu_s
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 #: A tree that used less than this share of one core since the last look is idle.
 BUSY_SHARE = 0.02
 #: A walk of the workspace ends after this long; what it has not seen by then counts as unchanged.
 WALK_S = 0.02
+#: The same where their names are wanted, for a message that is written once.
+LONG_WALK_S = 1.0
 #: File times come from the kernel's coarse clock, which is up to one tick behind.
 _TICK_S = 0.01
 _SKIPPED = frozenset({".git", "node_modules", ".venv", "__pycache__"})
@@ -38,7 +44,21 @@ def changed_since(root: str, at: float, *, skip: str) -> bool:
 
     `skip` is the home: what holdfast itself writes is no progress of the agent.
     """
-    ends = clock.mono() + WALK_S
+    return any(True for _ in _changes(root, at, skip=skip, within_s=WALK_S))
+
+
+def changed_files(root: str, at: float, *, skip: str, at_most: int = 200) -> tuple[str, ...]:
+    """Names below `root` of files that were modified after `at`, so far as a walk of a second can tell."""
+    found: list[str] = []
+    for path in _changes(root, at, skip=skip, within_s=LONG_WALK_S):
+        found.append(os.path.relpath(path, root))
+        if len(found) >= at_most:
+            break
+    return tuple(sorted(found))
+
+
+def _changes(root: str, at: float, *, skip: str, within_s: float) -> Iterator[str]:
+    ends = clock.mono() + within_s
     todo = [root]
     while todo and clock.mono() < ends:
         try:
@@ -48,7 +68,6 @@ def changed_since(root: str, at: float, *, skip: str) -> bool:
                         if entry.name not in _SKIPPED and entry.path != skip:
                             todo.append(entry.path)
                     elif entry.stat(follow_symlinks=False).st_mtime > at - _TICK_S:
-                        return True
+                        yield entry.path
         except OSError:
             continue
-    return False

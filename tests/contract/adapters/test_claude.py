@@ -18,6 +18,7 @@ BASE = ["claude", "-p", "--output-format", "stream-json", "--verbose", "--includ
 ID = "8e2f005b-6dfd-4830-8789-13234e1004f6"
 
 
+@pytest.mark.req("OUT-10", "W-C4", "RES-1")
 @pytest.mark.parametrize("run", RUNS, ids=str)
 def test_a_recorded_run_is_read_as_labelled(run: recorded.Recorded) -> None:
     found = replay(ADAPTER, run.stdout, run.stderr, run.exit)
@@ -106,11 +107,13 @@ def test_a_call_that_was_cut_off_is_named() -> None:
     assert (tool.name, tool.summary) == ("Bash", "sleep 120; echo slept")
 
 
+@pytest.mark.req("LCH-11", "BUD-5", "RES-3")
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
         ({}, []),
-        ({"model": "sonnet"}, ["--model", "sonnet"]),
+        ({"model": "sonnet"}, ["--model", "claude-sonnet-5"]),
+        ({"model": "claude-haiku-4-5"}, ["--model", "claude-haiku-4-5"]),
         ({"yolo": True}, ["--dangerously-skip-permissions"]),
         ({"yolo": True, "is_root": True}, ["--dangerously-skip-permissions"]),
         ({"max_turns": 3, "budget_usd": 2.5}, ["--max-turns", "3", "--max-budget-usd", "2.5"]),

@@ -112,6 +112,7 @@ def test_a_panic_is_a_crash() -> None:
     assert replay(ADAPTER, run.stdout, "thread 'main' panicked", 101)["outcome"] == "crashed"
 
 
+@pytest.mark.req("RES-2")
 @pytest.mark.parametrize(
     ("changes", "options", "expected"),
     [

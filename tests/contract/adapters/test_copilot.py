@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.agents.base import LaunchSpec
-from holdfast.agents.copilot import ADAPTER
+from holdfast.agents.copilot import ADAPTER, Copilot
 from holdfast.agents.replay import replay
+from holdfast.model.events import AgentUsage
 from holdfast.model.outcome import SUCCESS
 from holdfast.model.spec import Limits, StageSpec, TaskSpec
 
@@ -165,6 +166,7 @@ def test_an_exit_status_that_contradicts_the_result_is_no_success() -> None:
 # ── command lines ───────────────────────────────────────────────────────────
 
 
+@pytest.mark.req("RES-7")
 @pytest.mark.parametrize(
     ("changes", "more"),
     [
@@ -190,3 +192,25 @@ def test_the_prompt_goes_by_stdin_and_nothing_updates_itself() -> None:
 def test_the_native_binary_is_looked_for_beside_the_wrapper_and_below_it() -> None:
     native = ADAPTER.capabilities.native
     assert native[:2] == ("../copilot-linux-x64/copilot", "node_modules/@github/copilot-linux-x64/copilot")
+
+
+def test_its_tokens_come_from_a_file_of_the_attempt() -> None:
+    spec = SPEC.evolve(directory="/packet/attempts/001")
+    for launch in (ADAPTER.launch(spec), ADAPTER.resume(spec)):
+        flag = launch.argv.index("--usage-output-file")
+        assert launch.argv[flag + 1] == "/packet/attempts/001/usage.json"
+    copilot = Copilot()
+    assert copilot.usage_file(spec) == "/packet/attempts/001/usage.json"
+    assert copilot.usage_file(SPEC) is None
+
+
+def test_the_file_counts_the_whole_session() -> None:
+    (usage,) = Copilot().read_usage((CAPTURES / "copilot/usage-resumed.json").read_bytes())
+    assert usage == AgentUsage(input_tokens=1334, output_tokens=61, cumulative=True, of_session=True)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b"[]", b"null", b'{"modelMetrics":[]}', b'{"modelMetrics":{"m":{}}}', b"\xff"]
+)
+def test_a_file_that_cannot_be_read_says_nothing(data: bytes) -> None:
+    assert Copilot().read_usage(data) == []

@@ -182,6 +182,7 @@ def test_a_retry_is_announced_with_its_delay() -> None:
 # ── command lines ───────────────────────────────────────────────────────────
 
 
+@pytest.mark.req("RES-7")
 @pytest.mark.parametrize(
     ("changes", "more"),
     [

@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.agents.base import LaunchSpec
-from holdfast.agents.opencode import ADAPTER, Opencode
+from holdfast.agents.opencode import ADAPTER
+from holdfast.agents.opencode_lines import OpencodeLines
 from holdfast.agents.replay import fold, replay
+from holdfast.model import events as ev
 from holdfast.model import outcome as oc
 from holdfast.model.spec import Limits, StageSpec, TaskSpec
 
@@ -235,7 +237,7 @@ def test_any_line_can_come(raw: bytes) -> None:
 
 # ── command lines ───────────────────────────────────────────────────────────
 
-BASE = ["opencode", "run", "--format", "json"]
+BASE = ["opencode", "run", "--format", "json", "--print-logs", "--log-level", "INFO"]
 TITLE = ["--title", "holdfast:tsk_1:0"]
 
 
@@ -276,13 +278,76 @@ def test_what_has_no_flag_goes_by_variables() -> None:
     assert json.loads(launch.env["OPENCODE_CONFIG_CONTENT"]) == {"instructions": ["/a/system.md"]}
 
 
-def test_a_session_that_never_named_itself_is_looked_up_by_its_title() -> None:
-    opencode = Opencode()
-    assert opencode.look_up(spec()).argv == ["opencode", "session", "list", "--format", "json"]
-    listed = json.dumps(
-        [{"id": "ses_2", "title": "other"}, {"id": "ses_1", "title": opencode.title(spec())}]
-    ).encode()
-    assert opencode.looked_up(listed, opencode.title(spec())) == "ses_1"
-    assert opencode.looked_up(listed, opencode.title(spec(resume_count=1))) is None
-    for broken in (b"", b"{", b"{}", b"[1]", b'[{"id": 1}]', b"null"):
-        assert opencode.looked_up(broken, "other") is None
+# ── its log ─────────────────────────────────────────────────────────────────
+
+
+def logged(name: str) -> list[list[ev.AgentEvent]]:
+    """The events of each line of stderr that has some."""
+    reader = OpencodeLines()
+    lines = (CAPTURES / f"opencode/{name}.stderr.txt").read_bytes().splitlines()
+    return [events for line in lines if (events := reader.read_stderr(line))]
+
+
+@pytest.mark.req("RES-3")
+def test_a_session_is_named_when_it_is_made_long_before_an_answer() -> None:
+    (session,), (limit,) = logged("logs-429-3600")
+    assert session == ev.AgentSession(session_id="ses_e20e5bb87ffe1PevC6YlgW42sw")
+    assert isinstance(limit, ev.AgentRateLimit)
+    assert limit.resets_at == "2026-11-15T13:06:45.246Z"
+    assert "try again in 3600s" in limit.reason
+
+
+def test_a_short_wait_is_announced_as_a_retry() -> None:
+    _, *retries = logged("logs-503")
+    assert [len(events) for events in retries] == [1, 1, 1]
+    assert all(isinstance(events[0], ev.AgentRetry) and events[0].delay_s is None for events in retries)
+    line = b'timestamp=2026-11-15T12:00:00.000Z level=ERROR run=1 message="stream error" providerID=p small=false error.error="%s"'
+    limit, retry = OpencodeLines().read_stderr(
+        line % b"AI_APICallError: Rate limit. Please try again in 20s."
+    )
+    assert isinstance(limit, ev.AgentRateLimit)
+    assert limit.resets_at == "2026-11-15T12:00:20.000Z"
+    assert isinstance(retry, ev.AgentRetry)
+    assert retry.delay_s == 20.0
+    assert OpencodeLines().read_stderr(line % b"AI_APICallError: Incorrect API key provided.") == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"timestamp=",
+        b"timestamp=x level=INFO run=1 message=created id=ses_1 parentID=ses_0 title=t",
+        b'timestamp=x level=INFO run=1 message=evaluated pattern="message=created id=ses_1 x parentID=undefined y"',
+        b"echo timestamp=x level=INFO run=1 message=created id=ses_1 x parentID=undefined y",
+        b'timestamp=x level=ERROR run=1 message="stream error" providerID=p small=true error.error="Rate limit"',
+        b"timestamp=\xff level=ERROR run=1 message=\xff",
+    ],
+)
+def test_a_line_that_only_looks_like_it_is_no_event(line: bytes) -> None:
+    assert OpencodeLines().read_stderr(line) == []
+
+
+def test_a_session_is_told_once_and_a_subagent_is_none() -> None:
+    reader = OpencodeLines()
+    created = b"timestamp=x level=INFO run=1 message=created id=%s directory=/p parentID=%s title=t"
+    assert reader.read_stderr(created % (SESSION.encode(), b"undefined"))
+    assert reader.read_stderr(created % (b"ses_child", SESSION.encode())) == []
+    assert reader.read(line("step_start", part={})) == []
+
+
+def test_its_log_is_for_developers_but_for_the_errors() -> None:
+    reader = OpencodeLines()
+    lines = (CAPTURES / "opencode/logs-429-3600.stderr.txt").read_bytes().splitlines()
+    shown = [line for line in lines if not reader.hides_stderr(line)]
+    assert len(shown) == 2
+    assert not reader.hides_stderr(b"permission requested: external_directory (...); auto-rejecting")
+
+
+def test_what_it_says_to_people_is_not_lost_among_its_log() -> None:
+    stderr = "timestamp=x level=INFO run=1 message=init\nError: Session not found\ntimestamp=y level=INFO message=z\n"
+    found = replay(ADAPTER, b"", stderr, 1)
+    assert found["outcome"] == "unknown_session"
+    assert (
+        replay(ADAPTER, b"", "timestamp=x level=INFO a\n", 1)["detail"] == "exit status 1: nothing on stderr"
+    )

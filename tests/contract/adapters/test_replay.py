@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+from typing import Any
 
 import pytest
 
 from holdfast.agents import registry
+from holdfast.agents.base import LaunchSpec
+from holdfast.agents.probe import login_seen, probe
 from holdfast.agents.replay import exit_of
+from holdfast.model.spec import Limits, StageSpec, TaskSpec
 from holdfast.views.cli import entry
 from tests.contract.adapters import recorded
 
@@ -73,3 +77,133 @@ def test_an_exit_is_as_the_recorder_writes_it() -> None:
     assert (exit_of(-9).exit_signal, exit_of(-9).exit_code, exit_of(-9).wait_status) == (9, 137, 9)
     assert (exit_of(3).exit_signal, exit_of(3).exit_code, exit_of(3).wait_status) == (None, 3, 768)
     assert exit_of(None).exit_code == 0
+
+
+# ── probe ───────────────────────────────────────────────────────────────────
+
+
+def _npm(root: str, agent: str, version: str) -> str:
+    """A program as npm lays it down: a link in .bin, the package beside it. Returns the directory for PATH."""
+    able = registry.adapter(agent).capabilities
+    package = os.path.join(root, "node_modules", able.package)
+    os.makedirs(os.path.join(package, "bin"))
+    with open(os.path.join(package, "package.json"), "w", encoding="utf-8") as file:
+        json.dump({"name": able.package, "version": version}, file)
+    script = os.path.join(package, "bin", "run.js")
+    with open(script, "w", encoding="utf-8") as file:
+        file.write("#!/bin/sh\nexit 7\n")
+    os.chmod(script, 0o755)
+    programs = os.path.join(root, "node_modules", ".bin")
+    os.makedirs(programs, exist_ok=True)
+    os.symlink(script, os.path.join(programs, able.program))
+    return programs
+
+
+@pytest.mark.req("LCH-15")
+@pytest.mark.parametrize("agent", ["claude", "codex", "copilot", "gemini", "opencode", "pi"])
+def test_the_version_is_read_from_the_package_and_no_program_is_run(
+    agent: str, tmp_path: os.PathLike[str]
+) -> None:
+    programs = _npm(str(tmp_path), agent, "1.2.3")
+    found = probe(registry.adapter(agent), {"PATH": programs}, asks=True)
+    assert (found.version, found.path) == ("1.2.3", found.found)
+    assert found.problems == ()
+
+
+def test_the_native_binary_behind_a_wrapper_is_told(tmp_path: os.PathLike[str]) -> None:
+    programs = _npm(str(tmp_path), "copilot", "1.2.3")
+    native = os.path.join(tmp_path, "node_modules", "@github", "copilot-linux-x64", "copilot")
+    os.makedirs(os.path.dirname(native))
+    with open(native, "w", encoding="utf-8") as file:
+        file.write("#!/bin/sh\n")
+    os.chmod(native, 0o755)
+    # The wrapper of this package lies at its top.
+    wrapper = os.path.join(tmp_path, "node_modules", "@github", "copilot", "npm-loader.js")
+    os.rename(os.path.join(os.path.dirname(wrapper), "bin", "run.js"), wrapper)
+    os.unlink(os.path.join(programs, "copilot"))
+    os.symlink(wrapper, os.path.join(programs, "copilot"))
+    found = probe(registry.adapter("copilot"), {"PATH": programs})
+    assert (found.path, found.is_native, found.version) == (native, True, "1.2.3")
+
+
+@pytest.mark.req("LCH-14")
+def test_a_program_that_is_missing_is_a_problem_before_any_start() -> None:
+    found = probe(registry.adapter("codex"), {"PATH": "/nowhere"})
+    assert found.problems == ("codex is not installed: no codex in PATH",)
+
+
+@pytest.mark.req("LCH-14")
+def test_a_login_is_seen_by_names_alone(tmp_path: os.PathLike[str]) -> None:
+    able = registry.adapter("claude").capabilities
+    home = str(tmp_path)
+    assert login_seen(able, {"HOME": home}) == ()
+    assert login_seen(able, {"HOME": home, "ANTHROPIC_API_KEY": ""}) == ()
+    assert login_seen(able, {"HOME": home, "ANTHROPIC_API_KEY": "sk-x"}) == ("ANTHROPIC_API_KEY",)
+    os.mkdir(os.path.join(home, ".claude"))
+    with open(os.path.join(home, ".claude", ".credentials.json"), "w", encoding="utf-8") as file:
+        file.write("secret")
+    os.chmod(os.path.join(home, ".claude", ".credentials.json"), 0)
+    assert login_seen(able, {"HOME": home}) == ("~/.claude/.credentials.json",)
+    elsewhere = {"CLAUDE_CONFIG_DIR": os.path.join(home, ".claude")}
+    assert login_seen(able, elsewhere) == ("$CLAUDE_CONFIG_DIR/.credentials.json",)
+
+
+def test_probe_prints_no_secret(
+    tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", _npm(str(tmp_path), "claude", "1.2.3"))
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-very-secret")
+    assert entry.run(["agent", "probe", "claude"]) == 0
+    shown = capsys.readouterr().out
+    assert entry.run(["agent", "probe", "claude", "--json"]) == 0
+    printed = capsys.readouterr().out
+    assert json.loads(printed)["login_seen"] == ["ANTHROPIC_API_KEY"]
+    assert "ANTHROPIC_API_KEY" in shown
+    assert "very-secret" not in shown + printed
+
+
+@pytest.mark.req("LCH-16")
+@pytest.mark.parametrize(
+    ("agent", "asked", "given"),
+    [
+        ("claude", "sonnet", "claude-sonnet-5"),
+        ("claude", "opus", "claude-opus-4-8"),
+        ("claude", "haiku", "haiku"),
+        ("claude", "claude-opus-4-1", "claude-opus-4-1"),
+        ("gemini", "pro", "gemini-2.5-pro"),
+        ("gemini", "flash", "gemini-2.5-flash"),
+        ("codex", "gpt-5", "gpt-5"),
+        ("opencode", "a/b", "a/b"),
+        ("pi", "a/b", "a/b"),
+        ("copilot", "gpt-5", "gpt-5"),
+    ],
+)
+def test_a_short_name_becomes_a_pinned_one_on_the_command_line(agent: str, asked: str, given: str) -> None:
+    adapter = registry.adapter(agent)
+    spec = _spec(agent, model=asked)
+    for launch in (adapter.launch(spec), adapter.resume(spec)):
+        assert given in launch.argv
+        assert asked == given or asked not in launch.argv
+
+
+@pytest.mark.req("LCH-4")
+@pytest.mark.parametrize("agent", ["claude", "codex", "copilot", "gemini", "opencode", "pi"])
+def test_the_prompt_is_never_on_the_command_line(agent: str) -> None:
+    adapter = registry.adapter(agent)
+    assert adapter.capabilities.stdin_prompt
+    for launch in (adapter.launch(_spec(agent)), adapter.resume(_spec(agent))):
+        assert launch.stdin == "/packet/prompt"
+        assert "/packet/prompt" not in " ".join(launch.argv)
+
+
+def _spec(agent: str, **changes: Any) -> LaunchSpec:
+    task = TaskSpec(
+        task_id="t",
+        task_name="t",
+        goal="",
+        agent=agent,
+        project_dir="/",
+        stages=(StageSpec(name="main", agent=agent),),
+        limits=Limits(),
+    )
+    return LaunchSpec(task=task, prompt_path="/packet/prompt", session_id="7c1e", resume_count=0, **changes)

@@ -29,16 +29,18 @@ def let_go(task: Task) -> None:
 
 @pytest.fixture
 def tmux(home: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """The home's tmux server, with its socket in the test's directory."""
+    """The home's tmux server. tmux's own directory for sockets is one of the test's, so that nothing gets out of it."""
     need("tmux")
     folder = os.path.join(os.path.dirname(home), "tmux")
     os.mkdir(folder, 0o700)
     monkeypatch.setenv("TMUX_TMPDIR", folder)
     server = Server(Home(home))
     yield server
-    subprocess.run(
-        ["tmux", "-L", server.socket_name, "kill-server"], capture_output=True, timeout=10, check=False
-    )
+    kill_server(server)
+
+
+def kill_server(server: Server) -> None:
+    subprocess.run(["tmux", "-S", server.socket, "kill-server"], capture_output=True, timeout=10, check=False)
 
 
 @pytest.mark.req("RES-8")
@@ -141,7 +143,7 @@ class TestTmux:
         task = Task.shell(SCRIPT, "--tmux")
         agent, runner = task.agent_pid(), task.runner_pid()
         assert tmux.has(task.id)
-        subprocess.run(["tmux", "-L", tmux.socket_name, "kill-server"], check=True, timeout=10)
+        kill_server(tmux)
         eventually(lambda: not tmux.sessions(), what="tmux is gone")
         assert not tmux.has(task.id)
         assert processes.is_alive(agent)
@@ -188,7 +190,52 @@ class TestTmux:
             task.wait_for("completed")
 
     def test_two_homes_have_two_servers(self, tmux: Server) -> None:
-        assert Server(Home("/somewhere/else")).socket_name != tmux.socket_name
+        assert Server(Home("/somewhere/else")).socket != tmux.socket
+
+    def test_the_socket_is_in_the_home_and_nothing_is_left_elsewhere(self, tmux: Server) -> None:
+        task = Task.shell(SCRIPT, "--tmux")
+        assert tmux.socket == os.path.join(tmux.home.path, "tmux.sock")
+        assert os.stat(tmux.socket).st_mode & 0o077 == 0
+        let_go(task)
+        task.wait_for("completed")
+        eventually(lambda: not tmux.sessions(), what="the window closes with the task")
+        assert os.listdir(os.environ["TMUX_TMPDIR"]) == []
+        # What is left of a server that is gone is in nobody's way.
+        again = Task.shell(SCRIPT, "--tmux")
+        assert tmux.sessions() == [f"holdfast-{again.id}"]
+        again.wait_for("completed")
+
+    @pytest.mark.parametrize("has_runtime_folder", [True, False])
+    def test_a_home_with_a_long_path_has_its_socket_in_a_private_folder(
+        self, tmux: Server, monkeypatch: pytest.MonkeyPatch, has_runtime_folder: bool
+    ) -> None:
+        home = os.path.join(os.path.dirname(tmux.home.path), "h" * 100)
+        monkeypatch.setenv("HOLDFAST_HOME", home)
+        runtime = os.path.join(os.environ["HOME"], "run")
+        os.mkdir(runtime, 0o700)
+        if has_runtime_folder:
+            monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
+        task = Task.shell(SCRIPT, "--tmux")
+        server = Server(Home(home))
+        try:
+            assert server.has(task.id)
+            assert server.socket.startswith((runtime if has_runtime_folder else os.environ["TMPDIR"]) + "/")
+            assert os.stat(os.path.dirname(server.socket)).st_mode & 0o777 == 0o700
+            let_go(task)
+            task.wait_for("completed")
+        finally:
+            kill_server(server)
+
+    def test_a_folder_into_which_others_can_write_is_refused(
+        self, tmux: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", os.environ["HOME"])
+        server = Server(Home("/" + "h" * 120))
+        folder = os.path.dirname(server.socket)
+        os.mkdir(folder)
+        os.chmod(folder, 0o777)
+        with pytest.raises(TmuxError, match="others can write"):
+            server.sessions()
 
     def test_a_tmux_that_fails_is_an_error_with_its_command_never_an_empty_list(
         self, tmux: Server, monkeypatch: pytest.MonkeyPatch

@@ -208,3 +208,15 @@ class TestTasks:
         assert loaded() == "False False"
         user_file("")
         assert loaded() == "True True"
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [("MONITOR_DEADLINE", "abc"), ("MONITOR_MAX_RETRIES", "many"), ("MONITOR_DISPATCH_WAIT", "-1s")],
+)
+def test_a_variable_that_does_not_read_is_named(variable: str, text: str) -> None:
+    done = holdfast("config", "show", env={variable: text})
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error: {variable}")
+    assert text in done.stderr

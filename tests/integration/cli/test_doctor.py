@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from holdfast import __version__
 from tests.support.tasks import Task, holdfast
 
 CHECKS = [
@@ -107,7 +108,7 @@ class TestTrouble:
     def test_live_tasks_without_a_keeper(self) -> None:
         task = Task.shell("while [ ! -e go ]; do sleep 0.05; done")
         task.agent_pid()
-        assert "1 tasks are live" in findings()["keeper"]["said"]
+        assert "1 task is live" in findings()["keeper"]["said"]
         task.stop()
 
     def test_a_home_that_is_down(self) -> None:
@@ -145,10 +146,106 @@ class TestTrouble:
         found = findings()
         assert found["tmux"]["level"] == "warn"
         assert "2.1" in found["tmux"]["said"]
-        assert f"claude at {folder}/claude; codex at {folder}/codex" in found["agents"]["said"]
+        assert found["agents"]["said"].startswith("claude, codex; not in PATH: ")
+        assert [name for name in found if name not in CHECKS] == ["claude", "codex"]
+
+    def test_one_warning_is_one_warning(self, home: str) -> None:
+        os.chmod(home, 0o755)
+        done = holdfast("doctor")
+        warned = done.stdout.count("\nwarn  ")
+        assert done.stdout.endswith(f" 0 failed, {warned} warning{'' if warned == 1 else 's'}\n")
+
+    def test_a_keeper_of_another_version(self, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("HOLDFAST_KEEPER")
+        assert holdfast("up").returncode == 0
+        assert findings()["keeper"]["level"] == "ok"
+        with open(os.path.join(home, "keeper.lock"), "r+", encoding="utf-8") as file:
+            data = {**json.load(file), "version": "0.0.9"}
+            file.seek(0)
+            file.truncate()
+            json.dump(data, file)
+        keeper = findings()["keeper"]
+        assert keeper["level"] == "warn"
+        assert f"is of holdfast 0.0.9, installed is {__version__}" in keeper["said"]
+        assert "holdfast up" in keeper["fix"]
+        status = holdfast("status")
+        assert "is of holdfast 0.0.9" in status.stdout
+        assert json.loads(holdfast("status", "--json").stdout)["keeper"]["version"] == "0.0.9"
 
     def test_help_has_examples_and_no_arguments_are_taken(self) -> None:
         done = holdfast("doctor", "--help")
         assert done.returncode == 0
         assert "holdfast doctor --json" in done.stdout
         assert holdfast("doctor", "now").returncode == 2
+
+
+@pytest.mark.usefixtures("home")
+class TestAgents:
+    """Agents as npm installs them; each is a program that notes that it was run."""
+
+    @pytest.fixture
+    def folder(self, monkeypatch: pytest.MonkeyPatch) -> str:
+        path = os.path.join(os.environ["HOME"], "bin")
+        os.mkdir(path)
+        monkeypatch.setenv("PATH", path)
+        for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "CODEX_API_KEY"):
+            monkeypatch.delenv(name, raising=False)
+        return path
+
+    def install(self, folder: str, name: str, package: str, version: str) -> str:
+        """`folder/name` → lib/PACKAGE/bin/name, beside a package.json."""
+        lib = os.path.join(os.environ["HOME"], "lib", package)
+        os.makedirs(os.path.join(lib, "bin"))
+        with open(os.path.join(lib, "package.json"), "w", encoding="utf-8") as file:
+            json.dump({"name": package, "version": version}, file)
+        program = os.path.join(lib, "bin", name)
+        with open(program, "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/sh\necho run >> {folder}/was-run\n")
+        os.chmod(program, 0o755)
+        os.symlink(program, os.path.join(folder, name))
+        return program
+
+    def test_where_it_is_its_version_and_what_can_be_done_with_it(
+        self, folder: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.install(folder, "claude", "@anthropic-ai/claude-code", "9.8.7")
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
+        found = findings()
+        claude = found["claude"]
+        assert claude["level"] == "ok"
+        assert f"9.8.7 at {folder}/claude" in claude["said"]
+        assert "login by ANTHROPIC_API_KEY" in claude["said"]
+        assert "resumes its session" in claude["said"]
+        assert "tells its cost" in claude["said"]
+        assert "sk-secret" not in str(found)
+        assert not os.path.exists(f"{folder}/was-run"), "no agent is ever run"
+
+    def test_without_a_login_it_says_how(self, folder: str) -> None:
+        self.install(folder, "codex", "@openai/codex", "1.2.3")
+        codex = findings()["codex"]
+        assert codex["level"] == "warn"
+        assert "no sign of a login" in codex["said"]
+        assert "codex login" in codex["fix"]
+
+    def test_a_login_is_known_by_the_name_of_its_file(self, folder: str) -> None:
+        self.install(folder, "codex", "@openai/codex", "1.2.3")
+        path = os.path.join(os.environ["HOME"], ".codex")
+        os.mkdir(path)
+        with open(os.path.join(path, "auth.json"), "w", encoding="utf-8") as file:
+            file.write("sk-secret")
+        os.chmod(os.path.join(path, "auth.json"), 0)  # and is not opened
+        codex = findings()["codex"]
+        assert codex["level"] == "ok"
+        assert "login by ~/.codex/auth.json" in codex["said"]
+
+    def test_the_native_binary_behind_a_wrapper_is_named(self, folder: str) -> None:
+        from holdfast.agents import registry
+
+        program = self.install(folder, "codex", "@openai/codex", "1.2.3")
+        relative = registry.adapter("codex").capabilities.native[0]
+        native = os.path.normpath(os.path.join(os.path.dirname(program), relative))
+        os.makedirs(os.path.dirname(native))
+        with open(native, "w", encoding="utf-8"):
+            pass
+        os.chmod(native, 0o755)
+        assert f"runs {native}" in findings()["codex"]["said"]

@@ -85,7 +85,16 @@ def test_a_command_on_one_task_loads_little(args: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "args", [["ls"], ["ls", "--json"], ["status"], ["_complete", "show", ""], ["retry", "it"]]
+    "args",
+    [
+        ["ls"],
+        ["ls", "--json"],
+        ["status"],
+        ["_complete", "show", ""],
+        ["retry", "it"],
+        ["submit", "--id", "next", "--", "true"],
+        ["queue", "ls"],
+    ],
 )
 def test_a_list_adds_sqlite_only(args: list[str]) -> None:
     task = Task.shell("exit 1", "--id", "it")
@@ -108,4 +117,4 @@ def test_a_command_line_with_a_mistake_is_left_to_click() -> None:
         [sys.executable, "-c", script, "ls", "--jsn"], capture_output=True, text=True, timeout=30, check=False
     )
     assert done.stdout == "2 True\n"
-    assert "Did you mean '--json'?" in done.stderr
+    assert "did you mean --json?" in done.stderr

@@ -106,6 +106,23 @@ def test_no_line_wraps_on_a_terminal(columns: int) -> None:
     assert all(line.split()[1] in ("STATE", "completed") for line in lines)
 
 
+def test_a_long_id_is_cut_on_a_terminal_only_and_what_is_left_names_the_task() -> None:
+    long = "a-name-that-is-as-long-as-an-id-may-be-" + "x" * 25
+    ended(long, "echo the last line")
+    ended("b", "echo the last line")
+    terminal = Terminal("ls", columns=80)
+    assert terminal.finish() == 0
+    row = next(line for line in terminal.text.splitlines() if line.startswith("a-name"))
+    assert "…" in row
+    assert "completed" in row
+    assert "command" in row
+    assert "the last line"[:12] in row
+    assert holdfast("show", row.partition("…")[0]).returncode == 0
+    assert long in holdfast("ls").stdout
+    assert holdfast("ls", "-q").stdout == f"b\n{long}\n"
+    assert json.loads(holdfast("ls", "--json").stdout)[1]["task_id"] == long
+
+
 def test_colour_is_for_terminals_that_have_it() -> None:
     ended("bad", "exit 1")
 

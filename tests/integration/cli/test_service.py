@@ -8,8 +8,10 @@ import plistlib
 import subprocess
 import sys
 
+import jsonschema
 import pytest
 
+from holdfast.model import schema
 from tests.support.tasks import holdfast
 from tests.support.tools import need
 
@@ -49,6 +51,15 @@ class TestPrint:
         assert f"ExecStart={sys.executable} -P -m holdfast.keeper" in lines
         assert f"Environment=HOLDFAST_HOME={home}" in lines
         assert not os.path.exists(os.path.join(home, "service.json"))
+
+    @pytest.mark.parametrize("kind", ["systemd", "launchd"])
+    def test_json_has_the_unit_and_where_it_would_be(self, kind: str) -> None:
+        words = ["service", "install", "--print", "--kind", kind]
+        printed = json.loads(holdfast(*words, "--json").stdout)
+        jsonschema.validate(printed, schema.schemas()["service-unit"])
+        assert printed["kind"] == kind
+        assert printed["text"] == holdfast(*words).stdout
+        assert not os.path.exists(printed["path"])
 
     def test_launchd_gets_a_property_list(self, home: str) -> None:
         done = holdfast("service", "install", "--print", "--kind", "launchd")

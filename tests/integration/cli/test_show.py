@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 
 import jsonschema
@@ -11,6 +12,7 @@ import pytest
 from holdfast.model import schema
 from tests.support import kin
 from tests.support.tasks import Task, holdfast, workspace
+from tests.support.waiting import eventually
 
 
 @pytest.fixture(autouse=True)
@@ -106,3 +108,28 @@ def test_errors() -> None:
     bad = holdfast("show", "../etc")
     assert (bad.returncode, "not a task id" in bad.stderr) == (2, True)
     assert holdfast("show").returncode == 2
+
+
+def test_what_outlived_a_successful_agent_is_told_by_run_and_show() -> None:
+    script = (
+        "mkfifo go; cat go >/dev/null 2>&1 & echo $! > left; until grep -q ^cat /proc/$!/cmdline; do :; done"
+    )
+    done = holdfast("run", "--id", "it", "--linger", "0", "--", "sh", "-c", script, cwd=workspace())
+    with open(os.path.join(workspace(), "left"), encoding="ascii") as file:
+        pid = file.read().strip()
+    assert done.returncode == 0, done.stderr
+    assert re.search(rf"^still running: {pid} cat go$", done.stderr, re.MULTILINE), done.stderr
+    (shown,) = fields(holdfast("show", "it").stdout)["left over"]
+    assert shown.startswith(f"{pid} cat go")
+    assert not shown.endswith("(gone)")
+    with open(os.path.join(workspace(), "go"), "w", encoding="ascii"):
+        pass
+    eventually(
+        lambda: fields(holdfast("show", "it").stdout)["left over"][0].endswith("(gone)"), what="it is gone"
+    )
+
+
+def test_nothing_is_said_where_nothing_was_left_over() -> None:
+    done = holdfast("run", "--id", "it", "--", "true", cwd=workspace())
+    assert "still running" not in done.stderr
+    assert "left over" not in fields(holdfast("show", "it").stdout)

@@ -8,6 +8,7 @@ import os
 import jsonschema
 import pytest
 
+from holdfast import __version__
 from holdfast.model import schema
 from tests.support import keepers, kin
 from tests.support.tasks import Task, holdfast, workspace
@@ -43,7 +44,7 @@ def test_keeper_seed_and_counts(home: str, monkeypatch: pytest.MonkeyPatch) -> N
     Task.shell("true").wait_for("completed")
     pid = keepers.wait_for(home)
     facts = status()
-    assert facts["keeper"] == {"pid": pid}
+    assert facts["keeper"] == {"pid": pid, "version": __version__}
     assert facts["counts"] == {"failed": 2, "completed": 1}
     text = holdfast("status").stdout
     assert f"keeper   process {pid}" in text

@@ -17,22 +17,37 @@ WHERE = {"attempt": 2, "offset": 17}
 #: One of every type, with every field set.
 TABLE: list[ev.Event] = [
     ev.TaskCreated(task_id="t", status="spawning", spec={"a": [1, {"b": None}]}, manifest_sha256="00"),
-    ev.TaskMoved(old="running", new="waiting", reason="r", wake_at=AT, interrupt="i", request="R", answer="a"),
+    ev.TaskMoved(
+        old="running", new="waiting", reason="r", wake_at=AT, interrupt="i", request="R", answer="a",
+        approval="s", marked=True, iteration=7,
+    ),
     ev.RunOpened(run=2, request="R", from_stage="s", deadline_s=1.5, sets_deadline=True, answer="a"),
     ev.StageDone(stage="s", attempt=3),
+    ev.WorkspacePrepared(
+        stage="s", path="/w", kind="worktree", tree="t", base_tree="b", commit="c", branch="h", dirty=("a b",)
+    ),
+    ev.GateJudged(stage="s", attempt=3, passed=False, failed="scope", reasons=("r",)),
+    ev.FailureTriaged(
+        stage="s", attempt=3, role="impl", agent="a", outcome="failed", detail="d", exit_code=1,
+        gate_failed="scope", gate_reasons=("r",), failure_class="tooling", signature="0", excerpt="e",
+    ),
+    ev.ChoreFailed(stage="s", attempt=3, kind="gate", reason="r", counts=False),
+    ev.ApprovalGiven(stage="s", by="me", request="R"),
+    ev.AgentSwitched(stage="s", old="a", new="b", reason="r"),
     ev.JournalRepaired(dropped_bytes=3, fragment='{"i'),
     ev.RunnerStarted(pid=1, version="0", **BOOT),
     ev.RunnerLeft(pid=1, reason="completed"),
     ev.RequestApplied(request="R", verb="stop", by="me"),
     ev.RequestRefused(request="R", verb="stop", by="me", reason="no"),
     ev.AttemptOpened(
-        attempt=1, attempt_id="ses_0", stage="s", agent="a", mode="resume", session_id="S", resume_count=4
+        attempt=1, attempt_id="ses_0", stage="s", agent="a", mode="resume", session_id="S", resume_count=4,
+        kind="gate",
     ),
     ev.AttemptStarted(attempt=1, pid=5, mono_s=0.25, started_at=AT, **BOOT),
     ev.AttemptVoid(attempt=1, reason="r"),
     ev.AttemptEnded(
         attempt=1, outcome="crashed", detail="d", exit_code=137, exit_signal=9, exec_errno=2, by="runner",
-        lived_s=1.5, noticed_at=AT, was_healthy=True,
+        lived_s=1.5, noticed_at=AT, was_healthy=True, resets_at=AT, resumable=False,
     ),
     ev.AttemptSwept(attempt=1, killed=[{"pid": 3, "command": "x"}], spared=[], proof="none left"),
     ev.StopIntended(attempt=1, intent="hang", reason="r", request="R"),

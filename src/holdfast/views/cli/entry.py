@@ -2,6 +2,9 @@
 
 Every verb takes a path that loads only what it uses (json, sqlite3): start-up is part of the product. Help, and every
 command line that the quick parser does not understand, goes through click.
+
+This module itself loads nothing: whoever presses Ctrl-C before `main` is called gets a traceback that nobody can catch, so
+all else is loaded inside it.
 """
 
 from __future__ import annotations
@@ -9,28 +12,61 @@ from __future__ import annotations
 import os
 import sys
 
-from holdfast.errors import HoldfastError
-from holdfast.views.cli import out, spec, verbs
-
 #: What a bug of ours ends with (sysexits: EX_SOFTWARE).
 OUR_BUG = 70
+CTRL_C = 130
 
 
 def main() -> None:
     """The console script."""
+    try:
+        _leave_at_ctrl_c()
+        status = _run_and_flush(sys.argv[1:])
+    except KeyboardInterrupt:  # before that, or at the very end
+        status = CTRL_C
+    # Taking the interpreter down in order would cost a tenth of the whole command.
+    os._exit(status)
+
+
+def _leave_at_ctrl_c() -> None:
+    """While we load, leave on the spot: an exception may come up in a callback of Python's own, which prints and forgets it.
+    Whoever started us without Ctrl-C (a shell in the background) has it so."""
+    import signal
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _leave)
+
+
+def _leave(number: int, frame: object) -> None:
+    os._exit(CTRL_C)
+
+
+def _raise_at_ctrl_c() -> None:
+    """All is loaded: from here on a verb decides what Ctrl-C means."""
+    import signal
+
+    if signal.getsignal(signal.SIGINT) is _leave:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _run_and_flush(argv: list[str]) -> int:
+    from holdfast.views.cli import out
+
     out.settle()
-    status = run(sys.argv[1:])
+    status = run(argv)
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except (OSError, ValueError, AttributeError):
             pass  # closed, full, or not there: nobody is left to tell
-    # Taking the interpreter down in order would cost a tenth of the whole command.
-    os._exit(status)
+    return status
 
 
 def run(argv: list[str]) -> int:
     """Run one command line; returns its exit status."""
+    from holdfast.errors import HoldfastError
+    from holdfast.views.cli import out
+
     is_verbose = bool(argv) and argv[0] in ("-v", "-vv")
     try:
         status = _dispatch(argv[is_verbose:])
@@ -40,7 +76,7 @@ def run(argv: list[str]) -> int:
     except HoldfastError as error:
         return out.complain(error)
     except KeyboardInterrupt:
-        return 130
+        return CTRL_C
     except BrokenPipeError:
         # The reader of our output left (`| head`): nothing to say, and nowhere to say it.
         _forget_stdout()
@@ -52,6 +88,8 @@ def run(argv: list[str]) -> int:
 
 
 def _dispatch(argv: list[str]) -> int:
+    from holdfast.views.cli import spec, verbs
+
     if argv and argv[0] in verbs.VERBS:
         module = verbs.load(argv[0])
         try:
@@ -59,6 +97,7 @@ def _dispatch(argv: list[str]) -> int:
         except spec.NeedsClick:
             pass
         else:
+            _raise_at_ctrl_c()
             return module.run(values)
     elif argv and argv[0] == "_complete":
         from holdfast.views.cli import complete
@@ -66,10 +105,13 @@ def _dispatch(argv: list[str]) -> int:
         return complete.run(argv[1:])
     from holdfast.views.cli import full
 
+    _raise_at_ctrl_c()
     return full.run(argv)
 
 
 def _apologise(error: Exception, *, is_verbose: bool) -> int:
+    from holdfast.views.cli import out
+
     if is_verbose:
         import traceback
 

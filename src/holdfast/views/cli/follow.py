@@ -13,7 +13,7 @@ from holdfast.errors import UsageError
 from holdfast.model.status import ENDS, EXIT_STATUS, Status
 from holdfast.packet import load
 from holdfast.store.layout import Packet
-from holdfast.views.cli import out, table, tail, words
+from holdfast.views.cli import leftovers, out, stages, table, tail, words
 from holdfast.views.wake import Waker
 
 TYPE_CHECKING = False
@@ -60,6 +60,7 @@ def follow(packet: Packet, every_s: float | None) -> dict[str, Any]:
         while True:
             manifest = load.read_manifest(packet)
             if is_settled(packet, manifest):
+                view.settle(packet, manifest)
                 return manifest
             waker.look(packet, manifest["status"])
             view.show(packet, manifest)
@@ -91,6 +92,9 @@ class LiveLine:
             sys.stderr.write(f"\r{line}\x1b[K")
             sys.stderr.flush()
 
+    def settle(self, packet: Packet, manifest: dict[str, Any]) -> None:
+        """Nothing: the report that follows says it all."""
+
     def close(self) -> None:
         """Leave the terminal as it was."""
         if self._drawn:
@@ -106,33 +110,53 @@ def _rest(packet: Packet, manifest: dict[str, Any]) -> str:
     else:
         said = manifest["status_reason"] or ""
     attempt = f" attempt {manifest['attempt']}" if manifest["attempt"] > 1 else ""
-    return f"{manifest['stage'] or '-'}{attempt} {elapsed}  {said}".rstrip()
+    return f"{stages.now(manifest)}{attempt} {elapsed}  {said}".rstrip()
 
 
 class PlainLines:
-    """A line when the state changes, and one of progress now and then."""
+    """A line when the state changes, or a stage starts or ends, and one of progress now and then."""
 
     def __init__(self, every_s: float | None) -> None:
         self._every_s = every_s
         self._shown = ""
+        self._stages = stages.Stages()
         self._due_mono = clock.mono() + (every_s or 0.0)
 
     def show(self, packet: Packet, manifest: dict[str, Any]) -> None:
         """Say what is new."""
         status = manifest["status"]
+        self._tell_stages(packet, manifest)
         if status != self._shown and status not in ENDS:
             self._shown = status
-            attempt = f", attempt {manifest['attempt']}" if manifest["attempt"] > 1 else ""
-            reason = (
-                f": {manifest['status_reason']}" if status in _EXPLAINED and manifest["status_reason"] else ""
-            )
-            out.talk(f"{packet.task_id}: {status} ({manifest['stage']}{attempt}){reason}")
+            # Where there are several stages, their lines say that it starts and runs.
+            if not stages.are_many(manifest) or status in _EXPLAINED or status == Status.QUEUED:
+                self._tell_state(packet, manifest)
         if self._every_s is not None and clock.mono() >= self._due_mono:
             self._due_mono = clock.mono() + self._every_s
-            out.talk(f"{packet.task_id}: {status} for {_progress(packet, manifest)}")
+            if stages.are_many(manifest):
+                what = f"{stages.now(manifest)} {status}"
+            else:
+                what = status
+            out.talk(f"{packet.task_id}: {what} for {_progress(packet, manifest)}")
+
+    def settle(self, packet: Packet, manifest: dict[str, Any]) -> None:
+        """Say what the last stages came to."""
+        self._tell_stages(packet, manifest)
 
     def close(self) -> None:
         """Nothing to clear."""
+
+    def _tell_state(self, packet: Packet, manifest: dict[str, Any]) -> None:
+        status = manifest["status"]
+        attempt = f", attempt {manifest['attempt']}" if manifest["attempt"] > 1 else ""
+        reason = (
+            f": {manifest['status_reason']}" if status in _EXPLAINED and manifest["status_reason"] else ""
+        )
+        out.talk(f"{packet.task_id}: {status} ({manifest['stage']}{attempt}){reason}")
+
+    def _tell_stages(self, packet: Packet, manifest: dict[str, Any]) -> None:
+        for line in self._stages.news(manifest, clock.mono()):
+            out.talk(f"{packet.task_id}: {line}")
 
 
 def _progress(packet: Packet, manifest: dict[str, Any]) -> str:
@@ -163,6 +187,8 @@ def report(packet: Packet, manifest: dict[str, Any]) -> int:
         reason = f": {manifest['status_reason']}" if manifest["status_reason"] else ""
         attempts = words.plural(manifest["attempt"], "attempt")
         out.talk(f"{packet.task_id} {status}, {words.exit_words(manifest)}, {took}, {attempts}{reason}")
+        for line in leftovers.found(packet):
+            out.talk(f"still running: {line}")
     for command, meaning in words.next_steps(manifest) if status is not Status.COMPLETED else ():
         out.talk(f"  {command}   {meaning}")
     out.talk(f"files: {packet.path}")

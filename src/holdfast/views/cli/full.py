@@ -6,11 +6,16 @@ import click
 
 from holdfast import __version__
 from holdfast.errors import HoldfastError
-from holdfast.views.cli import spec, verbs
+from holdfast.views.cli import mistakes, out, spec, verbs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+#: Columns of a line of an example.
+_EXAMPLE = 76
+#: Columns that the choices of an option may take beside its flag.
+_CHOICES = 40
 
 
 class Verbs(click.Group):
@@ -39,9 +44,7 @@ class Verbs(click.Group):
             return super().resolve_command(ctx, args)
         except click.UsageError:
             hint = verbs.near(args[0], verbs.VERBS)
-            raise click.UsageError(
-                f"no such command: {args[0]!r}" + (f"; {hint}" if hint else ""), ctx
-            ) from None
+            raise click.UsageError(f"no such verb {args[0]!r}" + (f", {hint}" if hint else ""), ctx) from None
 
 
 def _command(command: spec.Command, run: Any) -> click.Command:
@@ -62,6 +65,8 @@ def _command(command: spec.Command, run: Any) -> click.Command:
         many |= {argument.dest for argument in command.arguments if argument.many}
         known = {key: list(value) if key in many else value for key, value in values.items()}
         context = click.get_current_context()
+        if context.args:
+            raise mistakes.TooMany(context.args, context)
         return run({**spec.defaults(command), **known, **(context.obj or {})})
 
     return click.Command(
@@ -70,6 +75,8 @@ def _command(command: spec.Command, run: Any) -> click.Command:
         params=parameters,
         short_help=command.summary,
         help=_help_text(command),
+        # They are told by us, with a hint.
+        context_settings={"allow_extra_args": True, "allow_interspersed_args": True},
     )
 
 
@@ -78,23 +85,40 @@ def _option(option: spec.Option) -> click.Option:
     if option.kind == "flag":
         return click.Option(names, is_flag=True, help=option.help)
     kind = click.Choice(option.choices) if option.choices else str
-    return click.Option(
-        names, type=kind, multiple=option.kind == "many", metavar=option.metavar or None, help=option.help
-    )
+    metavar, text = option.metavar or None, option.help
+    if metavar is None and len("|".join(option.choices)) > _CHOICES:
+        # What does not fit beside the flag is told in the text, which wraps.
+        metavar, text = option.dest.upper(), f"{text} One of {', '.join(option.choices)}."
+    return click.Option(names, type=kind, multiple=option.kind == "many", metavar=metavar, help=text)
 
 
 def _help_text(command: spec.Command) -> str:
     parts = [command.summary, command.description]
     if command.examples:
-        parts.append("\b\nExamples:\n" + "\n".join(f"  {example}" for example in command.examples))
+        lines = [f"  {line}" for example in command.examples for line in folded(example)]
+        parts.append("\b\nExamples:\n" + "\n".join(lines))
     return "\n\n".join(part for part in parts if part)
+
+
+def folded(example: str) -> list[str]:
+    """An example that is too long for 80 columns, in lines that a shell takes as one."""
+    lines = [""]
+    for word in example.split(" "):
+        # Two columns are indent of ours, two of click's; the mark at the end takes two.
+        if lines[-1].strip() and len(lines[-1]) + len(word) + 2 > _EXAMPLE:
+            lines[-1] += "\\"
+            lines.append("  ")
+        lines[-1] += word + " "
+    return [line.rstrip() for line in lines]
 
 
 cli = click.version_option(__version__, prog_name="holdfast")(
     Verbs(
         "holdfast",
         help="holdfast runs coding agents and commands on long tasks and does not let go.",
-        epilog="'holdfast VERB --help' shows options and examples; 'holdfast help' lists topics.",
+        epilog="'holdfast VERB --help' shows options and examples; 'holdfast help' lists topics; 'holdfast -vv VERB …' "
+        "shows the traceback of a bug.",
+        context_settings={"help_option_names": ["-h", "--help"]},
         options_metavar="",
         subcommand_metavar="VERB …",
     )
@@ -104,6 +128,7 @@ cli = click.version_option(__version__, prog_name="holdfast")(
 def run(argv: list[str]) -> int:
     """Run a command line through click; returns its exit status."""
     obj: dict[str, Any] = {}
+    typed = argv
     if argv and argv[0] in verbs.VERBS and verbs.load(argv[0]).COMMAND.takes_command:
         argv, obj["command"] = spec.split_command(argv)
     try:
@@ -112,10 +137,9 @@ def run(argv: list[str]) -> int:
         click.echo(error.format_message())
         return 0
     except click.ClickException as error:
-        click.echo(f"error: {error.format_message()}", err=True)
-        context = getattr(error, "ctx", None)
-        if context is not None:
-            click.echo(f"hint: '{context.command_path} --help' shows what is possible", err=True)
+        command = verbs.load(typed[0]).COMMAND if typed and typed[0] in verbs.VERBS else None
+        out.talk(f"error: {mistakes.sentence(error, command)}")
+        out.talk(f"hint: {mistakes.hint(error, command, typed[1:])}")
         return 2
     except click.exceptions.Abort:
         return 130

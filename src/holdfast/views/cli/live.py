@@ -8,7 +8,7 @@ from holdfast import clock
 from holdfast.model.status import ENDS
 from holdfast.packet import load
 from holdfast.store.layout import Packet
-from holdfast.views.cli import follow, out, table, tail, words
+from holdfast.views.cli import follow, out, stages, table, tail, words
 from holdfast.views.wake import Waker
 
 TYPE_CHECKING = False
@@ -44,6 +44,8 @@ class Live:
             has_more = self._print_log(is_last=is_over)
             if is_over and not has_more:
                 self.clear()
+                if self._line is None:
+                    self._plain.settle(self.packet, manifest)
                 return follow.report(self.packet, manifest)
             self._tell(manifest)
             waker.look(self.packet, manifest["status"])
@@ -94,6 +96,7 @@ class _Line:
         elapsed = clock.words(int(words.elapsed_s(manifest, clock.now()))).replace(".0s", "s")
         parts = [
             manifest["status"],
+            stages.now(manifest) if stages.are_many(manifest) else "",
             f"{manifest['agent']} {elapsed}",
             words.plural(manifest["attempt"], "attempt") if manifest["attempt"] > 1 else "",
             manifest["status_reason"] or "",

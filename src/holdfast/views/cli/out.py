@@ -30,6 +30,8 @@ def talk(text: str) -> None:
 def complain(error: HoldfastError) -> int:
     """What, to which, why; and what to do. Returns the exit status."""
     talk(f"error: {error}")
+    for detail in error.details:
+        talk(f"  {detail}")
     if error.hint:
         talk(f"hint: {error.hint}")
     return error.exit_status

@@ -27,7 +27,10 @@ STATE_COLOURS = {
 }
 #: The last column is worth its place only if it has room for a few words.
 _NARROWEST_LAST = 16
+#: An id is never cut shorter than this for the sake of another column.
+_NARROWEST_ID = 24
 _GAP = "  "
+_MARK = "…"
 
 
 def show(
@@ -36,21 +39,24 @@ def show(
     *,
     colours: Mapping[int, Mapping[str, str]] | None = None,
     dropped_first: Sequence[int] = (),
+    begins_with_id: bool = False,
 ) -> None:
-    """Print a table. On a terminal no line wraps: columns that say nothing go first, then those of `dropped_first` in
-    their order, and the last column takes what room is left."""
+    """Print a table. On a terminal no line wraps: columns that say nothing go first, then ids in the first column are cut
+    as far as they can be told apart, then the columns of `dropped_first` go in their order, and the last column takes what
+    room is left. Elsewhere everything is whole."""
     printed = [printable_cells(row) for row in rows]
     columns = list(range(len(head)))
+    least = shortest([row[0] for row in printed]) if begins_with_id else None
     if is_terminal():
-        columns = fitting(head, printed, room=width(), dropped_first=dropped_first)
+        columns = fitting(head, printed, room=width(), dropped_first=dropped_first, shortest=least)
     widths = [max(cell_width(row[column]) for row in (head, *printed)) for column in columns]
     if is_terminal():
-        _squeeze(widths, width())
+        squeeze(widths, width(), shortest=least)
     in_colour = has_colour()
     for row in (head, *printed):
         cells: list[str] = []
         for column, wide in zip(columns, widths, strict=True):
-            text = cut(row[column], wide)
+            text = (shorten if begins_with_id and column == 0 else cut)(row[column], wide)
             code = (colours or {}).get(column, {}).get(row[column]) if in_colour and row is not head else None
             text = text if column == columns[-1] else text + " " * (wide - cell_width(text))
             cells.append(f"\x1b[{code}m{text}\x1b[0m" if code else text)
@@ -58,30 +64,61 @@ def show(
 
 
 def fitting(
-    head: Sequence[str], rows: Sequence[Sequence[str]], *, room: int, dropped_first: Sequence[int]
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    room: int,
+    dropped_first: Sequence[int],
+    shortest: int | None = None,
 ) -> list[int]:
-    """The columns that are shown in so much room."""
+    """The columns that are shown in so much room. The first may be cut down to `shortest`."""
     columns = list(range(len(head)))
     empty = [column for column in dropped_first if all(row[column] in ("", "-") for row in rows)]
 
-    def needed() -> int:
+    def needed(first_at_most: int | None) -> int:
         *firsts, last = [max(cell_width(row[column]) for row in (head, *rows)) for column in columns]
+        if first_at_most is not None:
+            firsts[0] = min(firsts[0], first_at_most)
         return sum(firsts) + len(_GAP) * len(firsts) + min(last, _NARROWEST_LAST)
 
-    for column in [*empty, *(column for column in dropped_first if column not in empty)]:
-        if needed() <= room:
+    for column in empty:
+        if needed(None) <= room:
             break
         columns.remove(column)
+    for column in dropped_first:
+        if needed(shortest) <= room:
+            break
+        if column in columns:
+            columns.remove(column)
     return columns
 
 
-def _squeeze(widths: list[int], room: int) -> None:
-    """Shorten the last column, and if that is not enough the first."""
+def squeeze(widths: list[int], room: int, *, shortest: int | None = None) -> None:
+    """Shorten the last column, then the first, each as far as it still says something; then as far as it must be."""
     over = sum(widths) + len(_GAP) * (len(widths) - 1) - room
-    if over > 0:
-        less = min(over, max(0, widths[-1] - 1))
-        widths[-1] -= less
-        widths[0] = max(1, widths[0] - (over - less))
+    first = widths[0] if shortest is None else shortest
+    for column, least in ((-1, _NARROWEST_LAST), (0, first), (-1, 1), (0, 1)):
+        less = min(max(0, over), max(0, widths[column] - least))
+        widths[column] -= less
+        over -= less
+
+
+def shortest(ids: Sequence[str]) -> int:
+    """Columns in which every id can be told from the others by its beginning, with the mark behind it."""
+    ordered = sorted(ids)
+    common = [_common(one, ordered[at]) for at, one in enumerate(ordered[:-1], 1)]
+    return max([_NARROWEST_ID, *(count + 1 + len(_MARK) for count in common)])
+
+
+def _common(one: str, two: str) -> int:
+    return next(
+        (at for at, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two))
+    )
+
+
+def shorten(text: str, room: int) -> str:
+    """The beginning of an id, which is as good as the id, and a mark that it goes on."""
+    return text if cell_width(text) <= room else cut(text, max(0, room - len(_MARK))) + _MARK
 
 
 def cut(text: str, room: int) -> str:

@@ -9,8 +9,41 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 SECTIONS = {
-    "Tasks": ("run", "ls", "show", "logs", "wait", "attach", "stop", "interrupt", "resume", "retry", "rm"),
-    "This home": ("up", "down", "status", "service", "config", "agent", "doctor"),
+    "Tasks": (
+        "run",
+        "submit",
+        "new",
+        "review",
+        "ls",
+        "show",
+        "logs",
+        "events",
+        "wait",
+        "attach",
+        "stop",
+        "interrupt",
+        "resume",
+        "retry",
+        "diff",
+        "apply",
+        "rm",
+    ),
+    "This home": (
+        "queue",
+        "up",
+        "down",
+        "status",
+        "report",
+        "metrics",
+        "audit",
+        "archive",
+        "prune",
+        "service",
+        "config",
+        "agent",
+        "pipeline",
+        "doctor",
+    ),
     "Getting to know it": ("demo", "help", "completion"),
 }
 VERBS = tuple(verb for section in SECTIONS.values() for verb in section)

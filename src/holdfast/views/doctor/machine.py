@@ -13,8 +13,6 @@ from holdfast.errors import HoldfastError
 from holdfast.views import tmux
 from holdfast.views.doctor.finding import Finding, fail, ok, warn
 
-#: Agents whose adapters are planned or built; more come as adapters do.
-AGENT_PROGRAMS = ("claude", "codex", "gemini", "copilot", "opencode", "pi")
 _OLDEST_PYTHON = (3, 11)
 #: One runner watches a handful of files; a hundred tasks need this much.
 _INSTANCES, _WATCHES = 128, 8192
@@ -125,15 +123,3 @@ def git() -> Finding:
     if numbers is None:
         return warn("git", f"{found} does not say its version", "repair git: worktrees and diffs need it")
     return ok("git", f"{numbers.group()} at {found}")
-
-
-def agents() -> Finding:
-    """Which of the known agents are in PATH."""
-    found = [f"{name} at {path}" for name in AGENT_PROGRAMS if (path := shutil.which(name))]
-    if not found:
-        return warn(
-            "agents",
-            f"none of {', '.join(AGENT_PROGRAMS)} is in PATH",
-            "any command runs without them: 'holdfast run -- COMMAND'",
-        )
-    return ok("agents", "; ".join(found))

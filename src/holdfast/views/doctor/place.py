@@ -13,6 +13,7 @@ from holdfast.errors import HoldfastError
 from holdfast.packet import load
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
+from holdfast.views import versions
 from holdfast.views.doctor.finding import Finding, fail, ok, warn
 
 _LITTLE_BYTES = 1024**3
@@ -108,6 +109,9 @@ def keeper(home: Home) -> Finding:
     seed = locks.owner(home.seed_lock) if locks.is_held(home.seed_lock) else None
     if owner is not None:
         with_seed = f"seed {seed.pid}" if seed is not None else "no seed"
+        difference = versions.difference(home)
+        if difference:
+            return warn("keeper", difference, versions.CURE)
         return ok("keeper", f"process {owner.pid}, {with_seed}")
     if os.path.exists(home.down):
         return warn("keeper", "this home is down", "'holdfast up' lets it work again")
@@ -118,7 +122,8 @@ def keeper(home: Home) -> Finding:
         )
     live = [task_id for task_id in _readable(home) if _is_live(home, task_id)]
     if live:
-        return warn("keeper", f"none runs, and {len(live)} tasks are live", "'holdfast up' starts it")
+        are = "1 task is" if len(live) == 1 else f"{len(live)} tasks are"
+        return warn("keeper", f"none runs, and {are} live", "'holdfast up' starts it")
     return ok("keeper", "none runs, none is needed: the first task starts it")
 
 
@@ -160,7 +165,7 @@ def staging(home: Home) -> Finding:
     if old:
         return warn(
             "staging",
-            f"{len(old)} half-made tasks are left in {home.tasks}",
+            f"half-made tasks are left in {home.tasks}: {len(old)}",
             "'holdfast up': the keeper removes them",
         )
     return ok("staging", "nothing is left over")
@@ -183,7 +188,7 @@ def packets(home: Home) -> Finding:
             f"{broken[0]}{more}",
             "repair the journal from a backup, or remove the task with 'holdfast rm --force TASK'",
         )
-    return ok("tasks", f"{count} tasks, every journal reads")
+    return ok("tasks", f"{count} {'task' if count == 1 else 'tasks'}, every journal reads")
 
 
 def _readable(home: Home) -> list[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from holdfast.agents import program, registry
-from holdfast.errors import NotFound, UnreadableFile, UsageError
+from holdfast.agents import probe, program, registry
+from holdfast.errors import BadPlugin, NotFound, UnreadableFile, UsageError
 from holdfast.views.cli import out, table
 from holdfast.views.cli.spec import JSON, Argument, Command, Option
 
@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
     from holdfast.agents.base import Adapter, Capabilities
 
-_VERSION_S = 20.0
+#: Abilities that `probe` shows; all of them are in its JSON and in docs/agents.md.
+_SHOWN = (
+    "can_resume", "chooses_session_id", "locks_session", "stdin_prompt", "appends_system_prompt", "usage_scope", "reports_cost",
+    "stale_s", "memory_mb",
+)  # fmt: skip
 #: What `replay --json` prints: the fields of a label.
 _READ = (
     "outcome", "session_id", "tools_started", "tools_finished", "input_tokens", "output_tokens", "cost_usd", "final_text",
@@ -25,8 +29,8 @@ _READ = (
 COMMAND = Command(
     name="agent",
     summary="List the agents, probe one, or read a recorded run of one.",
-    description="'probe' says where the program is, its version and what holdfast can do with it; it exits 3 when the "
-    "program is not installed. 'replay' prints how holdfast reads the stdout of a run that has ended.",
+    description="'probe' says where the program is, its version, which signs of a login are there (by name only) and what "
+    "holdfast can do with it; it exits 3 when the program is not installed. 'replay' prints how holdfast reads the stdout of a run that has ended.",
     examples=(
         "holdfast agent list",
         "holdfast agent probe claude",
@@ -68,16 +72,32 @@ def run(values: dict[str, Any]) -> int:
 
 
 def _list(values: dict[str, Any]) -> int:
-    adapters = [registry.adapter(name) for name in sorted(registry.BUILT_IN)]
+    adapters, broken = _adapters()
     if values["json"]:
         rows = [{"agent": each.name, "path": _path(each), **each.capabilities.to_json()} for each in adapters]
+        rows += [{"agent": name, "path": None, "problem": why} for name, why in broken.items()]
         out.data({"schema": "holdfast.agents/1", "agents": rows})
         return 0
     table.show(
         ("AGENT", "RESUMES", "COST", "PROGRAM"),
-        [(each.name, *_abilities(each.capabilities), _where(each)) for each in adapters],
+        [
+            *((each.name, *_abilities(each.capabilities), _where(each)) for each in adapters),
+            *((name, "-", "-", why) for name, why in broken.items()),
+        ],
     )
     return 0
+
+
+def _adapters() -> tuple[list[Adapter], dict[str, str]]:
+    """All that can be used, and why a plug-in cannot: one that is broken must not hide the others."""
+    found: list[Adapter] = []
+    broken: dict[str, str] = {}
+    for name in registry.names():
+        try:
+            found.append(registry.adapter(name))
+        except BadPlugin as error:
+            broken[name] = str(error)
+    return found, broken
 
 
 def _abilities(able: Capabilities) -> tuple[str, str]:
@@ -96,51 +116,29 @@ def _path(adapter: Adapter) -> str | None:
 
 
 def _probe(adapter: Adapter, values: dict[str, Any]) -> int:
-    able, path = adapter.capabilities, _path(adapter)
-    version = _version(path) if path else None
+    able = adapter.capabilities
+    found = probe.probe(adapter, os.environ, asks=True)
+    is_missing = bool(able.program) and found.path is None
     if values["json"]:
-        out.data(
-            {
-                "schema": "holdfast.agent/1",
-                "agent": adapter.name,
-                "path": path,
-                "version": version,
-                **able.to_json(),
-            }
-        )
-    elif able.program and path is None:
+        out.data({"schema": "holdfast.agent/1", **found.to_json(), **able.to_json()})
+        return 3 if is_missing else 0
+    if is_missing:
         raise NotFound(f"{able.program} is not in PATH", hint=f"install it, then: {able.login}")
-    else:
-        facts: dict[str, object] = {"agent": adapter.name, "path": path or "-", "version": version or "-"}
-        for name in (
-            "can_resume",
-            "chooses_session_id",
-            "stdin_prompt",
-            "usage_scope",
-            "reports_cost",
-            "login",
-        ):
-            facts[name] = getattr(able, name)
-        for name, value in facts.items():
-            print(f"{name:20} {_words(value)}")
-    return 3 if able.program and path is None else 0
-
-
-def _version(path: str) -> str | None:
-    import subprocess
-
-    try:
-        done = subprocess.run(
-            [path, "--version"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_VERSION_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    lines = done.stdout.decode("utf-8", "replace").strip().splitlines()
-    return out.printable(lines[-1]) if lines and done.returncode == 0 else None
+    facts: dict[str, object] = {
+        "agent": found.agent,
+        "path": found.path,
+        "in PATH as": found.found if found.is_native else None,
+        "version": found.version,
+        "login seen": ", ".join(found.login_seen)
+        or (f"none; log in with: {able.login}" if able.login else None),
+        **{name.replace("_", " "): getattr(able, name) for name in _SHOWN},
+        "aliases": ", ".join(f"{short} = {long}" for short, long in able.aliases.items()),
+        "stop": ", ".join(f"{step.signal} {step.pause_s:g}s" for step in able.stop),
+    }
+    for name, value in facts.items():
+        if value is not None and value != "":
+            print(f"{name:22} {_words(value)}")
+    return 0
 
 
 def _replay(adapter: Adapter, values: dict[str, Any]) -> int:

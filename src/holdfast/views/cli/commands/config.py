@@ -6,6 +6,7 @@ import os
 
 from holdfast import paths
 from holdfast.config import settings
+from holdfast.packet import limits
 from holdfast.views.cli import out, table
 from holdfast.views.cli.spec import JSON, Argument, Command, Option
 
@@ -32,6 +33,7 @@ def run(values: dict[str, Any]) -> int:
     project = paths.project(values["project"])
     if values["action"] == "path":
         return _path(project, as_json=values["json"])
+    limits.settle(os.environ, {}, stale_s=None)  # a variable that does not read is told as 'run' tells it
     settled = settings.settle(project, os.environ)
     if values["json"]:
         shown = {
@@ -61,7 +63,14 @@ def _path(project: str, *, as_json: bool) -> int:
 def _words(value: Any) -> str:
     if value is None:
         return "-"
-    return " ".join(value) or "-" if isinstance(value, list) else str(value)  # pyright: ignore
+    if not isinstance(value, list):
+        return str(value)
+    return " ".join(_word(item) for item in value) or "-"  # pyright: ignore[reportUnknownVariableType]
+
+
+def _word(item: Any) -> str:
+    """A name, or a rule of `notify`: what it is about and whom it tells."""
+    return f"{','.join(item['on'])}→{item['to']}" if isinstance(item, dict) else str(item)  # pyright: ignore
 
 
 def _origin(found: settings.Setting) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from holdfast import paths
 from holdfast.errors import HoldfastError
 from holdfast.store.layout import Home
-from holdfast.views.cli import out, table
+from holdfast.views.cli import out, table, words
 from holdfast.views.cli.spec import JSON, Command
-from holdfast.views.doctor import machine, place
+from holdfast.views.doctor import agents, machine, place
 from holdfast.views.doctor.finding import FAIL, WARN, Finding, fail
 
 TYPE_CHECKING = False
@@ -28,7 +28,7 @@ _COLOURS = {"ok": "32", "warn": "33", "fail": "31"}
 
 def run(values: dict[str, Any]) -> int:
     """Ask everything, then print."""
-    home = Home(paths.home())
+    home = Home(paths.chosen_home())
     findings = look(home)
     failed = [found for found in findings if found.level == FAIL]
     if values["json"]:
@@ -44,7 +44,9 @@ def run(values: dict[str, Any]) -> int:
     for found in findings:
         _print(found)
     warned = sum(found.level == WARN for found in findings)
-    print(f"\n{len(findings)} checks, {len(failed)} failed, {warned} warnings")
+    print(
+        f"\n{words.plural(len(findings), 'check')}, {len(failed)} failed, {words.plural(warned, 'warning')}"
+    )
     return 1 if failed else 0
 
 
@@ -57,7 +59,8 @@ def look(home: Home) -> list[Finding]:
         ("inotify", machine.inotify),
         ("tmux", machine.tmux_program),
         ("git", machine.git),
-        ("agents", machine.agents),
+        ("agents", agents.summary),
+        *((name, lambda name=name: agents.one(name)) for name in agents.installed()),
         ("home", lambda: place.directory(home)),
         ("disk", lambda: place.disk(home)),
         ("filesystem", lambda: place.filesystem(home)),

@@ -13,8 +13,8 @@ from holdfast.store import atomic, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from holdfast.views.ask import ask
-from holdfast.views.cli import out
-from holdfast.views.cli.spec import Command, Option
+from holdfast.views.cli import out, words
+from holdfast.views.cli.spec import JSON, Command, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ COMMAND = Command(
             kind="flag",
             help="Also interrupt every running task; 'resume' goes on.",
         ),
+        JSON.evolve(help="Print the status of the home, as 'status' does."),
     ),
 )
 
@@ -44,12 +45,21 @@ def run(values: dict[str, Any]) -> int:
     atomic.remove(home.up)
     _dismiss(home.keeper_lock, "keeper")
     _dismiss(home.seed_lock, "seed")
-    if values["now"]:
-        return _interrupt_all(home)
+    exit_status = _interrupt_all(home) if values["now"] else 0
+    if values["json"]:
+        from holdfast.views.cli.commands import status
+
+        out.data(status.look(home))
+    elif not values["now"]:
+        _say_goodbye(home)
+    return exit_status
+
+
+def _say_goodbye(home: Home) -> None:
     going = [task_id for task_id in load.task_ids(home) if locks.is_held(home.packet(task_id).runner_lock)]
-    on = f"; {len(going)} running go on without it" if going else ""
+    count = len(going)
+    on = f"; {words.plural(count, 'task')} {'goes' if count == 1 else 'go'} on without it" if going else ""
     out.talk(f"the keeper of {home.path} is stopped{on}. 'holdfast up', or the next 'run', starts it again")
-    return 0
 
 
 def _dismiss(lock: str, role: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast.errors import UsageError
-from holdfast.views.cli import verbs
+from holdfast.views.cli import table, verbs
 from holdfast.views.cli.spec import Argument, Command
 
 TYPE_CHECKING = False
@@ -19,6 +19,8 @@ COMMAND = Command(
     arguments=(Argument(dest="topic", metavar="[TOPIC]", required=False, completes="topic"),),
 )
 
+#: Columns: of a line, and of the names in front of it.
+_WIDEST, _NAME = 80, 15
 _FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "topics")
 
 
@@ -53,9 +55,17 @@ def run(values: dict[str, Any]) -> int:
 def _overview() -> int:
     print("Topics ('holdfast help TOPIC'):")
     for topic in topics():
-        print(f"  {topic:13}{read(topic).partition(chr(10))[0].lstrip('# ')}")
+        _entry(topic, read(topic).partition("\n")[0].lstrip("# "))
     for title, names in verbs.SECTIONS.items():
         print(f"\n{title} ('holdfast help VERB'):")
         for name in names:
-            print(f"  {name:13}{verbs.load(name).COMMAND.summary}")
+            _entry(name, verbs.load(name).COMMAND.summary)
     return 0
+
+
+def _entry(name: str, text: str) -> None:
+    """A name and what it is, within 80 columns also where the terminal is wider: as click does it."""
+    import textwrap
+
+    room = min(table.width(), _WIDEST)
+    print(textwrap.fill(text, room, initial_indent=f"  {name:{_NAME - 3}} ", subsequent_indent=" " * _NAME))

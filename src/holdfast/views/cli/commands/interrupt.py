@@ -6,8 +6,8 @@ from holdfast import paths
 from holdfast.packet import load
 from holdfast.store.layout import Home
 from holdfast.views.ask import ask
-from holdfast.views.cli import out
-from holdfast.views.cli.spec import TASK, Command, Option
+from holdfast.views.cli import asking
+from holdfast.views.cli.spec import JSON, TASK, Command, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ COMMAND = Command(
     arguments=(TASK.evolve(completes="live-task"),),
     options=(
         Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="What a person is asked."),
+        JSON.evolve(help=asking.JSON_HELP),
     ),
 )
 
@@ -29,5 +30,9 @@ def run(values: dict[str, Any]) -> int:
     """Ask for it."""
     packet = load.find(Home(paths.home()), values["task"])
     ask(packet, "interrupt", {"reason": values["message"]} if values["message"] else {})
-    out.talk(f"{packet.task_id} is being interrupted; 'holdfast resume {packet.task_id}' goes on")
+    asking.tell(
+        packet,
+        f"{packet.task_id} is being interrupted; 'holdfast resume {packet.task_id}' goes on",
+        as_json=values["json"],
+    )
     return 0

@@ -49,7 +49,7 @@ COMMAND = Command(
 
 def run(values: dict[str, Any]) -> int:
     """Print, and follow when asked to."""
-    packet = load.find(Home(paths.home()), values["task"])
+    packet = load.find(Home(paths.home()), values["task"], archived=True)
     if values["raw"] and values["stderr"]:
         raise UsageError(
             "--raw and --stderr were given", hint="give one of them: each is a stream of its own"

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 
 from holdfast import clock, paths
-from holdfast.errors import UsageError
+from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.status import ENDS, Status
 from holdfast.store.index import Index
-from holdfast.store.layout import Home
+from holdfast.store.layout import Home, Packet
 from holdfast.views.cli import out, table, tail, verbs, words
 from holdfast.views.cli.spec import JSON, Command, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 #: Ended tasks that are shown unless --all is given.
@@ -22,7 +23,8 @@ _RECENT = 20
 COMMAND = Command(
     name="ls",
     summary="List the tasks: those that have not ended, and the last ones that have.",
-    description="On a narrow terminal columns are left out until every line fits; a pipe gets them all.",
+    description="On a narrow terminal long ids are cut (what is left of one is enough to name the task) and columns are left "
+    "out until every line fits; a pipe gets everything.",
     examples=("holdfast ls", "holdfast ls --all --state failed", "holdfast ls --json | jq '.[].status'"),
     options=(
         Option(flags=("-a", "--all"), dest="all", kind="flag", help="Also all that ended long ago."),
@@ -33,6 +35,7 @@ COMMAND = Command(
             completes="state",
             help="Only tasks in this state.",
         ),
+        Option(flags=("--archived",), dest="archived", kind="flag", help="Those that were put away."),
         Option(flags=("-q", "--quiet"), dest="quiet", kind="flag", help="Print the ids only."),
         JSON,
     ),
@@ -45,15 +48,23 @@ def run(values: dict[str, Any]) -> int:
     if state is not None and state not in tuple(Status):
         hint = verbs.near(state, tuple(Status)) or f"states are {', '.join(Status)}"
         raise UsageError(f"--state: there is no state {state!r}", hint=hint)
-    rows = tasks(Home(paths.home()), everything=values["all"], state=state)
+    home = Home(paths.home())
+    if values["archived"]:
+        rows = archived(home, state=state)
+    else:
+        rows = tasks(home, everything=values["all"], state=state)
     if values["json"]:
         out.data(rows)
     elif values["quiet"]:
         for row in rows:
             print(row["task_id"])
     elif rows:
-        _print(rows)
-        if not values["all"] and state is None and sum(row["status"] in ENDS for row in rows) >= _RECENT:
+        _print(rows, home.archived if values["archived"] else home.packet)
+        if (
+            not (values["all"] or values["archived"])
+            and state is None
+            and sum(row["status"] in ENDS for row in rows) >= _RECENT
+        ):
             out.talk(f"only the last {_RECENT} that have ended are shown; 'holdfast ls --all' shows all")
     else:
         out.talk(
@@ -78,22 +89,37 @@ def tasks(home: Home, *, everything: bool, state: str | None) -> list[dict[str, 
     return [row for row in rows if state is None or row["status"] == state]
 
 
+def archived(home: Home, *, state: str | None) -> list[dict[str, Any]]:
+    """Short manifests of the archive, newest first; one that cannot be read is left out."""
+    from holdfast.packet import load
+    from holdfast.store.index import short
+
+    rows: list[dict[str, Any]] = []
+    for task_id in load.archived_ids(home):
+        try:
+            rows.append(short(load.read_manifest(home.archived(task_id))))
+        except HoldfastError:
+            continue
+    rows.sort(key=lambda row: (row["started_at"] or "", row["task_id"]), reverse=True)
+    return [row for row in rows if state is None or row["status"] == state]
+
+
 #: In a narrow terminal these go first.
 _DROPPED_FIRST = (3, 7, 6, 5, 2, 4)
 
 
-def _print(rows: list[dict[str, Any]]) -> None:
-    home = Home(paths.home())
+def _print(rows: list[dict[str, Any]], packet_of: Callable[[str], Packet]) -> None:
     now = clock.now()
     table.show(
         ("TASK", "STATE", "AGENT", "STAGE", "ELAPSED", "TOKENS", "COST", "AGE", "LAST LINE"),
-        [_cells(home, row, now) for row in rows],
+        [_cells(packet_of(row["task_id"]), row, now) for row in rows],
         colours={1: table.STATE_COLOURS},
         dropped_first=_DROPPED_FIRST,
+        begins_with_id=True,
     )
 
 
-def _cells(home: Home, row: dict[str, Any], now: float) -> tuple[str, ...]:
+def _cells(packet: Packet, row: dict[str, Any], now: float) -> tuple[str, ...]:
     return (
         row["task_id"],
         row["status"],
@@ -103,5 +129,5 @@ def _cells(home: Home, row: dict[str, Any], now: float) -> tuple[str, ...]:
         words.tokens(row) or "-",
         words.cost(row) or "-",
         clock.words(max(0.0, now - clock.parse_iso(row["started_at"]))),
-        tail.last_line(home.packet(row["task_id"]).output_log),
+        tail.last_line(packet.output_log),
     )

@@ -6,8 +6,8 @@ from holdfast import paths
 from holdfast.packet import load
 from holdfast.store.layout import Home
 from holdfast.views.ask import ask
-from holdfast.views.cli import out
-from holdfast.views.cli.spec import TASK, Command, Option
+from holdfast.views.cli import asking
+from holdfast.views.cli.spec import JSON, TASK, Command, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ COMMAND = Command(
         Option(
             flags=("-m", "--message"), dest="message", metavar="TEXT", help="The answer; the agent gets it."
         ),
+        JSON.evolve(help=asking.JSON_HELP),
     ),
 )
 
@@ -31,5 +32,9 @@ def run(values: dict[str, Any]) -> int:
     """Ask for it."""
     packet = load.find(Home(paths.home()), values["task"])
     ask(packet, "resume", {"message": values["message"]} if values["message"] else {})
-    out.talk(f"{packet.task_id} goes on; 'holdfast logs -f {packet.task_id}' follows it")
+    asking.tell(
+        packet,
+        f"{packet.task_id} goes on; 'holdfast logs -f {packet.task_id}' follows it",
+        as_json=values["json"],
+    )
     return 0

@@ -9,8 +9,8 @@ from holdfast.agents import registry
 from holdfast.packet import environment, limits, load
 from holdfast.store.layout import Home
 from holdfast.views.ask import ask
-from holdfast.views.cli import out
-from holdfast.views.cli.spec import TASK, Command, Option
+from holdfast.views.cli import asking
+from holdfast.views.cli.spec import JSON, TASK, Command, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ COMMAND = Command(
             metavar="TIME",
             help="A new deadline (none for no deadline).",
         ),
+        JSON.evolve(help=asking.JSON_HELP),
     ),
 )
 
@@ -54,5 +55,9 @@ def run(values: dict[str, Any]) -> int:
     if spec.env_file is not None:
         args["env"]["env"].update(environment.read_file(spec.env_file))
     ask(packet, "retry", args)
-    out.talk(f"{packet.task_id} runs again; 'holdfast logs -f {packet.task_id}' follows it")
+    asking.tell(
+        packet,
+        f"{packet.task_id} runs again; 'holdfast logs -f {packet.task_id}' follows it",
+        as_json=values["json"],
+    )
     return 0

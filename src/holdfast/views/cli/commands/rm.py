@@ -14,7 +14,7 @@ from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 from holdfast.views.ask import ask
 from holdfast.views.cli import out
-from holdfast.views.cli.spec import Argument, Command, Option
+from holdfast.views.cli.spec import JSON, Argument, Command, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ COMMAND = Command(
     name="rm",
     summary="Remove tasks that have ended, with all their files.",
     description="A task that has not ended is refused; --force stops it first. Files outside the task's directory, such as "
-    "the project, are never touched.",
+    "the project, are never touched. A worktree goes with its task; one with work that is not merged is refused without --force, and "
+    "commits stay on its branch.",
     examples=(
         "holdfast rm 20260131-fix",
         "holdfast rm --force 20260131-fix",
@@ -39,8 +40,9 @@ COMMAND = Command(
             flags=("--force",),
             dest="force",
             kind="flag",
-            help="Stop a task that has not ended, then remove it.",
+            help="Stop a task that has not ended, then remove it; and give up unmerged work.",
         ),
+        JSON.evolve(help="Print what was removed and what was not."),
     ),
 )
 
@@ -49,17 +51,24 @@ def run(values: dict[str, Any]) -> int:
     """Remove each; one that cannot be removed does not stop the others."""
     home = Home(paths.home())
     status = 0
+    removed: list[str] = []
+    kept: list[dict[str, str]] = []
     for text in values["task"]:
         try:
-            packet = load.find(home, text)
+            packet = load.find(home, text, archived=True)
             _check(packet, force=values["force"])
+            left = _remove_worktree(packet, force=values["force"])
             remove(packet)
             # Now, and not when somebody lists: a new task may take the id, and even the inode, before.
             index.forget(packet.home, packet.task_id)
-            out.talk(f"removed {packet.task_id}")
+            removed.append(packet.task_id)
+            out.talk(f"removed {packet.task_id}" + (f"; {left}" if left else ""))
         except HoldfastError as error:
+            kept.append({"task": text, "code": error.code, "error": str(error), "hint": error.hint})
             out.complain(error)
             status = status or error.exit_status
+    if values["json"]:
+        out.data({"schema": "holdfast.removed/1", "removed": removed, "kept": kept})
     return status
 
 
@@ -90,6 +99,18 @@ def _check(packet: Packet, *, force: bool) -> None:
                 f"{packet.task_id} was told to stop and has not ended yet", hint="remove it when it has"
             )
         clock.sleep(0.02)
+
+
+def _remove_worktree(packet: Packet, *, force: bool) -> str:
+    """The task's worktree goes with it, unless work in it is nowhere else. Returns what is left, in words."""
+    if not os.path.exists(os.path.join(packet.workspace, "worktree.json")):
+        return ""
+    from holdfast.workspace import apply, worktree
+
+    tree = worktree.of(packet)
+    if tree is None:
+        return ""
+    return worktree.remove(tree, force=force or (worktree.is_whole(tree) and apply.is_applied(packet)))
 
 
 def _attempts(packet: Packet) -> list[str]:

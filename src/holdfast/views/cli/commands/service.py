@@ -53,11 +53,21 @@ def run(values: dict[str, Any]) -> int:
     """One of the three."""
     if values["print"]:
         home = Home(paths.home())
-        sys.stdout.write(manager.text(manager.keeper_of(home), values["kind"] or manager.kind()))
-        return 0
+        return _print(home, values["kind"] or manager.kind(), as_json=values["json"])
     if values["kind"]:
         raise UsageError("--kind goes with --print", hint="a unit can be installed for this machine only")
     return {"install": _install, "remove": _remove, "status": _status}[values["action"]](values)
+
+
+def _print(home: Home, of_kind: str, *, as_json: bool) -> int:
+    keeper = manager.keeper_of(home)
+    text = manager.text(keeper, of_kind)
+    if as_json:
+        path = manager.path(keeper, of_kind)
+        out.data({"schema": "holdfast.service-unit/1", "kind": of_kind, "path": path, "text": text})
+    else:
+        sys.stdout.write(text)
+    return 0
 
 
 def _install(values: dict[str, Any]) -> int:

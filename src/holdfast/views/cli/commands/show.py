@@ -10,7 +10,7 @@ from holdfast.model.status import ENDS
 from holdfast.packet import load
 from holdfast.store import atomic
 from holdfast.store.layout import Home, Packet
-from holdfast.views.cli import out, table, tail, words
+from holdfast.views.cli import leftovers, out, table, tail, words
 from holdfast.views.cli.spec import JSON, TASK, Command
 
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ COMMAND = Command(
 
 def run(values: dict[str, Any]) -> int:
     """Print the manifest, as JSON or for people."""
-    packet = load.find(Home(paths.home()), values["task"])
+    packet = load.find(Home(paths.home()), values["task"], archived=True)
     manifest = load.read_manifest(packet)
     if values["json"]:
         out.data(manifest)
@@ -73,6 +73,8 @@ def facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[st
         rows.append(("exit", words.exit_words(manifest)))
     elif manifest.get("pid"):
         rows.append(("process", str(manifest["pid"])))
+    left = leftovers.found(packet)
+    rows += [("left over" if at == 0 else "", line) for at, line in enumerate(left)]
     lines = tail.last_lines(packet.output_log, _LINES)
     rows += [("output" if at == 0 else "", line) for at, line in enumerate(lines)]
     rows.append(("files", packet.path))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 
 from holdfast import clock, paths, start
+from holdfast.notify import outbox
 from holdfast.packet import inbox, load
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
+from holdfast.views import versions
 from holdfast.views.cli import out
 from holdfast.views.cli.spec import JSON, Command
 from holdfast.views.wake import is_left_alone
@@ -42,6 +44,8 @@ def run(values: dict[str, Any]) -> int:
     print(f"seed     {'process ' + str(seed['pid']) if seed else 'not running'}")
     counts = ", ".join(f"{count} {state}" for state, count in sorted(facts["counts"].items())) or "none"
     print(f"tasks    {counts}")
+    if facts["outbox"]["pending"] or facts["outbox"]["given_up"]:
+        print(f"notices  {facts['outbox']['pending']} to deliver, {facts['outbox']['given_up']} given up")
     for line in facts["attention"]:
         print(f"!        {line}")
     return 0
@@ -63,6 +67,14 @@ def look(home: Home) -> dict[str, Any]:
         attention.append(
             f"the keeper was started {len(starts)} times in ten minutes and does not live: see {home.keeper_log}"
         )
+    difference = versions.difference(home)
+    if difference:
+        attention.append(f"{difference}: {versions.CURE}")
+    notices = outbox.look(home)
+    attention += [
+        f"notices by {rule} fail: {failure.get('error')}"
+        for rule, failure in sorted(notices["failing"].items())
+    ]
     return {
         "schema": "holdfast.status/1",
         "home": home.path,
@@ -71,15 +83,16 @@ def look(home: Home) -> dict[str, Any]:
         "down": os.path.exists(home.down),
         "counts": counts,
         "keeper_starts": [clock.iso(at) for at in starts],
+        "outbox": notices,
         "attention": attention,
     }
 
 
-def _owner(lock: str) -> dict[str, int] | None:
+def _owner(lock: str) -> dict[str, Any] | None:
     if not locks.is_held(lock):
         return None
     owner = locks.owner(lock)
-    return {"pid": owner.pid if owner is not None else 0}
+    return {"pid": owner.pid if owner is not None else 0, "version": locks.version(lock)}
 
 
 def _trouble(home: Home, row: dict[str, Any]) -> list[str]:

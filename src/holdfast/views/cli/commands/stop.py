@@ -6,8 +6,8 @@ from holdfast import paths
 from holdfast.packet import load
 from holdfast.store.layout import Home
 from holdfast.views.ask import ask
-from holdfast.views.cli import out
-from holdfast.views.cli.spec import TASK, Command, Option
+from holdfast.views.cli import asking
+from holdfast.views.cli.spec import JSON, TASK, Command, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,10 @@ COMMAND = Command(
     description="It returns when the task's runner has taken the request; the task has ended when 'holdfast wait' returns.",
     examples=("holdfast stop 20260131-fix", "holdfast stop 20260131-fix -m 'wrong branch'"),
     arguments=(TASK.evolve(completes="live-task"),),
-    options=(Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="Why."),),
+    options=(
+        Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="Why."),
+        JSON.evolve(help=asking.JSON_HELP),
+    ),
 )
 
 
@@ -27,5 +30,9 @@ def run(values: dict[str, Any]) -> int:
     """Ask for it."""
     packet = load.find(Home(paths.home()), values["task"])
     ask(packet, "stop", {"reason": values["message"]} if values["message"] else {})
-    out.talk(f"{packet.task_id} is being stopped; 'holdfast wait {packet.task_id}' returns when it has ended")
+    asking.tell(
+        packet,
+        f"{packet.task_id} is being stopped; 'holdfast wait {packet.task_id}' returns when it has ended",
+        as_json=values["json"],
+    )
     return 0

@@ -10,7 +10,8 @@ from holdfast.errors import NotPossible
 from holdfast.store import atomic, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
-from holdfast.views.cli.spec import Command, Option
+from holdfast.views.cli import out
+from holdfast.views.cli.spec import JSON, Command, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ COMMAND = Command(
         Option(
             flags=("--foreground",), dest="foreground", kind="flag", help="Be the keeper, in this process."
         ),
+        JSON.evolve(help="Print the status of the home, as 'status' does."),
     ),
 )
 
@@ -48,7 +50,12 @@ def run(values: dict[str, Any]) -> int:
     atomic.write_json(home.up, {"schema": "holdfast.up/1", "at": clock.iso_now()}, durable=True)
     start.ensure_keeper(home, by_person=True, for_good=True)
     owner = _await_keeper(home)
-    print(f"the keeper of {home.path} runs as process {owner.pid}", file=sys.stderr)
+    if values["json"]:
+        from holdfast.views.cli.commands import status
+
+        out.data(status.look(home))
+    else:
+        out.talk(f"the keeper of {home.path} runs as process {owner.pid}")
     return 0
 
 

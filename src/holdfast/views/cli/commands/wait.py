@@ -74,7 +74,11 @@ def _as_they_settle(packets: list[Packet], timeout_s: float | None) -> Any:
             return
         if ends_mono is not None and clock.mono() >= ends_mono:
             status = load.read_manifest(left[0])["status"]
-            others = f", and {len(left) - 1} more have not ended" if len(left) > 1 else ""
+            others = (
+                f", and {len(left) - 1} more {'has' if len(left) == 2 else 'have'} not ended"
+                if left[1:]
+                else ""
+            )
             raise Unanswered(
                 f"{left[0].task_id} is still {status}{others}",
                 hint="it goes on; wait again, or look with 'holdfast show'",

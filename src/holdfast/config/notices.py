@@ -1,0 +1,163 @@
+"""`[[notify]]` of the settings: who is told of what, and how. Only the reading and checking; nothing is sent here.
+
+[[notify]]
+on = ["interrupted", "failed"]
+to = "command"
+argv = ["notify-me"]
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+#: What can be told. `all` is every one of them.
+EVENTS = (
+    "interrupted",
+    "failed",
+    "completed",
+    "abandoned",
+    "killed",
+    "quality_gate",
+    "home_interrupt",
+)
+#: Built-in notifiers, and the options of each: name → (kind, whether it is needed).
+NOTIFIERS: dict[str, dict[str, tuple[str, bool]]] = {
+    "command": {"argv": ("argv", True)},
+    "webhook": {
+        "url": ("text", False),
+        "url_env": ("text", False),
+        "secret_env": ("text", False),
+        "secret_file": ("file", False),
+    },
+    "openclaw": {"program": ("text", False)},
+    "gt": {"recipient": ("text", False), "program": ("text", False)},
+    "desktop": {},
+    "apprise": {"urls": ("argv", False), "url_env": ("text", False)},
+}
+#: What every rule may have.
+_OF_ALL = ("on", "to", "name", "projects")
+ENTRY_POINTS = "holdfast.notifiers"
+
+
+def check(value: Any, path: str) -> list[dict[str, Any]]:
+    """The rules of a file, each checked and with its options. Raises ValueError.
+
+    They are the user's alone: an agent can write the project's settings, and a rule runs programs outside of its sandbox.
+    """
+    if os.path.basename(os.path.dirname(path)) == ".holdfast":
+        raise ValueError(
+            "belongs into your own settings, not into the project's, which an agent may change; "
+            "'projects' limits a rule to some"
+        )
+    if not isinstance(value, list):
+        raise ValueError("it is written as [[notify]] tables")
+    return [_rule(item, number, path) for number, item in enumerate(value, 1)]  # pyright: ignore
+
+
+def _rule(item: Any, number: int, path: str) -> dict[str, Any]:
+    if not isinstance(item, dict):
+        raise ValueError("it is written as [[notify]] tables")
+    table: dict[str, Any] = item  # pyright: ignore[reportUnknownVariableType]
+    where = f"rule {number}"
+    to = table.get("to")
+    if not isinstance(to, str) or not to:
+        raise ValueError(f"{where} has no 'to'; notifiers are {', '.join(NOTIFIERS)}")
+    rule: dict[str, Any] = {"to": to, "on": _events(table.get("on"), where)}
+    if "name" in table:
+        rule["name"] = _text(table["name"], f"{where}: name")
+    if "projects" in table:
+        folders = _argv(table["projects"], f"{where}: projects")
+        rule["projects"] = [_beside(folder, path) for folder in folders]
+    return {**rule, **_options(to, table, where=where, path=path)}
+
+
+def _events(value: Any, where: str) -> list[str]:
+    if not isinstance(value, list) or not value:
+        raise ValueError(f'{where} has no \'on\', a list of events such as ["interrupted", "failed"]')
+    names = [str(name) for name in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    for name in names:
+        if name not in (*EVENTS, "all"):
+            raise ValueError(f"{where}: on: {name!r} is none of {', '.join(EVENTS)}, all")
+    return names
+
+
+def _options(to: str, table: dict[str, Any], *, where: str, path: str) -> dict[str, Any]:
+    known = NOTIFIERS.get(to)
+    given = {name: value for name, value in table.items() if name not in _OF_ALL}
+    if known is None:
+        if not is_plugged_in(to):
+            raise ValueError(f"{where}: there is no notifier {to!r}; they are {', '.join(NOTIFIERS)}")
+        return given  # a third party's, who checks them
+    for name in given:
+        if name not in known:
+            allowed = ", ".join([*_OF_ALL, *known])
+            raise ValueError(f"{where}: {to} has no option {name!r}; allowed are {allowed}")
+    for name, (_, is_needed) in known.items():
+        if is_needed and name not in given:
+            raise ValueError(f"{where}: {to} needs '{name}'")
+    options = {name: _KINDS[known[name][0]](value, f"{where}: {name}", path) for name, value in given.items()}
+    _check_together(to, options, where)
+    return options
+
+
+def _check_together(to: str, options: dict[str, Any], where: str) -> None:
+    if to == "webhook":
+        if ("url" in options) == ("url_env" in options):
+            raise ValueError(f"{where}: webhook needs one of 'url' and 'url_env'")
+        if "url" in options and not options["url"].startswith(("http://", "https://")):
+            raise ValueError(f"{where}: url: it starts with https:// or http://")
+        if "secret_env" in options and "secret_file" in options:
+            raise ValueError(f"{where}: webhook takes one of 'secret_env' and 'secret_file'")
+    if to == "apprise" and ("urls" in options) == ("url_env" in options):
+        raise ValueError(f"{where}: apprise needs one of 'urls' and 'url_env'")
+
+
+def is_plugged_in(name: str) -> bool:
+    """Whether a third party brought a notifier of this name."""
+    chosen = os.environ.get("HOLDFAST_PLUGINS")
+    if chosen is not None and name not in chosen.split(","):
+        return False
+    # Only when the name is unknown: looking for entry points costs as much as all of a command.
+    from importlib.metadata import entry_points
+
+    return bool(tuple(entry_points(group=ENTRY_POINTS, name=name)))
+
+
+def _text(value: Any, where: str, path: str = "") -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{where}: it is a text")
+    return value
+
+
+def _argv(value: Any, where: str, path: str = "") -> list[str]:
+    if not isinstance(value, list) or not value or not all(isinstance(word, str) and word for word in value):  # pyright: ignore
+        raise ValueError(f"{where}: it is a list of texts, not empty")
+    return [str(word) for word in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+def _file(value: Any, where: str, path: str) -> str:
+    return _beside(_text(value, where), path)
+
+
+def _beside(text: str, path: str) -> str:
+    """A relative path is meant from beside the settings."""
+    return os.path.normpath(os.path.join(os.path.dirname(path), os.path.expanduser(text)))
+
+
+_KINDS = {"text": _text, "argv": _argv, "file": _file}
+
+
+def rules() -> list[dict[str, Any]]:
+    """The user's rules as they are now. Raises UsageError, UnreadableFile."""
+    from holdfast import paths
+    from holdfast.config import settings
+
+    path = paths.user_settings()
+    if not os.path.exists(path):
+        return []
+    found: list[dict[str, Any]] = settings.read(path).get("notify", [])
+    return found

@@ -1,0 +1,1 @@
+"""MAY WE GO ON: what stands between a stage's end and its done marker. Gates look at the world, not at claims."""

@@ -1,0 +1,131 @@
+"""The acceptance gate: the commands that prove the work, run here and now, in the workspace, each with a time limit.
+
+Commands that a brief proposed (`state/acceptance.commands.override`) come before those of the manifest, and are screened; what a
+person wrote is run as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+
+from holdfast import clock
+from holdfast.gates import screen, shell
+from holdfast.gates.base import Case, Check
+from holdfast.model.record import Record
+from holdfast.store import atomic
+
+#: A file of commands that is longer is not one.
+_OVERRIDE_BYTES = 1 << 20
+_ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-_]|[\r\b\x07]")
+
+
+class Commands(Record):
+    """What is to be run, and who said so."""
+
+    lines: tuple[str, ...]
+    is_proposed: bool
+
+
+def commands_of(case: Case) -> Commands:
+    """The override, if there is one with a command in it; else what the manifest accepts."""
+    raw = atomic.read_small(case.packet.commands_override, _OVERRIDE_BYTES)
+    proposed = split(raw.decode("utf-8", "replace")) if raw is not None else ()
+    if proposed:
+        return Commands(lines=proposed, is_proposed=True)
+    return Commands(lines=case.pipeline.acceptance_commands, is_proposed=False)
+
+
+def split(text: str) -> tuple[str, ...]:
+    """One command a line; a line that ends with a backslash goes on, and a text whose lines are not commands by themselves (a
+    loop, a here-document) is one command."""
+    lines: list[str] = []
+    for line in text.replace("\\\n", " ").split("\n"):
+        stripped = line.strip().removeprefix("$ ")
+        if stripped and not stripped.startswith("#"):
+            lines.append(stripped)
+    if len(lines) > 1 and not all(_is_whole(line) for line in lines):
+        return (text.strip(),)
+    return tuple(lines)
+
+
+def _is_whole(line: str) -> bool:
+    if "<<" in line and "<<<" not in line:
+        return False
+    done = subprocess.run(
+        [shell_path(), "-n", "-c", line],
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
+        timeout=10,
+    )
+    return done.returncode == 0
+
+
+def shell_path() -> str:
+    """bash where it is, else sh."""
+    return shutil.which("bash") or "/bin/sh"
+
+
+def check(case: Case) -> Check:
+    """Run the commands, all of them, and write down what each did."""
+    commands = commands_of(case)
+    reasons: list[str] = []
+    parts = [f"# Acceptance of {case.stage.name}\n"]
+    source = "proposed by the brief, and screened" if commands.is_proposed else "from the manifest"
+    parts.append(f"Commands: {len(commands.lines)}, {source}. Directory: {_directory(case)}\n")
+    for command in commands.lines:
+        why = screen.objection(command) if commands.is_proposed else None
+        if why is not None:
+            reasons.append(f"refused to run `{_short(command)}`: {why}")
+            parts.append(f"## $ {command}\n\n- refused, not run: {why}\n")
+            continue
+        done = shell.run(
+            [shell_path(), "-c", command], cwd=_directory(case), limit_s=case.pipeline.acceptance_timeout_s
+        )
+        parts.append(_told(command, done))
+        if done.is_timeout:
+            reasons.append(f"`{_short(command)}` timed out: it was ended after {clock.words(done.lasted_s)}")
+        elif done.exit_code:
+            reasons.append(f"`{_short(command)}` failed with exit status {done.exit_code}{_last_words(done)}")
+    if not commands.lines:
+        parts.append("No commands were given.\n")
+    parts.append(f"Result: {'not passed' if reasons else 'passed'}\n")
+    if case.artifact_at is not None:
+        text = case.redact("\n".join(parts))
+        atomic.write(case.artifact_at, text.encode("utf-8", "backslashreplace"), durable=True)
+    if not commands.lines:
+        return Check(name="acceptance", passed=True, reasons=("there were no acceptance commands to run",))
+    return Check(name="acceptance", passed=not reasons, reasons=tuple(reasons))
+
+
+def _directory(case: Case) -> str:
+    return case.workspace.base.place.directory if case.workspace is not None else os.getcwd()
+
+
+def _short(command: str) -> str:
+    line = " ".join(command.split())
+    return line if len(line) <= 120 else line[:119] + "…"
+
+
+def _last_words(done: shell.Done) -> str:
+    lines = [line for line in _plain(done.output).splitlines() if line.strip()]
+    return f": {lines[-1].strip()[:200]}" if lines else ""
+
+
+def _plain(output: bytes) -> str:
+    return _ANSI.sub("", output.decode("utf-8", "replace"))
+
+
+def _told(command: str, done: shell.Done) -> str:
+    output = _plain(done.output).rstrip("\n")
+    longest = max((len(run) for run in re.findall(r"`{3,}", output)), default=2)
+    fence = "`" * (longest + 1)
+    status = (
+        f"timed out after {done.lasted_s:.1f} s, ended" if done.is_timeout else f"exit code: {done.exit_code}"
+    )
+    facts = f"- {status}\n- duration: {done.lasted_s:.1f} s\n"
+    cut = f"- output: {done.total_bytes} bytes, the middle is left out\n" if done.is_cut else ""
+    return f"## $ {command}\n\n{facts}{cut}\n{fence}\n{output}\n{fence}\n"

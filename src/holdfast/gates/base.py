@@ -1,0 +1,94 @@
+"""What a gate is made of: a case to judge, checks, and which role is checked for what."""
+
+from __future__ import annotations
+
+from holdfast.model.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.model.spec import PipelineSpec, StageSpec
+    from holdfast.store.layout import Packet
+    from holdfast.workspace.base import Base
+    from holdfast.workspace.changes import Change
+    from holdfast.workspace.trees import Trees
+
+    CheckFunction = Callable[["Case"], "Check"]
+
+
+class Check(Record):
+    """One question and its answer. Reasons of a check that passed are remarks."""
+
+    name: str
+    passed: bool
+    reasons: tuple[str, ...] = ()
+
+
+class Case(Record):
+    """Everything that a check may look at."""
+
+    packet: Packet
+    stage: StageSpec
+    pipeline: PipelineSpec
+    #: Who played the stage, and what it wrote: `outputs/<stage>.<agent>.out`.
+    agent: str
+    report: str
+    #: The workspace; null where the stage has none on record.
+    workspace: Workspace | None = None
+    #: Where a check may leave what people want to read, and a patch of what was taken back.
+    artifact_at: str | None = None
+    reverted_at: str = ""
+    redact: Callable[[str], str] = str
+
+
+class Workspace(Record):
+    """The working tree that a stage wrote in: what it was at the stage's start, what it is, and the difference."""
+
+    trees: Trees
+    base: Base
+    old_tree: str
+    new_tree: str
+    changes: tuple[Change, ...]
+
+
+#: Asked of every stage, before anything else.
+COMMON = ("report",)
+#: What is asked of a role beside that, in this order.
+BY_ROLE: dict[str, tuple[str, ...]] = {
+    "brief": ("headings",),
+    "impl": ("patch",),
+    "review": ("headings",),
+    "review_consolidate": ("headings",),
+    "runbook": ("headings",),
+    "static_verify": ("headings",),
+    "test_design": ("lines",),
+    "test_impl": ("headings", "patch"),
+    "verify": ("acceptance",),
+}
+#: Asked where the stage may write, after what it says and before anything of it is run.
+OF_WRITERS = ("scope",)
+#: Where each check is; loaded when it is asked.
+CHECKS = {
+    "report": "holdfast.gates.report:check",
+    "headings": "holdfast.gates.headings:check",
+    "lines": "holdfast.gates.headings:check_lines",
+    "patch": "holdfast.gates.patch:check",
+    "scope": "holdfast.gates.scope:check",
+    "acceptance": "holdfast.gates.acceptance:check",
+}
+#: A check that runs what an agent left is not asked once another one has failed.
+RUNS_THINGS = ("acceptance",)
+
+
+def is_writer(stage: StageSpec) -> bool:
+    """Whether a stage may change the workspace, and so is held to the scope."""
+    return stage.writes or stage.role == "impl"
+
+
+def checks_of(stage: StageSpec) -> tuple[str, ...]:
+    """The names of the checks of a stage, in their order."""
+    of_role = BY_ROLE.get(stage.role, ())
+    of_writers = OF_WRITERS if is_writer(stage) else ()
+    before = tuple(name for name in of_role if name not in RUNS_THINGS)
+    return (*COMMON, *before, *of_writers, *(name for name in of_role if name in RUNS_THINGS))

@@ -1,0 +1,147 @@
+"""The scope gate: what really changed in the working tree lies inside `scope.allow` and outside `scope.deny`.
+
+What the report says does not matter here, nor what was dirty before the stage, which is in the tree of its start. Patterns are
+those of gitignore, relative to the project. What git ignores is nobody's work, unless a pattern of `deny` names it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from pathspec import GitIgnoreSpec
+
+from holdfast.errors import GitFailed
+from holdfast.gates.base import Case, Check
+from holdfast.model.record import Record
+from holdfast.workspace.patterns import tidy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from holdfast.gates.base import Workspace
+    from holdfast.workspace.changes import Change
+
+#: Reasons that are given; more would only be noise.
+_NAMED = 20
+
+
+class Violation(Record):
+    """A change that is not in the scope."""
+
+    change: Change
+    reason: str
+
+
+class Scope:
+    """The patterns of a task."""
+
+    def __init__(self, allow: Iterable[str], deny: Iterable[str]) -> None:
+        self._allow = GitIgnoreSpec.from_lines([tidy(pattern) for pattern in allow])
+        self._deny = GitIgnoreSpec.from_lines([tidy(pattern) for pattern in deny])
+
+    def objection(self, path: str) -> str | None:
+        """Why a path (relative to the project) may not change; None when it may."""
+        if path == ".." or path.startswith("../"):
+            return "it lies outside the project"
+        if self.denies(path):
+            return "it is denied by scope.deny"
+        return None if self._allow.match_file(path) else "it is not in scope.allow"
+
+    def denies(self, path: str) -> bool:
+        """Whether a path is denied. A directory has a slash at its end, as patterns want it."""
+        return bool(self._deny.match_file(path))
+
+
+def violations(changes: Iterable[Change], scope: Scope, *, top: str, prefix: str) -> list[Violation]:
+    """Every change that is out of scope, with its reason. Pure, but for where symbolic links on the way lead."""
+    found: list[Violation] = []
+    for change in changes:
+        # A repository inside, named without what is in it, is a directory to patterns.
+        slash = "/" if change.kind == "submodule" else ""
+        ends = [seen_from(prefix, end) + slash for end in change.ends]
+        reason = next((why for end in ends if (why := scope.objection(end)) is not None), None)
+        if reason is None and change.is_symlink:
+            reason = _link_objection(change, scope, top=top, prefix=prefix)
+        if reason is not None:
+            found.append(Violation(change=change, reason=f"{_words(change, prefix)}: {reason}"))
+    return found
+
+
+def seen_from(prefix: str, path: str) -> str:
+    """A path of the tree as the project sees it: `../x` where it lies beside the project."""
+    if not prefix or path.startswith(prefix):
+        return path[len(prefix) :]
+    return os.path.relpath("/" + path, "/" + prefix)
+
+
+def _link_objection(change: Change, scope: Scope, *, top: str, prefix: str) -> str | None:
+    """A link must stay in the project, and must not be another name for what is denied."""
+    target = change.target
+    if target is None:
+        return "it is a symbolic link whose target cannot be read"
+    project = os.path.realpath(os.path.join(top, prefix))
+    full = os.path.join(top, os.path.dirname(change.path), target)
+    # Both what it says and where that leads: the one can be changed while the other stays.
+    for end in (os.path.normpath(full), os.path.realpath(full)):
+        inside = os.path.relpath(end, project)
+        if inside == ".." or inside.startswith("../"):
+            return f"it is a symbolic link out of the project, to {target}"
+        if scope.denies(inside) or scope.denies(inside + "/"):
+            return f"it is a symbolic link to {target}, which is denied by scope.deny"
+    return None
+
+
+def _words(change: Change, prefix: str) -> str:
+    path = seen_from(prefix, change.path)
+    if change.old_path is not None:
+        return f"{seen_from(prefix, change.old_path)} was renamed to {path}"
+    return f"{path} was {change.kind}" if change.kind != "submodule" else f"{path} is at another commit"
+
+
+def check(case: Case) -> Check:
+    """Look at the working tree. Where the packet says so, and in a worktree only, what is out of scope is taken back."""
+    workspace = case.workspace
+    if workspace is None:
+        raise GitFailed(
+            f"the state of the workspace before {case.stage.name} is not on record, so its scope cannot be judged",
+            hint="the stage must be prepared before its agent starts",
+        )
+    scope = Scope(case.pipeline.scope_allow, case.pipeline.scope_deny)
+    place = workspace.base.place
+    found = violations(workspace.changes, scope, top=place.top, prefix=place.prefix)
+    reasons = [violation.reason for violation in found]
+    if len(reasons) > _NAMED:
+        reasons[_NAMED:] = [f"and {len(reasons) - _NAMED} more changes that are out of scope"]
+    if not found:
+        return Check(name="scope", passed=True)
+    if case.pipeline.revert_out_of_scope and workspace.base.kind == "worktree" and case.reverted_at:
+        return _revert(case, workspace, found, reasons)
+    return Check(name="scope", passed=False, reasons=tuple(reasons))
+
+
+def _revert(case: Case, workspace: Workspace, found: list[Violation], reasons: list[str]) -> Check:
+    """Take back what is out of scope, and look again: only what the working tree shows then counts."""
+    from holdfast.workspace.changes import changed
+    from holdfast.workspace.prepare import now
+    from holdfast.workspace.revert import revert
+
+    paths = [end for violation in found for end in violation.change.ends]
+    revert(
+        workspace.trees,
+        workspace.base,
+        workspace.old_tree,
+        workspace.new_tree,
+        paths=paths,
+        keep_at=case.reverted_at,
+    )
+    place = workspace.base.place
+    scope = Scope(case.pipeline.scope_allow, case.pipeline.scope_deny)
+    after = changed(workspace.trees, workspace.old_tree, now(case.packet, workspace.base))
+    left = violations(after, scope, top=place.top, prefix=place.prefix)
+    if left:
+        return Check(
+            name="scope", passed=False, reasons=tuple(violation.reason for violation in left[:_NAMED])
+        )
+    told = f"{len(found)} changes out of scope were taken back; they are kept in {os.path.basename(case.reverted_at)}"
+    return Check(name="scope", passed=True, reasons=(told, *reasons))

@@ -1,0 +1,252 @@
+"""Dispatch: the keeper pulls tasks from the queue, up to its slots, and starts them.
+
+A claim is a row of the queue, a start is a request in the task's inbox; both survive the keeper. What a dead keeper claimed
+and did not start is given back; what it started lives on under its runner.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from holdfast import clock
+from holdfast.agents import registry
+from holdfast.errors import HoldfastError
+from holdfast.failpoints import failpoint
+from holdfast.keeper import loop
+from holdfast.keeper.log import log
+from holdfast.model.status import ENDS, Status
+from holdfast.packet import inbox
+from holdfast.queue import owner, sync
+from holdfast.queue.engine import Item, Room, requeue_lost
+from holdfast.queue.local import LocalQueue
+from holdfast.start import start_runner
+from holdfast.store import atomic, audit
+from holdfast.store import lock as locks
+from holdfast.store.layout import Home
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.keeper.guard import Guard
+
+#: How often the queue is compared with the packets when nothing happens.
+SYNC_S = 15.0
+#: Before another look at a machine that is short of something.
+_SHORT_S = 5.0
+#: A dispatched task that does not use its slot.
+_RESTING = frozenset({Status.WAITING, Status.INTERRUPTED})
+_MB = 1024 * 1024
+
+
+class Dispatch:
+    """Feeds the queue's tasks to runners."""
+
+    def __init__(self, home: Home, guard: Guard) -> None:
+        self.home = home
+        self.guard = guard
+        self._me = owner.me()
+        self._synced_mono = self._asked_mono = float("-inf")
+        self._queue: LocalQueue | None = None
+        self._ends_mono: list[float] = []
+        #: Whether anything waits or runs for the queue: a keeper with such work is not idle.
+        self.is_idle = True
+
+    def step(self, *, rung: bool) -> float:
+        """Start what can be started. Returns the seconds until the next look."""
+        if not os.path.exists(self.home.queue):
+            return SYNC_S
+        now_mono = clock.mono()
+        try:
+            if self._queue is None:
+                self._queue = LocalQueue(self.home)
+                self._synced_mono = float("-inf")
+            wait_s = self._pull(self._queue, now_mono, rung=rung)
+        except HoldfastError as error:
+            log(f"the queue cannot be used: {error}")
+            self.close()
+            return SYNC_S
+        return wait_s
+
+    def close(self) -> None:
+        """Close the queue."""
+        if self._queue is not None:
+            self._queue.close()
+            self._queue = None
+
+    def _pull(self, queue: LocalQueue, now_mono: float, *, rung: bool) -> float:
+        self._note_ends(queue)
+        if rung or now_mono - self._synced_mono >= SYNC_S:
+            self._synced_mono = now_mono
+            requeue_lost(queue, self._stands)
+            sync.sync(self.home, queue)
+        items = queue.items()
+        self.is_idle = not items
+        spec, state = loop.read_spec(self.home), loop.read_state(self.home)
+        self._ask_sources(spec, now_mono)
+        wait_s = self._hold_back(spec, state, now_mono)
+        while wait_s is None:
+            wait_s = self._start_next(queue, items, spec)
+            items = queue.items()
+        return min(wait_s, self._synced_mono + SYNC_S - now_mono)
+
+    # ── what has ended ──
+
+    def _note_ends(self, queue: LocalQueue) -> None:
+        """Count the ends of dispatched tasks, and take them out of the queue."""
+        for item in queue.items():
+            if item.state != "claimed" or owner.is_outside(item.claimed_by):
+                continue
+            status = sync.status_of(self.home, item.task_id)
+            if status not in ENDS or not os.path.exists(self.home.packet(item.task_id).task_done):
+                continue
+            state = loop.after_end(loop.read_state(self.home), str(status), now=clock.now())
+            loop.write_state(self.home, state)
+            self._ends_mono.append(clock.mono())
+            failpoint("dispatch.counted")
+            queue.ack(item.task_id, status=str(status))
+            log(f"{item.task_id} ended: {status}")
+            self._ask_person(state)
+
+    def _ask_person(self, state: loop.LoopState) -> None:
+        spec = loop.read_spec(self.home)
+        if not spec.max_failures or state.failures < spec.max_failures:
+            return
+        if os.path.lexists(self.home.interrupt_request):
+            return
+        reason = f"{state.failures} tasks of the queue failed in a row; nothing is started until this file is removed"
+        atomic.write(self.home.interrupt_request, f"{reason}\n".encode(), durable=True)
+        audit.append(
+            self.home, {"operation": "home.interrupted", "by": "keeper", "reason": reason, "level": "warn"}
+        )
+        _notify(self.home, reason)
+
+    def _stands(self, item: Item) -> bool:
+        """Whether a claim is still good: its task has begun, is about to, or belongs to somebody outside."""
+        if owner.is_outside(item.claimed_by):
+            return True
+        packet = self.home.packet(item.task_id)
+        if sync.status_of(self.home, item.task_id) != Status.QUEUED:
+            return True
+        return bool(inbox.names(packet)) or locks.is_held(packet.runner_lock)
+
+    # ── what may start ──
+
+    def _hold_back(self, spec: loop.LoopSpec, state: loop.LoopState, now_mono: float) -> float | None:
+        """Why nothing may start now: the seconds until the next look. None when something may."""
+        if os.path.lexists(self.home.interrupt_request) or os.path.exists(self.home.down):
+            return SYNC_S
+        if spec.max_iterations and state.since_up >= spec.max_iterations:
+            return SYNC_S
+        if state.not_before is not None:
+            left_s = clock.parse_iso(state.not_before) - clock.now()
+            # A clock that was set back must not make it longer than it can be.
+            if 0 < left_s <= loop.LONGEST_BACKOFF_S:
+                return min(left_s, SYNC_S)
+        return self._short_of(spec)
+
+    def _short_of(self, spec: loop.LoopSpec) -> float | None:
+        if _free_disk_bytes(self.home.path) < spec.min_free_disk_bytes:
+            log("nothing is started: the disk is nearly full")
+            return _SHORT_S
+        return None
+
+    def _start_next(self, queue: LocalQueue, items: list[Item], spec: loop.LoopSpec) -> float | None:
+        """Claim and start one task. None when another one may follow."""
+        now_mono = clock.mono()
+        self._ends_mono = [at for at in self._ends_mono if now_mono - at < spec.iteration_delay_s]
+        room = self._room(items, spec, cooling=len(self._ends_mono))
+        item = queue.claim(self._me, room)
+        if item is None:
+            left = [spec.iteration_delay_s - (now_mono - at) for at in self._ends_mono]
+            return max(0.01, min([SYNC_S, *left, *_due(items)]))
+        failpoint("dispatch.claimed")
+        if not self._has_memory(item, spec):
+            queue.release(item.task_id, owner=self._me, not_before=clock.iso(clock.now() + _SHORT_S))
+            return _SHORT_S
+        state = loop.read_state(self.home)
+        state = state.evolve(iteration=state.iteration + 1, since_up=state.since_up + 1)
+        loop.write_state(self.home, state)
+        packet = self.home.packet(item.task_id)
+        inbox.drop(packet, "start", {"iteration": state.iteration}, by="keeper")
+        failpoint("dispatch.asked")
+        log(f"iteration {state.iteration}: {item.task_id}")
+        start_runner(packet, may_fork=False)
+        self.guard.tend(item.task_id)
+        if spec.max_iterations and state.since_up >= spec.max_iterations:
+            return SYNC_S
+        return None
+
+    def _room(self, items: list[Item], spec: loop.LoopSpec, *, cooling: int) -> Room:
+        """Slots count what works. What waits for a quota or a person has a claim, and needs no slot."""
+        resting = [
+            item
+            for item in items
+            if item.state == "claimed" and sync.status_of(self.home, item.task_id) in _RESTING
+        ]
+        outside = sum(owner.is_outside(item.claimed_by) for item in items)
+        agents, pools = dict(spec.agents), dict(spec.pools)
+        for item in resting:
+            for table, name in ((agents, item.agent), (pools, item.pool)):
+                if name in table:
+                    table[name] += 1
+        slots = max(0, spec.slots - cooling) + len(resting) + outside
+        return Room(slots=slots, agents=agents, pools=pools)
+
+    def _has_memory(self, item: Item, spec: loop.LoopSpec) -> bool:
+        try:
+            needed = (item.memory_mb or registry.adapter(item.agent).capabilities.memory_mb) * _MB
+        except HoldfastError:
+            return True  # its runner will say what is wrong with its agent
+        if _free_memory_bytes() >= needed + spec.min_free_memory_bytes:
+            return True
+        log(f"{item.task_id} waits for memory: {needed // _MB} MB and a reserve")
+        return False
+
+    # ── sources ──
+
+    def _ask_sources(self, spec: loop.LoopSpec, now_mono: float) -> None:
+        """Let an import run beside us now and then; it finds what is new by itself."""
+        if not spec.sources or now_mono - self._asked_mono < spec.refresh_s:
+            return
+        self._asked_mono = now_mono
+        for source in spec.sources:
+            argv = [sys.executable, "-P", "-m", "holdfast", "queue", "import", "--from", source]
+            subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+
+
+def _due(items: list[Item]) -> list[float]:
+    now = clock.now()
+    times = [clock.parse_iso(item.not_before) - now for item in items if item.not_before is not None]
+    return [left_s for left_s in times if left_s > 0]
+
+
+def _free_disk_bytes(path: str) -> int:
+    found = os.statvfs(path)
+    return found.f_bavail * found.f_frsize
+
+
+def _free_memory_bytes() -> int:
+    import psutil  # dear to load, and only a queue needs it
+
+    return psutil.virtual_memory().available
+
+
+def _notify(home: Home, reason: str) -> None:
+    from holdfast.config import notices
+    from holdfast.notify import outbox
+    from holdfast.redact import Redactor
+
+    try:
+        rules = notices.rules()
+    except HoldfastError as error:
+        log(f"nobody is told: {error}")
+        return
+    happened = {"event": "home_interrupt", "task_id": "", "status": "interrupted", "reason": reason}
+    outbox.post(home, rules, happened, Redactor(dict(os.environ)))

@@ -1,0 +1,115 @@
+"""The loop over the queue: what was asked of it, and how far it is. Pure but for reading and writing its two files."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import clock
+from holdfast.errors import CorruptFile, HoldfastError
+from holdfast.keeper.log import log
+from holdfast.model.record import Record
+from holdfast.store import atomic
+from holdfast.store.layout import Home
+from holdfast.units import parse_bytes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+#: After n failures in a row the next task waits 2^n seconds, and never longer than this.
+LONGEST_BACKOFF_S = 300.0
+
+
+class LoopSpec(Record):
+    """How the loop goes: `up`'s flags over the settings."""
+
+    slots: int = 1
+    #: 0: no limit.
+    max_iterations: int = 0
+    iteration_delay_s: float = 5.0
+    max_failures: int = 5
+    agents: dict[str, int] = {}
+    pools: dict[str, int] = {}
+    min_free_memory_bytes: int = 512 * 1024**2
+    min_free_disk_bytes: int = 1024**3
+    sources: tuple[str, ...] = ()
+    refresh_s: float = 60.0
+
+
+class LoopState(Record):
+    """How far the loop is. It survives the keeper."""
+
+    schema: str = "holdfast.loop/1"
+    #: Tasks that were dispatched, in all and since `up`.
+    iteration: int = 0
+    since_up: int = 0
+    #: Tasks that failed in a row; only completed work forgets them.
+    failures: int = 0
+    #: No task is dispatched before this.
+    not_before: str | None = None
+    ended: dict[str, int] = {}
+
+
+def read_spec(home: Home) -> LoopSpec:
+    """What holds now. A mistake in the settings is told in keeper.log, and the defaults hold."""
+    try:
+        given = _settings()
+    except HoldfastError as error:
+        log(f"the settings are left aside: {error}")
+        given = {}
+    try:
+        asked: Any = (atomic.read_json(home.up) or {}).get("loop") or {}
+        return LoopSpec.from_json({**given, **asked})
+    except (CorruptFile, TypeError):
+        return LoopSpec.from_json(given)
+
+
+def _settings() -> dict[str, Any]:
+    from holdfast.config import settings
+
+    found = {name: each.value for name, each in settings.settle("/", os.environ).items()}
+    return {
+        "slots": int(found["slots"]),
+        "max_iterations": int(found["max_iterations"]),
+        "iteration_delay_s": clock.parse_duration(str(found["iteration_delay"])),
+        "max_failures": int(found["max_failures"]),
+        "agents": pairs(found["agent_limits"]),
+        "pools": pairs(found["pool_limits"]),
+        "min_free_memory_bytes": parse_bytes(str(found["min_free_memory"])),
+        "min_free_disk_bytes": parse_bytes(str(found["min_free_disk"])),
+        "sources": tuple(found["sources"]),
+        "refresh_s": clock.parse_duration(str(found["refresh"])),
+    }
+
+
+def pairs(texts: list[str]) -> dict[str, int]:
+    """`["claude=2"]` as a table."""
+    return {name: int(count) for name, _, count in (text.partition("=") for text in texts)}
+
+
+def read_state(home: Home) -> LoopState:
+    """How far it is; from the beginning where the file is missing or torn."""
+    try:
+        return LoopState.from_json(atomic.read_json(home.loop) or {})
+    except (CorruptFile, ValueError):
+        return LoopState()
+
+
+def write_state(home: Home, state: LoopState) -> None:
+    """Keep it. On a full disk the old one stays, and a failure may be forgotten."""
+    try:
+        atomic.write_json(home.loop, state.to_json(), durable=False)
+    except HoldfastError as error:
+        log(f"the loop's state was not kept: {error}")
+
+
+def after_end(state: LoopState, status: str, *, now: float) -> LoopState:
+    """A task of the queue has ended. Completed work forgets failures; what a person stopped is none."""
+    ended = {**state.ended, status: state.ended.get(status, 0) + 1}
+    if status == "completed":
+        return state.evolve(failures=0, not_before=None, ended=ended)
+    if status == "killed":
+        return state.evolve(ended=ended)
+    failures = state.failures + 1
+    pause_s = min(2.0 ** min(failures, 30), LONGEST_BACKOFF_S)
+    return state.evolve(failures=failures, not_before=clock.iso(now + pause_s), ended=ended)

@@ -1,0 +1,224 @@
+"""The keeper's postman: delivers what lies in the outbox, at least once.
+
+Each delivery is a process of its own (`python -m holdfast.notify FILE`), so that a notifier that hangs or crashes costs
+nobody anything. Before it starts, the number of the try and the time of the next one are in the notice: a keeper that is
+killed meanwhile leaves a delivery that ends by itself, and its successor waits for that. The process unlinks the notice
+when it has been delivered; what is still there afterwards has failed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from holdfast import clock
+from holdfast.errors import CorruptFile, HoldfastError
+from holdfast.keeper.log import log
+from holdfast.notify import outbox, rules
+from holdfast.start import execute
+from holdfast.store import atomic, process
+from holdfast.store.layout import Home
+from holdfast.watch.death import watch_death
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.model.process import ProcessIdentity
+    from holdfast.watch.death import DeathWatch
+
+#: Tries for one notice; then it is put into `failed/`.
+TRIES = 8
+#: Pauses grow fivefold: 5 s, 25 s, 2 min, 10 min, 52 min, 4 h, 22 h; a day and some in all.
+FIRST_PAUSE_S, GROWTH = 5.0, 5.0
+#: Deliveries at the same time.
+AT_ONCE = 4
+#: After a delivery's own time limit (`notify.__main__`) and this, its process is killed.
+LIMIT_S, _EXTRA_S = 30.0, 5.0
+#: Looks at a running delivery, and at a notice that waits for a file.
+_LOOK_S, _HELD_S, _HELD_LONG_S = 0.1, 0.1, 5.0
+_NOTHING_S = 60.0
+
+
+def pause_s(tries: int, first_pause_s: float = FIRST_PAUSE_S) -> float:
+    """The pause behind a try that failed, the first being 1."""
+    return first_pause_s * GROWTH ** (tries - 1)
+
+
+class Delivery:
+    """One process that is delivering."""
+
+    def __init__(self, identity: ProcessIdentity | None, watch: DeathWatch | None, limit_mono: float) -> None:
+        self.identity = identity
+        self.watch = watch
+        self.limit_mono = limit_mono
+
+    def is_over(self) -> bool:
+        """Whether the process is gone."""
+        return self.watch is None or self.watch.has_died()
+
+    def kill(self) -> None:
+        """It, and what it started in its own session."""
+        if self.identity is not None and process.send(self.identity, signal.SIGKILL):
+            try:
+                os.killpg(self.identity.pid, signal.SIGKILL)
+            except OSError:
+                return
+
+    def close(self) -> None:
+        """Stop watching."""
+        if self.watch is not None:
+            self.watch.close()
+
+
+class Outbox:
+    """The notices of a home."""
+
+    def __init__(self, home: Home, *, first_pause_s: float = FIRST_PAUSE_S) -> None:
+        self.home = home
+        self._first_pause_s = first_pause_s
+        self._running: dict[str, Delivery] = {}
+        #: Which rule each of them is of: afterwards the notice is gone.
+        self._labels: dict[str, str] = {}
+        self._waiting = 0
+        #: When each that waits is looked at again: there may be hundreds that failed.
+        self._due: dict[str, float] = {}
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is left to deliver."""
+        return not self._running and not self._waiting
+
+    def step(self) -> float:
+        """Look at what runs, start what is due. Returns the seconds until there is something to do; never waits itself."""
+        try:
+            return self._step()
+        except (OSError, HoldfastError) as error:  # keeper.log says so; tasks matter more than notices
+            log(f"cannot deliver notices: {error!r}")
+            return _NOTHING_S
+
+    def _step(self) -> float:
+        for name, delivery in list(self._running.items()):
+            if delivery.is_over():
+                self._settle(name, delivery)
+            elif clock.mono() > delivery.limit_mono:
+                delivery.kill()
+        wait_s = _NOTHING_S
+        waiting = [name for name in outbox.names(self.home) if name not in self._running]
+        self._waiting = len(waiting)
+        now_mono = clock.mono()
+        self._due = {name: self._due.get(name, now_mono) for name in waiting}
+        for name in waiting:
+            if len(self._running) >= AT_ONCE:
+                break
+            if self._due[name] <= now_mono:
+                self._due[name] = now_mono + self._attend(name)
+            wait_s = min(wait_s, self._due[name] - now_mono)
+        return min(wait_s, _LOOK_S) if self._running else wait_s
+
+    def _attend(self, name: str) -> float:
+        """Start the delivery of a notice that is due. Returns the seconds until it is."""
+        notice = self._read(name)
+        if notice is None:
+            return _NOTHING_S
+        after = notice.get("after")
+        # A packet that was removed meanwhile brings no marker any more: then its end is old news, but news.
+        if after and not os.path.exists(after) and os.path.isdir(os.path.dirname(after)):
+            return _HELD_S if _is_new(notice) else _HELD_LONG_S
+        tries = notice["tries"]
+        longest_s = max(pause_s(max(tries, 1), self._first_pause_s), LIMIT_S + _EXTRA_S)
+        left_s = _left_s(notice.get("next_at"), longest_s)
+        if left_s > 0:
+            return left_s
+        if tries >= TRIES:
+            self._give_up(name)
+            return _NOTHING_S
+        self._start(name, notice, tries + 1)
+        return _LOOK_S
+
+    def _start(self, name: str, notice: dict[str, Any], tries: int) -> None:
+        # Until then it is ours: a keeper that comes after us leaves the process its time.
+        next_at = clock.iso(clock.now() + LIMIT_S + _EXTRA_S)
+        path = self._path(name)
+        self._labels[name] = rules.label(notice["rule"])
+        atomic.write_json(path, {**notice, "tries": tries, "next_at": next_at, "error": None}, durable=False)
+        pid = execute("holdfast.notify", [path], self.home, role="notifier", log=self.home.keeper_log)
+        identity = process.identify(pid)
+        watch = watch_death(identity) if identity is not None else None
+        self._running[name] = Delivery(identity, watch, clock.mono() + LIMIT_S + _EXTRA_S)
+
+    def _settle(self, name: str, delivery: Delivery) -> None:
+        delivery.close()
+        del self._running[name]
+        notice = self._read(name)
+        if notice is None:
+            self._report(name, None)
+            return
+        error = notice.get("error") or "its process ended without a word"
+        self._report(name, {**notice, "error": error})
+        log(f"notice {name} by {rules.label(notice['rule'])}: {error}")
+        tries = notice["tries"]
+        if tries >= TRIES:
+            self._give_up(name)
+            return
+        next_at = clock.iso(clock.now() + pause_s(tries, self._first_pause_s))
+        atomic.write_json(self._path(name), {**notice, "next_at": next_at}, durable=False)
+
+    def _give_up(self, name: str) -> None:
+        folder = outbox.failed_path(self.home)
+        atomic.make_directory(folder)
+        os.rename(self._path(name), os.path.join(folder, name))
+        log(f"notice {name} was given up: it is in {folder}")
+
+    def _report(self, name: str, notice: dict[str, Any] | None) -> None:
+        """status.json: the last failure of each rule; a delivery that worked clears its rule."""
+        path = outbox.status_path(self.home)
+        try:
+            status = atomic.read_json(path) or {}
+        except CorruptFile:
+            status = {}
+        failing: dict[str, Any] = dict(status.get("failing") or {})
+        if notice is None:
+            rule = self._labels.pop(name, "")
+            if rule not in failing:
+                return
+            del failing[rule]
+        else:
+            rule = self._labels.pop(name, "") or rules.label(notice["rule"])
+            failing[rule] = {
+                "at": clock.iso_now(),
+                "event": notice.get("event"),
+                "task_id": notice.get("task_id"),
+                "tries": notice.get("tries"),
+                "error": notice["error"],
+            }
+        atomic.write_json(path, {"schema": "holdfast.outbox/1", "failing": failing}, durable=False)
+
+    def _read(self, name: str) -> dict[str, Any] | None:
+        try:
+            notice = atomic.read_json(self._path(name))
+        except CorruptFile:
+            notice = {}
+        if notice is None or (isinstance(notice.get("rule"), dict) and type(notice.get("tries")) is int):
+            return notice
+        self._give_up(name)  # nobody can say what it was
+        return None
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self.home.outbox, name)
+
+
+def _is_new(notice: dict[str, Any]) -> bool:
+    """Whether the file that it waits for may come any moment."""
+    try:
+        return abs(clock.now() - clock.parse_iso(str(notice.get("at")))) < 60
+    except ValueError:
+        return False
+
+
+def _left_s(next_at: object, longest_s: float) -> float:
+    """Never longer than the pause was meant to be, wherever somebody set the clock to."""
+    try:
+        return min(clock.parse_iso(str(next_at)) - clock.now(), longest_s) if next_at else 0.0
+    except ValueError:
+        return 0.0

@@ -1,0 +1,264 @@
+"""A task's journal, summed up for people: moves, attempts, tools, errors. Pure.
+
+It works on the lines as they are (JSON objects), not on events: it asks for few fields, and a line of another version must
+not keep anybody from reading the rest.
+"""
+
+from __future__ import annotations
+
+from holdfast import clock
+from holdfast.model.outcome import SUCCESS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+#: What stands on the timeline: how the task went, not what the agent said.
+TIMELINE = frozenset(
+    {
+        "task.created", "task.moved", "run.opened", "stage.done", "gate.judged", "failure.triaged", "approval.given",
+        "agent.switched", "attempt.opened", "attempt.started", "attempt.ended", "attempt.void", "stop.intended",
+        "retry.planned", "request.applied", "request.refused", "watch.verdict", "runner.started", "agent.rate_limit",
+        "agent.error", "journal.repaired",
+    }
+)  # fmt: skip
+
+
+class Tool:
+    """One tool of the agent."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.errors = 0
+        self.denied = 0
+        #: Time between the first and the last word about a call, summed.
+        self.seconds = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "calls": self.calls,
+            "errors": self.errors,
+            "denied": self.denied,
+            "seconds": round(self.seconds, 3),
+        }
+
+
+class Analysis:
+    """What happened, so far as the lines tell. `apply` takes one after the other."""
+
+    def __init__(self) -> None:
+        self.events: dict[str, int] = {}
+        self.first_at = self.last_at = ""
+        self.moves: list[dict[str, Any]] = []
+        self.attempts: list[dict[str, Any]] = []
+        self.calls: list[dict[str, Any]] = []
+        self.tools: dict[str, Tool] = {}
+        self.errors: list[dict[str, Any]] = []
+        self.interrupts = 0
+        self.retries = 0
+        self.messages = 0
+        self.turns: int | None = None
+        self.stages_done: list[str] = []
+        #: Calls that have not ended, by attempt and id.
+        self.open_calls: dict[tuple[Any, Any], dict[str, Any]] = {}
+
+    def apply(self, line: dict[str, Any]) -> None:
+        """Take in one line; one that makes no sense counts and changes nothing."""
+        kind, at = str(line.get("type")), str(line.get("at"))
+        self.events[kind] = self.events.get(kind, 0) + 1
+        self.first_at = self.first_at or at
+        self.last_at = at
+        handler = _HANDLERS.get(kind)
+        if handler is not None:
+            try:
+                handler(self, line, at)
+            except (KeyError, TypeError, ValueError):
+                return
+
+    def note(self, at: str, attempt: Any, kind: str, message: str) -> None:
+        """Something went wrong."""
+        self.errors.append({"at": at, "attempt": attempt, "kind": kind, "message": message})
+
+    def to_json(self) -> dict[str, Any]:
+        """The summary, as plain data."""
+        return {
+            "first_at": self.first_at or None,
+            "last_at": self.last_at or None,
+            "span_s": _seconds(self.first_at, self.last_at) if self.first_at else 0.0,
+            "events": dict(sorted(self.events.items())),
+            "moves": len(self.moves),
+            "attempts": self.attempts,
+            "stages_done": self.stages_done,
+            "retries": self.retries,
+            "interrupts": self.interrupts,
+            "messages": self.messages,
+            "turns": self.turns,
+            "tool_usage": self.tool_usage(),
+            "errors": len(self.errors),
+        }
+
+    def tool_usage(self) -> dict[str, Any]:
+        """How often each tool was called, most used first."""
+        ranked = sorted(self.tools.items(), key=lambda item: (-item[1].calls, item[0]))
+        return {
+            "total": sum(tool.calls for _, tool in ranked),
+            "errors": sum(tool.errors for _, tool in ranked),
+            "breakdown": {name: tool.to_json() for name, tool in ranked},
+        }
+
+
+def analyse(lines: Iterable[dict[str, Any]]) -> Analysis:
+    """The analysis of a whole journal."""
+    found = Analysis()
+    for line in lines:
+        found.apply(line)
+    return found
+
+
+# ── one function per type ──
+
+
+def _moved(into: Analysis, line: dict[str, Any], at: str) -> None:
+    into.moves.append({"at": at, "old": line["old"], "new": line["new"], "reason": line.get("reason", "")})
+    into.interrupts += line["new"] == "interrupted"
+
+
+def _opened(into: Analysis, line: dict[str, Any], at: str) -> None:
+    if line.get("kind", "agent") != "agent":
+        return  # a chore of ours
+    into.attempts.append(
+        {
+            "attempt": line["attempt"],
+            "attempt_id": line["attempt_id"],
+            "stage": line["stage"],
+            "agent": line["agent"],
+            "mode": line["mode"],
+            "opened_at": at,
+            "outcome": None,
+            "exit_code": None,
+            "lived_s": None,
+            "messages": 0,
+            "tool_calls": 0,
+        }
+    )
+
+
+def _attempt(into: Analysis, number: Any) -> dict[str, Any] | None:
+    return next((found for found in reversed(into.attempts) if found["attempt"] == number), None)
+
+
+def _ended(into: Analysis, line: dict[str, Any], at: str) -> None:
+    attempt = _attempt(into, line["attempt"])
+    if attempt is None:
+        return
+    attempt |= {
+        "outcome": line["outcome"],
+        "exit_code": line.get("exit_code"),
+        "lived_s": round(float(line.get("lived_s") or 0.0), 3),
+    }
+    for key in [key for key in into.open_calls if key[0] == line["attempt"]]:
+        del into.open_calls[key]
+    if line["outcome"] not in SUCCESS:
+        into.note(at, line["attempt"], str(line["outcome"]), str(line.get("detail") or ""))
+
+
+def _text(into: Analysis, line: dict[str, Any], at: str) -> None:
+    into.messages += 1
+    attempt = _attempt(into, line.get("attempt"))
+    if attempt is not None:
+        attempt["messages"] += 1
+
+
+def _tool_started(into: Analysis, line: dict[str, Any], at: str) -> None:
+    name = str(line["name"])
+    call = {
+        "at": at,
+        "attempt": line["attempt"],
+        "tool": name,
+        "summary": str(line.get("summary") or ""),
+        "seconds": None,
+        "is_error": None,
+        "denied": None,
+    }
+    into.calls.append(call)
+    into.tools.setdefault(name, Tool()).calls += 1
+    into.open_calls[line["attempt"], line["tool_id"]] = call
+    attempt = _attempt(into, line["attempt"])
+    if attempt is not None:
+        attempt["tool_calls"] += 1
+
+
+def _tool_finished(into: Analysis, line: dict[str, Any], at: str) -> None:
+    call = into.open_calls.pop((line["attempt"], line["tool_id"]), None)
+    if call is None:
+        return
+    tool = into.tools[call["tool"]]
+    call |= {
+        "seconds": _seconds(call["at"], at),
+        "is_error": bool(line.get("is_error")),
+        "denied": bool(line.get("denied")),
+    }
+    tool.seconds += call["seconds"]
+    tool.errors += call["is_error"]
+    tool.denied += call["denied"]
+    if call["is_error"] or call["denied"]:
+        what = "tool_denied" if call["denied"] else "tool_failed"
+        into.note(at, line["attempt"], what, f"{call['tool']} {call['summary']}".strip())
+
+
+def _agent_error(into: Analysis, line: dict[str, Any], at: str) -> None:
+    into.note(at, line.get("attempt"), str(line["kind"]), str(line["message"]))
+
+
+def _rate_limit(into: Analysis, line: dict[str, Any], at: str) -> None:
+    into.note(at, line.get("attempt"), "rate_limit", str(line.get("reason") or ""))
+
+
+def _gate(into: Analysis, line: dict[str, Any], at: str) -> None:
+    if not line["passed"]:
+        reasons = "; ".join(str(reason) for reason in line.get("reasons") or ())
+        into.note(at, line["attempt"], f"gate_{line.get('failed') or 'failed'}", reasons)
+
+
+def _refused(into: Analysis, line: dict[str, Any], at: str) -> None:
+    into.note(at, None, "request_refused", f"{line['verb']} by {line['by']}: {line['reason']}")
+
+
+def _retry(into: Analysis, line: dict[str, Any], at: str) -> None:
+    into.retries += bool(line.get("burned", True))
+
+
+def _stage_done(into: Analysis, line: dict[str, Any], at: str) -> None:
+    into.stages_done.append(str(line["stage"]))
+
+
+def _result(into: Analysis, line: dict[str, Any], at: str) -> None:
+    turns = line.get("turns")
+    if type(turns) is int:
+        into.turns = (into.turns or 0) + turns
+
+
+_HANDLERS: dict[str, Any] = {
+    "task.moved": _moved,
+    "attempt.opened": _opened,
+    "attempt.ended": _ended,
+    "agent.text": _text,
+    "agent.tool_started": _tool_started,
+    "agent.tool_finished": _tool_finished,
+    "agent.error": _agent_error,
+    "agent.rate_limit": _rate_limit,
+    "gate.judged": _gate,
+    "request.refused": _refused,
+    "retry.planned": _retry,
+    "stage.done": _stage_done,
+    "agent.result": _result,
+}
+
+
+def _seconds(first_at: str, last_at: str) -> float:
+    try:
+        return round(max(0.0, clock.parse_iso(last_at) - clock.parse_iso(first_at)), 3)
+    except ValueError:
+        return 0.0

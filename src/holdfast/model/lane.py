@@ -1,0 +1,126 @@
+"""A lane: one stage's own history. And an attempt, of which lanes are made."""
+
+from __future__ import annotations
+
+from holdfast.model import events as ev
+from holdfast.model.outcome import SUCCESS
+from holdfast.model.usage import Usage
+
+
+def dirname(number: int, stage: str, kind: str) -> str:
+    """The directory of an attempt below attempts/."""
+    return f"{number:03d}-{stage}" if kind == "agent" else f"{number:03d}-{stage}.{kind}"
+
+
+class Attempt:
+    """One lifetime of one agent process, so far as the journal knows."""
+
+    def __init__(self, opened: ev.AttemptOpened) -> None:
+        self.number = opened.attempt
+        self.attempt_id = opened.attempt_id
+        self.stage = opened.stage
+        self.agent = opened.agent
+        self.mode = opened.mode
+        #: `agent`, or a chore of ours: `prepare`, `gate`.
+        self.kind = opened.kind
+        self.session_id = opened.session_id
+        #: What we asked for; a program may answer with another one.
+        self.asked_session_id = opened.session_id
+        self.resume_count = opened.resume_count
+        self.started: ev.AttemptStarted | None = None
+        self.intent: ev.StopIntended | None = None
+        self.ended: ev.AttemptEnded | None = None
+        self.swept: ev.AttemptSwept | None = None
+        #: What follows from its end was decided and journalled.
+        self.is_settled = False
+        self.triage: ev.FailureTriaged | None = None
+        self.leftovers: ev.LeftoversFound | None = None
+        #: Byte of each log behind its last journalled event, and how many ended there: one line can hold several.
+        self.reached: dict[str, tuple[int, int]] = {}
+        self.open_tools: dict[str, ev.AgentToolStarted] = {}
+        self.result: ev.AgentResult | None = None
+        self.error: ev.AgentError | None = None
+        self.rate_limit: ev.AgentRateLimit | None = None
+        self.retry: ev.AgentRetry | None = None
+        self.retry_at: str | None = None
+        self.retries_seen = 0
+        self.tools_started = 0
+        self.tools_finished = 0
+        self.tool_failed = False
+        self.tool_denied = False
+        self.messages = 0
+        self.last_text = ""
+        self.usage = Usage()
+        #: The figures include earlier attempts of the session.
+        self.usage_is_of_session = False
+
+    @property
+    def has_spoken(self) -> bool:
+        """Whether it printed anything that was an event."""
+        return "stdout" in self.reached
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its end has not been journalled."""
+        return self.ended is None
+
+    @property
+    def dirname(self) -> str:
+        """Its directory below attempts/."""
+        return dirname(self.number, self.stage, self.kind)
+
+    @property
+    def has_succeeded(self) -> bool:
+        """Whether its end was a success."""
+        return self.ended is not None and self.ended.outcome in SUCCESS
+
+    @property
+    def intent_name(self) -> str | None:
+        """Why we stopped it, if we did."""
+        return self.intent.intent if self.intent is not None else None
+
+
+class Lane:
+    """What one stage went through: its sessions, its workspace, its gate."""
+
+    def __init__(self, stage: str, agent: str) -> None:
+        self.stage = stage
+        #: Who plays it now; a failover changes that.
+        self.agent = agent
+        #: Agents that were out of quota, and until when; null where only a person can help.
+        self.unavailable: dict[str, str | None] = {}
+        #: The last attempt of the agent.
+        self.attempt: Attempt | None = None
+        #: The last one whose program was really executed, and how many there were. (A failed exec is seen after the start.)
+        self.ran: Attempt | None = None
+        self.times_ran = 0
+        self.session_id: str | None = None
+        self.needs_fresh_session = False
+        #: Attempts that ran out of the model's context.
+        self.overflows = 0
+        self.workspace: ev.WorkspacePrepared | None = None
+        #: The attempt that succeeded and was handed to the gate.
+        self.accepted = 0
+        self.gate: ev.GateJudged | None = None
+        #: Chores in a row that came to nothing.
+        self.chores_in_vain = 0
+        self.is_approved = False
+
+    @property
+    def verdict(self) -> ev.GateJudged | None:
+        """What the gate said about the last attempt; None while it has not spoken."""
+        if self.gate is None or self.attempt is None or self.gate.attempt != self.attempt.number:
+            return None
+        return self.gate
+
+    @property
+    def awaits_gate(self) -> bool:
+        """The last attempt was handed to the gate, which has not spoken."""
+        return self.attempt is not None and self.accepted == self.attempt.number and self.verdict is None
+
+    def begin_again(self) -> None:
+        """Its marker was dropped: what it does now is judged from now on."""
+        self.workspace = None
+        self.accepted = self.chores_in_vain = 0
+        self.gate = None
+        self.overflows = 0

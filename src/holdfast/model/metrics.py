@@ -1,0 +1,189 @@
+"""Figures of a task and of a home: how much, how long, how often. Pure; `packet.metrics` gathers what they are made of."""
+
+from __future__ import annotations
+
+from holdfast import clock
+from holdfast.model.analysis import Analysis
+from holdfast.model.status import ENDS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+SCHEMA = "holdfast.metrics/1"
+DAY_S = 86400.0
+
+
+def of_task(manifest: dict[str, Any], analysis: Analysis) -> dict[str, Any]:
+    """One task: its manifest has the totals, its journal the rest. What is unknown is null, never zero."""
+    usage: dict[str, Any] = manifest.get("usage") or {}
+    heartbeat: dict[str, Any] = manifest.get("heartbeat") or {}
+    return {
+        "task_id": manifest["task_id"],
+        "status": manifest["status"],
+        "agent": manifest.get("agent"),
+        "model": manifest.get("model"),
+        "project_dir": manifest.get("project_dir"),
+        "started_at": manifest.get("started_at"),
+        "finished_at": manifest.get("finished_at"),
+        "duration_s": _duration_s(manifest),
+        "active_s": manifest.get("active_s") or 0.0,
+        "attempts": len(analysis.attempts),
+        "retries": analysis.retries,
+        "interrupts": analysis.interrupts,
+        "turns": analysis.turns,
+        "messages": heartbeat.get("message_count") or analysis.messages,
+        "api_usage": {
+            "input_tokens": usage.get("input_tokens") or 0,
+            "output_tokens": usage.get("output_tokens") or 0,
+            "cost_usd": usage.get("cost_usd"),
+            "paid_calls": manifest.get("paid_calls") or 0,
+        },
+        "tool_usage": {
+            "total": analysis.tool_usage()["total"],
+            "errors": analysis.tool_usage()["errors"],
+            "breakdown": {name: tool.calls for name, tool in sorted(analysis.tools.items())},
+        },
+    }
+
+
+def of_home(tasks: Iterable[dict[str, Any]], now: float, *, since: float | None = None) -> dict[str, Any]:
+    """All tasks together, or those that ended since a time. A rate without anything to count is null."""
+    chosen = [task for task in tasks if since is None or _ended_since(task, since)]
+    ended = [task for task in chosen if task["status"] in ENDS]
+    completed = [task for task in ended if task["status"] == "completed"]
+    durations = sorted(task["duration_s"] for task in ended if task["duration_s"] is not None)
+    costs = [cost for task in chosen if (cost := task["api_usage"]["cost_usd"]) is not None]
+    statuses: dict[str, int] = {}
+    tools: dict[str, int] = {}
+    for task in chosen:
+        statuses[task["status"]] = statuses.get(task["status"], 0) + 1
+        for name, calls in task["tool_usage"]["breakdown"].items():
+            tools[name] = tools.get(name, 0) + calls
+    return {
+        "tasks": len(chosen),
+        "by_status": dict(sorted(statuses.items())),
+        "ended": len(ended),
+        "completed": len(completed),
+        "success_rate": _share(len(completed), len(ended)),
+        "interrupts": sum(task["interrupts"] for task in chosen),
+        "interrupt_rate": _share(sum(task["interrupts"] > 0 for task in chosen), len(chosen)),
+        "retries": sum(task["retries"] for task in chosen),
+        "attempts": sum(task["attempts"] for task in chosen),
+        "iterations_per_hour": _per_hour(ended, now, since),
+        "average_duration_s": round(sum(durations) / len(durations), 3) if durations else None,
+        "median_duration_s": durations[len(durations) // 2] if durations else None,
+        "longest_duration_s": durations[-1] if durations else None,
+        "active_s": round(sum(task["active_s"] for task in chosen), 3),
+        "api_usage": {
+            "input_tokens": sum(task["api_usage"]["input_tokens"] for task in chosen),
+            "output_tokens": sum(task["api_usage"]["output_tokens"] for task in chosen),
+            "cost_usd": round(sum(costs), 6) if costs else None,
+            #: Tasks whose cost nobody told: the sum is that much too low.
+            "cost_unknown_of": len(chosen) - len(costs),
+        },
+        "tool_usage": {
+            "total": sum(tools.values()),
+            "breakdown": dict(sorted(tools.items(), key=lambda item: (-item[1], item[0]))),
+        },
+    }
+
+
+def _duration_s(manifest: dict[str, Any]) -> float | None:
+    try:
+        return round(
+            max(0.0, clock.parse_iso(manifest["finished_at"]) - clock.parse_iso(manifest["started_at"])), 3
+        )
+    except (KeyError, ValueError, AttributeError, TypeError):
+        return None
+
+
+def _ended_since(task: dict[str, Any], since: float) -> bool:
+    """Ended since then, or alive now."""
+    if task["finished_at"] is None:
+        return True
+    try:
+        return clock.parse_iso(task["finished_at"]) >= since
+    except ValueError:
+        return False
+
+
+def _share(part: int, whole: int) -> float | None:
+    return round(part / whole, 4) if whole else None
+
+
+def _per_hour(ended: list[dict[str, Any]], now: float, since: float | None) -> float | None:
+    """Ended tasks for each hour since `since`, or since the first of them began; at least one hour is counted."""
+    if not ended:
+        return None
+    begun = [clock.parse_iso(task["started_at"]) for task in ended if task["started_at"]]
+    start = min(begun, default=now) if since is None else since
+    return round(len(ended) / max(1.0, (now - start) / 3600), 3)
+
+
+# ── Prometheus ──
+
+
+def prometheus(home: dict[str, Any], tasks: Iterable[dict[str, Any]]) -> str:
+    """The text format: figures of the home, and some of each task that has not ended."""
+    usage = home["api_usage"]
+    families: list[tuple[str, str, str, list[tuple[dict[str, str], Any]]]] = [
+        ("tasks", "gauge", "Tasks by state.", [({"status": s}, n) for s, n in home["by_status"].items()]),
+        ("success_ratio", "gauge", "Completed of all that ended.", [({}, home["success_rate"])]),
+        ("interrupt_ratio", "gauge", "Tasks that asked for a person.", [({}, home["interrupt_rate"])]),
+        ("interrupts_total", "counter", "Times that a person was asked.", [({}, home["interrupts"])]),
+        ("retries_total", "counter", "Retries that were burned.", [({}, home["retries"])]),
+        ("attempts_total", "counter", "Attempts.", [({}, home["attempts"])]),
+        (
+            "iterations_per_hour",
+            "gauge",
+            "Tasks that ended, for each hour.",
+            [({}, home["iterations_per_hour"])],
+        ),
+        ("task_duration_seconds", "gauge", "Average from making to end.", [({}, home["average_duration_s"])]),
+        ("active_seconds_total", "counter", "Time in which agents lived.", [({}, home["active_s"])]),
+        (
+            "tokens_total",
+            "counter",
+            "Tokens, as agents report them.",
+            [
+                ({"direction": "input"}, usage["input_tokens"]),
+                ({"direction": "output"}, usage["output_tokens"]),
+            ],
+        ),
+        ("cost_usd_total", "counter", "Dollars, where agents tell.", [({}, usage["cost_usd"])]),
+        (
+            "tool_calls_total",
+            "counter",
+            "Tool calls.",
+            [({"tool": name}, calls) for name, calls in home["tool_usage"]["breakdown"].items()],
+        ),
+        (
+            "task_active_seconds",
+            "gauge",
+            "Time in which the agent of a task that has not ended lived.",
+            [
+                ({"task": task["task_id"], "status": task["status"]}, task["active_s"])
+                for task in tasks
+                if task["status"] not in ENDS
+            ],
+        ),
+    ]
+    lines: list[str] = []
+    for name, kind, about, samples in families:
+        known = [(labels, value) for labels, value in samples if value is not None]
+        if known:
+            lines += [f"# HELP holdfast_{name} {about}", f"# TYPE holdfast_{name} {kind}"]
+            lines += [f"holdfast_{name}{_labels(labels)} {value}" for labels, value in known]
+    return "\n".join(lines) + "\n"
+
+
+def _labels(labels: dict[str, str]) -> str:
+    if not labels:
+        return ""
+    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items()) + "}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

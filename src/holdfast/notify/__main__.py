@@ -1,0 +1,76 @@
+"""`python -m holdfast.notify FILE`: deliver one notice and unlink it, or write into it why not. Started by the keeper."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+from holdfast import recorder
+from holdfast.errors import HoldfastError
+from holdfast.notify import registry
+from holdfast.store import atomic
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any
+
+#: For everything: whatever still runs then is killed, this process with it.
+LIMIT_S = 30
+
+
+def main(argv: list[str]) -> int:
+    """0: delivered. 1: not, and the notice says why."""
+    if len(argv) != 1:
+        print("usage: python -m holdfast.notify FILE", file=sys.stderr)
+        return 2
+    path = os.path.abspath(argv[0])
+    recorder.set_name("holdfast-notify")
+    notice = atomic.read_json(path)
+    if notice is None:
+        return 0  # somebody else delivered it
+    _limit(path, notice)
+    rule: dict[str, Any] = notice.get("rule") or {}
+    try:
+        registry.notifier(str(rule.get("to")))(_shown(notice), rule)
+    except Exception as error:  # a notifier may be anybody's: the notice and `status` say what went wrong
+        signal.alarm(0)
+        _say(
+            path,
+            notice,
+            str(error) if isinstance(error, HoldfastError) else f"{type(error).__name__}: {error}",
+        )
+        return 1
+    signal.alarm(0)
+    atomic.remove(path)
+    return 0
+
+
+def _shown(notice: dict[str, Any]) -> dict[str, Any]:
+    """What people are told: not how they are told, nor how often that was tried."""
+    hidden = ("rule", "tries", "next_at", "after", "error")
+    return {name: value for name, value in notice.items() if name not in hidden}
+
+
+def _limit(path: str, notice: dict[str, Any]) -> None:
+    def on_alarm(number: int, frame: FrameType | None) -> None:
+        _say(path, notice, f"it took longer than {LIMIT_S} s")
+        if os.getpgid(0) == os.getpid():
+            os.killpg(0, signal.SIGKILL)
+        os._exit(1)
+
+    signal.signal(signal.SIGALRM, on_alarm)
+    signal.alarm(LIMIT_S)
+
+
+def _say(path: str, notice: dict[str, Any], error: str) -> None:
+    try:
+        if os.path.exists(path):
+            atomic.write_json(path, {**notice, "error": error[:500]}, durable=False)
+    except HoldfastError:
+        return  # no room: it is tried again all the same
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

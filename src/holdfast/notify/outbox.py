@@ -1,0 +1,126 @@
+"""The outbox: a durable file per notice and rule, which the keeper delivers.
+
+`post` is fire and forget: whoever calls it has more important things to do, so a full disk costs the notice and nothing
+else. A notice that must follow a file (`after`: the task's done marker) is posted before that file is written, and waits
+for it: so nobody hears of an end before it is there, and a kill between the two loses nothing.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from holdfast import clock, ids
+from holdfast.errors import HoldfastError
+from holdfast.notify import rules as notify_rules
+from holdfast.store import atomic
+from holdfast.store.layout import Home
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+SCHEMA = "holdfast.notice/1"
+#: A reason may be a whole page; a notice is not.
+_REASON_CHARS = 2000
+
+
+def post(
+    home: Home,
+    rules: Iterable[dict[str, Any]],
+    event: dict[str, Any],
+    redact: Callable[[str], str],
+    *,
+    after: str | None = None,
+) -> int:
+    """Leave a notice for each rule that `event` (event, task_id, status, reason, project_dir, …) concerns. Returns how many;
+    never raises."""
+    try:
+        return _post(home, rules, event, redact, after=after)
+    except (OSError, HoldfastError, ValueError, KeyError, TypeError):
+        return 0  # nobody is told, and nothing else is lost
+
+
+def _post(
+    home: Home,
+    rules: Iterable[dict[str, Any]],
+    event: dict[str, Any],
+    redact: Callable[[str], str],
+    *,
+    after: str | None,
+) -> int:
+    found = notify_rules.matching(rules, event["event"], project=event.get("project_dir"))
+    if not found:
+        return 0
+    said = {**event, "reason": redact(str(event.get("reason") or ""))[:_REASON_CHARS]}
+    atomic.make_directory(home.outbox)
+    for rule in found:
+        name = ids.new_ulid()
+        notice = {
+            "schema": SCHEMA,
+            "id": name,
+            "at": clock.iso_now(),
+            **said,
+            "home": home.path,
+            "text": redact(notify_rules.words(said)),
+            "rule": rule,
+            "tries": 0,
+            "next_at": None,
+            "after": after,
+            "error": None,
+        }
+        atomic.write_json(os.path.join(home.outbox, f"{name}.json"), notice, durable=True)
+    ring(home)
+    return len(found)
+
+
+def ring(home: Home) -> None:
+    """Wake the keeper, if one lives."""
+    try:
+        descriptor = os.open(home.keeper_bell, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return  # none lives, or never did: the next one looks
+    try:
+        os.write(descriptor, b"!")
+    except OSError as error:
+        if error.errno != errno.EAGAIN:
+            return
+    finally:
+        os.close(descriptor)
+
+
+def names(home: Home) -> list[str]:
+    """The notices that are to be delivered, oldest first."""
+    try:
+        return sorted(
+            name
+            for name in os.listdir(home.outbox)
+            if name.endswith(".json") and ids.is_ulid(name.removesuffix(".json"))
+        )
+    except OSError:
+        return []
+
+
+def status_path(home: Home) -> str:
+    """What went wrong of late, for each rule."""
+    return os.path.join(home.outbox, "status.json")
+
+
+def failed_path(home: Home) -> str:
+    """The folder of notices that were given up."""
+    return os.path.join(home.outbox, "failed")
+
+
+def look(home: Home) -> dict[str, Any]:
+    """How deliveries are doing: `pending`, `given_up`, and the last failure of each rule that fails."""
+    try:
+        status = atomic.read_json(status_path(home)) or {}
+    except HoldfastError:
+        status = {}
+    try:
+        given_up = len([name for name in os.listdir(failed_path(home)) if name[0] != "."])
+    except OSError:
+        given_up = 0
+    failing: dict[str, Any] = status.get("failing") or {}
+    return {"pending": len(names(home)), "given_up": given_up, "failing": failing}

@@ -1,0 +1,37 @@
+"""Notifiers by name: a function that tells somebody, imported when it is used; third parties plug in by entry point.
+
+A notifier is `notify(notice, rule)`: `notice` is what happened (docs/reference/notifications.md), `rule` the table of the
+settings. It returns when somebody has been told, and raises otherwise.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+from holdfast.config import notices
+from holdfast.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Notifier = Callable[[dict[str, Any], dict[str, Any]], None]
+
+#: Name → module with a `notify`.
+BUILT_IN = {name: f"holdfast.notify.{name}" for name in notices.NOTIFIERS}
+
+
+def notifier(name: str) -> Notifier:
+    """The notifier of this name. Raises UsageError with the names that exist."""
+    module = BUILT_IN.get(name)
+    if module is not None:
+        return importlib.import_module(module).notify
+    if notices.is_plugged_in(name):
+        from importlib.metadata import entry_points
+
+        for entry in entry_points(group=notices.ENTRY_POINTS, name=name):
+            return entry.load()
+    raise UsageError(
+        f"there is no notifier {name!r}", hint=f"they are {', '.join(BUILT_IN)}, and what is plugged in"
+    )

@@ -1,0 +1,62 @@
+"""Which rules a thing that happened concerns, and how it is said. Pure."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+
+def matching(rules: Iterable[dict[str, Any]], event: str, *, project: str | None) -> list[dict[str, Any]]:
+    """The rules that an event of a task in `project` (null: of the home) concerns, in their order."""
+    return [
+        rule
+        for rule in rules
+        if (event in rule["on"] or "all" in rule["on"]) and _is_of(project, rule.get("projects"))
+    ]
+
+
+def _is_of(project: str | None, folders: list[str] | None) -> bool:
+    if not folders:
+        return True
+    if project is None:
+        return False
+    return any(project == folder or project.startswith(folder.rstrip(os.sep) + os.sep) for folder in folders)
+
+
+def label(rule: dict[str, Any]) -> str:
+    """What people call a rule: its name, else how it tells and whom. Nothing in it is secret."""
+    if rule.get("name"):
+        return str(rule["name"])
+    to = str(rule.get("to", "?"))
+    if to == "command":
+        argv: list[str] = rule.get("argv") or [""]
+        return f"command {os.path.basename(str(argv[0]))}"
+    if to == "webhook":
+        url = str(rule.get("url") or "")
+        host = url.partition("://")[2].partition("/")[0].rpartition("@")[2]
+        return f"webhook {host or rule.get('url_env', '')}".rstrip()
+    return to
+
+
+#: Event → what happened, in a sentence about the task.
+_SAID = {
+    "interrupted": "needs a person",
+    "failed": "failed",
+    "completed": "is done",
+    "abandoned": "was abandoned",
+    "killed": "was stopped",
+    "quality_gate": "did not pass a gate",
+}
+
+
+def words(event: dict[str, Any]) -> str:
+    """One line for people: which task, what happened, why."""
+    why = f": {event['reason']}" if event.get("reason") else ""
+    if event["event"] == "home_interrupt":
+        return f"holdfast: every task waits for a person{why}"
+    said = _SAID.get(event["event"], str(event["event"]))
+    return f"holdfast: {event.get('task_id') or 'a task'} {said}{why}"

@@ -1,0 +1,90 @@
+"""Copying what a person wrote into a new packet: files and folders, nothing that points elsewhere, and not without end."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from holdfast.errors import UnreadableFile, UsageError
+from holdfast.store import atomic
+
+MOST_BYTES = 256 * 1024**2
+_CHUNK = 1024 * 1024
+_MOST_DEPTH = 32
+
+
+def copy(source: str, target: str, *, except_for: tuple[str, ...] = ()) -> None:
+    """Copy the contents of a folder, durably. `except_for` are names at its top.
+
+    A link is followed when it leads to a file inside the folder. Raises UsageError for other links, for what is no file (a
+    socket, a device), and for more than 256 MB; OSError when the disk does not take it.
+    """
+    if os.path.isdir(source):
+        _Copy(os.path.realpath(source)).folder(
+            os.path.realpath(source), target, except_for=except_for, depth=0
+        )
+
+
+class _Copy:
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._left = MOST_BYTES
+
+    def folder(self, source: str, target: str, *, except_for: tuple[str, ...] = (), depth: int) -> None:
+        if depth > _MOST_DEPTH:
+            raise UsageError(f"{source}: folders in folders, deeper than {_MOST_DEPTH}")
+        os.makedirs(target, mode=0o700, exist_ok=True)
+        try:
+            names = sorted(set(os.listdir(source)) - set(except_for))
+        except OSError as error:
+            raise UnreadableFile(f"cannot read {source}: {error.strerror}", hint="check its mode") from error
+        for name in names:
+            path, copied = os.path.join(source, name), os.path.join(target, name)
+            mode = os.lstat(path).st_mode
+            if stat.S_ISLNK(mode):
+                path = self._followed(path)
+                mode = os.lstat(path).st_mode
+                if not stat.S_ISREG(mode):
+                    raise UsageError(
+                        f"{path}: a link to what is no file", hint="put the files themselves there"
+                    )
+            if stat.S_ISDIR(mode):
+                self.folder(path, copied, depth=depth + 1)
+            elif stat.S_ISREG(mode):
+                self._file(path, copied)
+            else:
+                raise UsageError(f"{path} is neither a file nor a folder", hint="remove it from the packet")
+        atomic.sync_directory(target)
+
+    def _followed(self, link: str) -> str:
+        path = os.path.realpath(link)
+        if not os.path.exists(path):
+            raise UsageError(f"{link}: a link to nothing", hint="remove it, or put the file there")
+        if os.path.commonpath((path, self._root)) != self._root:
+            raise UsageError(f"{link}: a link that leaves the packet", hint="put the file itself there")
+        return path
+
+    def _file(self, source: str, target: str) -> None:
+        # Between the look and the open it may have become something else: no link is followed, no FIFO waited for.
+        try:
+            reading = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError as error:
+            raise UnreadableFile(f"cannot read {source}: {error.strerror}", hint="check its mode") from error
+        try:
+            if not stat.S_ISREG(os.fstat(reading).st_mode):
+                raise UsageError(f"{source} is not a file any more")
+            writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                while data := os.read(reading, _CHUNK):
+                    self._left -= len(data)
+                    if self._left < 0:
+                        raise UsageError(
+                            f"the inputs in {self._root} are larger than {MOST_BYTES // 1024**2} MB",
+                            hint="leave large files where they are, and name their paths in the request",
+                        )
+                    atomic.write_all(writing, data)
+                os.fsync(writing)
+            finally:
+                os.close(writing)
+        finally:
+            os.close(reading)

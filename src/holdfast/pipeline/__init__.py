@@ -1,0 +1,1 @@
+"""Pipelines: from a written packet to stages that a runner can drive."""

@@ -1,0 +1,233 @@
+"""The facts that a summary is made of, and how they are read off a task. Pure."""
+
+from __future__ import annotations
+
+from holdfast.model.record import Record
+from holdfast.pipeline import next_action
+from holdfast.pipeline.next_action import ActionView, NextAction
+from holdfast.pipeline.triage import BY_OUTCOME, REMEDIES, FailureClass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.model import events as ev
+    from holdfast.model.lane import Attempt
+    from holdfast.model.spec import StageSpec
+    from holdfast.model.task import Task
+
+
+class StageLine(Record):
+    """One stage, as far as it came."""
+
+    name: str
+    #: pending, running, checking (its gate), done or failed.
+    state: str
+    agent: str = ""
+    role: str = ""
+    attempts: int = 0
+    #: These three are of its last attempt.
+    exit_code: int | None = None
+    duration_s: float | None = None
+    outcome: str = ""
+    failure_class: str = ""
+    signature: str = ""
+    output_lines: int | None = None
+
+
+class FailureView(Record):
+    """The latest failure."""
+
+    stage: str
+    failure_class: str
+    signature: str
+    agent: str = ""
+    outcome: str = ""
+    detail: str = ""
+    exit_code: int | None = None
+    gate_failed: str = ""
+    gate_reasons: tuple[str, ...] = ()
+    suggested_actions: tuple[str, ...] = ()
+    #: Its stderr, redacted; the beginning and the end of it are shown.
+    excerpt: str = ""
+    #: The task went on and got over it.
+    is_healed: bool = False
+
+
+class SummaryView(Record):
+    """The plain facts that a summary is made of."""
+
+    task_id: str
+    task_name: str
+    status: str
+    reason: str = ""
+    goal: str = ""
+    updated_at: str = ""
+    created_at: str = ""
+    finished_at: str | None = None
+    active_s: float = 0.0
+    attempts: int = 0
+    retries: int = 0
+    exit_code: int | None = None
+    stages: tuple[StageLine, ...] = ()
+    action: NextAction
+    failure: FailureView | None = None
+    paid_calls: int | None = None
+    paid_call_budget: int | None = None
+    #: Time that one call may take.
+    call_limit_s: float | None = None
+    deadline_s: float | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    budget_usd: float | None = None
+    budget_tokens: int | None = None
+    #: Processes that outlived the agent: policy and a few of them.
+    leftovers: str = ""
+    #: The end of the task's output.
+    tail: str = ""
+
+
+def view_of(
+    task: Task,
+    *,
+    updated_at: str = "",
+    login: str = "",
+    tail: str = "",
+    has_changes: bool = False,
+    output_lines: dict[str, int] | None = None,
+) -> SummaryView:
+    """The view of a task. What no journal knows is given: how one logs in to the agent that is at work, the end of the
+    task's log, whether the workspace was changed, and how many lines each stage's output has."""
+    spec, attempt, usage = task.spec, task.attempt, task.total_usage
+    ended = attempt.ended if attempt is not None else None
+    limits, pipeline = task.limits, spec.pipeline
+    return SummaryView(
+        task_id=spec.task_id,
+        task_name=spec.task_name,
+        status=task.status,
+        reason=task.reason,
+        goal=spec.goal if spec.goal != spec.task_name else "",
+        updated_at=updated_at,
+        created_at=task.created_at,
+        finished_at=task.finished_at,
+        active_s=task.active_s,
+        attempts=task.attempts - task.chores,
+        retries=task.total_retries,
+        exit_code=ended.exit_code if ended is not None else None,
+        stages=tuple(_stage(task, stage, (output_lines or {}).get(stage.name)) for stage in spec.stages),
+        action=next_action.for_task(action_view(task, login=login, has_changes=has_changes)),
+        failure=_failure(task),
+        paid_calls=task.paid_calls if pipeline is not None else None,
+        paid_call_budget=task.paid_limit,
+        call_limit_s=pipeline.max_wallclock_s if pipeline is not None else limits.timeout_s,
+        deadline_s=task.deadline_s,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cost_usd=usage.cost_usd,
+        budget_usd=limits.budget_usd,
+        budget_tokens=limits.budget_tokens,
+        leftovers=_leftovers(attempt),
+        tail=tail,
+    )
+
+
+def action_view(task: Task, *, login: str = "", has_changes: bool = False) -> ActionView:
+    """What of a task decides on its next action."""
+    attempt = task.attempt
+    return ActionView(
+        task_id=task.spec.task_id,
+        status=task.status,
+        reason=task.reason,
+        agent=attempt.agent if attempt is not None else task.spec.agent,
+        login=login,
+        failure_class=_open_class(task),
+        question=task.interrupt or "",
+        approval=task.approval or "",
+        wake_at=task.wake_at,
+        is_past_deadline=attempt is not None and attempt.intent_name == "deadline",
+        has_changes=has_changes,
+        workspace=task.spec.workspace,
+    )
+
+
+def _open_class(task: Task) -> str:
+    """The class of the failure that the task stands at; empty where it does not stand at one."""
+    failed, attempt = task.last_failure, task.attempt
+    if failed is not None and not _is_healed(task, failed):
+        return failed.failure_class
+    if task.is_spent:
+        return FailureClass.BUDGET
+    # A plain run is not triaged: its last outcome says it, unless somebody asked for the end.
+    if attempt is None or attempt.ended is None or attempt.intent_name in _ASKED_FOR:
+        return ""
+    return BY_OUTCOME.get(attempt.ended.outcome, "")
+
+
+_ASKED_FOR = ("stop", "interrupt", "deadline")
+
+
+def _is_healed(task: Task, failed: ev.FailureTriaged) -> bool:
+    """The stage got over it, or is at another try."""
+    if failed.stage in task.stages_done:
+        return True
+    lane = task.lanes.get(failed.stage)
+    attempt = lane.attempt if lane is not None else None
+    return attempt is not None and attempt.number > failed.attempt > 0
+
+
+def _stage(task: Task, stage: StageSpec, output_lines: int | None) -> StageLine:
+    lane, failed = task.lanes.get(stage.name), task.last_failure
+    attempt = lane.attempt if lane is not None else None
+    ended = attempt.ended if attempt is not None else None
+    triaged = attempt.triage if attempt is not None else None
+    if triaged is None and failed is not None and failed.stage == stage.name and not _is_healed(task, failed):
+        triaged = failed
+    if stage.name in task.stages_done:
+        state, triaged = "done", None
+    elif task.has_ended and (attempt is not None or triaged is not None):
+        state = "failed"
+    elif lane is not None and lane.awaits_gate:
+        state = "checking"
+    else:
+        state = "running" if attempt is not None else "pending"
+    return StageLine(
+        name=stage.name,
+        state=state,
+        agent=lane.agent if lane is not None else stage.agent,
+        role=stage.role,
+        attempts=lane.times_ran if lane is not None else 0,
+        exit_code=ended.exit_code if ended is not None else None,
+        duration_s=ended.lived_s if ended is not None else None,
+        outcome=ended.outcome if ended is not None else "",
+        failure_class=triaged.failure_class if triaged is not None else "",
+        signature=triaged.signature if triaged is not None else "",
+        output_lines=output_lines,
+    )
+
+
+def _failure(task: Task) -> FailureView | None:
+    failed = task.last_failure
+    if failed is None:
+        return None
+    known = failed.failure_class in REMEDIES
+    return FailureView(
+        stage=failed.stage,
+        failure_class=failed.failure_class,
+        signature=failed.signature,
+        agent=failed.agent,
+        outcome=failed.outcome,
+        detail=failed.detail,
+        exit_code=failed.exit_code,
+        gate_failed=failed.gate_failed,
+        gate_reasons=failed.gate_reasons,
+        suggested_actions=REMEDIES[FailureClass(failed.failure_class)][1] if known else (),
+        excerpt=failed.excerpt,
+        is_healed=_is_healed(task, failed),
+    )
+
+
+def _leftovers(attempt: Attempt | None) -> str:
+    found = attempt.leftovers if attempt is not None else None
+    if found is None:
+        return ""
+    listed = ", ".join(f"{item['pid']} {item['command']}" for item in found.processes[:5])
+    return f"({found.policy}): {listed}"

@@ -1,0 +1,106 @@
+"""Prompt templates: one for each role, and the rules that all of them share.
+
+The first that exists is taken: the task's own (`inputs/templates/`), the project's (`.holdfast/prompts/`), the user's
+(`~/.config/holdfast/prompts/`), the one that ships with holdfast. In each place `<profile>/<role>.md` goes before `<role>.md`.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import paths
+from holdfast.errors import MissingTemplate
+from holdfast.model.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from holdfast.model.spec import StageSpec
+    from holdfast.store.layout import Packet
+
+#: The template of the rules that come before every role.
+RULES = "_rules"
+_LARGEST_BYTES = 256 * 1024
+
+
+class Template(Record):
+    """A template that was found."""
+
+    role: str
+    text: str
+    path: str
+    #: task, project, user or package.
+    place: str
+
+
+def load(role: str, *, project_dir: str, profile: str = "", packet: Packet | None = None) -> Template:
+    """The template of a role. Raises MissingTemplate: that is known before anybody pays for a call."""
+    for place, path in _candidates(role, project_dir=project_dir, profile=profile, packet=packet):
+        if os.path.isfile(path):
+            if place == "task" and packet is not None and not _is_inside(path, packet.path):
+                raise MissingTemplate(f"the prompt template {path} is a link that leads out of the packet")
+            return Template(role=role, text=_read(path), path=path, place=place)
+    raise MissingTemplate(
+        f"there is no prompt template for the role {role}",
+        hint=f"write {os.path.join(_project_place(project_dir), role)}.md",
+    )
+
+
+def rules(*, project_dir: str, profile: str = "", packet: Packet | None = None) -> Template:
+    """The rules that all roles share."""
+    return load(RULES, project_dir=project_dir, profile=profile, packet=packet)
+
+
+def check(
+    stages: Iterable[StageSpec], *, project_dir: str, profile: str = "", packet: Packet | None = None
+) -> list[str]:
+    """What is wrong with the templates that these stages need, a sentence each; nothing when they can all be composed."""
+    problems: list[str] = []
+    for role in dict.fromkeys([RULES, *(stage.role for stage in stages)]):
+        try:
+            load(role, project_dir=project_dir, profile=profile, packet=packet)
+        except MissingTemplate as error:
+            problems.append(str(error))
+    return problems
+
+
+def _candidates(
+    role: str, *, project_dir: str, profile: str, packet: Packet | None
+) -> Iterator[tuple[str, str]]:
+    places = [
+        ("project", _project_place(project_dir)),
+        ("user", os.path.join(paths.config_dir(), "prompts")),
+        ("package", os.path.join(os.path.dirname(paths.__file__), "config", "prompts")),
+    ]
+    if packet is not None:
+        places.insert(0, ("task", os.path.join(packet.inputs, "templates")))
+    for place, folder in places:
+        for name in ([profile, role], [role]) if profile else ([role],):
+            # Names come from files that people write; one that climbs out of its place names nothing.
+            if all(part and os.sep not in part and part not in (".", "..") for part in name):
+                yield place, os.path.join(folder, *name) + ".md"
+
+
+def _is_inside(path: str, folder: str) -> bool:
+    return os.path.realpath(path).startswith(os.path.realpath(folder) + os.sep)
+
+
+def _project_place(project_dir: str) -> str:
+    return os.path.join(project_dir, ".holdfast", "prompts")
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_LARGEST_BYTES + 1)
+        text = data.decode("utf-8")
+    except OSError as error:
+        raise MissingTemplate(f"cannot read the prompt template {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise MissingTemplate(f"the prompt template {path} is not UTF-8: {error}") from error
+    if len(data) > _LARGEST_BYTES:
+        raise MissingTemplate(f"the prompt template {path} has more than {_LARGEST_BYTES} bytes")
+    if not text.strip():
+        raise MissingTemplate(f"the prompt template {path} is empty", hint="fill it, or remove the file")
+    return text

@@ -1,0 +1,320 @@
+"""The queue of one machine: `<home>/queue.db`. One short write transaction for a claim, and nothing kept in memory."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+from holdfast import clock
+from holdfast.errors import CorruptFile, StorageError
+from holdfast.queue import schema
+from holdfast.queue.engine import ALL, POISON_AFTER, Item, Room
+from holdfast.store.layout import Home
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Self, TypeVar
+
+    T = TypeVar("T")
+
+_COLUMNS = (
+    "task_id", "priority", "pool", "agent", "after", "not_before", "state", "reason", "front", "claimed_by",
+    "claimed_at", "attempts", "lost", "added_at", "memory_mb",
+)  # fmt: skip
+_SELECT = f"SELECT {', '.join(f'items.{name}' for name in _COLUMNS)} FROM items"
+_ORDER = "ORDER BY front DESC, priority DESC, seq"
+_READY = "state = 'queued' AND waits = 0"
+_ANYTHING = Room()
+
+
+class LocalQueue:
+    """An Engine on SQLite. Raises StorageError when the database cannot be used now, CorruptFile when it was put aside."""
+
+    def __init__(self, home: Home, *, poison_after: int = POISON_AFTER) -> None:
+        self.path = home.queue
+        self.poison_after = poison_after
+        try:
+            self._connection, self.is_new = schema.connect(self.path)
+        except schema.UnusableFile:
+            schema.put_aside(self.path)
+            self._connection, self.is_new = self._reconnect()
+        except sqlite3.OperationalError as error:
+            raise self._unusable(error) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the database."""
+        self._connection.close()
+
+    # ── the engine ──
+
+    def add(self, item: Item) -> bool:
+        """See Engine."""
+        return self._write(lambda: self._insert(item))
+
+    def add_many(self, items: list[Item]) -> int:
+        """Put items in, in one transaction; returns how many were not there."""
+        return self._write(lambda: sum(self._insert(item) for item in items))
+
+    def claim(self, owner: str, room: Room = _ANYTHING, *, task_id: str | None = None) -> Item | None:
+        """See Engine."""
+        return self._write(lambda: self._take(owner, room, task_id))
+
+    def ack(self, task_id: str, *, owner: str | None = None, status: str | None = None) -> bool:
+        """See Engine."""
+
+        def act() -> bool:
+            query = "DELETE FROM items WHERE task_id = ?"
+            if owner is None:
+                changed = self._execute(query, task_id).rowcount
+            else:
+                query += " AND state = 'claimed' AND claimed_by = ?"
+                changed = self._execute(query, task_id, owner).rowcount
+            if changed:
+                self._execute("DELETE FROM waits WHERE task_id = ?", task_id)
+                if status is not None:
+                    self._settle(task_id, status)
+            return changed > 0
+
+        return self._write(act)
+
+    def release(
+        self,
+        task_id: str,
+        *,
+        owner: str | None = None,
+        lost: bool = False,
+        front: bool = False,
+        not_before: str | None = None,
+    ) -> bool:
+        """See Engine."""
+        due_s = 0.0 if not_before is None else clock.parse_iso(not_before)
+
+        def act() -> bool:
+            return (
+                self._execute(
+                    "UPDATE items SET state = CASE WHEN lost + ? >= ? THEN 'poison' ELSE 'queued' END,"
+                    " reason = CASE WHEN lost + ? >= ? THEN 'its claim was lost ' || (lost + ?) || ' times' ELSE '' END,"
+                    " lost = lost + ?, claimed_by = NULL, claimed_at = NULL, front = front OR ?,"
+                    " not_before = coalesce(?, not_before), not_before_s = max(not_before_s, ?)"
+                    " WHERE task_id = ? AND state = 'claimed' AND (? IS NULL OR claimed_by = ?)",
+                    *(lost, self.poison_after, lost, self.poison_after, lost, lost, front, not_before, due_s),
+                    *(task_id, owner, owner),
+                ).rowcount
+                > 0
+            )
+
+        return self._write(act)
+
+    def retry(self, task_id: str) -> bool:
+        """See Engine."""
+
+        def act() -> bool:
+            changed = self._execute(
+                "UPDATE items SET state = 'queued', reason = '', lost = 0"
+                " WHERE task_id = ? AND state IN ('held', 'poison')",
+                task_id,
+            ).rowcount
+            if changed:
+                self._execute("DELETE FROM waits WHERE task_id = ? AND has_failed", task_id)
+                self._count_waits(task_id)
+            return changed > 0
+
+        return self._write(act)
+
+    def settle(self, task_id: str, status: str) -> int:
+        """See Engine."""
+        return self._write(lambda: self._settle(task_id, status))
+
+    def items(self, task_id: str | None = None) -> list[Item]:
+        """See Engine."""
+
+        def act() -> list[Item]:
+            where, values = ("", ()) if task_id is None else (" WHERE items.task_id = ?", (task_id,))
+            waits: dict[str, tuple[str, ...]] = {}
+            for waiter, on_id in self._execute("SELECT task_id, on_id FROM waits ORDER BY rowid").fetchall():
+                waits[waiter] = (*waits.get(waiter, ()), on_id)
+            rows = self._execute(f"{_SELECT}{where} {_ORDER}", *values).fetchall()
+            return [_item(row, waits.get(row[0], ())) for row in rows]
+
+        return self._read(act)
+
+    def pause(self, pool: str = ALL, *, is_paused: bool = True) -> None:
+        """See Engine."""
+        query = (
+            "INSERT OR IGNORE INTO paused VALUES (?)" if is_paused else "DELETE FROM paused WHERE pool = ?"
+        )
+        self._write(lambda: self._execute(query, pool))
+
+    def paused(self) -> list[str]:
+        """See Engine."""
+        return self._read(
+            lambda: [row[0] for row in self._execute("SELECT pool FROM paused ORDER BY pool").fetchall()]
+        )
+
+    # ── inside a transaction ──
+
+    def _insert(self, item: Item) -> bool:
+        waits = tuple(dict.fromkeys(item.after))
+        added = self._execute(
+            f"INSERT OR IGNORE INTO items ({', '.join(_COLUMNS)}, not_before_s, waits)"
+            f" VALUES ({', '.join('?' * (len(_COLUMNS) + 2))})",
+            *(item.task_id, item.priority, item.pool, item.agent, json.dumps(item.after), item.not_before),
+            *(
+                item.state,
+                item.reason,
+                item.front,
+                item.claimed_by,
+                item.claimed_at,
+                item.attempts,
+                item.lost,
+            ),
+            *(item.added_at or clock.iso_now(), item.memory_mb),
+            *(0.0 if item.not_before is None else clock.parse_iso(item.not_before), len(waits)),
+        ).rowcount
+        if added:
+            self._connection.executemany(
+                "INSERT OR IGNORE INTO waits VALUES (?, ?, 0)", [(item.task_id, on_id) for on_id in waits]
+            )
+        return added > 0
+
+    def _take(self, owner: str, room: Room, task_id: str | None) -> Item | None:
+        if task_id is not None:
+            row = self._execute(f"{_SELECT} WHERE task_id = ? AND {_READY}", task_id).fetchone()
+        else:
+            row = self._next(room)
+        if row is None:
+            return None
+        taken = _item(row, ()).evolve(state="claimed", claimed_by=owner, claimed_at=clock.iso_now())
+        taken = taken.evolve(attempts=taken.attempts + 1)
+        self._execute(
+            "UPDATE items SET state = 'claimed', claimed_by = ?, claimed_at = ?, attempts = attempts + 1, front = 0"
+            " WHERE task_id = ?",
+            *(owner, taken.claimed_at, taken.task_id),
+        )
+        return taken
+
+    def _next(self, room: Room) -> tuple[Any, ...] | None:
+        """The first row that may be claimed now."""
+        shut = [row[0] for row in self._execute("SELECT pool FROM paused").fetchall()]
+        if ALL in shut:
+            return None
+        full_agents, full_pools, is_full = self._full(room)
+        if is_full:
+            return None
+        where = f"{_READY} AND not_before_s <= ?"
+        values: list[Any] = [clock.now()]
+        for column, names in (("agent", full_agents), ("pool", [*shut, *full_pools])):
+            if names:
+                where += f" AND {column} NOT IN ({', '.join('?' * len(names))})"
+                values += names
+        if room.memory_mb is not None:
+            where += " AND memory_mb <= ?"
+            values.append(room.memory_mb)
+        return self._execute(f"{_SELECT} WHERE {where} {_ORDER} LIMIT 1", *values).fetchone()
+
+    def _full(self, room: Room) -> tuple[list[str], list[str], bool]:
+        """The agents and pools that have no room, and whether nothing has."""
+        if room.slots is None and not room.agents and not room.pools:
+            return [], [], False
+        agents: dict[str, int] = {}
+        pools: dict[str, int] = {}
+        query = "SELECT agent, pool, count(*) FROM items WHERE state = 'claimed' GROUP BY agent, pool"
+        total = 0
+        for agent, pool, count in self._execute(query).fetchall():
+            agents[agent] = agents.get(agent, 0) + count
+            pools[pool] = pools.get(pool, 0) + count
+            total += count
+        return (
+            [name for name, most in room.agents.items() if agents.get(name, 0) >= most],
+            [name for name, most in room.pools.items() if pools.get(name, 0) >= most],
+            room.slots is not None and total >= room.slots,
+        )
+
+    def _settle(self, task_id: str, status: str) -> int:
+        waiting = [
+            row[0] for row in self._execute("SELECT task_id FROM waits WHERE on_id = ?", task_id).fetchall()
+        ]
+        if not waiting:
+            return 0
+        if status == "completed":
+            self._execute("DELETE FROM waits WHERE on_id = ?", task_id)
+            for waiter in waiting:
+                self._count_waits(waiter)
+                self._execute(
+                    "UPDATE items SET state = 'queued', reason = '' WHERE task_id = ? AND state = 'held'"
+                    " AND NOT EXISTS (SELECT 1 FROM waits WHERE waits.task_id = items.task_id AND has_failed)",
+                    waiter,
+                )
+            return len(waiting)
+        self._execute("UPDATE waits SET has_failed = 1 WHERE on_id = ?", task_id)
+        return self._execute(
+            "UPDATE items SET state = 'held', reason = ? WHERE state = 'queued'"
+            " AND task_id IN (SELECT task_id FROM waits WHERE on_id = ?)",
+            *(f"{task_id} is {status}", task_id),
+        ).rowcount
+
+    def _count_waits(self, task_id: str) -> None:
+        self._execute(
+            "UPDATE items SET waits = (SELECT count(*) FROM waits WHERE waits.task_id = items.task_id)"
+            " WHERE task_id = ?",
+            task_id,
+        )
+
+    # ── the database ──
+
+    def _execute(self, query: str, *values: Any) -> sqlite3.Cursor:
+        return self._connection.execute(query, values)
+
+    def _write(self, act: Callable[[], T]) -> T:
+        """One transaction. IMMEDIATE: two that both read and then write would refuse each other."""
+        return self._guarded("BEGIN IMMEDIATE", act)
+
+    def _read(self, act: Callable[[], T]) -> T:
+        return self._guarded("BEGIN", act)
+
+    def _guarded(self, begin: str, act: Callable[[], T]) -> T:
+        try:
+            self._connection.execute(begin)
+            try:
+                result = act()
+                self._connection.execute("COMMIT")
+                return result
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+        except sqlite3.OperationalError as error:
+            raise self._unusable(error) from error
+        except sqlite3.DatabaseError as error:
+            self._connection.close()
+            schema.put_aside(self.path)
+            raise CorruptFile(
+                f"the queue {self.path} was corrupt and is put aside: {error}",
+                hint="try again: it is built anew from the packets",
+            ) from error
+
+    def _reconnect(self) -> tuple[sqlite3.Connection, bool]:
+        try:
+            return schema.connect(self.path)
+        except (schema.UnusableFile, sqlite3.DatabaseError) as error:
+            raise self._unusable(error) from error
+
+    def _unusable(self, error: Exception) -> StorageError:
+        return StorageError(
+            f"cannot use the queue {self.path}: {error}",
+            hint="try again; 'holdfast doctor' looks at the disk",
+        )
+
+
+def _item(row: tuple[Any, ...], waits_for: tuple[str, ...]) -> Item:
+    values: dict[str, Any] = dict(zip(_COLUMNS, row, strict=True))
+    values["after"] = tuple(json.loads(values["after"]))
+    values["front"] = bool(values["front"])
+    return Item(**values, waits_for=waits_for)

@@ -1,0 +1,100 @@
+"""The tables of queue.db, and opening it: what is corrupt or of another version is put aside, never deleted."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+
+from holdfast import clock
+from holdfast.store import atomic
+from holdfast.store import lock as locks
+
+VERSION = 1
+#: Eight writers in a tight loop starve one of them for two seconds at times.
+BUSY_S = 10.0
+
+_TABLES = f"""
+PRAGMA journal_mode = WAL;
+BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS items (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    task_id TEXT NOT NULL UNIQUE,
+    priority INTEGER NOT NULL,
+    pool TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    after TEXT NOT NULL,
+    not_before TEXT,
+    not_before_s REAL NOT NULL,
+    state TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    front INTEGER NOT NULL,
+    claimed_by TEXT,
+    claimed_at TEXT,
+    attempts INTEGER NOT NULL,
+    lost INTEGER NOT NULL,
+    added_at TEXT NOT NULL,
+    memory_mb INTEGER NOT NULL,
+    waits INTEGER NOT NULL
+);
+CREATE INDEX IF NOT EXISTS turn ON items (front DESC, priority DESC, seq) WHERE state = 'queued' AND waits = 0;
+CREATE INDEX IF NOT EXISTS claims ON items (agent, pool) WHERE state = 'claimed';
+CREATE TABLE IF NOT EXISTS waits (
+    task_id TEXT NOT NULL, on_id TEXT NOT NULL, has_failed INTEGER NOT NULL, PRIMARY KEY (task_id, on_id)
+);
+CREATE INDEX IF NOT EXISTS waited_for ON waits (on_id);
+CREATE TABLE IF NOT EXISTS paused (pool TEXT PRIMARY KEY);
+PRAGMA user_version = {VERSION};
+COMMIT;
+"""
+
+
+class UnusableFile(Exception):
+    """The file is corrupt, or of another version."""
+
+
+def connect(path: str) -> tuple[sqlite3.Connection, bool]:
+    """The database, and whether it is new and has to be filled. Raises UnusableFile, sqlite3.OperationalError."""
+    connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
+    try:
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version not in (0, VERSION):
+            raise UnusableFile(f"it has version {version}, this holdfast has {VERSION}")
+        if version == 0:
+            os.chmod(path, 0o600)
+            connection.executescript(_TABLES)
+        # Packets are the truth: a power cut may cost the newest claims, and `sync` finds them again.
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("SELECT count(*) FROM paused").fetchone()
+        return connection, version == 0
+    except sqlite3.OperationalError as error:
+        connection.close()
+        if "no such" in str(error):
+            raise UnusableFile(str(error)) from error
+        raise
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        raise UnusableFile(str(error)) from error
+    except UnusableFile:
+        connection.close()
+        raise
+
+
+def put_aside(path: str) -> None:
+    """Rename a database that cannot be used, unless another process has done it and made a new one meanwhile."""
+    lock = locks.acquire(f"{path}.lock", role="queue", within_s=BUSY_S)
+    try:
+        try:
+            connection, _ = connect(path)
+            if connection.execute("PRAGMA quick_check").fetchone()[0] == "ok":
+                connection.close()
+                return
+            connection.close()
+        except (UnusableFile, sqlite3.DatabaseError):
+            pass
+        name = f"{path}.broken-{clock.iso_now()}"
+        for suffix in ("", "-wal", "-shm"):
+            if os.path.exists(path + suffix):
+                os.rename(path + suffix, name + suffix)
+        atomic.sync_directory(os.path.dirname(path))
+    finally:
+        lock.release()

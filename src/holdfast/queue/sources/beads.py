@@ -1,0 +1,90 @@
+"""`bd:` and `gt:[RIG,…]`: ready beads, as `bd ready --json` (one project) and `gt ready --json` (a town) print them."""
+
+from __future__ import annotations
+
+import json
+
+from holdfast.errors import UsageError
+from holdfast.queue.engine import WEIGHTS
+from holdfast.queue.work import from_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.queue.work import Work
+
+#: Beads count from 0, the most urgent, to 4, the backlog.
+_PRIORITIES = {
+    0: WEIGHTS["high"] * 2,
+    1: WEIGHTS["high"],
+    2: WEIGHTS["medium"],
+    3: WEIGHTS["low"],
+    4: 0,
+}
+
+
+def argv(kind: str, *, most: int) -> list[str]:
+    """The command that lists what is ready."""
+    return ["bd", "ready", "--json", "--limit", str(most)] if kind == "bd" else ["gt", "ready", "--json"]
+
+
+def parse(raw: bytes, kind: str, *, rigs: str = "") -> list[Work]:
+    """The beads. The id of a task is that of the bead. An epic is no work: its children are.
+
+    Rigs of a town, with commas between, are taken alone and in this order where beads are equally urgent.
+    """
+    try:
+        data: Any = json.loads(raw.decode("utf-8", "replace") or "[]")
+    except (ValueError, RecursionError) as error:
+        raise UsageError(
+            f"{kind}: no JSON: {error}", hint=f"what does '{kind} ready --json' print?"
+        ) from error
+    found: list[Work] = []
+    for number, issue in enumerate(_issues(data, [rig for rig in rigs.split(",") if rig]), 1):
+        if not isinstance(issue, dict):
+            raise UsageError(f"{kind}: item {number} is no object")
+        bead: dict[str, Any] = issue  # pyright: ignore[reportUnknownVariableType]
+        if bead.get("issue_type") == "epic":
+            continue
+        item = {
+            "id": bead.get("id"),
+            "title": bead.get("title"),
+            "prompt": _prompt(bead),
+            "priority": _PRIORITIES.get(bead.get("priority", 2), WEIGHTS["medium"]),
+            "status": bead.get("status"),
+        }
+        work = from_json(item, source=f"{kind}:", where=f"{kind}: item {number}")
+        if work is not None:
+            found.append(work)
+    return found
+
+
+def _issues(data: Any, rigs: list[str]) -> list[Any]:
+    """A list (`bd`), or the lists of every source of a town (`gt`)."""
+    if data is None or isinstance(data, list):
+        return data or []  # pyright: ignore[reportUnknownVariableType]
+    sources: Any = data.get("sources") if isinstance(data, dict) else None  # pyright: ignore
+    if not isinstance(sources, list):
+        raise UsageError("no list of beads", hint="is the program up to date?")
+    named: list[dict[str, Any]] = [each for each in sources if isinstance(each, dict)]  # pyright: ignore
+    if rigs:
+        named = sorted(
+            (each for each in named if each.get("name") in rigs), key=lambda each: rigs.index(each["name"])
+        )
+    found: list[Any] = []
+    for each in named:
+        found += each.get("issues") or []
+    return found
+
+
+def _prompt(bead: dict[str, Any]) -> str:
+    parts = [str(bead.get("title") or ""), str(bead.get("description") or "")]
+    for name, heading in (
+        ("design", "Design"),
+        ("acceptance_criteria", "Acceptance criteria"),
+        ("notes", "Notes"),
+    ):
+        if bead.get(name):
+            parts.append(f"## {heading}\n\n{bead[name]}")
+    return "\n\n".join(part.strip() for part in parts if part.strip())

@@ -1,0 +1,84 @@
+"""`gh:label=agent[,repo=owner/name]`: open issues, as `gh issue list --json` prints them."""
+
+from __future__ import annotations
+
+from holdfast.errors import UsageError
+from holdfast.queue.engine import WEIGHTS
+from holdfast.queue.sources import lines
+from holdfast.queue.work import from_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.queue.work import Work
+
+_FIELDS = "number,title,body,labels,url"
+#: What a label that says a priority ends with, such as `priority: high` or `P1`.
+_LABELS = {
+    **WEIGHTS,
+    "critical": WEIGHTS["high"] * 2,
+    "urgent": WEIGHTS["high"] * 2,
+    "p0": WEIGHTS["high"] * 2,
+    "p1": WEIGHTS["high"],
+    "p2": WEIGHTS["medium"],
+    "p3": WEIGHTS["low"],
+}
+
+
+def argv(rest: str, *, most: int) -> list[str]:
+    """The command that lists the issues. Raises UsageError for an option that is none."""
+    command = ["gh", "issue", "list", "--state", "open", "--limit", str(most), "--json", _FIELDS]
+    for name, value in _options(rest):
+        command += ["--label" if name == "label" else "--repo", value]
+    return command
+
+
+def parse(raw: bytes, rest: str) -> list[Work]:
+    """The issues. The id of a task is `gh-NUMBER`, or `gh-OWNER-NAME-NUMBER` where a repository is named."""
+    repo = dict(_options(rest)).get("repo", "")
+    found: list[Work] = []
+    for where, data in lines.objects(raw, f"gh:{rest}"):
+        if not isinstance(data, dict) or not isinstance(data.get("number"), int):  # pyright: ignore
+            raise UsageError(f"{where}: no issue, it has no number", hint="is gh up to date?")
+        issue: dict[str, Any] = data  # pyright: ignore[reportUnknownVariableType]
+        number = issue["number"]
+        item = {
+            "id": f"{repo}#{number}" if repo else f"{number}",
+            "title": issue.get("title"),
+            "prompt": _prompt(issue),
+            "priority": priority(issue.get("labels") or []),
+            "url": issue.get("url"),
+        }
+        work = from_json(item, source=f"gh:{rest}", where=where, prefix="gh-")
+        if work is not None:
+            found.append(work)
+    return found
+
+
+def priority(labels: list[dict[str, Any]]) -> int:
+    """The highest that a label says; medium where none does."""
+    words = [
+        str(label.get("name", "")).lower().replace(":", " ").replace("/", " ").split() for label in labels
+    ]
+    said = [_LABELS[parts[-1]] for parts in words if parts and parts[-1] in _LABELS]
+    return max(said, default=WEIGHTS["medium"])
+
+
+def _prompt(issue: dict[str, Any]) -> str:
+    parts = (issue.get("title"), issue.get("body"), issue.get("url"))
+    return "\n\n".join(str(part).strip() for part in parts if part)
+
+
+def _options(rest: str) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for part in rest.split(","):
+        name, equals, value = part.strip().partition("=")
+        if not name:
+            continue
+        if not equals or not value or name not in ("label", "repo"):
+            raise UsageError(
+                f"gh:{rest}: {part.strip()!r} is none of its options", hint="gh:label=NAME,repo=OWNER/NAME"
+            )
+        found.append((name, value))
+    return found

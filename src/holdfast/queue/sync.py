@@ -1,0 +1,114 @@
+"""Bringing the queue in line with the packets, which are the truth: a submit may have died halfway, a task may have ended
+while nobody looked, the database may be new."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.errors import CorruptFile, HoldfastError
+from holdfast.model.status import ENDS, PARKED, Status
+from holdfast.packet import load
+from holdfast.queue.engine import Item
+from holdfast.queue.local import LocalQueue
+from holdfast.store import atomic
+from holdfast.store.index import Index
+from holdfast.store.layout import Home, Packet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.model.spec import TaskSpec
+    from holdfast.queue.engine import Engine
+
+#: The owner of a claim that nobody remembers, though the packet's task runs.
+_BY_PACKET = "packet"
+
+
+def open_queue(home: Home) -> LocalQueue:
+    """The queue of a home, in line with its packets. Raises StorageError."""
+    try:
+        queue = LocalQueue(home)
+        sync(home, queue)
+    except CorruptFile:
+        queue = LocalQueue(home)  # it was put aside just now: this one is new
+        sync(home, queue)
+    return queue
+
+
+def rebuild(home: Home) -> LocalQueue:
+    """A new queue from the packets alone; the old one is put aside where it cannot be used, and filled up where it can."""
+    return open_queue(home)
+
+
+def sync(home: Home, engine: Engine) -> None:
+    """Add queued packets that the queue lacks, take out what has ended or is gone, settle what others wait for."""
+    items = {item.task_id: item for item in engine.items()}
+    index = Index(home)
+    try:
+        live = {row["task_id"]: row for row in index.live()}
+    finally:
+        index.close()
+    for task_id, row in sorted(live.items(), key=lambda pair: (pair[1]["started_at"] or "", pair[0])):
+        if task_id not in items and row["status"] == Status.QUEUED:
+            item = item_of(home.packet(task_id), has_run=bool(row["attempt"]))
+            if item is not None and engine.add(item):
+                items[task_id] = item
+    for task_id, item in items.items():
+        _follow(home, engine, item, live[task_id]["status"] if task_id in live else None)
+    for on_id in {on_id for item in items.values() for on_id in item.waits_for or item.after}:
+        status = status_of(home, on_id)
+        if status is None or status in ENDS:
+            engine.settle(on_id, status or "gone")
+
+
+def _follow(home: Home, engine: Engine, item: Item, status: str | None) -> None:
+    """The row of one task, as its packet says."""
+    # Four possibilities: (1) it waits, and so does its row, or its row is claimed and its runner about to start;
+    # (2) it has ended or is gone; (3) it is interrupted and needs no slot; (4) it runs, and the claim is known or not.
+    if status is None:
+        status = status_of(home, item.task_id)
+    if status is None or status in ENDS:
+        engine.ack(item.task_id, status=status or "gone")
+    elif status != Status.QUEUED and (status in PARKED or not _is_claimed(engine, item)):
+        engine.ack(item.task_id)
+
+
+def _is_claimed(engine: Engine, item: Item) -> bool:
+    return item.state == "claimed" or engine.claim(_BY_PACKET, task_id=item.task_id) is not None
+
+
+def item_of(packet: Packet, *, has_run: bool) -> Item | None:
+    """The item of a queued packet; None when the packet cannot be read. One that has run before goes first."""
+    try:
+        task = load.fold(packet)
+    except HoldfastError:
+        return None
+    return item_for(task.spec, added_at=task.created_at, front=has_run)
+
+
+def item_for(spec: TaskSpec, *, added_at: str = "", front: bool = False) -> Item:
+    """The item of a task as asked for."""
+    asked = spec.queue
+    if asked is None:
+        return Item(task_id=spec.task_id, agent=spec.agent, added_at=added_at, front=front)
+    return Item(
+        task_id=spec.task_id,
+        agent=spec.agent,
+        priority=asked.priority,
+        pool=asked.pool,
+        after=asked.after,
+        not_before=asked.not_before,
+        added_at=added_at,
+        front=front,
+    )
+
+
+def status_of(home: Home, task_id: str) -> str | None:
+    """What a task is doing, archived or not; None when there is none."""
+    for packet in (home.packet(task_id), home.archived(task_id)):
+        if os.path.isdir(packet.path):
+            try:
+                data = atomic.read_json(packet.manifest)
+                return str((data or load.read_manifest(packet))["status"])
+            except (HoldfastError, KeyError):
+                return None
+    return None

@@ -1,0 +1,138 @@
+"""A work item of somewhere else: an issue, a bead, a file. What a task is made of when the queue takes it in."""
+
+from __future__ import annotations
+
+from holdfast import clock, ids
+from holdfast.errors import UsageError
+from holdfast.model.record import Record
+from holdfast.queue.engine import WEIGHTS, parse_priority
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_REST = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
+#: Field → other names that sources use for it.
+_NAMES = {
+    "prompt": ("body", "description", "details"),
+    "title": ("name", "task_name"),
+    "after": ("depends_on", "dependencies"),
+    "project": ("project_dir", "cwd"),
+}
+#: States of a source's item that somebody works on already, or nobody ever will.
+_NOT_READY = frozenset({"closed", "done", "in_progress", "blocked", "completed", "cancelled", "deferred"})
+
+
+class Work(Record):
+    """One work item, checked."""
+
+    #: The task's id: the same for the same item, whenever it is read.
+    task_id: str
+    #: The id and the place where the source knows it.
+    key: str
+    title: str
+    prompt: str
+    priority: int = WEIGHTS["medium"]
+    pool: str = "default"
+    agent: str | None = None
+    model: str | None = None
+    project: str | None = None
+    command: list[str] | None = None
+    #: Task ids.
+    after: tuple[str, ...] = ()
+    not_before: str | None = None
+    source: str = ""
+    url: str = ""
+
+
+def from_json(data: Any, *, source: str, where: str, prefix: str = "") -> Work | None:
+    """The item that a JSON object describes; None when the source says that it is not ready. Raises UsageError."""
+    if not isinstance(data, dict):
+        raise UsageError(f"{where}: an item is an object, not {type(data).__name__}", hint=_EXAMPLE)
+    given: dict[str, Any] = data  # pyright: ignore[reportUnknownVariableType]
+    if str(given.get("status", "")).lower() in _NOT_READY:
+        return None
+    title = _text(given, "title", where)
+    prompt = _text(given, "prompt", where) or title
+    key = str(given.get("id") or "").strip() or title
+    if not key:
+        raise UsageError(f"{where}: an item needs an id or a title", hint=_EXAMPLE)
+    try:
+        return Work(
+            task_id=task_id(key, prefix),
+            key=key,
+            title=title or key,
+            prompt=prompt or key,
+            priority=_priority(given.get("priority")),
+            pool=_text(given, "pool", where) or "default",
+            agent=_text(given, "agent", where) or None,
+            model=_text(given, "model", where) or None,
+            project=_text(given, "project", where) or None,
+            command=_command(given.get("command"), where),
+            after=tuple(task_id(name, prefix) for name in _list(given, "after", where)),
+            not_before=_time(given.get("not_before")),
+            source=source,
+            url=_text(given, "url", where),
+        )
+    except ValueError as error:
+        raise UsageError(f"{where}: {error}", hint=_EXAMPLE) from error
+
+
+_EXAMPLE = 'for example {"id": "issue-123", "title": "Fix the tests", "priority": "high"}'
+
+
+def task_id(key: str, prefix: str = "") -> str:
+    """A task id that is the same for the same key: `gh-123`. What an id cannot hold becomes `-`."""
+    kept = "".join(char if char in _REST else "-" for char in f"{prefix}{key}").lstrip("._-")[:64]
+    return ids.check_task_id(kept or "item")
+
+
+def parse_time(text: str, *, now: float) -> str:
+    """`2026-01-31T12:00:00Z`, `+90m` or a number of seconds from now, as it stands in files. Raises ValueError."""
+    text = text.strip()
+    if text.startswith("+"):
+        return clock.iso(now + clock.parse_duration(text[1:]))
+    try:
+        return clock.iso(clock.parse_iso(text))
+    except (ValueError, IndexError):
+        raise ValueError(f"not a time: {text!r} (write 2026-01-31T12:00:00Z, or +90m from now)") from None
+
+
+def _time(value: Any) -> str | None:
+    return None if value in (None, "") else parse_time(str(value), now=clock.now())
+
+
+def _priority(value: Any) -> int:
+    return WEIGHTS["medium"] if value is None else parse_priority(value)
+
+
+def _text(given: dict[str, Any], name: str, where: str) -> str:
+    for known in (name, *_NAMES.get(name, ())):
+        value = given.get(known)
+        if value is not None and not isinstance(value, (str, int, float)):
+            raise UsageError(f"{where}: {known} is a text, not {type(value).__name__}", hint=_EXAMPLE)
+        if value not in (None, ""):
+            return str(value)
+    return ""
+
+
+def _list(given: dict[str, Any], name: str, where: str) -> list[str]:
+    for known in (name, *_NAMES.get(name, ())):
+        value = given.get(known)
+        if isinstance(value, str):
+            return [part.strip() for part in value.split(",") if part.strip()]
+        if isinstance(value, list):
+            return [str(part) for part in value if isinstance(part, (str, int))]  # pyright: ignore
+        if value is not None:
+            raise UsageError(f"{where}: {known} is a list of ids", hint=_EXAMPLE)
+    return []
+
+
+def _command(value: Any, where: str) -> list[str] | None:
+    if value is None:
+        return None
+    if isinstance(value, str) and value.strip():
+        return ["sh", "-c", value]
+    if isinstance(value, list) and value and all(isinstance(word, str) for word in value):  # pyright: ignore
+        return [str(word) for word in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    raise UsageError(f"{where}: command is a text for the shell, or a list of words", hint=_EXAMPLE)

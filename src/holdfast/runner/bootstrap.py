@@ -1,0 +1,76 @@
+"""The bootstrap: what a task tells every agent about where it is and how to behave, appended to its system prompt.
+
+A template has `{{NAME}}` for a variable. Values are put in as they are, whatever characters they have, and what stands in a
+value is never read as a variable again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from holdfast import paths
+from holdfast.errors import UnreadableFile, UsageError
+from holdfast.model import events as ev
+from holdfast.model.spec import StageSpec
+from holdfast.runner.ledger import Ledger
+
+_VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
+#: A template beyond this is a mistake.
+_TEMPLATE_BYTES = 1024 * 1024
+
+
+def render(ledger: Ledger, stage: StageSpec, opened: ev.AttemptOpened) -> str:
+    """The text for one attempt. Raises UsageError where the template is missing or names a variable that nobody set."""
+    name = ledger.task.spec.bootstrap or "default"
+    return fill(_template(name), variables(ledger, stage, opened), name)
+
+
+def variables(ledger: Ledger, stage: StageSpec, opened: ev.AttemptOpened) -> dict[str, str]:
+    """What a template may name. The user's own come first, ours cannot be replaced."""
+    spec, packet = ledger.task.spec, ledger.packet
+    work = spec.work
+    return {
+        **spec.variables,
+        "SESSION_ID": opened.attempt_id,
+        "ITERATION": str(ledger.task.iteration or 1),
+        "WORK_ITEM": str(work.get("id") or spec.task_id),
+        "WORK_DETAILS": str(work.get("details") or spec.goal),
+        "RIG": str(spec.variables.get("RIG") or work.get("rig") or os.path.basename(spec.project_dir)),
+        "TASK_ID": spec.task_id,
+        "STAGE": stage.name,
+        "PROJECT_DIR": spec.project_dir,
+        "PACKET": packet.path,
+        "INTERRUPT_FILE": packet.interrupt_request,
+        "WORK_FILE": packet.work,
+    }
+
+
+def fill(template: str, values: dict[str, str], name: str) -> str:
+    """The template with its variables replaced, in one pass."""
+    unknown = sorted({found for found in _VARIABLE.findall(template) if found not in values})
+    if unknown:
+        raise UsageError(
+            f"the bootstrap {name} names variables that are not set: {', '.join(unknown)}",
+            hint="set them with --var NAME=VALUE",
+        )
+    return _VARIABLE.sub(lambda match: values[match.group(1)], template)
+
+
+def _template(name: str) -> str:
+    path = default_path() if name == "default" else name
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read(_TEMPLATE_BYTES)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnreadableFile(
+            f"cannot read the bootstrap {path}: {error}", hint="check its path and mode"
+        ) from error
+
+
+def default_path() -> str:
+    """The user's own bootstrap.md, else the one that comes with holdfast."""
+    own = os.path.join(os.path.dirname(paths.user_settings()), "bootstrap.md")
+    if os.path.exists(own):
+        return own
+    return os.path.join(os.path.dirname(os.path.dirname(__file__)), "config", "bootstrap.md")

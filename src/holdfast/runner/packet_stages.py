@@ -1,0 +1,124 @@
+"""Stages of a written packet, or of a task with a worktree: approvals, budgets of calls, the workspace, gates.
+
+Chores stand around the agent, each a process of ours that is run, watched and swept like an agent: `prepare` records what
+stood in the workspace before, `gate` looks at what is there afterwards.
+"""
+
+from __future__ import annotations
+
+from holdfast.failpoints import failpoint
+from holdfast.model.lane import Attempt
+from holdfast.model.spec import StageSpec
+from holdfast.model.status import Status
+from holdfast.runner import chores, failures, finish, policy, prompts
+from holdfast.runner.locks import WorkspaceLock
+from holdfast.runner.policy import Decision, Then
+from holdfast.runner.stages import Stages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.runner.ledger import Ledger
+    from holdfast.runner.settling import Settling
+    from holdfast.runner.watching import Watching
+
+_AT_ONCE = 0.0
+#: Before another look where the workspace is taken.
+_TAKEN_S = 1.0
+
+
+class PacketStages(Stages):
+    """Starts and ends the stages of a packet."""
+
+    def __init__(self, ledger: Ledger, watching: Watching, settling: Settling, env: dict[str, Any]) -> None:
+        super().__init__(ledger, watching, settling, env)
+        self._workspace_lock = WorkspaceLock(ledger)
+
+    def make_ready(self, stage: StageSpec) -> float | None:
+        """A person's approval, a call that may still be made, and the workspace; then as with any stage."""
+        task, lane = self.ledger.task, self.ledger.task.lane(stage.name)
+        if stage.approval and not lane.is_approved:
+            reason = f"{stage.name} waits for approval: 'holdfast approve {task.spec.task_id}'"
+            self.ledger.record(
+                self.ledger.moved(Status.INTERRUPTED, reason, interrupt=reason, approval=stage.name)
+            )
+            return _AT_ONCE
+        if failures.is_out_of_calls(self.ledger):
+            return _AT_ONCE
+        if stage.writes and not self._workspace_lock.take():
+            return self._await_workspace()
+        if chores.needs_prepare(task, stage) and lane.workspace is None:
+            return self._do_chore(stage, "prepare")
+        return super().make_ready(stage)
+
+    def kept_for(self, stage: StageSpec) -> tuple[int, ...]:
+        """The workspace lock outlives us for as long as the agent writes."""
+        return self._workspace_lock.descriptors if stage.writes else ()
+
+    def cannot_start(self, stage: StageSpec, reason: str) -> None:
+        """Triaged like every failure of a packet."""
+        failures.stop_before_call(self.ledger, stage.name, "compose_failed", reason)
+
+    def release(self) -> None:
+        """Others may write now."""
+        self._workspace_lock.release()
+
+    def _await_workspace(self) -> float:
+        self.ledger.seen["verdict"] = "waits for the workspace, in which another task writes"
+        self.ledger.show()
+        return _TAKEN_S
+
+    def _do_chore(self, stage: StageSpec, kind: str, *, judged: int = 0) -> float:
+        self.reap_recorders()
+        again = self.open_guarded(
+            lambda: chores.open_chore(
+                self.ledger,
+                self.env,
+                stage=stage.name,
+                kind=kind,
+                judged=judged,
+                keep=self.kept_for(stage),
+            )
+        )
+        return _AT_ONCE if again is None else again
+
+    def take_chore(self, chore: Attempt) -> float:
+        """Clean up behind a chore, and take in what it found."""
+        again = None if chore.swept is not None else self.settling.sweep_up(chore)
+        if again is not None:
+            return again
+        finish.write_attempt(self.ledger, chore)
+        failpoint("packet_stages.chore_swept")
+        if chore.intent is not None and chore.intent_name != "timeout":
+            decision = policy.after_attempt("stopped", "", chore.intent_name, chore.intent.reason)
+            interrupt = decision.reason if decision.then is Then.INTERRUPT else None
+            chores.drop(
+                self.ledger, chore, self.ledger.moved(decision.status, decision.reason, interrupt=interrupt)
+            )
+            self.release()
+        else:
+            chores.take(self.ledger, chore)
+        return _AT_ONCE
+
+    def pass_gate(self, attempt: Attempt) -> float | None:
+        """Let the gate look at an attempt; hand on what a brief says; then the marker."""
+        task, stage = self.ledger.task, attempt.stage
+        if task.spec.pipeline is None:
+            return super().pass_gate(attempt)
+        lane = task.lane(stage)
+        spec = next(spec for spec in task.spec.stages if spec.name == stage)
+        if lane.verdict is None:
+            if spec.writes and not self._workspace_lock.take():
+                return self._await_workspace()
+            return self._do_chore(spec, "gate", judged=attempt.number)
+        if lane.verdict.passed:
+            prompts.hand_off(self.ledger, spec, attempt)
+            failpoint("packet_stages.handed_off")
+            finish.mark_stage(self.ledger, attempt)
+            failpoint("packet_stages.done")
+        return None
+
+    def refused(self, attempt: Attempt) -> Decision:
+        """By triage."""
+        return failures.judge_gate(self.ledger, attempt)

@@ -1,0 +1,85 @@
+"""How far the raw logs were taken in, and how long output.log was then: `state/ingest`.
+
+    attempts  bytes of output.log
+    attempt   bytes of its stdout.log   bytes of its stderr.log      (one line for each that is read side by side)
+
+It is written after the lines that it speaks of, so a runner that comes after a kill cuts output.log back to it and reads on
+from there.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.failpoints import failpoint
+from holdfast.store import atomic
+from holdfast.store.atomic import write_all
+from holdfast.store.layout import Packet
+
+
+class Position:
+    """output.log and the note beside it, for all attempts that are open now."""
+
+    def __init__(self, packet: Packet) -> None:
+        create = os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._note = -1
+        self._output = os.open(packet.output_log, os.O_WRONLY | os.O_APPEND | create, 0o600)
+        try:
+            atomic.make_directory(packet.state)  # an agent may have removed it
+            self._note = os.open(os.path.join(packet.state, "ingest"), os.O_RDWR | create, 0o600)
+            self._read = self._restore()
+        except OSError:
+            self.close()  # a full disk would otherwise cost two descriptors with every try
+            raise
+        self._shown_bytes = os.fstat(self._output).st_size
+
+    def _restore(self) -> dict[int, tuple[int, int]]:
+        """What the last runner noted; what it wrote beyond is cut off."""
+        try:
+            lines = [
+                [int(field) for field in line.split()] for line in os.pread(self._note, 8192, 0).split(b"\n")
+            ]
+            if len(lines[0]) == 4:  # of an earlier version: one attempt, in one line
+                number, stdout, stderr, shown = lines[0]
+                found = {number: (stdout, stderr)}
+            else:
+                count, shown = lines[0]
+                found = {number: (stdout, stderr) for number, stdout, stderr in lines[1 : 1 + count]}
+        except (ValueError, IndexError):
+            return {}
+        os.truncate(self._output, min(shown, os.fstat(self._output).st_size))
+        return found
+
+    def begin(self, attempt: int) -> tuple[int, int]:
+        """Where to go on with the stdout and stderr of an attempt."""
+        stdout, stderr = self._read.get(attempt, (0, 0))
+        failpoint("ingest.opened")
+        # Before anything is shown, so that a successor always knows what to cut off.
+        self.reach(attempt, stdout, stderr)
+        return stdout, stderr
+
+    def end(self, attempt: int) -> None:
+        """Nothing more of it is read."""
+        self._read.pop(attempt, None)
+
+    def show(self, lines: list[str]) -> None:
+        """Append readable lines to output.log."""
+        if lines:
+            data = ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace")
+            write_all(self._output, data)
+            self._shown_bytes += len(data)
+
+    def reach(self, attempt: int, stdout: int, stderr: int) -> None:
+        """Note how far an attempt was read, and how long output.log is now."""
+        self._read[attempt] = (stdout, stderr)
+        # In place and of fixed width: cheaper than a rename, and one sector is never half written by a kill.
+        lines = [f"{len(self._read):10d} {self._shown_bytes:20d}"]
+        lines += [f"{number:10d} {out:20d} {err:20d}" for number, (out, err) in self._read.items()]
+        os.pwrite(self._note, ("\n".join(lines) + "\n").encode(), 0)
+
+    def close(self) -> None:
+        """Close both files."""
+        for descriptor in (self._output, self._note):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._output = self._note = -1

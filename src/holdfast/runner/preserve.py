@@ -1,0 +1,215 @@
+"""What a person needs who is asked: the context of an interrupt, kept in `state/interrupts/<n>/`.
+
+    context.json   who was at work, where, on what, and what git says of the workspace
+    summary.md     the same, to read
+    logs.txt       the last lines of the readable log
+    work.json      the work item, where the agent keeps one
+
+Everything is redacted. It is a service to people: what cannot be kept is named in runner.log, and nothing waits for it
+longer than a few seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from holdfast import clock
+from holdfast.errors import HoldfastError
+from holdfast.packet import work
+from holdfast.redact import Redactor
+from holdfast.runner.ledger import Ledger
+from holdfast.store import atomic
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+SCHEMA = "holdfast.context/1"
+LOG_LINES = 100
+EVENTS = 20
+#: The workspace may be huge, or on a disk that hangs.
+GIT_S = 5.0
+_GIT_CHARS = 20000
+_TAIL_BYTES = 256 * 1024
+
+
+def preserve(ledger: Ledger, reason: str) -> str | None:
+    """Keep the context of an interrupt. Returns its directory, or None where it could not be kept; never raises."""
+    try:
+        return _preserve(ledger, reason)
+    except (OSError, HoldfastError, ValueError) as error:
+        print(f"the context was not preserved: {error!r}", file=sys.stderr, flush=True)
+        return None
+
+
+def _preserve(ledger: Ledger, reason: str) -> str:
+    packet, redact = ledger.packet, ledger.redact
+    atomic.make_directory(packet.interrupts)
+    folder = os.path.join(packet.interrupts, str(_next_number(packet.interrupts)))
+    os.mkdir(folder, 0o700)
+    item = work.read(packet)
+    context = _masked(_context(ledger, reason, item), redact)
+    _write(folder, "logs.txt", redact(ledger.tail(LOG_LINES)) + "\n")
+    if item is not None:
+        atomic.write_json(os.path.join(folder, "work.json"), _masked(item, redact), durable=False)
+    _write(folder, "summary.md", _summary(context))
+    # Last: whoever finds it finds the others.
+    _write(folder, "context.json", json.dumps(context, ensure_ascii=False, indent=1) + "\n")
+    return folder
+
+
+def _masked(value: Any, redact: Redactor) -> Any:
+    """Each text by itself: a mask across two of them would leave no JSON."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, dict):
+        return {name: _masked(inner, redact) for name, inner in value.items()}  # pyright: ignore
+    if isinstance(value, list):
+        return [_masked(inner, redact) for inner in value]  # pyright: ignore
+    return value
+
+
+def _write(folder: str, name: str, text: str) -> None:
+    atomic.write(os.path.join(folder, name), text.encode("utf-8", "backslashreplace"), durable=False)
+
+
+def _next_number(folder: str) -> int:
+    return max((int(name) for name in os.listdir(folder) if name.isdigit()), default=0) + 1
+
+
+def _context(ledger: Ledger, reason: str, item: dict[str, Any] | None) -> dict[str, Any]:
+    task, attempt = ledger.task, ledger.task.attempt
+    cwd = _workspace(ledger)
+    return {
+        "schema": SCHEMA,
+        "task_id": task.spec.task_id,
+        "task_name": task.spec.task_name,
+        "goal": task.spec.goal,
+        "timestamp": clock.iso_now(),
+        "interrupt_reason": reason,
+        "status": str(task.status),
+        "stage": task.stage,
+        "stages_done": list(task.stages_done),
+        "agent": attempt.agent if attempt is not None else task.spec.agent,
+        "actor": _actor(ledger),
+        "session_id": attempt.attempt_id if attempt is not None else None,
+        "agent_session_id": task.session_id,
+        "attempt": attempt.number if attempt is not None else None,
+        "attempts": task.attempts,
+        "project_dir": task.spec.project_dir,
+        "cwd": cwd,
+        "git": _git(cwd),
+        "last_words": attempt.last_text[-2000:] if attempt is not None else "",
+        "open_tools": [
+            {"name": tool.name, "summary": tool.summary}
+            for tool in (attempt.open_tools.values() if attempt is not None else ())
+        ],
+        "work": item if item is not None else (task.spec.work or None),
+        "events": _last_events(ledger.packet.journal),
+        "resume": f"holdfast resume {task.spec.task_id} -m 'ANSWER'",
+    }
+
+
+def _actor(ledger: Ledger) -> str:
+    try:
+        data = atomic.read_json(ledger.packet.env) or {}
+    except HoldfastError:
+        data = {}
+    env: Any = data.get("env") or {}
+    return str(env.get("BD_ACTOR") or "holdfast")
+
+
+def _workspace(ledger: Ledger) -> str:
+    """Where the agent works: as its last argv.json says, else the project."""
+    attempt = ledger.task.attempt
+    if attempt is not None:
+        try:
+            data = atomic.read_json(ledger.packet.attempt(attempt.dirname).argv) or {}
+            if isinstance(data.get("cwd"), str):
+                return data["cwd"]
+        except HoldfastError:
+            pass
+    return ledger.task.spec.project_dir
+
+
+def _git(cwd: str) -> dict[str, Any] | None:
+    """`git status --porcelain=v2 --branch` of the workspace; null outside of git, or where git takes too long."""
+    # Loaded late: it brings subprocess.
+    from holdfast.workspace import git
+
+    try:
+        said = git.run(
+            ["status", "--porcelain=v2", "--branch", "--untracked-files=normal"], cwd=cwd, limit_s=GIT_S
+        )
+    except HoldfastError as error:
+        return (
+            {"status": None, "branch": None, "head": None, "error": str(error)[:500]}
+            if _is_git(cwd)
+            else None
+        )
+    lines = said.decode("utf-8", "replace").splitlines()
+    facts = dict(line[2:].split(" ", 1) for line in lines if line.startswith("# ") and " " in line[2:])
+    return {
+        "branch": facts.get("branch.head"),
+        "head": facts.get("branch.oid"),
+        "status": "\n".join(lines)[:_GIT_CHARS],
+        "error": None,
+    }
+
+
+def _is_git(cwd: str) -> bool:
+    """Whether it looks like a repository; asked when git itself did not answer."""
+    while cwd and cwd != "/":
+        if os.path.lexists(os.path.join(cwd, ".git")):
+            return True
+        cwd = os.path.dirname(cwd)
+    return False
+
+
+def _last_events(path: str) -> list[dict[str, Any]]:
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
+            lines = file.read().splitlines()
+    except OSError:
+        return []
+    found: list[dict[str, Any]] = []
+    for line in lines[-EVENTS:]:
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            continue  # the first one may be cut
+    return found
+
+
+def _summary(context: dict[str, Any]) -> str:
+    git: dict[str, Any] = context["git"] or {}
+    changed = [line for line in (git.get("status") or "").splitlines() if line[:1] in ("1", "2", "u", "?")]
+    tools = "; ".join(f"{tool['name']} {tool['summary']}".strip() for tool in context["open_tools"])
+    rows = [
+        ("reason", context["interrupt_reason"]),
+        ("task", f"{context['task_id']}: {context['task_name']}"),
+        ("stage", context["stage"] or "-"),
+        (
+            "agent",
+            f"{context['agent']}, attempt {context['attempt'] or '-'} ({context['session_id'] or '-'})",
+        ),
+        ("session", context["agent_session_id"] or "-"),
+        ("workspace", context["cwd"]),
+        (
+            "git",
+            f"{git['branch']} at {str(git['head'])[:12]}, {len(changed)} changed" if git.get("head") else "-",
+        ),
+        ("work", work.words(context["work"] if "progress" in (context["work"] or {}) else None) or "-"),
+        ("cut off", tools or "-"),
+    ]
+    lines = [f"# {context['task_id']} waits for a person", "", f"{context['timestamp']}", ""]
+    lines += [f"- {name}: {text}" for name, text in rows]
+    if changed:
+        lines += ["", "## Changed files", "", *(f"    {line}" for line in changed[:40])]
+    if context["last_words"]:
+        lines += ["", "## Last words", "", context["last_words"]]
+    lines += ["", "## Go on", "", f"    {context['resume']}", ""]
+    return "\n".join(lines)

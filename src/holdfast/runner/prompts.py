@@ -1,0 +1,144 @@
+"""What an agent is told: the request of a plain run, the composed prompt of a stage, or what to go on with."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import clock
+from holdfast.agents import registry
+from holdfast.errors import UnreadableFile
+from holdfast.model import events as ev
+from holdfast.model.lane import Attempt, Lane
+from holdfast.model.spec import StageSpec
+from holdfast.model.task import Task
+from holdfast.runner import briefing
+from holdfast.runner.ledger import Ledger
+from holdfast.watch import progress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.pipeline.attachments import Attachment
+
+#: Roles that get every report that was written before theirs; others get that of the implementation alone.
+_READ_EVERYTHING = frozenset({"review_consolidate", "plan_enrich", "plan_review", "plan_consolidate"})
+_WRITING = frozenset({"impl", "runbook", "test_impl"})
+_ROLES_AFTER_WORK = frozenset({"verify", "review"})
+
+
+def workspace_of(task: Task, stage: str) -> str:
+    """Where the agent of a stage works."""
+    prepared = task.lane(stage).workspace
+    if prepared is None:
+        # A stage that only reads works where others have written.
+        prepared = next((lane.workspace for lane in task.lanes.values() if lane.workspace is not None), None)
+    return prepared.path if prepared is not None else task.spec.project_dir
+
+
+def compose(ledger: Ledger, stage: StageSpec, lane: Lane) -> bytes | None:
+    """The prompt of a fresh session; None for a command without one. Raises HoldfastError where a stage's prompt cannot be
+    made: nothing was paid for by then."""
+    if ledger.task.spec.pipeline is None:
+        try:
+            with open(ledger.packet.user_request, "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+    # Only pipelines pay for the import.
+    from holdfast.pipeline import compose as composing
+
+    stage = stage.evolve(agent=lane.agent)
+    verdict = lane.gate
+    refused = verdict is not None and not verdict.passed
+    composed = composing.compose(
+        ledger.packet,
+        ledger.task.spec,
+        stage,
+        project_dir=workspace_of(ledger.task, stage.name),
+        redact=ledger.redact,
+        digest_policy="aggressive" if lane.overflows else None,
+        extra=_earlier(ledger, stage),
+        notes=briefing.refusal(verdict.reasons) if refused and verdict is not None else "",
+        limit_bytes=registry.adapter(lane.agent).capabilities.prompt_bytes,
+    )
+    composing.write(ledger.packet, stage, composed)
+    return composed.text.encode("utf-8", "backslashreplace")
+
+
+def _earlier(ledger: Ledger, stage: StageSpec) -> list[Attachment]:
+    """The reports of earlier stages that this one needs. They are redacted already."""
+    from holdfast.pipeline.attachments import Attachment
+
+    task, found = ledger.task, list[Attachment]()
+    for earlier in task.spec.stages:
+        if earlier.name == stage.name:
+            break
+        wanted = stage.role in _READ_EVERYTHING or (
+            stage.role in _ROLES_AFTER_WORK and earlier.role in _WRITING
+        )
+        if not wanted or earlier.name not in task.stages_done:
+            continue
+        path = ledger.packet.output(earlier.name, task.lane(earlier.name).agent, "out")
+        if os.path.exists(path):
+            with open(path, encoding="utf-8", errors="replace") as file:
+                text = file.read()
+            found.append(Attachment(name=os.path.basename(path), text=text, is_whole=True))
+    return found
+
+
+def for_mode(ledger: Ledger, lane: Lane, mode: str, prompt: bytes | None) -> bytes | None:
+    """What the attempt is given, by how it begins."""
+    if prompt is None:
+        return None
+    if mode == "resume" and lane.ran is not None:
+        verdict = lane.gate if lane.gate is not None and lane.gate.attempt == lane.ran.number else None
+        refused = verdict.reasons if verdict is not None and not verdict.passed else ()
+        changed = changed_files(ledger, lane)
+        return _bytes(briefing.resume_message(ledger.task, lane.ran, refused=refused, changed=changed))
+    if mode == "briefing":
+        text = prompt.decode("utf-8", "replace")
+        changed = changed_files(ledger, lane)
+        return _bytes(briefing.recovery_briefing(ledger.task, lane.ran, text, changed=changed))
+    return prompt
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "backslashreplace")
+
+
+def changed_files(ledger: Ledger, lane: Lane) -> tuple[str, ...]:
+    """Files that the earlier attempts of the stage changed, as far as that can be known at once; empty otherwise."""
+    started = lane.ran.started if lane.ran is not None else None
+    if started is None:
+        return ()
+    since = clock.parse_iso(started.started_at)
+    return progress.changed_files(workspace_of(ledger.task, lane.stage), since, skip=ledger.packet.home.path)
+
+
+def system_prompt(ledger: Ledger, stage: StageSpec, opened: ev.AttemptOpened) -> bytes:
+    """What is appended to the agent's own system prompt: the bootstrap and the file that the task names."""
+    spec, parts = ledger.task.spec, list[bytes]()
+    if spec.bootstrap is not None:
+        from holdfast.runner import bootstrap
+
+        parts.append(bootstrap.render(ledger, stage, opened).encode("utf-8", "backslashreplace"))
+    path = {**spec.options, **stage.options}.get("system_prompt_path")
+    if isinstance(path, str):
+        try:
+            with open(path, "rb") as file:
+                parts.append(file.read())
+        except OSError as error:
+            raise UnreadableFile(
+                f"cannot read the system prompt {path}: {error.strerror}", hint="check its path and mode"
+            ) from error
+    return b"\n\n".join(parts)
+
+
+def hand_off(ledger: Ledger, stage: StageSpec, attempt: Attempt) -> None:
+    """After the gate: what a brief says about the task becomes the inputs of the stages behind it. Done again after a kill,
+    it does the same again."""
+    if stage.role != "brief":
+        return
+    from holdfast.pipeline import handoff
+
+    with open(ledger.packet.output(stage.name, attempt.agent, "out"), encoding="utf-8") as file:
+        handoff.apply(ledger.packet, handoff.read_brief(file.read()))

@@ -1,0 +1,92 @@
+"""Reports: what is derived from the journal for people and for brains that read nothing else.
+
+`_summary.md` is rewritten after every stage and at every stop; `stats.json` and `last_failure.json` belong to packets.
+"""
+
+from __future__ import annotations
+
+from holdfast import clock
+from holdfast.agents import registry
+from holdfast.errors import HoldfastError
+from holdfast.model import events as ev
+from holdfast.pipeline import records, summary
+from holdfast.pipeline.next_action import NextAction
+from holdfast.pipeline.triage import REMEDIES, Failure, FailureClass, Triage
+from holdfast.runner.ledger import Ledger
+from holdfast.store import atomic
+
+_TAIL_LINES = 20
+
+
+def write(ledger: Ledger) -> None:
+    """All of them, as the task is now. Derived: on a full disk they stay behind."""
+    task, packet = ledger.task, ledger.packet
+    view = summary.view_of(
+        task,
+        updated_at=clock.iso_now(),
+        login=_login(ledger),
+        tail=ledger.tail(_TAIL_LINES),
+        has_changes=any(stage.writes for stage in task.spec.stages),
+    )
+    try:
+        text = ledger.redact(summary.render(view))
+        atomic.write(packet.summary, text.encode("utf-8", "backslashreplace"), durable=False)
+        if task.spec.pipeline is not None:
+            _write_stats(ledger)
+            if task.last_failure is not None:
+                _write_failure(ledger, task.last_failure, action=view.action)
+    except HoldfastError:
+        return  # derived: they stay behind, and the next ones are whole again
+
+
+def _write_stats(ledger: Ledger) -> None:
+    task, pipeline = ledger.task, ledger.task.spec.pipeline
+    assert pipeline is not None
+    stats = records.stats(
+        task.spec.task_id,
+        paid_calls=task.paid_calls,
+        paid_call_budget=task.paid_limit,
+        retry_budget=pipeline.retry_budget,
+        completed_stages=list(task.stages_done),
+        failures=(),
+        updated_at=clock.iso_now(),
+    )
+    stats["signatures"] = task.signatures
+    atomic.write_json(ledger.packet.stats, stats, durable=False)
+
+
+def _write_failure(ledger: Ledger, failed: ev.FailureTriaged, *, action: NextAction) -> None:
+    count = ledger.task.signatures.get(failed.signature, {}).get("count", 1)
+    record = records.last_failure(
+        _facts(failed), _triage(failed), action, attempt=failed.attempt, at=clock.iso_now(), count=count
+    )
+    atomic.write_json(ledger.packet.last_failure, record, durable=False)
+
+
+def _facts(failed: ev.FailureTriaged) -> Failure:
+    return Failure(
+        stage=failed.stage,
+        role=failed.role,
+        agent=failed.agent,
+        outcome=failed.outcome,
+        detail=failed.detail,
+        exit_code=failed.exit_code,
+        gate_failed=failed.gate_failed,
+        gate_reasons=tuple(failed.gate_reasons),
+    )
+
+
+def _triage(failed: ev.FailureTriaged) -> Triage:
+    action, suggested = REMEDIES[FailureClass(failed.failure_class)]
+    return Triage(
+        failure_class=failed.failure_class,
+        signature=failed.signature,
+        outcome=failed.outcome,
+        suggested_actions=suggested,
+        next_action=action,
+    )
+
+
+def _login(ledger: Ledger) -> str:
+    attempt = ledger.task.attempt
+    return registry.adapter(attempt.agent).capabilities.login if attempt is not None else ""

@@ -1,0 +1,34 @@
+"""One session has one writer: most programs do not see to that, so holdfast does.
+
+The lock of a session is handed to the recorder of its attempt and is held for as long as that lives, runner or not.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.errors import LockHeld
+from holdfast.runner.ledger import Ledger
+from holdfast.store import atomic
+from holdfast.store import lock as locks
+from holdfast.store.digest import sha256
+
+#: The recorder of the last attempt may be on its way out.
+_WITHIN_S = 2.0
+
+
+def take(ledger: Ledger, agent: str, session_id: str) -> locks.Lock:
+    """The lock of a session. Raises LockHeld, which says what a person can do, when another attempt lives in it."""
+    home = ledger.packet.home
+    try:
+        os.makedirs(home.sessions, mode=0o700, exist_ok=True)
+    except OSError as error:
+        atomic.storage_failed(error, f"cannot make {home.sessions}")
+    path = os.path.join(home.sessions, f"{sha256(f'{agent} {session_id}'.encode())[:32]}.lock")
+    try:
+        return locks.acquire(path, role="runner", within_s=_WITHIN_S)
+    except LockHeld as error:
+        raise LockHeld(
+            f"another attempt is live in session {session_id} of {agent}; "
+            f"when it has ended: 'holdfast resume {ledger.packet.task_id}'"
+        ) from error

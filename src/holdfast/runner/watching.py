@@ -1,0 +1,273 @@
+"""While attempts are open: await their start, watch them, stop them, and take down how they ended.
+
+Several may be open at once, where a group of stages runs side by side. Each is looked at with every step, and none waits for
+another.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import clock
+from holdfast.agents import registry
+from holdfast.agents.base import End
+from holdfast.failpoints import failpoint
+from holdfast.model import events as ev
+from holdfast.model.attempt import Reading
+from holdfast.model.lane import Attempt
+from holdfast.model.outcome import Outcome
+from holdfast.model.status import Status
+from holdfast.runner import limits, marks, policy
+from holdfast.runner.adopt import Found
+from holdfast.runner.attempt import Opened
+from holdfast.runner.ledger import Ledger
+from holdfast.runner.live import Live
+from holdfast.runner.position import Position
+from holdfast.runner.waiter import Waiter
+from holdfast.watch.verdict import Kind
+
+_AT_ONCE = 0.0
+#: Intents under which the outcome is ours, whatever the dying process says.
+_OUTCOME_OF_INTENT = {"hang": "hung", "session": "unknown_session", "timeout": "timeout", "linger": None}
+
+
+class Watching:
+    """The open attempts of a task, as one runner sees them."""
+
+    def __init__(self, ledger: Ledger, waiter: Waiter) -> None:
+        self.ledger = ledger
+        self.waiter = waiter
+        self._lives: dict[int, Live] = {}
+        self._position: Position | None = None
+        self._checked_mono = 0.0
+
+    def begin(self, attempt: Attempt, opened: Opened | None) -> Live:
+        """Watch an attempt: one that was just forked, or one that another runner left."""
+        if self._position is None:
+            self._position = Position(self.ledger.packet)
+        adapter = registry.adapter(attempt.agent)
+        live = Live(self.ledger, adapter, attempt, self.waiter, position=self._position, opened=opened)
+        self._lives[attempt.number] = live
+        return live
+
+    def step(self, ready: set[str]) -> float:
+        """Look at each of them. Returns the seconds until the next look."""
+        return min(self._watch(attempt, ready) for attempt in self.ledger.task.open_attempts)
+
+    def close(self) -> None:
+        """Let go of the agents; they live on."""
+        for number in list(self._lives):
+            self._let_go(number)
+        if self._position is not None:
+            self._position.close()
+            self._position = None
+
+    def _let_go(self, number: int) -> None:
+        live = self._lives.pop(number, None)
+        if live is not None:
+            live.close()
+
+    def _watch(self, attempt: Attempt, ready: set[str]) -> float:
+        live = self._lives.get(attempt.number) or self.begin(attempt, None)
+        if live.identity is None:
+            if live.has_news_of_start(ready):
+                live.forget_start()
+            return self._await_start(live, attempt)
+        if live.has_died(ready):
+            found = live.look()
+            if found.exit is not None or found.reading in (Reading.ORPHANED, Reading.NEVER_STARTED):
+                return self._end(live, attempt, found)
+            return live.await_record()
+        # A stop goes before everything that could fail.
+        waits = [live.stop()] if attempt.intent is not None else []
+        waits += [live.take(ready), live.ask_again_s]
+        if attempt.intent is None:
+            waits.append(self._consider(live, attempt))
+            if attempt.intent is not None:
+                return _AT_ONCE
+        waits.append(self._heartbeat())
+        return min(waits)
+
+    # ── its start ──
+
+    def _await_start(self, live: Live, attempt: Attempt) -> float:
+        found = live.look()
+        match found.reading:
+            case Reading.STARTING:
+                return live.await_record()
+            case Reading.NEVER_STARTED:
+                return self._void(attempt)
+            case Reading.SPAWN_FAILED if found.exit is not None and found.exit.exec_errno is None:
+                # Killed before it became the agent: nothing ran, and nothing failed.
+                return self._void(attempt)
+            case Reading.SPAWN_FAILED:
+                return self._end(live, attempt, found)
+            case Reading.RUNNING | Reading.ORPHANED | Reading.EXITED:
+                self._record_start(attempt, found)
+        if found.exit is not None:
+            return self._end(live, attempt, found)
+        assert found.identity is not None
+        live.begin(found.identity)
+        return _AT_ONCE
+
+    def _record_start(self, attempt: Attempt, found: Found) -> None:
+        task, born = self.ledger.task, found.born
+        events: list[ev.Event] = []
+        if attempt.started is None and born is not None:
+            events.append(
+                ev.AttemptStarted(
+                    attempt=attempt.number,
+                    pid=born["pid"],
+                    boot_id=born["boot_id"],
+                    start_time=born["start_time"],
+                    mono_s=born["mono_s"],
+                    started_at=born["started_at"],
+                )
+            )
+        if task.status is Status.SPAWNING and attempt.kind == "agent":
+            events.append(self.ledger.moved(Status.RUNNING, f"attempt {attempt.number}"))
+        if task.deadline_s is not None:
+            already_s = clock.mono() - born["mono_s"] if born is not None else 0.0
+            left_s = task.deadline_s - task.active_s - max(0.0, already_s)
+            self.ledger.seen["deadline_at"] = clock.iso(clock.now() + left_s)
+        if found.reading is not Reading.ORPHANED:
+            # Of one that is gone, the last time that somebody saw it alive still stands.
+            self.ledger.seen["last_checked_at"] = clock.iso_now()
+        if events:
+            self.ledger.record(*events)
+        failpoint("watching.started")
+
+    def _void(self, attempt: Attempt) -> float:
+        self._let_go(attempt.number)
+        intent = attempt.intent
+        void = ev.AttemptVoid(attempt=attempt.number, reason="its recorder was gone before the agent existed")
+        if intent is None or len(self.ledger.task.wave) > 1:
+            self.ledger.record(void)
+        else:
+            decision = policy.after_attempt("void", "", intent.intent, intent.reason)
+            self.ledger.record(void, self.ledger.moved(decision.status, decision.reason))
+        return _AT_ONCE
+
+    # ── its life ──
+
+    def _consider(self, live: Live, attempt: Attempt) -> float:
+        """Is there a reason to stop it? Journals the intent; the signals come with the next step."""
+        task = self.ledger.task
+        over = limits.reached(task, attempt, lived_s=live.lived_s(), raw_bytes=live.ingest.raw_bytes())
+        if over is not None:
+            self._intend(attempt, over.intent, over.reason)
+            return _AT_ONCE
+        if attempt.mode == "resume" and attempt.session_id != attempt.asked_session_id:
+            asked = f"session {attempt.asked_session_id} was asked for, {attempt.session_id} came back"
+            self._intend(attempt, "session", asked)
+            return _AT_ONCE
+        verdict, evidence, is_news = live.verdict()
+        if is_news:
+            self.ledger.seen["verdict"] = verdict.kind
+        if verdict.kind is Kind.HUNG or (is_news and verdict.kind in (Kind.QUIET, Kind.EXCUSED)):
+            facts = verdict.to_evidence(evidence, clock.mono())
+            self.ledger.record(
+                ev.WatchVerdict(
+                    attempt=attempt.number, verdict=verdict.kind, because=verdict.because, evidence=facts
+                )
+            )
+        if verdict.kind is Kind.HUNG:
+            self._intend(attempt, "hang", verdict.because)
+        elif verdict.kind is Kind.LINGERING:
+            self._intend(attempt, "linger", verdict.because)
+        left_s = limits.left_s(task, attempt, live.lived_s())
+        return min(left_s, max(0.0, verdict.look_again_mono - clock.mono()))
+
+    def _intend(self, attempt: Attempt, intent: str, reason: str) -> None:
+        self.ledger.record(ev.StopIntended(attempt=attempt.number, intent=intent, reason=reason))
+        failpoint("watching.intended")
+
+    def _heartbeat(self) -> float:
+        """Once per base interval the manifest says that somebody looked."""
+        interval_s = self.ledger.task.spec.limits.base_interval_s
+        now_mono = clock.mono()
+        if now_mono - self._checked_mono >= interval_s:
+            self._checked_mono = now_mono
+            self.ledger.seen["last_checked_at"] = clock.iso_now()
+            self.ledger.show()
+            self._heed_mark()
+        return self._checked_mono + interval_s - now_mono
+
+    def _heed_mark(self) -> None:
+        """A file asks for a person: stop the agents cleanly, unless they are being stopped."""
+        mark = marks.find(self.ledger.packet)
+        if mark is None:
+            return
+        for attempt in self.ledger.task.wave:
+            if attempt.is_open and attempt.intent is None:
+                self._intend(attempt, "interrupt", self.ledger.redact(mark))
+
+    # ── its end ──
+
+    def _end(self, live: Live, attempt: Attempt, found: Found) -> float:
+        live.ingest.take(final=True)
+        outcome = self._outcome(live, attempt, found)
+        lived_s = _lived_s(attempt, found, live.directory.stdout, self.ledger.seen.get("last_checked_at"))
+        made_progress = live.ingest.raw_bytes() > 0
+        exit_record = found.exit
+        ended = ev.AttemptEnded(
+            attempt=attempt.number,
+            outcome=outcome.kind,
+            detail=self.ledger.redact(outcome.detail) if outcome.detail else "",
+            exit_code=exit_record.exit_code if exit_record else None,
+            exit_signal=exit_record.exit_signal if exit_record else None,
+            exec_errno=exit_record.exec_errno if exit_record else None,
+            by=exit_record.by if exit_record else "nobody",
+            lived_s=round(lived_s, 3),
+            noticed_at=clock.iso(live.noticed_at or clock.now()),
+            resets_at=outcome.resets_at,
+            resumable=outcome.resumable,
+            was_healthy=policy.was_healthy(
+                lived_s, self.ledger.task.spec.limits, made_progress=made_progress
+            ),
+        )
+        failpoint("watching.before_ended")
+        self.ledger.record(ended)
+        failpoint("watching.ended")
+        self._let_go(attempt.number)
+        if self._position is not None:
+            self._position.end(attempt.number)
+        return _AT_ONCE
+
+    def _outcome(self, live: Live, attempt: Attempt, found: Found) -> Outcome:
+        exit_record, intent = found.exit, attempt.intent
+        if exit_record is not None and exit_record.exec_errno is not None:
+            detail = f"{os.strerror(exit_record.exec_errno)} (errno {exit_record.exec_errno})"
+            return Outcome(kind="spawn_failed", detail=detail)
+        if intent is not None and intent.intent == "hang" and _was_limited(attempt):
+            return Outcome(kind="rate_limit", detail="it went silent at a limit of the service")
+        if intent is not None and _OUTCOME_OF_INTENT.get(intent.intent, "stopped") is not None:
+            return Outcome(
+                kind=_OUTCOME_OF_INTENT.get(intent.intent, "stopped") or "stopped", detail=intent.reason
+            )
+        if exit_record is None:
+            return Outcome(kind="lost", detail="recorder and runner were gone when it ended")
+        # Redacted first: an adapter cuts a few words out of it, and half a secret looks like none.
+        stderr_tail = self.ledger.redact(live.stderr_tail())
+        end = End(exit=exit_record, stderr_tail=stderr_tail, is_torn=live.ingest.is_torn)
+        return live.adapter.classify(end, attempt)
+
+
+def _was_limited(attempt: Attempt) -> bool:
+    """Its last word was about a limit: some programs then wait for hours without another."""
+    return attempt.rate_limit is not None or (attempt.retry is not None and "429" in attempt.retry.reason)
+
+
+def _lived_s(attempt: Attempt, found: Found, stdout: str, checked_at: str | None) -> float:
+    started, exit_record = attempt.started, found.exit
+    if started is None:
+        return 0.0
+    if exit_record is not None and exit_record.boot_id == started.boot_id:
+        return max(0.0, exit_record.mono_s - started.mono_s)
+    # Lost, or over a reboot: it lived at least until its last word, or until somebody last saw it.
+    last = clock.parse_iso(checked_at) if checked_at else 0.0
+    try:
+        last = max(last, os.stat(stdout).st_mtime)
+    except FileNotFoundError:
+        pass
+    return max(0.0, last - clock.parse_iso(started.started_at))

@@ -1,0 +1,123 @@
+"""audit.jsonl: who did what to which task, one line each, for people who have to account for it.
+
+A line is one O_APPEND write, so that lines of several processes never mix. It is a view: the truth of a task is its
+journal, and a line that cannot be written is left out. A file that has become large is renamed to the next free
+`audit.<n>.jsonl`; whoever had it open writes his line into the renamed file, so nothing is lost.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from holdfast import clock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from holdfast.store.layout import Home
+
+SCHEMA = "holdfast.audit/1"
+#: A file that has grown beyond this is put aside.
+ROTATE_BYTES = 64 * 1024 * 1024
+LEVELS = ("info", "warn", "error")
+_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+_LONGEST = 4000
+
+
+def append(home: Home, entry: dict[str, Any]) -> None:
+    """Add a line: `operation` (`task.created`, `task.moved`, `request`, …) and what is known of `by, task_id, old, new,
+    reason, level, iteration`. Best effort; never raises. Texts are redacted by the caller."""
+    line = {"schema": SCHEMA, "at": clock.iso_now(), "level": "info", **entry}
+    for name in ("reason", "by"):
+        if isinstance(line.get(name), str):
+            line[name] = line[name][:_LONGEST]
+    try:
+        data = json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n"
+        descriptor = os.open(home.audit, _APPEND, 0o600)
+        try:
+            os.write(descriptor, data.encode("utf-8", "backslashreplace"))
+            if os.fstat(descriptor).st_size > ROTATE_BYTES:
+                _rotate(home.audit, descriptor)
+        finally:
+            os.close(descriptor)
+    except (OSError, ValueError, TypeError):
+        return
+
+
+def _rotate(path: str, descriptor: int) -> None:
+    """Under a lock on the very file: of two who see that it is large, one renames it, and nobody renames its successor."""
+    import fcntl
+
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    if os.stat(path).st_ino != os.fstat(descriptor).st_ino:
+        return
+    number = 1
+    while os.path.lexists(aside := f"{path.removesuffix('.jsonl')}.{number}.jsonl"):
+        number += 1
+    os.rename(path, aside)
+
+
+def whoami() -> str:
+    """Who acts: `user@machine`."""
+    user = os.environ.get("USER") or os.environ.get("LOGNAME") or f"uid-{os.getuid()}"
+    return f"{user}@{os.uname().nodename}"
+
+
+def files(home: Home) -> list[str]:
+    """Every file of the audit, oldest first."""
+    folder, name = os.path.split(home.audit)
+    stem = name.removesuffix(".jsonl")
+    numbers: list[int] = []
+    try:
+        for other in os.listdir(folder):
+            middle = other.removeprefix(f"{stem}.").removesuffix(".jsonl")
+            if other == f"{stem}.{middle}.jsonl" and middle.isdigit():
+                numbers.append(int(middle))
+    except OSError:
+        return []
+    found = [os.path.join(folder, f"{stem}.{number}.jsonl") for number in sorted(numbers)]
+    return [*found, home.audit]
+
+
+def read(
+    home: Home,
+    *,
+    task_id: str | None = None,
+    since: float | None = None,
+    operation: str | None = None,
+) -> Iterator[dict[str, Any]]:
+    """The entries, oldest first, of one task, since a time (seconds since 1970), or of an operation (`task.` is a family)."""
+    needle = task_id.encode() if task_id is not None else None
+    since_at = clock.iso(since) if since is not None else ""
+    for path in files(home):
+        try:
+            with open(path, "rb") as file:
+                for line in file:
+                    if needle is not None and needle not in line:
+                        continue
+                    entry = _entry(line)
+                    if entry is None or str(entry.get("at", "")) < since_at:
+                        continue
+                    if task_id is not None and entry.get("task_id") != task_id:
+                        continue
+                    if operation is not None and not _is_of(str(entry.get("operation")), operation):
+                        continue
+                    yield entry
+        except OSError:
+            continue
+
+
+def _entry(line: bytes) -> dict[str, Any] | None:
+    """None for half a line: a full disk may have cut it."""
+    try:
+        data = json.loads(line)
+    except ValueError:
+        return None
+    return data if isinstance(data, dict) else None  # pyright: ignore[reportUnknownVariableType]
+
+
+def _is_of(operation: str, wanted: str) -> bool:
+    return operation == wanted or (wanted.endswith(".") and operation.startswith(wanted))

@@ -1,0 +1,229 @@
+"""What a command line asks for, as a task: read, checked and settled, before anything is made."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import ids, paths
+from holdfast.agents import program, registry
+from holdfast.errors import CommandNotFound, NoSuchDirectory, UnreadableFile, UsageError
+from holdfast.model.record import Record
+from holdfast.model.spec import StageSpec, TaskSpec
+from holdfast.packet import environment, limits
+from holdfast.views.cli.task_options import LIMIT_FLAGS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.agents.base import Adapter
+
+
+class Asked(Record):
+    """A task that could be made now."""
+
+    spec: TaskSpec
+    prompt: bytes | None
+    #: What `environment.capture` found, with the env file's variables.
+    env: dict[str, Any]
+    #: What config files set, by name.
+    settings: dict[str, Any]
+    #: Of a written packet: the folder of its inputs, and the text of its manifest.
+    inputs: str | None = None
+    manifest_yaml: bytes | None = None
+
+
+def read(values: dict[str, Any], *, verb: str = "run") -> Asked:
+    """The task that the values of OPTIONS, PROMPT and `-- COMMAND` describe. Nothing is written. Raises UsageError."""
+    if values["packet"] is not None:
+        from holdfast.views.cli import packet_task
+
+        return packet_task.from_packet(values["packet"], values=values)
+    prompt = _prompt(values)
+    project = paths.project(values["project"])
+    given = _settings(project)
+    spec, env = _spec(values, prompt, given, project=project, verb=verb)
+    return Asked(spec=spec, prompt=prompt, env=env, settings=given)
+
+
+def _settings(project: str) -> dict[str, Any]:
+    """What config files set; whoever has none loads nothing."""
+    if not paths.settings_files(project):
+        return {}
+    from holdfast.config import settings
+
+    return settings.values(project)
+
+
+def _prompt(values: dict[str, Any]) -> bytes | None:
+    prompt, file = values["prompt"], values["file"]
+    if prompt is not None and file is not None:
+        raise UsageError("a prompt and --file were given", hint="give one of them")
+    if file is None:
+        return None if prompt is None else os.fsencode(prompt)
+    try:
+        with open(0 if file == "-" else file, "rb", closefd=file != "-") as opened:
+            return opened.read()
+    except OSError as error:
+        raise UnreadableFile(
+            f"cannot read the prompt file {file}: {error.strerror}", hint="check its path and mode"
+        ) from error
+
+
+def _spec(
+    values: dict[str, Any], prompt: bytes | None, given: dict[str, Any], *, project: str, verb: str
+) -> tuple[TaskSpec, dict[str, Any]]:
+    command = values["command"]
+    agent = values["agent"] or ("command" if command is not None else given.get("agent"))
+    if agent is None:
+        raise UsageError(
+            "neither an agent nor a command was given",
+            hint=f"'holdfast {verb} --agent NAME PROMPT', or 'holdfast {verb} -- COMMAND'",
+        )
+    adapter = registry.adapter(agent)
+    if not os.path.isdir(project):
+        raise NoSuchDirectory(f"the project directory {project} does not exist")
+    if agent == "command":
+        _check_command(command, project, verb=verb)
+    else:
+        _check_agent(adapter, prompt, values["option"], verb=verb)
+    spare = _failover(agent, values["failover"])
+    _check_env(values["env"])
+    name = values["name"] or _name(prompt, command)
+    stage = StageSpec(name=f"{agent}_run", agent=agent, model=values["model"])
+    flags = {field: values[field] for field in LIMIT_FLAGS if values[field] is not None}
+    env_file = os.path.abspath(values["env_file"]) if values["env_file"] else given.get("env_file")
+    added = environment.read_file(env_file) if env_file else {}
+    spec = TaskSpec(
+        task_id=ids.new_task_id(name) if values["id"] is None else ids.check_task_id(values["id"]),
+        task_name=name,
+        goal=os.fsencode(prompt).decode("utf-8", "replace")[:500] if prompt else " ".join(command or ()),
+        agent=agent,
+        model=values["model"],
+        command=command,
+        options={**_options(values["option"]), **({"yolo": True} if values["yolo"] else {})},
+        project_dir=project,
+        stages=(stage,),
+        limits=limits.settle(
+            os.environ, flags, stale_s=adapter.capabilities.stale_s, settings=given.get("limits", {})
+        ),
+        leftovers=values["leftovers"] or given.get("leftovers", "report"),
+        failover=tuple(adapter.name for adapter in spare),
+        workspace="worktree" if values["worktree"] else "in_place",
+        bootstrap=_bootstrap(values["bootstrap"]),
+        variables=dict(_pair("--var", text) for text in values["var"]),
+        env=tuple(dict.fromkeys([*given.get("env", ()), *values["env"], *added])),
+        env_file=env_file,
+    )
+    needed = [name for each in (adapter, *spare) for name in each.capabilities.env]
+    captured = environment.capture(dict(os.environ), (*needed, *spec.env))
+    captured["env"].update(added)
+    return spec, captured
+
+
+def _name(prompt: bytes | None, command: list[str] | None) -> str:
+    if command:
+        return " ".join([os.path.basename(command[0]), *command[1:3]])[:60]
+    return (prompt or b"task").decode("utf-8", "replace").strip().partition("\n")[0][:60]
+
+
+def _check_command(command: list[str] | None, project: str, *, verb: str) -> None:
+    """A typo is told now, not after three backoffs."""
+    if not command:
+        raise UsageError("no command was given", hint=f"'holdfast {verb} -- COMMAND ARGUMENTS…'")
+    program = command[0]
+    if "/" in program:
+        candidates = [os.path.join(project, program)]
+    else:
+        candidates = [
+            os.path.join(folder, program) for folder in os.environ.get("PATH", os.defpath).split(":")
+        ]
+    if any(os.access(path, os.X_OK) and not os.path.isdir(path) for path in candidates):
+        return
+    if "/" in program and os.path.isdir(candidates[0]):
+        raise CommandNotFound(f"{program} is a directory", hint="name the program in it")
+    for path in candidates:
+        if program and os.path.isfile(path):
+            from shlex import quote  # for a mistake only
+
+            raise CommandNotFound(f"{path} is not executable", hint=f"chmod +x {quote(path)}")
+    raise CommandNotFound(f"{program}: no such program")
+
+
+def _check_agent(adapter: Adapter, prompt: bytes | None, options: list[str], *, verb: str) -> None:
+    """What is certain to fail is told now, not after ten retries."""
+    if prompt is None or not prompt.strip():
+        raise UsageError(
+            f"no prompt for {adapter.name}",
+            hint=f"'holdfast {verb} --agent {adapter.name} PROMPT', or --file FILE (- is stdin)",
+        )
+    _check_installed(adapter)
+    given = {pair.partition("=")[0] for pair in options}
+    missing = [name for name in adapter.capabilities.needs if name not in given]
+    if missing:
+        raise UsageError(f"{adapter.name} needs -o {missing[0]}=…", hint=f"for example -o {missing[0]}=FILE")
+
+
+def _check_installed(adapter: Adapter) -> None:
+    able = adapter.capabilities
+    if able.program and program.find(able, os.environ.get("PATH", os.defpath)) is None:
+        raise CommandNotFound(
+            f"{adapter.name} is not installed: no {able.program} in PATH",
+            hint=f"'holdfast agent probe {adapter.name}' says more",
+        )
+
+
+def _failover(agent: str, names: list[str]) -> list[Adapter]:
+    """The agents that may take over. One that is not there would be found out when it is needed most."""
+    if names and "command" in (agent, *names):
+        raise UsageError("a command has no failover", hint="--failover is between agents")
+    found: list[Adapter] = []
+    for name in dict.fromkeys(names):
+        if name == agent:
+            raise UsageError(f"--failover {name}: it is the agent of the task already")
+        adapter = registry.adapter(name)
+        _check_installed(adapter)
+        found.append(adapter)
+    return found
+
+
+def _bootstrap(chosen: str | None) -> str | None:
+    """`default`, or the file as an absolute path."""
+    if chosen is None or chosen == "default":
+        return chosen
+    path = os.path.abspath(chosen)
+    if not os.path.isfile(path) or not os.access(path, os.R_OK):
+        raise UnreadableFile(
+            f"cannot read the bootstrap {chosen}",
+            hint="check its path and mode; 'default' is the one shipped",
+        )
+    return path
+
+
+def _check_env(names: list[str]) -> None:
+    for name in names:
+        if not name.isidentifier():
+            raise UsageError(
+                f"--env {name}: not the name of a variable",
+                hint="'--env NAME' passes NAME on as it is set here",
+            )
+        if name not in os.environ:
+            raise UsageError(
+                f"--env {name}: it is not set", hint="set it, or write it into a file for --env-file"
+            )
+
+
+def _options(pairs: list[str]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for text in pairs:
+        key, value = _pair("--option", text)
+        # A file is meant from here, not from where the runner will be.
+        found[key] = os.path.abspath(value) if os.path.isfile(value) else value
+    return found
+
+
+def _pair(flag: str, text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise UsageError(f"{flag} {text}: not KEY=VALUE")
+    return key, value

@@ -1,0 +1,57 @@
+"""holdfast apply: bring what a task did in its worktree into the project."""
+
+from __future__ import annotations
+
+from holdfast import paths
+from holdfast.errors import NotPossible
+from holdfast.model.status import ENDS, Status
+from holdfast.packet import load
+from holdfast.store.layout import Home
+from holdfast.views.cli import out
+from holdfast.views.cli.spec import JSON, TASK, Command, Option
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+COMMAND = Command(
+    name="apply",
+    summary="Bring what a task did in its worktree into your own tree.",
+    description="What is uncommitted in the worktree is committed on the task's branch, which is then merged into the branch "
+    "that you have checked out. Where that would be a conflict, or files of yours are in the way, nothing is changed. No hook runs.",
+    examples=("holdfast apply 20260131-fix", "holdfast apply 20260131-fix --patch"),
+    arguments=(TASK,),
+    options=(
+        Option(
+            flags=("--patch",),
+            dest="patch",
+            kind="flag",
+            help="Change the files only, and commit nothing.",
+        ),
+        JSON,
+    ),
+)
+
+
+def run(values: dict[str, Any]) -> int:
+    """Apply, and say what came over."""
+    from holdfast.workspace.apply import apply
+
+    packet = load.find(Home(paths.home()), values["task"])
+    manifest = load.read_manifest(packet)
+    state = manifest["status"]
+    if state not in ENDS and state != Status.INTERRUPTED:
+        raise NotPossible(
+            f"{packet.task_id} has not ended: it is {state}",
+            hint=f"'holdfast wait {packet.task_id}' waits for it, 'holdfast stop {packet.task_id}' ends it",
+        )
+    applied = apply(packet, goal=manifest.get("goal") or "", as_patch=values["patch"])
+    if values["json"]:
+        out.data({"schema": "holdfast.apply/1", "task_id": packet.task_id, **applied.to_json()})
+        return 0
+    files = f"{len(applied.paths)} file{'s' if len(applied.paths) != 1 else ''}"
+    if applied.how == "merge":
+        out.talk(f"merged {packet.task_id} into {applied.branch} of {applied.into}: {files}")
+    else:
+        out.talk(f"changed {files} in {applied.into}, nothing is committed")
+    return 0

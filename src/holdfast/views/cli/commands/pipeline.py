@@ -1,0 +1,243 @@
+"""holdfast pipeline: what can be chosen, what a packet resolves to, and whether it is valid."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import paths
+from holdfast.agents import program, registry
+from holdfast.errors import UsageError
+from holdfast.pipeline import config, task
+from holdfast.pipeline.intents import DIGEST_POLICIES, INTENTS, OPTIONS, WORKSPACES
+from holdfast.pipeline.roles import ROLES
+from holdfast.views.cli import out, table
+from holdfast.views.cli.spec import JSON, Argument, Command, Option
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.pipeline.config import Config, Profile
+    from holdfast.pipeline.task import Written
+
+COMMAND = Command(
+    name="pipeline",
+    summary="List intents and profiles, show what a packet resolves to, or check one.",
+    description="'list' shows what a manifest can choose from (--json: every allowed value). 'show PACKET' prints the stages with "
+    "agent, model, effort and time limit, and where each value came from. 'check PACKET' tells every problem of its "
+    "manifest.yaml and of the files of agents and pipelines, and exits 2 when there is one. Nothing is run.",
+    examples=(
+        "holdfast pipeline list",
+        "holdfast pipeline check my-packet",
+        "holdfast pipeline show my-packet --json",
+    ),
+    arguments=(
+        Argument(dest="action", metavar="list|show|check", choices=("list", "show", "check")),
+        Argument(dest="packet", metavar="PACKET", required=False, completes="folder"),
+    ),
+    options=(
+        Option(
+            flags=("--project",),
+            dest="project",
+            metavar="DIR",
+            completes="folder",
+            help="The project whose files hold (default: here).",
+        ),
+        JSON,
+    ),
+)
+
+
+def run(values: dict[str, Any]) -> int:
+    """One of the three."""
+    action = values["action"]
+    if action == "list":
+        if values["packet"]:
+            raise UsageError(
+                "'pipeline list' takes no packet", hint=f"'holdfast pipeline show {values['packet']}'"
+            )
+        return _list(values)
+    if not values["packet"]:
+        raise UsageError(f"'pipeline {action}' needs a packet", hint=f"'holdfast pipeline {action} DIR'")
+    return _show(values) if action == "show" else _check(values)
+
+
+def _list(values: dict[str, Any]) -> int:
+    found = config.load(paths.project(values["project"]))
+    if values["json"]:
+        out.data({"schema": "holdfast.pipelines/1", **choices(found)})
+        return 0
+    rows = [
+        (name, intent.group, _stages(found, intent.group, name), intent.about)
+        for name, intent in INTENTS.items()
+    ]
+    table.show(("INTENT", "GROUP", "STAGES", "ABOUT"), rows, dropped_first=(3,))
+    print()
+    others = [
+        (profile.name, group.name, _words(profile))
+        for group in found.groups.values()
+        for profile in group.profiles.values()
+        if INTENTS.get(profile.name) is None or INTENTS[profile.name].group != group.name
+    ]
+    table.show(("OTHER PROFILE", "GROUP", "STAGES"), others)
+    print()
+    rows = [
+        (
+            agent.name,
+            agent.get("default_model") or "-",
+            "any" if agent.allowed_models is None else ", ".join(agent.allowed_models),
+        )
+        for agent in found.agents.values()
+    ]
+    table.show(("AGENT", "MODEL", "ALLOWED"), rows)
+    print()
+    options = [(name, ", ".join(option.values), ", ".join(option.groups)) for name, option in OPTIONS.items()]
+    flags = [(name, "true, false", group.name) for group in found.groups.values() for name in group.flags]
+    table.show(("OPTION OR FLAG", "VALUES", "GROUP"), [*options, *flags])
+    return 0
+
+
+def choices(found: Config) -> dict[str, Any]:
+    """Every value that a manifest may choose."""
+    return {
+        "intents": {
+            name: {
+                "group": intent.group,
+                "about": intent.about,
+                "stages": list(_profile(found, intent.group, name)),
+            }
+            for name, intent in INTENTS.items()
+        },
+        "groups": {
+            group.name: {
+                "default_profile": group.get("default_profile"),
+                "flags": {flag: list(off) for flag, off in group.flags.items()},
+                "options": {
+                    name: list(option.values)
+                    for name, option in OPTIONS.items()
+                    if group.name in option.groups
+                },
+                "profiles": {
+                    profile.name: {
+                        "stages": [
+                            {"parallel": list(wave.stages)} if wave.is_parallel else wave.stages[0]
+                            for wave in profile.waves
+                        ],
+                        "options": {key: leaf.value for key, leaf in profile.below("options").items()},
+                        "from": profile.leaves["stages"].label,
+                    }
+                    for profile in group.profiles.values()
+                },
+            }
+            for group in found.groups.values()
+        },
+        "agents": {
+            agent.name: {
+                "default_model": agent.get("default_model"),
+                "allowed_models": None if agent.allowed_models is None else list(agent.allowed_models),
+                "efforts": list(agent.efforts),
+            }
+            for agent in found.agents.values()
+        },
+        "roles": {
+            name: {"about": role.about, "purpose": role.purpose, "writes": role.writes}
+            for name, role in ROLES.items()
+        },
+        "digest_policies": list(DIGEST_POLICIES),
+        "workspaces": list(WORKSPACES),
+    }
+
+
+def _profile(found: Config, group: str, name: str) -> tuple[str, ...]:
+    profile = found.groups[group].profiles.get(name) if group in found.groups else None
+    return profile.stages if profile is not None else ()
+
+
+def _stages(found: Config, group: str, name: str) -> str:
+    profile = found.groups[group].profiles.get(name) if group in found.groups else None
+    return _words(profile) if profile is not None else "-"
+
+
+def _words(profile: Profile) -> str:
+    return " → ".join(" + ".join(wave.stages) for wave in profile.waves)
+
+
+def _show(values: dict[str, Any]) -> int:
+    written = task.read(values["packet"], project=values["project"])
+    if values["json"]:
+        out.data(shown(written))
+        return 0
+    resolved = written.resolved
+    print(
+        f"{written.manifest.get('task_id')}: {resolved.intent} (group {resolved.group}, profile {resolved.profile})"
+    )
+    limit = written.manifest.get("budgets.max_wallclock_sec")
+    rows: list[tuple[str, ...]] = []
+    for stage in resolved.stages:
+        marks = [stage.group or "", "writes" if stage.writes else "", "approval" if stage.approval else ""]
+        timeout = f"{limit}s" if stage.timeout_s is None else f"{min(stage.timeout_s, limit):g}s"
+        note = ", ".join(mark for mark in marks if mark) or "-"
+        rows.append((stage.name, stage.agent, stage.model or "-", stage.effort or "-", timeout, note))
+    table.show(("STAGE", "AGENT", "MODEL", "EFFORT", "TIMEOUT", "NOTES"), rows)
+    print()
+    table.show(("VALUE", "FROM"), [(path, source) for path, source in resolved.sources.items()])
+    _talk_of_missing(written)
+    return 0
+
+
+def shown(written: Written) -> dict[str, Any]:
+    """What a packet resolves to, for programs."""
+    spec, resolved = task.pipeline_spec(written), written.resolved
+    stages: list[dict[str, Any]] = []
+    for stage in resolved.stages:
+        start = f"stages.{stage.name}."
+        sources = {
+            path.removeprefix(start): said
+            for path, said in resolved.sources.items()
+            if path.startswith(start)
+        }
+        stages.append({**stage.to_json(), "max_wallclock_s": spec.max_wallclock_s, "sources": sources})
+    return {
+        "schema": "holdfast.pipeline/1",
+        "task_id": written.manifest.get("task_id"),
+        "project_dir": written.project_dir,
+        "workspace": written.manifest.get("workspace"),
+        "flags": resolved.flags,
+        "options": resolved.options,
+        **spec.to_json(),
+        "stages": stages,
+        "not_installed": _missing(written),
+    }
+
+
+def _check(values: dict[str, Any]) -> int:
+    text, path = task.text_of(values["packet"])
+    written, problems = task.examine(text, path, project=values["project"])
+    if values["json"]:
+        out.data(
+            {
+                "schema": "holdfast.pipeline-check/1",
+                "path": path,
+                "valid": written is not None,
+                "problems": [each.to_json() for each in problems],
+                "not_installed": _missing(written) if written is not None else [],
+            }
+        )
+        return 0 if written is not None else 2
+    if written is None:
+        raise task.invalid(path, problems)
+    print(f"{path} is valid: {' → '.join(stage.name for stage in written.resolved.stages)}")
+    _talk_of_missing(written)
+    return 0
+
+
+def _missing(written: Written) -> list[str]:
+    path = os.environ.get("PATH", os.defpath)
+    agents = dict.fromkeys(stage.agent for stage in written.resolved.stages)
+    able = {name: registry.adapter(name).capabilities for name in agents}
+    return [name for name, each in able.items() if each.program and program.find(each, path) is None]
+
+
+def _talk_of_missing(written: Written) -> None:
+    for name in _missing(written):
+        out.talk(f"note: {name} is not installed here; 'holdfast agent probe {name}' says more")

@@ -1,0 +1,348 @@
+"""holdfast queue: what waits, in which order, and where work comes from."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from holdfast import clock, paths
+from holdfast.errors import DuplicateTask, NotFound, NotPossible, UsageError
+from holdfast.packet import load
+from holdfast.queue import owner, sync
+from holdfast.queue.engine import ALL, MOST, Item, is_ready
+from holdfast.store.layout import Home
+from holdfast.views.cli import enqueue, out, table, words
+from holdfast.views.cli.spec import JSON, Argument, Command, Option
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.queue.local import LocalQueue
+
+ACTIONS = (
+    "ls", "show", "next", "check", "add", "import", "claim", "release", "retry", "rm", "pause", "resume", "clear",
+)  # fmt: skip
+
+COMMAND = Command(
+    name="queue",
+    summary="Show the queue, add work to it, or change its order of things.",
+    description="ls; show TASK; next: the task whose turn it is; check: how many wait; add JSON (- is stdin): a work "
+    "item; import SOURCE: a .json or .jsonl file, a folder of .md files, gh:label=NAME[,repo=OWNER/NAME], bd:, gt:[RIG,…] or "
+    "cmd:COMMAND, and what is there already is left alone; claim [TASK]: take it for a worker outside; release TASK: give it "
+    "back; retry TASK: let a held or poison one go again; rm TASK; pause and resume [POOL]; clear: remove all that waits.",
+    examples=(
+        "holdfast queue ls",
+        """holdfast queue add '{"id": "issue-123", "title": "Fix the tests", "priority": "high"}' --agent claude""",
+        "holdfast queue import gh:label=agent --agent claude",
+        "holdfast queue pause nightly",
+    ),
+    arguments=(
+        Argument(dest="action", metavar="|".join(ACTIONS), choices=ACTIONS),
+        Argument(dest="what", metavar="[TASK|JSON|SOURCE|POOL]", required=False, completes="task"),
+    ),
+    options=(
+        Option(
+            flags=("--agent",),
+            dest="agent",
+            metavar="NAME",
+            completes="agent",
+            help="For add and import: the agent of items that name none.",
+        ),
+        Option(
+            flags=("--project",),
+            dest="project",
+            metavar="DIR",
+            completes="folder",
+            help="For add and import: where the work is done (default: here).",
+        ),
+        Option(flags=("--pool",), dest="pool", metavar="NAME", help="For add and import: the pool."),
+        Option(
+            flags=("--most",), dest="most", metavar="N", help="For import: so many items at a time (100)."
+        ),
+        Option(flags=("--by",), dest="by", metavar="NAME", help="For claim: who takes it (you)."),
+        Option(flags=("--yes",), dest="yes", kind="flag", help="For clear: yes, remove them."),
+        JSON,
+    ),
+)
+
+
+def run(values: dict[str, Any]) -> int:
+    """One of the actions."""
+    home = Home(paths.ensure_home(paths.home()))
+    action, what = values["action"], values["what"]
+    if action in _NEEDS and not what:
+        raise UsageError(f"'queue {action}' needs {_NEEDS[action]}", hint=f"'holdfast queue {action} …'")
+    with sync.open_queue(home) as queue:
+        return _ACTS[action](home, queue, values)
+
+
+_NEEDS = {
+    "show": "a task",
+    "add": "an item",
+    "import": "a source",
+    "release": "a task",
+    "retry": "a task",
+    "rm": "a task",
+}
+
+# ── looking ──
+
+
+def _ls(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
+    items, paused = queue.items(), queue.paused()
+    if values["json"]:
+        out.data(
+            {"schema": "holdfast.queue/1", "paused": paused, "items": [item.to_json() for item in items]}
+        )
+        return 0
+    rows = [
+        [item.task_id, item.state, str(item.priority), item.pool, item.agent, _why(item, paused)]
+        for item in items
+    ]
+    if rows:
+        table.show(("TASK", "STATE", "PRIORITY", "POOL", "AGENT", ""), rows)
+    else:
+        out.talk("the queue is empty")
+    if paused:
+        out.talk("paused: " + ("everything" if ALL in paused else ", ".join(paused)))
+    return 0
+
+
+def _why(item: Item, paused: list[str]) -> str:
+    """Why it does not run, for people."""
+    if item.reason:
+        return item.reason
+    if item.state == "claimed":
+        return f"by {item.claimed_by}" if owner.is_outside(item.claimed_by) else ""
+    if item.waits_for:
+        return "after " + ", ".join(item.waits_for)
+    if item.not_before is not None and clock.parse_iso(item.not_before) > clock.now():
+        return f"not before {item.not_before}"
+    return "paused" if ALL in paused or item.pool in paused else ""
+
+
+def _show(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
+    item = _find(home, queue, values["what"])
+    if values["json"]:
+        out.data(item.to_json())
+        return 0
+    for name, value in item.to_json().items():
+        if name != "schema" and value not in (None, "", [], False):
+            text = ", ".join(str(part) for part in value) if isinstance(value, list) else str(value)  # pyright: ignore
+            print(f"{name + ':':13} {out.printable(text)}")
+    return 0
+
+
+def _next(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
+    paused, now = queue.paused(), clock.now()
+    for item in queue.items():
+        if is_ready(item, now=now, paused=paused):
+            return _tell(item, values)
+    raise NotFound("no task is ready", hint="'holdfast queue ls' shows what waits, and for what")
+
+
+def _check(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
+    items, paused, now = queue.items(), queue.paused(), clock.now()
+    counts = {
+        state: sum(item.state == state for item in items) for state in ("queued", "claimed", "held", "poison")
+    }
+    ready = sum(is_ready(item, now=now, paused=paused) for item in items)
+    if values["json"]:
+        out.data({"schema": "holdfast.queue-check/1", "ready": ready, **counts, "paused": paused})
+    else:
+        print(ready)
+    return 0
+
+
+# ── putting in ──
+
+
+def _add(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
+    from holdfast.queue.sources import lines
+
+    text = sys.stdin.read() if values["what"] == "-" else values["what"]
+    found = lines.parse(text.encode("utf-8", "surrogateescape"), source="queue add")
+    if not found:
+        raise UsageError("no item that is ready", hint="""'holdfast queue add {"id": …, "title": …}'""")
+    made = [
+        enqueue.take_in(home, work, agent=values["agent"], project=values["project"], pool=values["pool"])
+        for work in found
+    ]
+    sync.sync(home, queue)
+    for packet in made:
+        out.data(load.read_manifest(packet)) if values["json"] else print(packet.task_id)
+    enqueue.wake(home)
+    return 0
+
+
+def _import(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
+    # It can run other programs; nothing else here does.
+    from holdfast.queue import sources
+
+    project = paths.project(values["project"])
+    added: list[str] = []
+    skipped: list[str] = []
+    for work in sources.read(values["what"], project=project, most=_most(values["most"])):
+        # Ended and archived ones too: what was done once is not done again because its source still lists it.
+        if sync.status_of(home, work.task_id) is not None:
+            skipped.append(work.task_id)
+            continue
+        try:
+            enqueue.take_in(home, work, agent=values["agent"], project=project, pool=values["pool"])
+            added.append(work.task_id)
+        except DuplicateTask:
+            skipped.append(work.task_id)
+    sync.sync(home, queue)
+    if values["json"]:
+        out.data(
+            {
+                "schema": "holdfast.queue-import/1",
+                "source": values["what"],
+                "added": added,
+                "skipped": skipped,
+            }
+        )
+    else:
+        for task_id in added:
+            print(task_id)
+        out.talk(f"{words.plural(len(added), 'item')} added, {len(skipped)} there already")
+    if added:
+        enqueue.wake(home)
+    return 0
+
+
+def _most(text: str | None) -> int:
+    if text is None:
+        return MOST
+    if not text.isdigit() or not 0 < int(text) <= MOST:
+        raise UsageError(f"--most {text}: a number from 1 to {MOST}")
+    return int(text)
+
+
+# ── moving ──
+
+
+def _claim(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
+    by = owner.outside(values["by"] or os.environ.get("USER") or str(os.getuid()))
+    if values["what"] is None:
+        taken = queue.claim(by)
+        if taken is None:
+            raise NotFound("no task is ready", hint="'holdfast queue ls' shows what waits, and for what")
+        return _tell(taken, values)
+    item = _find(home, queue, values["what"])
+    taken = queue.claim(by, task_id=item.task_id)
+    if taken is None:
+        why = _why(item, []) or f"it is {item.state}"
+        raise NotPossible(f"{item.task_id} cannot be claimed: {why}")
+    return _tell(taken, values)
+
+
+def _release(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
+    item = _find(home, queue, values["what"])
+    if item.state != "claimed" or not owner.is_outside(item.claimed_by):
+        raise NotPossible(
+            f"{item.task_id} is not claimed by a worker outside",
+            hint=f"'holdfast stop {item.task_id}' ends it, 'holdfast interrupt' stops it for a while",
+        )
+    queue.release(item.task_id, owner=item.claimed_by)
+    enqueue.wake(home)
+    return _tell(queue.items(item.task_id)[0], values)
+
+
+def _retry(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
+    item = _find(home, queue, values["what"])
+    if not queue.retry(item.task_id):
+        raise NotPossible(f"{item.task_id} is {item.state}, neither held nor poison")
+    enqueue.wake(home)
+    return _tell(queue.items(item.task_id)[0], values)
+
+
+def _rm(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
+    item = _find(home, queue, values["what"])
+    if item.state == "claimed" and not owner.is_outside(item.claimed_by):
+        raise NotPossible(f"{item.task_id} runs already", hint=f"'holdfast stop {item.task_id}' ends it")
+    _drop(home, queue, item)
+    return _tell(item, values)
+
+
+def _clear(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
+    waiting = [item for item in queue.items() if item.state != "claimed"]
+    if not values["yes"]:
+        raise UsageError(
+            f"this ends {words.plural(len(waiting), 'task')} that never ran",
+            hint="'holdfast queue clear --yes'",
+        )
+    for item in waiting:
+        _drop(home, queue, item)
+    if values["json"]:
+        out.data(
+            {
+                "schema": "holdfast.queue/1",
+                "paused": queue.paused(),
+                "items": [each.to_json() for each in waiting],
+            }
+        )
+    else:
+        out.talk(f"{words.plural(len(waiting), 'task')} removed")
+    return 0
+
+
+def _drop(home: Home, queue: LocalQueue, item: Item) -> None:
+    """The packet says that it has ended, and the queue follows: otherwise the next look would add it again."""
+    from holdfast.views.ask import ask
+
+    if (
+        queue.claim(owner.me(), task_id=item.task_id) is None
+        and item.state == "queued"
+        and not item.waits_for
+    ):
+        return  # somebody was faster: it runs
+    ask(home.packet(item.task_id), "stop", {})
+    queue.ack(item.task_id, status="killed")
+
+
+def _pause(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
+    is_paused = values["action"] == "pause"
+    queue.pause(values["what"] or ALL, is_paused=is_paused)
+    if not is_paused:
+        enqueue.wake(home)
+    if values["json"]:
+        return _check(home, queue, values)
+    what = f"the pool {values['what']}" if values["what"] else "the queue"
+    out.talk(f"{what} is paused; what runs goes on" if is_paused else f"{what} goes on")
+    return 0
+
+
+def _tell(item: Item, values: dict[str, Any]) -> int:
+    out.data(item.to_json()) if values["json"] else print(item.task_id)
+    return 0
+
+
+def _find(home: Home, queue: LocalQueue, text: str) -> Item:
+    """An item by its id or a unique prefix. Raises NotFound, AmbiguousId."""
+    exact = queue.items(text)
+    if exact:
+        return exact[0]
+    task_id = load.find(home, text).task_id
+    found = queue.items(task_id)
+    if not found:
+        raise NotFound(f"{task_id} is not in the queue", hint="'holdfast queue ls' shows what is")
+    return found[0]
+
+
+_ACTS = {
+    "ls": _ls,
+    "show": _show,
+    "next": _next,
+    "check": _check,
+    "add": _add,
+    "import": _import,
+    "claim": _claim,
+    "release": _release,
+    "retry": _retry,
+    "rm": _rm,
+    "clear": _clear,
+    "pause": _pause,
+    "resume": _pause,
+}

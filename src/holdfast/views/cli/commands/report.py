@@ -1,0 +1,52 @@
+"""holdfast report: what to read in the morning."""
+
+from __future__ import annotations
+
+from holdfast import paths
+from holdfast.store.layout import Home
+from holdfast.views import report
+from holdfast.views.cli import given, out
+from holdfast.views.cli.spec import JSON, Command, Option
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_SINCE = "24h"
+
+COMMAND = Command(
+    name="report",
+    summary="Report on this home: state, queue, what ended, who was asked for, figures.",
+    examples=(
+        "holdfast report",
+        "holdfast report --since 7d --detailed",
+        "holdfast report --json | jq .interrupts",
+    ),
+    options=(
+        Option(
+            flags=("--since",),
+            dest="since",
+            metavar="TIME",
+            help=f"What is new since so long ago ({_SINCE}).",
+        ),
+        Option(
+            flags=("--detailed",),
+            dest="detailed",
+            kind="flag",
+            help="Every task, and the figures of all time.",
+        ),
+        JSON,
+    ),
+)
+
+
+def run(values: dict[str, Any]) -> int:
+    """Print it."""
+    since_s = given.duration(values["since"] or _SINCE, "--since")
+    facts = report.gather(Home(paths.home()), since_s=since_s or 0.0)
+    if values["json"]:
+        out.data(facts)
+        return 0
+    for line in report.render(facts, detailed=values["detailed"]).split("\n"):
+        print(out.printable(line))
+    return 0

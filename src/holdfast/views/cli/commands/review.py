@@ -1,0 +1,131 @@
+"""holdfast review: let agents review what was implemented, from a context pack and a report."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import ids, paths
+from holdfast.errors import DuplicateTask, UnreadableFile, UsageError
+from holdfast.packet.create import remove_tree
+from holdfast.pipeline import phases, scaffold
+from holdfast.pipeline.scaffold import Draft
+from holdfast.store import atomic
+from holdfast.store.layout import Home
+from holdfast.views.cli import out, spec
+from holdfast.views.cli.commands import run as run_verb
+from holdfast.views.cli.spec import JSON, Argument, Command, Option
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+INTENTS = {"cross": "review_cross", "post-impl": "post_impl_review"}
+#: Six stages, and as many calls again for what fails.
+_PAID_CALL_BUDGET = 12
+_MOST_BYTES = 8 * 1024**2
+
+COMMAND = Command(
+    name="review",
+    summary="Review an implementation: two reviews and their consolidation, or the six steps after it.",
+    description="It makes a packet of the context pack and the implementer's report, runs and follows it like 'run', and at "
+    "its end copies what the stages wrote to OUT_DIR (default: review-<task-id>, here). 'cross' is the intent review_cross, "
+    "'post-impl' is post_impl_review. Nothing in the project is changed.",
+    examples=(
+        "holdfast review cross context_pack.md report.md",
+        'holdfast review post-impl context_pack.md report.md out/ --accept "make test"',
+    ),
+    arguments=(
+        Argument(dest="kind", metavar="cross|post-impl", choices=tuple(INTENTS)),
+        Argument(dest="context", metavar="CONTEXT_PACK", completes="file"),
+        Argument(dest="report", metavar="IMPL_REPORT", completes="file"),
+        Argument(dest="out", metavar="[OUT_DIR]", required=False, completes="folder"),
+    ),
+    options=(
+        Option(
+            flags=("--project",),
+            dest="project",
+            metavar="DIR",
+            completes="folder",
+            help="What is reviewed (default: here).",
+        ),
+        Option(flags=("--id",), dest="id", metavar="ID", help="The task's id."),
+        Option(
+            flags=("--profile",),
+            dest="profile",
+            metavar="NAME",
+            help="Another profile of the review pipelines.",
+        ),
+        Option(
+            flags=("--accept",),
+            dest="accept",
+            kind="many",
+            metavar="COMMAND",
+            help="A command with which it is verified.",
+        ),
+        JSON.evolve(help="Print the final manifest instead of the id."),
+    ),
+)
+
+
+def run(values: dict[str, Any]) -> int:
+    """Make the packet, run it, and hand out its results."""
+    project = paths.project(values["project"])
+    context, report = _bytes(values["context"]), _bytes(values["report"])
+    goal = f"review the implementation that {os.path.basename(values['report'])} reports"
+    task_id = ids.new_task_id("review") if values["id"] is None else ids.check_task_id(values["id"])
+    target = os.path.abspath(values["out"] or f"review-{task_id}")
+    if os.path.lexists(target) and (not os.path.isdir(target) or os.listdir(target)):
+        raise DuplicateTask(
+            f"{target} is there already, and not empty", hint="name another folder, or remove it"
+        )
+    draft = Draft(
+        task_id=task_id,
+        goal=goal,
+        intent=INTENTS[values["kind"]],
+        profile=values["profile"],
+        commands=tuple(values["accept"]),
+        paid_call_budget=_PAID_CALL_BUDGET,
+    )
+    status = _run(draft, project, context=context, report=report, as_json=values["json"])
+    packet = Home(paths.home()).packet(task_id)
+    if status == 130:
+        out.talk(f"its results will be in {packet.outputs}")
+        return status
+    phases.export(packet, target)
+    out.talk(f"results: {target}")
+    return status
+
+
+def _run(draft: Draft, project: str, *, context: bytes, report: bytes, as_json: bool) -> int:
+    import tempfile
+
+    place = tempfile.mkdtemp(prefix="holdfast-review-")
+    try:
+        folder = os.path.join(place, draft.task_id)
+        scaffold.write(folder, draft)
+        inputs = os.path.join(folder, "inputs")
+        request = f"{draft.goal}. The report is among the attachments: impl_report.md.\n"
+        for path, data in (
+            ("context_pack.md", context),
+            ("attachments/impl_report.md", report),
+            ("user_request.md", request.encode()),
+        ):
+            atomic.write(os.path.join(inputs, path), data, durable=False)
+        values = {**spec.defaults(run_verb.COMMAND), "packet": folder, "project": project, "json": as_json}
+        return run_verb.run(values)
+    finally:
+        remove_tree(place)
+
+
+def _bytes(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise UnreadableFile(
+            f"cannot read {path}: {error.strerror}", hint="check its path and mode"
+        ) from error
+    if len(data) > _MOST_BYTES or not data.strip():
+        why = "is empty" if not data.strip() else f"is larger than {_MOST_BYTES // 1024**2} MiB"
+        raise UsageError(f"{path} {why}")
+    return data

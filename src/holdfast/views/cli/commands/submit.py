@@ -1,0 +1,81 @@
+"""holdfast submit: put a task into the queue."""
+
+from __future__ import annotations
+
+from holdfast import clock, paths
+from holdfast.errors import UsageError
+from holdfast.model.spec import QueueSpec
+from holdfast.packet import load
+from holdfast.queue.engine import parse_priority
+from holdfast.queue.work import parse_time
+from holdfast.store.layout import Home
+from holdfast.views.cli import asked, enqueue, out
+from holdfast.views.cli.spec import JSON, Argument, Command, Option
+from holdfast.views.cli.task_options import OPTIONS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+COMMAND = Command(
+    name="submit",
+    summary="Put a task into the queue; it runs when its turn comes.",
+    description="Takes what 'run' takes, and prints the task's id. The keeper starts queued tasks by priority, as far as "
+    "there is room; 'holdfast queue ls' shows their order.",
+    examples=(
+        'holdfast submit --agent claude "fix the tests"',
+        'holdfast submit --agent codex --priority high --after 20260131-fix "write the changelog"',
+        "holdfast submit --not-before +2h --pool nightly -- make bench",
+    ),
+    takes_command=True,
+    arguments=(Argument(dest="prompt", metavar="[PROMPT]", required=False),),
+    options=(
+        Option(
+            flags=("--priority",),
+            dest="priority",
+            metavar="N",
+            help="high (10), medium (5), low (1) or a number; higher goes first (medium).",
+        ),
+        Option(flags=("--pool",), dest="pool", metavar="NAME", help="The pool it waits in (default)."),
+        Option(
+            flags=("--after",),
+            dest="after",
+            kind="many",
+            metavar="TASK",
+            completes="task",
+            help="Only when this task is completed.",
+        ),
+        Option(
+            flags=("--not-before",),
+            dest="not_before",
+            metavar="TIME",
+            help="Not before 2026-01-31T12:00:00Z, or +90m from now.",
+        ),
+        *OPTIONS,
+        JSON.evolve(help="Print the new manifest instead of the id."),
+    ),
+)
+
+
+def run(values: dict[str, Any]) -> int:
+    """Make the packet, put it into the queue, and wake the keeper."""
+    home = Home(paths.ensure_home(paths.home()))
+    task = asked.read(values, verb="submit")
+    packet = enqueue.make(home, task, _place(home, values))
+    enqueue.add(home, packet)
+    out.data(load.read_manifest(packet)) if values["json"] else print(packet.task_id, flush=True)
+    enqueue.wake(home)
+    return 0
+
+
+def _place(home: Home, values: dict[str, Any]) -> QueueSpec:
+    """Where the task stands. Raises UsageError, NotFound."""
+    try:
+        priority = parse_priority(values["priority"] if values["priority"] is not None else "medium")
+        not_before = (
+            None if values["not_before"] is None else parse_time(values["not_before"], now=clock.now())
+        )
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    after = tuple(load.find(home, text).task_id for text in values["after"])
+    return QueueSpec(priority=priority, pool=values["pool"] or "default", after=after, not_before=not_before)

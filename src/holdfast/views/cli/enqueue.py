@@ -1,0 +1,96 @@
+"""Making a task that waits for its turn. The packet comes first: it is the truth, and the queue follows it."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.errors import HoldfastError
+from holdfast.model.spec import QueueSpec
+from holdfast.model.status import ENDS, Status
+from holdfast.notify import outbox
+from holdfast.packet.create import create
+from holdfast.queue import sync
+from holdfast.start import ensure_keeper
+from holdfast.store.layout import Home, Packet
+from holdfast.views.cli import asked, out, spec
+from holdfast.views.cli.task_options import OPTIONS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.queue.work import Work
+    from holdfast.views.cli.asked import Asked
+
+
+def make(home: Home, task: Asked, place: QueueSpec, *, work: dict[str, object] | None = None) -> Packet:
+    """The packet of a task that waits. Killed right after it, nothing is lost: the next look at the queue adds it."""
+    changes: dict[str, Any] = {"queue": place, **({"work": work} if work else {})}
+    return create(
+        home,
+        task.spec.evolve(**changes),
+        prompt=task.prompt,
+        env=task.env,
+        status=Status.QUEUED,
+        inputs=task.inputs,
+        manifest_yaml=task.manifest_yaml,
+    )
+
+
+def add(home: Home, packet: Packet) -> None:
+    """Put one new packet into the queue. Should that fail, the packet stands, and the next look adds it."""
+    try:
+        with sync.LocalQueue(home) as queue:
+            if queue.is_new:
+                sync.sync(home, queue)
+                return
+            item = sync.item_of(packet, has_run=False)
+            if item is None:
+                return
+            queue.add(item)
+            for on_id in item.after:
+                status = sync.status_of(home, on_id)
+                if status is None or status in ENDS:
+                    queue.settle(on_id, status or "gone")
+    except HoldfastError as error:
+        out.talk(f"warning: {packet.task_id} waits, but the queue did not take it yet: {error}")
+
+
+def wake(home: Home) -> None:
+    """Let the keeper look at the queue."""
+    if os.path.exists(home.down):
+        out.talk("this home is down: queued tasks start after 'holdfast up'")
+        return
+    try:
+        ensure_keeper(home, by_person=True)
+    except (OSError, HoldfastError) as error:
+        out.talk(f"warning: no keeper was started: {error}")
+    outbox.ring(home)
+
+
+def values_of(work: Work, *, agent: str | None, project: str | None) -> dict[str, Any]:
+    """A work item as the values of a command line; its own agent and project beat the given ones."""
+    empty = spec.defaults(spec.Command(name="", summary="", options=OPTIONS))
+    return {
+        **empty,
+        "prompt": None if work.command else work.prompt,
+        "command": work.command,
+        "agent": None if work.command else work.agent or agent,
+        "model": work.model,
+        "project": work.project or project,
+        "name": work.title[:60],
+        "id": work.task_id,
+    }
+
+
+def take_in(home: Home, work: Work, *, agent: str | None, project: str | None, pool: str | None) -> Packet:
+    """A work item as a task that waits. Raises DuplicateTask when there is one of its id, and UsageError."""
+    task = asked.read(values_of(work, agent=agent, project=project), verb="queue add")
+    place = QueueSpec(
+        priority=work.priority,
+        pool=pool or work.pool,
+        after=work.after,
+        not_before=work.not_before,
+    )
+    about: dict[str, object] = {"id": work.key, "details": work.title, "source": work.source, "url": work.url}
+    return make(home, task, place, work=about)

@@ -1,0 +1,87 @@
+"""What is wrong with a command line, in our words. click finds the mistake; how it is told is ours."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+
+import click
+
+from holdfast.views.cli import spec
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class TooMany(click.UsageError):
+    """More arguments than the verb takes."""
+
+    def __init__(self, extra: Sequence[str], ctx: click.Context) -> None:
+        count = "is one argument" if len(extra) == 1 else f"are {len(extra)} arguments"
+        super().__init__(f"'{' '.join(extra)}' {count} too many", ctx)
+
+
+def sentence(error: click.ClickException, command: spec.Command | None) -> str:
+    """What, to which, why. `command` is the verb."""
+    if isinstance(error, click.NoSuchOption):
+        near = error.possibilities or ()
+        return f"no such option {error.option_name}" + (f", did you mean {near[0]}?" if near else "")
+    if isinstance(error, click.BadOptionUsage):
+        return (
+            f"{error.option_name} {'takes no' if _is_flag(command, error.option_name) else 'needs a'} value"
+        )
+    if isinstance(error, click.MissingParameter):
+        return f"{_name(error)} is missing"
+    if isinstance(error, click.BadParameter):
+        return f"{_name(error)}: {error.message.rstrip('.')}"
+    return error.format_message()
+
+
+def hint(error: click.ClickException, command: spec.Command | None, argv: list[str]) -> str:
+    """What to do. `command` is the verb, `argv` what was typed behind it."""
+    if command is not None and command.takes_command and isinstance(error, (TooMany, click.NoSuchOption)):
+        meant = _meant(command, argv)
+        if meant:
+            return meant
+    of = f"holdfast {command.name}" if command is not None else "holdfast"
+    return f"'{of} --help' shows what is possible"
+
+
+def _meant(command: spec.Command, argv: list[str]) -> str:
+    """A command without the dashes before it, or a prompt without quotes."""
+    at = _first_word(command, argv)
+    if at is None or "--" in argv:
+        return ""
+    if shutil.which(argv[at]):
+        return f"did you mean: {shlex.join(['holdfast', command.name, *argv[:at], '--', *argv[at:]])}"
+    words = argv[at:]
+    return (
+        ""
+        if any(word.startswith("-") for word in words)
+        else f"a prompt is one argument: {' '.join(words)!r}"
+    )
+
+
+def _first_word(command: spec.Command, argv: list[str]) -> int | None:
+    """Where the options end that stand before the first argument."""
+    takes_value = {flag for option in command.options if option.kind != "flag" for flag in option.flags}
+    is_value = False
+    for at, word in enumerate(argv):
+        if not is_value and not word.startswith("-"):
+            return at
+        is_value = not is_value and word in takes_value
+    return None
+
+
+def _is_flag(command: spec.Command | None, flag: str) -> bool:
+    options = command.options if command is not None else ()
+    return any(option.kind == "flag" and flag in option.flags for option in options)
+
+
+def _name(error: click.BadParameter) -> str:
+    """As a person types it: the flag, or the word that stands in the usage."""
+    found = error.param
+    if isinstance(found, click.Option):
+        return found.opts[-1]
+    return (found.metavar or found.name or "an argument") if found is not None else "an argument"

@@ -1,0 +1,179 @@
+"""Bringing what a task did in its worktree into the person's own tree: all of it, or nothing."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.errors import GitFailed, NotPossible
+from holdfast.model.record import Record
+from holdfast.store import atomic
+from holdfast.workspace import base as bases
+from holdfast.workspace import git, lock, prepare, snapshot, worktree
+from holdfast.workspace.changes import changed, patch
+from holdfast.workspace.place import locate
+from holdfast.workspace.trees import Trees
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.store.layout import Packet
+    from holdfast.workspace.worktree import Worktree
+
+_NAMED = 5
+
+
+class Applied(Record):
+    """What was brought over."""
+
+    #: merge or patch.
+    how: str
+    into: str
+    #: The branch that was merged into, and the new commit; null with a patch.
+    branch: str | None = None
+    commit: str | None = None
+    paths: tuple[str, ...] = ()
+
+
+def apply(packet: Packet, *, goal: str, as_patch: bool) -> Applied:
+    """Merge the task's branch into what is checked out in the main tree, or patch the files only.
+
+    Raises NotPossible when the task works in place, when there is nothing to bring, or when the two do not fit together: the
+    main tree is then as it was.
+    """
+    tree = worktree.of(packet)
+    if tree is None:
+        raise NotPossible(
+            f"{packet.task_id} works in place: what it did is in its project already",
+            hint=f"'holdfast diff {packet.task_id}' shows it",
+        )
+    if not worktree.is_whole(tree):
+        raise NotPossible(
+            f"the worktree {tree.path} is gone", hint=f"'git merge {tree.branch}' if the branch is there"
+        )
+    # Not while an agent writes: half of its work would come over.
+    held = lock.acquire(packet.home, tree.directory, role="apply")
+    try:
+        return _patch(packet, tree) if as_patch else _merge(packet, tree, goal)
+    finally:
+        held.release()
+
+
+def _merge(packet: Packet, tree: Worktree, goal: str) -> Applied:
+    branch = git.text(git.run(["symbolic-ref", "-q", "--short", "HEAD"], cwd=tree.main, allowed=(0, 1)))
+    if not branch:
+        raise NotPossible(
+            f"no branch is checked out in {tree.main}", hint="'git switch BRANCH' first, or use --patch"
+        )
+    title = " ".join(goal.split())[:72] or packet.task_id
+    worktree.commit_all(tree, f"{title}\n\nholdfast task {packet.task_id}\n")
+    old = git.head(tree.main)
+    if worktree.is_merged(tree) or old is None:
+        raise NotPossible(
+            f"{packet.task_id} has nothing that {branch} does not have", hint="there is nothing to do"
+        )
+    _try_merge(tree)
+    message = f"Merge {tree.branch}: {title}\n"
+    words = [
+        "merge",
+        "-q",
+        "--no-ff",
+        "--no-verify",
+        "--no-gpg-sign",
+        "--no-autostash",
+        "-m",
+        message,
+        tree.branch,
+    ]
+    try:
+        git.run(words, cwd=tree.main, env=_committer(tree.main))
+    except GitFailed as error:
+        # A hook cannot have run, so this is a conflict or a dirty file: git left either nothing or a merge to abort.
+        if _is_merging(tree):
+            git.run(["merge", "--abort"], cwd=tree.main)
+        raise NotPossible(
+            f"{tree.branch} cannot be merged into {branch}: {error}",
+            hint="commit or stash what is in the way, then apply again; nothing has changed",
+        ) from error
+    new = git.head(tree.main)
+    names = git.names(git.run(["diff", "--name-only", "-z", old, new or "HEAD"], cwd=tree.main))
+    return Applied(how="merge", into=tree.main, branch=branch, commit=new, paths=tuple(names))
+
+
+def _try_merge(tree: Worktree) -> None:
+    """Look for conflicts without touching a file. (git before 2.38 cannot; the merge itself tells, and is aborted.)"""
+    tried = git.call(
+        ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", "HEAD", tree.branch],
+        cwd=tree.main,
+        allowed=(0, 1, 128, 129),
+    )
+    if tried.returncode == 1:
+        raise _conflict(git.names(tried.stdout)[1:], tree.main)
+
+
+def _conflict(paths: list[str], where: str) -> NotPossible:
+    named = ", ".join(paths[:_NAMED]) + (", …" if len(paths) > _NAMED else "")
+    return NotPossible(
+        f"it does not fit what is in {where} now: conflict in {named or 'some files'}",
+        hint="merge the branch by hand, or let the task go on from the newer state; nothing has changed",
+    )
+
+
+def _is_merging(tree: Worktree) -> bool:
+    path = git.text(
+        git.run(["rev-parse", "--path-format=absolute", "--git-path", "MERGE_HEAD"], cwd=tree.main)
+    )
+    return os.path.exists(path)
+
+
+def _committer(directory: str) -> dict[str, str]:
+    """Nothing, where git knows who commits; else holdfast."""
+    if git.call(["var", "GIT_COMMITTER_IDENT"], cwd=directory, allowed=(0, 128)).returncode == 0:
+        return {}
+    return {
+        "GIT_AUTHOR_NAME": "holdfast",
+        "GIT_AUTHOR_EMAIL": "holdfast@localhost",
+        "GIT_COMMITTER_NAME": "holdfast",
+        "GIT_COMMITTER_EMAIL": "holdfast@localhost",
+    }
+
+
+def _patch(packet: Packet, tree: Worktree) -> Applied:
+    """Merge as trees, in the task's own repository; only a result without conflicts touches a file, and all at once."""
+    base = bases.require(packet)
+    trees = Trees.of(packet)
+    theirs = prepare.now(packet, base)
+    main = locate(tree.main)
+    ours = snapshot.take(main, trees, hidden=(os.path.realpath(packet.home.path),))
+    began = trees.commit(base.base_tree)
+    sides = [trees.commit(side, began) for side in (ours, theirs)]
+    merged = git.call(
+        ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", *sides],
+        cwd=trees.path,
+        env={"GIT_DIR": trees.git_dir},
+        allowed=(0, 1),
+    )
+    found = git.names(merged.stdout)
+    if merged.returncode == 1:
+        raise _conflict(found[1:], tree.main)
+    result = found[0].strip()
+    paths = tuple(change.path for change in changed(trees, ours, result))
+    if not paths:
+        raise NotPossible(
+            f"{packet.task_id} has nothing that {tree.main} does not have", hint="there is nothing to do"
+        )
+    git.run(
+        ["apply", "--whitespace=nowarn", "--binary", "-"],
+        cwd=tree.main,
+        stdin=patch(trees, ours, result),
+    )
+    atomic.write_json(_applied(packet), {"schema": "holdfast.applied/1", "tree": theirs}, durable=True)
+    return Applied(how="patch", into=tree.main, paths=paths)
+
+
+def _applied(packet: Packet) -> str:
+    return os.path.join(packet.workspace, "applied.json")
+
+
+def is_applied(packet: Packet) -> bool:
+    """Whether all that is in the worktree was brought over as a patch, and nothing has changed there since."""
+    data, base = atomic.read_json(_applied(packet)), bases.read(packet)
+    return data is not None and base is not None and data.get("tree") == prepare.now(packet, base)

@@ -1,0 +1,157 @@
+"""What is different between two trees: as a list for checks, and as a patch for people."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.model.record import Record
+from holdfast.workspace import git
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from holdfast.workspace.trees import Trees
+
+_KINDS = {"A": "added", "D": "deleted", "M": "modified", "T": "modified", "R": "renamed"}
+_LINK, _GITLINK, _NOTHING = "120000", "160000", "000000"
+
+
+class Change(Record):
+    """One path that is not what it was."""
+
+    #: Relative to the root of the tree.
+    path: str
+    #: added, deleted, modified, renamed; submodule: another commit of a repository inside.
+    kind: str
+    #: With `renamed`: where it was before.
+    old_path: str | None = None
+    #: It is a symbolic link now, and this is what it says.
+    is_symlink: bool = False
+    target: str | None = None
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """Every path that the change touches."""
+        return (self.path,) if self.old_path is None else (self.old_path, self.path)
+
+
+class _Raw(Record):
+    """One line of `git diff-tree --raw`."""
+
+    old_mode: str
+    new_mode: str
+    old: str
+    new: str
+    kind: str
+    path: str
+    old_path: str | None = None
+
+
+def changed(trees: Trees, old_tree: str, new_tree: str) -> tuple[Change, ...]:
+    """Every change from the one tree to the other, in the order of their paths. A repository inside is looked into."""
+    if old_tree == new_tree:
+        return ()
+    raws = list(_raws(trees, old_tree, new_tree))
+    targets = _targets(trees, [raw.new for raw in raws if raw.new_mode == _LINK])
+    found: list[Change] = []
+    for raw in raws:
+        if _GITLINK in (raw.old_mode, raw.new_mode):
+            found += _inside(trees, raw)
+        else:
+            found.append(_change(raw, targets))
+    return tuple(sorted(found, key=lambda change: change.path))
+
+
+def patch(trees: Trees, old_tree: str, new_tree: str, paths: Iterable[str] | None = None) -> bytes:
+    """The difference as a patch that `git apply` takes, binary files included; of some paths, or of all."""
+    return trees.run(["diff", "--binary", "--full-index", *_PLAIN, *_sides(old_tree, new_tree, paths)])
+
+
+def stat(trees: Trees, old_tree: str, new_tree: str) -> bytes:
+    """The difference in short, for people."""
+    return trees.run(["diff", "--stat=100", *_PLAIN, *_sides(old_tree, new_tree, None)])
+
+
+_PLAIN = (
+    "--no-color", "--no-ext-diff", "--no-textconv", "--submodule=short", "--ignore-submodules=none",
+    "--src-prefix=a/", "--dst-prefix=b/", "-M",
+)  # fmt: skip
+
+
+def _sides(old_tree: str, new_tree: str, paths: Iterable[str] | None) -> list[str]:
+    return [old_tree, new_tree, "--", *(paths or ())]
+
+
+def _raws(trees: Trees, old_tree: str, new_tree: str) -> Iterator[_Raw]:
+    words = git.names(
+        trees.run(["diff-tree", "-r", "-z", "-M", "-l2000", "--raw", "--full-index", old_tree, new_tree])
+    )
+    rest = iter(words)
+    for facts in rest:
+        old_mode, new_mode, old, new, kind = facts[1:].split(" ")
+        path = next(rest)
+        old_path = None
+        if kind[0] == "R":
+            old_path, path = path, next(rest)
+        yield _Raw(
+            old_mode=old_mode,
+            new_mode=new_mode,
+            old=old,
+            new=new,
+            kind=kind[0],
+            path=path,
+            old_path=old_path,
+        )
+
+
+def _change(raw: _Raw, targets: dict[str, str]) -> Change:
+    is_symlink = raw.new_mode == _LINK
+    return Change(
+        path=raw.path,
+        kind=_KINDS.get(raw.kind, "modified"),
+        old_path=raw.old_path,
+        is_symlink=is_symlink,
+        target=targets.get(raw.new) if is_symlink else None,
+    )
+
+
+def _targets(trees: Trees, blobs: list[str]) -> dict[str, str]:
+    """What symbolic links say, by the object that holds it."""
+    found: dict[str, str] = {}
+    wanted = list(dict.fromkeys(blobs))
+    if not wanted:
+        return found
+    output = trees.run(["cat-file", "--batch"], stdin="\n".join(wanted).encode() + b"\n")
+    for blob in wanted:
+        line, _, output = output.partition(b"\n")
+        if line.endswith(b" missing"):
+            continue
+        size = int(line.rsplit(b" ", 1)[1])
+        found[blob] = os.fsdecode(output[:size])
+        output = output[size + 1 :]
+    return found
+
+
+def _inside(trees: Trees, raw: _Raw) -> list[Change]:
+    """What changed in a repository inside; the repository itself where that cannot be told."""
+    empty = git.text(trees.run(["mktree"]))
+    sides: list[str] = []
+    for mode, name in ((raw.old_mode, raw.old), (raw.new_mode, raw.new)):
+        if mode != _GITLINK:
+            sides.append(empty)
+        elif trees.has(name):
+            sides.append(trees.tree_of(name))
+        else:
+            return [Change(path=raw.path, kind="submodule")]
+    inner = [
+        change.evolve(
+            path=f"{raw.path}/{change.path}",
+            old_path=None if change.old_path is None else f"{raw.path}/{change.old_path}",
+        )
+        for change in changed(trees, *sides)
+    ]
+    # A file took its place, or the other way round.
+    is_swap = raw.old_mode != raw.new_mode and _NOTHING not in (raw.old_mode, raw.new_mode)
+    beside = [Change(path=raw.path, kind="modified")] if is_swap else []
+    return beside + inner if inner else [Change(path=raw.path, kind="submodule")]

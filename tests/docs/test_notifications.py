@@ -1,0 +1,50 @@
+"""docs/reference/notifications.md: every event and notifier with its options, and an example that reads."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import pytest
+
+from holdfast.config import notices, settings
+from holdfast.keeper import outbox
+from holdfast.notify import command
+from tests.docs.test_readme import ROOT
+
+
+def page() -> str:
+    with open(os.path.join(ROOT, "docs", "reference", "notifications.md"), encoding="utf-8") as file:
+        return file.read()
+
+
+def test_every_event_and_notifier_is_explained() -> None:
+    for event in (*notices.EVENTS, "all"):
+        assert re.search(rf"^\|.*`{event}`.*\|", page(), re.MULTILINE), event
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", page().partition("## How")[2], re.MULTILINE))
+    assert list(rows) == list(notices.NOTIFIERS)
+    for name, options in notices.NOTIFIERS.items():
+        assert set(re.findall(r"`(\w+)`", rows[name])) == set(options), name
+    for variable in command.variables({}):
+        assert f"`{variable}`" in page()
+
+
+def test_the_limits_are_those_of_the_code() -> None:
+    assert outbox.TRIES == 8
+    assert f"ends after {outbox.LIMIT_S:.0f} s" in page()
+    assert outbox.pause_s(1) == 5
+    assert round(outbox.pause_s(outbox.TRIES - 1) / 3600) == 22
+
+
+def test_the_example_reads(place) -> None:
+    (example,) = re.findall(r"^```toml\n(.*?)^```$", page(), re.DOTALL | re.MULTILINE)
+    path = os.path.join(place.root, "config.toml")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(example)
+    assert [rule["to"] for rule in settings.read(path)["notify"]] == ["desktop", "webhook", "command"]
+
+
+@pytest.mark.parametrize("name", ["context.json", "summary.md", "logs.txt", "work.json"])
+def test_the_files_of_an_interrupt_are_on_the_page_of_files(name: str) -> None:
+    with open(os.path.join(ROOT, "docs", "reference", "files.md"), encoding="utf-8") as file:
+        assert f"`T/state/interrupts/<n>/{name}`" in file.read()

@@ -1,0 +1,95 @@
+"""holdfast apply, and rm of a task that has a worktree."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from holdfast.model.status import Status
+from holdfast.store import atomic
+from holdfast.store.layout import Home, Packet
+from tests.support.repos import Repo, packet_for, prepare
+from tests.support.tasks import holdfast
+
+
+class Case:
+    def __init__(self, home: str, status: Status = Status.COMPLETED) -> None:
+        self.repo = Repo(os.path.join(os.path.dirname(home), "project"))
+        self.repo.commit("a")
+        self.packet: Packet = packet_for(home, self.repo.path, workspace="worktree", status=status)
+        self.work = Repo(prepare(self.packet)["path"], with_git=False)
+        if status is Status.COMPLETED:
+            atomic.write_json(self.packet.task_done, {}, durable=False)
+
+
+@pytest.mark.req("LCH-20")
+def test_work_in_a_worktree_comes_home(home: str) -> None:
+    case = Case(home)
+    case.work.write("new")
+    assert not os.path.exists(os.path.join(case.repo.path, "new"))
+    done = holdfast("apply", "it")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == f"merged it into main of {case.repo.path}: 1 file\n"
+    assert case.repo.read("new") == "text\n"
+    assert case.repo.git("status", "--porcelain") == ""
+
+
+def test_as_a_patch_nothing_is_committed(home: str) -> None:
+    case = Case(home)
+    case.work.write("new")
+    done = holdfast("apply", "it", "--patch", "--json")
+    found = json.loads(done.stdout)
+    assert (found["schema"], found["how"], found["paths"]) == ("holdfast.apply/1", "patch", ["new"])
+    assert case.repo.git("status", "--porcelain") == "?? new\n"
+    assert holdfast("rm", "it").returncode == 0
+
+
+def test_a_task_at_work_is_left_alone(home: str) -> None:
+    Case(home, Status.QUEUED)
+    done = holdfast("apply", "it")
+    assert done.returncode == 3
+    assert "it has not ended: it is queued" in done.stderr
+
+
+def test_in_place_there_is_nothing_to_apply(home: str) -> None:
+    repo = Repo(os.path.join(os.path.dirname(home), "project"))
+    packet_for(home, repo.path)
+    done = holdfast("apply", "it")
+    assert done.returncode == 3
+    assert "works in place" in done.stderr
+    assert "hint: 'holdfast diff it' shows it" in done.stderr
+
+
+def test_rm_refuses_unmerged_work(home: str) -> None:
+    case = Case(home)
+    case.work.write("new")
+    done = holdfast("rm", "it")
+    assert done.returncode == 3
+    assert "has work that is not merged: 1 uncommitted file" in done.stderr
+    assert "holdfast apply it" in done.stderr
+    assert os.path.exists(os.path.join(case.work.path, "new"))
+    assert os.path.exists(case.packet.path)
+
+
+def test_rm_with_force_leaves_commits_on_the_branch(home: str) -> None:
+    case = Case(home)
+    case.work.write("new")
+    case.work.commit()
+    done = holdfast("rm", "--force", "it")
+    assert done.returncode == 0, done.stderr
+    assert "its commits stay on the branch holdfast/it" in done.stderr
+    assert os.listdir(Home(home).worktrees) == []
+    assert case.repo.git("log", "-1", "--format=%s", "holdfast/it") == "work\n"
+
+
+def test_rm_of_merged_work_takes_worktree_and_branch(home: str) -> None:
+    case = Case(home)
+    case.work.write("new")
+    assert holdfast("apply", "it").returncode == 0
+    done = holdfast("rm", "it")
+    assert (done.returncode, done.stderr) == (0, "removed it\n")
+    assert os.listdir(Home(home).worktrees) == []
+    assert case.repo.git("branch", "--list") == "* main\n"
+    assert case.repo.read("new") == "text\n"

@@ -1,0 +1,168 @@
+"""holdfast archive: put away, readable in place, and nothing that is needed goes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from tests.support import kin
+from tests.support.tasks import Task, holdfast, workspace
+
+
+@pytest.fixture(autouse=True)
+def in_a_home(home: str) -> None:
+    workspace()
+
+
+def ended(task_id: str = "it", script: str = "echo said") -> Task:
+    task = Task.shell(script, "--id", task_id)
+    task.wait_for("completed")
+    return task
+
+
+def ids(*words: str) -> list[str]:
+    return holdfast("ls", "-q", *words).stdout.split()
+
+
+@pytest.mark.req("AUD-2", "AUD-5")
+def test_an_archived_task_is_moved_and_read_where_it_is(home: str) -> None:
+    task = ended()
+    events = task.events()
+    done = holdfast("archive", "it")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert not os.path.exists(task.packet)
+    folder = os.path.join(home, "archive", "it")
+    assert os.stat(folder).st_mode & 0o777 == 0o700
+    assert (ids("--all"), ids("--archived")) == ([], ["it"])
+    assert json.loads(holdfast("show", "it", "--json").stdout)["status"] == "completed"
+    assert holdfast("logs", "it").stdout == "said\n"
+    assert holdfast("logs", "i", "--raw").stdout == "said\n"
+    shown = [json.loads(line) for line in holdfast("events", "it", "--json").stdout.splitlines()]
+    assert shown == events
+    left = {name for _, _, names in os.walk(folder) for name in names}
+    assert left >= {"events.jsonl", "manifest.json", "_summary.md", "_task.done", "stdout.log", "exit.json"}
+    assert not left & {"env.json", "bell", "pid", "lock", "runner.lock"}
+    assert os.stat(os.path.join(folder, "attempts", "001-command_run", "stdout.log")).st_mode & 0o077 == 0
+
+
+def test_whoever_would_change_it_is_told_where_it_is(home: str) -> None:
+    ended()
+    holdfast("archive", "it")
+    for verb in ("retry", "stop", "resume", "archive"):
+        done = holdfast(verb, "it")
+        assert done.returncode == 3
+        assert "it is in the archive" in done.stderr
+    assert holdfast("rm", "it").returncode == 0
+    assert os.listdir(os.path.join(home, "archive")) == []
+    assert holdfast("show", "it").returncode == 3
+
+
+@pytest.mark.parametrize("state", ["running", "interrupted"])
+def test_a_task_that_has_not_ended_stays(state: str) -> None:
+    task = Task.shell(kin.WAIT, "--id", "it")
+    task.agent_pid()
+    if state == "interrupted":
+        task.ask("interrupt")
+        task.wait_for("interrupted")
+    done = holdfast("archive", "it")
+    assert done.returncode == 3
+    assert f"it has not ended: it is {state}" in done.stderr
+    assert holdfast("archive", "--all-ended").stderr == "nothing to archive\n"
+    assert task.status() == state
+    task.stop()
+
+
+def test_all_that_ended_and_only_old_ones() -> None:
+    for task_id in ("a", "b"):
+        ended(task_id)
+    assert holdfast("archive", "--all-ended", "--older-than", "1h").stderr == "nothing to archive\n"
+    done = holdfast("archive", "--all-ended", "--older-than", "0s")
+    assert done.returncode == 0
+    assert done.stderr.endswith("2 tasks archived\n")
+    assert sorted(ids("--archived")) == ["a", "b"]
+
+
+def test_an_id_that_the_archive_has_already(home: str) -> None:
+    ended()
+    holdfast("archive", "it")
+    second = ended(script="echo second")
+    done = holdfast("archive", "it")
+    assert done.returncode == 3
+    assert "the archive has a task it already" in done.stderr
+    assert second.status() == "completed"
+    assert holdfast("logs", "it").stdout == "second\n"
+
+
+def test_work_that_is_not_merged_stays(home: str) -> None:
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", workspace()]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first"], check=True)
+    task = ended()
+    from holdfast.store.layout import Packet
+    from holdfast.workspace import worktree
+
+    tree = worktree.make(Packet(task.packet), workspace())
+    with open(os.path.join(tree.path, "new.txt"), "w", encoding="utf-8") as file:
+        file.write("work")
+    done = holdfast("archive", "it")
+    assert done.returncode == 3
+    assert "work that is not merged" in done.stderr
+    done = holdfast("prune", "--keep", "0", "--yes")
+    assert done.returncode == 3
+    assert "stays: it has work that is not merged" in done.stdout
+    assert os.path.exists(task.packet)
+    os.unlink(os.path.join(tree.path, "new.txt"))
+    assert holdfast("archive", "it").returncode == 0
+    assert holdfast("prune", "--keep", "0", "--yes").returncode == 0
+    assert not os.path.exists(tree.path)
+
+
+def test_links_of_an_agent_lead_nowhere(home: str, place) -> None:
+    """`outputs` and an attempt may be links to somebody else's files by now."""
+    task = ended()
+    other = os.path.join(place.root, "other")
+    os.mkdir(other)
+    for name in ("lock", "pid", "precious"):
+        with open(os.path.join(other, name), "w", encoding="utf-8"):
+            pass
+    os.rename(task.path("outputs"), task.path("outputs.real"))
+    os.symlink(other, task.path("outputs"))
+    os.symlink(other, task.path("attempts", "002-x"))
+    assert holdfast("archive", "it").returncode == 0
+    assert holdfast("prune", "--keep", "0", "--keep-summaries", "--yes").returncode == 0
+    assert sorted(os.listdir(other)) == ["lock", "pid", "precious"]
+
+
+def test_notes_go_where_the_project_keeps_them() -> None:
+    ended("a")
+    holdfast("archive", "a")
+    assert not os.path.exists(os.path.join(workspace(), "docs"))
+    ended("b")
+    holdfast("archive", "b", "--notes")
+    page = os.path.join(workspace(), "docs", "sessions", "b.md")
+    with open(page, encoding="utf-8") as file:
+        assert "completed" in file.read()
+    settings = os.path.join(workspace(), ".holdfast", "config.toml")
+    os.mkdir(os.path.dirname(settings))
+    with open(settings, "w", encoding="utf-8") as file:
+        file.write('knowledge = "docs"\n')
+    ended("c")
+    holdfast("archive", "c")
+    assert os.path.exists(os.path.join(workspace(), "docs", "sessions", "c.md"))
+    os.rename(os.path.join(workspace(), "docs"), os.path.join(os.environ["HOME"], "docs"))
+    os.symlink(os.path.join(os.environ["HOME"], "docs"), os.path.join(workspace(), "docs"))
+    ended("d")
+    assert holdfast("archive", "d").returncode == 0
+    assert not os.path.exists(os.path.join(os.environ["HOME"], "docs", "sessions", "d.md"))
+
+
+def test_errors() -> None:
+    assert holdfast("archive").returncode == 2
+    assert holdfast("archive", "a", "--all-ended").returncode == 2
+    assert holdfast("archive", "--all-ended", "--older-than", "soon").returncode == 2
+    done = holdfast("archive", "nobody")
+    assert done.returncode == 3
+    assert "there is no task 'nobody'" in done.stderr

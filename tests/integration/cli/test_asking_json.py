@@ -1,0 +1,78 @@
+"""--json of the verbs that ask for something: what has become of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import jsonschema
+import pytest
+
+from holdfast.model import schema
+from tests.support import kin
+from tests.support.tasks import Task, holdfast
+
+SCHEMAS = schema.schemas()
+
+
+@pytest.fixture(autouse=True)
+def in_a_home(home: str) -> None:
+    """Nothing of the caller's."""
+
+
+def said(*words: str, as_a: str, status: int = 0) -> Any:
+    done = holdfast(*words, "--json")
+    assert done.returncode == status, done.stderr
+    assert len(done.stdout.splitlines()) == 1
+    data = json.loads(done.stdout)
+    jsonschema.validate(data, SCHEMAS[as_a])
+    return data
+
+
+def test_stop_interrupt_resume_and_retry_print_the_manifest() -> None:
+    task = Task.shell(kin.WAIT, "--id", "it", "--stop-pause", "1s")
+    task.agent_pid()
+    assert said("interrupt", "it", "-m", "which?", as_a="manifest")["task_id"] == "it"
+    task.wait_for("interrupted")
+    assert said("resume", "it", "-m", "this", as_a="manifest")["status"] != "interrupted"
+    task.agent_pid()
+    assert said("stop", "it", as_a="manifest")["task_id"] == "it"
+    task.wait_for("killed")
+    assert said("retry", "it", as_a="manifest")["run"] == 2
+    task.agent_pid()
+    task.stop()
+
+
+def test_a_refusal_prints_no_json() -> None:
+    task = Task.shell("true")
+    task.wait_for("completed")
+    done = task.ask("stop", "--json")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.startswith("error: ")
+
+
+def test_rm_lists_what_was_removed_and_what_was_not() -> None:
+    for name in ("one", "two"):
+        Task.shell("true", "--id", name).wait_for("completed")
+    found = said("rm", "one", "nobody", "two", as_a="removed", status=3)
+    assert found["removed"] == ["one", "two"]
+    (kept,) = found["kept"]
+    assert kept["task"] == "nobody"
+    assert kept["code"] == "not-found"
+    assert "there is no task 'nobody'" in kept["error"]
+
+
+def test_up_and_down_print_the_status(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOLDFAST_KEEPER")
+    found = said("up", as_a="status")
+    assert found["keeper"]["pid"] > 0
+    assert not found["down"]
+    task = Task.shell(kin.WAIT, "--id", "it", "--stop-pause", "1s")
+    task.agent_pid()
+    found = said("down", "--now", as_a="status")
+    assert found["keeper"] is None
+    assert found["down"]
+    task.wait_for("interrupted")
+    task.stop()
+    assert os.path.exists(os.path.join(home, "down"))

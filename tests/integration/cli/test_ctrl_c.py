@@ -1,0 +1,96 @@
+"""Ctrl-C while holdfast is still loading: it ends with 130 and says nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+#: Presses Ctrl-C when a module begins to load, then is the console script.
+_SCRIPT = """
+import os, signal, sys
+when = sys.argv.pop(1)
+
+class Press:
+    def find_spec(self, name, path=None, target=None):
+        if name == when:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Press())
+if sys.argv[1] == "-m":
+    del sys.argv[1]
+    import holdfast.__main__
+from holdfast.views.cli.entry import main
+main()
+"""
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("how", ["script", "module"])
+@pytest.mark.parametrize(
+    "when",
+    [
+        "holdfast.errors",
+        "holdfast.views.cli.out",
+        "json",
+        "holdfast.views.cli.verbs",
+        "holdfast.views.cli.commands.ls",
+        "sqlite3",
+    ],
+)
+def test_ctrl_c_while_it_loads_is_130_and_silent(when: str, how: str) -> None:
+    words = ["ls"] if how == "script" else ["-m", "ls"]
+    done = subprocess.run(
+        [sys.executable, "-c", _SCRIPT, when, *words], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_ctrl_c_where_python_would_swallow_it_counts_all_the_same() -> None:
+    """An exception in a callback of the garbage collector is printed and forgotten: importing has such callbacks."""
+    script = """
+import os, signal, sys, weakref
+
+class Thing: pass
+
+class Press:
+    def find_spec(self, name, path=None, target=None):
+        if name == "json":
+            thing = Thing()
+            self.reference = weakref.ref(thing, lambda _: os.kill(os.getpid(), signal.SIGINT))
+            del thing
+
+sys.meta_path.insert(0, Press())
+sys.argv = ["holdfast", "ls"]
+from holdfast.views.cli.entry import main
+main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.usefixtures("home")
+def test_whoever_ignores_ctrl_c_goes_on_ignoring_it() -> None:
+    """As a shell starts what runs in the background."""
+    words = [sys.executable, "-c", _SCRIPT, "json", "ls"]
+    done = subprocess.run(
+        ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *words],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_entry_itself_loads_nothing() -> None:
+    """What is loaded before `main` is called is out of our hands: nobody can catch a Ctrl-C there."""
+    script = "import os, sys; before = set(sys.modules); import holdfast.views.cli.entry; print(sorted(set(sys.modules) - before))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True
+    )
+    names = ["__future__", "holdfast", "holdfast.views", "holdfast.views.cli", "holdfast.views.cli.entry"]
+    assert done.stdout.strip() == str(names)

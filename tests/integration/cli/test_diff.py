@@ -1,0 +1,77 @@
+"""holdfast diff: what a task changed, and only that."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from tests.support.repos import Repo, packet_for, prepare
+from tests.support.tasks import holdfast
+
+
+@pytest.fixture
+def repo(home: str) -> Repo:
+    repo = Repo(os.path.join(os.path.dirname(home), "project"))
+    repo.commit("a", "b")
+    repo.write("b", "a person's own\n")
+    return repo
+
+
+def test_the_patch_has_the_tasks_changes_and_not_the_persons(home: str, repo: Repo) -> None:
+    prepare(packet_for(home, repo.path))
+    repo.write("a", "changed\n")
+    done = holdfast("diff", "it")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("diff --git a/a b/a\n")
+    assert "+changed\n" in done.stdout
+    assert "b/b" not in done.stdout
+    short = holdfast("diff", "it", "--stat").stdout
+    assert "1 file changed, 1 insertion(+), 1 deletion(-)" in short
+
+
+def test_json_lists_the_changes(home: str, repo: Repo) -> None:
+    prepare(packet_for(home, repo.path))
+    repo.write("new", b"\xff\0")
+    found = json.loads(holdfast("diff", "it", "--json").stdout)
+    assert found["schema"] == "holdfast.diff/1"
+    assert (found["task_id"], found["path"]) == ("it", repo.path)
+    assert [(change["path"], change["kind"]) for change in found["changes"]] == [("new", "added")]
+    assert "GIT binary patch" in found["patch"]
+
+
+def test_one_stage_of_several(home: str, repo: Repo) -> None:
+    packet = packet_for(home, repo.path, stages=(("codex_impl", "impl"), ("codex_test_impl", "test_impl")))
+    prepare(packet, "codex_impl")
+    repo.write("first")
+    prepare(packet, "codex_test_impl")
+    repo.write("second")
+
+    def names(*flags: str) -> list[str]:
+        return [
+            change["path"]
+            for change in json.loads(holdfast("diff", "it", "--json", *flags).stdout)["changes"]
+        ]
+
+    assert names("--stage", "codex_impl") == ["first"]
+    assert names("--stage", "codex_test_impl") == ["second"]
+    assert names() == ["first", "second"]
+    done = holdfast("diff", "it", "--stage", "other")
+    assert done.returncode == 3
+    assert "recorded: codex_impl, codex_test_impl" in done.stderr
+
+
+def test_nothing_changed_is_said(home: str, repo: Repo) -> None:
+    prepare(packet_for(home, repo.path))
+    done = holdfast("diff", "it")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "has changed nothing" in done.stderr
+
+
+def test_a_task_without_a_record_is_refused(home: str, repo: Repo) -> None:
+    packet_for(home, repo.path)
+    done = holdfast("diff", "it")
+    assert done.returncode == 3
+    assert "has no recorded workspace" in done.stderr
+    assert "hint: only tasks with a scope or a worktree" in done.stderr

@@ -1,0 +1,118 @@
+"""holdfast prune: says first, removes with --yes, never what is needed."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from tests.support import kin
+from tests.support.tasks import Task, holdfast, workspace
+
+
+@pytest.fixture(autouse=True)
+def in_a_home(home: str) -> None:
+    workspace()
+
+
+def make(*task_ids: str) -> None:
+    for task_id in task_ids:
+        Task.shell("true", "--id", task_id).wait_for("completed")
+
+
+def age(home: str, task_id: str, days: int) -> None:
+    """As if it had ended so long ago."""
+    path = os.path.join(home, "tasks", task_id, "manifest.json")
+    with open(path, encoding="utf-8") as file:
+        manifest = json.load(file)
+    manifest["finished_at"] = f"2020-01-{31 - days:02d}T00:00:00.000Z"
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(manifest, file)
+
+
+def names(home: str, folder: str = "tasks") -> list[str]:
+    path = os.path.join(home, folder)
+    return sorted(os.listdir(path)) if os.path.isdir(path) else []
+
+
+def prune(*words: str) -> list[str]:
+    done = holdfast("prune", *words, "--json")
+    assert done.returncode == 0, done.stderr
+    return [row["task_id"] for row in json.loads(done.stdout)["tasks"]]
+
+
+@pytest.mark.req("AUD-5", "AUD-6")
+def test_nothing_goes_without_yes_and_only_old_tasks_by_default(home: str) -> None:
+    make("new", "old")
+    age(home, "old", 3)
+    done = holdfast("prune")
+    assert done.returncode == 0
+    assert "old" in done.stdout
+    assert "new" not in done.stdout
+    assert "would be removed; --yes removes them" in done.stderr
+    assert names(home) == ["new", "old"]
+    assert "1 task, " in holdfast("prune", "--yes").stderr
+    assert names(home) == ["new"]
+    assert holdfast("ls", "-q", "--all").stdout == "new\n"
+    assert holdfast("prune").stderr == "nothing is old enough to go\n"
+
+
+def test_the_setting_says_how_long_tasks_are_kept(home: str) -> None:
+    make("it")
+    assert prune() == []
+    path = os.path.join(os.environ["HOME"], ".config", "holdfast", "config.toml")
+    os.makedirs(os.path.dirname(path))
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("keep_for = 0\n")
+    assert prune() == ["it"]
+
+
+def test_keep_size_and_where(home: str) -> None:
+    make("a", "b", "c")
+    for number, task_id in enumerate("abc"):
+        age(home, task_id, 9 - number)
+    holdfast("archive", "b")
+    assert prune("--keep", "1") == ["a", "b"]
+    assert prune("--keep", "0", "--archived") == ["b"]
+    assert prune("--keep", "0", "--ended") == ["a", "c"]
+    assert prune("--max-size", "1GB") == []
+    assert prune("--max-size", "0") == ["a", "b", "c"]
+    assert prune("--keep", "0", "--yes") == ["a", "b", "c"]
+    assert (names(home), names(home, "archive")) == ([], [])
+
+
+@pytest.mark.req("AUD-5")
+def test_summary_and_markers_may_stay(home: str) -> None:
+    make("a", "b")
+    holdfast("archive", "b")
+    assert prune("--keep", "0", "--keep-summaries", "--yes") == ["a", "b"]
+    assert names(home) == []
+    for task_id in ("a", "b"):
+        left = {name for _, _, found in os.walk(os.path.join(home, "archive", task_id)) for name in found}
+        assert left == {"manifest.json", "manifest.yaml", "_summary.md", "_task.done", "command_run.done"}
+        assert json.loads(holdfast("show", task_id, "--json").stdout)["status"] == "completed"
+    assert prune("--keep", "0", "--keep-summaries", "--yes") == []
+    assert prune("--keep", "0", "--yes") == ["a", "b"]
+
+
+def test_a_task_that_has_not_ended_never_goes(home: str) -> None:
+    task = Task.shell(kin.WAIT, "--id", "it")
+    task.agent_pid()
+    assert prune("--keep", "0", "--yes") == []
+    task.ask("interrupt")
+    task.wait_for("interrupted")
+    assert prune("--keep", "0", "--yes", "--max-size", "0") == []
+    assert names(home) == ["it"]
+    task.stop()
+
+
+def test_errors() -> None:
+    for words in (
+        ["--keep", "x"],
+        ["--max-size", "big"],
+        ["--older-than", "soon"],
+        ["--archived", "--ended"],
+    ):
+        assert holdfast("prune", *words).returncode == 2
+    assert holdfast("prune", "--yes").stderr == "nothing is old enough to go\n"

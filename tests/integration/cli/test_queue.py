@@ -1,0 +1,259 @@
+"""holdfast queue: what waits, in which order, and where work comes from."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+
+import jsonschema
+import pytest
+
+from holdfast.model import schema
+from holdfast.packet import load
+from holdfast.queue.local import LocalQueue
+from holdfast.store.layout import Home
+from tests.support.tasks import holdfast, workspace
+
+SAMPLES = os.path.join(os.path.dirname(__file__), os.pardir, os.pardir, "captures", "sources")
+
+
+@pytest.fixture(autouse=True)
+def in_a_home(home: str) -> None:
+    workspace()
+
+
+def queue(*args: str, **given) -> subprocess.CompletedProcess[str]:
+    return holdfast("queue", *args, cwd=workspace(), **given)
+
+
+def submit(task_id: str, *args: str) -> None:
+    done = holdfast("submit", "--id", task_id, *args, "--", "true", cwd=workspace())
+    assert done.returncode == 0, done.stderr
+
+
+def told(name: str, *args: str) -> dict:
+    """What an action prints with --json, which is what its schema says."""
+    done = queue(*args, "--json")
+    assert done.returncode == 0, done.stderr
+    data = json.loads(done.stdout)
+    jsonschema.validate(data, schema.schemas()[name])
+    return data
+
+
+def states() -> dict[str, str]:
+    return {item["task_id"]: item["state"] for item in told("queue", "ls")["items"]}
+
+
+# ── looking ──
+
+
+def test_an_empty_queue_is_no_error() -> None:
+    done = queue("ls")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "the queue is empty\n")
+    assert queue("check").stdout == "0\n"
+    assert queue("next").returncode == 3
+
+
+@pytest.mark.req("QUE-1", "W-C6")
+def test_next_check_and_show_change_nothing() -> None:
+    submit("low", "--priority", "low")
+    submit("high", "--priority", "high")
+    submit("late", "--after", "low")
+    before = told("queue", "ls")
+    assert [item["task_id"] for item in before["items"]] == ["high", "late", "low"]
+    assert queue("next").stdout == "high\n"
+    assert told("queue-item", "next")["task_id"] == "high"
+    assert told("queue-check", "check") == {
+        "schema": "holdfast.queue-check/1",
+        "ready": 2,
+        "queued": 3,
+        "claimed": 0,
+        "held": 0,
+        "poison": 0,
+        "paused": [],
+    }
+    assert "waits_for:    low" in queue("show", "late").stdout
+    assert told("queue-item", "show", "hi")["priority"] == 10
+    assert told("queue", "ls") == before
+    assert "after low" in queue("ls").stdout
+
+
+def test_a_packet_whose_submit_was_killed_is_seen(home: str) -> None:
+    submit("a")
+    for suffix in ("", "-wal", "-shm"):
+        path = os.path.join(home, f"queue.db{suffix}")
+        if os.path.exists(path):
+            os.unlink(path)
+    assert queue("next").stdout == "a\n"
+
+
+# ── putting in ──
+
+
+@pytest.mark.req("QUE-1", "W-C6")
+def test_an_added_item_is_there_after_check(home: str) -> None:
+    done = queue("add", '{"id": "issue-123", "title": "Fix it", "priority": 7, "command": ["true"]}')
+    assert (done.returncode, done.stdout) == (0, "issue-123\n")
+    assert queue("check").stdout == "1\n"
+    assert queue("check").stdout == "1\n"
+    spec = load.fold(Home(home).packet("issue-123")).spec
+    assert (spec.task_name, spec.command) == ("Fix it", ["true"])
+    assert spec.work == {"id": "issue-123", "details": "Fix it", "source": "queue add", "url": ""}
+
+
+def test_an_item_for_an_agent_may_come_from_stdin(home: str) -> None:
+    item = json.dumps({"id": "issue-1", "title": "Fix it", "prompt": "Fix the thing.", "agent": "command"})
+    assert queue("add", item).returncode == 2  # a command needs one
+    done = queue("add", "-", stdin=b'{"id": "x/1", "title": "T", "command": "exit 3", "pool": "p"}')
+    assert done.stdout == "x-1\n", done.stderr
+    assert told("queue-item", "show", "x-1")["pool"] == "p"
+
+
+def test_without_an_agent_nothing_is_made(home: str) -> None:
+    done = queue("add", '{"id": "a", "title": "b"}')
+    assert done.returncode == 2
+    assert "neither an agent nor a command" in done.stderr
+    assert os.listdir(os.path.join(home, "tasks")) == []
+
+
+def test_what_is_there_already_is_not_added_again() -> None:
+    submit("a")
+    done = queue("add", '{"id": "a", "command": ["true"]}')
+    assert done.returncode == 2
+    assert "there is a task a already" in done.stderr
+
+
+@pytest.mark.req("W-C6")
+def test_an_import_adds_what_is_new_and_leaves_the_rest_alone(home: str) -> None:
+    path = os.path.join(workspace(), "items.jsonl")
+    with open(path, "w", encoding="utf-8") as file:
+        for name in ("a", "b", "c"):
+            file.write(
+                json.dumps(
+                    {
+                        "id": name,
+                        "command": ["true"],
+                        "priority": "low",
+                        "after": ["c"] if name == "a" else [],
+                    }
+                )
+                + "\n"
+            )
+    submit("b", "--priority", "high")
+    data = told("queue-import", "import", path)
+    assert (data["added"], data["skipped"]) == (["a", "c"], ["b"])
+    assert told("queue-item", "show", "b")["priority"] == 10
+    assert told("queue-item", "show", "a")["waits_for"] == ["c"]
+    again = queue("import", path)
+    assert (again.stdout, again.stderr) == ("", "0 items added, 3 there already\n")
+    assert queue("import", path, "--most", "1000").returncode == 2
+
+
+def test_issues_come_in_through_gh(home: str) -> None:
+    folder = os.path.join(workspace(), "bin")
+    os.makedirs(folder)
+    with open(os.path.join(folder, "gh"), "w", encoding="utf-8") as file:
+        file.write(f"#!/bin/sh\ncat {os.path.abspath(SAMPLES)}/gh-issue-list.json\n")
+    os.chmod(os.path.join(folder, "gh"), 0o755)
+    env = {"PATH": f"{folder}:{os.environ['PATH']}"}
+    scenario = os.path.join(workspace(), "config.toml")
+    os.makedirs(os.path.join(workspace(), ".holdfast"))
+    with open(scenario, "w", encoding="utf-8"):
+        pass
+    done = queue("import", "gh:label=agent", "--agent", "copilot", env=env)
+    assert done.returncode == 2  # not installed here: told before anything is made
+    assert os.listdir(os.path.join(home, "tasks")) == []
+    with open(os.path.join(folder, "copilot"), "w", encoding="utf-8") as file:
+        file.write("#!/bin/sh\nexit 0\n")
+    os.chmod(os.path.join(folder, "copilot"), 0o755)
+    done = queue("import", "gh:label=agent", "--agent", "copilot", env=env)
+    assert (done.returncode, done.stdout) == (0, "gh-123\ngh-98\ngh-7\n"), done.stderr
+    spec = load.fold(Home(home).packet("gh-123")).spec
+    assert spec.work["url"] == "https://github.com/ada/engine/issues/123"
+    with open(Home(home).packet("gh-98").user_request, encoding="utf-8") as file:
+        assert file.read().startswith("Say “hello” in the README")
+
+
+def test_a_missing_source_is_told() -> None:
+    done = queue("import", "nowhere.json")
+    assert done.returncode == 2
+    assert "gh:label=NAME" in done.stderr
+    assert queue("import").returncode == 2
+
+
+# ── moving ──
+
+
+@pytest.mark.req("QUE-1")
+def test_a_worker_outside_claims_and_gives_back() -> None:
+    submit("a")
+    submit("b", "--after", "a")
+    item = told("queue-item", "claim", "--by", "ada")
+    assert (item["task_id"], item["claimed_by"], item["state"]) == ("a", "outside:ada", "claimed")
+    assert queue("claim").returncode == 3
+    taken = queue("claim", "a")
+    assert (taken.returncode, "a cannot be claimed" in taken.stderr) == (3, True)
+    assert "after a" in queue("claim", "b").stderr
+    assert told("queue-item", "release", "a")["state"] == "queued"
+    assert queue("release", "a").returncode == 3
+
+
+def test_a_claim_of_ours_is_not_given_back_by_hand(home: str) -> None:
+    submit("a")
+    with LocalQueue(Home(home)) as local:
+        local.claim("keeper")
+    done = queue("release", "a")
+    assert (done.returncode, "holdfast stop a" in done.stderr) == (3, True)
+    assert queue("rm", "a").returncode == 3
+
+
+def test_a_held_item_goes_again_when_a_person_says_so(home: str) -> None:
+    submit("a")
+    submit("b", "--after", "a")
+    with LocalQueue(Home(home)) as local:
+        local.settle("a", "failed")
+    assert "a is failed" in queue("ls").stdout
+    assert told("queue-item", "retry", "b")["state"] == "queued"
+    assert queue("retry", "b").returncode == 3
+
+
+def test_a_pause_is_seen_and_lifted() -> None:
+    submit("a", "--pool", "nightly")
+    submit("b")
+    assert "the pool nightly is paused" in queue("pause", "nightly").stderr
+    assert queue("next").stdout == "b\n"
+    assert told("queue-check", "pause")["paused"] == ["*", "nightly"]
+    assert queue("next").returncode == 3
+    assert "paused: everything" in queue("ls").stderr
+    queue("resume")
+    queue("resume", "nightly")
+    assert queue("next").stdout == "a\n"
+
+
+def test_rm_ends_the_task_that_waited(home: str) -> None:
+    submit("a")
+    submit("b", "--after", "a")
+    done = queue("rm", "a")
+    assert (done.returncode, done.stdout) == (0, "a\n"), done.stderr
+    assert load.read_manifest(Home(home).packet("a"))["status"] == "killed"
+    assert states() == {"b": "held"}
+
+
+def test_clear_wants_a_yes() -> None:
+    submit("a")
+    submit("b")
+    done = queue("clear")
+    assert (done.returncode, "2 tasks" in done.stderr) == (2, True)
+    assert queue("clear", "--yes").returncode == 0
+    assert states() == {}
+
+
+@pytest.mark.parametrize(
+    "args", [["show"], ["add"], ["release"], ["fly"], ["show", "nobody"], ["add", "{"], ["add", "[]"]]
+)
+def test_bad_input_is_told(args: list[str]) -> None:
+    done = queue(*args)
+    assert done.returncode in (2, 3)
+    assert done.stderr.startswith("error: ")
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,71 @@
+"""holdfast report: what to read in the morning."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from tests.support import kin
+from tests.support.tasks import Task, holdfast, workspace
+
+
+@pytest.fixture(autouse=True)
+def in_a_home(home: str) -> None:
+    workspace()
+
+
+def facts(*words: str) -> dict:
+    done = holdfast("report", *words, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.req("AUD-6")
+def test_state_activity_interrupts_and_figures() -> None:
+    Task.shell("true", "--id", "good").wait_for("completed")
+    Task.shell("exit 3", "--id", "bad").wait_for("failed")
+    asked = Task.shell(kin.WAIT, "--id", "asked")
+    asked.agent_pid()
+    asked.ask("interrupt", "-m", "which branch?")
+    asked.wait_for("interrupted")
+    busy = Task.shell("echo at it; " + kin.WAIT, "--id", "busy")
+    busy.wait_for_log("at it")
+    found = facts()
+    assert found["schema"] == "holdfast.report/1"
+    assert {row["task_id"]: row["status"] for row in found["ended"]} == {"good": "completed", "bad": "failed"}
+    assert [(row["task_id"], row["last_line"]) for row in found["active"]] == [("busy", "at it")]
+    (interrupt,) = found["interrupts"]
+    assert (interrupt["task_id"], interrupt["reason"], interrupt["resolved_at"]) == (
+        "asked",
+        "which branch?",
+        None,
+    )
+    assert found["statistics"]["success_rate"] == 0.5
+    text = holdfast("report").stdout
+    assert "! asked waits for a person: which branch?" in text
+    assert "asked  open: which branch?" in text
+    assert "bad  failed after" in text
+    assert "at it" not in text
+    assert "at it" in holdfast("report", "--detailed").stdout
+    kin.go()
+    busy.wait_for("completed")
+    asked.stop()
+    assert facts()["interrupts"][0]["resolved_at"]
+
+
+def test_what_was_archived_is_in_it_and_what_is_old_is_not() -> None:
+    Task.shell("true", "--id", "it").wait_for("completed")
+    assert holdfast("archive", "it").returncode == 0
+    assert [row["task_id"] for row in facts()["ended"]] == ["it"]
+    assert facts("--since", "0s")["ended"] == []
+
+
+def test_an_empty_home_none_at_all_and_errors(home: str) -> None:
+    assert "- none" in holdfast("report").stdout
+    os.rename(home, home + "-gone")
+    assert holdfast("report").returncode == 0
+    assert holdfast("report", "--since", "soon").returncode == 2
+    os.path.exists(home) and os.rmdir(home)
+    os.rename(home + "-gone", home)

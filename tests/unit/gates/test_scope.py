@@ -1,0 +1,237 @@
+"""The scope gate looks at the working tree, whatever the report says."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from holdfast.gates.scope import Scope, seen_from, violations
+from holdfast.workspace.changes import Change
+from tests.support.repos import Repo, judge, packet_for, prepare, report
+
+
+class Stage:
+    """An `impl` stage in a repository: prepared, and about to be judged."""
+
+    def __init__(self, home: str, *, with_git: bool = True, project: str = "", **asked) -> None:
+        self.repo = Repo(os.path.join(os.path.dirname(home), "project"), with_git=with_git)
+        self.repo.write("src/a", "".join(f"line {n}\n" for n in range(20)))
+        self.repo.write("other/b", "b\n")
+        self.repo.write(".gitignore", ".env\n*.tmp\n")
+        self.repo.write(".env", "KEY=1\n")
+        if with_git:
+            self.repo.commit()
+        self.repo.write("mine", "a person's own\n")
+        self.project = os.path.join(self.repo.path, project)
+        asked = {"scope_allow": ("src/",), "scope_deny": (".env", "secrets/"), **asked}
+        self.packet = packet_for(home, self.project, **asked)
+        self.prepared = prepare(self.packet)
+        self.work = Repo(self.prepared["path"], with_git=False)
+        report(self.packet, "# Done\n\nI changed src/a, and nothing else.\n")
+
+    def judge(self) -> tuple[int, dict]:
+        return judge(self.packet, cwd=self.work.path)
+
+
+@pytest.fixture
+def stage(home: str) -> Stage:
+    return Stage(home)
+
+
+@pytest.mark.req("GAT-3", "GAT-5")
+def test_a_change_inside_the_scope_passes(stage: Stage) -> None:
+    stage.repo.write("src/a", "changed\n")
+    stage.repo.write("src/new")
+    code, result = stage.judge()
+    assert (code, result["passed"], result["failed"]) == (0, True, "")
+    assert [check["name"] for check in result["checks"]] == ["report", "patch", "scope"]
+    assert (result["schema"], result["stage"], result["role"]) == ("holdfast.gate/1", "codex_impl", "impl")
+    assert result["attempt"] == 2
+    assert result["timestamp"].endswith("Z")
+
+
+@pytest.mark.req("GAT-3", "W-B3")
+def test_a_change_outside_is_caught_though_the_report_hides_it(stage: Stage) -> None:
+    stage.repo.write("src/a", "changed\n")
+    stage.repo.write("other/b", "changed\n")
+    stage.repo.write("untracked")
+    code, result = stage.judge()
+    assert (code, result["failed"]) == (1, "scope")
+    assert result["reasons"] == [
+        "other/b was modified: it is not in scope.allow",
+        "untracked was added: it is not in scope.allow",
+    ]
+
+
+@pytest.mark.req("GAT-3")
+def test_even_a_committed_change_is_caught(stage: Stage) -> None:
+    stage.repo.write("other/b", "changed\n")
+    stage.repo.git("add", "other/b")
+    stage.repo.git("commit", "-q", "-m", "hidden in a commit")
+    assert stage.judge()[1]["reasons"] == ["other/b was modified: it is not in scope.allow"]
+
+
+@pytest.mark.req("GAT-3")
+def test_what_a_person_had_changed_is_not_blamed(stage: Stage) -> None:
+    stage.repo.write("src/a", "changed\n")
+    assert os.path.exists(os.path.join(stage.repo.path, "mine"))
+    assert stage.judge()[0] == 0
+
+
+@pytest.mark.req("GAT-3")
+def test_a_rename_out_of_the_scope_and_one_into_it(stage: Stage) -> None:
+    os.rename(os.path.join(stage.repo.path, "src/a"), os.path.join(stage.repo.path, "a"))
+    assert stage.judge()[1]["reasons"] == ["src/a was renamed to a: it is not in scope.allow"]
+    os.rename(os.path.join(stage.repo.path, "a"), os.path.join(stage.repo.path, "src/a"))
+    os.rename(os.path.join(stage.repo.path, "other/b"), os.path.join(stage.repo.path, "src/b"))
+    assert stage.judge()[1]["failed"] == "scope"
+
+
+@pytest.mark.req("GAT-3")
+@pytest.mark.parametrize("target", ["/etc/passwd", "../../outside", "../.env", "../secrets"])
+def test_a_link_out_of_the_project_or_to_what_is_denied(stage: Stage, target: str) -> None:
+    os.symlink(target, os.path.join(stage.repo.path, "src/link"))
+    code, result = stage.judge()
+    assert (code, result["failed"]) == (1, "scope")
+    assert "src/link" in result["reasons"][0]
+    assert "symbolic link" in result["reasons"][0]
+
+
+def test_a_link_inside_the_scope_is_fine(stage: Stage) -> None:
+    os.symlink("a", os.path.join(stage.repo.path, "src/link"))
+    assert stage.judge()[0] == 0
+
+
+@pytest.mark.req("GAT-3")
+def test_an_ignored_file_counts_where_it_is_denied_only(stage: Stage) -> None:
+    stage.repo.write("src/a", "changed\n")
+    stage.repo.write("dropping.tmp")
+    assert stage.judge()[0] == 0
+    stage.repo.write(".env", "KEY=2\n")
+    assert stage.judge()[1]["reasons"] == [".env was modified: it is denied by scope.deny"]
+
+
+@pytest.mark.req("GAT-3")
+def test_deny_is_stronger_than_allow(home: str) -> None:
+    stage = Stage(home, scope_allow=("**",))
+    stage.repo.write("secrets/key")
+    stage.repo.write("anything")
+    assert stage.judge()[1]["reasons"] == ["secrets/key was added: it is denied by scope.deny"]
+
+
+@pytest.mark.req("GAT-3")
+def test_an_empty_scope_allows_nothing(home: str) -> None:
+    stage = Stage(home, scope_allow=())
+    stage.repo.write("src/a", "changed\n")
+    assert stage.judge()[1]["failed"] == "scope"
+
+
+@pytest.mark.req("GAT-3")
+def test_a_repository_inside_is_looked_into(stage: Stage) -> None:
+    inner = Repo(os.path.join(stage.repo.path, "vendor"))
+    inner.commit("library")
+    assert stage.judge()[1]["reasons"] == ["vendor/library was added: it is not in scope.allow"]
+
+
+@pytest.mark.req("GAT-3")
+def test_a_project_without_git_has_a_scope_too(home: str) -> None:
+    stage = Stage(home, with_git=False)
+    stage.repo.write("src/a", "changed\n")
+    assert stage.judge()[0] == 0
+    stage.repo.write("other/b", "changed\n")
+    assert stage.judge()[1]["reasons"] == ["other/b was modified: it is not in scope.allow"]
+
+
+def test_patterns_belong_to_the_project_and_what_is_beside_it_is_out(home: str) -> None:
+    stage = Stage(home, project="src", scope_allow=("*",))
+    stage.repo.write("src/new")
+    assert stage.judge()[0] == 0
+    stage.repo.write("other/b", "changed\n")
+    assert stage.judge()[1]["reasons"] == ["../other/b was modified: it lies outside the project"]
+
+
+def test_a_repository_that_is_gone_cannot_be_judged(stage: Stage) -> None:
+    os.rename(os.path.join(stage.repo.path, ".git"), os.path.join(stage.repo.path, "hidden"))
+    code, result = stage.judge()
+    assert code == 3
+    assert "is gone" in result["stderr"]
+
+
+def test_a_stage_that_was_not_prepared_cannot_be_judged(home: str) -> None:
+    repo = Repo(os.path.join(os.path.dirname(home), "project"))
+    packet = packet_for(home, repo.path, scope_allow=("*",))
+    report(packet, "No changes required.\n")
+    code, result = judge(packet, cwd=repo.path)
+    assert code == 3
+    assert "not on record" in result["stderr"]
+
+
+def test_out_of_scope_changes_in_a_worktree_are_taken_back_and_kept(home: str) -> None:
+    stage = Stage(home, workspace="worktree", revert_out_of_scope=True)
+    stage.work.write("src/a", "changed\n")
+    stage.work.write("other/b", "changed\n")
+    stage.work.write("new/deep/file", b"\0\1binary")
+    os.symlink("/etc", os.path.join(stage.work.path, "link"))
+    code, result = stage.judge()
+    assert code == 0, result
+    assert "3 changes out of scope were taken back" in result["reasons"][-4]
+    assert stage.work.read("other/b") == "b\n"
+    assert stage.work.read("src/a") == "changed\n"
+    assert sorted(os.listdir(stage.work.path)) == [".git", ".gitignore", "other", "src"]
+    assert os.path.isdir("/etc")
+    with open(os.path.join(stage.packet.state, "reverted.patch"), "rb") as file:
+        kept = file.read()
+    assert b"other/b" in kept
+    assert b"GIT binary patch" in kept
+
+
+def test_a_link_in_a_directorys_place_is_taken_back_and_nothing_behind_it(home: str) -> None:
+    stage = Stage(home, workspace="worktree", revert_out_of_scope=True)
+    outside = Repo(os.path.join(os.path.dirname(home), "outside"), with_git=False)
+    outside.write("b", "precious\n")
+    os.rename(os.path.join(stage.work.path, "other"), os.path.join(outside.path, "moved"))
+    os.symlink(outside.path, os.path.join(stage.work.path, "other"))
+    assert stage.judge()[0] == 0
+    assert outside.read("b") == "precious\n"
+    assert not os.path.islink(os.path.join(stage.work.path, "other"))
+    assert stage.work.read("other/b") == "b\n"
+
+
+def test_in_place_nothing_is_ever_taken_back(home: str) -> None:
+    stage = Stage(home, revert_out_of_scope=True)
+    stage.repo.write("other/b", "changed\n")
+    assert stage.judge()[0] == 1
+    assert stage.repo.read("other/b") == "changed\n"
+
+
+@pytest.mark.parametrize(
+    ("allow", "path", "is_allowed"),
+    [
+        (("src",), "src/deep/x", True),
+        (("./src",), "src/x", True),
+        (("./src",), "lib/src/x", False),
+        (("src/*.py",), "src/x.py", True),
+        (("src/*.py",), "src/deep/x.py", False),
+        (("src/**/*.py",), "src/deep/x.py", True),
+        ((".",), "anything/at/all", True),
+        (("*", "!docs/**"), "docs/x", False),
+        (("src/",), "src", False),
+        (("a b",), "a b", True),
+        (("src/",), os.fsdecode(b"src/\xff"), True),
+    ],
+)
+def test_patterns_are_those_of_gitignore(allow: tuple[str, ...], path: str, is_allowed: bool) -> None:
+    assert (Scope(allow, ()).objection(path) is None) == is_allowed
+
+
+def test_many_violations_are_counted_not_listed() -> None:
+    changes = [Change(path=f"x{number}", kind="added") for number in range(30)]
+    assert len(violations(changes, Scope((), ()), top="/t", prefix="")) == 30
+
+
+def test_paths_as_the_project_sees_them() -> None:
+    assert seen_from("", "a/b") == "a/b"
+    assert seen_from("src/", "src/a") == "a"
+    assert seen_from("src/deep/", "src/a") == "../a"
+    assert seen_from("src/", "srcs") == "../srcs"

@@ -1,0 +1,54 @@
+"""Which rules match, how a rule is called, and what people read."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.notify import rules
+
+RULES = [
+    {"on": ["interrupted"], "to": "gt"},
+    {"on": ["all"], "to": "desktop"},
+    {"on": ["failed", "completed"], "to": "command", "argv": ["/opt/say it"], "projects": ["/work/api"]},
+]
+
+
+@pytest.mark.req("NOT-4")
+@pytest.mark.parametrize(
+    ("event", "project", "told"),
+    [
+        ("interrupted", "/work/api", ["gt", "desktop"]),
+        ("failed", "/work/api", ["desktop", "command"]),
+        ("failed", "/work/api/inner", ["desktop", "command"]),
+        ("failed", "/work/api2", ["desktop"]),
+        ("completed", None, ["desktop"]),
+        ("killed", "/work/api", ["desktop"]),
+    ],
+)
+def test_each_event_has_its_own_targets(event: str, project: str | None, told: list[str]) -> None:
+    assert [rule["to"] for rule in rules.matching(RULES, event, project=project)] == told
+
+
+@pytest.mark.parametrize(
+    ("rule", "label"),
+    [
+        ({"to": "gt"}, "gt"),
+        ({"to": "gt", "name": "boss"}, "boss"),
+        ({"to": "command", "argv": ["/opt/say it", "secret"]}, "command say it"),
+        ({"to": "webhook", "url": "https://user:pw@hooks.example/T1/secret"}, "webhook hooks.example"),
+        ({"to": "webhook", "url_env": "HOOK"}, "webhook HOOK"),
+        ({}, "?"),
+    ],
+)
+def test_a_label_names_the_rule_and_nothing_secret(rule: dict, label: str) -> None:
+    assert rules.label(rule) == label
+
+
+@pytest.mark.req("NOT-3")
+def test_the_text_has_the_reason() -> None:
+    event = {"event": "interrupted", "task_id": "fix", "reason": "which branch?"}
+    assert rules.words(event) == "holdfast: fix needs a person: which branch?"
+    assert rules.words({"event": "completed", "task_id": "fix", "reason": ""}) == "holdfast: fix is done"
+    assert rules.words({"event": "home_interrupt", "reason": "stop"}) == (
+        "holdfast: every task waits for a person: stop"
+    )

@@ -1,0 +1,137 @@
+"""Every state of a task has one next action, with a command that exists."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+
+from holdfast.agents import registry
+from holdfast.model.status import Status
+from holdfast.pipeline.next_action import ACTIONS, ActionView, for_task
+from holdfast.pipeline.triage import FailureClass
+from holdfast.views.cli import verbs
+
+
+def view(status: str, **facts: object) -> ActionView:
+    return ActionView(task_id="t1", status=status, agent="claude", login="claude auth login", **facts)  # type: ignore[arg-type]
+
+
+@pytest.mark.req("GAT-10")
+@pytest.mark.parametrize(
+    ("seen", "name", "command", "then"),
+    [
+        (view("completed"), "none", "", ""),
+        (view("completed", has_changes=True), "read_diff", "holdfast diff t1", ""),
+        (
+            view("completed", has_changes=True, workspace="worktree"),
+            "apply",
+            "holdfast diff t1",
+            "holdfast apply t1",
+        ),
+        (view("queued"), "wait", "holdfast wait t1", ""),
+        (view("running"), "wait", "holdfast wait t1", ""),
+        (view("waiting", wake_at="2026-01-31T12:00:00.000Z"), "wait", "holdfast wait t1", ""),
+        (view("interrupted"), "resume", "holdfast resume t1", ""),
+        (view("interrupted", question="which?"), "answer", "holdfast resume t1 -m 'ANSWER'", ""),
+        (view("interrupted", approval="codex_impl"), "approve", "holdfast approve t1", ""),
+        (view("interrupted", failure_class="auth"), "login", "claude auth login", "holdfast resume t1"),
+        (
+            view("interrupted", failure_class="budget"),
+            "raise_budget",
+            "holdfast resume t1",
+            "",
+        ),
+        (view("interrupted", failure_class="timeout"), "raise_time", "holdfast resume t1", ""),
+        (view("failed", failure_class="auth"), "login", "claude auth login", "holdfast retry t1"),
+        (view("failed", failure_class="transient"), "retry", "holdfast retry t1", ""),
+        (
+            view("failed", failure_class="scope_violation"),
+            "fix_scope",
+            "holdfast diff t1",
+            "holdfast retry t1 -m 'WHAT MAY BE CHANGED'",
+        ),
+        (
+            view("failed", failure_class="contract_violation"),
+            "fix_contract",
+            "holdfast show t1",
+            "holdfast retry t1 -m 'WHAT IS MISSING'",
+        ),
+        (
+            view("failed", failure_class="tooling"),
+            "install_tool",
+            "holdfast agent probe claude",
+            "holdfast retry t1",
+        ),
+        (
+            view("failed", failure_class="prompt_too_large"),
+            "split_task",
+            "holdfast show t1",
+            "holdfast retry t1",
+        ),
+        (view("failed", failure_class="unknown"), "read_log", "holdfast logs t1 -n 40", "holdfast retry t1"),
+        (view("failed"), "read_log", "holdfast logs t1 -n 40", "holdfast retry t1"),
+        (view("timeout"), "raise_time", "holdfast retry t1", ""),
+        (view("abandoned"), "raise_time", "holdfast retry t1 --deadline 10h", ""),
+        (
+            view("abandoned", failure_class="transient", is_past_deadline=True),
+            "raise_time",
+            "holdfast retry t1 --deadline 10h",
+            "",
+        ),
+        (view("abandoned", failure_class="transient"), "retry", "holdfast retry t1", ""),
+        (view("killed"), "retry", "holdfast retry t1", ""),
+        (view("a state of a later version"), "wait", "holdfast wait t1", ""),
+    ],
+)
+def test_what_to_do(seen: ActionView, name: str, command: str, then: str) -> None:
+    action = for_task(seen)
+    assert (action.name, action.command, action.then) == (name, command, then)
+    assert action.why
+
+
+def everything() -> list[ActionView]:
+    return [
+        view(status, failure_class=found, question=question, approval=approval, has_changes=changed)
+        for status in Status
+        for found in ("", *FailureClass, "a class of a later version")
+        for question in ("", "which?")
+        for approval in ("", "codex_impl")
+        for changed in (True, False)
+    ]
+
+
+def test_the_set_is_closed_and_nothing_in_it_is_idle() -> None:
+    assert {for_task(each).name for each in everything()} | {"apply"} == set(ACTIONS)
+
+
+def test_every_command_is_one_that_exists() -> None:
+    for each in everything():
+        action = for_task(each)
+        for command in (action.command, action.then):
+            assert "{" not in command
+            if command.startswith("holdfast "):
+                _, verb, *words = shlex.split(command)
+                assert verb in (*verbs.VERBS, "approve")
+                if verb in verbs.VERBS:
+                    known = {flag for option in verbs.load(verb).COMMAND.options for flag in option.flags}
+                    assert {word for word in words if word.startswith("-")} <= known, command
+
+
+@pytest.mark.parametrize("agent", sorted(registry.BUILT_IN))
+def test_how_to_log_in_is_a_command_where_the_agent_has_one(agent: str) -> None:
+    login = registry.adapter(agent).capabilities.login
+    action = for_task(
+        view("interrupted", failure_class="auth", reason="401").evolve(agent=agent, login=login)
+    )
+    if re.search(r"[,(]", login) or not login:
+        assert action.command == "holdfast resume t1"
+        assert login in action.why
+    else:
+        assert (action.command, action.then) == (login, "holdfast resume t1")
+
+
+def test_a_plain_command_is_not_probed() -> None:
+    action = for_task(view("failed", failure_class="tooling").evolve(agent="command"))
+    assert action.command == "holdfast logs t1 -n 40"

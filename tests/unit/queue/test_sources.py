@@ -1,0 +1,267 @@
+"""Where work comes from: what the tools print, files, folders; and words for what is none of it.
+
+The samples in tests/captures/sources have the fields that `gh issue list --json`, `bd ready --json` and `gt ready --json`
+print, with contents of our own.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from holdfast.errors import CommandNotFound, NotPossible, UnreadableFile, UsageError
+from holdfast.queue import sources
+from holdfast.queue.sources import beads, folder, github, lines, run
+from holdfast.queue.work import Work, from_json, parse_time, task_id
+
+SAMPLES = os.path.join(os.path.dirname(__file__), os.pardir, os.pardir, "captures", "sources")
+
+
+def sample(name: str) -> bytes:
+    with open(os.path.join(SAMPLES, name), "rb") as file:
+        return file.read()
+
+
+def program(folder: str, name: str, script: str) -> None:
+    """An executable in a folder of PATH."""
+    os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, name)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"#!/bin/sh\n{script}\n")
+    os.chmod(path, 0o755)
+
+
+def brief(found: list[Work]) -> list[tuple[str, int]]:
+    return [(work.task_id, work.priority) for work in found]
+
+
+# ── gh ──
+
+
+@pytest.mark.req("QUE-1")
+def test_issues_become_items_with_the_priority_of_their_labels() -> None:
+    found = github.parse(sample("gh-issue-list.json"), "label=agent")
+    assert brief(found) == [("gh-123", 10), ("gh-98", 5), ("gh-7", 1)]
+    assert found[0].prompt == (
+        "Tests fail without git\n\n`make test` fails on a machine without git.\n\n1. remove git\n2. run `make test`\n\n"
+        "https://github.com/ada/engine/issues/123"
+    )
+    assert found[1].title == "Say “hello” in the README"
+
+
+def test_an_issue_of_a_named_repository_has_its_name_in_the_id() -> None:
+    found = github.parse(sample("gh-issue-list.json"), "label=agent,repo=ada/engine")
+    assert found[0].task_id == "gh-ada-engine-123"
+    argv = github.argv("label=agent,repo=ada/engine", most=20)
+    assert argv[:3] == ["gh", "issue", "list"]
+    assert argv[argv.index("--limit") + 1] == "20"
+    assert argv[argv.index("--label") + 1] == "agent"
+    assert argv[argv.index("--repo") + 1] == "ada/engine"
+
+
+@pytest.mark.parametrize("rest", ["colour=red", "label", "label="])
+def test_an_option_that_gh_does_not_have_is_told(rest: str) -> None:
+    with pytest.raises(UsageError, match="none of its options"):
+        github.argv(rest, most=1)
+
+
+@pytest.mark.parametrize("raw", [b"[1]", b'[{"title": "x"}]', b"[null]"])
+def test_what_is_no_issue_is_told(raw: bytes) -> None:
+    with pytest.raises(UsageError, match="no issue"):
+        github.parse(raw, "label=agent")
+
+
+# ── beads ──
+
+
+def test_ready_beads_become_items_and_epics_do_not() -> None:
+    found = beads.parse(sample("bd-ready.json"), "bd")
+    assert brief(found) == [("engine-a3f8", 10), ("engine-c77e.1", 20)]
+    assert found[0].prompt == (
+        "Parse the header\n\nThe header has two forms.\n\n## Design\n\nOne function for each form.\n\n"
+        "## Acceptance criteria\n\nBoth forms of tests/data parse."
+    )
+
+
+def test_a_town_has_more_than_one_source_and_an_order_of_rigs() -> None:
+    assert brief(beads.parse(sample("gt-ready.json"), "gt")) == [("hq-12", 5), ("en-1", 5)]
+    assert brief(beads.parse(sample("gt-ready.json"), "gt", rigs="engine,town")) == [
+        ("en-1", 5),
+        ("hq-12", 5),
+    ]
+    assert brief(beads.parse(sample("gt-ready.json"), "gt", rigs="engine")) == [("en-1", 5)]
+
+
+def test_nothing_ready_is_nothing() -> None:
+    for raw in (b"[]", b"null", b"", b'{"sources": []}'):
+        assert beads.parse(raw, "bd") == []
+
+
+@pytest.mark.parametrize("raw", [b"no beads here", b"3", b'{"error": "x"}', b"[3]"])
+def test_what_is_no_list_of_beads_is_told(raw: bytes) -> None:
+    with pytest.raises(UsageError):
+        beads.parse(raw, "bd")
+
+
+# ── json ──
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'[{"id": "a", "title": "A"}, {"id": "b", "title": "B", "priority": "high"}]',
+        b'{"items": [{"id": "a", "title": "A"}, {"id": "b", "title": "B", "priority": 10}]}',
+        b'{"id": "a", "title": "A"}\n\n{"id": "b", "title": "B", "priority": "10"}\n',
+    ],
+)
+def test_a_list_an_object_with_a_list_or_an_item_a_line(raw: bytes) -> None:
+    assert brief(lines.parse(raw, source="x")) == [("a", 5), ("b", 10)]
+
+
+def test_one_object_is_one_item() -> None:
+    (work,) = lines.parse(b'{"id": "a", "body": "do it", "after": ["b", "c"], "pool": "p"}', source="x")
+    assert (work.title, work.prompt, work.after, work.pool) == ("a", "do it", ("b", "c"), "p")
+
+
+def test_what_is_closed_or_in_progress_is_passed_over() -> None:
+    raw = b'[{"id": "a", "status": "closed"}, {"id": "b", "status": "in_progress"}, {"id": "c", "status": "ready"}]'
+    assert brief(lines.parse(raw, source="x")) == [("c", 5)]
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (b'{"id": "a"}\nnot json\n', "line 2"),
+        (b"3", "no items"),
+        (b"[3]", "item 1"),
+        (b"[{}]", "needs an id or a title"),
+        (b'[{"id": "a", "priority": "soon"}]', "priority"),
+        (b'[{"id": "a", "title": []}]', "title is a text"),
+        (b'[{"id": "a", "after": 3}]', "list of ids"),
+        (b'[{"id": "a", "command": 3}]', "command"),
+        (b'[{"id": "a", "not_before": "tomorrow"}]', "not a time"),
+        (b"[" * 100_000, "JSON"),
+    ],
+)
+def test_bad_input_is_told_with_its_place(raw: bytes, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        lines.parse(raw, source="x")
+
+
+# ── folders ──
+
+
+def test_a_folder_of_markdown_is_one_item_a_file(tmp_path: os.PathLike[str]) -> None:
+    files = {
+        "010-parser.md": "---\ntitle: Write the parser\npriority: high\nagent: claude\nafter: [020-lexer]\n---\n\nAll of it.\n",
+        "020-lexer.md": "# The lexer\n\nTwo forms.\n",
+        "notes.txt": "nothing",
+        ".hidden.md": "nothing",
+    }
+    for name, text in files.items():
+        with open(os.path.join(tmp_path, name), "w", encoding="utf-8") as file:
+            file.write(text)
+    parser, lexer = folder.read(str(tmp_path))
+    assert (parser.task_id, parser.title, parser.prompt) == ("010-parser", "Write the parser", "All of it.")
+    assert (parser.priority, parser.agent, parser.after) == (10, "claude", ("020-lexer",))
+    assert (lexer.task_id, lexer.title, lexer.prompt) == (
+        "020-lexer",
+        "The lexer",
+        "# The lexer\n\nTwo forms.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("---\ntitle: [\n---\nx", "item.md:"),
+        ("---\njust words\n---\nx", "no names"),
+        ("---\na: 1\na: 2\n---\n", "item.md:3"),
+    ],
+)
+def test_a_bad_front_matter_is_told_with_its_line(text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        folder.parse(text.encode(), "item.md")
+
+
+def test_a_rule_that_is_never_closed_is_no_front_matter() -> None:
+    work = folder.parse(b"---\nan introduction\n", "item.md")
+    assert work is not None
+    assert work.prompt == "---\nan introduction"
+
+
+# ── ids and times ──
+
+
+@pytest.mark.parametrize(
+    ("key", "prefix", "expected"),
+    [
+        ("123", "gh-", "gh-123"),
+        ("a/b#3", "", "a-b-3"),
+        ("../../etc", "", "etc"),
+        ("x" * 99, "", "x" * 64),
+        ("…", "", "item"),
+    ],
+)
+def test_an_id_is_the_same_for_the_same_key_and_safe(key: str, prefix: str, expected: str) -> None:
+    assert task_id(key, prefix) == expected
+
+
+def test_a_time_is_absolute_or_from_now() -> None:
+    assert parse_time("+90m", now=0.0) == "1970-01-01T01:30:00.000Z"
+    assert parse_time("2026-01-31T12:00:00Z", now=0.0) == "2026-01-31T12:00:00.000Z"
+    for text in ("noon", "+", "2026-13", ""):
+        with pytest.raises(ValueError):
+            parse_time(text, now=0.0)
+
+
+def test_a_command_may_be_a_line_for_the_shell() -> None:
+    work = from_json({"id": "a", "command": "make && make test"}, source="x", where="x")
+    assert work is not None
+    assert work.command == ["sh", "-c", "make && make test"]
+
+
+# ── running ──
+
+
+def test_sources_are_read_by_their_names(tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    bin_dir, here = os.path.join(tmp_path, "bin"), str(tmp_path)
+    for name, recording in (("gh", "gh-issue-list"), ("bd", "bd-ready"), ("gt", "gt-ready")):
+        program(bin_dir, name, f'echo "$@" > {here}/asked; cat {os.path.abspath(SAMPLES)}/{recording}.json')
+    monkeypatch.setenv("PATH", f"{bin_dir}:/usr/bin:/bin")
+    assert brief(sources.read("gh:label=agent", project=here)) == [("gh-123", 10), ("gh-98", 5), ("gh-7", 1)]
+    with open(os.path.join(here, "asked"), encoding="utf-8") as file:
+        assert (
+            file.read()
+            == "issue list --state open --limit 100 --json number,title,body,labels,url --label agent\n"
+        )
+    assert brief(sources.read("bd:", project=here)) == [("engine-c77e.1", 20), ("engine-a3f8", 10)]
+    assert brief(sources.read("gt:", project=here, most=1)) == [("hq-12", 5)]
+    assert brief(sources.read('cmd:echo \'{"id": "a"}\'', project=here)) == [("a", 5)]
+
+
+@pytest.mark.parametrize(
+    ("source", "said"), [("gh:label=x", "gh auth login"), ("bd:", "beads"), ("gt:", "Gas Town")]
+)
+def test_a_tool_that_is_missing_is_named_with_a_cure(
+    tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch, source: str, said: str
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(CommandNotFound, match=f"{source.partition(':')[0]} is not installed") as caught:
+        sources.read(source, project=str(tmp_path))
+    assert said in caught.value.hint
+
+
+def test_a_tool_that_fails_or_hangs_is_told(tmp_path: os.PathLike[str]) -> None:
+    with pytest.raises(NotPossible, match="ended with 4: not logged in"):
+        run.output(["sh", "-c", "echo not logged in >&2; exit 4"], cwd=str(tmp_path))
+    with pytest.raises(NotPossible, match="no answer"):
+        run.output(["sh", "-c", "sleep 60 & wait"], cwd=str(tmp_path), limit_s=0.2)
+
+
+def test_a_source_that_is_none_is_told(tmp_path: os.PathLike[str]) -> None:
+    with pytest.raises(UsageError, match="no such file"):
+        sources.read("nowhere.json", project=str(tmp_path))
+    with pytest.raises(UnreadableFile):
+        run.contents(os.path.join(tmp_path, "nowhere"))
