@@ -16,7 +16,7 @@ from holdfast.store.layout import Home
 
 def claims(place: Place) -> list[Line]:
     """Pairs a second with many items in the queue; ours and the bare ones in turn."""
-    count, pairs, repeats = place.pick(100_000, 2_000), place.pick(5_000, 500), place.pick(5, 3)
+    count, pairs, repeats = place.pick(100_000, 2_000), place.pick(5_000, 200), place.pick(5, 3)
     ours, bare = os.path.join(place.root, "ours"), os.path.join(place.root, "bare.db")
     os.makedirs(ours, exist_ok=True)
     queue = LocalQueue(Home(ours))
@@ -27,7 +27,7 @@ def claims(place: Place) -> list[Line]:
     rates: dict[str, list[float]] = {"ours": [], "limited": [], "bare": []}
     room = Room(slots=8, agents={"claude": 4}, pools={"default": 6})
     for _ in range(repeats):
-        rates["ours"].append(_rate(pairs, lambda: _ours(queue, Room())))
+        rates["ours"].append(_rate(pairs, lambda: _ours(queue)))
         rates["limited"].append(_rate(pairs, lambda: _ours(queue, room)))
         rates["bare"].append(_rate(pairs, lambda: _bare(connection)))
     queue.close()
@@ -80,8 +80,8 @@ def _rate(pairs: int, act: object) -> float:
     return pairs / ((time.monotonic_ns() - began) / 1e9)
 
 
-def _ours(queue: LocalQueue, room: Room) -> None:
-    item = queue.claim("bench", room)
+def _ours(queue: LocalQueue, room: Room | None = None) -> None:
+    item = queue.claim("bench") if room is None else queue.claim("bench", room)
     assert item is not None
     queue.ack(item.task_id, owner="bench", status="completed")
 

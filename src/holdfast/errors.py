@@ -195,7 +195,7 @@ class GitMissing(NotPossible):
     """There is no git, and what was asked needs it."""
 
     code = "git-missing"
-    hint = "install git 2.34 or newer, and check PATH"
+    hint = "install git 2.31 or newer, and check PATH"
 
 
 class GitFailed(NotPossible):

@@ -116,10 +116,13 @@ def _people() -> None:
     _holdfast("wait", packet.task_id, check=False)
     _keep(packet.journal, "journal.interrupt-resume-stop.jsonl")
     for verb, args in (
+        ("start", {"iteration": 7}),
         ("stop", {"reason": "not needed any more"}),
         ("interrupt", {"reason": "which database?"}),
         ("resume", {"message": "the test database"}),
         ("retry", {"deadline": "10h", "message": "go on", "env": _fixture("env.json")}),
+        ("approve", {"message": "but leave the migrations alone"}),
+        ("reject", {"message": "not before the freeze is over"}),
     ):
         request = inbox.drop(packet, verb, args, by=_whoami())
         _keep(inbox.path_of(packet, request.id), f"request.{verb}.json")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.conformance.table import Row
 
-NOT_BUILT = "not built yet"
-
 ROWS = {
     "text": Row("text", is_smoke=True),
     "write_file": Row("a tool call writes a file"),

@@ -32,6 +32,7 @@ _TABLE = (
     ("refuses a second writer itself", lambda able: _yes(able.locks_session)),
     ("prompt", lambda able: _prompt(able)),  # noqa: PLW0108 - it stands below
     ("system prompt", lambda able: "appended" if able.appends_system_prompt else "in front of the prompt"),
+    ("effort", lambda able: _yes(able.takes_effort)),
     ("events on stdout", lambda able: _yes(able.has_events)),
     ("silent though it works", lambda able: _listed(able.silent_during)),
     ("tokens", lambda able: _USAGE[able.usage_scope]),

@@ -68,6 +68,8 @@ class Capabilities(Record):
     login_files: tuple[str, ...] = ()
     #: It appends the text of `system_prompt_path` to its own system prompt. Where not, the text goes in front of the prompt.
     appends_system_prompt: bool = False
+    #: `LaunchSpec.effort` reaches it; where not, effort is a wish that nobody hears.
+    takes_effort: bool = False
     #: Short names of models → what the program is given. What is not here goes to it as it was written.
     aliases: dict[str, str] = {}
     #: Where npm keeps its package.json: the package's name, to read the version without starting the program.
@@ -170,8 +172,8 @@ if TYPE_CHECKING:
     class UsageFile(Protocol):
         """An adapter may let its program write the usage into a file at its end; whoever has one asks by name."""
 
-        def usage_file(self, spec: LaunchSpec) -> str | None:
-            """Where `launch` and `resume` of this spec let it be written."""
+        def usage_file(self, directory: str) -> str | None:
+            """Where it is written, below the attempt's directory (`LaunchSpec.directory`)."""
             ...
 
         def read_usage(self, data: bytes) -> list[AgentEvent]:

@@ -95,6 +95,7 @@ class Claude:
         ),
         login_files=("$CLAUDE_CONFIG_DIR/.credentials.json", "~/.claude/.credentials.json"),
         appends_system_prompt=True,
+        takes_effort=True,
         # A short name moves on with the program's versions, and a task that is resumed must not.
         aliases={"opus": "claude-opus-4-8", "sonnet": "claude-sonnet-5"},
         package="@anthropic-ai/claude-code",
@@ -151,6 +152,7 @@ class Claude:
             argv += ["--permission-mode", mode]
         for flag, value in (
             ("--model", model_name(self.capabilities, spec.model)),
+            ("--effort", spec.effort),
             ("--max-turns", spec.max_turns),
             ("--max-budget-usd", spec.budget_usd),
             ("--append-system-prompt-file", spec.system_prompt_path),

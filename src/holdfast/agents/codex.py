@@ -67,6 +67,7 @@ class Codex:
         login_files=("$CODEX_HOME/auth.json", "~/.codex/auth.json"),
         # It takes one as a setting on its command line (developer_instructions), where everybody could read it; not from a file.
         appends_system_prompt=False,
+        takes_effort=True,
         package="@openai/codex",
         memory_mb=150,
     )
@@ -114,6 +115,8 @@ class Codex:
             argv.append("--skip-git-repo-check")
         if (model := model_name(self.capabilities, spec.model)) is not None:
             argv += ["-m", model]
+        if spec.effort is not None:
+            argv += ["-c", f"model_reasoning_effort={spec.effort}"]
         # Options stand before `resume`, which refuses some of them behind it; `-` is stdin.
         return Launch(argv=[*argv, *verb, "-"], stdin=spec.prompt_path or None, home=_home(spec))
 

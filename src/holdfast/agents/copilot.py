@@ -83,9 +83,9 @@ class Copilot:
         """By the result line and what came before it; without a result, by signal, error, stderr and exit status."""
         return endings.in_session(self._outcome(end, attempt), attempt, was_kept=attempt.has_spoken)
 
-    def usage_file(self, spec: LaunchSpec) -> str | None:
+    def usage_file(self, directory: str) -> str | None:
         """Beside the logs of the attempt. It is written at a normal end only."""
-        return f"{spec.directory}/usage.json" if spec.directory else None
+        return f"{directory}/usage.json" if directory else None
 
     def read_usage(self, data: bytes) -> list[AgentEvent]:
         """The tokens of the whole session, all models together."""
@@ -114,7 +114,7 @@ class Copilot:
         argv = [spec.program or "copilot", "--output-format", "json", *session]
         if model := model_name(self.capabilities, spec.model):
             argv += ["--model", model]
-        if usage := self.usage_file(spec):
+        if usage := self.usage_file(spec.directory):
             argv += ["--usage-output-file", usage]
         if spec.yolo:
             argv.append("--allow-all-tools")

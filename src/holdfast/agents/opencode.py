@@ -67,6 +67,7 @@ class Opencode:
         ),
         login_files=("~/.local/share/opencode/auth.json", "~/.config/opencode/opencode.json"),
         appends_system_prompt=True,
+        takes_effort=True,
         package="opencode-ai",
         memory_mb=700,
     )  # fmt: skip
@@ -116,9 +117,10 @@ class Opencode:
         ]
         if model := model_name(self.capabilities, spec.model):
             argv += ["--model", model]
+        options = {"variant": spec.effort, **spec.task.options}
         for option in _FLAGS:
-            if spec.task.options.get(option):
-                argv += [f"--{option}", str(spec.task.options[option])]
+            if options.get(option):
+                argv += [f"--{option}", str(options[option])]
         if spec.yolo:
             argv.append("--auto")
         return Launch(argv=argv, env=_env(spec), stdin=spec.prompt_path or None)

@@ -66,6 +66,7 @@ class Pi:
         ),
         login_files=("$PI_CODING_AGENT_DIR/auth.json", "~/.pi/agent/auth.json", "~/.pi/agent/models.json"),
         appends_system_prompt=True,
+        takes_effort=True,
         package="@earendil-works/pi-coding-agent",
         memory_mb=180,
     )  # fmt: skip
@@ -118,9 +119,10 @@ class Pi:
             argv += ["--tools", ",".join(spec.allowed_tools)]
         if spec.system_prompt_path:
             argv += ["--append-system-prompt", spec.system_prompt_path]
+        options = {"thinking": spec.effort, **spec.task.options}
         for option in _FLAGS:
-            if spec.task.options.get(option):
-                argv += [f"--{option}", str(spec.task.options[option])]
+            if options.get(option):
+                argv += [f"--{option}", str(options[option])]
         if spec.yolo:
             argv.append("--approve")
         return Launch(argv=argv, env={"PI_SKIP_VERSION_CHECK": "1"}, stdin=spec.prompt_path or None)

@@ -6,7 +6,6 @@ person wrote is run as it is.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -75,7 +74,7 @@ def check(case: Case) -> Check:
     reasons: list[str] = []
     parts = [f"# Acceptance of {case.stage.name}\n"]
     source = "proposed by the brief, and screened" if commands.is_proposed else "from the manifest"
-    parts.append(f"Commands: {len(commands.lines)}, {source}. Directory: {_directory(case)}\n")
+    parts.append(f"Commands: {len(commands.lines)}, {source}. Directory: {case.directory}\n")
     for command in commands.lines:
         why = screen.objection(command) if commands.is_proposed else None
         if why is not None:
@@ -83,7 +82,7 @@ def check(case: Case) -> Check:
             parts.append(f"## $ {command}\n\n- refused, not run: {why}\n")
             continue
         done = shell.run(
-            [shell_path(), "-c", command], cwd=_directory(case), limit_s=case.pipeline.acceptance_timeout_s
+            [shell_path(), "-c", command], cwd=case.directory, limit_s=case.pipeline.acceptance_timeout_s
         )
         parts.append(_told(command, done))
         if done.is_timeout:
@@ -99,10 +98,6 @@ def check(case: Case) -> Check:
     if not commands.lines:
         return Check(name="acceptance", passed=True, reasons=("there were no acceptance commands to run",))
     return Check(name="acceptance", passed=not reasons, reasons=tuple(reasons))
-
-
-def _directory(case: Case) -> str:
-    return case.workspace.base.place.directory if case.workspace is not None else os.getcwd()
 
 
 def _short(command: str) -> str:

@@ -34,6 +34,8 @@ class Case(Record):
     #: Who played the stage, and what it wrote: `outputs/<stage>.<agent>.out`.
     agent: str
     report: str
+    #: Where the agents of the task work.
+    directory: str
     #: The workspace; null where the stage has none on record.
     workspace: Workspace | None = None
     #: Where a check may leave what people want to read, and a patch of what was taken back.

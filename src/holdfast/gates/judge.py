@@ -48,6 +48,7 @@ def case_of(packet: Packet, stage: str, *, artifact_at: str | None, reverted_at:
         pipeline=task.spec.pipeline,
         agent=lane.agent,
         report=report.decode("utf-8", "replace"),
+        directory=_directory(packet, task.spec),
         workspace=workspace,
         artifact_at=artifact_at,
         reverted_at=reverted_at,
@@ -70,6 +71,12 @@ def _workspace(packet: Packet, spec: TaskSpec, prepared: WorkspacePrepared) -> W
         new_tree=new,
         changes=changed(trees, prepared.tree, new),
     )
+
+
+def _directory(packet: Packet, spec: TaskSpec) -> str:
+    """Of the task, also for a stage that nobody prepared because it does not write."""
+    base = bases.read(packet)
+    return base.place.directory if base is not None else spec.project_dir
 
 
 def _as_it_is(packet: Packet, spec: TaskSpec) -> Workspace:

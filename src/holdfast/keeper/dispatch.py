@@ -24,7 +24,7 @@ from holdfast.queue.local import LocalQueue
 from holdfast.start import start_runner
 from holdfast.store import atomic, audit
 from holdfast.store import lock as locks
-from holdfast.store.layout import Home
+from holdfast.store.layout import Home, Packet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ _SHORT_S = 5.0
 #: A dispatched task that does not use its slot.
 _RESTING = frozenset({Status.WAITING, Status.INTERRUPTED})
 _MB = 1024 * 1024
+#: How long a loop that is ended waits for its tasks to be parked.
+_PARK_S = 60.0
 
 
 class Dispatch:
@@ -51,6 +53,8 @@ class Dispatch:
         self._ends_mono: list[float] = []
         #: Whether anything waits or runs for the queue: a keeper with such work is not idle.
         self.is_idle = True
+        #: As many were started as `up` asked for, and all of them have ended or wait for a person.
+        self.is_over = False
 
     def step(self, *, rung: bool) -> float:
         """Start what can be started. Returns the seconds until the next look."""
@@ -83,6 +87,8 @@ class Dispatch:
         items = queue.items()
         self.is_idle = not items
         spec, state = loop.read_spec(self.home), loop.read_state(self.home)
+        has_claims = any(item.state == "claimed" and not owner.is_outside(item.claimed_by) for item in items)
+        self.is_over = 0 < spec.max_iterations <= state.since_up and not has_claims
         self._ask_sources(spec, now_mono)
         wait_s = self._hold_back(spec, state, now_mono)
         while wait_s is None:
@@ -203,6 +209,23 @@ class Dispatch:
         log(f"{item.task_id} waits for memory: {needed // _MB} MB and a reserve")
         return False
 
+    # ── the end of a loop in the foreground ──
+
+    def interrupt_all(self, reason: str) -> None:
+        """Park every dispatched task with its context kept, and wait until each has been."""
+        queue, asked = LocalQueue(self.home), list[Packet]()
+        for item in queue.items():
+            if item.state == "claimed" and not owner.is_outside(item.claimed_by):
+                packet = self.home.packet(item.task_id)
+                inbox.drop(packet, "interrupt", {"reason": reason}, by="keeper")
+                if not inbox.ring(packet):
+                    start_runner(packet, may_fork=False)
+                asked.append(packet)
+        queue.close()
+        ends_mono = clock.mono() + _PARK_S
+        while clock.mono() < ends_mono and any(_is_at_work(packet) for packet in asked):
+            clock.sleep(0.05)
+
     # ── sources ──
 
     def _ask_sources(self, spec: loop.LoopSpec, now_mono: float) -> None:
@@ -219,6 +242,10 @@ class Dispatch:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
+
+
+def _is_at_work(packet: Packet) -> bool:
+    return bool(inbox.names(packet)) or locks.is_held(packet.runner_lock)
 
 
 def _due(items: list[Item]) -> list[float]:

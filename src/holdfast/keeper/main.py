@@ -12,6 +12,7 @@ from holdfast.keeper.dispatch import Dispatch
 from holdfast.keeper.guard import Guard
 from holdfast.keeper.log import log
 from holdfast.keeper.outbox import Outbox
+from holdfast.store import atomic
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 
@@ -26,8 +27,9 @@ IDLE_S = 60.0
 class Keeper:
     """Guards a home until it is told to leave."""
 
-    def __init__(self, home: Home, *, idle_s: float | None) -> None:
+    def __init__(self, home: Home, *, idle_s: float | None, in_foreground: bool = False) -> None:
         self.home = home
+        self._in_foreground = in_foreground
         self.idle_s = idle_s
         self.selector = selectors.DefaultSelector()
         self.guard = Guard(home, self.selector)
@@ -62,6 +64,8 @@ class Keeper:
                 self.guard.step(rung=rung), self.outbox.step(), self.dispatch.step(rung=rung or self._buried)
             )
             self._buried = False
+            if self._in_foreground and self.dispatch.is_over:
+                return "all iterations are done"
             if not (self.guard.is_idle and self.outbox.is_idle and self.dispatch.is_idle):
                 self._idle_since_mono = clock.mono()
             elif self.idle_s is not None and not os.path.exists(self.home.up):
@@ -111,8 +115,8 @@ def _reap() -> None:
         return
 
 
-def run(home: Home, *, idle_s: float | None) -> int:
-    """Be the keeper of a home. Exits 75 when it has one."""
+def run(home: Home, *, idle_s: float | None, in_foreground: bool = False) -> int:
+    """Be the keeper of a home. Exits 75 when it has one. In the foreground, a signal ends the loop over the queue too."""
     try:
         # Waits a moment: the last keeper may be on its way out.
         lock = locks.acquire(home.keeper_lock, role="keeper")
@@ -122,17 +126,27 @@ def run(home: Home, *, idle_s: float | None) -> int:
     recorder.set_name("holdfast-keep")
     os.chdir("/")
     log("started")
-    reason = Keeper(home, idle_s=idle_s).serve()
+    keeper = Keeper(home, idle_s=idle_s, in_foreground=in_foreground)
+    reason = keeper.serve()
+    if in_foreground and reason != "down":
+        # First of all: a runner that finds no keeper would start another one, which goes on with the queue.
+        atomic.write_json(home.down, {"schema": "holdfast.down/1", "at": clock.iso_now()}, durable=True)
+        atomic.remove(home.up)
+        keeper.dispatch.interrupt_all(f"the loop was ended: {reason}")
     log(f"left: {reason}")
     lock.release()
     return 0
 
 
 def main(argv: list[str]) -> int:
-    """`python -m holdfast.keeper [--idle-exit]`, with HOLDFAST_HOME set."""
+    """`python -m holdfast.keeper [--idle-exit|--foreground]`, with HOLDFAST_HOME set."""
     try:
         home = Home(paths.ensure_home(paths.home()))
-        return run(home, idle_s=_idle_s() if "--idle-exit" in argv else None)
+        return run(
+            home,
+            idle_s=_idle_s() if "--idle-exit" in argv else None,
+            in_foreground="--foreground" in argv,
+        )
     except HoldfastError as error:
         log(f"error: {error} ({error.hint})")
         return error.exit_status

@@ -15,6 +15,7 @@ import types
 import typing
 
 from holdfast.model import events as ev
+from holdfast.model import schema_people
 from holdfast.model.process import Exit, ProcessIdentity
 from holdfast.model.record import Record
 from holdfast.model.request import VERBS, Request
@@ -83,6 +84,10 @@ def schemas() -> dict[str, Schema]:
         "queue-item": _named("queue-item", _QUEUE_ITEM, "queue show --json: a task's place in the queue"),
         "queue-check": _named("queue-check", _QUEUE_CHECK, "queue check --json: how many wait"),
         "queue-import": _named("queue-import", _QUEUE_IMPORT, "queue import --json: what came in"),
+        **{
+            name: _named(name, _object(properties, optional=optional), about)
+            for name, (properties, optional, about) in schema_people.SHAPES.items()
+        },
     }
 
 
@@ -592,22 +597,22 @@ _DEMO = _object(
 )
 #: Beside these stand the fields of an adapter's capabilities, which this room does not know.
 _AGENT = _object({"agent": _TEXT, "path": _or_null(_TEXT)})
-_TEXTS: Schema = {"type": "array", "items": _TEXT}
+_LIST_OF_TEXT: Schema = {"type": "array", "items": _TEXT}
 _NEW = _object({"task_id": {"type": "string", "pattern": _TASK_ID}, "path": _TEXT})
 _PROBLEM = _object({"file": _TEXT, "line": _COUNT, "path": _TEXT, "message": _TEXT, "hint": _TEXT})
 _PIPELINES = _object(
     {
         "intents": {
             "type": "object",
-            "additionalProperties": _object({"group": _TEXT, "about": _TEXT, "stages": _TEXTS}),
+            "additionalProperties": _object({"group": _TEXT, "about": _TEXT, "stages": _LIST_OF_TEXT}),
         },
         "groups": {
             "type": "object",
             "additionalProperties": _object(
                 {
                     "default_profile": _or_null(_TEXT),
-                    "flags": {"type": "object", "additionalProperties": _TEXTS},
-                    "options": {"type": "object", "additionalProperties": _TEXTS},
+                    "flags": {"type": "object", "additionalProperties": _LIST_OF_TEXT},
+                    "options": {"type": "object", "additionalProperties": _LIST_OF_TEXT},
                     "profiles": {"type": "object"},
                 }
             ),
@@ -615,7 +620,11 @@ _PIPELINES = _object(
         "agents": {
             "type": "object",
             "additionalProperties": _object(
-                {"default_model": _or_null(_TEXT), "allowed_models": _or_null(_TEXTS), "efforts": _TEXTS}
+                {
+                    "default_model": _or_null(_TEXT),
+                    "allowed_models": _or_null(_LIST_OF_TEXT),
+                    "efforts": _LIST_OF_TEXT,
+                }
             ),
         },
         "roles": {
@@ -624,8 +633,8 @@ _PIPELINES = _object(
                 {"about": _TEXT, "purpose": _TEXT, "writes": {"type": "boolean"}}
             ),
         },
-        "digest_policies": _TEXTS,
-        "workspaces": _TEXTS,
+        "digest_policies": _LIST_OF_TEXT,
+        "workspaces": _LIST_OF_TEXT,
     }
 )
 _SOURCES: Schema = {"type": "object", "additionalProperties": _TEXT}
@@ -644,14 +653,14 @@ _PIPELINE["properties"] = {
     "options": {"type": "object", "additionalProperties": _TEXT},
     **_PIPELINE["properties"],
     "stages": {"type": "array", "items": _RESOLVED_STAGE},
-    "not_installed": _TEXTS,
+    "not_installed": _LIST_OF_TEXT,
 }
 _PIPELINE_CHECK = _object(
     {
         "path": _TEXT,
         "valid": {"type": "boolean"},
         "problems": {"type": "array", "items": _PROBLEM},
-        "not_installed": _TEXTS,
+        "not_installed": _LIST_OF_TEXT,
     }
 )
 _PHASE_LINKS = _object(

@@ -7,12 +7,12 @@ for it: so nobody hears of an end before it is there, and a kill between the two
 
 from __future__ import annotations
 
-import errno
 import os
 
 from holdfast import clock, ids
 from holdfast.errors import HoldfastError
 from holdfast.notify import rules as notify_rules
+from holdfast.packet import inbox
 from holdfast.store import atomic
 from holdfast.store.layout import Home
 
@@ -71,23 +71,8 @@ def _post(
             "error": None,
         }
         atomic.write_json(os.path.join(home.outbox, f"{name}.json"), notice, durable=True)
-    ring(home)
+    inbox.ring_keeper(home)
     return len(found)
-
-
-def ring(home: Home) -> None:
-    """Wake the keeper, if one lives."""
-    try:
-        descriptor = os.open(home.keeper_bell, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return  # none lives, or never did: the next one looks
-    try:
-        os.write(descriptor, b"!")
-    except OSError as error:
-        if error.errno != errno.EAGAIN:
-            return
-    finally:
-        os.close(descriptor)
 
 
 def names(home: Home) -> list[str]:

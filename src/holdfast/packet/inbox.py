@@ -10,7 +10,7 @@ from holdfast.errors import CorruptFile, HoldfastError
 from holdfast.failpoints import failpoint
 from holdfast.model.request import Request
 from holdfast.store import atomic
-from holdfast.store.layout import Packet
+from holdfast.store.layout import Home, Packet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,8 +30,17 @@ def drop(packet: Packet, verb: str, args: dict[str, Any], *, by: str) -> Request
 
 def ring(packet: Packet) -> bool:
     """Wake the runner; False when nobody listens."""
+    return _ring(packet.bell)
+
+
+def ring_keeper(home: Home) -> bool:
+    """Wake the keeper of a home: something changed that it looks after. False when nobody listens."""
+    return _ring(home.keeper_bell)
+
+
+def _ring(bell: str) -> bool:
     try:
-        descriptor = os.open(packet.bell, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(bell, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         # Nobody there, or no bell any more: an agent may have put a directory in its place.
         if error.errno in (errno.ENXIO, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP):
@@ -40,7 +49,7 @@ def ring(packet: Packet) -> bool:
     try:
         os.write(descriptor, b"!")
     except BlockingIOError:
-        pass  # full of rings already: the runner will look
+        pass  # full of rings already: who listens will look
     finally:
         os.close(descriptor)
     return True

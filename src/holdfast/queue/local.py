@@ -22,9 +22,15 @@ _COLUMNS = (
     "task_id", "priority", "pool", "agent", "after", "not_before", "state", "reason", "front", "claimed_by",
     "claimed_at", "attempts", "lost", "added_at", "memory_mb",
 )  # fmt: skip
-_SELECT = f"SELECT {', '.join(f'items.{name}' for name in _COLUMNS)} FROM items"
+_ATTEMPTS = 1 + _COLUMNS.index("attempts")
+_SELECT = f"SELECT seq, {', '.join(_COLUMNS)} FROM items"
 _ORDER = "ORDER BY front DESC, priority DESC, seq"
-_READY = "state = 'queued' AND waits = 0"
+_READY = "line = 0"
+_CANDIDATES = (
+    f"{_SELECT} WHERE {_READY} AND not_before_s <= ? AND pool NOT IN (SELECT pool FROM paused)"
+    f" AND NOT EXISTS (SELECT 1 FROM paused WHERE pool = '{ALL}')"
+)
+_FIRST = f"{_CANDIDATES} {_ORDER} LIMIT 1"
 _ANYTHING = Room()
 
 
@@ -70,17 +76,19 @@ class LocalQueue:
         """See Engine."""
 
         def act() -> bool:
-            query = "DELETE FROM items WHERE task_id = ?"
-            if owner is None:
-                changed = self._execute(query, task_id).rowcount
-            else:
-                query += " AND state = 'claimed' AND claimed_by = ?"
-                changed = self._execute(query, task_id, owner).rowcount
-            if changed:
+            row = self._execute(
+                "SELECT seq, waits, EXISTS (SELECT 1 FROM waits WHERE on_id = items.task_id), state, claimed_by"
+                " FROM items WHERE task_id = ?",
+                task_id,
+            ).fetchone()
+            if row is None or (owner is not None and row[3:] != ("claimed", owner)):
+                return False
+            self._execute("DELETE FROM items WHERE seq = ?", row[0])
+            if row[1]:
                 self._execute("DELETE FROM waits WHERE task_id = ?", task_id)
-                if status is not None:
-                    self._settle(task_id, status)
-            return changed > 0
+            if row[2] and status is not None:
+                self._settle(task_id, status)
+            return True
 
         return self._write(act)
 
@@ -136,12 +144,12 @@ class LocalQueue:
         """See Engine."""
 
         def act() -> list[Item]:
-            where, values = ("", ()) if task_id is None else (" WHERE items.task_id = ?", (task_id,))
+            where, values = ("", ()) if task_id is None else (" WHERE task_id = ?", (task_id,))
             waits: dict[str, tuple[str, ...]] = {}
             for waiter, on_id in self._execute("SELECT task_id, on_id FROM waits ORDER BY rowid").fetchall():
                 waits[waiter] = (*waits.get(waiter, ()), on_id)
             rows = self._execute(f"{_SELECT}{where} {_ORDER}", *values).fetchall()
-            return [_item(row, waits.get(row[0], ())) for row in rows]
+            return [_item(row, waits.get(row[1], ())) for row in rows]
 
         return self._read(act)
 
@@ -191,33 +199,31 @@ class LocalQueue:
             row = self._next(room)
         if row is None:
             return None
-        taken = _item(row, ()).evolve(state="claimed", claimed_by=owner, claimed_at=clock.iso_now())
-        taken = taken.evolve(attempts=taken.attempts + 1)
+        at = clock.iso_now()
         self._execute(
             "UPDATE items SET state = 'claimed', claimed_by = ?, claimed_at = ?, attempts = attempts + 1, front = 0"
-            " WHERE task_id = ?",
-            *(owner, taken.claimed_at, taken.task_id),
+            " WHERE seq = ?",
+            *(owner, at, row[0]),
         )
-        return taken
+        return _item(row, (), state="claimed", claimed_by=owner, claimed_at=at, attempts=row[_ATTEMPTS] + 1)
 
     def _next(self, room: Room) -> tuple[Any, ...] | None:
         """The first row that may be claimed now."""
-        shut = [row[0] for row in self._execute("SELECT pool FROM paused").fetchall()]
-        if ALL in shut:
-            return None
+        if room is _ANYTHING:
+            return self._execute(_FIRST, clock.now()).fetchone()
         full_agents, full_pools, is_full = self._full(room)
         if is_full:
             return None
-        where = f"{_READY} AND not_before_s <= ?"
+        where = ""
         values: list[Any] = [clock.now()]
-        for column, names in (("agent", full_agents), ("pool", [*shut, *full_pools])):
+        for column, names in (("agent", full_agents), ("pool", full_pools)):
             if names:
                 where += f" AND {column} NOT IN ({', '.join('?' * len(names))})"
                 values += names
         if room.memory_mb is not None:
             where += " AND memory_mb <= ?"
             values.append(room.memory_mb)
-        return self._execute(f"{_SELECT} WHERE {where} {_ORDER} LIMIT 1", *values).fetchone()
+        return self._execute(f"{_CANDIDATES}{where} {_ORDER} LIMIT 1", *values).fetchone()
 
     def _full(self, room: Room) -> tuple[list[str], list[str], bool]:
         """The agents and pools that have no room, and whether nothing has."""
@@ -225,7 +231,7 @@ class LocalQueue:
             return [], [], False
         agents: dict[str, int] = {}
         pools: dict[str, int] = {}
-        query = "SELECT agent, pool, count(*) FROM items WHERE state = 'claimed' GROUP BY agent, pool"
+        query = "SELECT agent, pool, count(*) FROM items WHERE line = 1 GROUP BY agent, pool"
         total = 0
         for agent, pool, count in self._execute(query).fetchall():
             agents[agent] = agents.get(agent, 0) + count
@@ -313,8 +319,12 @@ class LocalQueue:
         )
 
 
-def _item(row: tuple[Any, ...], waits_for: tuple[str, ...]) -> Item:
-    values: dict[str, Any] = dict(zip(_COLUMNS, row, strict=True))
-    values["after"] = tuple(json.loads(values["after"]))
-    values["front"] = bool(values["front"])
-    return Item(**values, waits_for=waits_for)
+def _item(row: tuple[Any, ...], waits_for: tuple[str, ...], **changes: Any) -> Item:
+    """The item of a row that begins with its sequence number."""
+    values: dict[str, Any] = dict(zip(_COLUMNS, row[1:], strict=True))
+    if values["after"] == "[]":
+        values["after"] = ()
+    else:
+        values["after"] = tuple(json.loads(values["after"]))
+    values["front"] = values["front"] == 1
+    return Item(**{**values, **changes}, waits_for=waits_for)

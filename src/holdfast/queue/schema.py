@@ -34,10 +34,11 @@ CREATE TABLE IF NOT EXISTS items (
     lost INTEGER NOT NULL,
     added_at TEXT NOT NULL,
     memory_mb INTEGER NOT NULL,
-    waits INTEGER NOT NULL
+    waits INTEGER NOT NULL,
+    -- 1: claimed, 0: may be claimed, null: neither. A claim moves its entry of the index a few places, mostly within a page.
+    line INTEGER AS (CASE WHEN state = 'claimed' THEN 1 WHEN state = 'queued' AND waits = 0 THEN 0 END) VIRTUAL
 );
-CREATE INDEX IF NOT EXISTS turn ON items (front DESC, priority DESC, seq) WHERE state = 'queued' AND waits = 0;
-CREATE INDEX IF NOT EXISTS claims ON items (agent, pool) WHERE state = 'claimed';
+CREATE INDEX IF NOT EXISTS lines ON items (line DESC, front DESC, priority DESC, seq) WHERE line IS NOT NULL;
 CREATE TABLE IF NOT EXISTS waits (
     task_id TEXT NOT NULL, on_id TEXT NOT NULL, has_failed INTEGER NOT NULL, PRIMARY KEY (task_id, on_id)
 );

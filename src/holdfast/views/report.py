@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.model import metrics as figures
@@ -37,7 +39,7 @@ def gather(home: Home, *, since_s: float) -> dict[str, Any]:
         "down": state["down"],
         "counts": state["counts"],
         "attention": state["attention"],
-        "queue": [_queued(row) for row in reversed(rows) if row["status"] == "queued"],
+        "queue": _queue(home, rows),
         "active": [
             _active(home, row, now)
             for row in rows
@@ -56,8 +58,40 @@ def _since(rows: list[dict[str, Any]], since: str, now: float) -> list[dict[str,
     return sorted(found, key=lambda row: (row["finished_at"], row["task_id"]), reverse=True)
 
 
-def _queued(row: dict[str, Any]) -> dict[str, Any]:
-    return {"task_id": row["task_id"], "task_name": row["task_name"], "since": row["started_at"]}
+def _queue(home: Home, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What waits for its turn, in the order of the queue; as the packets tell it where there is no queue to ask."""
+    if os.path.exists(home.queue):
+        from holdfast.queue.local import LocalQueue
+
+        try:
+            with LocalQueue(home) as queue:
+                items = [item for item in queue.items() if item.state != "claimed"]
+                paused = queue.paused()
+        except HoldfastError:
+            items, paused = [], []
+        if items:
+            return [
+                {
+                    "task_id": item.task_id,
+                    "state": "paused" if {"*", item.pool} & set(paused) else item.state,
+                    "priority": item.priority,
+                    "reason": item.reason
+                    or (f"waits for {', '.join(item.waits_for)}" if item.waits_for else ""),
+                    "since": item.added_at,
+                }
+                for item in items
+            ]
+    return [
+        {
+            "task_id": row["task_id"],
+            "state": "queued",
+            "priority": None,
+            "reason": "",
+            "since": row["started_at"],
+        }
+        for row in reversed(rows)
+        if row["status"] == "queued"
+    ]
 
 
 def _active(home: Home, row: dict[str, Any], now: float) -> dict[str, Any]:
@@ -157,7 +191,8 @@ def _active_line(row: dict[str, Any], *, detailed: bool) -> str:
 
 
 def _queue_line(row: dict[str, Any]) -> str:
-    return f"{row['task_id']}  since {_day(row['since'])}"
+    why = f": {row['reason']}" if row["reason"] else ""
+    return f"{row['task_id']}  {row['state']} since {_day(row['since'])}{why}"
 
 
 def _ended_line(row: dict[str, Any]) -> str:

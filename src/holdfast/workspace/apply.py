@@ -149,8 +149,16 @@ def _patch(packet: Packet, tree: Worktree) -> Applied:
         ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", *sides],
         cwd=trees.path,
         env={"GIT_DIR": trees.git_dir},
-        allowed=(0, 1),
+        allowed=(0, 1, 128, 129),
     )
+    if merged.returncode == 129:
+        raise NotPossible(
+            "this git cannot merge without touching files",
+            hint="git 2.38 or newer can; so can apply without --patch",
+        )
+    if merged.returncode == 128:
+        said = " ".join(merged.stderr.decode("utf-8", "replace").split())
+        raise GitFailed(f"git merge-tree of {packet.task_id}: {said}")
     found = git.names(merged.stdout)
     if merged.returncode == 1:
         raise _conflict(found[1:], tree.main)

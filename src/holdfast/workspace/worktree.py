@@ -178,8 +178,8 @@ def _is_ancestor(tree: Worktree, old: str, new: str) -> bool:
 
 
 def _is_checked_out(tree: Worktree) -> bool:
-    listed = git.run(["worktree", "list", "--porcelain", "-z"], cwd=tree.main)
-    return f"branch refs/heads/{tree.branch}".encode() in listed.split(b"\0")
+    listed = git.run(["worktree", "list", "--porcelain"], cwd=tree.main)
+    return f"branch refs/heads/{tree.branch}".encode() in listed.split(b"\n")
 
 
 def unmerged_commits(tree: Worktree) -> int:

@@ -200,8 +200,8 @@ def test_its_tokens_come_from_a_file_of_the_attempt() -> None:
         flag = launch.argv.index("--usage-output-file")
         assert launch.argv[flag + 1] == "/packet/attempts/001/usage.json"
     copilot = Copilot()
-    assert copilot.usage_file(spec) == "/packet/attempts/001/usage.json"
-    assert copilot.usage_file(SPEC) is None
+    assert copilot.usage_file(spec.directory) == "/packet/attempts/001/usage.json"
+    assert copilot.usage_file("") is None
 
 
 def test_the_file_counts_the_whole_session() -> None:

@@ -207,3 +207,22 @@ def _spec(agent: str, **changes: Any) -> LaunchSpec:
         limits=Limits(),
     )
     return LaunchSpec(task=task, prompt_path="/packet/prompt", session_id="7c1e", resume_count=0, **changes)
+
+
+@pytest.mark.parametrize(
+    ("agent", "words"),
+    [
+        ("claude", ["--effort", "high"]),
+        ("codex", ["-c", "model_reasoning_effort=high"]),
+        ("opencode", ["--variant", "high"]),
+        ("pi", ["--thinking", "high"]),
+        ("gemini", None),
+        ("copilot", None),
+    ],
+)
+def test_an_effort_is_handed_on_where_there_is_a_way(agent: str, words: list[str] | None) -> None:
+    adapter = registry.adapter(agent)
+    assert adapter.capabilities.takes_effort == (words is not None)
+    for launch in (adapter.launch(_spec(agent, effort="high")), adapter.resume(_spec(agent, effort="high"))):
+        text = " ".join(launch.argv)
+        assert (" ".join(words) in text) if words else ("high" not in text)

@@ -166,3 +166,17 @@ def test_errors() -> None:
     done = holdfast("archive", "nobody")
     assert done.returncode == 3
     assert "there is no task 'nobody'" in done.stderr
+
+
+def test_the_diff_of_an_archived_task_can_be_read() -> None:
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", workspace()]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first"], check=True)
+    task = Task.shell("echo new > new.txt", "--worktree", "--id", "it")
+    task.wait_for("completed")
+    before = holdfast("diff", "it")
+    assert "+new" in before.stdout, before.stderr
+    assert holdfast("apply", "it").returncode == 0
+    done = holdfast("archive", "it")
+    assert done.returncode == 0, done.stderr
+    assert holdfast("diff", "it").stdout == before.stdout

@@ -69,3 +69,11 @@ def test_an_empty_home_none_at_all_and_errors(home: str) -> None:
     assert holdfast("report", "--since", "soon").returncode == 2
     os.path.exists(home) and os.rmdir(home)
     os.rename(home + "-gone", home)
+
+
+def test_what_waits_for_its_turn_is_in_the_queue() -> None:
+    done = holdfast("submit", "--id", "next", "--", "true", cwd=workspace())
+    assert done.returncode == 0, done.stderr
+    (row,) = facts()["queue"]
+    assert (row["task_id"], row["state"]) == ("next", "queued")
+    assert "next  queued since" in holdfast("report").stdout

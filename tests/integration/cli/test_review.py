@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from holdfast.testing import Scenario
 from tests.support.tasks import holdfast, workspace
 
 
@@ -50,3 +51,49 @@ def test_agents_that_are_missing_are_told(files: str, monkeypatch: pytest.Monkey
     done = holdfast("review", "post-impl", "pack.md", "report.md", cwd=files)
     assert done.returncode == 2
     assert "gemini: no gemini in PATH" in done.stderr
+
+
+ANSWER = "".join(
+    f"## {title}\n\nnone\n\n" for title in ("Findings", "Test gaps", "Breaking changes", "Minimal fix")
+)
+
+
+@pytest.mark.req("PIP-2", "PIP-3")
+def test_it_runs_to_its_end_and_hands_out_the_results(files: str) -> None:
+    Scenario().say(ANSWER).result(ANSWER).write_to(os.path.join(files, "play.json"))
+    for path, text in (
+        ("agents/scripted.yaml", f"version: 1\nagent: scripted\noptions: {{scenario: {files}/play.json}}\n"),
+        (
+            "pipelines/ours.yaml",
+            "version: 1\npipeline: review\nprofiles: {ours: {stages: [scripted_review, scripted_review_consolidate]}}\n",
+        ),
+    ):
+        target = os.path.join(files, ".holdfast", path)
+        os.makedirs(os.path.dirname(target))
+        with open(target, "w", encoding="utf-8") as file:
+            file.write(text)
+    done = holdfast(
+        "review", "cross", "pack.md", "report.md", "out", "--profile", "ours", "--id", "t1", cwd=files
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "t1\n"
+    out = os.path.join(files, "out")
+    assert sorted(os.listdir(out)) == [
+        "dispatch_summary.md",
+        "scripted_review.md",
+        "scripted_review_consolidate.md",
+        "summary.md",
+    ]
+    with open(os.path.join(out, "scripted_review.md"), encoding="utf-8") as file:
+        assert "## Findings" in file.read()
+    packet = os.path.join(os.environ["HOLDFAST_HOME"], "tasks", "t1")
+    with open(os.path.join(packet, "inputs", "attachments", "impl_report.md"), encoding="utf-8") as file:
+        assert file.read() == "words\n"
+    # The consolidation was shown what the review said.
+    with open(
+        os.path.join(packet, "inputs", "prompt", "scripted.review_consolidate.md"), encoding="utf-8"
+    ) as file:
+        prompt = file.read()
+    assert "scripted_review.scripted.out" in prompt
+    assert ANSWER.strip() in prompt
+    assert os.listdir(os.environ["TMPDIR"]) == []

@@ -16,18 +16,26 @@ from tests.support.waiting import eventually
 
 
 class Verify:
-    def __init__(self, home: str, *commands: str, proposed: str | None = None, **asked) -> None:
+    def __init__(
+        self,
+        home: str,
+        *commands: str,
+        proposed: str | None = None,
+        prepared: str = "codex_verify",
+        stages=(("codex_verify", "verify"),),
+        **asked,
+    ) -> None:
         self.repo = Repo(os.path.join(os.path.dirname(home), "project"))
         self.repo.commit("a")
         self.packet = packet_for(
             home,
             self.repo.path,
-            stages=(("codex_verify", "verify"),),
+            stages=stages,
             acceptance_commands=commands,
             env={"MY_API_KEY": "very-secret-value"},
             **asked,
         )
-        prepare(self.packet, "codex_verify")
+        prepare(self.packet, prepared)
         report(self.packet, "All is well, every command passed.\n", "codex_verify")
         if proposed is not None:
             atomic.write(self.packet.commands_override, proposed.encode(), durable=False)
@@ -52,6 +60,18 @@ def test_commands_of_the_manifest_run_in_the_workspace_and_are_written_down(home
     assert "## $ echo out; echo err >&2" in case.artifact
     assert "```\nout\nerr\n```" in case.artifact
     assert case.artifact.endswith("Result: passed\n")
+
+
+def test_a_task_with_a_worktree_is_verified_there(home: str) -> None:
+    case = Verify(
+        home,
+        "pwd",
+        stages=(("codex_impl", "impl"), ("codex_verify", "verify")),
+        prepared="codex_impl",
+        workspace="worktree",
+    )
+    assert case.judge() == (0, [])
+    assert "/worktrees/it\n" in case.artifact
 
 
 @pytest.mark.req("GAT-2")

@@ -198,6 +198,17 @@ def test_a_link_in_a_directorys_place_is_taken_back_and_nothing_behind_it(home: 
     assert stage.work.read("other/b") == "b\n"
 
 
+def test_what_is_seen_through_a_link_is_not_removed(home: str) -> None:
+    allow = ("/src", "/other", "!/other/**")
+    stage = Stage(home, workspace="worktree", revert_out_of_scope=True, scope_allow=allow)
+    stage.work.write("src/b", "precious\n")
+    os.unlink(os.path.join(stage.work.path, "other/b"))
+    os.rmdir(os.path.join(stage.work.path, "other"))
+    os.symlink("src", os.path.join(stage.work.path, "other"))
+    stage.judge()
+    assert stage.work.read("src/b") == "precious\n"
+
+
 def test_in_place_nothing_is_ever_taken_back(home: str) -> None:
     stage = Stage(home, revert_out_of_scope=True)
     stage.repo.write("other/b", "changed\n")

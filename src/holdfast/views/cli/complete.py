@@ -93,9 +93,9 @@ def _topics() -> list[tuple[str, str]]:
 
 
 def _agents() -> list[tuple[str, str]]:
-    from holdfast.agents.registry import BUILT_IN
+    from holdfast.agents.registry import names
 
-    return [(name, "") for name in BUILT_IN]
+    return [(name, "") for name in names()]
 
 
 #: What an argument or an option may say in `completes`.

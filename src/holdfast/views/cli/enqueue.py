@@ -7,7 +7,7 @@ import os
 from holdfast.errors import HoldfastError
 from holdfast.model.spec import QueueSpec
 from holdfast.model.status import ENDS, Status
-from holdfast.notify import outbox
+from holdfast.packet import inbox
 from holdfast.packet.create import create
 from holdfast.queue import sync
 from holdfast.start import ensure_keeper
@@ -65,7 +65,7 @@ def wake(home: Home) -> None:
         ensure_keeper(home, by_person=True)
     except (OSError, HoldfastError) as error:
         out.talk(f"warning: no keeper was started: {error}")
-    outbox.ring(home)
+    inbox.ring_keeper(home)
 
 
 def values_of(work: Work, *, agent: str | None, project: str | None) -> dict[str, Any]:

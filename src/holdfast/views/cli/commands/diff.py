@@ -49,7 +49,7 @@ def run(values: dict[str, Any]) -> int:
     from holdfast.workspace import changes
     from holdfast.workspace.trees import Trees
 
-    packet = load.find(Home(paths.home()), values["task"])
+    packet = load.find(Home(paths.home()), values["task"], archived=True)
     base, trees = bases.require(packet), Trees.of(packet)
     old, new = _sides(packet, base, values["stage"])
     if values["json"]:

@@ -6,7 +6,8 @@ import os
 import sys
 
 from holdfast import clock, paths, start
-from holdfast.errors import NotPossible
+from holdfast.errors import CorruptFile, NotPossible, UsageError
+from holdfast.packet import inbox
 from holdfast.store import atomic, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
@@ -23,12 +24,28 @@ _START_S = 10.0
 
 COMMAND = Command(
     name="up",
-    summary="Start the keeper: it guards every task of this home and brings back what died.",
-    description="It is also started by 'run'. What 'up' starts stays until 'down'.",
-    examples=("holdfast up", "holdfast up --foreground"),
+    summary="Start the keeper: it guards every task of this home, brings back what died, and works the queue.",
+    description="It is also started by 'run' and 'submit'. What 'up' starts stays until 'down'. In the foreground, Ctrl-C "
+    "ends the loop: running tasks of the queue are interrupted with their context kept, and 'resume' goes on.",
+    examples=("holdfast up", "holdfast up --slots 4", "holdfast up --foreground --max-iterations 10"),
     options=(
         Option(
             flags=("--foreground",), dest="foreground", kind="flag", help="Be the keeper, in this process."
+        ),
+        Option(
+            flags=("--slots",), dest="slots", metavar="N", help="Tasks of the queue at the same time (1)."
+        ),
+        Option(
+            flags=("--max-iterations",),
+            dest="max_iterations",
+            metavar="N",
+            help="Start so many tasks of the queue and no more (0: no limit).",
+        ),
+        Option(
+            flags=("--iteration-delay",),
+            dest="iteration_delay",
+            metavar="TIME",
+            help="Pause of a slot between two tasks (5s).",
         ),
         JSON.evolve(help="Print the status of the home, as 'status' does."),
     ),
@@ -38,18 +55,23 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Lift `down`, and make sure that a keeper lives."""
     home = Home(paths.ensure_home(paths.home()))
+    asked = _loop(values)
     lift(home)
     if os.environ.get("HOLDFAST_KEEPER") == "off":
         raise NotPossible("HOLDFAST_KEEPER=off: no keeper is wanted here", hint="unset it, then try again")
+    # Whoever is the keeper now, and whoever becomes it after a crash, stays, and goes on like this.
+    atomic.write_json(
+        home.up, {"schema": "holdfast.up/1", "at": clock.iso_now(), "loop": asked}, durable=True
+    )
+    _begin_anew(home)
     if values["foreground"]:
         os.environ["HOLDFAST_ROLE"] = "keeper"
         for name in start.OF_ATTEMPTS:
             os.environ.pop(name, None)
-        os.execv(sys.executable, [sys.executable, "-P", "-m", "holdfast.keeper"])
-    # Whoever is the keeper now, and whoever becomes it after a crash, stays.
-    atomic.write_json(home.up, {"schema": "holdfast.up/1", "at": clock.iso_now()}, durable=True)
+        os.execv(sys.executable, [sys.executable, "-P", "-m", "holdfast.keeper", "--foreground"])
     start.ensure_keeper(home, by_person=True, for_good=True)
     owner = _await_keeper(home)
+    inbox.ring_keeper(home)  # one that lived already goes on by what was asked now
     if values["json"]:
         from holdfast.views.cli.commands import status
 
@@ -57,6 +79,39 @@ def run(values: dict[str, Any]) -> int:
     else:
         out.talk(f"the keeper of {home.path} runs as process {owner.pid}")
     return 0
+
+
+def _loop(values: dict[str, Any]) -> dict[str, Any]:
+    """What the flags say about the loop; the settings say the rest."""
+    asked: dict[str, Any] = {}
+    for name, least in (("slots", 1), ("max_iterations", 0)):
+        if values[name] is not None:
+            asked[name] = _count(name, values[name], least)
+    if values["iteration_delay"] is not None:
+        try:
+            asked["iteration_delay_s"] = clock.parse_duration(values["iteration_delay"])
+        except ValueError as error:
+            raise UsageError(
+                f"--iteration-delay: {error}", hint="for example --iteration-delay 5s"
+            ) from error
+    return asked
+
+
+def _count(name: str, text: str, least: int) -> int:
+    if not text.isdecimal() or int(text) < least:
+        flag = f"--{name.replace('_', '-')}"
+        raise UsageError(f"{flag} {text}: not a whole number from {least} on", hint=f"for example {flag} 4")
+    return int(text)
+
+
+def _begin_anew(home: Home) -> None:
+    """Iterations are counted from here."""
+    try:
+        state = atomic.read_json(home.loop)
+    except CorruptFile:
+        return
+    if state is not None:
+        atomic.write_json(home.loop, {**state, "since_up": 0}, durable=False)
 
 
 def _await_keeper(home: Home) -> ProcessIdentity:
