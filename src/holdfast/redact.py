@@ -138,7 +138,7 @@ def _compile(pattern: str) -> re.Pattern[str]:
             warnings.simplefilter("ignore")
             compiled = re.compile(pattern)
             tree = _parse(pattern)
-    except (re.error, RecursionError, OverflowError) as error:
+    except (re.error, RecursionError, OverflowError, MemoryError) as error:
         raise InvalidPattern(f"{pattern!r} is not a regular expression: {error}") from error
     if tree.getwidth()[0] == 0:
         raise InvalidPattern(

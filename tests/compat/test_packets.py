@@ -74,8 +74,9 @@ def test_replaying_its_journal_gives_its_manifest(packet: Packet) -> None:
     made = json.loads(json.dumps(manifest.render(load.fold(packet), shown["tmpdir"], {})))
     # What a runner saw is not in the journal.
     seen = {"last_checked_at", "last_progress_at", "deadline_at", "heartbeat", "verdict", "output_tail"}
-    for field in made.keys() & shown.keys() - seen:
-        assert made[field] == shown[field], field
+    # 0.1.0 did not count calls, and wrote 0.
+    for field in made.keys() & shown.keys() - seen - {"paid_calls"}:
+        assert _without_news(made[field], shown[field]) == shown[field], field
 
 
 @pytest.mark.parametrize("packet", PACKETS, indirect=True)
@@ -163,11 +164,11 @@ def test_unknown_fields_of_the_manifest_survive_a_rewrite(packet: Packet) -> Non
     before = os.stat(packet.manifest).st_ino
     ledger = _ledger(packet)
     try:
-        for _ in range(2):
-            ledger.show()
+        ledger.show()
+        assert os.stat(packet.manifest).st_ino != before
+        ledger.show()
     finally:
         ledger.close()
-    assert os.stat(packet.manifest).st_ino != before
     shown = load.read_manifest(packet)
     assert shown["of_a_later_version"] == {"a": [1, None]}
     assert shown["status"] == later["status"]

@@ -255,6 +255,7 @@ def test_an_end_is_told_once_it_is_marked(home: str, place) -> None:
     box = Outbox(Home(home))
     for _ in range(3):
         assert box.step() <= 1.0
+        assert box._running == {}
     assert not box.is_idle
     assert not os.path.exists(got)
     with open(marker, "w", encoding="utf-8"):
@@ -459,3 +460,26 @@ def test_an_end_is_told_and_by_then_it_is_marked(
     task.wait_for(end)
     eventually(lambda: read(got).startswith("holdfast: it "), what="somebody was told")
     assert outbox.look(Home(home))["failing"] == {}
+
+
+def test_another_package_can_bring_a_notifier(home: str, place, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, got = os.path.join(place.root, "plug"), os.path.join(place.root, "got")
+    os.makedirs(os.path.join(folder, "pigeon-1.0.dist-info"))
+    for name, text in (
+        (
+            "pigeon.py",
+            f"def notify(notice, rule):\n    open({got!r}, 'w').write(rule['loft'] + notice['text'])\n",
+        ),
+        ("pigeon-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: pigeon\nVersion: 1.0\n"),
+        ("pigeon-1.0.dist-info/entry_points.txt", "[holdfast.notifiers]\npigeon = pigeon:notify\n"),
+    ):
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            file.write(text)
+    rules('[[notify]]\non = ["all"]\nto = "pigeon"\nloft = "north: "\n')
+    assert "there is no notifier 'pigeon'" in holdfast("config", "show").stderr
+    monkeypatch.setenv("PYTHONPATH", folder)
+    assert holdfast("config", "show").returncode == 0
+    post(home, {"to": "pigeon", "loft": "north: "})
+    deliver(Outbox(Home(home)))
+    assert read(got) == "north: holdfast: fix needs a person: which branch?"
+    assert "no notifier" in holdfast("config", "show", env={"HOLDFAST_PLUGINS": ""}).stderr

@@ -13,6 +13,7 @@ from holdfast.testing import Scenario
 from tests.support.packets import (
     PACK,
     REPORTS,
+    WORK,
     StandIns,
     Written,
     brief,
@@ -98,9 +99,8 @@ def check_stage(task: Task, stage: str) -> None:
     assert output("err") is not None
     verdict = gate(task, stage)
     assert (verdict["passed"], verdict["attempt"]) == (True, call["attempt"])
-    judged = next(event for event in task.events("gate.judged") if event["stage"] == stage)
-    done = next(event for event in task.events("stage.done") if event["stage"] == stage)
-    assert judged["seq"] < done["seq"] if "seq" in judged else task.events().index(judged) < task.events().index(done)
+    kinds = [(event["type"], event.get("stage")) for event in task.events()]
+    assert kinds.index(("gate.judged", stage)) < kinds.index(("stage.done", stage))
     assert task.json("done", f"{stage}.done")["attempt"] == call["attempt"]
 
 
@@ -119,8 +119,8 @@ def test_an_intent_runs_its_stages(intent: str) -> None:
         assert stand_ins.times(stage) == 1
         check_stage(task, stage)
         # What the person sees of it: progress, and nothing of what the agent said.
-        assert f"{stage} started" in done.stderr
-        assert f"{stage} completed" in done.stderr
+        assert len(stages) == 1 or f"{stage} started" in done.stderr
+        assert len(stages) == 1 or f"{stage} completed" in done.stderr
     assert "nothing to say" not in done.stdout + done.stderr
     stats = task.json("state", "stats.json")
     assert (stats["paid_calls"], stats["completed_stages"]) == (len(stages), stages)
@@ -178,10 +178,13 @@ def test_a_brief_without_commands_drops_stale_ones() -> None:
     assert os.path.exists(override)
     # The scenario is read when the stage starts: this brief proposes nothing.
     played("brief").write_to(os.path.join(packet.path, "scripted_brief.json"))
+    os.unlink(os.path.join(packet.project.path, WORK))
     assert task.ask("retry", "--from", "scripted_brief").returncode == 0
-    task.wait_for_event("task.moved", count=len(task.events("task.moved")) + 1)
+    task.wait_for_event("run.opened")
     task.wait_for("completed", within_s=30)
     assert not os.path.exists(override)
+    # A stage that runs again begins anew: what it is told may have changed.
+    assert [event["mode"] for event in calls(task, "scripted_brief")] == ["fresh", "fresh"]
     assert "from the manifest" in task.read("outputs", "scripted_verify.artifact.md").decode()
 
 
@@ -247,7 +250,9 @@ def test_a_straggler_is_stopped_at_the_barrier() -> None:
     assert not os.path.exists(task.path("done", "scripted_static_verify.done"))
     assert "timeout" in summary(task)
     # Of a pair of which one is done, a retry runs the other alone, and it may take its time.
-    played("static_verify").write_to(os.path.join(packet.path, "scripted_static_verify.json"))
+    played("static_verify", before=Scenario(on_resume="restart")).write_to(
+        os.path.join(packet.path, "scripted_static_verify.json")
+    )
     assert task.ask("retry").returncode == 0
     task.wait_for_event("run.opened")
     task.wait_for("completed", within_s=30)

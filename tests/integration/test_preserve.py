@@ -6,8 +6,10 @@ import json
 import os
 import subprocess
 
+import jsonschema
 import pytest
 
+from holdfast.model import schema
 from holdfast.packet import load
 from holdfast.redact import Redactor
 from holdfast.runner import preserve as preserving
@@ -123,3 +125,19 @@ def test_what_cannot_be_kept_is_said_and_nothing_is_raised(
     os.rename(task.path("state"), task.path("gone"))
     assert preserve(book, "why") is None
     assert "the context was not preserved" in capfd.readouterr().err
+
+
+@pytest.mark.req("INT-4")
+def test_an_interrupt_leaves_its_context_beside_the_question() -> None:
+    repository()
+    scenario = Scenario().say("looking").write("new.txt", "x").interrupt_request("which branch?").hang()
+    task = Task.play(scenario, "--id", "it", "--base-interval", "0.3s")
+    task.wait_for("interrupted")
+    folder = task.path("state", "interrupts", "1")
+    context = json.loads(read(folder, "context.json"))
+    assert context["interrupt_reason"] == "which branch?"
+    assert context["attempt"] == 1
+    assert "? new.txt" in context["git"]["status"]
+    assert "looking" in read(folder, "logs.txt")
+    jsonschema.validate(context, schema.schemas()["context"])
+    task.stop()

@@ -128,7 +128,7 @@ class Written:
 
     def start(self, *flags: str, env: dict[str, str] | None = None) -> Task:
         """`holdfast run -d --packet …`."""
-        words = ("--packet", self.path, "--base-interval", "1s", *flags)
+        words = ("--packet", self.path, "--base-interval", "0.3s", *flags)
         return Task.start(*words, project=self.project.path, env=env)
 
     def run(self, *flags: str, end: str = "completed", within_s: float = 40.0) -> Task:

@@ -54,7 +54,7 @@ def read_spec(home: Home) -> LoopSpec:
     """What holds now. A mistake in the settings is told in keeper.log, and the defaults hold."""
     try:
         given = _settings()
-    except HoldfastError as error:
+    except (HoldfastError, ValueError) as error:  # a value of the environment is as somebody typed it
         log(f"the settings are left aside: {error}")
         given = {}
     try:

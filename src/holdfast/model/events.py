@@ -288,7 +288,7 @@ class StopIntended(Event):
 
     type = "stop.intended"
     attempt: int
-    #: stop, interrupt, hang, deadline, linger, output, budget, timeout.
+    #: stop, interrupt, hang, limit, input, session, deadline, linger, output, budget, timeout.
     intent: str
     reason: str
     request: str | None = None

@@ -42,6 +42,8 @@ class Attempt:
         self.error: ev.AgentError | None = None
         self.rate_limit: ev.AgentRateLimit | None = None
         self.retry: ev.AgentRetry | None = None
+        #: Its last word but for text was about a limit of the service: some programs then wait for hours without another.
+        self.is_limited = False
         self.retry_at: str | None = None
         self.retries_seen = 0
         self.tools_started = 0
@@ -118,8 +120,12 @@ class Lane:
         """The last attempt was handed to the gate, which has not spoken."""
         return self.attempt is not None and self.accepted == self.attempt.number and self.verdict is None
 
-    def begin_again(self) -> None:
-        """Its marker was dropped: what it does now is judged from now on."""
+    def begin_again(self, *, afresh: bool) -> None:
+        """Its marker was dropped: what it does now is judged from now on. `afresh`: in a new session, which knows nothing of
+        what was done; a person agrees to it anew."""
+        if afresh:
+            self.ran = self.session_id = None
+            self.is_approved = False
         self.workspace = None
         self.accepted = self.chores_in_vain = 0
         self.gate = None

@@ -32,6 +32,7 @@ _WHOLE: Schema = {"type": "integer"}
 _COUNT: Schema = {"type": "integer", "minimum": 0}
 _SECONDS: Schema = {"type": "number"}
 _AT: Schema = {"type": "string", "pattern": _TIME}
+_TEXTS: Schema = {"type": "array", "items": _TEXT}
 _STATUS: Schema = {"enum": [str(status) for status in Status]}
 
 
@@ -59,7 +60,8 @@ def schemas() -> dict[str, Schema]:
         "short-manifest": _named("short-manifest", _SHORT, "ls --json: one entry of the list"),
         "status": _named("status", _HOME_STATUS, "status --json: how a home is doing"),
         "down": _named("down", _object({"at": _AT}), "<home>/down: no keeper is wanted"),
-        "up": _named("up", _object({"at": _AT}), "<home>/up: the keeper stays when it is idle"),
+        "up": _named("up", _UP, "<home>/up: the keeper stays when it is idle"),
+        "loop": _named("loop", _LOOP, "<home>/loop.json: how far the loop over the queue is"),
         "keeper-starts": _named("keeper-starts", _STARTS, "<home>/keeper-starts.json: starts of the keeper"),
         "config": _named("config", _CONFIG, "config show --json: every setting and where it came from"),
         "config-path": _named("config-path", _CONFIG_PATH, "config path --json: the files of settings"),
@@ -314,11 +316,19 @@ _ATTEMPT = _object(
 _GATE = _object(
     {
         "stage": _TEXT,
+        "role": _TEXT,
         "passed": {"type": "boolean"},
+        "failed": {"type": "string", "description": "the first check that did not pass"},
         "reasons": {"type": "array", "items": _TEXT},
+        "checks": {
+            "type": "array",
+            "items": _object({"name": _TEXT, "passed": {"type": "boolean"}, "reasons": _TEXTS}),
+        },
         "attempt": {"type": "integer", "minimum": 1},
         "timestamp": _AT,
-    }
+    },
+    # A plain run has no checks: its attempt's own proof is the gate.
+    optional=("role", "failed", "checks"),
 )
 _META = _object(
     {
@@ -385,7 +395,14 @@ _HEARTBEAT = _object(
     {"last_check": _or_null(_AT), "message_count": _COUNT, "tool_calls": _COUNT},
 )
 _INTERRUPT = _object(
-    {"requested": {"type": "boolean"}, "reason": _or_null(_TEXT), "timestamp": _or_null(_AT)}
+    {
+        "requested": {"type": "boolean"},
+        "reason": _or_null(_TEXT),
+        "timestamp": _or_null(_AT),
+        "file": {**_or_null(_TEXT), "description": "the mark in the packet; taking it away resumes the task"},
+        "approval": {**_or_null(_TEXT), "description": "the stage that a person must approve"},
+    },
+    optional=("file", "approval"),
 )
 _SESSION = _object(
     {
@@ -444,9 +461,13 @@ _MANIFEST = _object(
                 {
                     "name": _TEXT,
                     "state": {"enum": ["pending", "active", "done", "failed"]},
+                    "agent": _TEXT,
                     "attempt": _or_null(_COUNT),
                     "outcome": _or_null(_TEXT),
-                }
+                    "gate": {"enum": ["passed", "failed", None]},
+                    "session_id": _or_null(_TEXT),
+                },
+                optional=("agent", "gate", "session_id"),
             ),
         },
         "run": {"type": "integer", "minimum": 1},
@@ -537,9 +558,22 @@ _HOME_STATUS = _object(
                 "failing": {"type": "object", "description": "rule → its last failure"},
             }
         ),
+        "queue": _or_null(
+            _object(
+                {
+                    "states": {
+                        "type": "object",
+                        "description": "state in the queue → number of tasks",
+                        "additionalProperties": _COUNT,
+                    },
+                    "paused": {"type": "array", "items": _TEXT, "description": "paused pools; * is all"},
+                    "loop": {"type": "object", "description": "how far the loop is (loop.json)"},
+                }
+            )
+        ),
         "attention": {"type": "array", "items": _TEXT, "description": "what a person should look at"},
     },
-    optional=("outbox",),
+    optional=("outbox", "queue"),
 )
 _STARTS = _object(
     {"starts": {"type": "array", "items": _SECONDS, "description": "seconds since 1970, oldest first"}}
@@ -597,22 +631,21 @@ _DEMO = _object(
 )
 #: Beside these stand the fields of an adapter's capabilities, which this room does not know.
 _AGENT = _object({"agent": _TEXT, "path": _or_null(_TEXT)})
-_LIST_OF_TEXT: Schema = {"type": "array", "items": _TEXT}
 _NEW = _object({"task_id": {"type": "string", "pattern": _TASK_ID}, "path": _TEXT})
 _PROBLEM = _object({"file": _TEXT, "line": _COUNT, "path": _TEXT, "message": _TEXT, "hint": _TEXT})
 _PIPELINES = _object(
     {
         "intents": {
             "type": "object",
-            "additionalProperties": _object({"group": _TEXT, "about": _TEXT, "stages": _LIST_OF_TEXT}),
+            "additionalProperties": _object({"group": _TEXT, "about": _TEXT, "stages": _TEXTS}),
         },
         "groups": {
             "type": "object",
             "additionalProperties": _object(
                 {
                     "default_profile": _or_null(_TEXT),
-                    "flags": {"type": "object", "additionalProperties": _LIST_OF_TEXT},
-                    "options": {"type": "object", "additionalProperties": _LIST_OF_TEXT},
+                    "flags": {"type": "object", "additionalProperties": _TEXTS},
+                    "options": {"type": "object", "additionalProperties": _TEXTS},
                     "profiles": {"type": "object"},
                 }
             ),
@@ -622,8 +655,8 @@ _PIPELINES = _object(
             "additionalProperties": _object(
                 {
                     "default_model": _or_null(_TEXT),
-                    "allowed_models": _or_null(_LIST_OF_TEXT),
-                    "efforts": _LIST_OF_TEXT,
+                    "allowed_models": _or_null(_TEXTS),
+                    "efforts": _TEXTS,
                 }
             ),
         },
@@ -633,8 +666,8 @@ _PIPELINES = _object(
                 {"about": _TEXT, "purpose": _TEXT, "writes": {"type": "boolean"}}
             ),
         },
-        "digest_policies": _LIST_OF_TEXT,
-        "workspaces": _LIST_OF_TEXT,
+        "digest_policies": _TEXTS,
+        "workspaces": _TEXTS,
     }
 )
 _SOURCES: Schema = {"type": "object", "additionalProperties": _TEXT}
@@ -653,14 +686,14 @@ _PIPELINE["properties"] = {
     "options": {"type": "object", "additionalProperties": _TEXT},
     **_PIPELINE["properties"],
     "stages": {"type": "array", "items": _RESOLVED_STAGE},
-    "not_installed": _LIST_OF_TEXT,
+    "not_installed": _TEXTS,
 }
 _PIPELINE_CHECK = _object(
     {
         "path": _TEXT,
         "valid": {"type": "boolean"},
         "problems": {"type": "array", "items": _PROBLEM},
-        "not_installed": _LIST_OF_TEXT,
+        "not_installed": _TEXTS,
     }
 )
 _PHASE_LINKS = _object(
@@ -712,7 +745,25 @@ _TASK_INDEX = _object(
 _AGENTS = _object({"agents": {"type": "array", "items": _AGENT}})
 _AGENT_PROBED = _object({"agent": _TEXT, "path": _or_null(_TEXT), "version": _or_null(_TEXT)})
 
-_TEXTS: Schema = {"type": "array", "items": _TEXT}
+_UP = _object(
+    {
+        "at": _AT,
+        "loop": _object(
+            {"slots": _COUNT, "max_iterations": _COUNT, "iteration_delay_s": _SECONDS},
+            optional=("slots", "max_iterations", "iteration_delay_s"),
+        ),
+    },
+    optional=("loop",),
+)
+_LOOP = _object(
+    {
+        "iteration": {**_COUNT, "description": "tasks that were dispatched, ever"},
+        "since_up": {**_COUNT, "description": "and since the last `up`"},
+        "failures": {**_COUNT, "description": "tasks that failed in a row"},
+        "not_before": {**_or_null(_AT), "description": "no task is dispatched before this"},
+        "ended": {"type": "object", "additionalProperties": _COUNT, "description": "ends, by state"},
+    }
+)
 _QUEUE_ITEM = _object(
     {
         "task_id": {"type": "string", "pattern": _TASK_ID},

@@ -252,6 +252,7 @@ def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
     task.consecutive = task.total_retries = 0
     task.waits = task.voids_in_a_row = 0
     task.signatures = {}
+    task.last_failure = None
     task.paid_calls = task.grants = 0
     task.active_s = 0.0
     task.answer = event.answer
@@ -263,7 +264,8 @@ def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
         for name in names[names.index(event.from_stage) :] if event.from_stage in names else ():
             task.stages_done.pop(name, None)
             if name in task.lanes:
-                task.lanes[name].begin_again()
+                # What a stage of a pipeline is told depends on the stages before it, which may say something else now.
+                task.lanes[name].begin_again(afresh=task.spec.pipeline is not None)
 
 
 def _stage_done(task: Task, event: ev.StageDone, at: str) -> None:
@@ -458,10 +460,12 @@ def _agent(task: Task, event: ev.AgentEvent, at: str) -> None:
             attempt.last_text = event.text
         case ev.AgentToolStarted():
             attempt.tools_started += 1
+            attempt.is_limited = False
             task.tool_calls += 1
             attempt.open_tools[event.tool_id] = event
         case ev.AgentToolFinished():
             attempt.tools_finished += 1
+            attempt.is_limited = False
             attempt.tool_failed = attempt.tool_failed or event.is_error
             attempt.tool_denied = attempt.tool_denied or event.denied
             attempt.open_tools.pop(event.tool_id, None)
@@ -472,9 +476,11 @@ def _agent(task: Task, event: ev.AgentEvent, at: str) -> None:
         case ev.AgentRetry():
             attempt.retry = event
             attempt.retries_seen += 1
+            attempt.is_limited = attempt.is_limited or "429" in event.reason
             attempt.retry_at = clock.iso(clock.parse_iso(at) + (event.delay_s or 0.0))
         case ev.AgentRateLimit():
             attempt.rate_limit = event
+            attempt.is_limited = True
         case ev.AgentError():
             attempt.error = event
         case ev.AgentResult():

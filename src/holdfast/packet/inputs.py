@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 
@@ -23,6 +24,16 @@ def copy(source: str, target: str, *, except_for: tuple[str, ...] = ()) -> None:
         _Copy(os.path.realpath(source)).folder(
             os.path.realpath(source), target, except_for=except_for, depth=0
         )
+
+
+def contents(path: str, most_bytes: int) -> bytes:
+    """The bytes of a file, one more than `most_bytes` where there are more. Raises OSError, also for what is no file: a FIFO
+    is not waited for."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is not a file", path)
+        return file.read(most_bytes + 1)
 
 
 class _Copy:

@@ -40,6 +40,12 @@ def find(home: Home, text: str, *, archived: bool = False) -> Packet:
     return home.archived(in_archive)
 
 
+def wherever(packet: Packet) -> Packet:
+    """The packet itself, or where it lies in the archive by now."""
+    put_away = packet.home.archived(packet.task_id)
+    return put_away if not os.path.isdir(packet.path) and os.path.isdir(put_away.path) else packet
+
+
 def _only(text: str, names: list[str]) -> str | None:
     """The id, or the one that begins with it."""
     if text in names:

@@ -7,23 +7,14 @@ that other programs read.
 from __future__ import annotations
 
 from holdfast import clock
-from holdfast.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     from holdfast.pipeline.next_action import NextAction
     from holdfast.pipeline.triage import Failure, Triage
-
-
-class Seen(Record):
-    """One failure of the journal, for the count of signatures."""
-
-    signature: str
-    failure_class: str
-    at: str
 
 
 def meta(
@@ -65,10 +56,10 @@ def stats(
     paid_call_budget: int | None,
     retry_budget: int | None,
     completed_stages: Iterable[str],
-    failures: Iterable[Seen],
+    signatures: Mapping[str, Mapping[str, Any]],
     updated_at: str,
 ) -> dict[str, Any]:
-    """state/stats.json. `failures` are all of this task, in order."""
+    """state/stats.json. `signatures`: how often each failure was seen, its class, the first and the last time."""
     return {
         "schema": "holdfast.stats/1",
         "task_id": task_id,
@@ -77,22 +68,8 @@ def stats(
         "paid_call_budget": paid_call_budget,
         "retry_budget": retry_budget,
         "completed_stages": list(completed_stages),
-        "signatures": signatures(failures),
+        "signatures": {name: dict(seen) for name, seen in signatures.items()},
     }
-
-
-def signatures(failures: Iterable[Seen]) -> dict[str, dict[str, Any]]:
-    """Signature → how often, which class, first and last time."""
-    found: dict[str, dict[str, Any]] = {}
-    for failure in failures:
-        entry = found.setdefault(
-            failure.signature,
-            {"count": 0, "class": failure.failure_class, "first_seen": failure.at, "last_seen": failure.at},
-        )
-        entry["count"] += 1
-        entry["class"] = failure.failure_class
-        entry["last_seen"] = failure.at
-    return found
 
 
 def last_failure(

@@ -167,7 +167,8 @@ def _words(value: object) -> str:
 _PATHS = """## Paths
 
 Paths in `scope` and `security.forbidden_paths` are patterns as in .gitignore, relative to the project. One that is absolute, has a
-`..`, or begins with `!` is refused. A regular expression that does not compile, or matches the empty text, is refused.
+`..`, or begins with `!` is refused. A regular expression that does not compile, fits the empty text, or may take
+for ever (`(\\w+)+`) is refused.
 """
 
 

@@ -10,6 +10,7 @@ from holdfast.errors import DuplicateTask, UnreadableFile, UsageError
 from holdfast.model import markdown
 from holdfast.model.pack import HEADINGS
 from holdfast.model.record import Record
+from holdfast.packet import inputs
 from holdfast.pipeline import handoff
 from holdfast.pipeline.intents import INTENTS
 from holdfast.store import atomic
@@ -159,8 +160,7 @@ def write(folder: str, draft: Draft) -> None:
 def read_plan(path: str) -> str:
     """The text of a plan. Raises UnreadableFile, UsageError."""
     try:
-        with open(path, "rb") as file:
-            data = file.read(MOST_PLAN_BYTES + 1)
+        data = inputs.contents(path, MOST_PLAN_BYTES)
     except OSError as error:
         raise UnreadableFile(f"cannot read the plan {path}: {error.strerror}") from error
     if len(data) > MOST_PLAN_BYTES:

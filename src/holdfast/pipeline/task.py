@@ -9,7 +9,7 @@ from holdfast.agents import registry
 from holdfast.errors import HoldfastError, InvalidManifest, NoSuchDirectory, UnreadableFile
 from holdfast.model.record import Record
 from holdfast.model.spec import Limits, PipelineSpec, StageSpec, TaskSpec
-from holdfast.packet import limits
+from holdfast.packet import inputs, limits
 from holdfast.pipeline import attachments, config, manifest, template, yaml_file
 from holdfast.pipeline.forbidden import Forbidden
 from holdfast.pipeline.manifest import Manifest
@@ -106,9 +106,7 @@ def text_of(folder: str) -> tuple[bytes, str]:
     """The manifest of a packet and its path; the path of the file itself will do. Raises NoSuchDirectory, UnreadableFile."""
     path = folder if os.path.isfile(folder) else os.path.join(folder, NAME)
     try:
-        with open(path, "rb") as file:
-            # One byte more than is read: then it is known to be too large.
-            return file.read(yaml_file.MOST_BYTES + 1), path
+        return inputs.contents(path, yaml_file.MOST_BYTES), path
     except OSError as error:
         if not os.path.isdir(folder):
             raise NoSuchDirectory(f"there is no packet {folder}", hint="'holdfast new' writes one") from error

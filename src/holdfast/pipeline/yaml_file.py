@@ -11,6 +11,7 @@ import re
 
 from holdfast.errors import UnreadableFile
 from holdfast.model.record import Record
+from holdfast.packet import inputs
 from holdfast.pipeline.problem import Problem
 
 TYPE_CHECKING = False
@@ -52,8 +53,7 @@ class _Refused(Exception):
 def read(path: str, problems: list[Problem]) -> Node | None:
     """The contents of a file; None, with a problem, when it is no such YAML. Raises UnreadableFile."""
     try:
-        with open(path, "rb") as file:
-            data = file.read(MOST_BYTES + 1)
+        data = inputs.contents(path, MOST_BYTES)
     except OSError as error:
         raise UnreadableFile(f"cannot read {path}: {error.strerror}") from error
     return parse(data, path, problems)

@@ -41,12 +41,13 @@ def rebuild(home: Home) -> LocalQueue:
 
 def sync(home: Home, engine: Engine) -> None:
     """Add queued packets that the queue lacks, take out what has ended or is gone, settle what others wait for."""
-    items = {item.task_id: item for item in engine.items()}
+    # The packets first: a row is claimed before its packet leaves `queued`, so a row that is read later is never behind.
     index = Index(home)
     try:
         live = {row["task_id"]: row for row in index.live()}
     finally:
         index.close()
+    items = {item.task_id: item for item in engine.items()}
     for task_id, row in sorted(live.items(), key=lambda pair: (pair[1]["started_at"] or "", pair[0])):
         if task_id not in items and row["status"] == Status.QUEUED:
             item = item_of(home.packet(task_id), has_run=bool(row["attempt"]))
@@ -73,14 +74,18 @@ def _follow(home: Home, engine: Engine, item: Item, status: str | None) -> None:
 
 
 def _is_claimed(engine: Engine, item: Item) -> bool:
-    return item.state == "claimed" or engine.claim(_BY_PACKET, task_id=item.task_id) is not None
+    if item.state == "claimed" or engine.claim(_BY_PACKET, task_id=item.task_id) is not None:
+        return True
+    return any(found.state == "claimed" for found in engine.items(item.task_id))
 
 
 def item_of(packet: Packet, *, has_run: bool) -> Item | None:
-    """The item of a queued packet; None when the packet cannot be read. One that has run before goes first."""
+    """The item of a queued packet; None when it is not queued, or cannot be read. One that has run before goes first."""
     try:
         task = load.fold(packet)
     except HoldfastError:
+        return None
+    if task.status != Status.QUEUED:
         return None
     return item_for(task.spec, added_at=task.created_at, front=has_run)
 

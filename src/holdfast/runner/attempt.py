@@ -160,12 +160,18 @@ def _launch_spec(
         state_directory=ledger.packet.state,
         yolo=options.get("yolo") is True,
         is_root=os.geteuid() == 0,
-        allowed_tools=tuple(options.get("allowed_tools") or ()),
+        allowed_tools=_names(options.get("allowed_tools")),
         settings_path=options.get("settings_path"),
         # What is left: a program counts from its own start.
         max_turns=None if limits.max_turns is None else max(1, limits.max_turns - ledger.task.turns),
         budget_usd=None if limits.budget_usd is None else max(0.01, limits.budget_usd - spent_usd),
     )
+
+
+def _names(given: Any) -> tuple[str, ...]:
+    """A list, or a text with commas as a command line has it."""
+    parts = given.split(",") if isinstance(given, str) else given or ()
+    return tuple(part.strip() for part in parts if part.strip())
 
 
 def _fork(

@@ -19,6 +19,11 @@ def refusal(reasons: Sequence[str]) -> str:
     return f"The check of your work did not pass. Put this right, then give the whole report again:\n{listed}"
 
 
+def answer(text: str) -> str:
+    """What a person said to a question, or on the way."""
+    return f"A person answered:\n\n{text}"
+
+
 def resume_message(
     task: Task, attempt: Attempt | None, *, refused: Sequence[str] = (), changed: Sequence[str] = ()
 ) -> str:
@@ -38,7 +43,7 @@ def resume_message(
             parts.append(f"These tool calls were cut off. Each may have half-run: check first.\n{calls}")
     parts += _changes(changed)
     if task.answer:
-        parts.append(f"A person answered:\n\n{task.answer}")
+        parts.append(answer(task.answer))
     return "\n\n".join(parts) or "Go on with the task."
 
 
@@ -60,7 +65,7 @@ def recovery_briefing(
             parts.append(f"Its last words were:\n\n{attempt.last_text}")
     parts += _changes(changed)
     if task.answer:
-        parts.append(f"A person answered:\n\n{task.answer}")
+        parts.append(answer(task.answer))
     return "\n\n".join([*parts, f"The request:\n\n{request}"])
 
 

@@ -63,10 +63,12 @@ def is_out_of_calls(ledger: Ledger) -> bool:
     if task.spec.pipeline is None or budget.may_call(task.paid_calls, task.paid_limit):
         return False
     reason = f"its {task.paid_calls} paid calls are used up (budgets.paid_call_budget)"
+    facts = Failure(stage=task.stage or "", outcome="budget", detail=reason, task_id=ledger.packet.task_id)
+    event = _event(ledger, facts, triage.triage(facts), attempt=0, excerpt="")
     if task.spec.limits.on_limit == "end":
-        ledger.move(Status.FAILED, reason)
+        ledger.record(event, ledger.moved(Status.FAILED, reason))
     else:
-        ledger.move(Status.INTERRUPTED, reason, interrupt=reason)
+        ledger.record(event, ledger.moved(Status.INTERRUPTED, reason, interrupt=reason))
     return True
 
 

@@ -22,6 +22,7 @@ from holdfast.model import readable
 from holdfast.model.task import Attempt
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.position import Position
+from holdfast.store import atomic
 from holdfast.store.layout import AttemptDir
 
 TYPE_CHECKING = False
@@ -37,6 +38,7 @@ _CHUNK_BYTES = 128 * 1024
 _FLOOD_CHUNK_BYTES = 1024 * 1024
 #: A longer line is dropped from the readable log and parsed by nobody; the raw log keeps it.
 _LINE_BYTES = 32 * 1024 * 1024
+_USAGE_BYTES = 1024 * 1024
 #: What a readable line is cut to.
 _SHOWN_CHARS = 2000
 #: Of an agent without events, only this much of a flood is copied: its head is there already, this is the tail. Of one with
@@ -156,6 +158,11 @@ class _Stream:
             self._descriptor = -1
 
 
+def _usage_path(adapter: Adapter, directory: AttemptDir) -> str | None:
+    usage_file = getattr(adapter, "usage_file", None)
+    return usage_file(directory.path) if usage_file is not None else None
+
+
 class Ingest:
     """Reads the logs of one attempt."""
 
@@ -174,6 +181,9 @@ class Ingest:
         self._read_stderr: Callable[[bytes], list[ev.AgentEvent]] | None = getattr(
             self._reader, "read_stderr", None
         )
+        # A program whose log goes to stderr has this one: what people need not read.
+        self._hides_stderr: Callable[[bytes], bool] | None = getattr(self._reader, "hides_stderr", None)
+        self._usage_path = _usage_path(adapter, directory)
         if adapter.capabilities.has_events:
             self._remind(directory.stdout, stdout)
 
@@ -229,6 +239,7 @@ class Ingest:
                 # Behind the last byte: what the reader held back came from no line of its own.
                 last_words = self._ask(lambda _: self._reader.finish(), b"")
                 self._take_events(self._stdout.position + 1, last_words, events, shown)
+                self._take_usage(events, shown)
             if is_over and self._stdout.left_out:
                 shown.append(f"[{self._stdout.left_out} bytes left out; all of it is in stdout.log]")
                 self._stdout.left_out = 0
@@ -236,6 +247,13 @@ class Ingest:
             if is_over:
                 return False
         return True
+
+    def _take_usage(self, events: list[ev.AgentEvent], shown: list[str]) -> None:
+        """Some programs write their tokens into a file, at a normal end only."""
+        data = atomic.read_small(self._usage_path, _USAGE_BYTES) if self._usage_path is not None else None
+        if data is not None:
+            found = self._ask(getattr(self.adapter, "read_usage"), data)  # noqa: B009 -- not every adapter has it
+            self._take_events(self._stdout.position + 2, found, events, shown)
 
     def _keep(self, events: list[ev.AgentEvent], shown: list[str]) -> None:
         if not events and not shown:
@@ -270,7 +288,8 @@ class Ingest:
         return events
 
     def _take_stderr(self, offset: int, line: bytes, events: list[ev.AgentEvent], shown: list[str]) -> None:
-        shown.append(self._readable(line))
+        if self._hides_stderr is None or not self._hides_stderr(line):
+            shown.append(self._readable(line))
         if self._read_stderr is not None:
             parsed = self._ask(self._read_stderr, line)
             self._take_events(offset, parsed, events, [], stream="stderr")

@@ -35,11 +35,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.agents.base import Adapter
     from holdfast.watch.death import DeathWatch
+    from holdfast.watch.prompting import Showing
 
 #: Logs are read at most this often: a flood is taken in gulps.
 GULP_S = 0.1
 #: A recorder that owes us a record for longer is woken with SIGCONT.
 OVERDUE_S = 2.0
+#: What is read of a log's end.
+_TAIL_BYTES = 4096
 
 
 def _limits(spec: TaskSpec, attempt: Attempt, adapter: Adapter) -> Limits:
@@ -84,6 +87,8 @@ class Live:
         self._took_mono = 0.0
         self._size_bytes = 0
         self._stop: Stop | None = None
+        self._showings: list[Showing] = []
+        self.waits_for_input = False
         self.identity: ProcessIdentity | None = None
         self.noticed_at = 0.0
 
@@ -285,6 +290,26 @@ class Live:
             workspace_of(self.ledger.task, self.attempt.stage), since, skip=self.ledger.packet.home.path
         )
 
+    def silent_s(self) -> float:
+        """Time since the last byte or event."""
+        return clock.mono() - self._progress_mono
+
+    def showing(self) -> str:
+        """What its last lines look like, noted for `waits_for_input`. Only asked of one that is silent without excuse."""
+        from holdfast.watch import prompting  # dear to load, and few agents are ever silent for so long
+
+        tail = self._tail(self.directory.stderr)
+        if not self.adapter.capabilities.has_events:
+            tail = self._tail(self.directory.stdout) or tail
+        self._showings.append(prompting.showing(tail))
+        self.waits_for_input = prompting.is_waiting(self._showings)
+        return str(self._showings[-1])
+
+    def last_line(self) -> str:
+        """Its last words, for people."""
+        text = self._tail(self.directory.stderr) or self._tail(self.directory.stdout)
+        return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")[-200:]
+
     def lived_s(self) -> float:
         """How long the agent has lived, on the clock that stands still in a suspend."""
         started = self.attempt.started
@@ -299,9 +324,12 @@ class Live:
 
     def stderr_tail(self) -> str:
         """The last 4 KB of stderr, for the adapter's judgement."""
+        return self._tail(self.directory.stderr)
+
+    def _tail(self, path: str) -> str:
         try:
-            with open(self.directory.stderr, "rb") as file:
-                file.seek(max(0, os.fstat(file.fileno()).st_size - 4096))
+            with open(path, "rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
                 return file.read().decode("utf-8", "replace")
         except FileNotFoundError:
             return ""

@@ -50,12 +50,13 @@ _BY_INTENT: dict[str, tuple[Then, Status]] = {
     "timeout": (Then.INTERRUPT, Status.INTERRUPTED),
     "hang": (Then.RETRY, Status.HUNG),
     "session": (Then.RETRY, Status.CRASHED),
+    "input": (Then.INTERRUPT, Status.INTERRUPTED),
 }
 
 
 def after_attempt(kind: str, detail: str, intent: str | None, intent_reason: str = "") -> Decision:
     """The decision on an attempt that ended with outcome `kind`, stopped by us for `intent` or not."""
-    if intent == "hang" and kind in oc.WAITS:
+    if intent in ("hang", "limit") and kind in oc.WAITS:
         return Decision(then=Then.WAIT, status=Status.WAITING, reason=f"{kind}: {detail}", burns=False)
     if intent in _BY_INTENT:
         then, status = _BY_INTENT[intent]

@@ -49,6 +49,10 @@ def compose(ledger: Ledger, stage: StageSpec, lane: Lane) -> bytes | None:
     stage = stage.evolve(agent=lane.agent)
     verdict = lane.gate
     refused = verdict is not None and not verdict.passed
+    notes = [briefing.refusal(verdict.reasons)] if refused and verdict is not None else []
+    if ledger.task.answer and lane.ran is None:
+        # A session that goes on, or a briefing, has it in its own words.
+        notes.append(briefing.answer(ledger.task.answer))
     composed = composing.compose(
         ledger.packet,
         ledger.task.spec,
@@ -57,7 +61,7 @@ def compose(ledger: Ledger, stage: StageSpec, lane: Lane) -> bytes | None:
         redact=ledger.redact,
         digest_policy="aggressive" if lane.overflows else None,
         extra=_earlier(ledger, stage),
-        notes=briefing.refusal(verdict.reasons) if refused and verdict is not None else "",
+        notes="\n\n".join(notes),
         limit_bytes=registry.adapter(lane.agent).capabilities.prompt_bytes,
     )
     composing.write(ledger.packet, stage, composed)

@@ -48,17 +48,21 @@ def _write_stats(ledger: Ledger) -> None:
         paid_call_budget=task.paid_limit,
         retry_budget=pipeline.retry_budget,
         completed_stages=list(task.stages_done),
-        failures=(),
+        signatures=task.signatures,
         updated_at=clock.iso_now(),
     )
-    stats["signatures"] = task.signatures
     atomic.write_json(ledger.packet.stats, stats, durable=False)
 
 
 def _write_failure(ledger: Ledger, failed: ev.FailureTriaged, *, action: NextAction) -> None:
-    count = ledger.task.signatures.get(failed.signature, {}).get("count", 1)
+    seen = ledger.task.signatures[failed.signature]
     record = records.last_failure(
-        _facts(failed), _triage(failed), action, attempt=failed.attempt, at=clock.iso_now(), count=count
+        _facts(failed),
+        _triage(failed),
+        action,
+        attempt=failed.attempt,
+        at=seen["last_seen"],
+        count=seen["count"],
     )
     atomic.write_json(ledger.packet.last_failure, record, durable=False)
 

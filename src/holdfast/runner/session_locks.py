@@ -17,7 +17,7 @@ from holdfast.store.digest import sha256
 _WITHIN_S = 2.0
 
 
-def take(ledger: Ledger, agent: str, session_id: str) -> locks.Lock:
+def take(ledger: Ledger, agent: str, session_id: str, *, within_s: float = _WITHIN_S) -> locks.Lock:
     """The lock of a session. Raises LockHeld, which says what a person can do, when another attempt lives in it."""
     home = ledger.packet.home
     try:
@@ -26,7 +26,7 @@ def take(ledger: Ledger, agent: str, session_id: str) -> locks.Lock:
         atomic.storage_failed(error, f"cannot make {home.sessions}")
     path = os.path.join(home.sessions, f"{sha256(f'{agent} {session_id}'.encode())[:32]}.lock")
     try:
-        return locks.acquire(path, role="runner", within_s=_WITHIN_S)
+        return locks.acquire(path, role="runner", within_s=within_s)
     except LockHeld as error:
         raise LockHeld(
             f"another attempt is live in session {session_id} of {agent}; "

@@ -9,24 +9,28 @@ from __future__ import annotations
 import os
 
 from holdfast import clock
-from holdfast.agents import registry
+from holdfast.agents import endings, registry
 from holdfast.agents.base import End
+from holdfast.errors import LockHeld
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.model.attempt import Reading
 from holdfast.model.lane import Attempt
 from holdfast.model.outcome import Outcome
 from holdfast.model.status import Status
-from holdfast.runner import limits, marks, policy
+from holdfast.runner import limits, marks, policy, session_locks
 from holdfast.runner.adopt import Found
 from holdfast.runner.attempt import Opened
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.live import Live
 from holdfast.runner.position import Position
 from holdfast.runner.waiter import Waiter
+from holdfast.store.lock import Lock
 from holdfast.watch.verdict import Kind
 
 _AT_ONCE = 0.0
+#: An agent that sits out a limit is stopped where the limit holds for longer than this, once it has been silent a moment.
+_LIMIT_AHEAD_S, _LIMIT_SILENCE_S = 120.0, 10.0
 #: Intents under which the outcome is ours, whatever the dying process says.
 _OUTCOME_OF_INTENT = {"hang": "hung", "session": "unknown_session", "timeout": "timeout", "linger": None}
 
@@ -40,6 +44,8 @@ class Watching:
         self._lives: dict[int, Live] = {}
         self._position: Position | None = None
         self._checked_mono = 0.0
+        #: Of sessions that were named by the agent itself, after its recorder was forked without their lock.
+        self._session_locks: dict[int, Lock | None] = {}
 
     def begin(self, attempt: Attempt, opened: Opened | None) -> Live:
         """Watch an attempt: one that was just forked, or one that another runner left."""
@@ -66,6 +72,9 @@ class Watching:
         live = self._lives.pop(number, None)
         if live is not None:
             live.close()
+        lock = self._session_locks.pop(number, None)
+        if lock is not None:
+            lock.release()
 
     def _watch(self, attempt: Attempt, ready: set[str]) -> float:
         live = self._lives.get(attempt.number) or self.begin(attempt, None)
@@ -81,12 +90,26 @@ class Watching:
         # A stop goes before everything that could fail.
         waits = [live.stop()] if attempt.intent is not None else []
         waits += [live.take(ready), live.ask_again_s]
+        self._lock_session(attempt)
         if attempt.intent is None:
             waits.append(self._consider(live, attempt))
             if attempt.intent is not None:
                 return _AT_ONCE
         waits.append(self._heartbeat())
         return min(waits)
+
+    def _lock_session(self, attempt: Attempt) -> None:
+        """Where the program chose the session's id, its recorder could not be given the lock: hold it here."""
+        if attempt.asked_session_id is not None or attempt.session_id is None:
+            return
+        if attempt.number not in self._session_locks:
+            self._session_locks[attempt.number] = None
+            try:
+                self._session_locks[attempt.number] = session_locks.take(
+                    self.ledger, attempt.agent, attempt.session_id, within_s=0.0
+                )
+            except LockHeld:
+                return  # an agent made it just now: nobody but its own earlier runner can have it, and that is leaving
 
     # ── its start ──
 
@@ -161,22 +184,36 @@ class Watching:
             asked = f"session {attempt.asked_session_id} was asked for, {attempt.session_id} came back"
             self._intend(attempt, "session", asked)
             return _AT_ONCE
+        if self._waits_at_limit(attempt) and live.silent_s() >= _LIMIT_SILENCE_S:
+            self._intend(attempt, "limit", "it waits at a limit of the service")
+            return _AT_ONCE
         verdict, evidence, is_news = live.verdict()
         if is_news:
             self.ledger.seen["verdict"] = verdict.kind
         if verdict.kind is Kind.HUNG or (is_news and verdict.kind in (Kind.QUIET, Kind.EXCUSED)):
             facts = verdict.to_evidence(evidence, clock.mono())
+            if verdict.kind is not Kind.EXCUSED:
+                facts["pane_state"] = live.showing()
             self.ledger.record(
                 ev.WatchVerdict(
                     attempt=attempt.number, verdict=verdict.kind, because=verdict.because, evidence=facts
                 )
             )
-        if verdict.kind is Kind.HUNG:
+        if verdict.kind is Kind.HUNG and live.waits_for_input:
+            self._intend(attempt, "input", f"it waits for input: {self.ledger.redact(live.last_line())}")
+        elif verdict.kind is Kind.HUNG:
             self._intend(attempt, "hang", verdict.because)
         elif verdict.kind is Kind.LINGERING:
             self._intend(attempt, "linger", verdict.because)
         left_s = limits.left_s(task, attempt, live.lived_s())
         return min(left_s, max(0.0, verdict.look_again_mono - clock.mono()))
+
+    def _waits_at_limit(self, attempt: Attempt) -> bool:
+        """It said when the limit is lifted, and that is far away: the task can wait without it, and without its slot."""
+        limit = attempt.rate_limit
+        if not attempt.is_limited or limit is None or limit.resets_at is None or attempt.result is not None:
+            return False
+        return clock.parse_iso(limit.resets_at) - clock.now() > _LIMIT_AHEAD_S
 
     def _intend(self, attempt: Attempt, intent: str, reason: str) -> None:
         self.ledger.record(ev.StopIntended(attempt=attempt.number, intent=intent, reason=reason))
@@ -235,27 +272,32 @@ class Watching:
         return _AT_ONCE
 
     def _outcome(self, live: Live, attempt: Attempt, found: Found) -> Outcome:
-        exit_record, intent = found.exit, attempt.intent
+        exit_record, intent = found.exit, attempt.intent_name
         if exit_record is not None and exit_record.exec_errno is not None:
             detail = f"{os.strerror(exit_record.exec_errno)} (errno {exit_record.exec_errno})"
             return Outcome(kind="spawn_failed", detail=detail)
-        if intent is not None and intent.intent == "hang" and _was_limited(attempt):
-            return Outcome(kind="rate_limit", detail="it went silent at a limit of the service")
-        if intent is not None and _OUTCOME_OF_INTENT.get(intent.intent, "stopped") is not None:
-            return Outcome(
-                kind=_OUTCOME_OF_INTENT.get(intent.intent, "stopped") or "stopped", detail=intent.reason
-            )
-        if exit_record is None:
+        said = self._classified(live, attempt, found)
+        if intent == "limit" or (intent == "hang" and attempt.is_limited):
+            resets_at = attempt.rate_limit.resets_at if attempt.rate_limit is not None else None
+            detail = "it waited at a limit of the service"
+            return said.evolve(kind="rate_limit", detail=detail, resets_at=resets_at)
+        if (
+            attempt.intent is not None
+            and _OUTCOME_OF_INTENT.get(attempt.intent.intent, "stopped") is not None
+        ):
+            kind = _OUTCOME_OF_INTENT.get(attempt.intent.intent, "stopped") or "stopped"
+            return Outcome(kind=kind, detail=attempt.intent.reason, resumable=said.resumable)
+        return said
+
+    def _classified(self, live: Live, attempt: Attempt, found: Found) -> Outcome:
+        """What the adapter makes of its end, whoever stopped it."""
+        if found.exit is None:
             return Outcome(kind="lost", detail="recorder and runner were gone when it ended")
         # Redacted first: an adapter cuts a few words out of it, and half a secret looks like none.
         stderr_tail = self.ledger.redact(live.stderr_tail())
-        end = End(exit=exit_record, stderr_tail=stderr_tail, is_torn=live.ingest.is_torn)
-        return live.adapter.classify(end, attempt)
-
-
-def _was_limited(attempt: Attempt) -> bool:
-    """Its last word was about a limit: some programs then wait for hours without another."""
-    return attempt.rate_limit is not None or (attempt.retry is not None and "429" in attempt.retry.reason)
+        end = End(exit=found.exit, stderr_tail=stderr_tail, is_torn=live.ingest.is_torn)
+        said = live.adapter.classify(end, attempt)
+        return endings.early(said, live.lived_s(), stderr_tail) if attempt.kind == "agent" else said
 
 
 def _lived_s(attempt: Attempt, found: Found, stdout: str, checked_at: str | None) -> float:

@@ -70,7 +70,9 @@ class Trees:
                 os.rename(staged, self.git_dir)
                 atomic.sync_directory(self.path)
             except OSError as error:
-                atomic.storage_failed(error, f"cannot make {self.git_dir}")
+                # Another process of the task may have been quicker.
+                if not os.path.isdir(self.git_dir):
+                    atomic.storage_failed(error, f"cannot make {self.git_dir}")
             finally:
                 remove_tree(staged)
         if place.common_dir is not None:

@@ -306,3 +306,14 @@ def test_several_claim_at_the_same_time_and_none_twice(another: Callable[[], Eng
     for thread in threads:
         thread.join()
     assert sorted(found) == [f"t{number:03d}" for number in range(200)]
+
+
+def test_an_item_is_held_until_none_of_its_dependencies_is_failed(engine: Engine) -> None:
+    engine.add(Item(task_id="last", after=("a", "b")))
+    engine.settle("a", "failed")
+    engine.settle("b", "killed")
+    engine.settle("a", "completed")
+    assert engine.items("last")[0].state == "held"
+    assert claimed(engine) == []
+    engine.settle("b", "completed")
+    assert claimed(engine) == ["last"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 
 import pytest
 
@@ -31,6 +32,9 @@ def ids(*words: str) -> list[str]:
 def test_an_archived_task_is_moved_and_read_where_it_is(home: str) -> None:
     task = ended()
     events = task.events()
+    for name in ("env.json", "bell"):  # gone by now, unless somebody put them back
+        with open(task.path(name), "w", encoding="utf-8"):
+            pass
     done = holdfast("archive", "it")
     assert (done.returncode, done.stdout) == (0, "")
     assert not os.path.exists(task.packet)
@@ -58,6 +62,20 @@ def test_whoever_would_change_it_is_told_where_it_is(home: str) -> None:
     assert holdfast("rm", "it").returncode == 0
     assert os.listdir(os.path.join(home, "archive")) == []
     assert holdfast("show", "it").returncode == 3
+
+
+def test_who_waits_for_a_task_that_is_put_away_is_told_its_end() -> None:
+    task = Task.shell(kin.WAIT, "--id", "it")
+    task.agent_pid()
+    waiting = subprocess.Popen(
+        [sys.executable, "-m", "holdfast", "wait", "it"], stdout=subprocess.PIPE, text=True
+    )
+    kin.go()
+    task.wait_for("completed")
+    holdfast("archive", "it")
+    assert waiting.communicate(timeout=20) == ("it completed\n", None)
+    done = holdfast("wait", "it")
+    assert (done.returncode, done.stdout) == (0, "it completed\n")
 
 
 @pytest.mark.parametrize("state", ["running", "interrupted"])

@@ -149,11 +149,21 @@ class TestTrouble:
         assert found["agents"]["said"].startswith("claude, codex; not in PATH: ")
         assert [name for name in found if name not in CHECKS] == ["claude", "codex"]
 
-    def test_one_warning_is_one_warning(self, home: str) -> None:
+    def test_one_warning_is_one_warning(self, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        """With an agent that is logged in nothing is wrong here but the mode."""
+        folder = os.path.join(os.environ["HOME"], "bin")
+        os.mkdir(folder)
+        path = os.path.join(folder, "codex")
+        with open(path, "w", encoding="utf-8"):
+            pass
+        os.chmod(path, 0o755)
+        monkeypatch.setenv("PATH", folder, prepend=":")
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+        before = holdfast("doctor").stdout.count("\nwarn  ")
         os.chmod(home, 0o755)
-        done = holdfast("doctor")
-        warned = done.stdout.count("\nwarn  ")
-        assert done.stdout.endswith(f" 0 failed, {warned} warning{'' if warned == 1 else 's'}\n")
+        said = holdfast("doctor").stdout
+        assert said.count("\nwarn  ") == before + 1
+        assert said.endswith(f" 0 failed, {before + 1} warning{'s' if before else ''}\n")
 
     def test_a_keeper_of_another_version(self, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("HOLDFAST_KEEPER")

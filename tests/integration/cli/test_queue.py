@@ -75,6 +75,7 @@ def test_next_check_and_show_change_nothing() -> None:
     }
     assert "waits_for:    low" in queue("show", "late").stdout
     assert told("queue-item", "show", "hi")["priority"] == 10
+    assert told("queue", "show") == before
     assert told("queue", "ls") == before
     assert "after low" in queue("ls").stdout
 
@@ -250,7 +251,7 @@ def test_clear_wants_a_yes() -> None:
 
 
 @pytest.mark.parametrize(
-    "args", [["show"], ["add"], ["release"], ["fly"], ["show", "nobody"], ["add", "{"], ["add", "[]"]]
+    "args", [["retry"], ["add"], ["release"], ["fly"], ["show", "nobody"], ["add", "{"], ["add", "[]"]]
 )
 def test_bad_input_is_told(args: list[str]) -> None:
     done = queue(*args)

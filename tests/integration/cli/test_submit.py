@@ -135,3 +135,26 @@ def test_a_home_that_is_down_is_said(home: str) -> None:
     holdfast("down")
     assert "after 'holdfast up'" in submit("--", "true").stderr
     assert os.path.exists(os.path.join(home, "down"))
+
+
+def test_failover_names_other_agents_that_are_installed(home: str) -> None:
+    folder = os.path.join(workspace(), "bin")
+    os.makedirs(folder)
+    for name in ("claude", "codex"):
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\n")
+        os.chmod(os.path.join(folder, name), 0o755)
+    env = {"PATH": f"{folder}:/usr/bin:/bin", "OPENAI_API_KEY": "sk-of-codex"}
+    done = submit("--agent", "claude", "--failover", "codex", "do it", env=env)
+    assert done.returncode == 0, done.stderr
+    packet = Home(home).packet(done.stdout.strip())
+    assert load.fold(packet).spec.failover == ("codex",)
+    with open(packet.env, encoding="utf-8") as file:
+        assert json.load(file)["env"]["OPENAI_API_KEY"] == "sk-of-codex"
+    for name, said in (
+        ("gemini", "gemini is not installed"),
+        ("claude", "already"),
+        ("command", "no failover"),
+    ):
+        refused = submit("--agent", "claude", "--failover", name, "do it", env=env)
+        assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr

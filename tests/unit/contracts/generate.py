@@ -116,7 +116,8 @@ def _kind(kind: object) -> str:
     text = text.replace("typing.", "").replace("NoneType", "None").replace("None", "null")
     names = {"str": "text", "int": "whole number", "float": "number", "bool": "true or false"}
     text = re.sub(r"\b(str|int|float|bool)\b", lambda match: names[match[0]], text)
-    text = {"dict[text, Any]": "object", "list[dict[text, Any]]": "list of objects"}.get(text, text)
+    words = {"dict[text, Any]": "object", "list[dict[text, Any]]": "list of objects"}
+    text = {**words, "tuple[text, ...]": "list of texts"}.get(text, text)
     return text.replace(" | ", " or ")
 
 

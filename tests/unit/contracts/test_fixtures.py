@@ -190,7 +190,7 @@ def test_an_identity_is_found_in_its_record(name: str) -> None:
         ("journal.interrupt-resume-stop.jsonl", "killed", 2, 0, 1),
         ("journal.spawn-failed.jsonl", "failed", 1, 0, 1),
         ("journal.void-and-retry.jsonl", "completed", 3, 0, 2),
-        ("events.jsonl", "completed", 4, 0, 2),
+        ("events.jsonl", "completed", 7, 0, 2),
     ],
 )
 def test_a_journal_folds_to_its_end(

@@ -41,8 +41,7 @@ class Verify:
             atomic.write(self.packet.commands_override, proposed.encode(), durable=False)
 
     def judge(self) -> tuple[int, list[str]]:
-        # Not the workspace: it must go there by itself.
-        code, result = judge(self.packet, "codex_verify", cwd=self.packet.path)
+        code, result = judge(self.packet, "codex_verify")
         assert result["failed"] == ("acceptance" if code else "")
         return code, result["reasons"]
 
@@ -134,7 +133,7 @@ def test_secrets_are_masked_in_the_artifact_and_in_reasons(home: str) -> None:
 def test_nothing_is_run_after_another_check_has_failed(home: str) -> None:
     case = Verify(home, "touch ran")
     os.unlink(case.packet.output("codex_verify", "codex", "meta.json"))
-    code, result = judge(case.packet, "codex_verify", cwd=case.packet.path)
+    code, result = judge(case.packet, "codex_verify")
     assert (code, result["failed"]) == (1, "report")
     assert not os.path.exists(os.path.join(case.repo.path, "ran"))
 

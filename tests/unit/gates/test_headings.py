@@ -25,7 +25,7 @@ def judged(home: str, role: str, text: str | None, *, with_meta: bool = True) ->
         report(packet, text, "codex_it")
         if not with_meta:
             os.unlink(packet.output("codex_it", "codex", "meta.json"))
-    code, result = judge(packet, "codex_it", cwd=repo.path)
+    code, result = judge(packet, "codex_it")
     assert result["passed"] == (code == 0)
     return result["failed"], result["reasons"]
 

@@ -49,7 +49,7 @@ class Stage:
 
     def judge(self, text: str) -> tuple[bool, list[str]]:
         report(self.packet, text)
-        _, result = judge(self.packet, cwd=self.repo.path)
+        _, result = judge(self.packet)
         (check,) = [check for check in result["checks"] if check["name"] == "patch"]
         return check["passed"], check["reasons"]
 
@@ -122,7 +122,7 @@ def test_a_stage_that_only_proposes_is_judged_by_what_is_there(home: str, patch:
     titles = ("Added or Updated Tests", "Rationale", "Unified Diff")
     text = "".join(f"## {title}\n\nwords\n\n" for title in titles) + fenced(patch).removeprefix("# Done\n")
     report(packet, text, "codex_test_impl")
-    _, result = judge(packet, "codex_test_impl", cwd=repo.path)
+    _, result = judge(packet, "codex_test_impl")
     assert (result["passed"], result["failed"]) == (is_fine, "" if is_fine else "patch")
 
 

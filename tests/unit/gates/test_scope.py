@@ -31,7 +31,7 @@ class Stage:
         report(self.packet, "# Done\n\nI changed src/a, and nothing else.\n")
 
     def judge(self) -> tuple[int, dict]:
-        return judge(self.packet, cwd=self.work.path)
+        return judge(self.packet)
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ def test_a_stage_that_was_not_prepared_cannot_be_judged(home: str) -> None:
     repo = Repo(os.path.join(os.path.dirname(home), "project"))
     packet = packet_for(home, repo.path, scope_allow=("*",))
     report(packet, "No changes required.\n")
-    code, result = judge(packet, cwd=repo.path)
+    code, result = judge(packet)
     assert code == 3
     assert "not on record" in result["stderr"]
 

@@ -38,7 +38,7 @@ def with_project(folder: os.PathLike[str], **files: str) -> Config:
     return found
 
 
-@pytest.mark.req("W-B1", "PIP-4")
+@pytest.mark.req("W-B1", "PIP-2", "PIP-3", "PIP-4")
 @pytest.mark.parametrize("intent", INTENTS)
 def test_every_intent_resolves_to_its_own_stages(intent: str) -> None:
     assert stages(valid(intent)) == STAGES[intent]

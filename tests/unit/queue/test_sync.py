@@ -103,6 +103,27 @@ def test_a_claim_of_a_packet_that_still_waits_is_left_alone(home: str) -> None:
     with sync.open_queue(Home(home)) as queue:
         queue.claim("keeper")
     assert (rows(home)["a"].state, rows(home)["a"].claimed_by) == ("claimed", "keeper")
+    now_is(home, "a", "running")
+    assert (rows(home)["a"].state, rows(home)["a"].claimed_by) == ("claimed", "keeper")
+
+
+def test_a_task_that_the_keeper_claims_while_we_look_stays_claimed(home: str) -> None:
+    packet(home, "a")
+    rows(home)
+    now_is(home, "a", "spawning")
+
+    class Late(LocalQueue):
+        """The keeper's claim comes between our look at the rows and what we do about them."""
+
+        def items(self, task_id: str | None = None) -> list[Item]:
+            found = super().items(task_id)
+            with LocalQueue(Home(home)) as keeper:
+                keeper.claim("keeper")
+            return found
+
+    with Late(Home(home)) as queue:
+        sync.sync(Home(home), queue)
+    assert rows(home)["a"].claimed_by == "keeper"
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -12,7 +15,8 @@ from holdfast.store import atomic
 from holdfast.store.layout import Home, Packet
 from holdfast.workspace import worktree
 from holdfast.workspace.worktree import Worktree
-from tests.support.repos import Repo, packet_for
+from tests.support.repos import Repo, packet_for, prepare
+from tests.support.waiting import eventually
 
 
 @pytest.fixture
@@ -188,3 +192,31 @@ def test_a_merged_worktree_goes_with_its_branch(repo: Repo, packet: Packet) -> N
     assert worktree.remove(tree, force=False) == ""
     assert repo.git("branch", "--list", "holdfast/*") == ""
     assert len(repo.git("worktree", "list").splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "moment",
+    ["state/workspace/worktree.json", "worktree", "worktree/.git", "worktree/f9", "state/workspace/git/HEAD"],
+)
+@pytest.mark.req("LCH-20")
+def test_a_prepare_that_is_killed_with_its_git_is_done_again(repo: Repo, packet: Packet, moment: str) -> None:
+    for number in range(2000):
+        repo.write(f"f{number}", f"{number}\n")
+    repo.commit()
+    path = os.path.join(packet.home.worktrees, "it")
+    awaited = (
+        path + moment.removeprefix("worktree")
+        if moment.startswith("worktree")
+        else os.path.join(packet.path, moment)
+    )
+    out = os.path.join(packet.state, "out.json")
+    argv = ["prepare", "--packet", packet.path, "--stage", "codex_impl", "--out", out]
+    process = subprocess.Popen([sys.executable, "-m", "holdfast.workspace", *argv], start_new_session=True)
+    eventually(lambda: os.path.lexists(awaited), what=moment)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    found = prepare(packet)
+    tree = worktree.of(packet)
+    assert tree is not None
+    assert (found["path"], found["tree"], found["dirty"]) == (tree.path, found["base_tree"], [])
+    assert found["tree"] == repo.git("rev-parse", "HEAD^{tree}").strip()

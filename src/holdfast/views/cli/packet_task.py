@@ -7,7 +7,7 @@ import os
 from holdfast import ids, paths
 from holdfast.agents import program, registry
 from holdfast.errors import CommandNotFound, InvalidManifest, UnreadableFile, UsageError
-from holdfast.packet import environment
+from holdfast.packet import environment, inputs
 from holdfast.pipeline import task
 from holdfast.views.cli.asked import Asked
 from holdfast.views.cli.task_options import LIMIT_FLAGS
@@ -96,8 +96,7 @@ def _request(written: Written) -> bytes:
     """inputs/user_request.md; without one, the goal is the request."""
     path = os.path.join(written.inputs, "user_request.md")
     try:
-        with open(path, "rb") as file:
-            data = file.read(_MOST_REQUEST_BYTES + 1)
+        data = inputs.contents(path, _MOST_REQUEST_BYTES)
     except FileNotFoundError:
         data = b""
     except OSError as error:

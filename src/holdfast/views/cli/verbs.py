@@ -23,6 +23,8 @@ SECTIONS = {
         "stop",
         "interrupt",
         "resume",
+        "approve",
+        "reject",
         "retry",
         "diff",
         "apply",

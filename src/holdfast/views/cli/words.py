@@ -64,6 +64,11 @@ def exit_words(manifest: dict[str, Any]) -> str:
 def next_steps(manifest: dict[str, Any]) -> list[tuple[str, str]]:
     """Commands that make sense now, and what each does."""
     task_id, status = manifest["task_id"], manifest["status"]
+    if status == Status.INTERRUPTED and (manifest.get("interrupt") or {}).get("approval"):
+        return [
+            (f"holdfast approve {task_id}", "let the stage start"),
+            (f"holdfast reject {task_id} -m 'WHY'", "end it"),
+        ]
     if status == Status.INTERRUPTED:
         return [
             (f"holdfast resume {task_id} -m 'ANSWER'", "answer and go on"),

@@ -20,7 +20,7 @@ COMMAND = Command(
     examples=("holdfast audit --since 24h", "holdfast audit 20260131-fix", "holdfast audit --operation request. --json"),
     arguments=(Argument(dest="task", metavar="[TASK]", required=False, completes="task"),),
     options=(
-        Option(flags=("--since",), dest="since", metavar="TIME", help="Only of the last 24h, 7d, …"),
+        Option(flags=("--since",), dest="since", metavar="TIME", help="Only of the last 24h, 7d or so."),
         Option(
             flags=("--operation",), dest="operation", metavar="NAME",
             help="Only this operation, or ('request.') family.",

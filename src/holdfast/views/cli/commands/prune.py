@@ -79,7 +79,7 @@ def run(values: dict[str, Any]) -> int:
         rows.append(row)
         try:
             retention.check_merged(packet)
-            if True:
+            if values["yes"]:
                 _remove(packet, item, keep_summaries=values["keep_summaries"])
                 row["removed"] = True
         except HoldfastError as error:

@@ -27,7 +27,7 @@ ACTIONS = (
 COMMAND = Command(
     name="queue",
     summary="Show the queue, add work to it, or change its order of things.",
-    description="ls; show TASK; next: the task whose turn it is; check: how many wait; add JSON (- is stdin): a work "
+    description="ls; show [TASK]; next: the task whose turn it is; check: how many wait; add JSON (- is stdin): a work "
     "item; import SOURCE: a .json or .jsonl file, a folder of .md files, gh:label=NAME[,repo=OWNER/NAME], bd:, gt:[RIG,…] or "
     "cmd:COMMAND, and what is there already is left alone; claim [TASK]: take it for a worker outside; release TASK: give it "
     "back; retry TASK: let a held or poison one go again; rm TASK; pause and resume [POOL]; clear: remove all that waits.",
@@ -78,7 +78,6 @@ def run(values: dict[str, Any]) -> int:
 
 
 _NEEDS = {
-    "show": "a task",
     "add": "an item",
     "import": "a source",
     "release": "a task",
@@ -123,10 +122,11 @@ def _why(item: Item, paused: list[str]) -> str:
 
 
 def _show(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
+    if values["what"] is None:
+        return _ls(home, queue, values)
     item = _find(home, queue, values["what"])
     if values["json"]:
-        out.data(item.to_json())
-        return 0
+        return _tell(item, values)
     for name, value in item.to_json().items():
         if name != "schema" and value not in (None, "", [], False):
             text = ", ".join(str(part) for part in value) if isinstance(value, list) else str(value)  # pyright: ignore

@@ -7,6 +7,7 @@ import os
 from holdfast import ids, paths
 from holdfast.errors import DuplicateTask, UnreadableFile, UsageError
 from holdfast.packet.create import remove_tree
+from holdfast.packet.inputs import contents
 from holdfast.pipeline import phases, scaffold
 from holdfast.pipeline.scaffold import Draft
 from holdfast.store import atomic
@@ -119,8 +120,7 @@ def _run(draft: Draft, project: str, *, context: bytes, report: bytes, as_json: 
 
 def _bytes(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:
-            data = file.read(_MOST_BYTES + 1)
+        data = contents(path, _MOST_BYTES)
     except OSError as error:
         raise UnreadableFile(
             f"cannot read {path}: {error.strerror}", hint="check its path and mode"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 
 from holdfast import clock, paths, start
+from holdfast.errors import HoldfastError
 from holdfast.notify import outbox
 from holdfast.packet import inbox, load
+from holdfast.store import atomic
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from holdfast.views import versions
@@ -25,6 +27,7 @@ COMMAND = Command(
     options=(JSON,),
 )
 
+_REASON_BYTES = 2000
 #: A request that nobody has answered for this long.
 _DEAF_S = 2.0
 
@@ -44,6 +47,8 @@ def run(values: dict[str, Any]) -> int:
     print(f"seed     {'process ' + str(seed['pid']) if seed else 'not running'}")
     counts = ", ".join(f"{count} {state}" for state, count in sorted(facts["counts"].items())) or "none"
     print(f"tasks    {counts}")
+    if facts["queue"] is not None:
+        print(f"queue    {_queue_line(facts['queue'])}")
     if facts["outbox"]["pending"] or facts["outbox"]["given_up"]:
         print(f"notices  {facts['outbox']['pending']} to deliver, {facts['outbox']['given_up']} given up")
     for line in facts["attention"]:
@@ -75,6 +80,8 @@ def look(home: Home) -> dict[str, Any]:
         f"notices by {rule} fail: {failure.get('error')}"
         for rule, failure in sorted(notices["failing"].items())
     ]
+    queue = _queue(home)
+    attention += queue.pop("attention") if queue is not None else []
     return {
         "schema": "holdfast.status/1",
         "home": home.path,
@@ -84,8 +91,45 @@ def look(home: Home) -> dict[str, Any]:
         "counts": counts,
         "keeper_starts": [clock.iso(at) for at in starts],
         "outbox": notices,
+        "queue": queue,
         "attention": attention,
     }
+
+
+def _queue(home: Home) -> dict[str, Any] | None:
+    """What waits and how far the loop is; None where there is no queue."""
+    if not os.path.exists(home.queue):
+        return None
+    from holdfast.queue.local import LocalQueue
+
+    states: dict[str, int] = {}
+    attention: list[str] = []
+    try:
+        with LocalQueue(home) as queue:
+            items, paused = queue.items(), queue.paused()
+        loop: dict[str, Any] = atomic.read_json(home.loop) or {}
+    except HoldfastError as error:
+        return {"states": {}, "paused": [], "loop": {}, "attention": [f"the queue cannot be read: {error}"]}
+    for item in items:
+        states[item.state] = states.get(item.state, 0) + 1
+        if item.state in ("held", "poison"):
+            attention.append(
+                f"{item.task_id} is {item.state}: {item.reason}; 'holdfast queue retry {item.task_id}' lets it go"
+            )
+    asked = atomic.read_small(home.interrupt_request, _REASON_BYTES)
+    if asked is not None:
+        reason = asked.decode("utf-8", "replace").strip()
+        attention.append(f"the queue waits for a person: {reason} (remove {home.interrupt_request})")
+    return {"states": states, "paused": paused, "loop": loop, "attention": attention}
+
+
+def _queue_line(queue: dict[str, Any]) -> str:
+    states = ", ".join(f"{count} {state}" for state, count in sorted(queue["states"].items())) or "empty"
+    done = queue["loop"].get("iteration", 0)
+    paused = f"; paused: {', '.join(queue['paused'])}" if queue["paused"] else ""
+    failures = queue["loop"].get("failures", 0)
+    failed = f"; {failures} failed in a row" if failures else ""
+    return f"{states}; {done} started so far{failed}{paused}"
 
 
 def _owner(lock: str) -> dict[str, Any] | None:

@@ -42,7 +42,7 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Wait; the exit status says how it ended."""
     home = Home(paths.home())
-    packets = [load.find(home, text) for text in dict.fromkeys(values["task"])]
+    packets = [load.find(home, text, archived=True) for text in dict.fromkeys(values["task"])]
     try:
         timeout_s = clock.parse_duration(values["timeout"]) if values["timeout"] else None
     except ValueError as error:
@@ -64,8 +64,9 @@ def _as_they_settle(packets: list[Packet], timeout_s: float | None) -> Any:
     wakers = {packet.path: Waker() for packet in packets}
     while True:
         for packet in list(left):
-            manifest = load.read_manifest(packet)
-            if is_settled(packet, manifest):
+            there = load.wherever(packet)  # a task may be put away as soon as it has ended
+            manifest = load.read_manifest(there)
+            if is_settled(there, manifest):
                 left.remove(packet)
                 yield packet, manifest
             else:

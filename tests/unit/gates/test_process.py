@@ -1,0 +1,87 @@
+"""The gate as a process: exit statuses that cannot be confused, and a result that is whole or not there."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from tests.support.repos import Repo, judge_argv, module, packet_for, prepare, report
+
+
+@pytest.fixture
+def packet(home: str):
+    repo = Repo(os.path.join(os.path.dirname(home), "project"))
+    repo.commit("a")
+    packet = packet_for(home, repo.path, scope_allow=("*",))
+    prepare(packet)
+    report(packet, "No changes required.\n")
+    return packet
+
+
+@pytest.mark.req("GAT-5")
+def test_passed_not_passed_and_not_judged(packet) -> None:
+    argv = judge_argv(packet, "codex_impl")
+    out = argv[7]
+    done = module("gates", *argv, cwd=packet.path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    with open(out, encoding="utf-8") as file:
+        assert json.load(file)["passed"] is True
+    report(packet, " ")
+    assert module("gates", *argv, cwd=packet.path).returncode == 1
+    with open(out, encoding="utf-8") as file:
+        result = json.load(file)
+    assert (result["passed"], result["failed"]) == (False, "report")
+    os.unlink(out)
+    done = module("gates", *judge_argv(packet, "codex_other"), cwd=packet.path)
+    assert (done.returncode, os.path.exists(out)) == (3, False)
+    assert done.stderr.startswith("error: it has no stage codex_other")
+
+
+def test_a_role_of_somebody_elses_package_has_its_own_check(home: str, tmp_path) -> None:
+    (tmp_path / "their_gate.py").write_text(
+        "from holdfast.gates.base import Check\n"
+        "def check(case):\n    return Check(name='rhyme', passed='rhyme' in case.report, reasons=('no rhyme',))\n"
+    )
+    about = tmp_path / "theirs-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[holdfast.gates]\npoem = their_gate:check\n")
+    repo = Repo(os.path.join(os.path.dirname(home), "project"), with_git=False)
+    packet = packet_for(home, repo.path, stages=(("codex_poem", "poem"),))
+    report(packet, "prose\n", "codex_poem")
+    argv = judge_argv(packet, "codex_poem")
+    assert module("gates", *argv, cwd=home, env={"PYTHONPATH": str(tmp_path)}).returncode == 1
+    assert (
+        module("gates", *argv, cwd=home, env={"PYTHONPATH": str(tmp_path), "HOLDFAST_PLUGINS": ""}).returncode
+        == 0
+    )
+
+
+def test_a_bug_is_not_taken_for_a_verdict(packet, tmp_path) -> None:
+    # A program called git that says what git never says.
+    fake = tmp_path / "git"
+    fake.write_text("#!/bin/sh\necho tree\n")
+    fake.chmod(0o700)
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    assert module("gates", *judge_argv(packet, "codex_impl"), cwd=packet.path, env=env).returncode not in (
+        0,
+        1,
+    )
+
+
+def test_without_git_it_says_so(packet, tmp_path) -> None:
+    done = module("gates", *judge_argv(packet, "codex_impl"), cwd=packet.path, env={"PATH": str(tmp_path)})
+    assert done.returncode == 3
+    assert "error: there is no git in PATH" in done.stderr
+    assert "hint: install git" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "argv", [[], ["--packet"], ["--packet", "p", "--stage", "s", "--attempt", "x", "--out", "o"]]
+)
+def test_a_wrong_call_is_told(home: str, argv: list[str]) -> None:
+    done = module("gates", *argv, cwd=home)
+    assert done.returncode == 3
+    assert "python -m holdfast.gates" in done.stderr
