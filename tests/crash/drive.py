@@ -7,8 +7,9 @@ import select
 import subprocess
 import sys
 import time
+from typing import Any
 
-from holdfast.model.spec import Limits, StageSpec, TaskSpec
+from holdfast.model.spec import Limits, PipelineSpec, StageSpec, TaskSpec
 from holdfast.model.status import Status
 from holdfast.packet import environment, inbox, load
 from holdfast.packet.create import create
@@ -56,22 +57,28 @@ class Case:
         scenario: str | None = None,
         limits: Limits = LIMITS,
         leftovers: str = "report",
+        workspace: str = "in_place",
     ) -> None:
         """Make the packet: a plain command, or the scripted agent with the scenario file at `scenario`."""
         agent = "command" if command is not None else "scripted"
-        spec = TaskSpec(
-            task_id="task",
-            task_name="task",
-            goal="crash",
+        self._make(
             agent=agent,
             command=command,
             options={"scenario": scenario} if scenario else {},
-            project_dir=self.project,
             stages=(StageSpec(name=f"{agent}_run", agent=agent),),
             limits=limits,
             leftovers=leftovers,
+            workspace=workspace,
         )
-        prompt = None if command is not None else b"work\n"
+
+    def create_written(self, *stages: StageSpec, **asked: object) -> None:
+        """Make a written packet of these stages; `asked` are fields of PipelineSpec."""
+        pipeline = PipelineSpec.from_json({"intent": "safe_impl", "group": "impl", "profile": "safe_impl", **asked})
+        self._make(agent=stages[0].agent, stages=stages, limits=LIMITS, pipeline=pipeline)
+
+    def _make(self, **fields: Any) -> None:
+        spec = TaskSpec(task_id="task", task_name="task", goal="crash", project_dir=self.project, **fields)
+        prompt = None if spec.command is not None else b"work\n"
         create(self.home, spec, prompt=prompt, env=self.captured(), status=Status.SPAWNING)
 
     def captured(self) -> dict[str, object]:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-from itertools import pairwise
+from collections.abc import Callable, Iterator
+from itertools import combinations, groupby
 from typing import Any
 
 from holdfast.agents import registry
 from holdfast.model import events as ev
-from holdfast.model import manifest, readable
+from holdfast.model import lane, manifest, readable
 from holdfast.model.outcome import SUCCESS
+from holdfast.model.spec import TaskSpec
 from holdfast.model.status import ENDS, Status, check_move
 from holdfast.model.task import Task
 from holdfast.packet import inbox, load
 from holdfast.store import journal
+from holdfast.store import lock as locks
+from holdfast.store.layout import AttemptDir
 from holdfast.testing import SessionMemory
 from tests.crash.drive import Case
 from tests.support import processes
@@ -34,23 +38,31 @@ def check_now(case: Case) -> None:
             "_task.done, but the manifest shows no end"
         )
         assert os.path.exists(packet.summary)
-    for name in os.listdir(packet.done) if os.path.isdir(packet.done) else ():
-        if name[0] in "._":
-            continue
+    marked = [name for name in (os.listdir(packet.done) if os.path.isdir(packet.done) else ()) if name[0] not in "._"]
+    ended = journal.read(packet.journal) if marked else ()
+    outcomes = {event.attempt: event.outcome for _, event in ended if isinstance(event, ev.AttemptEnded)}
+    for name in marked:
         evidence = _json(packet.gate_result(name.removesuffix(".done")))
         assert evidence is not None, f"{name} is there without its evidence"
         assert evidence["passed"] is True
-        ended = [event for _, event in journal.read(packet.journal) if isinstance(event, ev.AttemptEnded)]
-        outcomes = {event.attempt: event.outcome for event in ended}
         assert outcomes.get(evidence["attempt"]) in SUCCESS, (
             f"{name} is there, but its attempt has not succeeded"
         )
 
 
-def check(case: Case, *, end: Status, retries: int | None, may_be_lost: bool = False) -> Task:
-    """What holds at the end: all of it. Returns the task as its journal tells it."""
+def check(
+    case: Case,
+    *,
+    end: Status,
+    retries: int | None,
+    may_be_lost: bool = False,
+    also: Callable[[Case, Task], None] | None = None,
+) -> Task:
+    """What holds at the end: all of it, and what `also` asks. Returns the task as its journal tells it."""
     try:
         task = _check(case, end, retries)
+        if also is not None:
+            also(case, task)
         ended = [
             event for _, event in journal.read(case.packet.journal) if isinstance(event, ev.AttemptEnded)
         ]
@@ -68,9 +80,11 @@ def _check(case: Case, end: Status, retries: int | None) -> Task:
     _check_journal(case, events)
     _check_moves(events)
     _check_requests(case, events)
-    _check_attempts(case, events)
-    _check_output(case, events)
+    _check_attempts(case, events, task.spec)
+    _check_output(case, events, task.spec)
+    _check_stages(events, task.spec)
     _check_markers(case, task, events)
+    _check_gates(case, task, events)
     _check_views(case, task)
     if retries is not None:
         assert task.total_retries <= retries, f"{task.total_retries} retries were burned, not {retries}"
@@ -115,7 +129,7 @@ def _check_requests(case: Case, events: list[ev.Event]) -> None:
     )
 
 
-def _check_attempts(case: Case, events: list[ev.Event]) -> None:
+def _check_attempts(case: Case, events: list[ev.Event], spec: TaskSpec) -> None:
     opened = [event for event in events if isinstance(event, ev.AttemptOpened)]
     numbers = [event.attempt for event in opened]
     assert numbers == sorted(set(numbers)), f"attempt numbers are used twice: {numbers}"
@@ -123,50 +137,110 @@ def _check_attempts(case: Case, events: list[ev.Event]) -> None:
     closed = [event.attempt for event in events if isinstance(event, (ev.AttemptEnded, ev.AttemptVoid))]
     assert sorted(closed) == numbers, f"opened {numbers}, closed {closed}"
     void = {event.attempt for event in events if isinstance(event, ev.AttemptVoid)}
-    lives: list[tuple[int, float, float]] = []
+    lives: list[tuple[ev.AttemptOpened, float, float]] = []
     for event in opened:
-        directory = case.packet.attempt(f"{event.attempt:03d}-{event.stage}")
+        directory = _directory(case, event)
         born, ended = _json(directory.identity), _json(directory.exit)
         assert born is None or event.attempt not in void, f"attempt {event.attempt} is void, but was started"
         if born is not None:
-            lives.append((event.attempt, born["mono_s"], ended["mono_s"] if ended else born["mono_s"]))
-    for (one, _, gone), (other, begun, _) in pairwise(lives):
-        assert gone <= begun, f"attempt {other} was started before attempt {one} was gone"
+            lives.append((event, born["mono_s"], ended["mono_s"] if ended else born["mono_s"]))
+    for (one, _, gone), (other, begun, _) in combinations(lives, 2):
+        assert gone <= begun or _are_side_by_side(one, other, spec), (
+            f"attempt {other.attempt} was started before attempt {one.attempt} was gone"
+        )
     for memory in SessionMemory.all(case.state):
         assert memory.overlaps() == [], "two agents worked in one session at once"
         assert memory.failures() == []
 
 
-def _check_output(case: Case, events: list[ev.Event]) -> None:
+def _directory(case: Case, opened: ev.AttemptOpened) -> AttemptDir:
+    return case.packet.attempt(lane.dirname(opened.attempt, opened.stage, opened.kind))
+
+
+def _are_side_by_side(one: ev.AttemptOpened, other: ev.AttemptOpened, spec: TaskSpec) -> bool:
+    """Agents of two stages of one group; a chore has the task to itself."""
+    groups = {stage.name: stage.group for stage in spec.stages}
+    is_group = groups[one.stage] is not None and groups[one.stage] == groups[other.stage]
+    return is_group and one.stage != other.stage and one.kind == other.kind == "agent"
+
+
+def _batches(opened: list[ev.AttemptOpened], spec: TaskSpec) -> Iterator[list[ev.AttemptOpened]]:
+    """The attempts, those together whose lines may be mixed."""
+    batch: list[ev.AttemptOpened] = []
+    for event in opened:
+        if batch and not all(_are_side_by_side(other, event, spec) for other in batch):
+            yield batch
+            batch = []
+        batch.append(event)
+    yield batch
+
+
+def _check_output(case: Case, events: list[ev.Event], spec: TaskSpec) -> None:
     """Each line of each attempt is in output.log once, and each event of the agent in the journal once, in order."""
     logged = _bytes(case.packet.output_log).decode().splitlines()
     said: list[tuple[str, int, int]] = []
-    for opened in (event for event in events if isinstance(event, ev.AttemptOpened)):
-        adapter = registry.adapter(opened.agent)
-        reader = adapter.reader()
-        directory = case.packet.attempt(f"{opened.attempt:03d}-{opened.stage}")
-        shown: list[str] = []
-        offset = 0
-        for line in _bytes(directory.stdout).splitlines(keepends=True):
-            offset += len(line)
-            parsed = [event.place(opened.attempt, offset) for event in reader.read(line.rstrip(b"\n"))]
-            said += [(event.type, event.attempt, event.offset) for event in parsed]
-            for event in parsed:
-                shown += readable.lines(event)
-            if not adapter.capabilities.has_events:
-                shown.append(line.rstrip(b"\n").decode())
-        errors = _bytes(directory.stderr).decode().splitlines()
-        mine, logged = logged[: len(shown) + len(errors)], logged[len(shown) + len(errors) :]
-        # Each stream is in order; how the two mix depends on when they were read.
-        assert sorted(mine) == sorted(shown + errors), (
-            f"output.log has {mine}, the agent printed {shown}, {errors}"
-        )
-        assert [line for line in mine if line not in errors] == [line for line in shown if line not in errors]
+    # One that came to nothing said nothing, and does not stand between two that are side by side.
+    void = {event.attempt for event in events if isinstance(event, ev.AttemptVoid)}
+    opened = [event for event in events if isinstance(event, ev.AttemptOpened) and event.attempt not in void]
+    for batch in _batches(opened, spec):
+        printed = [_printed(case, event, said) for event in batch]
+        lines = sum(len(shown) + len(errors) for shown, errors in printed)
+        mine, logged = logged[:lines], logged[lines:]
+        everything = sorted(line for shown, errors in printed for line in shown + errors)
+        assert sorted(mine) == everything, f"output.log has {mine}, printed were {printed}"
+        for shown, errors in printed:
+            # Each stream is in order; how two of them mix depends on when they were read.
+            for stream in (shown, errors):
+                rest = iter(mine)
+                assert all(line in rest for line in stream), f"{stream} is out of order in {mine}"
     assert logged == [], f"output.log goes on with {logged}, which nobody printed"
     journalled = [
         (event.type, event.attempt, event.offset) for event in events if isinstance(event, ev.AgentEvent)
     ]
+    journalled.sort(key=lambda event: event[1])  # stable: of each attempt in their order
     assert journalled == said, f"journalled were {journalled}, the agents said {said}"
+
+
+def _printed(
+    case: Case, opened: ev.AttemptOpened, said: list[tuple[str, int, int]]
+) -> tuple[list[str], list[str]]:
+    """The lines of an attempt's stdout as people see them, and of its stderr. `said` gets its events."""
+    adapter = registry.adapter(opened.agent)
+    reader, directory = adapter.reader(), _directory(case, opened)
+    shown: list[str] = []
+    offset = 0
+    for line in _bytes(directory.stdout).splitlines(keepends=True):
+        offset += len(line)
+        parsed = [event.place(opened.attempt, offset) for event in reader.read(line.rstrip(b"\n"))]
+        said += [(event.type, event.attempt, event.offset) for event in parsed]
+        for event in parsed:
+            shown += readable.lines(event)
+        if not adapter.capabilities.has_events:
+            shown.append(line.rstrip(b"\n").decode())
+    return shown, _bytes(directory.stderr).decode().splitlines()
+
+
+def _check_stages(events: list[ev.Event], spec: TaskSpec) -> None:
+    """In each run each stage is done at most once, in the order of the pipeline, and nothing of it is begun again."""
+    waves: dict[str, int] = {}
+    for number, (_, stages) in enumerate(
+        groupby(enumerate(spec.stages), lambda pair: pair[1].group or pair[0])
+    ):
+        waves |= {stage.name: number for _, stage in stages}
+    done: list[str] = []
+    for event in events:
+        if isinstance(event, ev.RunOpened):
+            done = []
+        elif isinstance(event, ev.StageDone):
+            assert event.stage not in done, f"{event.stage} is done twice"
+            done.append(event.stage)
+            assert [waves[name] for name in done] == sorted(waves[name] for name in done), (
+                f"the stages were done in another order: {done}"
+            )
+        elif isinstance(event, ev.AttemptOpened):
+            assert event.stage not in done, f"{event.kind} {event.attempt} of {event.stage}, which is done"
+            earlier = {name for name, number in waves.items() if number < waves[event.stage]}
+            assert earlier <= set(done), f"{event.stage} was begun before {earlier - set(done)} was done"
 
 
 def _check_markers(case: Case, task: Task, events: list[ev.Event]) -> None:
@@ -181,11 +255,36 @@ def _check_markers(case: Case, task: Task, events: list[ev.Event]) -> None:
         assert evidence["passed"] is True
         assert evidence["attempt"] == marker["attempt"] == task.stages_done[stage]
         assert outcomes[marker["attempt"]] in SUCCESS, f"{stage}.done, but its attempt did not succeed"
-    assert bool(marked) == (task.status is Status.COMPLETED)
+    everything = {stage.name for stage in task.spec.stages}
+    assert (marked == everything) == (task.status is Status.COMPLETED), f"{task.status} with {marked}"
     record = _json(case.packet.task_done)
     assert record is not None
     assert (record["status"], record["run"]) == (task.status, task.run)
     assert not os.path.exists(case.packet.env), "the captured environment outlived the task"
+
+
+def _check_gates(case: Case, task: Task, events: list[ev.Event]) -> None:
+    """Of a written packet: evidence, journal and the gate's own word agree, and what each stage leaves is there."""
+    if task.spec.pipeline is None:
+        return
+    judged = [event for event in events if isinstance(event, ev.GateJudged)]
+    numbers = [event.attempt for event in judged]
+    assert len(set(numbers)) == len(numbers), f"an attempt was judged twice: {numbers}"
+    prepared = [event.stage for event in events if isinstance(event, ev.WorkspacePrepared)]
+    assert prepared == [stage.name for stage in task.spec.stages if stage.writes and stage.name in prepared]
+    for stage, number in task.stages_done.items():
+        verdict = next(event for event in judged if event.attempt == number)
+        assert (verdict.stage, verdict.passed) == (stage, True)
+        gates = [event for event in events if isinstance(event, ev.AttemptOpened) and event.kind == "gate"]
+        last = [event for event in gates if event.stage == stage][-1]
+        said = _json(os.path.join(_directory(case, last).path, "result.json"))
+        assert said == _json(case.packet.gate_result(stage)), f"the evidence of {stage} is not its gate's"
+        agent = task.lane(stage).agent
+        meta = _json(case.packet.output(stage, agent, "meta.json"))
+        assert meta is not None
+        assert meta["attempt"] == number
+        for kind in ("out", "err", "wrapper.log"):
+            assert os.path.exists(case.packet.output(stage, agent, kind)), f"{stage} left no {kind}"
 
 
 def _check_views(case: Case, task: Task) -> None:
@@ -218,6 +317,13 @@ def _check_nothing_is_left(case: Case) -> None:
         within_s=10,
         what=f"no process of {case.root} is left: {[str(p) for p in processes.marked(case.root)]}",
     )
+    for folder in (case.home.workspaces, case.home.sessions):
+        held = [name for name in _names(folder) if locks.is_held(os.path.join(folder, name))]
+        assert held == [], f"locks are held in {folder} by nobody who is left: {held}"
+
+
+def _names(folder: str) -> list[str]:
+    return os.listdir(folder) if os.path.isdir(folder) else []
 
 
 def _json(path: str) -> dict[str, Any] | None:

@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 from holdfast import seed_client
 from holdfast.model.status import Status
+from holdfast.model.task import Task
 from holdfast.packet import inbox
 from holdfast.store import lock as locks
 from holdfast.testing import Scenario as Script
-from tests.crash import invariants
+from tests.crash import invariants, written
 from tests.crash.drive import LIMITS, Case, deadline
 from tests.support import processes
 from tests.support.waiting import eventually
@@ -37,6 +38,10 @@ class Scenario(NamedTuple):
     tend: Callable[[Case], None] = Case.tend
     #: How to end what was started beside the task.
     finish: Callable[[Case], None] | None = None
+    #: What must hold at its end beside what holds for every task.
+    check: Callable[[Case, Task], None] | None = None
+    #: Whether the whole crash run kills at each pass of every point, or at samples where a point has many.
+    is_short: bool = True
 
 
 def _counting(then: str = "") -> list[str]:
@@ -232,6 +237,29 @@ SCENARIOS = (
     Scenario("seed", _from_seed, (), Status.COMPLETED, 0, starts_itself=True),
     Scenario(
         "keeper", _kept, (), Status.COMPLETED, 1, starts_itself=True, tend=_tend_keeper, finish=_dismiss
+    ),
+    Scenario("packet", written.whole, (), Status.COMPLETED, 0, check=written.check_whole, is_short=False),
+    Scenario("gate", written.with_a_mortal_gate, (), Status.COMPLETED, 0, check=written.check_mortal_gate),
+    Scenario(
+        "approval",
+        written.with_approval,
+        ((written.awaits_approval, lambda case: case.ask("approve")),),
+        Status.COMPLETED,
+        0,
+        check=written.check_approval,
+    ),
+    Scenario("worktree", written.in_worktree, (), Status.COMPLETED, 0, check=written.check_worktree),
+    Scenario(
+        "queued",
+        written.submitted,
+        # It has not come to its end before the keeper knows.
+        ((written.has_left_the_queue, lambda case: None),),
+        Status.COMPLETED,
+        0,
+        starts_itself=True,
+        tend=_tend_keeper,
+        finish=_dismiss,
+        check=written.check_queued,
     ),
 )
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}

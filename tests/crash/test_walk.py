@@ -25,6 +25,11 @@ LIKELY = {
     "inbox.": "cli",
     "seed.": "seed",
     "guard.": "keeper",
+    "dispatch.": "queued",
+    "chores.failed": "gate",
+    "chores.": "packet",
+    "packet_stages.": "packet",
+    "outputs.": "packet",
     "requests.run_opened": "retry",
     "requests.": "stop",
     "stop.": "stop",
@@ -51,7 +56,13 @@ def kill_at(place: Place, scenario: Scenario, point: str, nth: int) -> bool:
         play(scenario, case)
         extra = 2 if case.fired and point in KILLS_THE_AGENT else 0
         retries = None if scenario.retries is None else scenario.retries + extra
-        invariants.check(case, end=scenario.end, retries=retries, may_be_lost=point in TAKES_THE_STATUS_ALONG)
+        invariants.check(
+            case,
+            end=scenario.end,
+            retries=retries,
+            may_be_lost=point in TAKES_THE_STATUS_ALONG,
+            also=scenario.check,
+        )
     finally:
         case.close()
     return case.fired
@@ -102,7 +113,7 @@ def test_the_scenario_ends_as_it_should_when_nobody_is_killed(place: Place, scen
     case = Case(place.root, scenario.name)
     try:
         play(scenario, case)
-        task = invariants.check(case, end=scenario.end, retries=scenario.retries)
+        task = invariants.check(case, end=scenario.end, retries=scenario.retries, also=scenario.check)
     finally:
         case.close()
     assert scenario.retries in (None, task.total_retries)

@@ -24,9 +24,9 @@ def reviewing(scenario: Scenario, **manifest: object) -> Written:
     )
 
 
-def failing(scenario: Scenario, text: str, times: int) -> Scenario:
+def failing(text: str, times: int = 9, *, scenario: Scenario | None = None) -> Scenario:
     """It says so on stderr and dies, in the session's first so many processes."""
-    return scenario.print(f"{text}\n", stream="stderr", times=times).crash(exit=1, times=times)
+    return (scenario or Scenario(on_resume="restart")).print(f"{text}\n", stream="stderr", times=times).crash(exit=1, times=times)
 
 
 def _lines(path: str) -> list[str]:
@@ -39,7 +39,7 @@ def _lines(path: str) -> list[str]:
 
 @pytest.mark.req("BUD-3", "GAT-9", "PKT-15")
 def test_retries_are_counted_for_each_signature() -> None:
-    scenario = failing(failing(Scenario(), RESET, 2), "Error: socket hang up", 4)
+    scenario = failing("Error: socket hang up", 4, scenario=failing(RESET, 2))
     task = reviewing(scenario, budgets={"retry_budget": 2}).run()
     # Four failures and a budget of two: but no more than two are of one kind.
     assert len(calls(task)) == 5
@@ -49,7 +49,7 @@ def test_retries_are_counted_for_each_signature() -> None:
 
 @pytest.mark.req("BUD-3", "GAT-9", "GAT-10", "PKT-14", "PKT-15")
 def test_the_same_failure_is_tried_again_as_often_as_allowed() -> None:
-    task = reviewing(failing(Scenario(), RESET, 9), budgets={"retry_budget": 1}).run(end="failed")
+    task = reviewing(failing(RESET), budgets={"retry_budget": 1}).run(end="failed")
     assert len(calls(task)) == 2
     failure = task.json("state", "last_failure.json")
     assert (failure["class"], failure["count"]) == ("transient", 2)
@@ -60,7 +60,7 @@ def test_the_same_failure_is_tried_again_as_often_as_allowed() -> None:
     assert len(meta["prompt_sha256"]) == 64
     assert not os.path.exists(task.path("outputs", "scripted_review.scripted.out"))
     text = summary(task)
-    assert f"- error: transient, signature {failure['signature']}" in text
+    assert f"- error: transient, signature `{failure['signature']}`" in text
     assert "- next_action: **retry**" in text
     assert RESET in text
 
@@ -69,10 +69,10 @@ def test_the_same_failure_is_tried_again_as_often_as_allowed() -> None:
 @pytest.mark.parametrize(
     ("scenario", "kind", "count"),
     [
-        (failing(Scenario(), "Error: 401 Unauthorized", 9), "auth", 1),
-        (failing(Scenario(), "sh: jq: command not found", 9), "tooling", 1),
-        (failing(Scenario(), "it went wrong", 9), "unknown", 2),
-        (failing(Scenario(), "prompt is too long: 210000 tokens > 200000 maximum", 9), "prompt_too_large", 2),
+        (failing("Error: 401 Unauthorized"), "auth", 1),
+        (failing("sh: jq: command not found"), "tooling", 1),
+        (failing("it went wrong"), "unknown", 2),
+        (failing("prompt is too long: 210000 tokens > 200000 maximum"), "prompt_too_large", 2),
     ],
     ids=("auth", "tooling", "unknown", "prompt_too_large"),
 )
@@ -130,7 +130,7 @@ def test_a_budget_that_is_used_up_asks_and_a_resume_grants_it_again() -> None:
 @pytest.mark.req("BUD-4", "W-B5")
 def test_failed_calls_count_and_a_task_may_end_at_its_limit() -> None:
     packet = Written(
-        {"scripted_brief": played("brief", before=failing(Scenario(), RESET, 1)), "scripted_impl": None},
+        {"scripted_brief": played("brief", before=failing(RESET, 1)), "scripted_impl": None},
         budgets={"paid_call_budget": 2, "on_limit": "end"},
     )
     task = packet.run(end="failed")
@@ -143,7 +143,7 @@ def test_failed_calls_count_and_a_task_may_end_at_its_limit() -> None:
 
 @pytest.mark.req("BUD-4")
 def test_a_retry_that_cannot_be_paid_is_not_made() -> None:
-    task = reviewing(failing(Scenario(), RESET, 9), budgets={"paid_call_budget": 1, "retry_budget": 5}).start()
+    task = reviewing(failing(RESET), budgets={"paid_call_budget": 1, "retry_budget": 5}).start()
     manifest = task.wait_for("interrupted")
     assert "paid calls are used up" in manifest["status_reason"]
     assert len(calls(task)) == 1
@@ -250,7 +250,7 @@ def test_the_summary_of_six_failed_stages() -> None:
     text = summary(task)
     lines = text.splitlines()
     assert "failed" in lines[0]
-    assert lines[2].startswith("The task is failed (0 of 6 stages done)")
+    assert lines[2].startswith("The task failed (0 of 6 stages done)")
     assert lines[4].startswith("- next_action: **retry**")
     assert all(any(stage in line and "failed" in line for line in lines) for stage in stages)
     assert "number 0 of a long" in text

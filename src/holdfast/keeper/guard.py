@@ -60,6 +60,8 @@ class Guard:
         self.home = home
         self.selector = selector
         self.wards: dict[str, Ward] = {}
+        #: A task needs no runner any more. Its last one may have come and gone before anybody could watch it.
+        self.has_news = False
         self._ended: set[str] = set()
         self._scanned_mono = self._scanned_ended_mono = float("-inf")
 
@@ -179,6 +181,7 @@ class Guard:
             return
         if not self._is_live(packet):
             del self.wards[packet.task_id]
+            self.has_news = True
             return
         if ward.starts and now_mono < ward.started_mono + self._pause_s(ward):
             ward.due_mono = ward.started_mono + self._pause_s(ward)

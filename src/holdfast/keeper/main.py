@@ -36,8 +36,6 @@ class Keeper:
         self.outbox = Outbox(home)
         self.dispatch = Dispatch(home, self.guard)
         self._left_by: str | None = None
-        #: A runner died: its task may have ended, and its slot be free.
-        self._buried = False
         self._idle_since_mono = clock.mono()
         self._bell = _open_bell(home)
         self._woken, self._wake = os.pipe()
@@ -60,10 +58,10 @@ class Keeper:
                 return "down"
             if not os.path.exists(self.home.keeper_lock):
                 return "the home is gone"
-            wait_s = min(
-                self.guard.step(rung=rung), self.outbox.step(), self.dispatch.step(rung=rung or self._buried)
-            )
-            self._buried = False
+            wait_s = min(self.guard.step(rung=rung), self.outbox.step())
+            # A task that needs no runner any more has ended, and its slot is free.
+            has_news, self.guard.has_news = rung or self.guard.has_news, False
+            wait_s = min(wait_s, self.dispatch.step(rung=has_news))
             if self._in_foreground and self.dispatch.is_over:
                 return "all iterations are done"
             if not (self.guard.is_idle and self.outbox.is_idle and self.dispatch.is_idle):
@@ -82,7 +80,6 @@ class Keeper:
             kind, task_id = key.data
             if kind == "runner":
                 self.guard.bury(task_id)
-                self._buried = True
             else:
                 rung = True
                 _drain(key.fd)

@@ -304,7 +304,9 @@ def _opened(task: Task, event: ev.AttemptOpened, at: str) -> None:
     lane = task.lanes.setdefault(event.stage, Lane(event.stage, event.agent))
     lane.attempt = attempt
     lane.needs_fresh_session = False
-    lane.session_id = event.session_id or (lane.session_id if lane.agent == event.agent else None)
+    # A session that begins anew has the program's own id, which is not known before it speaks; not that of the old one.
+    goes_on = lane.agent == event.agent and event.mode not in ("fresh", "briefing")
+    lane.session_id = event.session_id or (lane.session_id if goes_on else None)
     lane.agent = event.agent
     task.paid_calls += event.agent != "command"
 
@@ -421,6 +423,9 @@ def _triaged(task: Task, event: ev.FailureTriaged, at: str) -> None:
     attempt = task.find(event.attempt)
     if attempt is not None:
         attempt.triage = event
+    if event.failure_class == "prompt_too_large" and event.outcome != "context_too_long":
+        # Known by its words on stderr alone; the next prompt is smaller all the same.
+        task.lane(event.stage).overflows += 1
     seen = task.signatures.setdefault(event.signature, {"count": 0, "first_seen": at})
     seen.update(count=seen["count"] + 1, last_seen=at, **{"class": event.failure_class})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+
 def may_call(paid_calls: int, budget: int | None) -> bool:
     """Whether another paid call fits. Ask before the call, and count the call before it is made: it costs what it costs,
     however it ends."""

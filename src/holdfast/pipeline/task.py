@@ -15,6 +15,7 @@ from holdfast.pipeline.forbidden import Forbidden
 from holdfast.pipeline.manifest import Manifest
 from holdfast.pipeline.problem import Problem, sorted_problems
 from holdfast.pipeline.resolve import Resolved, resolve
+from holdfast.redact import Redactor
 from holdfast.store.layout import Packet
 
 TYPE_CHECKING = False
@@ -122,7 +123,7 @@ def spec(written: Written, *, limits: Limits, env: tuple[str, ...] = (), **more:
     stages = tuple(_absolute(stage, written.folder) for stage in resolved.stages)
     values: dict[str, Any] = {
         "task_id": checked.get("task_id"),
-        "task_name": checked.get("goal").strip().partition("\n")[0][:60],
+        "task_name": _name(checked.get("goal").strip()),
         "goal": checked.get("goal").strip(),
         "agent": stages[0].agent,
         "model": stages[0].model,
@@ -158,6 +159,26 @@ def pipeline_spec(written: Written) -> PipelineSpec:
         revert_out_of_scope=get("scope.revert"),
         join_timeout_s=resolved.join_timeout_s,
         sources=resolved.sources,
+    )
+
+
+def _name(goal: str) -> str:
+    return goal.partition("\n")[0][:60]
+
+
+def redacted(spec: TaskSpec, env: Mapping[str, str]) -> TaskSpec:
+    """The task without secrets in what is shown of it: journal and manifest.json have these words as they are here."""
+    pipeline = spec.pipeline
+    assert pipeline is not None
+    redact = Redactor(dict(env), spec.env, pipeline.redaction_patterns)
+    criteria = tuple(redact(line) for line in pipeline.acceptance_criteria)
+    goal = redact(spec.goal)
+    # Cut anew: half a secret looks like none.
+    name = _name(goal) if spec.task_name == _name(spec.goal) else redact(spec.task_name)
+    return spec.evolve(
+        task_name=name,
+        goal=goal,
+        pipeline=pipeline.evolve(acceptance_criteria=criteria),
     )
 
 

@@ -10,7 +10,7 @@ from holdfast.runner import policy
 
 #: How long somebody looks away who has nothing to look for.
 _LONG_S = 3600.0
-#: A chore has time for this many commands of a gate, and a moment more.
+#: A chore has time for this many commands of a gate (a brief may name others than the packet), and a moment more.
 _CHORE_COMMANDS, _CHORE_MORE_S = 20, 300.0
 
 
@@ -55,7 +55,8 @@ def _call(task: Task, attempt: Attempt) -> tuple[float, str] | None:
     spec, pipeline = task.spec, task.spec.pipeline
     if attempt.kind != "agent":
         command_s = pipeline.acceptance_timeout_s if pipeline is not None else 0.0
-        return _CHORE_COMMANDS * command_s + _CHORE_MORE_S, f"for the {attempt.kind} of {attempt.stage}"
+        commands = max(_CHORE_COMMANDS, len(pipeline.acceptance_commands) if pipeline is not None else 0)
+        return commands * command_s + _CHORE_MORE_S, f"for the {attempt.kind} of {attempt.stage}"
     found: list[tuple[float, str]] = []
     if spec.limits.timeout_s is not None:
         found.append((spec.limits.timeout_s, "for one attempt"))

@@ -2,59 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from holdfast import clock
 from holdfast.model import events as ev
-from holdfast.model.spec import Limits, StageSpec, TaskSpec
 from holdfast.model.status import Status
-from holdfast.model.task import CRASH_LIMIT, QUICK_DEATH_S, Task, Usage
-
-BEGIN = 1_800_000_000.0
-BOOT = {"boot_id": "b", "start_time": 9}
-
-
-class Story:
-    """Applies events, one second apart unless told otherwise."""
-
-    def __init__(self, stages: tuple[str, ...] = ("a_run",), status: str = "spawning") -> None:
-        self.task = Task()
-        self.now = BEGIN
-        spec = TaskSpec(
-            task_id="t",
-            task_name="t",
-            goal="g",
-            agent="a",
-            project_dir="/",
-            stages=tuple(StageSpec(name=name, agent="a") for name in stages),
-            limits=Limits(deadline_s=100.0),
-        )
-        self.tell(ev.TaskCreated(task_id="t", status=status, spec=spec.to_json()))
-
-    def tell(self, *events: ev.Event, after_s: float = 1.0) -> Story:
-        for event in events:
-            self.now += after_s
-            self.task.apply(event, clock.iso(self.now))
-        return self
-
-    def move(self, new: str, **more: Any) -> Story:
-        return self.tell(ev.TaskMoved(old=self.task.status, new=new, **more))
-
-    def attempt(
-        self, number: int, *, stage: str = "a_run", mode: str = "fresh", session: str | None = "S"
-    ) -> Story:
-        opened = ev.AttemptOpened(
-            attempt=number, attempt_id=f"ses_{number}", stage=stage, agent="a", mode=mode, session_id=session
-        )
-        started = ev.AttemptStarted(
-            attempt=number, pid=40 + number, mono_s=1.0, started_at=clock.iso(self.now), **BOOT
-        )
-        return self.tell(opened, started).move("running")
-
-    def end(self, number: int, outcome: str, **more: Any) -> Story:
-        return self.tell(ev.AttemptEnded(attempt=number, outcome=outcome, **{"lived_s": 10.0, **more}))
+from holdfast.model.task import CRASH_LIMIT, QUICK_DEATH_S, Usage
+from tests.support.story import BEGIN, BOOT, Story
 
 
 def test_a_new_task_has_its_spec_and_state() -> None:

@@ -59,7 +59,7 @@ def from_packet(path: str, *, values: dict[str, Any]) -> Asked:
     captured = environment.capture(dict(os.environ), (*_variables(spec), *spec.env))
     captured["env"].update(added)
     return Asked(
-        spec=spec,
+        spec=task.redacted(spec, captured["env"]),
         prompt=prompt,
         env=captured,
         settings=settings,

@@ -1,0 +1,154 @@
+"""How lives with several stages begin, and what must hold at their ends beside what holds for all: packets, worktrees, the queue."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from holdfast.keeper import loop
+from holdfast.model import events as ev
+from holdfast.model.spec import StageSpec
+from holdfast.model.status import Status
+from holdfast.model.task import Task
+from holdfast.queue.local import LocalQueue
+from holdfast.store import journal
+from holdfast.testing import Scenario as Script
+from holdfast.testing import SessionMemory
+from tests.crash.drive import Case
+from tests.support.packets import PACK, REPORTS, WORK, brief
+from tests.support.repos import Repo
+
+
+def stage(case: Case, role: str, script: Script | None = None, *, name: str = "", **fields: object) -> StageSpec:
+    """A stage that the scripted agent plays: a line that only it says, what `script` does, and the report of its role."""
+    name = name or f"scripted_{role}"
+    script = (script or Script().fail_if_running()).say(f"here is {name}")
+    report = brief(f"test -e {WORK}") if role == "brief" else REPORTS[role]
+    path = script.say(report).result("ok").write_to(os.path.join(case.root, f"{name}.json"))
+    return StageSpec.from_json(
+        {"name": name, "agent": "scripted", "role": role, "options": {"scenario": str(path)}, **fields}
+    )
+
+
+def whole(case: Case) -> None:
+    """A brief that hands on, an implementation with a scope, and two reviews side by side."""
+    Repo(case.project).commit("README.md")
+    work = Script().fail_if_running().write(WORK, content="hello\n")
+    case.create_written(
+        stage(case, "brief"),
+        stage(case, "impl", work, writes=True),
+        stage(case, "review", name="scripted_review", group="reviews"),
+        stage(case, "review", name="scripted_second", group="reviews"),
+        scope_allow=(WORK,),
+        acceptance_commands=("false",),  # the brief says something else
+    )
+
+
+def check_whole(case: Case, task: Task) -> None:
+    """The work is there, the brief was handed on, and nobody was called twice for nothing."""
+    with open(os.path.join(case.project, WORK), encoding="utf-8") as file:
+        assert file.read() == "hello\n"
+    with open(case.packet.context_pack, encoding="utf-8") as file:
+        assert file.read() == PACK.strip("\n") + "\n"
+    with open(case.packet.commands_override, encoding="utf-8") as file:
+        assert file.read() == f"test -e {WORK}\n"
+    calls = sum(len(memory.starts()) for memory in SessionMemory.all(case.state))
+    assert calls <= 4 + task.total_retries, f"{calls} calls for four stages and {task.total_retries} retries"
+
+
+def with_a_mortal_gate(case: Case) -> None:
+    """The first time, the acceptance command kills the gate that runs it, and lives on."""
+    died = os.path.join(case.root, "died")
+    command = f"test -e {died} || {{ touch {died}; kill -9 $PPID; sleep 60; }}"
+    case.create_written(stage(case, "verify"), acceptance_commands=(command,))
+
+
+def check_mortal_gate(case: Case, task: Task) -> None:
+    """The gate was asked again, and the agent was not."""
+    events = [event for _, event in journal.read(case.packet.journal)]
+    assert [event for event in events if isinstance(event, ev.ChoreFailed)], "no gate died"
+    assert len([event for event in events if isinstance(event, ev.GateJudged)]) == 1
+
+
+def with_approval(case: Case) -> None:
+    """A person has to agree to the second stage."""
+    case.create_written(stage(case, "test_design"), stage(case, "verify", approval=True))
+
+
+def awaits_approval(case: Case) -> bool:
+    """Whether the task is parked, and says what for."""
+    asked = case.manifest.get("interrupt")
+    return case.runner is None and isinstance(asked, dict) and asked.get("approval") == "scripted_verify"
+
+
+def check_approval(case: Case, task: Task) -> None:
+    """Nothing of the second stage came before it."""
+    events = [event for _, event in journal.read(case.packet.journal)]
+    given = [at for at, event in enumerate(events) if isinstance(event, ev.ApprovalGiven)]
+    assert len(given) == 1
+    opened = [at for at, event in enumerate(events) if _is_of(event, "scripted_verify")]
+    assert opened[0] > given[0], "the stage was begun without approval"
+    assert not os.path.exists(case.packet.interrupt_request), "the mark of the answered question still lies there"
+
+
+def _is_of(event: ev.Event, name: str) -> bool:
+    return isinstance(event, ev.AttemptOpened) and event.stage == name
+
+
+def in_worktree(case: Case) -> None:
+    """A plain command in a tree of its own."""
+    Repo(case.project).commit("README.md")
+    script = f"for i in 1 2 3 4 5; do echo line $i; done; echo hello > {WORK}"
+    case.create(command=["sh", "-c", script], workspace="worktree")
+
+
+def check_worktree(case: Case, task: Task) -> None:
+    """It worked there and nowhere else, and there is one."""
+    prepared = task.lane("command_run").workspace
+    assert prepared is not None
+    assert os.path.exists(os.path.join(prepared.path, WORK))
+    assert not os.path.exists(os.path.join(case.project, WORK))
+    assert len(os.listdir(case.home.worktrees)) == 1
+    listed = Repo(case.project, with_git=False).git("worktree", "list", "--porcelain")
+    assert listed.count("worktree ") == 2, listed
+    assert "prunable" not in listed
+    assert "locked" not in listed
+
+
+def submitted(case: Case) -> None:
+    """Into the queue by the command line; a keeper finds it there."""
+    os.unlink(case.home.down)
+    with open(case.home.up, "w", encoding="utf-8") as file:
+        json.dump({"loop": {"min_free_memory_bytes": 0, "min_free_disk_bytes": 0}}, file)
+    argv = ["submit", "--id", "task", "--project", case.project, "--base-interval", "0.3", "--stale", "none"]
+    argv += ["--", "sh", "-c", "for i in 1 2 3 4 5; do echo line $i; done"]
+    if case.holdfast(*argv) != 0 and not os.path.isdir(case.packet.path):
+        # Nothing is there, so whoever was killed types it again.
+        assert case.holdfast(*argv) == 0
+
+
+def has_left_the_queue(case: Case) -> bool:
+    """Whether the keeper has taken note of the end."""
+    if not os.path.exists(case.packet.task_done) or not os.path.exists(case.home.queue):
+        return False
+    with LocalQueue(case.home) as queue:
+        return not queue.items()
+
+
+def check_queued(case: Case, task: Task) -> None:
+    """Started once and counted once. A kill behind a count and before what it counts makes one more of it, never one less:
+    a start is counted before it is asked for, an end before its row is taken out of the queue."""
+    events = [event for _, event in journal.read(case.packet.journal)]
+    starts = [event for event in events if isinstance(event, ev.TaskMoved) and event.old == Status.QUEUED]
+    assert [event.new for event in starts] == [Status.SPAWNING], f"it was started {len(starts)} times"
+    asked = [event for event in events if isinstance(event, ev.RequestApplied) and event.verb == "start"]
+    assert len(asked) == 1
+    state = loop.read_state(case.home)
+    point = (case.failpoint or "").partition("=")[0] if case.fired else ""
+    more_starts = point.startswith(("inbox.", "atomic."))
+    more_ends = point in ("dispatch.counted",) or point.startswith("atomic.")
+    assert 1 <= state.iteration <= 1 + more_starts, f"{state.iteration} starts were counted"
+    assert 1 <= task.iteration <= state.iteration
+    assert list(state.ended) == ["completed"], f"counted were {state.ended}"
+    assert 1 <= state.ended["completed"] <= 1 + more_ends, f"counted were {state.ended}"
+    assert state.failures == 0

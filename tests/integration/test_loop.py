@@ -1,0 +1,374 @@
+"""The loop: the keeper works the queue, within its slots and limits, through failures, stops and its own death."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+
+import pytest
+
+from holdfast.store.layout import Home
+from holdfast.testing import Scenario
+from tests.support import keepers, kin, loops
+from tests.support.loops import fill, item, order, submit, task, up, working
+from tests.support.tasks import Task, holdfast, workspace
+from tests.support.waiting import eventually
+
+
+@pytest.fixture(autouse=True)
+def with_keeper(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here keepers are wanted."""
+    monkeypatch.delenv("HOLDFAST_KEEPER")
+    workspace()
+
+
+def all_of(tasks: list[Task], status: str = "completed", within_s: float = 25.0) -> None:
+    for each in tasks:
+        each.wait_for(status, within_s=within_s)
+
+
+def state(home: str) -> dict:
+    with open(Home(home).loop, encoding="utf-8") as file:
+        return json.load(file)
+
+
+# ── which task, and how many ──
+
+
+@pytest.mark.req("QUE-2")
+def test_never_more_agents_than_slots(home: str) -> None:
+    tasks = fill(**{f"t{n}": working(0.4) for n in range(6)})
+    up("--slots", "2")
+    all_of(tasks)
+    assert loops.most_at_once() == 2
+    eventually(lambda: loops.queue() == {}, what="what has ended leaves the queue")
+
+
+@pytest.mark.req("QUE-1", "QUE-2")
+def test_priority_first_then_the_older(home: str) -> None:
+    tasks = fill(
+        low=item(working(), priority="low"),
+        one=working(),
+        high=item(working(), priority="high"),
+        two=working(),
+        urgent=item(working(), priority=99),
+    )
+    up()
+    all_of(tasks)
+    assert order() == ["urgent", "high", "one", "two", "low"]
+    assert [each.manifest()["iteration"] for each in (task("urgent"), task("low"))] == [1, 5]
+
+
+def test_a_task_waits_for_those_before_it_and_is_held_where_one_failed(home: str) -> None:
+    tasks = fill(
+        last=item(working(), after=["first"], priority="high"),
+        first=working(0.3),
+        broken=working(0.1, "exit 1"),
+        held=item(working(), after=["broken"]),
+    )
+    up("--slots", "3")
+    all_of(tasks[:2])
+    assert order().index("first") < order().index("last")
+    task("broken").wait_for("failed")
+    eventually(lambda: loops.queue()["held"]["state"] == "held")
+    assert any("held is held" in line for line in keepers.status(home)["attention"])
+    assert holdfast("queue", "retry", "held").returncode == 0
+    task("held").wait_for("completed", within_s=25)
+
+
+def test_a_task_is_not_started_before_its_time(home: str) -> None:
+    late = submit("--not-before", "+3s", "--id", "late", "--", "sh", "-c", working())
+    due = eventually(lambda: loops.queue()["late"]["not_before"])
+    soon = submit("--id", "soon", "--", "sh", "-c", working())
+    up()
+    soon.wait_for("completed")
+    assert late.status() == "queued"
+    late.wait_for("completed")
+    from holdfast import clock
+
+    began = next(at for what, name, at in loops.stamps() if (what, name) == ("begin", "late"))
+    assert 0 <= began - clock.parse_iso(due) < 3
+
+
+def test_agents_and_pools_have_limits_of_their_own(home: str) -> None:
+    loops.settings('agent_limits = ["command=3"]\npool_limits = ["nightly=1"]\n')
+    night = {f"n{n}": item(working(0.4), pool="nightly", priority="high") for n in range(3)}
+    day = {f"d{n}": working(0.4) for n in range(5)}
+    tasks = fill(**night, **day)
+    up("--slots", "6")
+    all_of(tasks)
+    assert loops.most_at_once() == 3
+    assert loops.most_at_once(tuple(night)) == 1
+
+
+def test_a_paused_queue_starts_nothing_and_goes_on_when_resumed(home: str) -> None:
+    holdfast("queue", "pause", "nightly")
+    fill(paused=item(working(), pool="nightly"), other=working())
+    up()
+    task("other").wait_for("completed")
+    keepers.stays(lambda: task("paused").status() == "queued", 0.5, "a paused pool rests")
+    assert holdfast("queue", "resume", "nightly").returncode == 0
+    task("paused").wait_for("completed")
+
+
+@pytest.mark.req("QUE-4", "TST-1")
+def test_an_empty_queue_is_waited_on(home: str) -> None:
+    up()
+    keeper = keepers.wait_for(home)
+    assert (holdfast("queue", "next").returncode, holdfast("queue", "check").stdout) == (3, "0\n")
+    done = holdfast("submit", "--id", "it", "--", "sh", "-c", working(), cwd=workspace())
+    assert done.returncode == 0
+    task("it").wait_for("completed")
+    assert keepers.pid(home) == keeper
+
+
+def test_a_waiting_task_holds_no_slot(home: str) -> None:
+    path = Scenario().rate_limit(once=True).say("done").write_to(os.path.join(workspace(), "limited.json"))
+    waiting = submit("--agent", "scripted", "-o", f"scenario={path}", "--priority", "high", "do it")
+    fill(other=working())
+    up()
+    waiting.wait_for("waiting")
+    task("other").wait_for("completed")
+    assert waiting.status() == "waiting"
+    waiting.stop()
+
+
+# ── iterations ──
+
+
+@pytest.mark.req("QUE-3", "LCH-13")
+def test_a_loop_of_two_iterations_ends_by_itself(home: str) -> None:
+    tell = working(0.0, 'echo "$ITERATION $HARNESS_SESSION $BD_ACTOR $SESSION_ID" > "$HOLDFAST_TASK.env"')
+    fill(a=tell, b=tell, c=tell)
+    with loops.foreground("--max-iterations", "2") as loop:
+        assert loop.wait(timeout=30) == 0
+    assert order() == ["a", "b"]
+    assert task("c").status() == "queued"
+    for name, number in (("a", "1"), ("b", "2")):
+        with open(os.path.join(workspace(), f"{name}.env"), encoding="utf-8") as file:
+            said = file.read().split()
+        assert said[:3] == [number, "true", "harness-agent"]
+        assert said[3].startswith("ses_")
+    assert keepers.pid(home) == 0
+
+
+@pytest.mark.req("QUE-3")
+def test_the_variables_of_a_harness_set_the_loop(home: str) -> None:
+    tasks = fill(a=working(), b=working(), c=working())
+    variables = {"MAX_ITERATIONS": "2", "ITERATION_DELAY": "1"}
+    done = holdfast("up", env=variables)
+    assert done.returncode == 0, done.stderr
+    all_of(tasks[:2])
+    ends = [at for _, _, at in loops.stamps("end")]
+    begins = [at for _, _, at in loops.stamps("begin")]
+    assert begins[1] - ends[0] >= 1.0
+    keepers.stays(lambda: tasks[2].status() == "queued", 0.5, "two iterations are enough")
+
+
+# ── failures ──
+
+
+@pytest.mark.req("BUD-6", "W-C8", "TST-5")
+def test_failures_in_a_row_back_off_and_then_ask_a_person(home: str) -> None:
+    told = os.path.join(workspace(), "told")
+    loops.settings(
+        "max_failures = 2\n[[notify]]\non = ['home_interrupt']\n"
+        f"command = ['sh', '-c', 'echo \"$HOLDFAST_REASON\" >> {told}']\n"
+    )
+    fill(a=working(0, "exit 1"), b=working(0, "exit 1"), c=working())
+    up()
+    task("b").wait_for("failed", within_s=25)
+    mark = Home(home).interrupt_request
+    eventually(lambda: os.path.exists(mark), what="a person is asked")
+    ends = [at for _, _, at in loops.stamps("end")]
+    begins = [at for _, _, at in loops.stamps("begin")]
+    assert begins[1] - ends[0] >= 1.9  # 2^1, less the moment in which the end was noticed
+    with open(mark, encoding="utf-8") as file:
+        assert file.read().startswith("2 tasks of the queue failed in a row")
+    eventually(lambda: os.path.exists(told), what="and is told")
+    assert any("the queue waits for a person" in line for line in keepers.status(home)["attention"])
+    # Never by itself: not with a new `up`, not with time.
+    up()
+    keepers.stays(lambda: os.path.exists(mark) and task("c").status() == "queued", 1.0)
+    os.remove(mark)
+    loops.ring(home)
+    task("c").wait_for("completed", within_s=25)
+    eventually(lambda: state(home)["failures"] == 0, what="completed work forgets failures")
+    assert not os.path.exists(mark)
+
+
+@pytest.mark.req("BUD-6")
+def test_only_completed_work_forgets_failures(home: str) -> None:
+    fill(bad=working(0, "exit 1"), killed=working(60))
+    up()
+    task("bad").wait_for("failed")
+    loops.wait_for_begin("killed")
+    # It has been started well, and a person stops it: neither is completed work.
+    assert state(home)["failures"] == 1
+    task("killed").stop()
+    loops.ring(home)
+    eventually(lambda: state(home)["ended"].get("killed") == 1)
+    assert state(home)["failures"] == 1
+
+
+def test_the_count_of_failures_survives_the_keeper(home: str) -> None:
+    loops.settings("max_failures = 2\n")
+    fill(a=working(0, "exit 1"), b=working(0, "exit 1"))
+    up()
+    task("a").wait_for("failed")
+    eventually(lambda: state(home)["failures"] == 1)
+    keepers.kill(home)
+    up()
+    task("b").wait_for("failed", within_s=25)
+    eventually(lambda: os.path.exists(Home(home).interrupt_request), 20)
+
+
+# ── stops ──
+
+
+@pytest.mark.req("QUE-7", "INT-4")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_loop_and_parks_its_tasks(home: str, number: signal.Signals) -> None:
+    script = loops.STAMP + "stamp begin; test $HOLDFAST_RESUME_COUNT = 1 || sleep 60"
+    fill(it=script, next=working())
+    with loops.foreground() as loop:
+        loops.wait_for_begin("it")
+        loop.send_signal(number)
+        assert loop.wait(timeout=30) == 0
+    assert task("it").status() == "interrupted"
+    assert number.name in task("it").manifest()["interrupt"]["reason"]
+    with open(task("it").path("state", "interrupts", "1", "context.json"), encoding="utf-8") as file:
+        assert json.load(file)["attempt"] == 1
+    assert os.path.exists(Home(home).down)
+    assert task("next").status() == "queued"
+    assert task("it").ask("resume").returncode == 0
+    up()
+    task("it").wait_for("completed")
+    task("next").wait_for("completed")
+    assert order() == ["it", "it", "next"]
+
+
+def test_a_loop_in_the_foreground_takes_over_from_the_keeper_that_submit_started(home: str) -> None:
+    done = holdfast("submit", "--id", "it", "--not-before", "+1h", "--", "true", cwd=workspace())
+    assert done.returncode == 0, done.stderr
+    first = keepers.wait_for(home)
+    with loops.foreground() as loop:
+        keepers.wait_for(home, other_than=first)
+        assert keepers.pid(home) == loop.pid
+        loop.send_signal(signal.SIGTERM)
+        assert loop.wait(timeout=30) == 0
+
+
+def test_down_leaves_running_tasks(home: str) -> None:
+    fill(it=loops.STAMP + "stamp begin; " + kin.WAIT, next=working())
+    up()
+    loops.wait_for_begin("it")
+    assert holdfast("down").returncode == 0
+    assert task("it").status() == "running"
+    kin.go()
+    task("it").wait_for("completed")
+    keepers.stays(lambda: task("next").status() == "queued", 0.5, "nothing new starts")
+    up()
+    task("next").wait_for("completed")
+
+
+@pytest.mark.req("W-C8")
+def test_an_interrupted_task_holds_no_slot_and_goes_first_when_it_is_resumed(home: str) -> None:
+    once = loops.STAMP + "stamp begin; test $HOLDFAST_RESUME_COUNT = 1 || sleep 60"
+    fill(it=once, second=loops.STAMP + "stamp begin; " + kin.WAIT, third=working())
+    up()
+    loops.wait_for_begin("it")
+    assert task("it").ask("interrupt", "-m", "which one?").returncode == 0
+    task("it").wait_for("interrupted")
+    loops.wait_for_begin("second")
+    assert task("it").ask("resume").returncode == 0
+    assert task("it").status() == "queued"
+    kin.go()
+    task("it").wait_for("completed", within_s=10)
+    task("third").wait_for("completed")
+    assert order() == ["it", "second", "it", "third"]
+
+
+# ── the keeper's death ──
+
+
+@pytest.mark.req("W-C8")
+@pytest.mark.parametrize("point", ["dispatch.claimed", "dispatch.asked"])
+def test_a_keeper_that_dies_between_claim_and_start_loses_nothing(home: str, point: str) -> None:
+    fill(it=working(), other=working())
+    once = {"HOLDFAST_FAILPOINT": f"{point}=kill", "HOLDFAST_FAILPOINT_ONCE": os.path.join(home, "once")}
+    holdfast("up", "--iteration-delay", "0", env=once)
+    eventually(lambda: os.path.exists(os.path.join(home, "once")), what="the keeper was killed there")
+    up()
+    all_of([task("it"), task("other")])
+    assert order() == ["it", "other"]
+    assert task("it").manifest()["attempt"] == 1
+
+
+def test_a_claim_that_is_lost_again_and_again_is_poison(home: str) -> None:
+    fill(it=working())
+    kills = {"HOLDFAST_FAILPOINT": "dispatch.claimed=kill"}
+    for lost in range(1, 6):
+        holdfast("up", env=kills)
+        eventually(
+            lambda n=lost: (found := loops.queue()["it"])["lost"] == n - 1 and found["state"] == "claimed",
+            what=f"claim {lost}",
+        )
+        eventually(lambda: keepers.pid(home) == 0)
+    up()
+    eventually(lambda: loops.queue()["it"]["state"] == "poison")
+    assert any("it is poison" in line for line in keepers.status(home)["attention"])
+    assert holdfast("queue", "retry", "it").returncode == 0
+    task("it").wait_for("completed")
+
+
+def test_runners_that_die_on_a_queued_task_park_it_and_free_its_slot(home: str) -> None:
+    fill(it=working(), other=working())
+    up(env={"HOLDFAST_FAILPOINT": "attempt.made=kill"})
+    task("it").wait_for("interrupted", within_s=40)
+    assert "died on this task" in task("it").manifest()["interrupt"]["reason"]
+    holdfast("down")
+    up()
+    task("other").wait_for("completed", within_s=40)
+    assert task("it").status() == "interrupted"
+
+
+# ── room ──
+
+
+@pytest.mark.parametrize(("setting", "word"), [("min_free_memory", "memory"), ("min_free_disk", "disk")])
+def test_nothing_is_started_where_there_is_no_room_and_status_says_why(
+    home: str, setting: str, word: str
+) -> None:
+    loops.settings(f'{setting} = "900TiB"\n')
+    fill(it=working())
+    up()
+    eventually(lambda: any(word in line for line in keepers.log(home)), what="keeper.log says why")
+    eventually(lambda: any(word in line for line in keepers.status(home)["attention"]))
+    assert (task("it").status(), loops.queue()["it"]["state"]) == ("queued", "queued")
+    loops.settings("")
+    loops.ring(home)
+    task("it").wait_for("completed")
+    eventually(lambda: keepers.status(home)["attention"] == [], what="and nothing when there is")
+
+
+# ── sources ──
+
+
+@pytest.mark.req("QUE-5")
+def test_sources_are_asked_again_and_again(home: str) -> None:
+    path = os.path.join(workspace(), "items.json")
+
+    def offer(*names: str) -> None:
+        items = [{"id": name, "command": working(), "project": workspace()} for name in names]
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(items, file)
+
+    offer("a")
+    loops.settings(f'sources = ["cmd:cat {path}"]\nrefresh = "0.3s"\n')
+    up()
+    eventually(lambda: task("a").status() == "completed", 20, "the first item")
+    offer("a", "b")
+    eventually(lambda: task("b").status() == "completed", 20, "the second item")
+    assert order() == ["a", "b"]

@@ -1,0 +1,146 @@
+"""Secrets of a packet: wherever one is planted, it is found nowhere but in what was handed in and in the raw logs of attempts."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import pytest
+
+from holdfast.testing import Scenario
+from tests.support.packets import PACK, WORK, Written, brief, calls, gate, played, summary
+from tests.support.tasks import Task, holdfast
+
+#: One for each place, so that a failure says which.
+SECRETS = {
+    "request": "sk-ant-api03-AAAArequestAAAAAAAAAAAA",
+    "goal": "sk-ant-api03-BBBBgoalBBBBBBBBBBBBBB",
+    "criterion": "glpat-CCCCcriterionCCCCCC",
+    "pack": "ghp_DDDDpackDDDDDDDDDDDDDDDDDDDDDDDDDDDD",
+    "attachment": "ghp_EEEEattachmentEEEEEEEEEEEEEEEEEEEE",
+    "output": "xoxb-1234-FFFFoutputFFFF",
+    "stderr": "AKIAGGGGSTDERRGGGGGG",
+    "tool": "github_pat_HHHHtoolHHHHHHHHHHHHHHHH",
+    "brief": "sk-proj-IIIIbriefIIIIIIIIIIIIII",
+    "environment": "the-value-of-a-variable-7421",
+    "pattern": "internal-552417",
+    "command": "npm_JJJJcommandJJJJJJJJJJJJJJJJJJJJJJJJJ",
+    "message": "sk-ant-api03-KKKKmessageKKKKKKKKKK",
+}
+#: What a person handed in is theirs, and stays as it is; what an attempt printed is kept as it came, private to the user.
+_RAW = re.compile(
+    r"/(inputs/(user_request\.md|attachments/.*)|manifest\.yaml|runs/.*|attempts/[^/]+/(stdout|stderr)\.log)$"
+)
+
+
+def leaks(*folders: str) -> list[str]:
+    """Every file that has a secret, by name or by content, beside those that may."""
+    found: list[str] = []
+    for folder in folders:
+        for here, directories, files in os.walk(folder):
+            for name in (*directories, *files):
+                path = os.path.join(here, name)
+                found += [f"{place} in the name {path}" for place, secret in SECRETS.items() if secret in name]
+                if _RAW.search(path) or name in directories or not os.path.isfile(path):
+                    continue
+                with open(path, "rb") as file:
+                    data = file.read()
+                found += [f"{place} in {path}" for place, secret in SECRETS.items() if secret.encode() in data]
+    return found
+
+
+@pytest.fixture
+def packet(home: str, monkeypatch: pytest.MonkeyPatch) -> Written:
+    """Every place has its secret. Notices are left for whoever delivers them."""
+    monkeypatch.setenv("DEPLOY_WORD", SECRETS["environment"])
+    settings = os.path.join(os.environ["HOME"], ".config", "holdfast")
+    os.makedirs(settings)
+    with open(os.path.join(settings, "config.toml"), "w", encoding="utf-8") as file:
+        file.write('[[notify]]\non = ["all"]\nto = "command"\nargv = ["true"]\n')
+    report = brief(f"echo {SECRETS['command']} $DEPLOY_WORD; exit 3", pack=PACK + SECRETS["brief"])
+    work = (
+        Scenario()
+        .write(WORK, content="hello\n")
+        .tool("sh", command=f"echo {SECRETS['tool']}; echo $DEPLOY_WORD")
+        .print(f"warning: {SECRETS['stderr']} {SECRETS['environment']} {SECRETS['pattern']}\n", stream="stderr")
+        .say(f"using {SECRETS['output']} and {SECRETS['environment']} and {SECRETS['pattern']}")
+    )
+    said = f"## Summary\n\n{SECRETS['output']} {SECRETS['environment']} {SECRETS['pattern']}\n"
+    packet = Written(
+        {"scripted_brief": report, "scripted_impl": played("impl", said, before=work), "scripted_verify": None},
+        request=f"Write b.txt with {SECRETS['request']} and {SECRETS['pattern']}.\n",
+        goal=f"write b.txt with {SECRETS['goal']}",
+        env=["DEPLOY_WORD"],
+        acceptance={"criteria": [f"nobody sees {SECRETS['criterion']}"]},
+        security={"redaction_patterns": [r"internal-\d+"], "forbidden_paths": [".env", "secrets/"]},
+    )
+    packet.put("inputs/context_pack.md", PACK.replace("said by the brief", f"the key {SECRETS['pack']}"))
+    packet.put("inputs/attachments/logs.txt", f"start\nBearer {SECRETS['attachment']}\n{SECRETS['environment']}\n")
+    return packet
+
+
+@pytest.mark.req("W-B6", "CTX-3", "CTX-4")
+def test_no_secret_leaves_its_place(packet: Written, home: str) -> None:
+    done = holdfast("run", "--packet", packet.path, cwd=packet.project.path)
+    assert done.returncode == 1, done.stderr
+    task = Task(os.path.join(home, "tasks", packet.task_id))
+    # The stages have really seen what they print, and the gate has really run its command.
+    assert SECRETS["environment"].encode() in task.read("attempts", _directory(task, "scripted_impl"), "stderr.log")
+    assert gate(task, "scripted_verify")["failed"] == "acceptance"
+    assert "***" in task.read("outputs", "scripted_verify.artifact.md").decode()
+    assert os.listdir(os.path.join(home, "outbox"))
+    assert leaks(home) == []
+    for words in (("show", packet.task_id), ("show", packet.task_id, "--json"), ("ls", "--json"), ("logs", packet.task_id)):
+        shown = holdfast(*words)
+        assert not [place for place, secret in SECRETS.items() if secret in shown.stdout + shown.stderr], words
+    assert not [place for place, secret in SECRETS.items() if secret in done.stdout + done.stderr]
+    summary(task)
+
+
+def _directory(task: Task, stage: str) -> str:
+    return f"{calls(task, stage)[0]['attempt']:03d}-{stage}"
+
+
+@pytest.mark.req("CTX-3")
+def test_what_agents_are_told_is_redacted(packet: Written, home: str) -> None:
+    packet.run(end="failed")
+    folder = os.path.join(home, "tasks", packet.task_id, "inputs", "prompt")
+    for name in os.listdir(folder):
+        with open(os.path.join(folder, name), encoding="utf-8") as file:
+            text = file.read()
+        assert "***" in text
+        assert not [place for place, secret in SECRETS.items() if secret in text], name
+
+
+@pytest.mark.req("CTX-3")
+def test_forbidden_paths_are_not_told(home: str) -> None:
+    packet = Written(
+        {"scripted_review": None},
+        intent="review_only",
+        group="review",
+        request="Look at src/a.py and at secrets/keys.txt and .env.\n",
+        security={"forbidden_paths": [".env", "secrets/"]},
+    )
+    packet.put(
+        "inputs/attachments/git.diff",
+        "diff --git a/.env b/.env\n--- a/.env\n+++ b/.env\n@@ -1 +1 @@\n-OLD_LINE\n+NEW_LINE\n"
+        "diff --git a/src/a.py b/src/a.py\n--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-one\n+two\n",
+    )
+    task = packet.run()
+    told = task.read("inputs", "prompt", "scripted.review.md").decode()
+    assert "secrets/keys.txt" not in told
+    assert "NEW_LINE" not in told
+    assert "+two" in told
+    assert "src/a.py" in told
+
+
+@pytest.mark.req("CTX-3", "W-B6")
+def test_a_forbidden_attachment_or_a_bad_pattern_is_refused_before_anything_is_made(home: str) -> None:
+    bad: list[dict[str, object]] = [{"forbidden_paths": ["*.pem"]}, {"redaction_patterns": ["(unclosed"]}]
+    for number, security in enumerate(bad):
+        packet = Written({"scripted_review": None}, task_id=f"p{number}", intent="review_only", group="review", security=security)
+        packet.put("inputs/attachments/server.pem", "x\n")
+        done = holdfast("run", "--packet", packet.path, cwd=packet.project.path)
+        assert done.returncode in (2, 3), done.stderr
+        assert done.stderr.startswith("error: ")
+        assert not os.path.exists(os.path.join(home, "tasks", packet.task_id))
