@@ -13,3 +13,12 @@ def parse_bytes(text: str) -> int:
         return int(float(number) * _SIZES[body[len(number) :]])
     except (ValueError, KeyError):
         raise ValueError(f"not a size: {text!r} (write 1000, 500MiB, 10GiB)") from None
+
+
+def words(count: int) -> str:
+    """A size for people: `512 MiB`, `1.5 GiB`."""
+    size, units = float(count), ["bytes", "KiB", "MiB", "GiB", "TiB"]
+    while size >= 1024 and len(units) > 1:
+        size /= 1024
+        units.pop(0)
+    return f"{size:.4g} {units[0]}"

@@ -17,6 +17,7 @@ from tests.chaos.world import World
 
 #: Between two strikes, and how often each is the target.
 PAUSE_S = (0.02, 0.25)
+FULL = 6
 TARGETS = {"agent": 6, "runner": 6, "recorder": 4, "keeper": 2, "seed": 1}
 
 
@@ -28,6 +29,7 @@ class Storm:
         self.dice = random.Random(seed)
         self.strikes: list[str] = []
         self.resumed = 0
+        self.at_work = FULL
 
     def count(self) -> str:
         """How often each was hit."""
@@ -46,7 +48,9 @@ class Storm:
                 print(f"  {len(open_tasks)} open, {len(self.strikes)} strikes", flush=True)
                 self._be_a_person(open_tasks)
             self._strike(open_tasks)
-            time.sleep(self.dice.uniform(*PAUSE_S))  # noqa: TID251 -- the weather has no condition to wait for
+            # The last ones are not struck more often than the first were.
+            pause_s = self.dice.uniform(*PAUSE_S) * max(1.0, FULL / max(1, self.at_work))
+            time.sleep(pause_s)  # noqa: TID251 -- the weather has no condition to wait for
 
     def _be_a_person(self, open_tasks: list[str]) -> None:
         """Whoever was parked because its runners died too often, or poisoned, is told to go on; a keeper that was started
@@ -74,6 +78,7 @@ class Storm:
         if target == "seed":
             return locks.owner(home.seed_lock)
         at_work = [task_id for task_id in open_tasks if locks.is_held(home.packet(task_id).runner_lock)]
+        self.at_work = len(at_work)
         if not at_work:
             return None
         packet = home.packet(self.dice.choice(at_work))

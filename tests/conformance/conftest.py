@@ -8,9 +8,12 @@ from collections.abc import Iterator
 import pytest
 
 from tests.conformance import namespace
+from tests.conformance.crew import Crew
 from tests.conformance.pins import BY_AGENT
 from tests.conformance.rig import Rig
 from tests.conformance.scenarios import ROWS
+from tests.conformance.scenarios import TOGETHER as JOINTS
+from tests.conformance.table import TOGETHER
 
 # Elsewhere a real CLI could reach somebody: `make conformance` is the way in.
 collect_ignore_glob = [] if namespace.is_inside() else ["test_*.py"]
@@ -31,11 +34,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=pending)
         items[:] = [item for item in items if item not in pending]
     for item in items:
-        if not isinstance(item, pytest.Function) or "rig" not in item.fixturenames:
+        if not isinstance(item, pytest.Function) or not {"rig", "crew"} & set(item.fixturenames):
             continue
-        row = ROWS[item.originalname.removeprefix("test_")]
+        rows = ROWS if "rig" in item.fixturenames else JOINTS
         item.add_marker(pytest.mark.timeout(CELL_S))
-        if row.is_smoke:
+        if rows[item.originalname.removeprefix("test_")].is_smoke:
             item.add_marker(pytest.mark.smoke)
 
 
@@ -56,3 +59,14 @@ def rig(request: pytest.FixtureRequest, home: str) -> Iterator[Rig]:
     rig = Rig(BY_AGENT[agent], os.path.dirname(home), tell=lambda kind, text: properties.append((kind, text)))
     yield rig
     rig.close()
+
+
+@pytest.fixture
+def crew(request: pytest.FixtureRequest, home: str) -> Iterator[Crew]:
+    """A project, and several programs for one task, each with a model server of its own."""
+    name = request.node.originalname.removeprefix("test_")
+    request.node.user_properties += [("scenario", name), ("agent", TOGETHER)]
+    assert namespace.is_inside(), "a real CLI runs in a namespace with loopback only"
+    crew = Crew(JOINTS[name].agents)
+    yield crew
+    crew.close()

@@ -9,10 +9,14 @@ import pytest
 
 from tests.conformance.pins import PINS
 from tests.conformance.scenarios import ROWS
-from tests.conformance.table import Cell, render
+from tests.conformance.scenarios import TOGETHER as JOINTS
+from tests.conformance.table import TOGETHER, Cell, render
 
 PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"
-WANTED = [(name, pin.agent) for name, row in ROWS.items() if not row.not_built for pin in PINS]
+WANTED = [
+    *((name, pin.agent) for name, row in ROWS.items() if not row.not_built for pin in PINS),
+    *((name, TOGETHER) for name in JOINTS),
+]
 
 
 class Gathering:
@@ -30,7 +34,7 @@ class Gathering:
         if report.failed or report.skipped:
             self.cells[key] = Cell("**fails**", (_why(report),))
         elif report.when == "call":
-            told = [text for kind, text in report.user_properties if kind in ("note", "cannot")]
+            told = [str(text) for kind, text in report.user_properties if kind in ("note", "cannot")]
             self.cells[key] = Cell("instead" if "cannot" in facts else "pass", tuple(told))
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
@@ -38,11 +42,13 @@ class Gathering:
         if not self.cells:
             return
         if all(key in self.cells for key in WANTED):
-            PAGE.write_text(render(ROWS, self.cells), encoding="utf-8")
+            PAGE.write_text(render(ROWS, self.cells, together=JOINTS), encoding="utf-8")
             terminalreporter.write_line(f"wrote docs/{PAGE.name}")
         else:
-            rows = {name: row for name, row in ROWS.items() if any(key[0] == name for key in self.cells)}
-            terminalreporter.write_line(render(rows, self.cells, is_part=True))
+            seen = {name for name, _ in self.cells}
+            rows = {name: row for name, row in ROWS.items() if name in seen}
+            joints = {name: joint for name, joint in JOINTS.items() if name in seen}
+            terminalreporter.write_line(render(rows, self.cells, together=joints, is_part=True))
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: How long one step of a real CLI may take on a busy machine.
 STEP_S = 60.0
 #: Added to the settings of a CLI, so that its own retries do not take minutes.
-_IMPATIENT = {
+IMPATIENT = {
     # Root may not bypass permissions, unless the machine is a sandbox. This one is.
     "claude": {"CLAUDE_CODE_MAX_RETRIES": "0", "IS_SANDBOX": "1"},
 }
@@ -73,7 +73,7 @@ class Rig:
         One that is held up is a process that has not come to anything yet, until `let_start`.
         """
         setup = server.setup(cast("Agent", self.agent))
-        env = {**setup.write_to(os.environ["HOME"]), **_IMPATIENT.get(self.agent, {})}
+        env = {**setup.write_to(os.environ["HOME"]), **IMPATIENT.get(self.agent, {})}
         path = f"{self._hold_up() if held_up else ''}{self.pin.bin}:{os.environ['PATH']}"
         model = ["--model", setup.model] if setup.arguments else []
         passed = [word for name in ("HOLDFAST_MODEL_KEY",) if name in env for word in ("--env", name)]

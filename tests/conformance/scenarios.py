@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from tests.conformance.table import Row
+from tests.conformance.table import Joint, Row
 
 ROWS = {
     "text": Row("text", is_smoke=True),
     "write_file": Row("a tool call writes a file"),
     "prompt": Row("prompt of 500 KB with quotes, newlines, `$()` and emoji arrives byte for byte"),
     "session_and_usage": Row("session id and usage are read"),
+    "system_prompt": Row("`-o system_prompt_path=FILE` and `--bootstrap default` reach the model"),
+    "session": Row("`--session ID` goes on with a session of the person's own, with its history"),
     "kill_in_tool": Row("SIGKILL in a tool → resumed in the same session, with its history", is_smoke=True),
     "kill_in_stream": Row("SIGKILL in a stream → resumed"),
     "kill_before_session": Row("killed before any session exists → briefing"),
@@ -22,4 +24,25 @@ ROWS = {
     "two_tasks": Row("two tasks in one directory resume their own sessions"),
     "budget": Row("budget of turns reached mid-run → stopped, and asks"),
     "second_writer": Row("a second attempt on a live session is refused"),
+}
+
+#: Scenarios of several programs in one task.
+TOGETHER = {
+    "safe_impl": Joint(
+        "`safe_impl`: brief, implementation through the CLI's own tool, verification, review; each passes its gate",
+        ("gemini", "codex"),
+        is_smoke=True,
+    ),
+    "review_cross": Joint(
+        "`review_cross`: two reviews that do not see each other, and a consolidation that gets both",
+        ("gemini", "codex", "copilot"),
+    ),
+    "post_impl_review": Joint(
+        "`post_impl_review`: its six stages, each with the context pack and the implementer's report",
+        ("gemini", "codex"),
+    ),
+    "failover": Joint(
+        "out of quota mid-work → the other takes over in the same workspace, with the briefing",
+        ("claude", "codex"),
+    ),
 }

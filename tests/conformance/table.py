@@ -14,6 +14,12 @@ _HEAD = """# Conformance
 The six CLIs as npm installs them, run by holdfast against the [model servers](guides/model-servers.md) in a network namespace that has loopback only.
 Written by `make conformance`: not by hand. `make conformance-smoke` runs the rows in bold.
 """
+_TOGETHER = (
+    "One task, several of the programs above, each with a model server of its own. No permission is bypassed: what a stage may "
+    "write is what holdfast lets it write."
+)
+#: Stands for the agent in the key of a cell of that section.
+TOGETHER = "together"
 _LEGEND = (
     "*instead*: the CLI cannot; the note says why and what holdfast does instead, which is what the test checked. "
     "A number behind *pass* is a remark."
@@ -27,6 +33,14 @@ class Cell(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
+class Joint(NamedTuple):
+    """One scenario in which several programs work on one task."""
+
+    title: str
+    agents: tuple[str, ...]
+    is_smoke: bool = False
+
+
 class Row(NamedTuple):
     """One scenario."""
 
@@ -36,19 +50,38 @@ class Row(NamedTuple):
     not_built: str = ""
 
 
-def render(rows: Mapping[str, Row], cells: Mapping[tuple[str, str], Cell], *, is_part: bool = False) -> str:
+def render(
+    rows: Mapping[str, Row],
+    cells: Mapping[tuple[str, str], Cell],
+    *,
+    together: Mapping[str, Joint] | None = None,
+    is_part: bool = False,
+) -> str:
     """The page. Equal results give equal text. A part is for the terminal: rows and notes only."""
     notes: list[str] = []
     lines = [] if is_part else [_HEAD]
-    lines.append("| | " + " | ".join(f"{pin.agent}<br>{pin.version}" for pin in PINS) + " |")
-    lines.append("|---" * (len(PINS) + 1) + "|")
+    if rows:
+        lines.append("| | " + " | ".join(f"{pin.agent}<br>{pin.version}" for pin in PINS) + " |")
+        lines.append("|---" * (len(PINS) + 1) + "|")
     for name, row in rows.items():
-        title = f"**{row.title}**" if row.is_smoke else row.title
         words = [row.not_built or _word(cells.get((name, pin.agent)), notes) for pin in PINS]
-        lines.append(f"| {title} | " + " | ".join(words) + " |")
+        lines.append(f"| {_title(row)} | " + " | ".join(words) + " |")
+    if together:
+        lines += [
+            *([] if is_part else ["", "## Together", "", _TOGETHER, ""]),
+            "| | programs | |",
+            "|---|---|---|",
+        ]
+    for name, joint in (together or {}).items():
+        word = _word(cells.get((name, TOGETHER)), notes)
+        lines.append(f"| {_title(joint)} | {', '.join(joint.agents)} | {word} |")
     lines += ["", _LEGEND] if notes and not is_part else []
     lines += ["", *(f"{number}. {note}" for number, note in enumerate(notes, 1))] if notes else []
     return "\n".join(lines) + "\n"
+
+
+def _title(row: Row | Joint) -> str:
+    return f"**{row.title}**" if row.is_smoke else row.title
 
 
 def _word(cell: Cell | None, notes: list[str]) -> str:

@@ -25,7 +25,6 @@ SECRETS = {
     "environment": "the-value-of-a-variable-7421",
     "pattern": "internal-552417",
     "command": "npm_JJJJcommandJJJJJJJJJJJJJJJJJJJJJJJJJ",
-    "message": "sk-ant-api03-KKKKmessageKKKKKKKKKK",
 }
 #: What a person handed in is theirs, and stays as it is; what an attempt printed is kept as it came, private to the user.
 _RAW = re.compile(

@@ -65,7 +65,7 @@ def item(script: str, **place: Any) -> dict[str, Any]:
 
 def up(*flags: str, env: dict[str, str] | None = None) -> None:
     """`holdfast up`, without a pause between two tasks."""
-    done = holdfast("up", "--iteration-delay", "0", *flags, env=env)
+    done = holdfast("up", "--iteration-delay", "0", *flags, env=env, cwd=workspace())
     assert done.returncode == 0, done.stderr
 
 

@@ -31,7 +31,7 @@ class Key:
         may_be_none: bool = False,
         variable: str = "",
     ) -> None:
-        #: duration, count, bytes, text, choice, names, pairs, rules or file.
+        #: duration, count, bytes, text, choice, flag, names, commands, pairs, rules or file.
         self.kind = kind
         self.about = about
         self.default = default
@@ -158,6 +158,30 @@ KEYS: dict[str, Key] = {
     ),
     "knowledge": Key(
         kind="text", about="A folder of the project that keeps a page about each task that is archived."
+    ),
+    "pre_work": Key(
+        kind="commands", default=[], about="Run before a task; what fails is told to the agent, and stops nothing."
+    ),
+    "post_work": Key(kind="commands", default=[], about="Run after a task's work; each must exit with 0."),
+    "expect_empty": Key(
+        kind="commands", default=[], about="Run after a task's work; each must exit with 0 and print nothing."
+    ),
+    "clean_git": Key(
+        kind="flag",
+        default=False,
+        about="Whether nothing may be uncommitted after the work but what was before.",
+    ),
+    "on_quality": Key(
+        kind="choice",
+        default="interrupt",
+        choices=("interrupt", "warn", "file_issue"),
+        about="What follows where the checks after the work do not pass.",
+    ),
+    "issue_command": Key(
+        kind="text", about="With on_quality = file_issue: the command that gets the reasons on its stdin."
+    ),
+    "quality_timeout": Key(
+        kind="duration", default="10m", about="Time that each of these commands may take."
     ),
 }
 
@@ -287,6 +311,12 @@ def _choice(key: Key, value: Any, path: str) -> str:
     return value
 
 
+def _flag(key: Key, value: Any, path: str) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"it is true or false, not {_type(value)}")
+    return value
+
+
 def _names(key: Key, value: Any, path: str) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):  # pyright: ignore
         raise ValueError("it is a list of texts")
@@ -321,7 +351,9 @@ _CHECKS = {
     "bytes": _bytes,
     "text": _text,
     "choice": _choice,
+    "flag": _flag,
     "names": _names,
+    "commands": _names,
     "pairs": _pairs,
     "file": _file,
     "rules": _rules,
@@ -347,7 +379,9 @@ def _example(name: str, key: Key) -> str:
         "bytes": '"500MiB"',
         "text": '"scripted"',
         "choice": f'"{key.choices[0]}"' if key.choices else "",
+        "flag": "true",
         "names": '["DATABASE_URL"]',
+        "commands": '["make test"]',
         "pairs": '["claude=2"]',
         "file": '"~/.config/holdfast/env"',
         "rules": '[[notify]] on = ["failed"], to = "desktop"',

@@ -81,14 +81,9 @@ def check(case: Case) -> Check:
             reasons.append(f"refused to run `{_short(command)}`: {why}")
             parts.append(f"## $ {command}\n\n- refused, not run: {why}\n")
             continue
-        done = shell.run(
-            [shell_path(), "-c", command], cwd=case.directory, limit_s=case.pipeline.acceptance_timeout_s
-        )
-        parts.append(_told(command, done))
-        if done.is_timeout:
-            reasons.append(f"`{_short(command)}` timed out: it was ended after {clock.words(done.lasted_s)}")
-        elif done.exit_code:
-            reasons.append(f"`{_short(command)}` failed with exit status {done.exit_code}{_last_words(done)}")
+        failed, told = try_one(command, cwd=case.directory, limit_s=case.pipeline.acceptance_timeout_s)
+        parts.append(told)
+        reasons += [failed] if failed else []
     if not commands.lines:
         parts.append("No commands were given.\n")
     parts.append(f"Result: {'not passed' if reasons else 'passed'}\n")
@@ -98,6 +93,22 @@ def check(case: Case) -> Check:
     if not commands.lines:
         return Check(name="acceptance", passed=True, reasons=("there were no acceptance commands to run",))
     return Check(name="acceptance", passed=not reasons, reasons=tuple(reasons))
+
+
+def try_one(command: str, *, cwd: str, limit_s: float, in_silence: bool = False) -> tuple[str, str]:
+    """Run one command. Returns why it failed (empty where it did not), and what it did, for the artifact. `in_silence`: what
+    it prints is a failure too."""
+    done = shell.run([shell_path(), "-c", command], cwd=cwd, limit_s=limit_s)
+    failed = ""
+    if done.is_timeout:
+        failed = f"`{_short(command)}` timed out: it was ended after {clock.words(done.lasted_s)}"
+    elif done.exit_code:
+        failed = f"`{_short(command)}` failed with exit status {done.exit_code}{_last_words(done)}"
+    elif in_silence and done.output.strip():
+        failed = (
+            f"`{_short(command)}` printed something, and was expected to print nothing{_last_words(done)}"
+        )
+    return failed, _told(command, done)
 
 
 def _short(command: str) -> str:

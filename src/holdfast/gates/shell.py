@@ -56,14 +56,14 @@ class _Kept:
         return self.head + f"\n[… {left_out} bytes left out …]\n".encode() + self.tail
 
 
-def run(argv: list[str], *, cwd: str, limit_s: float) -> Done:
-    """Run it to its end, or to the limit. What it leaves running in its group is ended too."""
+def run(argv: list[str], *, cwd: str, limit_s: float, stdin: int = subprocess.DEVNULL) -> Done:
+    """Run it to its end, or to the limit. What it leaves running in its group is ended too. `stdin`: a descriptor."""
     began_mono = clock.mono()
     kept = _Kept()
     process = subprocess.Popen(
         argv,
         cwd=cwd,
-        stdin=subprocess.DEVNULL,
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,

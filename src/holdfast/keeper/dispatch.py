@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 
-from holdfast import clock
+from holdfast import clock, units
 from holdfast.agents import registry
 from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
@@ -51,6 +51,9 @@ class Dispatch:
         self._synced_mono = self._asked_mono = float("-inf")
         self._queue: LocalQueue | None = None
         self._ends_mono: list[float] = []
+        #: What the machine lacks, in words; empty where there is room.
+        self._short = ""
+        self._imports: dict[str, subprocess.Popen[bytes]] = {}
         #: Whether anything waits or runs for the queue: a keeper with such work is not idle.
         self.is_idle = True
         #: As many were started as `up` asked for, and all of them have ended or wait for a person.
@@ -58,19 +61,20 @@ class Dispatch:
 
     def step(self, *, rung: bool) -> float:
         """Start what can be started. Returns the seconds until the next look."""
-        if not os.path.exists(self.home.queue):
-            return SYNC_S
         now_mono = clock.mono()
+        spec = loop.read_spec(self.home)
+        wait_s = min(SYNC_S, self._ask_sources(spec, now_mono))
+        if not os.path.exists(self.home.queue) and not self.guard.has_queued:
+            return wait_s
         try:
             if self._queue is None:
                 self._queue = LocalQueue(self.home)
                 self._synced_mono = float("-inf")
-            wait_s = self._pull(self._queue, now_mono, rung=rung)
+            return min(wait_s, self._pull(self._queue, spec, now_mono, rung=rung))
         except HoldfastError as error:
             log(f"the queue cannot be used: {error}")
             self.close()
-            return SYNC_S
-        return wait_s
+            return wait_s
 
     def close(self) -> None:
         """Close the queue."""
@@ -78,27 +82,32 @@ class Dispatch:
             self._queue.close()
             self._queue = None
 
-    def _pull(self, queue: LocalQueue, now_mono: float, *, rung: bool) -> float:
-        self._note_ends(queue)
+    def _pull(self, queue: LocalQueue, spec: loop.LoopSpec, now_mono: float, *, rung: bool) -> float:
+        self._note_ends(queue, spec)
         if rung or now_mono - self._synced_mono >= SYNC_S:
             self._synced_mono = now_mono
             requeue_lost(queue, self._stands)
             sync.sync(self.home, queue)
         items = queue.items()
-        self.is_idle = not items
-        spec, state = loop.read_spec(self.home), loop.read_state(self.home)
+        if self.is_idle != (not items):
+            self.is_idle = not items
+            audit.append(
+                self.home, {"operation": "loop.empty" if self.is_idle else "loop.filled", "by": "keeper"}
+            )
+        state = loop.read_state(self.home)
         has_claims = any(item.state == "claimed" and not owner.is_outside(item.claimed_by) for item in items)
         self.is_over = 0 < spec.max_iterations <= state.since_up and not has_claims
-        self._ask_sources(spec, now_mono)
-        wait_s = self._hold_back(spec, state, now_mono)
+        self._short = ""
+        wait_s = self._hold_back(spec, state) if items else SYNC_S
         while wait_s is None:
             wait_s = self._start_next(queue, items, spec)
             items = queue.items()
+        self._tell_shortage()
         return min(wait_s, self._synced_mono + SYNC_S - now_mono)
 
     # ── what has ended ──
 
-    def _note_ends(self, queue: LocalQueue) -> None:
+    def _note_ends(self, queue: LocalQueue, spec: loop.LoopSpec) -> None:
         """Count the ends of dispatched tasks, and take them out of the queue."""
         for item in queue.items():
             if item.state != "claimed" or owner.is_outside(item.claimed_by):
@@ -112,10 +121,20 @@ class Dispatch:
             failpoint("dispatch.counted")
             queue.ack(item.task_id, status=str(status))
             log(f"{item.task_id} ended: {status}")
-            self._ask_person(state)
+            audit.append(
+                self.home,
+                {
+                    "operation": "loop.ended",
+                    "by": "keeper",
+                    "task_id": item.task_id,
+                    "reason": f"{status}; {state.failures} failed in a row",
+                    "level": "info" if status == Status.COMPLETED else "warn",
+                    "iteration": state.iteration,
+                },
+            )
+            self._ask_person(spec, state)
 
-    def _ask_person(self, state: loop.LoopState) -> None:
-        spec = loop.read_spec(self.home)
+    def _ask_person(self, spec: loop.LoopSpec, state: loop.LoopState) -> None:
         if not spec.max_failures or state.failures < spec.max_failures:
             return
         if os.path.lexists(self.home.interrupt_request):
@@ -138,7 +157,7 @@ class Dispatch:
 
     # ── what may start ──
 
-    def _hold_back(self, spec: loop.LoopSpec, state: loop.LoopState, now_mono: float) -> float | None:
+    def _hold_back(self, spec: loop.LoopSpec, state: loop.LoopState) -> float | None:
         """Why nothing may start now: the seconds until the next look. None when something may."""
         if os.path.lexists(self.home.interrupt_request) or os.path.exists(self.home.down):
             return SYNC_S
@@ -149,13 +168,18 @@ class Dispatch:
             # A clock that was set back must not make it longer than it can be.
             if 0 < left_s <= loop.LONGEST_BACKOFF_S:
                 return min(left_s, SYNC_S)
-        return self._short_of(spec)
-
-    def _short_of(self, spec: loop.LoopSpec) -> float | None:
         if _free_disk_bytes(self.home.path) < spec.min_free_disk_bytes:
-            log("nothing is started: the disk is nearly full")
+            least = units.words(spec.min_free_disk_bytes)
+            self._short = f"no task of the queue is started: less than {least} of disk is free"
             return _SHORT_S
         return None
+
+    def _tell_shortage(self) -> None:
+        """In keeper.log, and in loop.json, where `status` finds it; each shortage once."""
+        state = loop.read_state(self.home)
+        if state.short_of != self._short:
+            log(self._short or "there is room again")
+            loop.write_state(self.home, state.evolve(short_of=self._short))
 
     def _start_next(self, queue: LocalQueue, items: list[Item], spec: loop.LoopSpec) -> float | None:
         """Claim and start one task. None when another one may follow."""
@@ -165,11 +189,9 @@ class Dispatch:
         item = queue.claim(self._me, room)
         if item is None:
             left = [spec.iteration_delay_s - (now_mono - at) for at in self._ends_mono]
-            return max(0.01, min([SYNC_S, *left, *_due(items)]))
+            longest_s = _SHORT_S if self._short else SYNC_S
+            return max(0.01, min([longest_s, *left, *_due(items)]))
         failpoint("dispatch.claimed")
-        if not self._has_memory(item, spec):
-            queue.release(item.task_id, owner=self._me, not_before=clock.iso(clock.now() + _SHORT_S))
-            return _SHORT_S
         state = loop.read_state(self.home)
         state = state.evolve(iteration=state.iteration + 1, since_up=state.since_up + 1)
         loop.write_state(self.home, state)
@@ -177,6 +199,15 @@ class Dispatch:
         inbox.drop(packet, "start", {"iteration": state.iteration}, by="keeper")
         failpoint("dispatch.asked")
         log(f"iteration {state.iteration}: {item.task_id}")
+        audit.append(
+            self.home,
+            {
+                "operation": "loop.dispatched",
+                "by": "keeper",
+                "task_id": item.task_id,
+                "iteration": state.iteration,
+            },
+        )
         start_runner(packet, may_fork=False)
         self.guard.tend(item.task_id)
         if spec.max_iterations and state.since_up >= spec.max_iterations:
@@ -197,17 +228,23 @@ class Dispatch:
                 if name in table:
                     table[name] += 1
         slots = max(0, spec.slots - cooling) + len(resting) + outside
+        agents |= self._too_big(items, spec)
         return Room(slots=slots, agents=agents, pools=pools)
 
-    def _has_memory(self, item: Item, spec: loop.LoopSpec) -> bool:
-        try:
-            needed = (item.memory_mb or registry.adapter(item.agent).capabilities.memory_mb) * _MB
-        except HoldfastError:
-            return True  # its runner will say what is wrong with its agent
-        if _free_memory_bytes() >= needed + spec.min_free_memory_bytes:
-            return True
-        log(f"{item.task_id} waits for memory: {needed // _MB} MB and a reserve")
-        return False
+    def _too_big(self, items: list[Item], spec: loop.LoopSpec) -> dict[str, int]:
+        """Agents for which there is no memory now; no room for them until there is."""
+        free = _free_memory_bytes() - spec.min_free_memory_bytes
+        found: dict[str, int] = {}
+        for agent in sorted({item.agent for item in items if item.state == "queued"}):
+            try:
+                needed = registry.adapter(agent).capabilities.memory_mb * _MB
+            except HoldfastError:
+                continue  # its runner will say what is wrong with its agent
+            if needed > free:
+                found[agent] = 0
+                reserve = units.words(spec.min_free_memory_bytes)
+                self._short = f"{agent} is not started: it needs {units.words(needed)} of memory beside the reserve of {reserve}"
+        return found
 
     # ── the end of a loop in the foreground ──
 
@@ -228,20 +265,28 @@ class Dispatch:
 
     # ── sources ──
 
-    def _ask_sources(self, spec: loop.LoopSpec, now_mono: float) -> None:
-        """Let an import run beside us now and then; it finds what is new by itself."""
-        if not spec.sources or now_mono - self._asked_mono < spec.refresh_s:
-            return
+    def _ask_sources(self, spec: loop.LoopSpec, now_mono: float) -> float:
+        """Let an import of each source run beside us now and then; it finds what is new by itself. Returns the seconds until
+        the next time."""
+        # Without an `up` nobody said where the work is to be done.
+        if not spec.sources or not spec.project:
+            return SYNC_S
+        left_s = self._asked_mono + spec.refresh_s - now_mono
+        if left_s > 0:
+            return left_s
         self._asked_mono = now_mono
         for source in spec.sources:
-            argv = [sys.executable, "-P", "-m", "holdfast", "queue", "import", "--from", source]
-            subprocess.Popen(
-                argv,
+            asked = self._imports.get(source)
+            if asked is not None and asked.poll() is None:
+                continue  # it takes its time: two of them would only get in each other's way
+            words = ["queue", "import", "--from", source, "--project", spec.project, "--json"]
+            self._imports[source] = subprocess.Popen(
+                [sys.executable, "-P", "-m", "holdfast", *words],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
+        return spec.refresh_s
 
 
 def _is_at_work(packet: Packet) -> bool:

@@ -63,6 +63,8 @@ class Guard:
         #: A task needs no runner any more. Its last one may have come and gone before anybody could watch it.
         self.has_news = False
         self._ended: set[str] = set()
+        #: A task was seen that waits for its turn, whether the queue knows it or not.
+        self.has_queued = False
         self._scanned_mono = self._scanned_ended_mono = float("-inf")
 
     @property
@@ -75,13 +77,15 @@ class Guard:
         now_mono = clock.mono()
         if rung or now_mono - self._scanned_mono >= SCAN_S:
             self._scan(now_mono)
-        due = [self._scanned_mono + SCAN_S]
         for ward in list(self.wards.values()):
             if ward.watch is None and ward.due_mono <= now_mono:
                 self._attend_safely(ward, now_mono)
-            if ward.watch is None and ward.packet.task_id in self.wards:
-                due.append(ward.due_mono)
-        return max(0.0, min(due) - clock.mono())
+        return self.left_s()
+
+    def left_s(self) -> float:
+        """The seconds until something is due."""
+        due = [ward.due_mono for ward in self.wards.values() if ward.watch is None]
+        return max(0.0, min([self._scanned_mono + SCAN_S, *due]) - clock.mono())
 
     def tend(self, task_id: str) -> None:
         """Look after a task from now on: its runner was just started."""
@@ -141,6 +145,7 @@ class Guard:
         except (HoldfastError, ValueError):
             # Unreadable: a person has to look, and a runner could do no more. `status` names it.
             return False
+        self.has_queued = self.has_queued or manifest["status"] == Status.QUEUED
         if not live and Status(manifest["status"]) in ENDS:
             self._ended.add(packet.task_id)
         if not live and self._was_unmarked(packet, manifest):

@@ -33,6 +33,8 @@ class LoopSpec(Record):
     min_free_memory_bytes: int = 512 * 1024**2
     min_free_disk_bytes: int = 1024**3
     sources: tuple[str, ...] = ()
+    #: Where `up` was typed: what the sources bring is done there.
+    project: str = ""
     refresh_s: float = 60.0
 
 
@@ -48,6 +50,8 @@ class LoopState(Record):
     #: No task is dispatched before this.
     not_before: str | None = None
     ended: dict[str, int] = {}
+    #: What the machine lacks, in words; empty where there is room.
+    short_of: str = ""
 
 
 def read_spec(home: Home) -> LoopSpec:

@@ -12,7 +12,7 @@ from holdfast.keeper.dispatch import Dispatch
 from holdfast.keeper.guard import Guard
 from holdfast.keeper.log import log
 from holdfast.keeper.outbox import Outbox
-from holdfast.store import atomic
+from holdfast.store import atomic, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 
@@ -20,8 +20,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
 
+    from holdfast.store.lock import Lock
+
 #: A keeper that was started on demand leaves after this long without a live task; HOLDFAST_KEEPER_IDLE sets it.
 IDLE_S = 60.0
+#: How a loop in the foreground signs the keeper's lock, and how long it waits for a keeper in the background to leave.
+_FOREGROUND, _TAKE_OVER_S = "loop", 10.0
 
 
 class Keeper:
@@ -58,10 +62,11 @@ class Keeper:
                 return "down"
             if not os.path.exists(self.home.keeper_lock):
                 return "the home is gone"
-            wait_s = min(self.guard.step(rung=rung), self.outbox.step())
+            self.guard.step(rung=rung)
             # A task that needs no runner any more has ended, and its slot is free.
             has_news, self.guard.has_news = rung or self.guard.has_news, False
-            wait_s = min(wait_s, self.dispatch.step(rung=has_news))
+            # Asked behind dispatch: what that starts is a task more to look after.
+            wait_s = min(self.outbox.step(), self.dispatch.step(rung=has_news), self.guard.left_s())
             if self._in_foreground and self.dispatch.is_over:
                 return "all iterations are done"
             if not (self.guard.is_idle and self.outbox.is_idle and self.dispatch.is_idle):
@@ -115,8 +120,7 @@ def _reap() -> None:
 def run(home: Home, *, idle_s: float | None, in_foreground: bool = False) -> int:
     """Be the keeper of a home. Exits 75 when it has one. In the foreground, a signal ends the loop over the queue too."""
     try:
-        # Waits a moment: the last keeper may be on its way out.
-        lock = locks.acquire(home.keeper_lock, role="keeper")
+        lock = _take_over(home) if in_foreground else locks.acquire(home.keeper_lock, role="keeper")
     except LockHeld as error:
         log(str(error))
         return error.exit_status
@@ -133,6 +137,21 @@ def run(home: Home, *, idle_s: float | None, in_foreground: bool = False) -> int
     log(f"left: {reason}")
     lock.release()
     return 0
+
+
+def _take_over(home: Home) -> Lock:
+    """Be the keeper instead of one in the background: `submit` may have started it just now, and its leaving harms nobody.
+    Raises LockHeld where another loop is in the foreground."""
+    ends_mono = clock.mono() + _TAKE_OVER_S
+    while True:
+        try:
+            return locks.acquire(home.keeper_lock, role=_FOREGROUND)
+        except LockHeld:
+            if locks.role(home.keeper_lock) == _FOREGROUND or clock.mono() > ends_mono:
+                raise
+            owner = locks.owner(home.keeper_lock)
+            if owner is not None:
+                process.send(owner, signal.SIGTERM)
 
 
 def main(argv: list[str]) -> int:

@@ -111,6 +111,15 @@ class GateJudged(Event):
     reasons: tuple[str, ...] = ()
 
 
+class PreWorkChecked(Event):
+    """What a repository asks for before work begins was looked at. It stops nothing: what failed is told to the agent."""
+
+    type = "pre_work.checked"
+    stage: str
+    passed: bool
+    reasons: tuple[str, ...] = ()
+
+
 class FailureTriaged(Event):
     """A failure of a pipeline's stage was looked at: what kind it is, and by which mark it is known again."""
 
@@ -224,7 +233,7 @@ class AttemptOpened(Event):
     mode: str
     session_id: str | None = None
     resume_count: int = 0
-    #: `agent`; or a chore of holdfast's own: `prepare` (the workspace), `gate`.
+    #: `agent`; or a chore of holdfast's own: `prepare` (the workspace), `pre_work`, `gate`.
     kind: str = "agent"
 
 
@@ -462,7 +471,7 @@ EVENTS: dict[str, type[Event]] = {
     cls.type: cls
     for cls in (
         TaskCreated, TaskMoved, RunOpened, StageDone, JournalRepaired,
-        WorkspacePrepared, GateJudged, FailureTriaged, ChoreFailed, ApprovalGiven, AgentSwitched,
+        WorkspacePrepared, GateJudged, PreWorkChecked, FailureTriaged, ChoreFailed, ApprovalGiven, AgentSwitched,
         RunnerStarted, RunnerLeft, RequestApplied, RequestRefused,
         AttemptOpened, AttemptStarted, AttemptVoid, AttemptEnded, AttemptSwept,
         StopIntended, RetryPlanned, LeftoversFound, WatchVerdict,

@@ -21,7 +21,7 @@ class Attempt:
         self.stage = opened.stage
         self.agent = opened.agent
         self.mode = opened.mode
-        #: `agent`, or a chore of ours: `prepare`, `gate`.
+        #: `agent`, or a chore of ours: `prepare`, `pre_work`, `gate`.
         self.kind = opened.kind
         self.session_id = opened.session_id
         #: What we asked for; a program may answer with another one.
@@ -101,6 +101,8 @@ class Lane:
         #: Attempts that ran out of the model's context.
         self.overflows = 0
         self.workspace: ev.WorkspacePrepared | None = None
+        #: What the repository's own checks said before the agent began.
+        self.pre_work: ev.PreWorkChecked | None = None
         #: The attempt that succeeded and was handed to the gate.
         self.accepted = 0
         self.gate: ev.GateJudged | None = None
@@ -126,7 +128,7 @@ class Lane:
         if afresh:
             self.ran = self.session_id = None
             self.is_approved = False
-        self.workspace = None
+        self.workspace = self.pre_work = None
         self.accepted = self.chores_in_vain = 0
         self.gate = None
         self.overflows = 0

@@ -47,6 +47,7 @@ FIELDS = frozenset(
         "wake_at",
         "runner",
         "verdict",
+        "progress",
         "finished_at",
         "exit_code",
         "exit_signal",
@@ -119,6 +120,7 @@ def render(task: Task, packet_dir: str, seen: dict[str, Any]) -> dict[str, Any]:
         if runner and task.status not in ENDS
         else None,
         "verdict": seen.get("verdict"),
+        "progress": seen.get("progress"),
     }
     if task.status in ENDS:
         manifest["finished_at"] = task.finished_at

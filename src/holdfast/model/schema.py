@@ -272,7 +272,10 @@ _IDENTITY = _object({**_PROCESS, "started_at": _AT, "mono_s": _SECONDS})
 _LOCK = _object(
     {
         **_PROCESS,
-        "role": {"type": "string", "description": "runner, recorder, seed, keeper or starter"},
+        "role": {
+            "type": "string",
+            "description": "runner, recorder, seed, keeper, loop (a keeper in the foreground) or starter",
+        },
         "at": _AT,
         "version": {"type": "string", "description": "of the holdfast that took it"},
         "started_at": _AT,
@@ -749,8 +752,13 @@ _UP = _object(
     {
         "at": _AT,
         "loop": _object(
-            {"slots": _COUNT, "max_iterations": _COUNT, "iteration_delay_s": _SECONDS},
-            optional=("slots", "max_iterations", "iteration_delay_s"),
+            {
+                "slots": _COUNT,
+                "max_iterations": _COUNT,
+                "iteration_delay_s": _SECONDS,
+                "project": {"type": "string", "description": "where what the sources bring is done"},
+            },
+            optional=("slots", "max_iterations", "iteration_delay_s", "project"),
         ),
     },
     optional=("loop",),
@@ -762,7 +770,9 @@ _LOOP = _object(
         "failures": {**_COUNT, "description": "tasks that failed in a row"},
         "not_before": {**_or_null(_AT), "description": "no task is dispatched before this"},
         "ended": {"type": "object", "additionalProperties": _COUNT, "description": "ends, by state"},
-    }
+        "short_of": {"type": "string", "description": "what the machine lacks; empty where there is room"},
+    },
+    optional=("short_of",),
 )
 _QUEUE_ITEM = _object(
     {

@@ -89,6 +89,40 @@ class PipelineSpec(Record):
     sources: dict[str, str] = {}
 
 
+class QualitySpec(Record):
+    """What a repository asks of work that is done in it: commands before and after, and what follows where one fails."""
+
+    #: Before the agent begins. They never stop it: what fails is told to it.
+    pre_work: tuple[str, ...] = ()
+    #: After it: each must exit with 0.
+    post_work: tuple[str, ...] = ()
+    #: After it: each must exit with 0 and print nothing.
+    expect_empty: tuple[str, ...] = ()
+    #: Nothing may be uncommitted after it but what was before.
+    clean_git: bool = False
+    #: What follows where something after it fails: `interrupt`, `warn` or `file_issue`.
+    action: str = "interrupt"
+    #: With `file_issue`: what is run, with the reasons on its stdin.
+    issue_command: str | None = None
+    #: For each of the commands.
+    timeout_s: float = 600.0
+
+    @property
+    def commands(self) -> int:
+        """How many there are on the larger side of the work."""
+        return max(len(self.pre_work), len(self.post_work) + len(self.expect_empty))
+
+    @property
+    def looks_before(self) -> bool:
+        """Whether something is to be looked at before the agent begins."""
+        return bool(self.pre_work) or self.clean_git
+
+    @property
+    def looks_after(self) -> bool:
+        """Whether its work goes through a gate."""
+        return bool(self.post_work) or bool(self.expect_empty) or self.clean_git
+
+
 class QueueSpec(Record):
     """How a task stands in the queue. Kept in the packet, from which the queue can be rebuilt."""
 
@@ -103,7 +137,13 @@ class QueueSpec(Record):
 class TaskSpec(Record):
     """One task as asked for."""
 
-    nested = {"limits": Limits, "stages": StageSpec, "pipeline": PipelineSpec, "queue": QueueSpec}
+    nested = {
+        "limits": Limits,
+        "stages": StageSpec,
+        "pipeline": PipelineSpec,
+        "quality": QualitySpec,
+        "queue": QueueSpec,
+    }
 
     schema: str = "holdfast.task/1"
     task_id: str
@@ -137,4 +177,6 @@ class TaskSpec(Record):
     #: The work item that this task came from: id, details, source.
     work: dict[str, object] = {}
     pipeline: PipelineSpec | None = None
+    #: What the repository asks of a task without pipeline.
+    quality: QualitySpec | None = None
     queue: QueueSpec | None = None

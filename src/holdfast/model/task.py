@@ -406,6 +406,13 @@ def _prepared(task: Task, event: ev.WorkspacePrepared, at: str) -> None:
     task.chore = None
 
 
+def _pre_work_checked(task: Task, event: ev.PreWorkChecked, at: str) -> None:
+    lane = task.lane(event.stage)
+    lane.pre_work = event
+    lane.chores_in_vain = 0
+    task.chore = None
+
+
 def _gate_judged(task: Task, event: ev.GateJudged, at: str) -> None:
     lane = task.lane(event.stage)
     lane.gate = event
@@ -501,6 +508,7 @@ _HANDLERS: dict[str, Any] = {
     ev.StageDone.type: _stage_done,
     ev.WorkspacePrepared.type: _prepared,
     ev.GateJudged.type: _gate_judged,
+    ev.PreWorkChecked.type: _pre_work_checked,
     ev.FailureTriaged.type: _triaged,
     ev.ChoreFailed.type: _chore_failed,
     ev.ApprovalGiven.type: _approved,

@@ -78,6 +78,9 @@ def _head(view: SummaryView) -> list[str]:
         lines.append(f"- exit code: {view.exit_code}")
     if view.leftovers:
         lines.append(f"- still running {_prose(view.leftovers)}")
+    lines += [f"- {_prose(remark, 200)}" for remark in view.remarks[:_REASONS]]
+    if len(view.remarks) > _REASONS:
+        lines.append(f"- and {len(view.remarks) - _REASONS} more of these")
     return lines
 
 

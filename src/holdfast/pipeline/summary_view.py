@@ -82,6 +82,8 @@ class SummaryView(Record):
     budget_tokens: int | None = None
     #: Processes that outlived the agent: policy and a few of them.
     leftovers: str = ""
+    #: What the repository's own checks said before and after the work, where they did not stop it.
+    remarks: tuple[str, ...] = ()
     #: The end of the task's output.
     tail: str = ""
 
@@ -126,6 +128,7 @@ def view_of(
         budget_usd=limits.budget_usd,
         budget_tokens=limits.budget_tokens,
         leftovers=_leftovers(attempt),
+        remarks=_remarks(task),
         tail=tail,
     )
 
@@ -156,6 +159,9 @@ def _open_class(task: Task) -> str:
         return failed.failure_class
     if task.is_spent:
         return FailureClass.BUDGET
+    verdict = task.lane(attempt.stage).verdict if attempt is not None else None
+    if verdict is not None and not verdict.passed:
+        return FailureClass.CONTRACT_VIOLATION
     # A plain run is not triaged: its last outcome says it, unless somebody asked for the end.
     if attempt is None or attempt.ended is None or attempt.intent_name in _ASKED_FOR:
         return ""
@@ -223,6 +229,17 @@ def _failure(task: Task) -> FailureView | None:
         excerpt=failed.excerpt,
         is_healed=_is_healed(task, failed),
     )
+
+
+def _remarks(task: Task) -> tuple[str, ...]:
+    if task.spec.quality is None:
+        return ()
+    found: list[str] = []
+    for lane in task.lanes.values():
+        checked, verdict = lane.pre_work, lane.verdict
+        found += [f"before the work: {reason}" for reason in (checked.reasons if checked is not None else ())]
+        found += [f"after the work: {reason}" for reason in (verdict.reasons if verdict is not None else ())]
+    return tuple(found)
 
 
 def _leftovers(attempt: Attempt | None) -> str:

@@ -17,7 +17,7 @@ from holdfast.runner.ledger import Ledger
 
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 #: A template beyond this is a mistake.
-_TEMPLATE_BYTES = 1024 * 1024
+_TEMPLATE_CHARS = 1024 * 1024
 
 
 def render(ledger: Ledger, stage: StageSpec, opened: ev.AttemptOpened) -> str:
@@ -61,11 +61,16 @@ def _template(name: str) -> str:
     path = default_path() if name == "default" else name
     try:
         with open(path, encoding="utf-8") as file:
-            return file.read(_TEMPLATE_BYTES)
+            text = file.read(_TEMPLATE_CHARS + 1)
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableFile(
             f"cannot read the bootstrap {path}: {error}", hint="check its path and mode"
         ) from error
+    if len(text) > _TEMPLATE_CHARS:
+        raise UnreadableFile(
+            f"the bootstrap {path} is longer than {_TEMPLATE_CHARS} characters", hint="is it the right file?"
+        )
+    return text
 
 
 def default_path() -> str:

@@ -19,6 +19,12 @@ def refusal(reasons: Sequence[str]) -> str:
     return f"The check of your work did not pass. Put this right, then give the whole report again:\n{listed}"
 
 
+def pre_work(reasons: Sequence[str]) -> str:
+    """What the repository's own checks said before the agent began: then it does not look for the fault in its own work."""
+    listed = "\n".join(f"- {reason}" for reason in reasons)
+    return f"Before you began, these checks of the repository failed:\n{listed}"
+
+
 def answer(text: str) -> str:
     """What a person said to a question, or on the way."""
     return f"A person answered:\n\n{text}"

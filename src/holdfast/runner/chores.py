@@ -45,7 +45,7 @@ def needs_prepare(task: Task, stage: StageSpec) -> bool:
 def open_chore(
     ledger: Ledger, env: dict[str, Any], *, stage: str, kind: str, judged: int = 0, keep: tuple[int, ...] = ()
 ) -> Opened:
-    """Start a chore of a stage: `prepare`, or `gate` for the attempt `judged`."""
+    """Start a chore of a stage: `prepare`, `pre_work`, or `gate` for the attempt `judged`."""
     opened = ev.AttemptOpened(
         attempt=next_number(ledger),
         attempt_id=ids.new_attempt_id(),
@@ -70,7 +70,10 @@ def _argv(ledger: Ledger, directory: AttemptDir, kind: str, *, stage: str, judge
     if kind == "prepare":
         return [*python, "holdfast.workspace", "prepare", *about]
     artifact = os.path.join(directory.path, _ARTIFACT)
-    return [*python, "holdfast.gates", *about, "--attempt", str(judged), "--artifact", artifact]
+    about += ["--attempt", str(judged), "--artifact", artifact]
+    if ledger.task.spec.pipeline is None:
+        return [*python, "holdfast.gates.quality", "before" if kind == "pre_work" else "after", *about]
+    return [*python, "holdfast.gates", *about]
 
 
 def take(ledger: Ledger, chore: Attempt) -> None:
@@ -85,6 +88,8 @@ def take(ledger: Ledger, chore: Attempt) -> None:
             ev.WorkspacePrepared.from_json({**result, "stage": chore.stage, "dirty": result.get("dirty", ())})
         )
         failpoint("chores.prepared")
+    elif result is not None and chore.kind == "pre_work":
+        _take_pre_work(ledger, chore, result)
     elif result is not None and isinstance(result.get("passed"), bool):
         _take_judgement(ledger, chore, result)
     else:
@@ -97,6 +102,18 @@ def drop(ledger: Ledger, chore: Attempt, moved: ev.TaskMoved) -> None:
     ledger.record(
         ev.ChoreFailed(stage=chore.stage, attempt=chore.number, kind=chore.kind, reason=reason, counts=False),
         moved,
+    )
+
+
+def _take_pre_work(ledger: Ledger, chore: Attempt, result: dict[str, Any]) -> None:
+    # Kept before it is journalled: the gate asks it what was uncommitted already.
+    atomic.write_json(ledger.packet.pre_work(chore.stage), result, durable=True)
+    ledger.record(
+        ev.PreWorkChecked(
+            stage=chore.stage,
+            passed=result.get("passed") is True,
+            reasons=tuple(ledger.redact(str(reason)) for reason in result.get("reasons", ())),
+        )
     )
 
 
@@ -142,6 +159,8 @@ def _take_failure(ledger: Ledger, chore: Attempt) -> None:
         reason = f"its process died {lane.chores_in_vain} times: {reason}"
     if chore.kind == "prepare":
         failures.stop_before_call(ledger, chore.stage, "prepare_failed", reason)
+    elif chore.kind == "pre_work":
+        ledger.record(ev.PreWorkChecked(stage=chore.stage, passed=False, reasons=(reason[:1000],)))
     else:
         judged = lane.attempt.number if lane.attempt is not None else 0
         ledger.record(

@@ -13,7 +13,7 @@ from holdfast.errors import CorruptFile
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.model.lane import Attempt
-from holdfast.runner import notices, reports
+from holdfast.runner import notices, reports, work_item
 from holdfast.runner.ledger import Ledger
 from holdfast.store import atomic
 
@@ -99,6 +99,8 @@ def end_task(ledger: Ledger) -> None:
         # Before the marker, behind which nothing changes: no runner is started again to mend a manifest.
         ledger.record(ev.RunnerLeft(pid=os.getpid(), reason=str(task.status)))
         failpoint("finish.left")
+    work_item.close(ledger)
+    ledger.seen["progress"] = work_item.progress(ledger)
     ledger.seen["output_tail"] = ledger.tail(TAIL_LINES)
     ledger.show()
     ledger.catch_up()

@@ -56,6 +56,8 @@ def _call(task: Task, attempt: Attempt) -> tuple[float, str] | None:
     if attempt.kind != "agent":
         command_s = pipeline.acceptance_timeout_s if pipeline is not None else 0.0
         commands = max(_CHORE_COMMANDS, len(pipeline.acceptance_commands) if pipeline is not None else 0)
+        if spec.quality is not None:
+            command_s, commands = spec.quality.timeout_s, max(commands, spec.quality.commands)
         return commands * command_s + _CHORE_MORE_S, f"for the {attempt.kind} of {attempt.stage}"
     found: list[tuple[float, str]] = []
     if spec.limits.timeout_s is not None:

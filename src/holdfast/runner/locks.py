@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from holdfast.errors import LockHeld
+from holdfast.errors import CorruptFile, LockHeld
+from holdfast.model.status import ENDS, Status
 from holdfast.runner.ledger import Ledger
+from holdfast.store import atomic
 from holdfast.store.lock import Lock
 from holdfast.workspace import lock as workspace_lock
+
+
+#: Here a task is at no work that somebody could come between.
+_AT_REST = ENDS | {Status.INTERRUPTED, Status.QUEUED}
 
 
 class WorkspaceLock:
@@ -22,19 +28,32 @@ class WorkspaceLock:
 
     def take(self) -> bool:
         """Whether we have it now."""
-        spec = self.ledger.task.spec
+        spec, home = self.ledger.task.spec, self.ledger.packet.home
         if self._lock is not None or spec.workspace == "worktree":
             return True
         try:
-            self._lock = workspace_lock.acquire(
-                self.ledger.packet.home, spec.project_dir, role="runner", within_s=0.0
-            )
+            lock = workspace_lock.acquire(home, spec.project_dir, role="runner", within_s=0.0)
         except LockHeld:
             return False
+        writer = workspace_lock.writer(home, spec.project_dir)
+        if writer not in (None, spec.task_id) and self._is_at_work(writer):
+            # Its runner died, and its agent has ended: what it did will be judged by whoever comes after.
+            lock.release()
+            return False
+        workspace_lock.sign(home, spec.project_dir, spec.task_id)
+        self._lock = lock
         return True
+
+    def _is_at_work(self, task_id: str) -> bool:
+        try:
+            manifest = atomic.read_json(self.ledger.packet.home.packet(task_id).manifest)
+        except CorruptFile:
+            return False
+        return manifest is not None and manifest.get("status") not in _AT_REST
 
     def release(self) -> None:
         """Let others write."""
         if self._lock is not None:
+            workspace_lock.sign(self.ledger.packet.home, self.ledger.task.spec.project_dir, None)
             self._lock.release()
             self._lock = None

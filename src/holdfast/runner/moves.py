@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.model import events as ev
 from holdfast.model.status import Status
+from holdfast.packet import inbox
 from holdfast.runner import marks
 from holdfast.store import audit
 
@@ -27,6 +28,8 @@ def before(ledger: Ledger, moved: ev.TaskMoved) -> None:
 
 def after(ledger: Ledger, moved: ev.TaskMoved) -> None:
     """Once it is journalled and shown."""
+    if ledger.task.spec.queue is not None and moved.new in _FREE_A_SLOT:
+        inbox.ring_keeper(ledger.packet.home)
     audit.append(
         ledger.packet.home,
         {
@@ -42,6 +45,8 @@ def after(ledger: Ledger, moved: ev.TaskMoved) -> None:
     )
 
 
+#: Moves after which a task of the queue needs no slot, or wants one.
+_FREE_A_SLOT = frozenset({Status.WAITING, Status.INTERRUPTED, Status.QUEUED})
 _LEVELS = {
     Status.CRASHED: "warn",
     Status.HUNG: "warn",

@@ -1,7 +1,8 @@
-"""Stages of a written packet, or of a task with a worktree: approvals, budgets of calls, the workspace, gates.
+"""Stages of a written packet, of a task with a worktree, or in a repository with checks of its own: approvals, budgets of
+calls, the workspace, gates.
 
 Chores stand around the agent, each a process of ours that is run, watched and swept like an agent: `prepare` records what
-stood in the workspace before, `gate` looks at what is there afterwards.
+stood in the workspace before, `pre_work` asks the repository's own checks, `gate` looks at what is there afterwards.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from holdfast.failpoints import failpoint
 from holdfast.model.lane import Attempt
 from holdfast.model.spec import StageSpec
 from holdfast.model.status import Status
-from holdfast.runner import chores, failures, finish, policy, prompts
+from holdfast.runner import chores, failures, finish, policy, prompts, quality
 from holdfast.runner.locks import WorkspaceLock
 from holdfast.runner.policy import Decision, Then
 from holdfast.runner.stages import Stages
@@ -50,6 +51,8 @@ class PacketStages(Stages):
             return self._await_workspace()
         if chores.needs_prepare(task, stage) and lane.workspace is None:
             return self._do_chore(stage, "prepare")
+        if quality.needs_pre_work(task, lane):
+            return self._do_chore(stage, "pre_work")
         return super().make_ready(stage)
 
     def kept_for(self, stage: StageSpec) -> tuple[int, ...]:
@@ -104,7 +107,7 @@ class PacketStages(Stages):
     def pass_gate(self, attempt: Attempt) -> float | None:
         """Let the gate look at an attempt; hand on what a brief says; then the marker."""
         task, stage = self.ledger.task, attempt.stage
-        if task.spec.pipeline is None:
+        if task.spec.pipeline is None and not quality.has_gate(task):
             return super().pass_gate(attempt)
         lane = task.lane(stage)
         spec = next(spec for spec in task.spec.stages if spec.name == stage)
@@ -120,5 +123,7 @@ class PacketStages(Stages):
         return None
 
     def refused(self, attempt: Attempt) -> Decision:
-        """By triage."""
+        """By triage; in a repository with checks of its own, a person is asked."""
+        if self.ledger.task.spec.pipeline is None:
+            return quality.refused(self.ledger, attempt)
         return failures.judge_gate(self.ledger, attempt)

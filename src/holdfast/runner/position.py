@@ -47,6 +47,8 @@ class Position:
                 found = {number: (stdout, stderr) for number, stdout, stderr in lines[1 : 1 + count]}
         except (ValueError, IndexError):
             return {}
+        if min(shown, *(field for line in lines for field in line)) < 0:
+            return {}  # nobody of ours wrote that
         os.truncate(self._output, min(shown, os.fstat(self._output).st_size))
         return found
 

@@ -40,9 +40,13 @@ def compose(ledger: Ledger, stage: StageSpec, lane: Lane) -> bytes | None:
     if ledger.task.spec.pipeline is None:
         try:
             with open(ledger.packet.user_request, "rb") as file:
-                return file.read()
+                request = file.read()
         except FileNotFoundError:
             return None
+        checked = lane.pre_work
+        if checked is None or checked.passed or lane.agent == "command":
+            return request
+        return _bytes(briefing.pre_work(checked.reasons)) + b"\n\n" + request
     # Only pipelines pay for the import.
     from holdfast.pipeline import compose as composing
 

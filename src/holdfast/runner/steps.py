@@ -92,7 +92,7 @@ class Steps:
 
 def _stages(ledger: Ledger) -> type[Stages]:
     spec = ledger.task.spec
-    if spec.pipeline is None and spec.workspace == "in_place":
+    if spec.pipeline is None and spec.workspace == "in_place" and spec.quality is None:
         return Stages
     from holdfast.runner.packet_stages import PacketStages  # only these pay for the import
 

@@ -18,7 +18,7 @@ from holdfast.model.attempt import Reading
 from holdfast.model.lane import Attempt
 from holdfast.model.outcome import Outcome
 from holdfast.model.status import Status
-from holdfast.runner import limits, marks, policy, session_locks
+from holdfast.runner import limits, marks, policy, session_locks, work_item
 from holdfast.runner.adopt import Found
 from holdfast.runner.attempt import Opened
 from holdfast.runner.ledger import Ledger
@@ -159,6 +159,8 @@ class Watching:
         if events:
             self.ledger.record(*events)
         failpoint("watching.started")
+        if attempt.kind == "agent":
+            work_item.assign(self.ledger, attempt)
 
     def _void(self, attempt: Attempt) -> float:
         self._let_go(attempt.number)
@@ -226,6 +228,7 @@ class Watching:
         if now_mono - self._checked_mono >= interval_s:
             self._checked_mono = now_mono
             self.ledger.seen["last_checked_at"] = clock.iso_now()
+            self.ledger.seen["progress"] = work_item.progress(self.ledger)
             self.ledger.show()
             self._heed_mark()
         return self._checked_mono + interval_s - now_mono

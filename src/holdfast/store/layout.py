@@ -79,6 +79,7 @@ class Packet:
         self.work = os.path.join(path, "state", "work.json")
         self.workspace = os.path.join(path, "state", "workspace")
         self.interrupts = os.path.join(path, "state", "interrupts")
+        self.issues = os.path.join(path, "state", "issues")
         self.error_marker = os.path.join(path, "state", "error")
         self.done = os.path.join(path, "done")
         self.task_done = os.path.join(path, "done", "_task.done")
@@ -95,6 +96,10 @@ class Packet:
     def gate_result(self, stage: str) -> str:
         """The evidence beside the marker."""
         return os.path.join(self.outputs, f"{stage}.gate_result.json")
+
+    def pre_work(self, stage: str) -> str:
+        """What the repository's own checks found before a stage began."""
+        return os.path.join(self.outputs, f"{stage}.pre_work.json")
 
     def output(self, stage: str, agent: str, kind: str) -> str:
         """What an agent's call left for people: `out`, `err`, `meta.json`, `compose.log`, `wrapper.log`."""

@@ -140,9 +140,18 @@ def owner(path: str) -> ProcessIdentity | None:
 
 def version(path: str) -> str | None:
     """Which holdfast signed the lock last; None when it does not say."""
+    return _said(path, "version")
+
+
+def role(path: str) -> str | None:
+    """As what the lock was taken last; None when it does not say."""
+    return _said(path, "role")
+
+
+def _said(path: str, name: str) -> str | None:
     try:
         with open(path, "rb") as file:
             data: Any = json.loads(file.read())
-        return str(data["version"])
+        return str(data[name])
     except (OSError, ValueError, TypeError, KeyError):
         return None

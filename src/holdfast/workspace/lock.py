@@ -15,9 +15,21 @@ if TYPE_CHECKING:
 
 
 def path_of(home: Home, directory: str) -> str:
-    """The lock file of a directory, whatever the name by which it was reached."""
-    name = sha256(os.fsencode(os.path.realpath(directory)))
+    """The lock file of a directory, whatever the name by which it was reached. Of a repository, all directories have the same:
+    a gate looks at the whole of it."""
+    name = sha256(os.fsencode(_top(os.path.realpath(directory))))
     return os.path.join(home.workspaces, f"{name}.lock")
+
+
+def _top(directory: str) -> str:
+    """The repository around a directory, or the directory itself. git is not asked: whoever takes a lock must not wait for a
+    process."""
+    above = directory
+    while not os.path.lexists(os.path.join(above, ".git")):
+        above, below = os.path.dirname(above), above
+        if above == below:
+            return directory
+    return above
 
 
 def acquire(home: Home, directory: str, *, role: str, within_s: float = locks.CONTEST_S) -> locks.Lock:
@@ -33,3 +45,22 @@ def acquire(home: Home, directory: str, *, role: str, within_s: float = locks.CO
             f"another task writes in {directory}: {error}",
             hint="it is waited for; a task with --worktree has a directory of its own",
         ) from error
+
+
+def sign(home: Home, directory: str, task_id: str | None) -> None:
+    """Say which task writes there, for those who find the lock free because its holder was killed; None: nobody does."""
+    path = _signature(home, directory)
+    if task_id is None:
+        atomic.remove(path)
+    else:
+        atomic.write(path, task_id.encode(), durable=False)
+
+
+def writer(home: Home, directory: str) -> str | None:
+    """The task that said last that it writes there. It may have ended since without a word."""
+    said = atomic.read_small(_signature(home, directory), 1024)
+    return said.decode("utf-8", "replace") if said else None
+
+
+def _signature(home: Home, directory: str) -> str:
+    return path_of(home, directory).removesuffix(".lock") + ".task"

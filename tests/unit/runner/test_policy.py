@@ -9,14 +9,20 @@ from holdfast.model.spec import Limits
 from holdfast.model.status import MOVES, Status
 from holdfast.model.task import Usage
 from holdfast.runner.policy import (
+    Decision,
     Then,
     after_attempt,
+    at_limit,
+    available,
     backoff_s,
     budget_reached,
+    gravity,
     has_retry_left,
+    wait_s,
     was_healthy,
 )
 
+INTENTS = ("stop", "interrupt", "input", "deadline", "output", "budget", "timeout", "hang", "session")
 LIMITS = Limits(base_interval_s=30.0, max_interval_s=300.0, max_retries=10)
 
 
@@ -55,6 +61,9 @@ def test_an_attempt_that_ended_by_itself(kind: str, then: Then, status: Status) 
         ("deadline", Then.END, Status.ABANDONED),
         ("output", Then.INTERRUPT, Status.INTERRUPTED),
         ("budget", Then.INTERRUPT, Status.INTERRUPTED),
+        ("timeout", Then.INTERRUPT, Status.INTERRUPTED),
+        ("input", Then.INTERRUPT, Status.INTERRUPTED),
+        ("session", Then.RETRY, Status.CRASHED),
         ("hang", Then.RETRY, Status.HUNG),
     ],
 )
@@ -89,7 +98,7 @@ def test_a_lost_session_is_not_resumed() -> None:
 def test_every_decision_is_a_move_of_the_table() -> None:
     kinds = outcome.SUCCESS | outcome.WAITS | outcome.NEEDS_PERSON | outcome.FINAL | outcome.RESUMABLE
     for kind in kinds | outcome.BLAMELESS | outcome.NEEDS_FRESH_SESSION:
-        for intent in (None, "stop", "interrupt", "deadline", "output", "budget", "hang", "linger"):
+        for intent in (None, "linger", "limit", *INTENTS):
             assert after_attempt(kind, "", intent).status in MOVES[Status.RUNNING]
 
 
@@ -153,3 +162,97 @@ def test_a_budget_is_reached_by_what_is_known(
 ) -> None:
     reached = budget_reached(usage, turns, limits)
     assert (reached is None) if words is None else (reached is not None and words in reached)
+
+
+# ── stages side by side ──
+
+
+@pytest.mark.req("SUP-17")
+def test_of_several_decisions_the_gravest_is_followed() -> None:
+    kinds = ("success", "crashed", "rate_limit", "auth", "failed")
+    decisions = [after_attempt(kind, "", None) for kind in kinds]
+    assert [decision.then for decision in sorted(decisions, key=gravity)] == [
+        Then.COMPLETE,
+        Then.RETRY,
+        Then.WAIT,
+        Then.INTERRUPT,
+        Then.END,
+    ]
+    assert set(Then) == {decision.then for decision in decisions}
+
+
+# ── limits ──
+
+
+@pytest.mark.req("BUD-9")
+@pytest.mark.parametrize(
+    ("intent", "on_limit", "then", "status"),
+    [
+        ("budget", "ask", Then.INTERRUPT, Status.INTERRUPTED),
+        ("timeout", "ask", Then.INTERRUPT, Status.INTERRUPTED),
+        ("budget", "end", Then.END, Status.ABANDONED),
+        # It passes through `timeout` on its way to the end.
+        ("timeout", "end", Then.END, Status.TIMEOUT),
+        ("interrupt", "end", Then.INTERRUPT, Status.INTERRUPTED),
+        ("output", "end", Then.INTERRUPT, Status.INTERRUPTED),
+        ("hang", "end", Then.RETRY, Status.HUNG),
+    ],
+)
+def test_a_task_that_ends_at_its_limits_asks_nobody(
+    intent: str, on_limit: str, then: Then, status: Status
+) -> None:
+    decision = at_limit(after_attempt("stopped", "", intent, "why"), intent, Limits(on_limit=on_limit))
+    assert (decision.then, decision.status, decision.reason) == (then, status, "why")
+    assert decision.status in MOVES[Status.RUNNING]
+
+
+def test_a_limit_changes_nothing_about_what_ended_by_itself() -> None:
+    decision = Decision(then=Then.RETRY, status=Status.CRASHED, reason="crashed")
+    assert at_limit(decision, None, Limits(on_limit="end")) is decision
+
+
+# ── who takes over ──
+
+NOW, SOON, LATE = 1_800_000_000.0, "2027-01-15T08:00:00.000Z", "2027-01-15T09:00:00.000Z"
+
+
+@pytest.mark.parametrize(
+    ("out", "found"),
+    [
+        ({}, "a"),
+        ({"a": LATE}, "b"),
+        ({"a": None}, "b"),
+        ({"a": LATE, "b": None}, "c"),
+        ({"a": LATE, "b": None, "c": LATE}, None),
+        # Its limit is lifted: the first of the order comes back.
+        ({"a": SOON, "b": None}, "a"),
+    ],
+)
+def test_the_first_agent_that_is_not_out(out: dict[str, str | None], found: str | None) -> None:
+    assert available(("a", "b", "c"), out, NOW) == found
+
+
+def test_nobody_is_available_of_none() -> None:
+    assert available((), {}, NOW) is None
+
+
+def test_a_wait_lasts_until_the_limit_is_lifted_or_grows() -> None:
+    assert wait_s(1, 100.0, jitter=0.0) == 101.0
+    assert wait_s(1, 100.0, jitter=1.0) == 105.0
+    assert wait_s(1, -5.0, jitter=0.0) == 1.0
+    assert [wait_s(waits, None, jitter=0.0) for waits in (0, 1, 2, 3, 7, 1000)] == [
+        60,
+        60,
+        120,
+        240,
+        3600,
+        3600,
+    ]
+    assert wait_s(1, None, jitter=1.0) == pytest.approx(66.0)
+
+
+@pytest.mark.parametrize("intent", ["hang", "limit"])
+def test_one_that_was_stopped_at_a_limit_waits_and_burns_nothing(intent: str) -> None:
+    decision = after_attempt("rate_limit", "five hours", intent, "it is silent")
+    assert (decision.then, decision.burns) == (Then.WAIT, False)
+    assert "five hours" in decision.reason

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from holdfast import ids, paths
+from holdfast import clock, ids, paths
 from holdfast.agents import program, registry
 from holdfast.errors import CommandNotFound, NoSuchDirectory, UnreadableFile, UsageError
 from holdfast.model.record import Record
-from holdfast.model.spec import StageSpec, TaskSpec
+from holdfast.model.spec import QualitySpec, StageSpec, TaskSpec
 from holdfast.packet import environment, limits
 from holdfast.views.cli.task_options import LIMIT_FLAGS
 
@@ -114,6 +114,7 @@ def _spec(
         variables=dict(_pair("--var", text) for text in values["var"]),
         env=tuple(dict.fromkeys([*given.get("env", ()), *values["env"], *added])),
         env_file=env_file,
+        quality=None if values["no_quality"] else _quality(given),
     )
     needed = [name for each in (adapter, *spare) for name in each.capabilities.env]
     captured = environment.capture(dict(os.environ), (*needed, *spec.env))
@@ -185,6 +186,27 @@ def _failover(agent: str, names: list[str]) -> list[Adapter]:
         _check_installed(adapter)
         found.append(adapter)
     return found
+
+
+def _quality(given: dict[str, Any]) -> QualitySpec | None:
+    """What the settings ask of work in this project; None where they ask for nothing."""
+    quality = QualitySpec(
+        pre_work=tuple(given.get("pre_work", ())),
+        post_work=tuple(given.get("post_work", ())),
+        expect_empty=tuple(given.get("expect_empty", ())),
+        clean_git=given.get("clean_git", False),
+        action=given.get("on_quality", "interrupt"),
+        issue_command=given.get("issue_command"),
+        timeout_s=clock.parse_duration(given.get("quality_timeout", "10m")),
+    )
+    if not quality.looks_before and not quality.looks_after:
+        return None
+    if quality.action == "file_issue" and quality.issue_command is None:
+        raise UsageError(
+            "on_quality is file_issue, and no issue_command is set",
+            hint="for example: issue_command = \"gh issue create --title 'Checks fail' --body-file -\"",
+        )
+    return quality
 
 
 def _bootstrap(chosen: str | None) -> str | None:

@@ -185,6 +185,12 @@ OPTIONS = (
         help="Raw output it may print (10 GiB).",
     ),
     Option(
+        flags=("--no-quality",),
+        dest="no_quality",
+        kind="flag",
+        help="Without the project's own checks before and after the work (settings pre_work, post_work, …).",
+    ),
+    Option(
         flags=("--leftovers",),
         dest="leftovers",
         choices=("report", "kill", "keep"),

@@ -34,7 +34,7 @@ COMMAND = Command(
     examples=(
         "holdfast queue ls",
         """holdfast queue add '{"id": "issue-123", "title": "Fix the tests", "priority": "high"}' --agent claude""",
-        "holdfast queue import gh:label=agent --agent claude",
+        "holdfast queue import --from gh:label=agent --agent claude",
         "holdfast queue pause nightly",
     ),
     arguments=(
@@ -60,6 +60,9 @@ COMMAND = Command(
         Option(
             flags=("--most",), dest="most", metavar="N", help="For import: so many items at a time (100)."
         ),
+        Option(
+            flags=("--from",), dest="source", metavar="SOURCE", help="For import: the source, said with a flag."
+        ),
         Option(flags=("--by",), dest="by", metavar="NAME", help="For claim: who takes it (you)."),
         Option(flags=("--yes",), dest="yes", kind="flag", help="For clear: yes, remove them."),
         JSON,
@@ -70,6 +73,10 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """One of the actions."""
     home = Home(paths.ensure_home(paths.home()))
+    if values["source"] is not None:
+        if values["action"] != "import" or values["what"] is not None:
+            raise UsageError("--from names the source of an import", hint="'holdfast queue import --from SOURCE'")
+        values = {**values, "what": values["source"]}
     action, what = values["action"], values["what"]
     if action in _NEEDS and not what:
         raise UsageError(f"'queue {action}' needs {_NEEDS[action]}", hint=f"'holdfast queue {action} …'")

@@ -116,6 +116,8 @@ def _queue(home: Home) -> dict[str, Any] | None:
             attention.append(
                 f"{item.task_id} is {item.state}: {item.reason}; 'holdfast queue retry {item.task_id}' lets it go"
             )
+    if loop.get("short_of") and "queued" in states:
+        attention.append(str(loop["short_of"]))
     asked = atomic.read_small(home.interrupt_request, _REASON_BYTES)
     if asked is not None:
         reason = asked.decode("utf-8", "replace").strip()

@@ -55,7 +55,7 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Lift `down`, and make sure that a keeper lives."""
     home = Home(paths.ensure_home(paths.home()))
-    asked = _loop(values)
+    asked = {**_loop(values), "project": _here()}
     lift(home)
     if os.environ.get("HOLDFAST_KEEPER") == "off":
         raise NotPossible("HOLDFAST_KEEPER=off: no keeper is wanted here", hint="unset it, then try again")
@@ -95,6 +95,14 @@ def _loop(values: dict[str, Any]) -> dict[str, Any]:
                 f"--iteration-delay: {error}", hint="for example --iteration-delay 5s"
             ) from error
     return asked
+
+
+def _here() -> str:
+    """Where what the sources bring is done; nowhere when this directory is gone."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return ""
 
 
 def _count(name: str, text: str, least: int) -> int:
