@@ -19,12 +19,13 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup tools demo test check lint types layers quick format requirements crash \
+	chaos chaos-smoke \
 	conformance conformance-smoke conformance-setup bench clean distclean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo "  ARGS='…' is handed to pytest or the benchmark, WORKERS=n sets the number of test processes."
+	@echo "  ARGS='…' is handed to pytest, the storm or the benchmark, WORKERS=n sets the number of test processes."
 
 setup: $(STAMP) tools  ## Make .venv with everything for development
 
@@ -84,10 +85,16 @@ requirements: setup  ## Show which requirements are built and which tests show t
 crash: setup  ## Run the whole crash run: kill at every failpoint, restart, compare
 	HOLDFAST_CRASH_FULL=1 $(BIN)/pytest -n $(WORKERS) tests/crash $(ARGS)
 
+chaos: setup  ## Work a queue of 500 tasks in 8 slots while everything of ours is killed at random
+	$(BIN)/python -m tests.chaos --tasks 500 --slots 8 $(ARGS)
+
+chaos-smoke: setup  ## A short storm: 60 tasks in 6 slots
+	$(BIN)/python -m tests.chaos --tasks 60 --slots 6 --within 240 $(ARGS)
+
 conformance: conformance-setup  ## Run the real CLIs against model servers, on loopback alone; writes docs/conformance.md
 	$(BIN)/python -m tests.conformance -n $(REAL_WORKERS) $(ARGS)
 
-conformance-smoke: conformance-setup  ## The four most telling scenarios of it, for each CLI
+conformance-smoke: conformance-setup  ## The four most telling scenarios of it, for each CLI, and one pipeline
 	$(BIN)/python -m tests.conformance --smoke -n $(REAL_WORKERS) $(ARGS)
 
 conformance-setup: setup  ## Install the pinned CLIs into the user's cache (npm, 1.7 GB)

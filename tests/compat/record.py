@@ -22,6 +22,7 @@ from holdfast.store import lock as locks
 from holdfast.store import process
 from holdfast.store.layout import Home, Packet
 from holdfast.testing import Scenario
+from tests.support.packets import REPORTS
 from tests.support.waiting import eventually
 
 #: Both are equally long, so that byte offsets in the journal stay true after the replacement.
@@ -46,6 +47,7 @@ def main() -> None:
         _people()
         _spawn_failed()
         _void_and_retry()
+        _pipeline()
     finally:
         # A recording that failed half-way must not leave a task behind whose directory is gone.
         for task_id in load.task_ids(HOME):
@@ -153,10 +155,58 @@ def _void_and_retry() -> None:
     _keep(packet.journal, "journal.void-and-retry.jsonl")
 
 
+def _pipeline() -> None:
+    """A written packet: an implementation whose first attempt is killed, then two looks at it side by side."""
+    for words in (["init", "-q", "-b", "main"], ["commit", "-q", "--allow-empty", "-m", "begin"]):
+        subprocess.run(["git", "-C", PROJECT, *_GIT, *words], check=True, env=_environ, timeout=60)
+    stages = ["scripted_impl", {"parallel": ["scripted_verify", "scripted_review"]}]
+    profiles = {"safe_impl": {"stages": stages}}
+    _put(
+        os.path.join(PROJECT, ".holdfast", "pipelines", "impl.yaml"),
+        json.dumps({"version": 1, "pipeline": "impl", "profiles": profiles}),
+    )
+    folder = os.path.join(ROOT, "packet")
+    scenarios = {
+        "scripted_impl": Scenario()
+        .say("I begin.")
+        .crash("KILL", once=True)
+        .write("b.txt", content="hello\n"),
+        "scripted_verify": Scenario(),
+        "scripted_review": Scenario(),
+    }
+    for stage, scenario in scenarios.items():
+        report = REPORTS[stage.removeprefix("scripted_")]
+        _put(os.path.join(folder, f"{stage}.json"), "")
+        scenario.say(report).result("ok").write_to(os.path.join(folder, f"{stage}.json"))
+    manifest = {
+        "task_id": "pipeline",
+        "goal": "write b.txt",
+        "project": PROJECT,
+        "routing": {
+            "intent": "safe_impl",
+            "options": {stage: {"scenario": f"{stage}.json"} for stage in scenarios},
+        },
+        "scope": {"allow": ["b.txt"], "deny": []},
+        "acceptance": {"commands": ["test -e b.txt"], "criteria": ["b.txt is there"]},
+        "budgets": {"retry_budget": 2, "paid_call_budget": 10, "max_wallclock_sec": 60},
+        "context": {"digest_policy": "auto"},
+    }
+    _put(os.path.join(folder, "manifest.yaml"), json.dumps(manifest))
+    _put(os.path.join(folder, "inputs", "user_request.md"), "Write b.txt.\n")
+    _holdfast("run", "-d", "--packet", folder)
+    packet = HOME.packet("pipeline")
+    _holdfast("wait", packet.task_id)
+    eventually(lambda: os.path.exists(packet.task_done))
+    _keep(packet.journal, "journal.pipeline.jsonl")
+    _keep(packet.manifest, "manifest.pipeline.json")
+    _keep(packet.gate_result("scripted_impl"), "gate_result.pipeline.json")
+
+
 # ── running ─────────────────────────────────────────────────────────────────
 
 #: While this file exists the failpoint below does nothing.
 _ONCE = os.path.join(ROOT, "once")
+_GIT = ("-c", "user.name=ada", "-c", "user.email=ada@example", "-c", "commit.gpgsign=false")
 _environ = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
     "HOME": os.path.join(ROOT, "user"),
@@ -248,6 +298,12 @@ def _copy(source: str, target: str) -> None:
 def _edit(path: str, change: Callable[[str], str]) -> None:
     with open(path, encoding="utf-8") as file:
         text = change(file.read())
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def _put(path: str, text: str) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
 

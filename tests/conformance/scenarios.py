@@ -41,6 +41,11 @@ TOGETHER = {
         "`post_impl_review`: its six stages, each with the context pack and the implementer's report",
         ("gemini", "codex"),
     ),
+    "walkthrough": Joint(
+        "the loop: work item → bootstrap → done → archive; the agent asks, the context is kept, a person answers, the same "
+        "session goes on",
+        ("claude",),
+    ),
     "failover": Joint(
         "out of quota mid-work → the other takes over in the same workspace, with the briefing",
         ("claude", "codex"),

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from holdfast.testing.models import last_user_text, text, tool_results, user_texts, write
+import os
+import shutil
+
+from holdfast.agents import registry
+from holdfast.testing.models import (
+    all_texts,
+    last_user_text,
+    system_text,
+    text,
+    tool_results,
+    user_texts,
+    write,
+)
 from tests.conformance.rig import STEP_S, Rig, attempts
 
 #: What shells, JSON encoders and line readers stumble over.
@@ -60,3 +72,46 @@ def test_session_and_usage(rig: Rig) -> None:
             "Copilot CLI writes its tokens into a file at its end: those of an attempt that was killed are unknown."
         )
     assert used == (1234, 56)
+
+
+def test_system_prompt(rig: Rig) -> None:
+    path = os.path.join(os.environ["HOME"], "own rules.md")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"Own rule 6060: {AWKWARD}\n")
+    server = rig.serve([text("Understood.")])
+    task = rig.start(
+        server, "Say that it is understood.", "-o", f"system_prompt_path={path}", "--bootstrap", "default"
+    )
+    task.wait_for("completed", within_s=STEP_S)
+    (request,) = server.conversations()
+    asked = last_user_text(request)
+    assert "Say that it is understood." in asked
+    if registry.adapter(rig.agent).capabilities.appends_system_prompt:
+        where = system_text(request)
+        assert "6060" not in asked
+    else:
+        rig.note(
+            "The CLI takes no further system prompt from a file: the text stands in front of the prompt."
+        )
+        where = asked.rpartition("Say that it is understood.")[0]
+    assert f"Own rule 6060: {AWKWARD}" in where
+    assert "# You work under holdfast" in where
+    assert f"- task: {task.id}, stage {rig.agent}_run" in where
+    assert system_text(request).partition("# You work under holdfast")[0].strip(), "behind its own"
+
+
+def test_session(rig: Rig) -> None:
+    server = rig.serve([text("I keep word 1111 in mind."), text("It was 1111.")])
+    first = rig.start(server, "Keep word 1111 in mind.")
+    session_id = first.wait_for("completed", within_s=STEP_S)["session_id"]
+    if rig.agent == "codex":
+        # As if the person had worked there: a task's sessions lie in a home of its own.
+        target = os.path.join(os.environ["HOME"], ".codex", "sessions")
+        shutil.copytree(first.path("state", "codex", "sessions"), target)
+    second = rig.start(server, "Which word was it?", "--session", session_id)
+    manifest = second.wait_for("completed", within_s=STEP_S)
+    assert manifest["session_id"] == session_id
+    assert [(one["mode"], one["outcome"]) for one in attempts(second)] == [("resume", "success")]
+    told = all_texts(server.conversations()[-1])
+    for words in ("Keep word 1111 in mind.", "I keep word 1111 in mind.", "Which word was it?"):
+        assert any(words in one for one in told), words

@@ -73,7 +73,9 @@ class Case:
 
     def create_written(self, *stages: StageSpec, **asked: object) -> None:
         """Make a written packet of these stages; `asked` are fields of PipelineSpec."""
-        pipeline = PipelineSpec.from_json({"intent": "safe_impl", "group": "impl", "profile": "safe_impl", **asked})
+        pipeline = PipelineSpec.from_json(
+            {"intent": "safe_impl", "group": "impl", "profile": "safe_impl", **asked}
+        )
         self._make(agent=stages[0].agent, stages=stages, limits=LIMITS, pipeline=pipeline)
 
     def _make(self, **fields: Any) -> None:

@@ -38,7 +38,11 @@ def check_now(case: Case) -> None:
             "_task.done, but the manifest shows no end"
         )
         assert os.path.exists(packet.summary)
-    marked = [name for name in (os.listdir(packet.done) if os.path.isdir(packet.done) else ()) if name[0] not in "._"]
+    marked = [
+        name
+        for name in (os.listdir(packet.done) if os.path.isdir(packet.done) else ())
+        if name[0] not in "._"
+    ]
     ended = journal.read(packet.journal) if marked else ()
     outcomes = {event.attempt: event.outcome for _, event in ended if isinstance(event, ev.AttemptEnded)}
     for name in marked:
@@ -304,6 +308,7 @@ def _check_nothing_is_left(case: Case) -> None:
     for path in (case.log, case.packet.runner_log):
         text = _bytes(path).decode("utf-8", "replace")
         assert "Traceback" not in text, "a process of ours died of an error"
+        assert "a task cannot go from" not in text, "a runner asked for a move that is not in the table"
     strays = [
         os.path.join(folder, name)
         for folder, _, names in os.walk(case.home.path)

@@ -40,7 +40,7 @@ class Scenario(NamedTuple):
     finish: Callable[[Case], None] | None = None
     #: What must hold at its end beside what holds for every task.
     check: Callable[[Case, Task], None] | None = None
-    #: Whether the whole crash run kills at each pass of every point, or at samples where a point has many.
+    #: Whether the whole crash run kills at each pass of every point, or only at samples where a point has many.
     is_short: bool = True
 
 
@@ -239,7 +239,15 @@ SCENARIOS = (
         "keeper", _kept, (), Status.COMPLETED, 1, starts_itself=True, tend=_tend_keeper, finish=_dismiss
     ),
     Scenario("packet", written.whole, (), Status.COMPLETED, 0, check=written.check_whole, is_short=False),
-    Scenario("gate", written.with_a_mortal_gate, (), Status.COMPLETED, 0, check=written.check_mortal_gate),
+    Scenario(
+        "gate",
+        written.with_a_mortal_gate,
+        (),
+        Status.COMPLETED,
+        0,
+        check=written.check_mortal_gate,
+        is_short=False,
+    ),
     Scenario(
         "approval",
         written.with_approval,
@@ -247,13 +255,14 @@ SCENARIOS = (
         Status.COMPLETED,
         0,
         check=written.check_approval,
+        is_short=False,
     ),
     Scenario("worktree", written.in_worktree, (), Status.COMPLETED, 0, check=written.check_worktree),
     Scenario(
         "queued",
         written.submitted,
         # It has not come to its end before the keeper knows.
-        ((written.has_left_the_queue, lambda case: None),),
+        ((written.has_left_the_queue, lambda _: None),),
         Status.COMPLETED,
         0,
         starts_itself=True,
@@ -265,8 +274,9 @@ SCENARIOS = (
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
 
 
-def play(scenario: Scenario, case: Case, *, within_s: float = 25.0) -> None:
+def play(scenario: Scenario, case: Case) -> None:
     """Live the scenario to its end, restarting the runner whenever it is gone too early."""
+    within_s = 25.0 if scenario.is_short else 75.0
     is_over = deadline(within_s)
     scenario.begin(case)
     if not scenario.starts_itself:

@@ -1,12 +1,16 @@
-"""A request that comes while nobody is there, between a chore and what follows from it."""
+"""Chores: what is killed around them, and requests that come while nobody is there to hear them."""
 
 from __future__ import annotations
+
+import os
+from collections.abc import Callable
 
 import pytest
 
 from holdfast.model.status import Status
+from holdfast.testing import SessionMemory
 from tests.conftest import Place
-from tests.crash import invariants
+from tests.crash import invariants, points
 from tests.crash.drive import Case
 from tests.crash.scenarios import Scenario, play
 from tests.crash.written import stage
@@ -38,7 +42,7 @@ def _without_repository(case: Case) -> None:
     ids=("no gate yet", "gate has spoken", "nothing prepared"),
 )
 def test_a_stop_that_finds_a_chore_and_no_runner_is_the_last_word(
-    place: Place, clean_env: dict[str, str], begin, point: str
+    place: Place, clean_env: dict[str, str], begin: Callable[[Case], None], point: str
 ) -> None:
     def has_died(case: Case) -> bool:
         return case.fired and case.runner is not None and case.runner.poll() is not None
@@ -55,3 +59,37 @@ def test_a_stop_that_finds_a_chore_and_no_runner_is_the_last_word(
     finally:
         case.close()
     assert case.fired
+
+
+@pytest.mark.req("PKT-13")
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("point", [name for name in points.names() if name.startswith("recorder.")])
+def test_a_gate_whose_processes_are_killed_is_asked_again(
+    place: Place, clean_env: dict[str, str], point: str
+) -> None:
+    """The first kill makes the gate's recorder the first one of the next runner, where the second kill finds it."""
+    case = Case(place.root, "gate", "settling.succeeded=kill@1")
+
+    def has_died(case: Case) -> bool:
+        return case.fired and case.runner is not None and case.runner.poll() is not None
+
+    def kill_again(case: Case) -> None:
+        os.unlink(case.once)
+        case.failpoint = case.env["HOLDFAST_FAILPOINT"] = f"{point}=kill@1"
+
+    def begin(case: Case) -> None:
+        case.create_written(stage(case, "verify"), acceptance_commands=("true",))
+
+    def tend(case: Case) -> None:
+        if not has_died(case) or point in (case.failpoint or ""):
+            case.tend()
+
+    try:
+        play(Scenario("gate", begin, ((has_died, kill_again),), Status.COMPLETED, 0, tend=tend), case)
+        invariants.check(
+            case, end=Status.COMPLETED, retries=0, may_be_lost=point == "recorder.before_exit_record"
+        )
+    finally:
+        case.close()
+    assert case.fired
+    assert sum(len(memory.starts()) for memory in SessionMemory.all(case.state)) == 1

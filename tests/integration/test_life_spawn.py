@@ -32,7 +32,7 @@ def program(text: str, name: str = "program") -> str:
 # ── a start that fails ──
 
 
-@pytest.mark.req("SUP-7", "SUP-13", "BUD-7")
+@pytest.mark.req("SUP-7", "SUP-13", "BUD-7", "BUD-9")
 @pytest.mark.parametrize(
     ("text", "number"),
     [

@@ -112,7 +112,7 @@ def test_a_paused_queue_starts_nothing_and_goes_on_when_resumed(home: str) -> No
     task("paused").wait_for("completed")
 
 
-@pytest.mark.req("QUE-4", "TST-1")
+@pytest.mark.req("QUE-4", "TST-1", "BUD-9")
 def test_an_empty_queue_is_waited_on(home: str) -> None:
     up()
     keeper = keepers.wait_for(home)

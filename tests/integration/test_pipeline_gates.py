@@ -24,7 +24,7 @@ def project(*files: str) -> Repo:
     return repo
 
 
-def implementing(scenario: Scenario, **manifest: object) -> Written:
+def implementing(scenario: Scenario, **manifest: Any) -> Written:
     """A packet whose one stage writes."""
     return Written({"scripted_impl": played("impl", before=scenario)}, project=project("old.txt"), **manifest)
 
@@ -79,7 +79,10 @@ def test_what_is_denied_is_refused_though_it_is_allowed() -> None:
     [
         ("ln -s /etc b.txt", "b.txt"),
         ("git mv old.txt b.txt", "old.txt"),
-        ("echo x > elsewhere.txt && git add -A && git -c user.name=a -c user.email=a@b commit -qm x", "elsewhere.txt"),
+        (
+            "echo x > elsewhere.txt && git add -A && git -c user.name=a -c user.email=a@b commit -qm x",
+            "elsewhere.txt",
+        ),
         ("rm old.txt", "old.txt"),
     ],
     ids=("link", "rename", "commit", "removal"),
@@ -147,7 +150,7 @@ def _directory(opened: dict[str, Any]) -> str:
 # ── acceptance ──
 
 
-def verifying(*commands: str, proposed: tuple[str, ...] = (), **acceptance: object) -> Written:
+def verifying(*commands: str, proposed: tuple[str, ...] = (), **acceptance: Any) -> Written:
     stages = {"scripted_brief": brief(*proposed), "scripted_verify": None}
     return Written(
         stages,
@@ -202,9 +205,13 @@ def test_a_dangerous_command_of_a_model_is_not_run() -> None:
 def test_a_gate_that_is_killed_judges_again() -> None:
     began = os.path.join(workspace(), "began")
     # Only the first time does it stay.
-    task = verifying(f"test -e {began} || {{ echo $$ > {began}.tmp; mv {began}.tmp {began}; sleep 3000; }}").start()
+    task = verifying(
+        f"test -e {began} || {{ echo $$ > {began}.tmp; mv {began}.tmp {began}; sleep 3000; }}"
+    ).start()
     eventually(lambda: os.path.exists(began), 20, "the gate runs its command")
-    (opened,) = [e for e in task.events("attempt.opened") if e["kind"] == "gate" and e["stage"] == "scripted_verify"]
+    (opened,) = [
+        e for e in task.events("attempt.opened") if e["kind"] == "gate" and e["stage"] == "scripted_verify"
+    ]
     started = next(e for e in task.events("attempt.started") if e["attempt"] == opened["attempt"])
     os.kill(started["pid"], signal.SIGKILL)
     task.wait_for("completed", within_s=20)
@@ -218,7 +225,9 @@ def test_a_gate_that_is_killed_judges_again() -> None:
 @pytest.mark.req("TST-7")
 def test_an_agent_that_is_killed_goes_on_in_its_session() -> None:
     scenario = Scenario().write(WORK, content="hello\n").crash("KILL", once=True)
-    packet = Written({"scripted_brief": None, "scripted_impl": played("impl", before=scenario)}, project=project())
+    packet = Written(
+        {"scripted_brief": None, "scripted_impl": played("impl", before=scenario)}, project=project()
+    )
     task = packet.run()
     first, second = calls(task, "scripted_impl")
     assert (first["mode"], second["mode"]) == ("fresh", "resume")
@@ -232,7 +241,7 @@ def test_an_agent_that_is_killed_goes_on_in_its_session() -> None:
     assert stats["paid_calls"] == 3
 
 
-@pytest.mark.req("PIP-10", "TST-7")
+@pytest.mark.req("PIP-10", "TST-7", "CON-2")
 def test_runners_that_are_killed_in_every_stage() -> None:
     ran = os.path.join(workspace(), "ran")
     go = os.path.join(workspace(), "go")
@@ -245,8 +254,10 @@ def test_runners_that_are_killed_in_every_stage() -> None:
             scenario.write(WORK, content="hello\n")
         stages[name] = played(role, before=scenario.wait_file(f"{go}-{role}"))
     task = Written(stages, project=project()).start()
-    for name in names:
+    for done, name in enumerate(names):
         eventually(lambda name=name: name in _lines(ran), 20, f"{name} is at work", journal=task.packet)
+        # The summary is renewed with every stage.
+        assert done == 0 or f"({done} of 4 stages done)" in summary(task)
         task.kill_runner()
         with open(f"{go}-{name.partition('_')[2]}", "w", encoding="utf-8"):
             pass

@@ -129,7 +129,7 @@ def test_an_intent_runs_its_stages(intent: str) -> None:
     for stage in stages:
         assert f"### {stage} ({stage.partition('_')[0]}/{role_of(stage)}) — done" in text
     assert f"- paid calls: {len(stages)} of 20" in text
-    assert "\x1b" not in text
+    assert "\x1b" not in text + done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -171,7 +171,11 @@ def test_a_brief_rewrites_the_pack_and_the_commands() -> None:
 @pytest.mark.req("PIP-9")
 def test_a_brief_without_commands_drops_stale_ones() -> None:
     packet = Written(
-        {"scripted_brief": played("brief", brief("test -e b.txt")), "scripted_impl": None, "scripted_verify": None}
+        {
+            "scripted_brief": played("brief", brief("test -e b.txt")),
+            "scripted_impl": None,
+            "scripted_verify": None,
+        }
     )
     task = packet.run()
     override = task.path("state", "acceptance.commands.override")
@@ -237,7 +241,11 @@ def test_a_straggler_is_stopped_at_the_barrier() -> None:
     stages = {"scripted_review": None, "scripted_static_verify": Scenario().say("thinking").hang()}
     waves = [{"parallel": list(stages), "timeout_sec": 2}]
     packet = Written(
-        stages, intent="review_only", group="review", waves=waves, budgets={"retry_budget": 0, "on_limit": "end"}
+        stages,
+        intent="review_only",
+        group="review",
+        waves=waves,
+        budgets={"retry_budget": 0, "on_limit": "end"},
     )
     task = packet.start()
     task.wait_for("abandoned", "failed", within_s=30)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from typing import Any
 
 import pytest
 
@@ -17,16 +18,23 @@ pytestmark = pytest.mark.usefixtures("home")
 RESET = "Error: read ECONNRESET"
 
 
-def reviewing(scenario: Scenario, **manifest: object) -> Written:
+def reviewing(scenario: Scenario, **manifest: Any) -> Written:
     """A packet of one review."""
     return Written(
-        {"scripted_review": played("review", before=scenario)}, intent="review_only", group="review", **manifest
+        {"scripted_review": played("review", before=scenario)},
+        intent="review_only",
+        group="review",
+        **manifest,
     )
 
 
 def failing(text: str, times: int = 9, *, scenario: Scenario | None = None) -> Scenario:
     """It says so on stderr and dies, in the session's first so many processes."""
-    return (scenario or Scenario(on_resume="restart")).print(f"{text}\n", stream="stderr", times=times).crash(exit=1, times=times)
+    return (
+        (scenario or Scenario(on_resume="restart"))
+        .print(f"{text}\n", stream="stderr", times=times)
+        .crash(exit=1, times=times)
+    )
 
 
 def _lines(path: str) -> list[str]:
@@ -97,7 +105,8 @@ def test_the_class_decides(scenario: Scenario, kind: str, count: int) -> None:
 def test_a_killed_runner_makes_no_extra_call(point: str) -> None:
     ran = os.path.join(workspace(), "ran")
     packet = reviewing(
-        Scenario().write(ran, content="call\n", append=True), budgets={"paid_call_budget": 1, "retry_budget": 5}
+        Scenario().write(ran, content="call\n", append=True),
+        budgets={"paid_call_budget": 1, "retry_budget": 5},
     )
     once = os.path.join(workspace(), "once")
     task = packet.start(env={"HOLDFAST_FAILPOINT": f"{point}=kill", "HOLDFAST_FAILPOINT_ONCE": once})
@@ -177,7 +186,9 @@ def test_the_time_of_a_call_is_always_limited() -> None:
 @pytest.mark.parametrize("mode", ["enforce", "wait_done"])
 def test_the_softer_limit_holds_where_it_is_enforced(mode: str) -> None:
     go = os.path.join(workspace(), "go")
-    packet = reviewing(Scenario(on_resume="restart").say("thinking").wait_file(go), budgets={"retry_budget": 0})
+    packet = reviewing(
+        Scenario(on_resume="restart").say("thinking").wait_file(go), budgets={"retry_budget": 0}
+    )
     packet.project.write(
         ".holdfast/agents/scripted.yaml",
         json.dumps({"version": 1, "agent": "scripted", "defaults": {"timeout_sec": 1, "timeout_mode": mode}}),
@@ -222,14 +233,20 @@ def test_a_timeout_is_tried_again_in_its_session_and_may_end_the_task() -> None:
 def test_a_template_that_is_gone_stops_the_stage_before_its_call() -> None:
     empty = os.path.join(".holdfast", "prompts", "review.md")
     stages = {
-        "scripted_brief": played("brief", before=Scenario().tool("sh", command=f"mkdir -p .holdfast/prompts; : > {empty}")),
+        "scripted_brief": played(
+            "brief", before=Scenario().tool("sh", command=f"mkdir -p .holdfast/prompts; : > {empty}")
+        ),
         "scripted_review": None,
     }
     task = Written(stages, intent="review_only", group="review").run(end="failed")
     assert calls(task, "scripted_review") == []
     assert task.json("state", "stats.json")["paid_calls"] == 1
     failure = task.json("state", "last_failure.json")
-    assert (failure["stage"], failure["class"], failure["outcome"]) == ("scripted_review", "tooling", "compose_failed")
+    assert (failure["stage"], failure["class"], failure["outcome"]) == (
+        "scripted_review",
+        "tooling",
+        "compose_failed",
+    )
     text = summary(task)
     assert "failed" in text.splitlines()[0]
     assert "review.md" in text
@@ -244,7 +261,11 @@ def test_the_summary_of_six_failed_stages() -> None:
         for role in roles
     }
     packet = Written(
-        stages, intent="review_only", group="review", waves=[{"parallel": list(stages)}], budgets={"retry_budget": 0}
+        stages,
+        intent="review_only",
+        group="review",
+        waves=[{"parallel": list(stages)}],
+        budgets={"retry_budget": 0},
     )
     task = packet.run(end="failed")
     text = summary(task)

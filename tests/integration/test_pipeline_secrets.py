@@ -39,12 +39,16 @@ def leaks(*folders: str) -> list[str]:
         for here, directories, files in os.walk(folder):
             for name in (*directories, *files):
                 path = os.path.join(here, name)
-                found += [f"{place} in the name {path}" for place, secret in SECRETS.items() if secret in name]
+                found += [
+                    f"{place} in the name {path}" for place, secret in SECRETS.items() if secret in name
+                ]
                 if _RAW.search(path) or name in directories or not os.path.isfile(path):
                     continue
                 with open(path, "rb") as file:
                     data = file.read()
-                found += [f"{place} in {path}" for place, secret in SECRETS.items() if secret.encode() in data]
+                found += [
+                    f"{place} in {path}" for place, secret in SECRETS.items() if secret.encode() in data
+                ]
     return found
 
 
@@ -61,12 +65,18 @@ def packet(home: str, monkeypatch: pytest.MonkeyPatch) -> Written:
         Scenario()
         .write(WORK, content="hello\n")
         .tool("sh", command=f"echo {SECRETS['tool']}; echo $DEPLOY_WORD")
-        .print(f"warning: {SECRETS['stderr']} {SECRETS['environment']} {SECRETS['pattern']}\n", stream="stderr")
+        .print(
+            f"warning: {SECRETS['stderr']} {SECRETS['environment']} {SECRETS['pattern']}\n", stream="stderr"
+        )
         .say(f"using {SECRETS['output']} and {SECRETS['environment']} and {SECRETS['pattern']}")
     )
     said = f"## Summary\n\n{SECRETS['output']} {SECRETS['environment']} {SECRETS['pattern']}\n"
     packet = Written(
-        {"scripted_brief": report, "scripted_impl": played("impl", said, before=work), "scripted_verify": None},
+        {
+            "scripted_brief": report,
+            "scripted_impl": played("impl", said, before=work),
+            "scripted_verify": None,
+        },
         request=f"Write b.txt with {SECRETS['request']} and {SECRETS['pattern']}.\n",
         goal=f"write b.txt with {SECRETS['goal']}",
         env=["DEPLOY_WORD"],
@@ -74,7 +84,9 @@ def packet(home: str, monkeypatch: pytest.MonkeyPatch) -> Written:
         security={"redaction_patterns": [r"internal-\d+"], "forbidden_paths": [".env", "secrets/"]},
     )
     packet.put("inputs/context_pack.md", PACK.replace("said by the brief", f"the key {SECRETS['pack']}"))
-    packet.put("inputs/attachments/logs.txt", f"start\nBearer {SECRETS['attachment']}\n{SECRETS['environment']}\n")
+    packet.put(
+        "inputs/attachments/logs.txt", f"start\nBearer {SECRETS['attachment']}\n{SECRETS['environment']}\n"
+    )
     return packet
 
 
@@ -84,14 +96,23 @@ def test_no_secret_leaves_its_place(packet: Written, home: str) -> None:
     assert done.returncode == 1, done.stderr
     task = Task(os.path.join(home, "tasks", packet.task_id))
     # The stages have really seen what they print, and the gate has really run its command.
-    assert SECRETS["environment"].encode() in task.read("attempts", _directory(task, "scripted_impl"), "stderr.log")
+    assert SECRETS["environment"].encode() in task.read(
+        "attempts", _directory(task, "scripted_impl"), "stderr.log"
+    )
     assert gate(task, "scripted_verify")["failed"] == "acceptance"
     assert "***" in task.read("outputs", "scripted_verify.artifact.md").decode()
     assert os.listdir(os.path.join(home, "outbox"))
     assert leaks(home) == []
-    for words in (("show", packet.task_id), ("show", packet.task_id, "--json"), ("ls", "--json"), ("logs", packet.task_id)):
+    for words in (
+        ("show", packet.task_id),
+        ("show", packet.task_id, "--json"),
+        ("ls", "--json"),
+        ("logs", packet.task_id),
+    ):
         shown = holdfast(*words)
-        assert not [place for place, secret in SECRETS.items() if secret in shown.stdout + shown.stderr], words
+        assert not [place for place, secret in SECRETS.items() if secret in shown.stdout + shown.stderr], (
+            words
+        )
     assert not [place for place, secret in SECRETS.items() if secret in done.stdout + done.stderr]
     summary(task)
 
@@ -137,7 +158,13 @@ def test_forbidden_paths_are_not_told(home: str) -> None:
 def test_a_forbidden_attachment_or_a_bad_pattern_is_refused_before_anything_is_made(home: str) -> None:
     bad: list[dict[str, object]] = [{"forbidden_paths": ["*.pem"]}, {"redaction_patterns": ["(unclosed"]}]
     for number, security in enumerate(bad):
-        packet = Written({"scripted_review": None}, task_id=f"p{number}", intent="review_only", group="review", security=security)
+        packet = Written(
+            {"scripted_review": None},
+            task_id=f"p{number}",
+            intent="review_only",
+            group="review",
+            security=security,
+        )
         packet.put("inputs/attachments/server.pem", "x\n")
         done = holdfast("run", "--packet", packet.path, cwd=packet.project.path)
         assert done.returncode in (2, 3), done.stderr

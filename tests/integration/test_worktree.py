@@ -136,7 +136,10 @@ def test_scoped_tasks_in_one_place_take_turns(places: tuple[str, str]) -> None:
     eventually(lambda: os.path.exists(ran), 20, "the first is at work")
     tasks.append(packets[1].start())
     eventually(
-        lambda: "another task writes" in str(tasks[1].manifest().get("verdict")), 20, "the second waits", journal=tasks[1].packet
+        lambda: "another task writes" in str(tasks[1].manifest().get("verdict")),
+        20,
+        "the second waits",
+        journal=tasks[1].packet,
     )
     with open(go, "w", encoding="utf-8"):
         pass
@@ -154,7 +157,10 @@ def test_who_holds_the_workspace_dies_and_nobody_comes_between() -> None:
     stages = {
         name: played(
             "impl",
-            before=Scenario().write(ran, content=f"{name}\n", append=True).wait_file(go).write(f"{name}.txt", content="x\n"),
+            before=Scenario()
+            .write(ran, content=f"{name}\n", append=True)
+            .wait_file(go)
+            .write(f"{name}.txt", content="x\n"),
         )
         for name in ("a", "b")
     }

@@ -19,7 +19,12 @@ PACK = "\n".join(f"### {heading}\n\nsaid by the brief\n" for heading in HEADINGS
 def brief(*commands: str, pack: str = PACK) -> str:
     """The report of a brief that proposes these commands."""
     fenced = "```bash\n" + "".join(f"{command}\n" for command in commands) + "```" if commands else "none"
-    parts = ("Summary", "what is asked"), ("Acceptance", "it works"), ("Scope", "b.txt"), ("Constraints", "none")
+    parts = (
+        ("Summary", "what is asked"),
+        ("Acceptance", "it works"),
+        ("Scope", "b.txt"),
+        ("Constraints", "none"),
+    )
     return (
         "".join(f"## {heading}\n\n{text}\n\n" for heading, text in parts)
         + f"## Verify Commands\n\n{fenced}\n\n## Updated Context Pack\n\n{pack}"
@@ -207,7 +212,11 @@ class StandIns:
             with open(path, "w", encoding="utf-8") as file:
                 file.write(_PROGRAM.format(python=sys.executable, folder=self.folder))
             os.chmod(path, 0o755)
-        self.env = {"PATH": f"{programs}:{os.environ['PATH']}", "GEMINI_API_KEY": "none", "CODEX_API_KEY": "none"}
+        self.env = {
+            "PATH": f"{programs}:{os.environ['PATH']}",
+            "GEMINI_API_KEY": "none",
+            "CODEX_API_KEY": "none",
+        }
         for stage in stages:
             self.tell(f"{stage}.md", reports.get(stage, REPORTS[role_of(stage)]))
             if role_of(stage) in WRITERS:

@@ -97,11 +97,15 @@ class LaunchSpec(Record):
     state_directory: str = ""
     #: Permission prompts are bypassed: opt-in, recorded, shown.
     yolo: bool = False
+    #: The stage is there to change files: where nothing else is said, it may edit those of its workspace.
+    writes: bool = False
     is_root: bool = False
     allowed_tools: tuple[str, ...] = ()
     #: A file whose text is appended to the system prompt.
     system_prompt_path: str | None = None
     settings_path: str | None = None
+    #: What the program inherits, for a variable that must be added to and not replaced.
+    env: dict[str, str] = {}
     max_turns: int | None = None
     budget_usd: float | None = None
 

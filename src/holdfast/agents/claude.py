@@ -145,7 +145,7 @@ class Claude:
         argv.append("--include-partial-messages")
         if spec.session_id is not None:
             argv += [session_flag, spec.session_id]
-        mode = spec.task.options.get("permission_mode")
+        mode = spec.task.options.get("permission_mode") or ("acceptEdits" if spec.writes else None)
         if spec.yolo:
             argv.append("--dangerously-skip-permissions")
         elif isinstance(mode, str):

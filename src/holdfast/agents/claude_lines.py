@@ -13,6 +13,7 @@ from msgspec import Raw, Struct
 
 from holdfast import clock
 from holdfast.agents import claude_errors, resets
+from holdfast.agents.claude_todos import TOOLS, Todos
 from holdfast.model import events as ev
 
 _TEXT_LIMIT = 16_000
@@ -46,10 +47,14 @@ class _Input(Struct):
 class _Assistant(Struct):
     message: _Message
     error: str | None = None
+    #: The call of a sub-agent that says it; null where it is the agent itself.
+    parent_tool_use_id: str | None = None
 
 
 class _User(Struct):
     message: _Message
+    #: The answer of the one tool in it, as data.
+    tool_use_result: Raw = Raw(b"")
 
 
 class _System(Struct):
@@ -132,6 +137,7 @@ class Lines:
         self._said: ev.AgentError | None = None
         #: The last limit that was refused: reset time and which.
         self._limit: _LimitInfo | None = None
+        self._todos = Todos()
         self._handlers = {
             b"assistant": (msgspec.json.Decoder(_Assistant), self._assistant),
             b"user": (msgspec.json.Decoder(_User), self._user),
@@ -190,21 +196,32 @@ class Lines:
                     )
                     self._said = ev.AgentError(kind=kind, message=block.text[:_TEXT_LIMIT])
             elif block.type == "tool_use":
+                # A sub-agent has a TodoWrite list of its own, which says nothing of the task; the other tools share one.
+                if block.name in TOOLS and not (block.name == "TodoWrite" and line.parent_tool_use_id):
+                    self._todos.called(block.id, block.name, bytes(block.input))
                 found.append(
                     ev.AgentToolStarted(tool_id=block.id, name=block.name, summary=_summary(block.input))
                 )
         return found
 
     def _user(self, line: _User) -> list[ev.AgentEvent]:
-        return [
-            ev.AgentToolFinished(
-                tool_id=block.tool_use_id,
-                is_error=bool(block.is_error),
-                denied=bool(block.is_error) and _is_denial(block.content),
+        found: list[ev.AgentEvent] = []
+        for block in _blocks(line.message):
+            if block.type != "tool_result":
+                continue
+            is_error = bool(block.is_error)
+            found.append(
+                ev.AgentToolFinished(
+                    tool_id=block.tool_use_id,
+                    is_error=is_error,
+                    denied=is_error and _is_denial(block.content),
+                )
             )
-            for block in _blocks(line.message)
-            if block.type == "tool_result"
-        ]
+            if self._todos.awaits(block.tool_use_id):
+                found += self._todos.answered(
+                    block.tool_use_id, bytes(line.tool_use_result), is_error=is_error
+                )
+        return found
 
     def _system(self, line: _System) -> list[ev.AgentEvent]:
         if line.subtype == "init":

@@ -106,7 +106,8 @@ class Codex:
         argv = [spec.program or "codex", "exec", "--json"]
         # Else it fetches plug-ins at its end, for 5 s where there is no network.
         argv += ["-c", "features.plugin_discovery_prefetch=false"]
-        sandbox = spec.task.options.get("sandbox")
+        # Without a word it may only read.
+        sandbox = spec.task.options.get("sandbox") or ("workspace-write" if spec.writes else None)
         if spec.yolo:
             argv += ["--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check"]
         elif isinstance(sandbox, str):
@@ -131,6 +132,8 @@ def _home(spec: LaunchSpec) -> PrivateHome | None:
         default=".codex",
         # A copied login would be renewed in one place and be void in the other.
         links=(
+            # A session of the person's own lies in the person's home, and stays there.
+            *(["sessions"] if spec.task.session is not None else []),
             "auth.json",
             ".credentials.json",
             "AGENTS.md",

@@ -10,10 +10,10 @@ import json
 import re
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from holdfast import clock
-from holdfast.agents import resets
+from holdfast.agents import resets, todo
 from holdfast.model import events as ev
 
 _TEXT_LIMIT = 16_000
@@ -24,6 +24,11 @@ _TOOLS = frozenset({"command_execution", "file_change", "mcp_tool_call", "collab
 class _Change(Struct):
     path: str = ""
     kind: str | None = None
+
+
+class _Todo(Struct):
+    text: str = ""
+    completed: bool = False
 
 
 class _Item(Struct):
@@ -38,6 +43,7 @@ class _Item(Struct):
     server: str = ""
     tool: str = ""
     query: str = ""
+    items: Raw = Raw(b"")
 
 
 class _Usage(Struct):
@@ -70,6 +76,7 @@ class _Typed(Struct):
 
 
 _TYPED = msgspec.json.Decoder(_Typed)
+_TODOS = msgspec.json.Decoder(list[_Todo])
 
 
 class Lines:
@@ -78,11 +85,14 @@ class Lines:
     def __init__(self) -> None:
         self._open: set[str] = set()
         self._last_text = ""
+        #: Its to-do list as it was last told.
+        self._todos = b""
         #: An error that no `turn.failed` has repeated yet.
         self._said: str | None = None
         self._handlers = {
             b"thread.started": (msgspec.json.Decoder(_Thread), self._thread),
             b"item.started": (msgspec.json.Decoder(_OfItem), self._started),
+            b"item.updated": (msgspec.json.Decoder(_OfItem), self._updated),
             b"item.completed": (msgspec.json.Decoder(_OfItem), self._item),
             b"turn.completed": (msgspec.json.Decoder(_Completed), self._completed),
             b"turn.failed": (msgspec.json.Decoder(_Failed), self._failed),
@@ -116,7 +126,7 @@ class Lines:
     def _started(self, line: _OfItem) -> list[ev.AgentEvent]:
         item = line.item
         if item.type not in _TOOLS:
-            return []
+            return self._updated(line)
         self._open.add(item.id)
         name = f"{item.server}.{item.tool}" if item.tool else item.type
         return [ev.AgentToolStarted(tool_id=item.id, name=name, summary=_summary(item))]
@@ -127,13 +137,28 @@ class Lines:
             self._last_text = item.text[:_TEXT_LIMIT]
             return [ev.AgentText(text=self._last_text)]
         if item.type not in _TOOLS:
-            return []
+            return self._updated(line)
         begun = [] if item.id in self._open else self._started(line)
         self._open.discard(item.id)
         denied = item.status == "declined"
         return [
             *begun,
             ev.AgentToolFinished(tool_id=item.id, is_error=denied or item.status == "failed", denied=denied),
+        ]
+
+    def _updated(self, line: _OfItem) -> list[ev.AgentEvent]:
+        """A `todo_list`: it starts with the first plan, is updated, and completes unchanged with the turn. A step is done or
+        not; which one is under way is not said, and a plan is worked off from its top."""
+        if line.item.type != "todo_list" or bytes(line.item.items) == self._todos:
+            return []
+        self._todos = bytes(line.item.items)
+        steps = _TODOS.decode(self._todos)
+        first = next((step for step in steps if not step.completed), None)
+        return [
+            todo.progress(
+                ("completed" if step.completed else "in_progress" if step is first else "pending", step.text)
+                for step in steps
+            )
         ]
 
     def _completed(self, line: _Completed) -> list[ev.AgentEvent]:

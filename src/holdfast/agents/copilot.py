@@ -118,6 +118,8 @@ class Copilot:
             argv += ["--usage-output-file", usage]
         if spec.yolo:
             argv.append("--allow-all-tools")
+        elif spec.writes:
+            argv.append("--allow-tool=write")
         argv += [f"--allow-tool={tool}" for tool in spec.allowed_tools]
         return Launch(argv=argv, env={"COPILOT_AUTO_UPDATE": "false"}, stdin=spec.prompt_path or None)
 

@@ -3,6 +3,9 @@
 A line is `{"type", "data", …}`; the last one, `result`, has another shape and is the only one that names the session. A
 `result` with exit code 0 also follows an interrupt, so what came before it counts: an abort, or an error that no later
 message made good. Tokens are not on stdout: it writes them into a file at its end.
+
+Its to-do list is a table that it changes by SQL of its own, and `session.todos_changed` says no more than that (1.0.102): how far
+it has come cannot be told.
 """
 
 from __future__ import annotations

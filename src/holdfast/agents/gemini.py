@@ -140,6 +140,14 @@ def _by_exit(code: int | None, message: str) -> str:
     return _UNNAMED.get(code, "crashed") if code is not None and "API Error" in message else "crashed"
 
 
+def _approval_mode(spec: LaunchSpec) -> str:
+    """`default` takes its tools for writing away from it."""
+    mode = spec.task.options.get("approval_mode")
+    if isinstance(mode, str) and mode != "default":
+        return mode
+    return "auto_edit" if spec.writes else "default"
+
+
 def _line(spec: LaunchSpec, flag: str) -> Launch:
     argv = [spec.program or "gemini", "-o", "stream-json"]
     if spec.session_id is not None:
@@ -150,6 +158,10 @@ def _line(spec: LaunchSpec, flag: str) -> Launch:
     if spec.yolo:
         # In a directory that it does not trust it would fall back to asking, and stop.
         argv += ["--approval-mode", "yolo", "--skip-trust"]
+    elif (mode := _approval_mode(spec)) != "default":
+        argv += ["--approval-mode", mode]
+    if spec.task.options.get("sandbox") is True:
+        argv.append("--sandbox")
     argv += [f"--allowed-tools={tool}" for tool in spec.allowed_tools]
     env = {"GEMINI_CLI_NO_RELAUNCH": "1"}
     if spec.settings_path:

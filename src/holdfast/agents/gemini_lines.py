@@ -10,7 +10,7 @@ import re
 import msgspec
 
 from holdfast import clock
-from holdfast.agents import json_lines
+from holdfast.agents import json_lines, todo
 from holdfast.model import events as ev
 
 _TEXT_CHARS = 16_000
@@ -68,6 +68,8 @@ class GeminiReader:
         self._held: list[bytes] = []
         self._held_bytes = 0
         self._guarded: set[str] = set()
+        #: Calls of `write_todos`, which has the whole list in its parameters, until they are answered.
+        self._todos: dict[str, bytes] = {}
 
     def read(self, line: bytes) -> list[ev.AgentEvent]:
         """The events of one line of stdout."""
@@ -117,6 +119,8 @@ class GeminiReader:
             case "tool_use" if data.tool_id:
                 if data.tool_name in _GUARDED:
                     self._guarded.add(data.tool_id)
+                elif data.tool_name == "write_todos":
+                    self._todos[data.tool_id] = bytes(data.parameters)
                 started = ev.AgentToolStarted(
                     tool_id=data.tool_id,
                     name=data.tool_name or "",
@@ -124,7 +128,10 @@ class GeminiReader:
                 )
                 return [*self._flush(), started]
             case "tool_result" if data.tool_id:
-                return [*self._flush(), self._finished(data, data.tool_id)]
+                finished = self._finished(data, data.tool_id)
+                todos = self._todos.pop(data.tool_id, b"")
+                progress = todo.of_call(todos) if todos and not finished.is_error else []
+                return [*self._flush(), finished, *progress]
             case "error" if data.severity == "error":
                 message = (data.message or "")[:_MESSAGE_CHARS]
                 return [ev.AgentError(kind=error_kind(message, "", None) or "crashed", message=message)]

@@ -16,6 +16,8 @@ from holdfast.model.outcome import Outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from holdfast.agents.base import Adapter, Reader
     from holdfast.model.task import Attempt
 
@@ -135,9 +137,23 @@ def _env(spec: LaunchSpec) -> dict[str, str]:
         allowed = {_PERMISSIONS.get(tool, tool): "allow" for tool in spec.allowed_tools}
         env["OPENCODE_PERMISSION"] = json.dumps({"*": "deny", **allowed}, separators=(",", ":"))
     if spec.system_prompt_path:
-        # In place of a configuration that the person keeps in this variable, which is rare; files are merged.
-        env["OPENCODE_CONFIG_CONTENT"] = json.dumps({"instructions": [spec.system_prompt_path]})
+        env["OPENCODE_CONFIG_CONTENT"] = _instructed(
+            spec.env.get("OPENCODE_CONFIG_CONTENT", ""), spec.system_prompt_path
+        )
     return env
+
+
+def _instructed(content: str, path: str) -> str:
+    """The configuration that the person keeps in the variable, with one more file of instructions. (Files of it are merged by
+    the program.) One that cannot be read is replaced."""
+    try:
+        found: Any = json.loads(content or "{}")
+    except ValueError:
+        found = {}
+    given: dict[str, Any] = found if isinstance(found, dict) else {}
+    listed = given.get("instructions")
+    files: list[Any] = listed if isinstance(listed, list) else []
+    return json.dumps({**given, "instructions": [*files, path]})
 
 
 ADAPTER: Adapter = Opencode()

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from holdfast import clock
-from holdfast.agents import api_errors, json_lines
+from holdfast.agents import api_errors, json_lines, todo
 from holdfast.model import events as ev
 from holdfast.model import outcome as oc
 
@@ -196,6 +196,8 @@ class OpencodeLines:
         return [
             ev.AgentToolStarted(tool_id=part.call_id, name=part.tool, summary=summary),
             ev.AgentToolFinished(tool_id=part.call_id, is_error=is_error, denied=denied),
+            # The tool is given the whole list each time.
+            *(todo.of_call(bytes(state.input)) if part.tool == "todowrite" and not is_error else ()),
         ]
 
     def _finished_step(self, part: _Part) -> list[ev.AgentEvent]:

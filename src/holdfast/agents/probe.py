@@ -23,6 +23,9 @@ _LEVELS = 4
 #: How long a program may take to say its version.
 _VERSION_S = 20.0
 _VERSION_CHARS = 200
+#: Where programs are put beside the usual places.
+_BELOW_HOME = (".local/bin", ".npm-global/bin", ".volta/bin", ".bun/bin")
+_OF_ALL = ("/opt/homebrew/bin", "/home/linuxbrew/.linuxbrew/bin", "/usr/local/bin")
 
 
 class Probe(Record):
@@ -52,6 +55,8 @@ def probe(adapter: Adapter, env: Mapping[str, str], *, asks: bool = False) -> Pr
     seen = login_seen(able, env)
     if found is None:
         why = f"{adapter.name} is not installed: no {able.program} in PATH"
+        if (beside := elsewhere(able.program, env)) is not None:
+            why = f"{adapter.name} lies at {beside}, which is not in PATH"
         return Probe(agent=adapter.name, login_seen=seen, problems=(why,))
     executed = program.find(able, path) or found
     version = package_version(found, able.package) or (_told_version(executed) if asks else None)
@@ -63,6 +68,23 @@ def probe(adapter: Adapter, env: Mapping[str, str], *, asks: bool = False) -> Pr
         version=version,
         login_seen=seen,
     )
+
+
+def elsewhere(name: str, env: Mapping[str, str]) -> str | None:
+    """Where version managers and package managers put a program, which only an interactive shell has in its PATH."""
+    home = env.get("HOME", "")
+    nvm = os.path.join(env.get("NVM_DIR") or os.path.join(home, ".nvm"), "versions", "node")
+    try:
+        versions = sorted(os.listdir(nvm), key=_numbers, reverse=True)
+    except OSError:
+        versions = []
+    folders = [os.path.join(nvm, version, "bin") for version in versions]
+    folders += [os.path.join(home, folder) for folder in _BELOW_HOME] if home else []
+    return program.which(name, os.pathsep.join([*folders, *_OF_ALL]))
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.lstrip("v").split(".") if part.isdigit())
 
 
 def login_seen(able: Capabilities, env: Mapping[str, str]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 
+from holdfast.agents import todo
 from holdfast.agents.base import End
 from holdfast.model import events as ev
 from holdfast.model.outcome import Outcome
@@ -71,6 +72,8 @@ def _assistant(message: dict[str, Any]) -> list[ev.AgentEvent]:
         elif block.get("type") == "tool_use":
             summary = json.dumps(block.get("input", {}), ensure_ascii=False)[:_TEXT_LIMIT]
             found.append(ev.AgentToolStarted(tool_id=block["id"], name=block["name"], summary=summary))
+            if block["name"] == "TodoWrite":
+                found += todo.of_arguments(block.get("input"))
     return found
 
 

@@ -95,6 +95,7 @@ KEYS: dict[str, Key] = {
     "stale": Key(
         kind="duration",
         may_be_none=True,
+        variable="STALL_THRESHOLD",
         about="Silence after which an agent may be stuck; the agent's own where not set.",
     ),
     "output_limit": Key(kind="bytes", default="10GiB", about="Raw output of one task; 0 is no limit."),
@@ -160,7 +161,9 @@ KEYS: dict[str, Key] = {
         kind="text", about="A folder of the project that keeps a page about each task that is archived."
     ),
     "pre_work": Key(
-        kind="commands", default=[], about="Run before a task; what fails is told to the agent, and stops nothing."
+        kind="commands",
+        default=[],
+        about="Run before a task; what fails is told to the agent, and stops nothing.",
     ),
     "post_work": Key(kind="commands", default=[], about="Run after a task's work; each must exit with 0."),
     "expect_empty": Key(

@@ -76,7 +76,7 @@ def main(argv: list[str]) -> int:
 
 def _asked(argv: list[str]) -> tuple[str, dict[str, str]]:
     values = dict(zip(argv[1::2], argv[2::2], strict=False))
-    is_known = argv[:1] in (["before"], ["after"]) and tuple(values) == _NEEDED
+    is_known = argv[:1] in (["before"], ["after"]) and values.keys() == set(_NEEDED)
     if not is_known or len(argv) != 1 + 2 * len(_NEEDED) or not values["--attempt"].isdigit():
         raise UsageError(
             "the gate was asked for something else than to look at a stage",

@@ -163,11 +163,9 @@ class Dispatch:
             return SYNC_S
         if spec.max_iterations and state.since_up >= spec.max_iterations:
             return SYNC_S
-        if state.not_before is not None:
-            left_s = clock.parse_iso(state.not_before) - clock.now()
-            # A clock that was set back must not make it longer than it can be.
-            if 0 < left_s <= loop.LONGEST_BACKOFF_S:
-                return min(left_s, SYNC_S)
+        left_s = loop.left_s(state, now=clock.now())
+        if left_s > 0:
+            return min(left_s, SYNC_S)
         if _free_disk_bytes(self.home.path) < spec.min_free_disk_bytes:
             least = units.words(spec.min_free_disk_bytes)
             self._short = f"no task of the queue is started: less than {least} of disk is free"

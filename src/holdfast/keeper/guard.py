@@ -111,6 +111,7 @@ class Guard:
             self._scanned_ended_mono = now_mono
             self._ended.clear()
             self._remove_stale_staging()
+            self._write_task_index()
         try:
             ensure_seed(self.home)
         except (OSError, HoldfastError) as error:  # runners are executed then, which takes a little longer
@@ -122,6 +123,14 @@ class Guard:
                 Exception
             ) as error:  # keeper.log says so; one bad packet must not cost the others their keeper
                 log(f"cannot look at {task_id}: {error!r}")
+
+    def _write_task_index(self) -> None:
+        from holdfast.pipeline import task_index  # once in minutes
+
+        try:
+            task_index.update(self.home)
+        except (OSError, HoldfastError) as error:  # derived: 'holdfast pipeline index' makes it anew
+            log(f"cannot write {self.home.task_index}: {error!r}")
 
     def _look_at(self, task_id: str) -> None:
         if task_id in self.wards:

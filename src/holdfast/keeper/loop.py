@@ -49,6 +49,8 @@ class LoopState(Record):
     failures: int = 0
     #: No task is dispatched before this.
     not_before: str | None = None
+    #: Ends by status. A keeper that is killed between such a count and the row of the queue makes its successor count once
+    #: more; `iteration` likewise, where the request for the start was not dropped yet. None is ever forgotten.
     ended: dict[str, int] = {}
     #: What the machine lacks, in words; empty where there is room.
     short_of: str = ""
@@ -115,5 +117,16 @@ def after_end(state: LoopState, status: str, *, now: float) -> LoopState:
     if status == "killed":
         return state.evolve(ended=ended)
     failures = state.failures + 1
-    pause_s = min(2.0 ** min(failures, 30), LONGEST_BACKOFF_S)
-    return state.evolve(failures=failures, not_before=clock.iso(now + pause_s), ended=ended)
+    return state.evolve(failures=failures, not_before=clock.iso(now + _pause_s(failures)), ended=ended)
+
+
+def left_s(state: LoopState, *, now: float) -> float:
+    """How long no task is started after failures. A clock that was set back since does not make it longer."""
+    if state.not_before is None:
+        return 0.0
+    left_s = clock.parse_iso(state.not_before) - now
+    return left_s if 0 < left_s <= _pause_s(state.failures) else 0.0
+
+
+def _pause_s(failures: int) -> float:
+    return min(2.0 ** min(failures, 30), LONGEST_BACKOFF_S)

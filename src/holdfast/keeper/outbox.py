@@ -127,7 +127,7 @@ class Outbox:
             return _HELD_S if _is_new(notice) else _HELD_LONG_S
         tries = notice["tries"]
         longest_s = max(pause_s(max(tries, 1), self._first_pause_s), LIMIT_S + _EXTRA_S)
-        left_s = _left_s(notice.get("next_at"), longest_s)
+        left_s = time_left_s(notice.get("next_at"), longest_s)
         if left_s > 0:
             return left_s
         if tries >= TRIES:
@@ -216,7 +216,7 @@ def _is_new(notice: dict[str, Any]) -> bool:
         return False
 
 
-def _left_s(next_at: object, longest_s: float) -> float:
+def time_left_s(next_at: object, longest_s: float) -> float:
     """Never longer than the pause was meant to be, wherever somebody set the clock to."""
     try:
         return min(clock.parse_iso(str(next_at)) - clock.now(), longest_s) if next_at else 0.0

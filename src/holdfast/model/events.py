@@ -442,6 +442,16 @@ class AgentRateLimit(AgentEvent):
     reason: str = ""
 
 
+class AgentProgress(AgentEvent):
+    """How far the agent is with its own list of what there is to do. Not every CLI has one."""
+
+    type = "agent.progress"
+    steps_completed: int
+    steps_total: int
+    #: The step that it is at, where it says so.
+    current_step: str | None = None
+
+
 class AgentError(AgentEvent):
     """An error of a known class."""
 
@@ -476,7 +486,7 @@ EVENTS: dict[str, type[Event]] = {
         AttemptOpened, AttemptStarted, AttemptVoid, AttemptEnded, AttemptSwept,
         StopIntended, RetryPlanned, LeftoversFound, WatchVerdict,
         AgentSession, AgentText, AgentToolStarted, AgentToolFinished, AgentUsage,
-        AgentRetry, AgentRateLimit, AgentError, AgentResult,
+        AgentRetry, AgentRateLimit, AgentProgress, AgentError, AgentResult,
     )
 }  # fmt: skip
 

@@ -52,6 +52,8 @@ class Attempt:
         self.tool_denied = False
         self.messages = 0
         self.last_text = ""
+        #: What it said before that.
+        self.earlier_text = ""
         self.usage = Usage()
         #: The figures include earlier attempts of the session.
         self.usage_is_of_session = False
@@ -60,6 +62,12 @@ class Attempt:
     def has_spoken(self) -> bool:
         """Whether it printed anything that was an event."""
         return "stdout" in self.reached
+
+    @property
+    def last_words(self) -> str:
+        """What the agent said last. Some programs tell an error in its voice: those words are not its own."""
+        is_error = self.error is not None and self.error.message == self.last_text
+        return self.earlier_text if is_error else self.last_text
 
     @property
     def is_open(self) -> bool:

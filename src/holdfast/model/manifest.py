@@ -60,7 +60,7 @@ FIELDS = frozenset(
 
 def render(task: Task, packet_dir: str, seen: dict[str, Any]) -> dict[str, Any]:
     """The manifest of `task`. `seen` holds what only the runner knows and no decision rests on
-    (`last_checked_at`, `last_progress_at`, at the end `output_tail`)."""
+    (`last_checked_at`, `last_progress_at`, `progress` of the agent's file, at the end `output_tail`)."""
     spec, attempt = task.spec, task.attempt
     started = attempt.started if attempt is not None else None
     ended = attempt.ended if attempt is not None else None
@@ -120,7 +120,7 @@ def render(task: Task, packet_dir: str, seen: dict[str, Any]) -> dict[str, Any]:
         if runner and task.status not in ENDS
         else None,
         "verdict": seen.get("verdict"),
-        "progress": seen.get("progress"),
+        "progress": progress(task, seen),
     }
     if task.status in ENDS:
         manifest["finished_at"] = task.finished_at
@@ -131,6 +131,18 @@ def render(task: Task, packet_dir: str, seen: dict[str, Any]) -> dict[str, Any]:
             manifest["abandoned_at"] = task.finished_at
             manifest["abandon_reason"] = task.reason
     return manifest
+
+
+def progress(task: Task, seen: dict[str, Any]) -> dict[str, Any] | None:
+    """What was said last: by the agent's file (`progress`, of `progress_at`), or by a list that its CLI told of."""
+    told, written = task.progress, seen.get("progress")
+    if told is None or (written is not None and seen.get("progress_at", "") >= task.progress_at):
+        return written
+    return {
+        "steps_completed": told.steps_completed,
+        "steps_total": told.steps_total,
+        "current_step": told.current_step,
+    }
 
 
 def _stage(task: Task, name: str) -> dict[str, Any]:
@@ -171,7 +183,10 @@ def current_session(task: Task, shown: dict[str, Any]) -> dict[str, Any]:
         "status": task.status,
         "status_reason": task.reason,
         "status_updated_at": task.moved_at,
-        "work": {"id": task.spec.task_id, "details": task.spec.goal},
+        "work": {
+            "id": str(task.spec.work.get("id") or task.spec.task_id),
+            "details": str(task.spec.work.get("details") or task.spec.goal),
+        },
         "pid": started.pid if started else 0,
         "exit_code": ended.exit_code if ended else None,
         "ended_at": ended.noticed_at if ended else None,

@@ -28,6 +28,9 @@ def lines(event: ev.AgentEvent) -> list[str]:
             return [
                 f"[rate limit] {event.reason}" + (f", resets at {event.resets_at}" if event.resets_at else "")
             ]
+        case ev.AgentProgress():
+            words = f"{event.steps_completed}/{event.steps_total} {event.current_step or ''}"
+            return [f"[{' '.join(words.split())}]"]
         case ev.AgentError():
             return [f"[error: {event.kind}] {event.message}"]
         case ev.AgentResult():

@@ -328,10 +328,11 @@ _GATE = _object(
             "items": _object({"name": _TEXT, "passed": {"type": "boolean"}, "reasons": _TEXTS}),
         },
         "attempt": {"type": "integer", "minimum": 1},
+        "action": {"enum": ["interrupt", "warn", "file_issue"]},
         "timestamp": _AT,
     },
-    # A plain run has no checks: its attempt's own proof is the gate.
-    optional=("role", "failed", "checks"),
+    # A plain run has no checks: its attempt's own proof is the gate. In a repository with checks of its own there is an action.
+    optional=("role", "failed", "checks", "action"),
 )
 _META = _object(
     {
@@ -490,6 +491,7 @@ _MANIFEST = _object(
         "wake_at": _or_null(_AT),
         "runner": _or_null(_object(_PROCESS)),
         "verdict": _or_null(_TEXT),
+        "progress": _or_null(schema_people.PROGRESS),
         "finished_at": _AT,
         "exit_code": _or_null(_WHOLE),
         "exit_signal": _or_null(_WHOLE),
@@ -500,6 +502,7 @@ _MANIFEST = _object(
     # Not in the manifests of 0.1.0; the others at the end, the last two only where the task was abandoned.
     optional=(
         "yolo",
+        "progress",
         "finished_at",
         "exit_code",
         "exit_signal",
@@ -537,6 +540,7 @@ _SHORT = _object(
             "active_s",
             "interrupt",
             "last_progress_at",
+            "progress",
         )
     }
 )
@@ -711,7 +715,13 @@ _PHASE_LINKS = _object(
                     "stages": {
                         "type": "object",
                         "additionalProperties": _object(
-                            {"artifact": _or_null(_TEXT), "done": {"type": "boolean"}}
+                            {
+                                "artifact": _or_null(_TEXT),
+                                "done": {"type": "boolean"},
+                                "agent": _TEXT,
+                                "session_id": _or_null(_TEXT),
+                            },
+                            optional=("agent", "session_id"),
                         ),
                     },
                 }
@@ -727,6 +737,7 @@ _TASK_INDEX = _object(
             "additionalProperties": _object(
                 {
                     "status": _or_null(_TEXT),
+                    "run": _or_null(_COUNT),
                     "started_at": _or_null(_AT),
                     "finished_at": _or_null(_AT),
                     "intent": _or_null(_TEXT),
@@ -736,11 +747,21 @@ _TASK_INDEX = _object(
                         "type": "object",
                         "additionalProperties": {
                             "type": "array",
-                            "items": _object({"stage": _TEXT, "agent": _TEXT, "session_id": _or_null(_TEXT)}),
+                            "items": _object(
+                                {
+                                    "stage": _TEXT,
+                                    "agent": _TEXT,
+                                    "session_id": _or_null(_TEXT),
+                                    "artifact": _or_null(_TEXT),
+                                },
+                                optional=("artifact",),
+                            ),
                         },
                     },
+                    "results": {"type": "object", "additionalProperties": _or_null(_TEXT)},
                     "links": _TEXT,
-                }
+                },
+                optional=("run", "results"),
             ),
         },
     }

@@ -29,6 +29,14 @@ def _all(schema: Schema, *names: str) -> dict[str, Schema]:
     return dict.fromkeys(names, schema)
 
 
+#: How far an agent is with its steps, where it says so.
+PROGRESS: Schema = {
+    "type": "object",
+    "properties": {
+        **_all(_or_null(_COUNT), "steps_completed", "steps_total"),
+        "current_step": _or_null(_TEXT),
+    },
+}
 _RATE: Schema = _or_null({"type": "number", "minimum": 0, "maximum": 1})
 _USAGE: Schema = {"type": "object", "required": ["input_tokens", "output_tokens", "cost_usd"]}
 _TOOLS: Schema = {"type": "object", "required": ["total", "breakdown"]}
@@ -153,16 +161,58 @@ SHAPES: dict[str, tuple[dict[str, Schema], tuple[str, ...], str]] = {
         (),
         "state/interrupts/<n>/context.json: what a person needs who is asked",
     ),
+    "pre-work": (
+        {
+            **_all(_TEXT, "stage", "role", "failed", "action"),
+            "attempt": _COUNT,
+            "passed": _FLAG,
+            "reasons": {"type": "array", "items": _TEXT},
+            "checks": _list("name", "passed", "reasons"),
+            "uncommitted": _or_null({"type": "array", "items": _TEXT}),
+            "timestamp": _AT,
+        },
+        ("role", "attempt"),
+        "outputs/<stage>.pre_work.json: what the repository's checks said before the work",
+    ),
+    "preflight": (
+        {
+            "at": _AT,
+            "run": _COUNT,
+            "agents": _list("agent", "found", "path", "is_native", "version", "login_seen", "problems"),
+            "no_login_seen": {"type": "array", "items": _TEXT},
+            "problems": {"type": "array", "items": _TEXT},
+        },
+        (),
+        "state/preflight.json: what was found of the things that a run needs, before its first call",
+    ),
+    "diff": (
+        {
+            **_all(_TEXT, "task_id", "path", "old_tree", "new_tree", "patch"),
+            "stage": _or_null(_TEXT),
+            "changes": _list("path", "kind", "old_path", "is_symlink", "target"),
+        },
+        (),
+        "diff --json: what a task, or a stage of it, changed",
+    ),
+    "apply": (
+        {
+            **_all(_TEXT, "task_id", "into"),
+            "how": {"enum": ["merge", "patch"]},
+            **_all(_or_null(_TEXT), "branch", "commit"),
+            "paths": {"type": "array", "items": _TEXT},
+        },
+        (),
+        "apply --json: what was brought over",
+    ),
+    "issue": (
+        {"at": _AT, **_all(_TEXT, "text", "told")},
+        (),
+        "state/issues/<name>.json: an issue that was filed, or was about to be",
+    ),
     "work": (
         {
             **_all(_or_null(_TEXT), "id", "status", "assigned_session", "started_at", "last_updated"),
-            "progress": {
-                "type": "object",
-                "properties": {
-                    **_all(_or_null(_COUNT), "steps_completed", "steps_total"),
-                    "current_step": _or_null(_TEXT),
-                },
-            },
+            "progress": PROGRESS,
         },
         ("id", "status", "assigned_session", "started_at", "last_updated", "progress"),
         "state/work.json: where a work item stands",

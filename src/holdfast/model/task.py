@@ -78,6 +78,9 @@ class Task:
         self.session_usage: dict[str, Usage] = {}
         self.messages = 0
         self.tool_calls = 0
+        #: How far the present session is with its own list, and since when.
+        self.progress: ev.AgentProgress | None = None
+        self.progress_at = ""
         self.requests: dict[str, ev.RequestApplied | ev.RequestRefused | None] = {}
         self.runner_crashes = 0
         self.runner: ev.RunnerStarted | None = None
@@ -132,6 +135,16 @@ class Task:
     def is_unsettled(self) -> bool:
         """Attempts have ended, and nothing was decided about them yet."""
         return any(not attempt.is_open and not attempt.is_settled for attempt in self.wave)
+
+    @property
+    def present(self) -> list[Attempt]:
+        """The attempts that a stop is for: those that may live, else those that ended and were not dealt with. The intent
+        decides what follows."""
+        if self.open_attempts:
+            return self.open_attempts
+        if self.chore is not None:
+            return [self.chore]
+        return self.wave if self.is_unsettled else []
 
     @property
     def session_id(self) -> str | None:
@@ -307,6 +320,8 @@ def _opened(task: Task, event: ev.AttemptOpened, at: str) -> None:
     # A session that begins anew has the program's own id, which is not known before it speaks; not that of the old one.
     goes_on = lane.agent == event.agent and event.mode not in ("fresh", "briefing")
     lane.session_id = event.session_id or (lane.session_id if goes_on else None)
+    if not goes_on:
+        task.progress = None  # the list was the old session's
     lane.agent = event.agent
     task.paid_calls += event.agent != "command"
 
@@ -469,7 +484,7 @@ def _agent(task: Task, event: ev.AgentEvent, at: str) -> None:
         case ev.AgentText():
             attempt.messages += 1
             task.messages += 1
-            attempt.last_text = event.text
+            attempt.earlier_text, attempt.last_text = attempt.last_text, event.text
         case ev.AgentToolStarted():
             attempt.tools_started += 1
             attempt.is_limited = False
@@ -493,6 +508,10 @@ def _agent(task: Task, event: ev.AgentEvent, at: str) -> None:
         case ev.AgentRateLimit():
             attempt.rate_limit = event
             attempt.is_limited = True
+        case ev.AgentProgress():
+            # A list without steps was cleared.
+            task.progress = event if event.steps_total > 0 else None
+            task.progress_at = at
         case ev.AgentError():
             attempt.error = event
         case ev.AgentResult():

@@ -21,7 +21,10 @@ VARIABLES = {
     "MONITOR_MAX_RETRIES": "max_retries",
     "MONITOR_DISPATCH_WAIT": "dispatch_wait_s",
     "SESSION_TIMEOUT": "timeout_s",
+    "STALL_THRESHOLD": "stale_s",
 }
+#: How often marks are looked for; where the base interval itself is set, that says it.
+_CHECKS = "INTERRUPT_CHECK_INTERVAL"
 
 
 def settle(
@@ -47,6 +50,8 @@ def settle(
         values[field] = _value(field, text, _flag(field))
     if "stale_s" not in values:
         values["stale_s"] = 3 * values["base_interval_s"] if "base_interval_s" in values else stale_s
+    if environ.get(_CHECKS) and "base_interval_s" not in values:
+        values["base_interval_s"] = _value("base_interval_s", environ[_CHECKS], _CHECKS)
     return Limits(**values)
 
 

@@ -24,6 +24,12 @@ _PROFILE_KEYS = (
     "about", "stages", "flags", "options", "stage_models", "stage_efforts", "stage_options", "writes", "approval",
 )  # fmt: skip
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
+#: Options of adapters with the value that lets a program ask nobody any more: as much as `yolo`, by another name.
+_BYPASSES = {
+    "sandbox": "danger-full-access",
+    "approval_mode": "yolo",
+    "permission_mode": "bypassPermissions",
+}
 
 
 class Leaf(Record):
@@ -148,9 +154,10 @@ class FileReader(Checker):
                 self.keep(inner, path, self.one_of(inner, path, TIMEOUT_MODES))
 
     def _adapter_options(self, node: Node, path: str) -> None:
-        if isinstance(node.value, dict) and "yolo" in node.value:
-            hint = "it is opted into for one task: --yolo, or routing.options in its manifest"
-            self.blame(node.value["yolo"], f"{path}.yolo", "a configuration file cannot set it", hint)
+        for name, inner in node.value.items() if isinstance(node.value, dict) else ():
+            if name == "yolo" or inner.value == _BYPASSES.get(name):
+                hint = "it is opted into for one task: --yolo, or routing.options in its manifest"
+                self.blame(inner, f"{path}.{name}", "a configuration file cannot set it", hint)
         self.keep(node, path, self.scalars(node, path))
 
     def _profile(self, node: Node, path: str) -> None:

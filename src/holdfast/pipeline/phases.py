@@ -42,14 +42,22 @@ def artifact(stage: StageSpec) -> str:
 
 
 def phase_links(
-    task_id: str, stages: Iterable[StageSpec], done: Collection[str], *, at: str
+    task_id: str,
+    stages: Iterable[StageSpec],
+    done: Collection[str],
+    *,
+    at: str,
+    sessions: Mapping[str, str | None] | None = None,
 ) -> dict[str, Any]:
-    """state/phase-links.json: for each phase its stages, and its canonical result, which is that of the last one done."""
+    """state/phase-links.json: for each phase its stages, and its canonical result, which is that of the last one done. The
+    agents of `stages` are those that played them, `sessions` are their own ids."""
     phases: dict[str, dict[str, Any]] = {}
     for stage in stages:
         entry = phases.setdefault(phase(stage.role), {"canonical": None, "stages": {}})
         is_done = stage.name in done
         entry["stages"][stage.name] = {"artifact": artifact(stage) if is_done else None, "done": is_done}
+        if sessions is not None:
+            entry["stages"][stage.name].update(agent=stage.agent, session_id=sessions.get(stage.name))
         if is_done:
             entry["canonical"] = artifact(stage)
     return {"schema": "holdfast.phase-links/1", "task_id": task_id, "updated_at": at, "phases": phases}
@@ -66,6 +74,7 @@ def task_entry(
     pipeline = spec.pipeline
     return {
         "status": manifest.get("status"),
+        "run": manifest.get("run"),
         "started_at": manifest.get("started_at"),
         "finished_at": manifest.get("finished_at"),
         "intent": pipeline.intent if pipeline is not None else None,

@@ -34,7 +34,7 @@ class Failure(Record):
     stage: str
     role: str = ""
     agent: str = ""
-    #: As in model/outcome.py, or one of ours: `timeout`, `budget`, `prepare_failed`, `compose_failed`, `gate_broken`.
+    #: As in model/outcome.py, or one of ours: `timeout`, `budget`, `preflight_failed`, `prepare_failed`, `compose_failed`, `gate_broken`.
     outcome: str
     detail: str = ""
     exit_code: int | None = None
@@ -84,6 +84,7 @@ BY_OUTCOME: dict[str, FailureClass] = {
     "invalid_request": _C.TOOLING,
     "model_not_found": _C.TOOLING,
     "prepare_failed": _C.TOOLING,
+    "preflight_failed": _C.TOOLING,
     "compose_failed": _C.TOOLING,
     "gate_broken": _C.TOOLING,
     "max_turns": _C.BUDGET,

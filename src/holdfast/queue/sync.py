@@ -8,6 +8,7 @@ import os
 from holdfast.errors import CorruptFile, HoldfastError
 from holdfast.model.status import ENDS, PARKED, Status
 from holdfast.packet import load
+from holdfast.queue import owner
 from holdfast.queue.engine import Item
 from holdfast.queue.local import LocalQueue
 from holdfast.store import atomic
@@ -68,9 +69,18 @@ def _follow(home: Home, engine: Engine, item: Item, status: str | None) -> None:
     if status is None:
         status = status_of(home, item.task_id)
     if status is None or status in ENDS:
-        engine.ack(item.task_id, status=status or "gone")
+        if status is None or not _is_counted_by_keeper(home, item):
+            engine.ack(item.task_id, status=status or "gone")
     elif status != Status.QUEUED and (status in PARKED or not _is_claimed(engine, item)):
         engine.ack(item.task_id)
+
+
+def _is_counted_by_keeper(home: Home, item: Item) -> bool:
+    """Whether an ended task's row is the keeper's to take out, which counts the end first. That of a dead keeper is left
+    until the task's last file is there: then its successor has seen it, or nobody will."""
+    if item.state != "claimed" or owner.is_outside(item.claimed_by):
+        return False
+    return owner.is_alive(item.claimed_by) or not os.path.exists(home.packet(item.task_id).task_done)
 
 
 def _is_claimed(engine: Engine, item: Item) -> bool:

@@ -41,6 +41,13 @@ class Work(Record):
     #: Task ids.
     after: tuple[str, ...] = ()
     not_before: str | None = None
+    #: The project as the source calls it; `{{RIG}}` in the bootstrap.
+    rig: str = ""
+    #: A template for the agent's system prompt: a file, `default` or `none`.
+    bootstrap: str = "default"
+    #: Options of the agent, and variables of the bootstrap, as KEY=VALUE.
+    options: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
     source: str = ""
     url: str = ""
 
@@ -71,6 +78,10 @@ def from_json(data: Any, *, source: str, where: str, prefix: str = "") -> Work |
             command=_command(given.get("command"), where),
             after=tuple(task_id(name, prefix) for name in _list(given, "after", where)),
             not_before=_time(given.get("not_before")),
+            rig=_text(given, "rig", where),
+            bootstrap=_text(given, "bootstrap", where) or "default",
+            options=_pairs(given, "options", where),
+            variables=_pairs(given, "variables", where),
             source=source,
             url=_text(given, "url", where),
         )
@@ -126,6 +137,15 @@ def _list(given: dict[str, Any], name: str, where: str) -> list[str]:
         if value is not None:
             raise UsageError(f"{where}: {known} is a list of ids", hint=_EXAMPLE)
     return []
+
+
+def _pairs(given: dict[str, Any], name: str, where: str) -> tuple[str, ...]:
+    value = given.get(name)
+    if value is None:
+        return ()
+    if not isinstance(value, dict) or not all(isinstance(each, (str, int, float)) for each in value.values()):  # pyright: ignore
+        raise UsageError(f"{where}: {name} is an object of texts", hint=_EXAMPLE)
+    return tuple(f"{key}={each}" for key, each in value.items())  # pyright: ignore[reportUnknownVariableType]
 
 
 def _command(value: Any, where: str) -> list[str] | None:

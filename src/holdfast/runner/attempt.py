@@ -159,9 +159,11 @@ def _launch_spec(
         directory=directory.path,
         state_directory=ledger.packet.state,
         yolo=options.get("yolo") is True,
+        writes=stage.writes,
         is_root=os.geteuid() == 0,
         allowed_tools=_names(options.get("allowed_tools")),
         settings_path=options.get("settings_path"),
+        env=env.get("env", {}),
         # What is left: a program counts from its own start.
         max_turns=None if limits.max_turns is None else max(1, limits.max_turns - ledger.task.turns),
         budget_usd=None if limits.budget_usd is None else max(0.01, limits.budget_usd - spent_usd),

@@ -39,8 +39,9 @@ def resume_message(
     if refused:
         parts.append(refusal(refused))
     elif attempt is not None:
+        goal = "go on" if task.spec.pipeline is None else "go on, and end with the whole report"
         parts.append(
-            f"Your process ended before the task was finished ({_how(attempt)}). This is the same session: go on."
+            f"Your process ended before the task was finished ({_how(attempt)}). This is the same session: {goal}."
         )
         if attempt.open_tools:
             calls = "\n".join(
@@ -67,8 +68,8 @@ def recovery_briefing(
                 f"- {tool.name} {tool.summary}".rstrip() for tool in attempt.open_tools.values()
             )
             parts.append(f"It was running these when it ended; each may have half-run:\n{calls}")
-        if attempt.last_text:
-            parts.append(f"Its last words were:\n\n{attempt.last_text}")
+        if attempt.last_words:
+            parts.append(f"Its last words were:\n\n{attempt.last_words}")
     parts += _changes(changed)
     if task.answer:
         parts.append(answer(task.answer))

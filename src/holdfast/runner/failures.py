@@ -73,11 +73,17 @@ def is_out_of_calls(ledger: Ledger) -> bool:
 
 
 def stop_before_call(ledger: Ledger, stage: str, outcome: str, reason: str) -> None:
-    """Something that the stage needs is missing or wrong: end the task, before a call that costs something."""
+    """Something that the stage needs is missing or wrong: end the task, before a call that costs something. One from the queue
+    asks for a person: whoever submitted it is long gone."""
     facts = Failure(stage=stage, outcome=outcome, detail=reason, task_id=ledger.packet.task_id)
     found = triage.triage(facts)
     event = _event(ledger, facts, found, attempt=0, excerpt="")
-    ledger.record(event, ledger.moved(Status.FAILED, f"{stage} cannot start: {reason}"))
+    reason = f"{stage} cannot start: {reason}"
+    if ledger.task.spec.queue is None:
+        ledger.record(event, ledger.moved(Status.FAILED, reason))
+        return
+    reason += f"; put it right, then 'holdfast resume {ledger.packet.task_id}'"
+    ledger.record(event, ledger.moved(Status.INTERRUPTED, reason, interrupt=reason))
 
 
 def _triaged(ledger: Ledger, attempt: Attempt, facts: Failure) -> Triage:

@@ -100,7 +100,6 @@ def end_task(ledger: Ledger) -> None:
         ledger.record(ev.RunnerLeft(pid=os.getpid(), reason=str(task.status)))
         failpoint("finish.left")
     work_item.close(ledger)
-    ledger.seen["progress"] = work_item.progress(ledger)
     ledger.seen["output_tail"] = ledger.tail(TAIL_LINES)
     ledger.show()
     ledger.catch_up()

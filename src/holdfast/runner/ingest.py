@@ -49,7 +49,20 @@ _FLOOD_LINES, _FLOOD_LEAST_BYTES = 100_000, 256 * 1024
 #: A shorter line can hold no secret, and a flood has millions of them.
 _HARMLESS_BYTES = 7
 #: Fields of events that hold an agent's words, and what they are cut to.
-_LIMITS = {"text": 4000, "summary": 200, "message": 1000, "reason": 500, "name": 200, "subtype": 100}
+_LIMITS = {
+    "text": 4000,
+    "summary": 200,
+    "message": 1000,
+    "reason": 500,
+    "name": 200,
+    "subtype": 100,
+    "current_step": 200,
+}
+#: The same for each kind of event: hundreds of thousands may come in a second, and most have none or one.
+_LIMITS_OF = {
+    cls: [(name, limit) for name, limit in _LIMITS.items() if name in cls.field_set]
+    for cls in ev.EVENTS.values()
+}
 #: CSI, OSC, charset selection, other two-byte escapes, and control characters that move the cursor.
 _ANSI = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()*+][0-9A-Za-z]|\x1b[@-_]|[\r\b\x07]"
@@ -317,8 +330,8 @@ class Ingest:
         # First redacted, then cut: a secret across the cut would leave its first half. (Readers cut further out.)
         changes = {
             name: self.ledger.redact(value)[:limit]
-            for name, limit in _LIMITS.items()
-            if isinstance(value := getattr(event, name, None), str) and value
+            for name, limit in _LIMITS_OF[type(event)]
+            if isinstance(value := getattr(event, name), str) and value
         }
         return event.evolve(**changes) if changes else event
 

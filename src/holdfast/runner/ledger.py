@@ -50,6 +50,8 @@ class Ledger:
         at = self._journal.append(events)
         for event in events:
             self.task.apply(event, at)
+        for moved in moves_of:
+            moves.between(self, moved)
         failpoint("ledger.before_manifest")
         self.show()
         for moved in moves_of:

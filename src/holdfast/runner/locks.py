@@ -9,7 +9,6 @@ from holdfast.store import atomic
 from holdfast.store.lock import Lock
 from holdfast.workspace import lock as workspace_lock
 
-
 #: Here a task is at no work that somebody could come between.
 _AT_REST = ENDS | {Status.INTERRUPTED, Status.QUEUED}
 
@@ -35,14 +34,16 @@ class WorkspaceLock:
             lock = workspace_lock.acquire(home, spec.project_dir, role="runner", within_s=0.0)
         except LockHeld:
             return False
-        writer = workspace_lock.writer(home, spec.project_dir)
-        if writer not in (None, spec.task_id) and self._is_at_work(writer):
-            # Its runner died, and its agent has ended: what it did will be judged by whoever comes after.
-            lock.release()
-            return False
-        workspace_lock.sign(home, spec.project_dir, spec.task_id)
-        self._lock = lock
-        return True
+        try:
+            writer = workspace_lock.writer(home, spec.project_dir)
+            if writer is None or writer == spec.task_id or not self._is_at_work(writer):
+                workspace_lock.sign(home, spec.project_dir, spec.task_id)
+                self._lock = lock
+            # Else its runner died, and its agent has ended: what it did will be judged by whoever comes after.
+        finally:
+            if self._lock is None:
+                lock.release()
+        return self._lock is not None
 
     def _is_at_work(self, task_id: str) -> bool:
         try:

@@ -171,10 +171,9 @@ def _park_crash_loop(ledger: Ledger) -> None:
     if task.runner_crashes < CRASH_LIMIT or task.has_ended or task.status in _NOT_PARKED:
         return
     reason = f"{task.runner_crashes} runners in a row died on this task without progress"
-    present = task.open_attempts or (task.wave if task.is_unsettled else [])
-    if present:
+    if task.present:
         # Through the stop and the sweep, so that a resume finds nothing of the old attempts alive.
-        for attempt in present:
+        for attempt in task.present:
             if attempt.intent is None:
                 ledger.record(ev.StopIntended(attempt=attempt.number, intent="interrupt", reason=reason))
     else:

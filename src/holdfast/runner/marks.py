@@ -1,15 +1,21 @@
 """Marks: files by which an agent or a person says that the task must stop and ask.
 
-`state/interrupt-request.txt` asks for a person, `state/error` reports an error; the text is the reason. A mark is never
-cleared by itself. When a person resumes the task, it is put aside under `state/interrupts/`.
+`state/interrupt-request.txt` asks for a person, `state/error` reports an error; the text is the reason. A work item whose
+status is `blocked` in `state/work.json` says the same. A mark is never cleared by itself. When a person resumes the task, it is
+put aside under `state/interrupts/`.
 """
 
 from __future__ import annotations
 
 import os
 
+from holdfast.packet import work
 from holdfast.store import atomic
 from holdfast.store.layout import Packet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _TEXT_BYTES = 4096
 
@@ -23,7 +29,13 @@ def find(packet: Packet) -> str | None:
         found = atomic.read_small(path, _TEXT_BYTES)
         if found is not None:
             return found.decode("utf-8", "replace").strip() or what
-    return None
+    item = _blocked(packet)
+    return None if item is None else f"the work is blocked: {work.words(item)}".rstrip(": ")
+
+
+def _blocked(packet: Packet) -> dict[str, Any] | None:
+    item = work.read(packet) if os.path.lexists(packet.work) else None
+    return item if item is not None and (item["status"] or "").lower() == "blocked" else None
 
 
 def is_left(packet: Packet) -> bool:
@@ -46,3 +58,6 @@ def put_aside(packet: Packet, name: str) -> None:
             folder = os.path.join(packet.state, "interrupts")
             atomic.make_directory(folder)
             os.rename(path, os.path.join(folder, f"{name}-{os.path.basename(path)}"))
+    item = _blocked(packet)
+    if item is not None:
+        work.write(packet, work.merge(item, status="in_progress"))

@@ -26,6 +26,15 @@ def before(ledger: Ledger, moved: ev.TaskMoved) -> None:
     marks.leave(ledger.packet, reason)
 
 
+def between(ledger: Ledger, moved: ev.TaskMoved) -> None:
+    """Once it is journalled, before it is shown: whoever sees in the manifest that a person is asked reads the summary next."""
+    if moved.new != Status.INTERRUPTED:
+        return
+    from holdfast.runner import reports
+
+    reports.write(ledger)
+
+
 def after(ledger: Ledger, moved: ev.TaskMoved) -> None:
     """Once it is journalled and shown."""
     if ledger.task.spec.queue is not None and moved.new in _FREE_A_SLOT:

@@ -11,7 +11,7 @@ import os
 from holdfast import clock
 from holdfast.agents import registry, replay
 from holdfast.failpoints import failpoint
-from holdfast.model.lane import Attempt
+from holdfast.model.lane import Attempt, dirname
 from holdfast.pipeline import records
 from holdfast.runner.ledger import Ledger
 from holdfast.store import atomic
@@ -33,7 +33,7 @@ def write(ledger: Ledger, attempt: Attempt) -> None:
         path = packet.output(attempt.stage, attempt.agent, kind)
         atomic.write(path, ledger.redact(text).encode("utf-8", "backslashreplace"), durable=False)
 
-    put("out" if attempt.has_succeeded else "failed", report(attempt, directory.stdout))
+    put("out" if attempt.has_succeeded else "failed", _last_report(ledger, attempt))
     put("err", _text(directory.stderr))
     put("wrapper.log", _log(attempt, directory.argv))
     failpoint("outputs.report")
@@ -53,6 +53,17 @@ def write(ledger: Ledger, attempt: Attempt) -> None:
         outcome=ended.outcome,
     )
     atomic.write_json(packet.output(attempt.stage, attempt.agent, "meta.json"), meta, durable=False)
+
+
+def _last_report(ledger: Ledger, attempt: Attempt) -> str:
+    """The attempt's report. One that found everything done says nothing; then what its session said before stands: the
+    report of an agent whose end nobody saw is there, and it does not give it twice."""
+    packet, number = ledger.packet, attempt.number
+    said = report(attempt, packet.attempt(attempt.dirname).stdout)
+    while attempt.mode == "resume" and not said.strip() and number > 1:
+        number -= 1
+        said = report(attempt, packet.attempt(dirname(number, attempt.stage, attempt.kind)).stdout)
+    return said
 
 
 def report(attempt: Attempt, stdout: str) -> str:

@@ -101,7 +101,7 @@ def _context(ledger: Ledger, reason: str, item: dict[str, Any] | None) -> dict[s
         "project_dir": task.spec.project_dir,
         "cwd": cwd,
         "git": _git(cwd),
-        "last_words": attempt.last_text[-2000:] if attempt is not None else "",
+        "last_words": attempt.last_words[-2000:] if attempt is not None else "",
         "open_tools": [
             {"name": tool.name, "summary": tool.summary}
             for tool in (attempt.open_tools.values() if attempt is not None else ())

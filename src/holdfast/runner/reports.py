@@ -1,6 +1,7 @@
 """Reports: what is derived from the journal for people and for brains that read nothing else.
 
-`_summary.md` is rewritten after every stage and at every stop; `stats.json` and `last_failure.json` belong to packets.
+`_summary.md` is rewritten after every stage and at every stop; `stats.json`, `phase-links.json` and `last_failure.json` belong to
+packets.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from holdfast import clock
 from holdfast.agents import registry
 from holdfast.errors import HoldfastError
 from holdfast.model import events as ev
-from holdfast.pipeline import records, summary
+from holdfast.pipeline import phases, records, summary
 from holdfast.pipeline.next_action import NextAction
 from holdfast.pipeline.triage import REMEDIES, Failure, FailureClass, Triage
 from holdfast.runner.ledger import Ledger
@@ -33,6 +34,7 @@ def write(ledger: Ledger) -> None:
         atomic.write(packet.summary, text.encode("utf-8", "backslashreplace"), durable=False)
         if task.spec.pipeline is not None:
             _write_stats(ledger)
+            _write_links(ledger)
             if task.last_failure is not None:
                 _write_failure(ledger, task.last_failure, action=view.action)
     except HoldfastError:
@@ -52,6 +54,19 @@ def _write_stats(ledger: Ledger) -> None:
         updated_at=clock.iso_now(),
     )
     atomic.write_json(ledger.packet.stats, stats, durable=False)
+
+
+def _write_links(ledger: Ledger) -> None:
+    task = ledger.task
+    lanes = {stage.name: task.lane(stage.name) for stage in task.spec.stages}
+    links = phases.phase_links(
+        task.spec.task_id,
+        [stage.evolve(agent=lanes[stage.name].agent) for stage in task.spec.stages],
+        task.stages_done,
+        at=clock.iso_now(),
+        sessions={name: lane.session_id for name, lane in lanes.items()},
+    )
+    atomic.write_json(ledger.packet.phase_links, links, durable=False)
 
 
 def _write_failure(ledger: Ledger, failed: ev.FailureTriaged, *, action: NextAction) -> None:

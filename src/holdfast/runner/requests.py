@@ -80,7 +80,7 @@ def _interrupt(ledger: Ledger, request: Request) -> tuple[ev.Event, ...]:
         raise RequestRefused("it is interrupted already")
     if ledger.task.status is Status.QUEUED:
         raise RequestRefused("it is queued and has not started")
-    if ledger.task.status is Status.COMPLETING:
+    if ledger.task.status is Status.COMPLETING and ledger.task.chore is None:
         raise RequestRefused("its work is done, and it is completing")
     if any(attempt.intent_name == "stop" for attempt in ledger.task.open_attempts):
         raise RequestRefused("it is being stopped")
@@ -95,12 +95,10 @@ def _end_by(
     if task.has_ended:
         raise RequestRefused(f"it has ended already: {task.status}")
     reason = ledger.redact(_text(request, "reason") or default)
-    # An agent may be gone already while its end is being dealt with: the intent decides what follows.
-    present = task.open_attempts or (task.wave if task.is_unsettled else [])
-    if present:
+    if task.present:
         return tuple(
             ev.StopIntended(attempt=attempt.number, intent=intent, reason=reason, request=request.id)
-            for attempt in present
+            for attempt in task.present
         )
     interrupt = reason if status is Status.INTERRUPTED else None
     return (ledger.moved(status, reason, request=request.id, interrupt=interrupt),)

@@ -129,9 +129,10 @@ class Settling:
         pause_s = policy.wait_s(self.ledger.task.waits, announced_s, jitter=os.urandom(1)[0] / 255)
         # Another agent may be back sooner.
         times = [clock.now() + pause_s]
-        unavailable = self.ledger.task.lane(attempt.stage).unavailable
-        for agent in self.ledger.task.spec.failover:
-            until = unavailable.get(agent)
+        task = self.ledger.task
+        own = next((stage.agent for stage in task.spec.stages if stage.name == attempt.stage), attempt.agent)
+        for agent in (own, *task.spec.failover):
+            until = task.lane(attempt.stage).unavailable.get(agent) if agent != attempt.agent else None
             times += [clock.parse_iso(until)] if until is not None else []
         wake_at = clock.iso(min(times))
         self.ledger.record(self.ledger.moved(Status.WAITING, decision.reason, wake_at=wake_at))

@@ -18,7 +18,7 @@ from holdfast.model.attempt import VOID_LIMIT
 from holdfast.model.lane import Attempt, Lane
 from holdfast.model.spec import StageSpec
 from holdfast.model.status import Status
-from holdfast.runner import finish, marks, policy, prompts
+from holdfast.runner import finish, marks, policy, preflight, prompts
 from holdfast.runner.attempt import Opened, open_attempt
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.policy import Decision
@@ -44,6 +44,8 @@ class Stages:
         self.settling = settling
         self.env = env
         self._recorders: list[int] = []
+        #: The run for which everything was found that its stages need.
+        self._looked_for = 0
 
     # ── the start ──
 
@@ -66,6 +68,10 @@ class Stages:
             self.ledger.move(Status.RUNNING, "back to the gate")
             self.ledger.move(Status.COMPLETING, "back to the gate")
             return _AT_ONCE
+        if self._looked_for != task.run and preflight.is_due(task):
+            if not preflight.passes(self.ledger, self.env.get("env", {})):
+                return _AT_ONCE
+            self._looked_for = task.run
         for stage in due:
             wait_s = self.make_ready(stage)
             if wait_s is not None:

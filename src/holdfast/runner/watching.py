@@ -166,11 +166,18 @@ class Watching:
         self._let_go(attempt.number)
         intent = attempt.intent
         void = ev.AttemptVoid(attempt=attempt.number, reason="its recorder was gone before the agent existed")
-        if intent is None or len(self.ledger.task.wave) > 1:
+        if intent is None:
             self.ledger.record(void)
-        else:
-            decision = policy.after_attempt("void", "", intent.intent, intent.reason)
-            self.ledger.record(void, self.ledger.moved(decision.status, decision.reason))
+            return _AT_ONCE
+        others = [other for other in self.ledger.task.wave if other is not attempt and not other.is_settled]
+        if others:
+            # What was meant for it is left to those who are still there, or whose end was not dealt with.
+            told = [intent.evolve(attempt=other.number) for other in others if other.intent is None]
+            self.ledger.record(void, *told)
+            return _AT_ONCE
+        decision = policy.after_attempt("void", "", intent.intent, intent.reason)
+        interrupt = decision.reason if decision.status is Status.INTERRUPTED else None
+        self.ledger.record(void, self.ledger.moved(decision.status, decision.reason, interrupt=interrupt))
         return _AT_ONCE
 
     # ── its life ──
@@ -228,7 +235,7 @@ class Watching:
         if now_mono - self._checked_mono >= interval_s:
             self._checked_mono = now_mono
             self.ledger.seen["last_checked_at"] = clock.iso_now()
-            self.ledger.seen["progress"] = work_item.progress(self.ledger)
+            work_item.look(self.ledger)
             self.ledger.show()
             self._heed_mark()
         return self._checked_mono + interval_s - now_mono

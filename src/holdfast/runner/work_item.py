@@ -1,4 +1,8 @@
-"""The work item of a task: where it stands, in `state/work.json` and in the manifest. The steps are the agent's to tell."""
+"""The work item of a task: where it stands, in `state/work.json` and in the manifest.
+
+The steps are the agent's to tell: by writing that file, or by a to-do list of its CLI's that its reader understands. What was said
+last counts. Whatever holdfast writes holds it, so that the file is never newer than what it says.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import os
 
 from holdfast import clock
 from holdfast.errors import HoldfastError
+from holdfast.model import manifest
 from holdfast.model.lane import Attempt
 from holdfast.packet import work
 from holdfast.runner.ledger import Ledger
@@ -15,15 +20,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def progress(ledger: Ledger) -> dict[str, Any] | None:
-    """Steps done, of, and the present one; None where the agent says nothing."""
-    item = work.read(ledger.packet) if os.path.exists(ledger.packet.work) else None
-    if item is None:
-        return None
-    found: dict[str, Any] = item["progress"]
-    if found["current_step"] is not None:
-        found = {**found, "current_step": ledger.redact(found["current_step"])}
-    return found if any(value is not None for value in found.values()) else None
+def look(ledger: Ledger) -> None:
+    """See what the file says, for the manifest; and bring it up to date, where there is a work item."""
+    _read(ledger)
+    if ledger.task.spec.work and manifest.progress(ledger.task, ledger.seen) != ledger.seen["progress"]:
+        _put(ledger)
 
 
 def assign(ledger: Ledger, attempt: Attempt) -> None:
@@ -37,12 +38,31 @@ def close(ledger: Ledger) -> None:
     """The task has ended."""
     if ledger.task.spec.work or os.path.exists(ledger.packet.work):
         _put(ledger, status=str(ledger.task.status))
+    _read(ledger)
+
+
+def _read(ledger: Ledger) -> None:
+    """Steps done, of, and the present one, and when that was written; None where the file says nothing of them."""
+    path, seen = ledger.packet.work, ledger.seen
+    try:
+        seen["progress_at"] = clock.iso(os.lstat(path).st_mtime)
+    except OSError:
+        seen["progress"] = None
+        return
+    item = work.read(ledger.packet)
+    found: dict[str, Any] = item["progress"] if item is not None else {}
+    if found.get("current_step") is not None:
+        found = {**found, "current_step": ledger.redact(found["current_step"])}
+    seen["progress"] = found if any(value is not None for value in found.values()) else None
 
 
 def _put(ledger: Ledger, **known: str | None) -> None:
     spec = ledger.task.spec
     known = {"id": str(spec.work.get("id") or spec.task_id), "last_updated": clock.iso_now(), **known}
+    _read(ledger)
+    item = work.merge(work.read(ledger.packet), **known)
+    said_last = manifest.progress(ledger.task, ledger.seen)
     try:
-        work.write(ledger.packet, work.merge(work.read(ledger.packet), **known))
+        work.write(ledger.packet, item if said_last is None else {**item, "progress": said_last})
     except (OSError, HoldfastError):
         return  # for people; the journal has what matters

@@ -21,12 +21,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_VERSION = 2
+_VERSION = 3
 #: What a row holds of a manifest: enough for `ls`.
 FIELDS = (
     "schema", "task_id", "task_name", "goal", "status", "status_reason", "agent", "model", "stage", "attempt",
     "retry_count", "total_retries", "started_at", "finished_at", "wake_at", "usage", "project_dir", "pid", "exit_code",
-    "active_s", "interrupt", "last_progress_at",
+    "active_s", "interrupt", "last_progress_at", "progress",
 )  # fmt: skip
 _BUSY_MS = 200
 #: A directory that changed within this time may change again without a newer time stamp.

@@ -80,6 +80,7 @@ class Packet:
         self.workspace = os.path.join(path, "state", "workspace")
         self.interrupts = os.path.join(path, "state", "interrupts")
         self.issues = os.path.join(path, "state", "issues")
+        self.preflight = os.path.join(path, "state", "preflight.json")
         self.error_marker = os.path.join(path, "state", "error")
         self.done = os.path.join(path, "done")
         self.task_done = os.path.join(path, "done", "_task.done")

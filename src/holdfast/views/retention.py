@@ -14,6 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from holdfast.workspace.worktree import Worktree
+
 
 def check_merged(packet: Packet) -> None:
     """Raises NotPossible when the task's worktree holds work that is nowhere else."""
@@ -26,7 +28,15 @@ def check_merged(packet: Packet) -> None:
         return
     if not os.path.isdir(tree.common_dir):
         raise NotPossible(f"the repository of {tree.path} is gone", hint="look at the worktree by hand")
-    worktree.check_removable(tree)
+    if not _is_applied(packet, tree):
+        worktree.check_removable(tree)
+
+
+def _is_applied(packet: Packet, tree: Worktree) -> bool:
+    """Whether everything in the worktree was brought over as a patch, which git does not call merged."""
+    from holdfast.workspace import apply, worktree
+
+    return worktree.is_whole(tree) and apply.is_applied(packet)
 
 
 def remove_worktree(packet: Packet) -> None:
@@ -37,7 +47,7 @@ def remove_worktree(packet: Packet) -> None:
 
         tree = worktree.of(packet)
         if tree is not None:
-            worktree.remove(tree, force=False)
+            worktree.remove(tree, force=os.path.lexists(tree.path) and _is_applied(packet, tree))
 
 
 def ended(home: Home) -> list[Packet]:

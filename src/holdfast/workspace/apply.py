@@ -49,8 +49,8 @@ def apply(packet: Packet, *, goal: str, as_patch: bool) -> Applied:
         raise NotPossible(
             f"the worktree {tree.path} is gone", hint=f"'git merge {tree.branch}' if the branch is there"
         )
-    # Not while an agent writes: half of its work would come over.
-    held = lock.acquire(packet.home, tree.directory, role="apply")
+    # Not while another task writes in the main tree: what comes over would be blamed on its agent.
+    held = lock.acquire(packet.home, tree.main, role="apply")
     try:
         return _patch(packet, tree) if as_patch else _merge(packet, tree, goal)
     finally:

@@ -18,7 +18,7 @@ BASE = ["claude", "-p", "--output-format", "stream-json", "--verbose", "--includ
 ID = "8e2f005b-6dfd-4830-8789-13234e1004f6"
 
 
-@pytest.mark.req("OUT-10", "W-C4", "RES-1")
+@pytest.mark.req("OUT-10", "W-C4", "RES-1", "OUT-8")
 @pytest.mark.parametrize("run", RUNS, ids=str)
 def test_a_recorded_run_is_read_as_labelled(run: recorded.Recorded) -> None:
     found = replay(ADAPTER, run.stdout, run.stderr, run.exit)
@@ -116,6 +116,7 @@ def test_a_call_that_was_cut_off_is_named() -> None:
         ({"model": "claude-haiku-4-5"}, ["--model", "claude-haiku-4-5"]),
         ({"yolo": True}, ["--dangerously-skip-permissions"]),
         ({"yolo": True, "is_root": True}, ["--dangerously-skip-permissions"]),
+        ({"writes": True}, ["--permission-mode", "acceptEdits"]),
         ({"max_turns": 3, "budget_usd": 2.5}, ["--max-turns", "3", "--max-budget-usd", "2.5"]),
         ({"system_prompt_path": "/s.md"}, ["--append-system-prompt-file", "/s.md"]),
         ({"settings_path": "/s.json"}, ["--settings", "/s.json"]),

@@ -20,6 +20,7 @@ BASE = ["/n/codex", "exec", "--json", "-c", "features.plugin_discovery_prefetch=
 ID = "01a1de0a-a6b0-7603-bf5e-101b9243f78a"
 
 
+@pytest.mark.req("OUT-8")
 @pytest.mark.parametrize("run", RUNS, ids=str)
 def test_a_recorded_run_is_read_as_labelled(run: recorded.Recorded) -> None:
     found = replay(ADAPTER, run.stdout, run.stderr, run.exit)
@@ -120,6 +121,8 @@ def test_a_panic_is_a_crash() -> None:
         ({"model": "gpt-5"}, {}, ["-m", "gpt-5"]),
         ({"yolo": True}, {}, ["--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check"]),
         ({}, {"sandbox": "workspace-write"}, ["-s", "workspace-write"]),
+        ({"writes": True}, {}, ["-s", "workspace-write"]),
+        ({"writes": True}, {"sandbox": "read-only"}, ["-s", "read-only"]),
         ({}, {"skip_git_repo_check": True}, ["--skip-git-repo-check"]),
     ],
 )
@@ -138,7 +141,15 @@ def test_the_home_is_private_and_outlives_the_attempt() -> None:
     assert home is not None
     assert (home.variable, home.path, home.default) == ("CODEX_HOME", "/t/state/codex", ".codex")
     assert "auth.json" in home.links
+    assert "sessions" not in home.links
     assert home.copies == ("config.toml",)
+
+
+def test_a_session_of_the_person_is_found_in_the_persons_home() -> None:
+    spec = _spec({}, state_directory="/t/state")
+    home = ADAPTER.resume(spec.evolve(task=spec.task.evolve(session=ID))).home
+    assert home is not None
+    assert "sessions" in home.links
 
 
 def _spec(options: dict[str, object], **changes: object) -> LaunchSpec:

@@ -40,6 +40,7 @@ def _stderr(name: str) -> str:
     return (CAPTURES / f"{name}.stderr.txt").read_text(encoding="utf-8")
 
 
+@pytest.mark.req("OUT-8")
 @pytest.mark.parametrize("name", LABELS)
 def test_a_recorded_run_reads_as_its_label_says(name: str) -> None:
     label = LABELS[name]
@@ -173,6 +174,7 @@ def test_an_exit_status_that_contradicts_the_result_is_no_success() -> None:
         ({}, []),
         ({"model": "gpt-5"}, ["--model", "gpt-5"]),
         ({"yolo": True}, ["--allow-all-tools"]),
+        ({"writes": True}, ["--allow-tool=write"]),
         ({"allowed_tools": ("shell(echo)", "write")}, ["--allow-tool=shell(echo)", "--allow-tool=write"]),
     ],
 )

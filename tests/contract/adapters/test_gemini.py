@@ -39,6 +39,7 @@ def _stderr(name: str) -> str:
     return (CAPTURES / f"{name}.stderr.txt").read_text(encoding="utf-8")
 
 
+@pytest.mark.req("OUT-8")
 @pytest.mark.parametrize("name", LABELS)
 def test_a_recorded_run_reads_as_its_label_says(name: str) -> None:
     label = LABELS[name]
@@ -189,6 +190,7 @@ def test_a_retry_is_announced_with_its_delay() -> None:
         ({}, []),
         ({"model": "gemini-2.5-pro"}, ["-m", "gemini-2.5-pro"]),
         ({"yolo": True}, ["--approval-mode", "yolo", "--skip-trust"]),
+        ({"writes": True}, ["--approval-mode", "auto_edit"]),
         (
             {"allowed_tools": ("run_shell_command(echo)", "write_file")},
             ["--allowed-tools=run_shell_command(echo)", "--allowed-tools=write_file"],
@@ -200,6 +202,22 @@ def test_the_command_line(changes: dict[str, Any], more: list[str]) -> None:
     begin = ["/opt/gemini", "-o", "stream-json"]
     assert ADAPTER.launch(spec).argv == [*begin, "--session-id", "7c1e", *more]
     assert ADAPTER.resume(spec).argv == [*begin, "--resume", "7c1e", *more]
+
+
+@pytest.mark.parametrize(
+    ("options", "writes", "more"),
+    [
+        ({"approval_mode": "default", "sandbox": False}, False, []),
+        ({"approval_mode": "default"}, True, ["--approval-mode", "auto_edit"]),
+        ({"approval_mode": "plan"}, True, ["--approval-mode", "plan"]),
+        ({"sandbox": True}, False, ["--sandbox"]),
+    ],
+)
+def test_options_of_its_agents_file_are_flags(
+    options: dict[str, object], writes: bool, more: list[str]
+) -> None:
+    spec = SPEC.evolve(task=SPEC.task.evolve(options=options), writes=writes)
+    assert ADAPTER.launch(spec).argv[5:] == more
 
 
 def test_the_prompt_goes_by_stdin_and_the_program_is_one_process() -> None:

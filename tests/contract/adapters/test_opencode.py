@@ -70,6 +70,7 @@ TEXT = line("text", part={"type": "text", "text": "an answer"})
 # ── recorded runs ───────────────────────────────────────────────────────────
 
 
+@pytest.mark.req("OUT-8")
 @pytest.mark.parametrize("name", LABELS)
 def test_a_recorded_run_reads_as_its_label_says(name: str) -> None:
     label = LABELS[name]
@@ -276,6 +277,25 @@ def test_what_has_no_flag_goes_by_variables() -> None:
     assert launch.env["OPENCODE_CONFIG"] == "/a/oc.json"
     assert launch.env["OPENCODE_PERMISSION"] == '{"*":"deny","read":"allow","edit":"allow"}'
     assert json.loads(launch.env["OPENCODE_CONFIG_CONTENT"]) == {"instructions": ["/a/system.md"]}
+
+
+@pytest.mark.parametrize(
+    ("content", "merged"),
+    [
+        (
+            '{"model": "a/b", "instructions": ["x.md"]}',
+            {"model": "a/b", "instructions": ["x.md", "/a/system.md"]},
+        ),
+        ('{"instructions": 3}', {"instructions": ["/a/system.md"]}),
+        ("[", {"instructions": ["/a/system.md"]}),
+        ("[1]", {"instructions": ["/a/system.md"]}),
+    ],
+)
+def test_a_system_prompt_adds_to_the_configuration_of_the_person(
+    content: str, merged: dict[str, Any]
+) -> None:
+    launch = ADAPTER.launch(spec(system_prompt_path="/a/system.md", env={"OPENCODE_CONFIG_CONTENT": content}))
+    assert json.loads(launch.env["OPENCODE_CONFIG_CONTENT"]) == merged
 
 
 # ── its log ─────────────────────────────────────────────────────────────────

@@ -73,6 +73,7 @@ RETRY = line("auto_retry_start", attempt=1, maxAttempts=3, delayMs=2000, errorMe
 # ── recorded runs ───────────────────────────────────────────────────────────
 
 
+@pytest.mark.req("OUT-8")
 @pytest.mark.parametrize("name", LABELS)
 def test_a_recorded_run_reads_as_its_label_says(name: str) -> None:
     label = LABELS[name]

@@ -8,6 +8,7 @@ import os
 import pytest
 
 from tests.support import kin
+from tests.support.repos import Repo
 from tests.support.tasks import Task, holdfast, workspace
 
 
@@ -116,3 +117,55 @@ def test_errors() -> None:
     ):
         assert holdfast("prune", *words).returncode == 2
     assert holdfast("prune", "--yes").stderr == "nothing is old enough to go\n"
+
+
+# ── work in worktrees ──
+
+COMMIT = "git add new.txt && git -c user.name=a -c user.email=a@b commit -qm work"
+
+
+def in_worktree(script: str) -> tuple[Repo, Task]:
+    """A task that worked in a worktree, and its project."""
+    repo = Repo(os.path.join(workspace(), "project"))
+    repo.commit("README.md")
+    task = Task.shell(script, "--worktree", "--id", "it", project=repo.path)
+    task.wait_for("completed")
+    return repo, task
+
+
+@pytest.mark.parametrize("script", ["echo new > new.txt", f"echo new > new.txt && {COMMIT}"])
+@pytest.mark.parametrize("flags", [(), ("--keep-summaries",)], ids=["whole", "summaries"])
+def test_work_that_is_nowhere_else_is_never_removed(home: str, script: str, flags: tuple[str, ...]) -> None:
+    repo, task = in_worktree(script)
+    before = holdfast("diff", "it").stdout
+    assert "+new" in before
+    assert holdfast("archive", "it").returncode == 3
+    done = holdfast("prune", "--keep", "0", "--yes", *flags)
+    assert done.returncode == 3
+    assert "work that is not merged" in done.stdout
+    assert task.status() == "completed"
+    assert holdfast("diff", "it").stdout == before
+    # Merged, it may go, and its branch with it.
+    assert holdfast("apply", "it").returncode == 0
+    assert holdfast("prune", "--keep", "0", "--yes", *flags).returncode == 0
+    assert names(home, "worktrees") == []
+    assert repo.git("branch", "--list", "holdfast/*") == ""
+    assert repo.read("new.txt") == "new\n"
+
+
+def test_work_that_was_brought_over_as_a_patch_may_go(home: str) -> None:
+    repo, task = in_worktree("echo new > new.txt")
+    assert holdfast("apply", "it", "--patch").returncode == 0
+    assert holdfast("prune", "--keep", "0", "--yes").returncode == 0
+    assert not os.path.exists(task.packet)
+    assert names(home, "worktrees") == []
+    assert repo.read("new.txt") == "new\n"
+
+
+def test_what_changed_after_the_patch_stays(home: str) -> None:
+    _, task = in_worktree("echo new > new.txt")
+    assert holdfast("apply", "it", "--patch").returncode == 0
+    with open(os.path.join(home, "worktrees", "it", "more.txt"), "w", encoding="utf-8") as file:
+        file.write("more\n")
+    assert holdfast("prune", "--keep", "0", "--yes").returncode == 3
+    assert os.path.exists(task.packet)

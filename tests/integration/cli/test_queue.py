@@ -168,7 +168,7 @@ def test_issues_come_in_through_gh(home: str) -> None:
     with open(os.path.join(folder, "copilot"), "w", encoding="utf-8") as file:
         file.write("#!/bin/sh\nexit 0\n")
     os.chmod(os.path.join(folder, "copilot"), 0o755)
-    done = queue("import", "gh:label=agent", "--agent", "copilot", env=env)
+    done = queue("import", "--from", "gh:label=agent", "--agent", "copilot", env=env)
     assert (done.returncode, done.stdout) == (0, "gh-123\ngh-98\ngh-7\n"), done.stderr
     spec = load.fold(Home(home).packet("gh-123")).spec
     assert spec.work["url"] == "https://github.com/ada/engine/issues/123"
@@ -181,6 +181,8 @@ def test_a_missing_source_is_told() -> None:
     assert done.returncode == 2
     assert "gh:label=NAME" in done.stderr
     assert queue("import").returncode == 2
+    assert queue("import", "nowhere.json", "--from", "nowhere.json").returncode == 2
+    assert queue("ls", "--from", "nowhere.json").returncode == 2
 
 
 # ── moving ──

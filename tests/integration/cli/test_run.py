@@ -98,6 +98,25 @@ def test_an_agent_is_followed_like_a_command(home: str) -> None:
     assert "all is well" not in done.stderr
 
 
+def test_a_task_goes_on_with_a_session_that_there_is() -> None:
+    first = Task.play(Scenario().say("one").result("ok"), prompt="begin")
+    session_id = first.wait_for("completed")["session_id"]
+    second = Task.play(Scenario().say("two").result("ok"), "--session", session_id, prompt="and then")
+    assert second.wait_for("completed")["session_id"] == session_id
+    starts = second.memory().starts()
+    assert [(start.is_resume, start.prompt) for start in starts] == [(False, "begin"), (True, "and then")]
+    (opened,) = second.events("attempt.opened")
+    assert (opened["mode"], opened["session_id"]) == ("resume", session_id)
+
+
+@pytest.mark.parametrize("session", ["", "-c", "a b", "a\x1bb"])
+def test_what_is_no_session_is_told_before_anything_is_made(session: str, home: str) -> None:
+    done = run("--agent", "scripted", "-o", "scenario=x", f"--session={session}", "go on")
+    assert done.returncode == 2
+    assert "not the id of a session" in done.stderr
+    assert os.listdir(os.path.join(home, "tasks")) == []
+
+
 def test_a_task_that_is_interrupted_meanwhile_ends_the_following_with_4() -> None:
     command = [sys.executable, "-m", "holdfast", "run", "--id", "it", "--", "sh", "-c", kin.WAIT]
     follower = subprocess.Popen(

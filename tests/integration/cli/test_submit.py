@@ -79,6 +79,7 @@ def test_it_may_wait_for_a_time() -> None:
         (["--after", "nobody"], 3, "there is no task 'nobody'"),
         (["--deadline", "x"], 2, "--deadline: not a duration"),
         (["--failover", "nobody"], 2, "no failover"),
+        (["--session", "abc"], 2, "--session abc: command has no sessions that can go on"),
         (["--var", "x"], 2, "--var x: not KEY=VALUE"),
         (["--bootstrap", "nowhere.md"], 2, "cannot read the bootstrap nowhere.md"),
         (["--timeout", "0"], 2, "--timeout must be more than zero"),

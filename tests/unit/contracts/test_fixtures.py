@@ -190,6 +190,7 @@ def test_an_identity_is_found_in_its_record(name: str) -> None:
         ("journal.interrupt-resume-stop.jsonl", "killed", 2, 0, 1),
         ("journal.spawn-failed.jsonl", "failed", 1, 0, 1),
         ("journal.void-and-retry.jsonl", "completed", 3, 0, 2),
+        ("journal.pipeline.jsonl", "completed", 8, 1, 1),
         ("events.jsonl", "completed", 7, 0, 2),
     ],
 )
@@ -233,6 +234,7 @@ def assert_same_but_seen(made: dict[str, Any], wanted: dict[str, Any]) -> None:
     [
         ("journal.crash-and-resume.jsonl", "manifest.completed.json"),
         ("journal.spawn-failed.jsonl", "manifest.failed.json"),
+        ("journal.pipeline.jsonl", "manifest.pipeline.json"),
     ],
 )
 def test_replaying_the_journal_gives_the_manifest(journal_name: str, manifest_name: str) -> None:

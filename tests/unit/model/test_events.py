@@ -27,6 +27,7 @@ TABLE: list[ev.Event] = [
         stage="s", path="/w", kind="worktree", tree="t", base_tree="b", commit="c", branch="h", dirty=("a b",)
     ),
     ev.GateJudged(stage="s", attempt=3, passed=False, failed="scope", reasons=("r",)),
+    ev.PreWorkChecked(stage="s", passed=False, reasons=("r",)),
     ev.FailureTriaged(
         stage="s", attempt=3, role="impl", agent="a", outcome="failed", detail="d", exit_code=1,
         gate_failed="scope", gate_reasons=("r",), failure_class="tooling", signature="0", excerpt="e",
@@ -61,6 +62,7 @@ TABLE: list[ev.Event] = [
     ev.AgentUsage(input_tokens=1, output_tokens=2, cost_usd=0.5, cumulative=True, **WHERE),
     ev.AgentRetry(delay_s=2.5, reason="r", **WHERE),
     ev.AgentRateLimit(resets_at=AT, reason="r", **WHERE),
+    ev.AgentProgress(steps_completed=2, steps_total=5, current_step="writing tests", **WHERE),
     ev.AgentError(kind="network", message="m", **WHERE),
     ev.AgentResult(is_error=True, subtype="s", text="t", turns=3, **WHERE),
 ]  # fmt: skip

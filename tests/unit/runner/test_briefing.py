@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from holdfast.model import events as ev
 from holdfast.model.lane import Attempt
 from holdfast.runner import briefing
@@ -22,7 +20,6 @@ def crashed(*tools: tuple[str, str], said: str = "") -> tuple[Story, Attempt]:
     return story, story.task.wave[0]
 
 
-@pytest.mark.req("RES-2")
 def test_the_same_session_hears_what_happened_and_what_was_cut_off() -> None:
     story, attempt = crashed(("Bash", "make deploy"), ("Read", ""))
     text = briefing.resume_message(story.task, attempt)

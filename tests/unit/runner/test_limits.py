@@ -102,7 +102,6 @@ def test_output_has_a_limit_and_zero_is_none() -> None:
     assert reached(Story(limits=NO_LIMITS.evolve(output_bytes=0)).attempt(1), raw_bytes=10**15) is None
 
 
-@pytest.mark.req("BUD-5")
 def test_a_budget_is_reached_by_the_whole_task_and_not_by_one_that_is_finished() -> None:
     story = Story(limits=NO_LIMITS.evolve(budget_tokens=100)).attempt(1)
     story.tell(ev.AgentUsage(attempt=1, offset=1, input_tokens=60, output_tokens=39, cumulative=True))

@@ -26,7 +26,7 @@ INTENTS = ("stop", "interrupt", "input", "deadline", "output", "budget", "timeou
 LIMITS = Limits(base_interval_s=30.0, max_interval_s=300.0, max_retries=10)
 
 
-@pytest.mark.req("SUP-16", "SUP-13", "W-A1")
+@pytest.mark.req("SUP-16", "SUP-13", "W-A1", "BUD-9")
 @pytest.mark.parametrize(
     ("kind", "then", "status"),
     [
@@ -41,6 +41,10 @@ LIMITS = Limits(base_interval_s=30.0, max_interval_s=300.0, max_retries=10)
         ("an outcome of a later version", Then.RETRY, Status.CRASHED),
         ("rate_limit", Then.WAIT, Status.WAITING),
         ("quota", Then.WAIT, Status.WAITING),
+        ("overloaded", Then.WAIT, Status.WAITING),
+        ("server_error", Then.RETRY, Status.CRASHED),
+        ("network", Then.RETRY, Status.CRASHED),
+        ("invalid_request", Then.END, Status.FAILED),
         ("auth", Then.INTERRUPT, Status.INTERRUPTED),
         ("max_turns", Then.INTERRUPT, Status.INTERRUPTED),
     ],

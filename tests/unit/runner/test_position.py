@@ -53,7 +53,6 @@ def test_a_successor_goes_on_where_each_attempt_was(packet: Packet) -> None:
     assert shown(packet) == "from the left\nfrom the right\n"
 
 
-@pytest.mark.req("SUP-9")
 def test_what_was_shown_behind_the_note_is_cut_off(packet: Packet) -> None:
     first = Position(packet)
     first.begin(1)

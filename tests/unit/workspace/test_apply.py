@@ -97,9 +97,9 @@ def test_a_patch_merges_with_what_is_dirty_and_commits_nothing(case: Case) -> No
     assert not is_applied(case.packet)
 
 
-def test_not_while_an_agent_writes(case: Case, home: str) -> None:
+def test_not_while_another_task_writes_in_the_main_tree(case: Case, home: str) -> None:
     case.work.write("loose")
-    held = lock.acquire(Home(home), case.tree.directory, role="runner")
+    held = lock.acquire(Home(home), case.repo.path, role="runner")
     try:
         with pytest.raises(LockHeld, match="another task writes"):
             case.apply(as_patch=False)

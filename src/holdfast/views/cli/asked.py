@@ -87,6 +87,7 @@ def _spec(
         _check_command(command, project, verb=verb)
     else:
         _check_agent(adapter, prompt, values["option"], verb=verb)
+    _check_session(adapter, values["session"])
     spare = _failover(agent, values["failover"])
     _check_env(values["env"])
     name = values["name"] or _name(prompt, command)
@@ -109,6 +110,7 @@ def _spec(
         ),
         leftovers=values["leftovers"] or given.get("leftovers", "report"),
         failover=tuple(adapter.name for adapter in spare),
+        session=values["session"],
         workspace="worktree" if values["worktree"] else "in_place",
         bootstrap=_bootstrap(values["bootstrap"]),
         variables=dict(_pair("--var", text) for text in values["var"]),
@@ -171,6 +173,18 @@ def _check_installed(adapter: Adapter) -> None:
         raise CommandNotFound(
             f"{adapter.name} is not installed: no {able.program} in PATH",
             hint=f"'holdfast agent probe {adapter.name}' says more",
+        )
+
+
+def _check_session(adapter: Adapter, session: str | None) -> None:
+    if session is None:
+        return
+    if not adapter.capabilities.can_resume:
+        raise UsageError(f"--session {session}: {adapter.name} has no sessions that can go on")
+    if not session or session.startswith("-") or not session.isprintable() or " " in session:
+        raise UsageError(
+            f"--session {session!r}: not the id of a session",
+            hint="'holdfast show TASK' has that of a task; the agent's program lists its own",
         )
 
 

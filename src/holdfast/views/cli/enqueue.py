@@ -80,6 +80,10 @@ def values_of(work: Work, *, agent: str | None, project: str | None) -> dict[str
         "project": work.project or project,
         "name": work.title[:60],
         "id": work.task_id,
+        # An agent that nobody watches has to know where it is, and how to ask.
+        "bootstrap": None if work.command or work.bootstrap == "none" else work.bootstrap,
+        "option": list(work.options),
+        "var": list(work.variables),
     }
 
 
@@ -92,5 +96,11 @@ def take_in(home: Home, work: Work, *, agent: str | None, project: str | None, p
         after=work.after,
         not_before=work.not_before,
     )
-    about: dict[str, object] = {"id": work.key, "details": work.title, "source": work.source, "url": work.url}
+    about: dict[str, object] = {
+        "id": work.key,
+        "details": work.title,
+        "source": work.source,
+        "url": work.url,
+        **({"rig": work.rig} if work.rig else {}),
+    }
     return make(home, task, place, work=about)

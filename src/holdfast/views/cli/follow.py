@@ -106,7 +106,7 @@ def _rest(packet: Packet, manifest: dict[str, Any]) -> str:
     elapsed = clock.words(int(words.elapsed_s(manifest, clock.now())))
     elapsed = elapsed.replace(".0s", "s")
     if manifest["status"] == Status.RUNNING:
-        said = tail.last_line(packet.output_log)
+        said = words.at_step(manifest, tail.last_line(packet.output_log))
     else:
         said = manifest["status_reason"] or ""
     attempt = f" attempt {manifest['attempt']}" if manifest["attempt"] > 1 else ""

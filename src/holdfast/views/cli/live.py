@@ -99,6 +99,7 @@ class _Line:
             stages.now(manifest) if stages.are_many(manifest) else "",
             f"{manifest['agent']} {elapsed}",
             words.plural(manifest["attempt"], "attempt") if manifest["attempt"] > 1 else "",
+            words.steps(manifest),
             manifest["status_reason"] or "",
         ]
         text = " | ".join(part for part in parts if part)

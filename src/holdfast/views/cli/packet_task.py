@@ -27,6 +27,7 @@ _OF_THE_PACKET = {
     "command": "a command",
     "agent": "--agent",
     "model": "--model",
+    "session": "--session",
     "option": "--option",
     "bootstrap": "--bootstrap",
     "var": "--var",

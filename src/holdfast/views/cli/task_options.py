@@ -47,6 +47,12 @@ OPTIONS = (
     ),
     Option(flags=("--model",), dest="model", metavar="NAME", help="The model that the agent uses."),
     Option(
+        flags=("--session",),
+        dest="session",
+        metavar="ID",
+        help="Go on with this session of the agent instead of beginning one.",
+    ),
+    Option(
         flags=("--project",),
         dest="project",
         metavar="DIR",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast import clock
 from holdfast.model.status import ENDS, Status
+from holdfast.packet import work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +47,17 @@ def size(count_bytes: int) -> str:
         if count_bytes < 1000
         else f"{short(count_bytes).replace('k', ' k').replace('M', ' M')}B"
     )
+
+
+def steps(manifest: dict[str, Any]) -> str:
+    """`3/10 writing the tests`; nothing where the agent says nothing of its steps."""
+    return " ".join(work.words(manifest).split())
+
+
+def at_step(manifest: dict[str, Any], line: str) -> str:
+    """A line of the agent's behind the step that it is at, `[3/10 writing the tests] ok`, unless it says just that."""
+    said = f"[{steps(manifest)}]"
+    return line if said in ("[]", line) else f"{said} {line}".rstrip()
 
 
 def plural(count: int, noun: str) -> str:

@@ -120,6 +120,7 @@ def _print(rows: list[dict[str, Any]], packet_of: Callable[[str], Packet]) -> No
 
 
 def _cells(packet: Packet, row: dict[str, Any], now: float) -> tuple[str, ...]:
+    line = tail.last_line(packet.output_log)
     return (
         row["task_id"],
         row["status"],
@@ -129,5 +130,5 @@ def _cells(packet: Packet, row: dict[str, Any], now: float) -> tuple[str, ...]:
         words.tokens(row) or "-",
         words.cost(row) or "-",
         clock.words(max(0.0, now - clock.parse_iso(row["started_at"]))),
-        tail.last_line(packet.output_log),
+        line if row["status"] in ENDS else words.at_step(row, line),
     )

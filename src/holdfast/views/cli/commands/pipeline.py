@@ -7,9 +7,10 @@ import os
 from holdfast import paths
 from holdfast.agents import program, registry
 from holdfast.errors import UsageError
-from holdfast.pipeline import config, task
+from holdfast.pipeline import config, task, task_index
 from holdfast.pipeline.intents import DIGEST_POLICIES, INTENTS, OPTIONS, WORKSPACES
 from holdfast.pipeline.roles import ROLES
+from holdfast.store.layout import Home
 from holdfast.views.cli import out, table
 from holdfast.views.cli.spec import JSON, Argument, Command, Option
 
@@ -22,17 +23,19 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     name="pipeline",
-    summary="List intents and profiles, show what a packet resolves to, or check one.",
+    summary="List intents and profiles, show or check a packet, or index results.",
     description="'list' shows what a manifest can choose from (--json: every allowed value). 'show PACKET' prints the stages with "
     "agent, model, effort and time limit, and where each value came from. 'check PACKET' tells every problem of its "
-    "manifest.yaml and of the files of agents and pipelines, and exits 2 when there is one. Nothing is run.",
+    "manifest.yaml and of the files of agents and pipelines, and exits 2 when there is one. 'index' shows the tasks of this home "
+    "by phase, with the main result of each, and writes task-index.json. Nothing is run.",
     examples=(
         "holdfast pipeline list",
         "holdfast pipeline check my-packet",
         "holdfast pipeline show my-packet --json",
+        "holdfast pipeline index",
     ),
     arguments=(
-        Argument(dest="action", metavar="list|show|check", choices=("list", "show", "check")),
+        Argument(dest="action", metavar="list|show|check|index", choices=("list", "show", "check", "index")),
         Argument(dest="packet", metavar="PACKET", required=False, completes="folder"),
     ),
     options=(
@@ -49,14 +52,14 @@ COMMAND = Command(
 
 
 def run(values: dict[str, Any]) -> int:
-    """One of the three."""
+    """One of the four."""
     action = values["action"]
-    if action == "list":
+    if action in ("list", "index"):
         if values["packet"]:
             raise UsageError(
-                "'pipeline list' takes no packet", hint=f"'holdfast pipeline show {values['packet']}'"
+                f"'pipeline {action}' takes no packet", hint=f"'holdfast pipeline show {values['packet']}'"
             )
-        return _list(values)
+        return _list(values) if action == "list" else _index(values)
     if not values["packet"]:
         raise UsageError(f"'pipeline {action}' needs a packet", hint=f"'holdfast pipeline {action} DIR'")
     return _show(values) if action == "show" else _check(values)
@@ -94,6 +97,22 @@ def _list(values: dict[str, Any]) -> int:
     options = [(name, ", ".join(option.values), ", ".join(option.groups)) for name, option in OPTIONS.items()]
     flags = [(name, "true, false", group.name) for group in found.groups.values() for name in group.flags]
     table.show(("OPTION OR FLAG", "VALUES", "GROUP"), [*options, *flags])
+    return 0
+
+
+def _index(values: dict[str, Any]) -> int:
+    home = Home(paths.home())
+    found = task_index.update(home)
+    if values["json"]:
+        out.data(found)
+        return 0
+    rows = [
+        (task_id, entry["status"] or "-", name, stage["stage"], stage["artifact"] or "-")
+        for task_id, entry in found["tasks"].items()
+        for name, stages in entry["phases"].items()
+        for stage in stages
+    ]
+    table.show(("TASK", "STATUS", "PHASE", "STAGE", "RESULT"), rows, dropped_first=(1,))
     return 0
 
 

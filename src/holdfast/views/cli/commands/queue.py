@@ -61,7 +61,10 @@ COMMAND = Command(
             flags=("--most",), dest="most", metavar="N", help="For import: so many items at a time (100)."
         ),
         Option(
-            flags=("--from",), dest="source", metavar="SOURCE", help="For import: the source, said with a flag."
+            flags=("--from",),
+            dest="source",
+            metavar="SOURCE",
+            help="For import: the source, said with a flag.",
         ),
         Option(flags=("--by",), dest="by", metavar="NAME", help="For claim: who takes it (you)."),
         Option(flags=("--yes",), dest="yes", kind="flag", help="For clear: yes, remove them."),
@@ -75,7 +78,9 @@ def run(values: dict[str, Any]) -> int:
     home = Home(paths.ensure_home(paths.home()))
     if values["source"] is not None:
         if values["action"] != "import" or values["what"] is not None:
-            raise UsageError("--from names the source of an import", hint="'holdfast queue import --from SOURCE'")
+            raise UsageError(
+                "--from names the source of an import", hint="'holdfast queue import --from SOURCE'"
+            )
         values = {**values, "what": values["source"]}
     action, what = values["action"], values["what"]
     if action in _NEEDS and not what:

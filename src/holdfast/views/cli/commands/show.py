@@ -67,6 +67,8 @@ def facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[st
     rows += [("agent", f"{manifest['agent']}{model}{bypass}"), ("project", manifest["project_dir"])]
     if manifest.get("session_id"):
         rows.append(("session", manifest["session_id"]))
+    if words.steps(manifest):
+        rows.append(("steps", words.steps(manifest)))
     rows += _stages(manifest) + _attempts(packet, manifest) + _times(manifest, now)
     rows.append(("usage", _usage(manifest)))
     if manifest["status"] in ENDS:

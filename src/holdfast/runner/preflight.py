@@ -1,0 +1,97 @@
+"""Before the first call of a run: is everything there that its stages need? A task may have been made long ago.
+
+What is missing for certain stops the task before anything is paid for. What is merely not seen (a login may be in a keychain) is
+noted, and the agent's own word decides. `state/preflight.json` says what was found.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from holdfast import clock
+from holdfast.agents import probe, program, registry
+from holdfast.errors import HoldfastError
+from holdfast.model.task import Task
+from holdfast.runner.ledger import Ledger
+from holdfast.store import atomic
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from holdfast.agents.probe import Probe
+
+
+def is_due(task: Task) -> bool:
+    """Whether no agent was called yet in this run."""
+    has_called = task.attempt is not None and task.attempt.agent == "command"
+    return task.paid_calls == 0 and not has_called
+
+
+def passes(ledger: Ledger, env: Mapping[str, str]) -> bool:
+    """Look at everything, and note it. Where something is missing the task is stopped here."""
+    task = ledger.task
+    agents = _agents(task)
+    found = [probe.probe(registry.adapter(name), env) for name in agents]
+    problems = [problem for each in found for problem in each.problems]
+    problems += _of_the_place(ledger, env)
+    if any(agent != "command" for agent in agents) or problems:
+        _note(ledger, found, problems)
+    if not problems:
+        return True
+    from holdfast.runner import failures  # rare, and dear to load
+
+    reason = ledger.redact("; ".join(problems))
+    failures.stop_before_call(ledger, task.stage or "", "preflight_failed", reason)
+    return False
+
+
+def _agents(task: Task) -> list[str]:
+    """Those of the stages that are left, and of no others."""
+    left = [stage for stage in task.spec.stages if stage.name not in task.stages_done]
+    return list(dict.fromkeys(task.lane(stage.name).agent for stage in left))
+
+
+def _of_the_place(ledger: Ledger, env: Mapping[str, str]) -> list[str]:
+    """Directory, git, templates, bootstrap."""
+    spec, problems = ledger.task.spec, list[str]()
+    if not os.path.isdir(spec.project_dir):
+        problems.append(f"the directory {spec.project_dir} does not exist")
+    needs_git = spec.workspace == "worktree" or any(stage.writes for stage in spec.stages)
+    if needs_git and program.which("git", env.get("PATH", os.defpath)) is None:
+        problems.append("there is no git in PATH, by which changes are told apart")
+    if spec.bootstrap not in (None, "default") and not os.access(spec.bootstrap, os.R_OK):
+        problems.append(f"the bootstrap {spec.bootstrap} cannot be read")
+    if spec.pipeline is not None:
+        from holdfast.pipeline import template  # only pipelines pay for the import
+
+        left = [stage for stage in spec.stages if stage.name not in ledger.task.stages_done]
+        problems += template.check(
+            left, project_dir=spec.project_dir, profile=spec.pipeline.profile, packet=ledger.packet
+        )
+    return problems
+
+
+def _note(ledger: Ledger, found: list[Probe], problems: list[str]) -> None:
+    unseen = [each.agent for each in found if _is_unseen(each)]
+    for agent in unseen:
+        login = registry.adapter(agent).capabilities.login
+        print(f"{agent}: no sign of a login was seen; '{login}' logs in", file=sys.stderr, flush=True)
+    note = {
+        "schema": "holdfast.preflight/1",
+        "at": clock.iso_now(),
+        "run": ledger.task.run,
+        "agents": [each.to_json() for each in found],
+        "no_login_seen": unseen,
+        "problems": [ledger.redact(problem) for problem in problems],
+    }
+    try:
+        atomic.write_json(ledger.packet.preflight, note, durable=False)
+    except HoldfastError:
+        return  # derived: the next run writes it again
+
+
+def _is_unseen(found: Probe) -> bool:
+    able = registry.adapter(found.agent).capabilities
+    return bool(able.login_env or able.login_files) and not found.login_seen

@@ -1,0 +1,75 @@
+"""docs/guides/write-a-packet.md: its files, put where it says, and its commands, one after the other, do what it says."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.docs.test_readme import ROOT, matches
+from tests.support.tasks import Task, workspace
+
+_BLOCK = re.compile(
+    r"(?:^`(?P<path>[^`\n]+)`:\n\n)?^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE
+)
+
+
+def page() -> str:
+    with open(os.path.join(ROOT, "docs", "guides", "write-a-packet.md"), encoding="utf-8") as file:
+        return file.read()
+
+
+def steps(block: str) -> list[tuple[str, list[str]]]:
+    found: list[tuple[str, list[str]]] = []
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            found.append((line[2:], []))
+        else:
+            found[-1][1].append(line)
+    return found
+
+
+def test_the_worked_example(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", os.path.dirname(sys.executable), prepend=":")
+    root = workspace()
+    for block in _BLOCK.finditer(page()):
+        if block["kind"] != "console":
+            path = os.path.join(root, block["path"])
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(block["text"])
+            continue
+        for command, expected in steps(block["text"]):
+            done = subprocess.run(
+                ["sh", "-c", command],
+                cwd=os.path.join(root, "greeter") if _is_inside(command) else root,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=60,
+                check=False,
+                text=True,
+            )
+            assert done.returncode == 0, f"{command}\n{done.stdout}"
+            assert matches(expected, done.stdout), f"{command} printed\n{done.stdout}"
+    task = Task(os.path.join(home, "tasks", "fix-greeting"))
+    prompt = task.read("inputs", "prompt", "scripted.impl.md").decode()
+    assert "INC-2041" not in prompt
+    assert "should return `hello Ada`" in prompt
+    with open(os.path.join(root, "greeter", "greet.py"), encoding="utf-8") as file:
+        assert "{name}" in file.read()
+
+
+def _is_inside(command: str) -> bool:
+    """The first block goes into the project, and stays there for its next lines."""
+    return command.startswith(("printf", "git add"))
+
+
+def test_its_verbs_exist() -> None:
+    from holdfast.views.cli import verbs
+
+    named = set(re.findall(r"holdfast ([a-z]+)", page()))
+    assert named <= {*verbs.VERBS, "copies"}
