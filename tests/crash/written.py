@@ -40,11 +40,16 @@ def whole(case: Case) -> None:
     case.create_written(
         stage(case, "brief"),
         stage(case, "impl", work, writes=True),
-        stage(case, "review", name="scripted_review", group="reviews"),
-        stage(case, "review", name="scripted_second", group="reviews"),
+        stage(case, "review", _slowly("one"), name="scripted_review", group="reviews"),
+        stage(case, "review", _slowly("two"), name="scripted_second", group="reviews"),
         scope_allow=(WORK,),
         acceptance_commands=("false",),  # the brief says something else
     )
+
+
+def _slowly(who: str) -> Script:
+    """Lines with a pause between them, so that those of another agent come in between."""
+    return Script().fail_if_running().say(f"{who} begins").sleep(0.12).say(f"{who} goes on").sleep(0.12)
 
 
 def check_whole(case: Case, task: Task) -> None:

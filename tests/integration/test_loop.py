@@ -353,6 +353,20 @@ def test_nothing_is_started_where_there_is_no_room_and_status_says_why(
     eventually(lambda: keepers.status(home)["attention"] == [], what="and nothing when there is")
 
 
+# ── the archive ──
+
+
+@pytest.mark.req("QUE-2", "AUD-2", "TST-2")
+def test_what_has_ended_goes_into_the_archive_where_that_is_wanted(home: str) -> None:
+    loops.settings('archive_after = "0s"\n')
+    fill(a=working(), b=item(working(), after=["a"]))
+    up()
+    archived = [Task(os.path.join(home, "archive", name)) for name in "ab"]
+    eventually(lambda: [each.status() for each in archived] == ["completed"] * 2, 25, "both are archived")
+    assert order() == ["a", "b"]
+    assert os.listdir(Home(home).tasks) == []
+
+
 # ── sources ──
 
 

@@ -54,8 +54,8 @@ def test_where_it_stands_is_shown_while_it_runs(home: str) -> None:
     with open(task.path("state", "work.json"), "w", encoding="utf-8") as file:
         json.dump({"progress": {"steps_completed": 3, "steps_total": 10, "current_step": "auth"}}, file)
     eventually(lambda: progress_of(task) == (3, 10, "auth"))
-    terminal = Terminal("attach", task.id)
-    terminal.wait_for("3/10 auth")
+    terminal = Terminal("attach", "--no-tmux", task.id)
+    terminal.read_until("3/10 auth")
     with open(go, "w", encoding="utf-8"):
         pass
     task.wait_for("completed")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.testing import Scenario
+from tests.support import loops
 from tests.support.repos import Repo
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
@@ -55,6 +56,19 @@ def test_work_that_does_not_pass_asks_a_person_and_the_agent_goes_on_in_its_sess
     assert (first.is_resume, second.is_resume) == (False, True)
     assert "`test -e done.txt` failed with exit status 1" in second.prompt
     assert said(task, "gate_result")["passed"] is True
+
+
+@pytest.mark.req("GAT-11", "INT-2")
+def test_whoever_wants_to_hear_of_it_is_told(home: str) -> None:
+    loops.settings('[[notify]]\non = ["quality_gate"]\nto = "command"\nargv = ["true"]\n')
+    repo = project('post_work = ["false"]\n')
+    task = Task.play(Scenario().say("finished"), project=repo.path)
+    task.wait_for("interrupted")
+    (name,) = os.listdir(os.path.join(home, "outbox"))
+    with open(os.path.join(home, "outbox", name), encoding="utf-8") as file:
+        text = file.read()
+    assert '"quality_gate"' in text
+    assert "quality gate failed: `false` failed with exit status 1" in text
 
 
 @pytest.mark.req("GAT-11")
@@ -239,3 +253,31 @@ def test_a_gate_whose_process_dies_is_asked_again_and_then_a_person() -> None:
     manifest = task.wait_for("interrupted", within_s=30)
     assert "quality gate could not be asked" in manifest["interrupt"]["reason"]
     assert len(task.events("chore.failed")) == 3
+
+
+def test_checks_before_the_work_outlive_the_runner_too() -> None:
+    repo = project('pre_work = ["echo x >> ../asked; while [ ! -e ../go ]; do sleep 0.05; done; exit 5"]\n')
+    task = Task.play(Scenario().say("done"), project=repo.path)
+    asked = os.path.join(repo.path, "..", "asked")
+    eventually(lambda: os.path.exists(asked), 15.0)
+    task.kill_runner()
+    repo.write("../go")
+    task.start_runner()
+    task.wait_for("completed")
+    with open(asked, encoding="utf-8") as file:
+        assert file.read() == "x\n"
+    assert "failed with exit status 5" in task.memory().starts()[0].prompt
+
+
+def test_a_task_is_stopped_while_its_gate_looks_and_the_gate_is_asked_again() -> None:
+    repo = project('post_work = ["echo x >> ../asked; while [ ! -e ../go ]; do sleep 0.05; done"]\n')
+    task = Task.play(Scenario().say("done"), project=repo.path)
+    asked = os.path.join(repo.path, "..", "asked")
+    eventually(lambda: os.path.exists(asked), 15.0)
+    task.ask("stop")
+    task.wait_for("killed")
+    repo.write("../go")
+    assert task.ask("retry").returncode == 0
+    task.wait_for("completed")
+    with open(asked, encoding="utf-8") as file:
+        assert file.read() == "x\nx\n"

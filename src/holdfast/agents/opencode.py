@@ -147,13 +147,10 @@ def _instructed(content: str, path: str) -> str:
     """The configuration that the person keeps in the variable, with one more file of instructions. (Files of it are merged by
     the program.) One that cannot be read is replaced."""
     try:
-        found: Any = json.loads(content or "{}")
-    except ValueError:
-        found = {}
-    given: dict[str, Any] = found if isinstance(found, dict) else {}
-    listed = given.get("instructions")
-    files: list[Any] = listed if isinstance(listed, list) else []
-    return json.dumps({**given, "instructions": [*files, path]})
+        given: dict[str, Any] = {**json.loads(content or "{}")}
+        return json.dumps({**given, "instructions": [*given.get("instructions", ()), path]})
+    except (ValueError, TypeError):
+        return json.dumps({"instructions": [path]})
 
 
 ADAPTER: Adapter = Opencode()

@@ -152,6 +152,11 @@ KEYS: dict[str, Key] = {
     "notify": Key(
         kind="rules", default=[], about="Who is told of what: [[notify]] tables, in your own settings."
     ),
+    "archive_after": Key(
+        kind="duration",
+        may_be_none=True,
+        about="How long after its end the keeper archives a task; never where not set.",
+    ),
     "keep_for": Key(
         kind="duration",
         default="30d",

@@ -16,6 +16,7 @@ from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
 from holdfast.keeper import loop
 from holdfast.keeper.log import log
+from holdfast.keeper.sweep import Sweep
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import inbox
 from holdfast.queue import owner, sync
@@ -54,6 +55,7 @@ class Dispatch:
         #: What the machine lacks, in words; empty where there is room.
         self._short = ""
         self._imports: dict[str, subprocess.Popen[bytes]] = {}
+        self._sweep = Sweep()
         #: Whether anything waits or runs for the queue: a keeper with such work is not idle.
         self.is_idle = True
         #: As many were started as `up` asked for, and all of them have ended or wait for a person.
@@ -63,7 +65,7 @@ class Dispatch:
         """Start what can be started. Returns the seconds until the next look."""
         now_mono = clock.mono()
         spec = loop.read_spec(self.home)
-        wait_s = min(SYNC_S, self._ask_sources(spec, now_mono))
+        wait_s = min(SYNC_S, self._ask_sources(spec, now_mono), self._sweep.step(spec))
         if not os.path.exists(self.home.queue) and not self.guard.has_queued:
             return wait_s
         try:
@@ -118,6 +120,7 @@ class Dispatch:
             state = loop.after_end(loop.read_state(self.home), str(status), now=clock.now())
             loop.write_state(self.home, state)
             self._ends_mono.append(clock.mono())
+            self._sweep.note_end(spec)
             failpoint("dispatch.counted")
             queue.ack(item.task_id, status=str(status))
             log(f"{item.task_id} ended: {status}")

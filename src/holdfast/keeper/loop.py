@@ -36,6 +36,7 @@ class LoopSpec(Record):
     #: Where `up` was typed: what the sources bring is done there.
     project: str = ""
     refresh_s: float = 60.0
+    archive_after_s: float | None = None
 
 
 class LoopState(Record):
@@ -85,7 +86,12 @@ def _settings() -> dict[str, Any]:
         "min_free_disk_bytes": parse_bytes(str(found["min_free_disk"])),
         "sources": tuple(found["sources"]),
         "refresh_s": clock.parse_duration(str(found["refresh"])),
+        "archive_after_s": _duration(found["archive_after"]),
     }
+
+
+def _duration(text: Any) -> float | None:
+    return None if text in (None, "none") else clock.parse_duration(str(text))
 
 
 def pairs(texts: list[str]) -> dict[str, int]:

@@ -86,3 +86,14 @@ def test_a_new_session_gets_the_request_last_and_the_old_ones_last_words() -> No
 
 def test_a_new_session_without_an_earlier_one_gets_the_request() -> None:
     assert briefing.recovery_briefing(Story().task, None, "fix it").endswith("The request:\n\nfix it")
+
+
+def test_an_error_that_the_program_tells_in_the_agents_voice_is_not_its_last_words() -> None:
+    limit = "You've hit your limit"
+    story = Story().attempt(1)
+    story.tell(ev.AgentText(attempt=1, offset=1, text="I begin with half.txt."))
+    story.tell(ev.AgentText(attempt=1, offset=2, text=limit))
+    story.tell(ev.AgentError(attempt=1, offset=3, kind="quota", message=limit)).end(1, "quota", detail="out")
+    text = briefing.recovery_briefing(story.task, story.task.wave[0], "write both halves")
+    assert "Its last words were:\n\nI begin with half.txt." in text
+    assert limit not in text
