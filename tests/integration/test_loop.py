@@ -306,6 +306,19 @@ def test_a_keeper_that_dies_between_claim_and_start_loses_nothing(home: str, poi
     assert task("it").manifest()["attempt"] == 1
 
 
+def test_a_keeper_that_dies_behind_an_end_counts_it_once(home: str) -> None:
+    fill(bad=working(0, "exit 1"))
+    once = {
+        "HOLDFAST_FAILPOINT": "dispatch.counted=kill",
+        "HOLDFAST_FAILPOINT_ONCE": os.path.join(home, "once"),
+    }
+    up(env=once)
+    eventually(lambda: os.path.exists(os.path.join(home, "once")), what="the keeper was killed there")
+    up()
+    eventually(lambda: loops.queue() == {}, what="it leaves the queue")
+    assert (state(home)["failures"], state(home)["ended"]) == (1, {"failed": 1})
+
+
 def test_a_claim_that_is_lost_again_and_again_is_poison(home: str) -> None:
     fill(it=working())
     kills = {"HOLDFAST_FAILPOINT": "dispatch.claimed=kill"}

@@ -229,6 +229,22 @@ def test_an_action_without_its_command_is_an_error_before_anything_is_made() -> 
     assert "no issue_command is set" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("line", "example"),
+    [
+        ('clean_git = "yes"', "clean_git = true"),
+        ('post_work = "make test"', 'post_work = ["make test"]'),
+        ('on_quality = "ignore"', 'on_quality = "interrupt"'),
+        ('quality_timeout = "soon"', 'quality_timeout = "90s"'),
+    ],
+)
+def test_a_setting_that_cannot_be_says_how_it_is_written(line: str, example: str) -> None:
+    repo = project(f"{line}\n")
+    done = holdfast("run", "-d", "--", "true", cwd=repo.path)
+    assert done.returncode == 2
+    assert f"for example: {example}" in done.stderr
+
+
 # ── crashes ──
 
 

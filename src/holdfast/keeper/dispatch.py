@@ -17,8 +17,10 @@ from holdfast.failpoints import failpoint
 from holdfast.keeper import loop
 from holdfast.keeper.log import log
 from holdfast.keeper.sweep import Sweep
+from holdfast.model.outcome import WAITS
+from holdfast.model.request import Request
 from holdfast.model.status import ENDS, Status
-from holdfast.packet import inbox
+from holdfast.packet import inbox, load
 from holdfast.queue import owner, sync
 from holdfast.queue.engine import Item, Room, requeue_lost
 from holdfast.queue.local import LocalQueue
@@ -40,6 +42,8 @@ _RESTING = frozenset({Status.WAITING, Status.INTERRUPTED})
 _MB = 1024 * 1024
 #: How long a loop that is ended waits for its tasks to be parked.
 _PARK_S = 60.0
+#: How long a start may take until its claim is lost; and how long a wait must be to mean that an agent is out of quota.
+_ANSWER_S, _LIMIT_S = 60.0, 60.0
 
 
 class Dispatch:
@@ -69,12 +73,14 @@ class Dispatch:
         if not os.path.exists(self.home.queue) and not self.guard.has_queued:
             return wait_s
         try:
+            if self._queue is not None and not self._queue.is_current:
+                self.close()  # somebody put it aside: it could not be used
             if self._queue is None:
                 self._queue = LocalQueue(self.home)
                 self._synced_mono = float("-inf")
             return min(wait_s, self._pull(self._queue, spec, now_mono, rung=rung))
-        except HoldfastError as error:
-            log(f"the queue cannot be used: {error}")
+        except (OSError, HoldfastError) as error:
+            log(f"the queue cannot be worked: {error}")
             self.close()
             return wait_s
 
@@ -88,7 +94,8 @@ class Dispatch:
         self._note_ends(queue, spec)
         if rung or now_mono - self._synced_mono >= SYNC_S:
             self._synced_mono = now_mono
-            requeue_lost(queue, self._stands)
+            for item in requeue_lost(queue, self._stands):
+                self._forget_start(item)
             sync.sync(self.home, queue)
         items = queue.items()
         if self.is_idle != (not items):
@@ -115,10 +122,14 @@ class Dispatch:
             if item.state != "claimed" or owner.is_outside(item.claimed_by):
                 continue
             status = sync.status_of(self.home, item.task_id)
-            if status not in ENDS or not os.path.exists(self.home.packet(item.task_id).task_done):
+            end = self._end_of(item) if status in ENDS else None
+            if end is None:
                 continue
-            state = loop.after_end(loop.read_state(self.home), str(status), now=clock.now())
-            loop.write_state(self.home, state)
+            state = loop.read_state(self.home)
+            if state.counted != end:  # else a keeper was killed right here
+                state = loop.after_end(state, str(status), now=clock.now()).evolve(counted=end)
+                loop.write_state(self.home, state)
+            self._ask_person(spec, state)
             self._ends_mono.append(clock.mono())
             self._sweep.note_end(spec)
             failpoint("dispatch.counted")
@@ -135,7 +146,14 @@ class Dispatch:
                     "iteration": state.iteration,
                 },
             )
-            self._ask_person(spec, state)
+
+    def _end_of(self, item: Item) -> str | None:
+        """This end of a task, told apart from its others: it may have been retried. None while it is not marked."""
+        try:
+            found = os.stat(load.wherever(self.home.packet(item.task_id)).task_done)
+        except FileNotFoundError:
+            return None
+        return f"{item.task_id} {found.st_mtime_ns}"
 
     def _ask_person(self, spec: loop.LoopSpec, state: loop.LoopState) -> None:
         if not spec.max_failures or state.failures < spec.max_failures:
@@ -156,7 +174,15 @@ class Dispatch:
         packet = self.home.packet(item.task_id)
         if sync.status_of(self.home, item.task_id) != Status.QUEUED:
             return True
-        return bool(inbox.names(packet)) or locks.is_held(packet.runner_lock)
+        return locks.is_held(packet.runner_lock) or _is_asked(packet)
+
+    def _forget_start(self, item: Item) -> None:
+        """Its runners cannot even read the request: the next claim makes another one."""
+        packet = self.home.packet(item.task_id)
+        for name in inbox.names(packet):
+            request = inbox.read(packet, name)
+            if isinstance(request, Request) and request.verb == "start":
+                atomic.forget(os.path.join(packet.inbox, name))
 
     # ── what may start ──
 
@@ -195,10 +221,16 @@ class Dispatch:
         failpoint("dispatch.claimed")
         state = loop.read_state(self.home)
         state = state.evolve(iteration=state.iteration + 1, since_up=state.since_up + 1)
-        loop.write_state(self.home, state)
         packet = self.home.packet(item.task_id)
-        inbox.drop(packet, "start", {"iteration": state.iteration}, by="keeper")
+        try:
+            inbox.drop(packet, "start", {"iteration": state.iteration}, by="keeper")
+        except (OSError, HoldfastError):
+            queue.release(
+                item.task_id, owner=self._me
+            )  # no fault of the task: the disk is full, or read-only
+            raise
         failpoint("dispatch.asked")
+        loop.write_state(self.home, state)
         log(f"iteration {state.iteration}: {item.task_id}")
         audit.append(
             self.home,
@@ -228,9 +260,25 @@ class Dispatch:
             for table, name in ((agents, item.agent), (pools, item.pool)):
                 if name in table:
                     table[name] += 1
+        for item in resting:
+            if self._is_at_limit(item):
+                # The next one would only join the queue at the service.
+                agents[item.agent] = 0
         slots = max(0, spec.slots - cooling) + len(resting) + outside
         agents |= self._too_big(items, spec)
         return Room(slots=slots, agents=agents, pools=pools)
+
+    def _is_at_limit(self, item: Item) -> bool:
+        """Whether its agent is out of quota for a while."""
+        try:
+            manifest = load.read_manifest(self.home.packet(item.task_id))
+            # A task that only pauses after a crash of its own says nothing about the service.
+            if str(manifest.get("status_reason")).partition(":")[0] not in WAITS:
+                return False
+            wake_at = manifest.get("wake_at")
+            return bool(wake_at) and clock.parse_iso(str(wake_at)) - clock.now() > _LIMIT_S
+        except (HoldfastError, ValueError):
+            return False
 
     def _too_big(self, items: list[Item], spec: loop.LoopSpec) -> dict[str, int]:
         """Agents for which there is no memory now; no room for them until there is."""
@@ -288,6 +336,16 @@ class Dispatch:
                 start_new_session=True,
             )
         return spec.refresh_s
+
+
+def _is_asked(packet: Packet) -> bool:
+    """Whether a request lies in its inbox that a runner may still answer."""
+    for name in inbox.names(packet)[:1]:
+        try:
+            return clock.now() - os.stat(os.path.join(packet.inbox, name)).st_mtime < _ANSWER_S
+        except FileNotFoundError:
+            return True
+    return False
 
 
 def _is_at_work(packet: Packet) -> bool:

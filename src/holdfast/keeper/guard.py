@@ -63,6 +63,10 @@ class Guard:
         #: A task needs no runner any more. Its last one may have come and gone before anybody could watch it.
         self.has_news = False
         self._ended: set[str] = set()
+        #: Tasks that need nobody, and what their files looked like then: while that holds, they are not read again.
+        self._resting: dict[str, tuple[int, ...]] = {}
+        #: Tasks that wait for a person and go on when their mark is taken away: somebody has to see that.
+        self._marked: set[str] = set()
         #: A task was seen that waits for its turn, whether the queue knows it or not.
         self.has_queued = False
         self._scanned_mono = self._scanned_ended_mono = float("-inf")
@@ -70,7 +74,7 @@ class Guard:
     @property
     def is_idle(self) -> bool:
         """Whether nothing needs us."""
-        return not self.wards
+        return not self.wards and not self._marked
 
     def step(self, *, rung: bool) -> float:
         """Look after everything that is due. Returns the seconds until something else is."""
@@ -116,7 +120,9 @@ class Guard:
             ensure_seed(self.home)
         except (OSError, HoldfastError) as error:  # runners are executed then, which takes a little longer
             log(f"cannot start the seed: {error!r}")
-        for task_id in load.task_ids(self.home):
+        present = load.task_ids(self.home)
+        self._marked.intersection_update(present)
+        for task_id in present:
             try:
                 self._look_at(task_id)
             except (
@@ -137,8 +143,14 @@ class Guard:
             self._listen(self.wards[task_id])
         elif task_id not in self._ended:
             ward = Ward(self.home.packet(task_id))
+            seen = _stamp(ward.packet)
+            if self._resting.get(task_id) == seen:
+                return
             if self._is_live(ward.packet):
                 self.wards[task_id] = ward
+                self._resting.pop(task_id, None)
+            else:
+                self._resting[task_id] = seen
 
     def _attend_safely(self, ward: Ward, now_mono: float) -> None:
         try:
@@ -155,6 +167,8 @@ class Guard:
             # Unreadable: a person has to look, and a runner could do no more. `status` names it.
             return False
         self.has_queued = self.has_queued or manifest["status"] == Status.QUEUED
+        asked: dict[str, Any] = manifest.get("interrupt") or {}
+        (self._marked.add if asked.get("file") else self._marked.discard)(packet.task_id)
         if not live and Status(manifest["status"]) in ENDS:
             self._ended.add(packet.task_id)
         if not live and self._was_unmarked(packet, manifest):
@@ -233,3 +247,14 @@ class Guard:
             # A removal needs no time of grace: its rename was the last word on the task.
             if age_s > _STALE_STAGING_S or name.startswith(".gone-"):
                 remove_tree(path)
+
+
+def _stamp(packet: Packet) -> tuple[int, ...]:
+    """When the files last changed that say whether a task needs somebody: manifest, inbox, marks, the last marker."""
+    found: list[int] = []
+    for path in (packet.manifest, packet.inbox, packet.state, packet.done):
+        try:
+            found.append(os.stat(path).st_mtime_ns)
+        except OSError:
+            found.append(0)
+    return tuple(found)

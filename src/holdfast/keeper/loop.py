@@ -55,6 +55,8 @@ class LoopState(Record):
     ended: dict[str, int] = {}
     #: What the machine lacks, in words; empty where there is room.
     short_of: str = ""
+    #: The end that was counted last: a keeper that is killed behind it must not count it twice.
+    counted: str = ""
 
 
 def read_spec(home: Home) -> LoopSpec:

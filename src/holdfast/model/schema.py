@@ -792,8 +792,9 @@ _LOOP = _object(
         "not_before": {**_or_null(_AT), "description": "no task is dispatched before this"},
         "ended": {"type": "object", "additionalProperties": _COUNT, "description": "ends, by state"},
         "short_of": {"type": "string", "description": "what the machine lacks; empty where there is room"},
+        "counted": {"type": "string", "description": "the end that was counted last"},
     },
-    optional=("short_of",),
+    optional=("short_of", "counted"),
 )
 _QUEUE_ITEM = _object(
     {

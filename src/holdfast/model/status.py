@@ -28,7 +28,9 @@ class Status(StrEnum):
 _S = Status
 MOVES: dict[Status, frozenset[Status]] = {
     _S.QUEUED: frozenset({_S.SPAWNING, _S.KILLED}),
-    _S.SPAWNING: frozenset({_S.RUNNING, _S.FAILED, _S.CRASHED, _S.INTERRUPTED, _S.KILLED}),
+    _S.SPAWNING: frozenset(
+        {_S.RUNNING, _S.FAILED, _S.CRASHED, _S.WAITING, _S.INTERRUPTED, _S.ABANDONED, _S.KILLED}
+    ),
     _S.RUNNING: frozenset(
         {
             _S.COMPLETING,
@@ -44,7 +46,7 @@ MOVES: dict[Status, frozenset[Status]] = {
     ),
     _S.CRASHED: frozenset({_S.SPAWNING, _S.WAITING, _S.INTERRUPTED, _S.ABANDONED, _S.FAILED, _S.KILLED}),
     _S.HUNG: frozenset({_S.SPAWNING, _S.WAITING, _S.INTERRUPTED, _S.ABANDONED, _S.FAILED, _S.KILLED}),
-    _S.WAITING: frozenset({_S.SPAWNING, _S.INTERRUPTED, _S.ABANDONED, _S.KILLED}),
+    _S.WAITING: frozenset({_S.SPAWNING, _S.QUEUED, _S.INTERRUPTED, _S.ABANDONED, _S.KILLED}),
     _S.INTERRUPTED: frozenset({_S.SPAWNING, _S.QUEUED, _S.ABANDONED, _S.KILLED}),
     _S.COMPLETING: frozenset(
         {

@@ -72,6 +72,10 @@ class Task:
         self.planned_for = 0
         self.planned_delay_s = 0.0
         self.active_s = 0.0
+        #: Up to when (wall time) attempts were counted in it.
+        self.counted_until = 0.0
+        #: What was used up before the last `retry`.
+        self.usage_before_run, self.turns_before_run = Usage(), 0
         #: Of the attempts that have ended; `total_usage` has the open one too.
         self.usage = Usage()
         #: What each session had reported by its last attempt's end, where it counts on.
@@ -175,7 +179,11 @@ class Task:
         """Whether it stands at one of its budgets."""
         if self.paid_limit is not None and self.paid_calls >= self.paid_limit:
             return True
-        return any(attempt.intent_name == "budget" for attempt in self.wave)
+        return any(
+            attempt.intent_name == "budget"
+            or (attempt.ended is not None and attempt.ended.outcome in ("max_turns", "max_budget"))
+            for attempt in self.wave
+        )
 
     @property
     def turns(self) -> int:
@@ -190,6 +198,23 @@ class Task:
             if attempt.is_open:
                 total = total.plus(self._on_top(attempt))
         return total
+
+    @property
+    def run_usage(self) -> Usage:
+        """The same since the last `retry`: budgets begin anew with it."""
+        return self.total_usage.minus(self.usage_before_run)
+
+    @property
+    def run_turns(self) -> int:
+        """Turns since the last `retry`."""
+        return self.turns - self.turns_before_run
+
+    def fresh_s(self, attempt: Attempt, lived_s: float) -> float:
+        """Of an attempt's life the time that no other attempt of its wave was counted for: the deadline is about time that
+        passed, not about how many worked in it."""
+        if attempt.started is None or len(self.wave) < 2:
+            return lived_s
+        return max(0.0, lived_s - max(0.0, self.counted_until - clock.parse_iso(attempt.started.started_at)))
 
     def _on_top(self, attempt: Attempt) -> Usage:
         """What an attempt used, without what its session had before it."""
@@ -234,8 +259,8 @@ def _created(task: Task, event: ev.TaskCreated, at: str) -> None:
 
 
 def _moved(task: Task, event: ev.TaskMoved, at: str) -> None:
-    if task.status is Status.INTERRUPTED and event.new in (Status.SPAWNING, Status.QUEUED) and task.is_spent:
-        task.grants += 1
+    if task.status is Status.INTERRUPTED and event.new in (Status.SPAWNING, Status.QUEUED):
+        _go_on(task)
     task.status = Status(event.new)
     task.moved_at = at
     task.approval = event.approval
@@ -256,6 +281,14 @@ def _moved(task: Task, event: ev.TaskMoved, at: str) -> None:
     task.finished_at = at if task.status in ENDS else None
 
 
+def _go_on(task: Task) -> None:
+    """A person lets it go on: what stood in the way is taken for mended, and a budget that was reached is there once more."""
+    task.grants += task.is_spent and task.approval is None
+    task.voids_in_a_row = 0
+    for lane in task.lanes.values():
+        lane.unavailable = {agent: until for agent, until in lane.unavailable.items() if until is not None}
+
+
 def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
     task.run = event.run
     task.status = Status.SPAWNING
@@ -266,7 +299,11 @@ def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
     task.waits = task.voids_in_a_row = 0
     task.signatures = {}
     task.last_failure = None
+    _go_on(task)
+    for attempt in task.wave:
+        attempt.triage = None
     task.paid_calls = task.grants = 0
+    task.usage_before_run, task.turns_before_run = task.usage, task.turns
     task.active_s = 0.0
     task.answer = event.answer
     task.requests.setdefault(event.request, None)
@@ -354,7 +391,10 @@ def _ended(task: Task, event: ev.AttemptEnded, at: str) -> None:
     if attempt is not task.chore:
         _agent_ended(task, attempt, event)
     attempt.ended = event
-    task.active_s += event.lived_s
+    task.active_s += task.fresh_s(attempt, event.lived_s)
+    if attempt.started is not None:
+        until = clock.parse_iso(attempt.started.started_at) + event.lived_s
+        task.counted_until = max(task.counted_until, until)
     task.voids_in_a_row = 0
     task.runner_crashes = 0
 
@@ -368,7 +408,11 @@ def _agent_ended(task: Task, attempt: Attempt, event: ev.AttemptEnded) -> None:
     lane.overflows += event.outcome == "context_too_long"
     if event.outcome in WAITS:
         heard = clock.parse_iso(event.noticed_at) if event.noticed_at else 0.0
-        lane.unavailable[attempt.agent] = event.resets_at or clock.iso(heard + _growing_s(task.waits))
+        until = clock.parse_iso(event.resets_at) if event.resets_at else 0.0
+        # A time that has passed is no announcement.
+        lane.unavailable[attempt.agent] = clock.iso(
+            until if until > heard else heard + _growing_s(task.waits)
+        )
     elif event.outcome in CANNOT_SERVE:
         lane.unavailable[attempt.agent] = None
     else:

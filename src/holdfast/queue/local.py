@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 
 from holdfast import clock
@@ -47,6 +48,15 @@ class LocalQueue:
             self._connection, self.is_new = self._reconnect()
         except sqlite3.OperationalError as error:
             raise self._unusable(error) from error
+        self._inode = os.stat(self.path).st_ino
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the file is still the one that was opened; it is put aside where it cannot be used."""
+        try:
+            return os.stat(self.path).st_ino == self._inode
+        except FileNotFoundError:
+            return False
 
     def __enter__(self) -> Self:
         return self

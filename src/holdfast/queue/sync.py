@@ -11,7 +11,6 @@ from holdfast.packet import load
 from holdfast.queue import owner
 from holdfast.queue.engine import Item
 from holdfast.queue.local import LocalQueue
-from holdfast.store import atomic
 from holdfast.store.index import Index
 from holdfast.store.layout import Home, Packet
 
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
 
 #: The owner of a claim that nobody remembers, though the packet's task runs.
 _BY_PACKET = "packet"
+#: A packet is there, and nothing can be read of it: a person has to look, and nothing is concluded from it.
+UNREADABLE = "unreadable"
 
 
 def open_queue(home: Home) -> LocalQueue:
@@ -48,15 +49,17 @@ def sync(home: Home, engine: Engine) -> None:
         live = {row["task_id"]: row for row in index.live()}
     finally:
         index.close()
-    items = {item.task_id: item for item in engine.items()}
+    items, has_new = {item.task_id: item for item in engine.items()}, False
     for task_id, row in sorted(live.items(), key=lambda pair: (pair[1]["started_at"] or "", pair[0])):
         if task_id not in items and row["status"] == Status.QUEUED:
             item = item_of(home.packet(task_id), has_run=bool(row["attempt"]))
-            if item is not None and engine.add(item):
-                items[task_id] = item
+            if item is not None:
+                has_new = engine.add(item) or has_new
+    if has_new:
+        items = {item.task_id: item for item in engine.items()}
     for task_id, item in items.items():
         _follow(home, engine, item, live[task_id]["status"] if task_id in live else None)
-    for on_id in {on_id for item in items.values() for on_id in item.waits_for or item.after}:
+    for on_id in {on_id for item in items.values() for on_id in item.waits_for}:
         status = status_of(home, on_id)
         if status is None or status in ENDS:
             engine.settle(on_id, status or "gone")
@@ -66,13 +69,16 @@ def _follow(home: Home, engine: Engine, item: Item, status: str | None) -> None:
     """The row of one task, as its packet says."""
     # Four possibilities: (1) it waits, and so does its row, or its row is claimed and its runner about to start;
     # (2) it has ended or is gone; (3) it is interrupted and needs no slot; (4) it runs, and the claim is known or not.
-    if status is None:
+    if status not in (Status.QUEUED, UNREADABLE):
+        # Once more, behind the row: between the two reads it may have been resumed, and claimed anew.
         status = status_of(home, item.task_id)
+    if status == UNREADABLE:
+        return
     if status is None or status in ENDS:
         if status is None or not _is_counted_by_keeper(home, item):
             engine.ack(item.task_id, status=status or "gone")
     elif status != Status.QUEUED and (status in PARKED or not _is_claimed(engine, item)):
-        engine.ack(item.task_id)
+        engine.ack(item.task_id, owner=item.claimed_by)
 
 
 def _is_counted_by_keeper(home: Home, item: Item) -> bool:
@@ -80,7 +86,9 @@ def _is_counted_by_keeper(home: Home, item: Item) -> bool:
     until the task's last file is there: then its successor has seen it, or nobody will."""
     if item.state != "claimed" or owner.is_outside(item.claimed_by):
         return False
-    return owner.is_alive(item.claimed_by) or not os.path.exists(home.packet(item.task_id).task_done)
+    return owner.is_alive(item.claimed_by) or not os.path.exists(
+        load.wherever(home.packet(item.task_id)).task_done
+    )
 
 
 def _is_claimed(engine: Engine, item: Item) -> bool:
@@ -118,12 +126,11 @@ def item_for(spec: TaskSpec, *, added_at: str = "", front: bool = False) -> Item
 
 
 def status_of(home: Home, task_id: str) -> str | None:
-    """What a task is doing, archived or not; None when there is none."""
+    """What a task is doing, archived or not; None when there is none, UNREADABLE where nobody can tell."""
     for packet in (home.packet(task_id), home.archived(task_id)):
         if os.path.isdir(packet.path):
             try:
-                data = atomic.read_json(packet.manifest)
-                return str((data or load.read_manifest(packet))["status"])
-            except (HoldfastError, KeyError):
-                return None
+                return str(load.read_manifest(packet)["status"])
+            except (HoldfastError, KeyError, ValueError):
+                return UNREADABLE
     return None

@@ -96,7 +96,7 @@ def start(
         launch = prepare(directory)
         atomic.write_json(
             directory.argv,
-            _argv_record(launch, prompts.workspace_of(ledger.task, opened.stage)),
+            _argv_record(ledger, launch, prompts.workspace_of(ledger.task, opened.stage)),
             durable=False,
         )
     except (OSError, HoldfastError):
@@ -144,7 +144,7 @@ def _launch_spec(
 ) -> LaunchSpec:
     task, able = ledger.task.spec, adapter.capabilities
     options: dict[str, Any] = {**task.options, **stage.options}
-    limits, spent_usd = ledger.task.limits, ledger.task.usage.cost_usd or 0.0
+    limits, spent_usd = ledger.task.limits, ledger.task.run_usage.cost_usd or 0.0
     found = program.find(able, env.get("env", {}).get("PATH", os.defpath)) if able.program else None
     return LaunchSpec(
         task=task.evolve(options=options),
@@ -165,7 +165,7 @@ def _launch_spec(
         settings_path=options.get("settings_path"),
         env=env.get("env", {}),
         # What is left: a program counts from its own start.
-        max_turns=None if limits.max_turns is None else max(1, limits.max_turns - ledger.task.turns),
+        max_turns=None if limits.max_turns is None else max(1, limits.max_turns - ledger.task.run_turns),
         budget_usd=None if limits.budget_usd is None else max(0.01, limits.budget_usd - spent_usd),
     )
 
@@ -240,15 +240,16 @@ def _mode(adapter: Adapter, task: Task, lane: Lane) -> tuple[str, str | None]:
 def next_number(ledger: Ledger) -> int:
     """Never reused: a directory may exist that no event speaks of."""
     names = os.listdir(ledger.packet.attempts)
-    on_disk = [int(name[: name.find("-")]) for name in names if name.split("-")[0].isdigit()]
+    heads = [name.partition("-")[0] for name in names if "-" in name]
+    on_disk = [int(head) for head in heads if head.isdecimal() and head.isascii() and len(head) < 10]
     return max([ledger.task.attempts, *on_disk]) + 1
 
 
-def _argv_record(launch: Launch, cwd: str) -> dict[str, Any]:
+def _argv_record(ledger: Ledger, launch: Launch, cwd: str) -> dict[str, Any]:
     """What was executed, for people; names of variables, never their values."""
     return {
         "schema": "holdfast.argv/1",
-        "argv": launch.argv,
+        "argv": [ledger.redact(argument) for argument in launch.argv],
         "cwd": cwd,
         "stdin": launch.stdin,
         "env_added": sorted(launch.env),

@@ -7,7 +7,6 @@ it writes into its attempt directory; only here does that become the task's stat
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 
 from holdfast import ids
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 #: Chores in a row that died, after which it is not tried again.
 _TRIES = 3
 _RESULT, _ARTIFACT, _REVERTED = "result.json", "artifact.md", "reverted.patch"
-_REASON_BYTES = 4096
+_REASON_BYTES, _EVIDENCE_BYTES = 4096, 64 * 1024 * 1024
 
 
 def needs_prepare(task: Task, stage: StageSpec) -> bool:
@@ -124,10 +123,10 @@ def _take_judgement(ledger: Ledger, chore: Attempt, result: dict[str, Any]) -> N
         (_ARTIFACT, packet.artifact(stage)),
         (_REVERTED, os.path.join(packet.outputs, f"{stage}.reverted.patch")),
     ):
-        path = os.path.join(directory, name)
-        if os.path.exists(path):
-            shutil.copyfile(path, f"{target}.tmp")
-            os.rename(f"{target}.tmp", target)
+        data = atomic.read_small(os.path.join(directory, name), _EVIDENCE_BYTES)
+        if data is not None:
+            text = ledger.redact(data.decode("utf-8", "surrogateescape"))
+            atomic.write(target, text.encode("utf-8", "surrogateescape"), durable=True)
     atomic.write_json(packet.gate_result(stage), result, durable=True)
     failpoint("chores.evidence")
     ledger.record(

@@ -39,6 +39,7 @@ class Ledger:
         self.seen: dict[str, Any] = {}
         #: The manifest that current-session.json has not followed yet.
         self._shown: dict[str, Any] | None = None
+        self._cleaned: dict[str, str] = {}
 
     def record(self, *events: ev.Event) -> None:
         """Make facts durable, in one sync, then show them."""
@@ -96,11 +97,18 @@ class Ledger:
             return  # whoever waits for the marker reads a manifest that does not change any more
         unknown = self._carried_over()
         data = {**unknown, **manifest.render(self.task, self.packet.path, self.seen)}
+        data.update(goal=self._clean(data["goal"]), task_name=self._clean(data["task_name"]))
         try:
             atomic.write_json(self.packet.manifest, data, durable=False)
         except HoldfastError:
             return  # derived: it stays behind, and the next one is whole again
         self._shown = data
+
+    def _clean(self, text: str) -> str:
+        """What was asked, without secrets; it does not change, and is shown with every fact."""
+        if text not in self._cleaned:
+            self._cleaned[text] = self.redact(text)
+        return self._cleaned[text]
 
     def catch_up(self) -> None:
         """Write current-session.json, if the manifest has moved on. Before each sleep, not with each fact: a step may

@@ -24,7 +24,7 @@ class Reached(Record):
 
 def reached(task: Task, attempt: Attempt, *, lived_s: float, raw_bytes: int) -> Reached | None:
     """The first limit that the attempt is over."""
-    if task.deadline_s is not None and task.active_s + lived_s >= task.deadline_s:
+    if task.deadline_s is not None and task.active_s + task.fresh_s(attempt, lived_s) >= task.deadline_s:
         return Reached(intent="deadline", reason=f"its deadline of {clock.words(task.deadline_s)} is over")
     call = _call(task, attempt)
     if call is not None and lived_s >= call[0]:
@@ -33,7 +33,7 @@ def reached(task: Task, attempt: Attempt, *, lived_s: float, raw_bytes: int) -> 
     if output_bytes and raw_bytes > output_bytes:
         return Reached(intent="output", reason=f"it printed more than {output_bytes} bytes")
     if attempt.kind == "agent" and attempt.result is None:
-        spent = policy.budget_reached(task.total_usage, task.turns, task.limits)
+        spent = policy.budget_reached(task.run_usage, task.run_turns, task.limits)
         if spent is not None:
             return Reached(intent="budget", reason=spent)
     return None
@@ -43,7 +43,7 @@ def left_s(task: Task, attempt: Attempt, lived_s: float) -> float:
     """Time until the next limit of time is over."""
     left = [_LONG_S]
     if task.deadline_s is not None:
-        left.append(task.deadline_s - task.active_s - lived_s)
+        left.append(task.deadline_s - task.active_s - task.fresh_s(attempt, lived_s))
     call = _call(task, attempt)
     if call is not None:
         left.append(call[0] - lived_s)

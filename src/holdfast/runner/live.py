@@ -307,7 +307,8 @@ class Live:
 
     def last_line(self) -> str:
         """Its last words, for people."""
-        text = self._tail(self.directory.stderr) or self._tail(self.directory.stdout)
+        # Redacted first: half a secret looks like none.
+        text = self.ledger.redact(self._tail(self.directory.stderr) or self._tail(self.directory.stdout))
         return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")[-200:]
 
     def lived_s(self) -> float:

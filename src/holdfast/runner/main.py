@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 _DISK_PAUSE_S = 1.0
-#: Parked already; or past its work, where only files are left to write.
-_NOT_PARKED = frozenset({Status.INTERRUPTED, Status.QUEUED, Status.COMPLETING})
+#: Parked already.
+_PARKED = frozenset({Status.INTERRUPTED, Status.QUEUED})
 
 
 def run(path: str) -> None:
@@ -88,7 +88,10 @@ def _hold(packet: Packet) -> bool:
 
 def _begin(ledger: Ledger, repaired: ev.JournalRepaired | None) -> None:
     """Say that we are here, and finish what our predecessor left half done."""
-    ledger.record(*([repaired] if repaired else []), _hello())
+    if (
+        ledger.task.runner is None or ledger.task.runner.pid != os.getpid()
+    ):  # once, though the disk was full behind it
+        ledger.record(*([repaired] if repaired else []), _hello())
     failpoint("runner.started")
     if not ledger.task.has_ended and os.path.exists(ledger.packet.task_done):
         finish.reopen(ledger)
@@ -168,13 +171,15 @@ def _environment(packet: Packet) -> dict[str, Any]:
 def _park_crash_loop(ledger: Ledger) -> None:
     """Runners die on this task again and again: leave it to a person."""
     task = ledger.task
-    if task.runner_crashes < CRASH_LIMIT or task.has_ended or task.status in _NOT_PARKED:
+    if task.runner_crashes < CRASH_LIMIT or task.has_ended or task.status in _PARKED:
         return
+    if task.status is Status.COMPLETING and task.spec.pipeline is None and task.spec.quality is None:
+        return  # past its work: only files are left to write
     reason = f"{task.runner_crashes} runners in a row died on this task without progress"
     if task.present:
         # Through the stop and the sweep, so that a resume finds nothing of the old attempts alive.
         for attempt in task.present:
-            if attempt.intent is None:
+            if attempt.intent_name != "stop":
                 ledger.record(ev.StopIntended(attempt=attempt.number, intent="interrupt", reason=reason))
     else:
         ledger.move(Status.INTERRUPTED, reason, interrupt=reason)

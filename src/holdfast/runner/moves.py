@@ -20,8 +20,11 @@ def before(ledger: Ledger, moved: ev.TaskMoved) -> None:
     from holdfast.runner import notices, preserve  # rare, and dear to load
 
     reason = moved.interrupt or moved.reason
-    preserve.preserve(ledger, reason)
-    notices.post(ledger, str(Status.INTERRUPTED), reason)
+    if ledger.seen.get("told") != (ledger.task.moved_at, reason):
+        # On a full disk the move is tried again and again, and nobody needs to hear of it more than once.
+        ledger.seen["told"] = (ledger.task.moved_at, reason)
+        preserve.preserve(ledger, reason)
+        notices.post(ledger, str(Status.INTERRUPTED), reason)
     # Last: while the mark lies there the task is not resumed by itself, and taking it away resumes it.
     marks.leave(ledger.packet, reason)
 

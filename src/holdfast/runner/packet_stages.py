@@ -8,6 +8,7 @@ stood in the workspace before, `pre_work` asks the repository's own checks, `gat
 from __future__ import annotations
 
 from holdfast.failpoints import failpoint
+from holdfast.model.attempt import VOID_LIMIT
 from holdfast.model.lane import Attempt
 from holdfast.model.spec import StageSpec
 from holdfast.model.status import Status
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 0.0
 #: Before another look where the workspace is taken.
-_TAKEN_S = 1.0
+_TAKEN_S, _TAKEN = 1.0, "waits for the workspace, in which another task writes"
 
 
 class PacketStages(Stages):
@@ -68,12 +69,17 @@ class PacketStages(Stages):
         self._workspace_lock.release()
 
     def _await_workspace(self) -> float:
-        self.ledger.seen["verdict"] = "waits for the workspace, in which another task writes"
-        self.ledger.show()
-        return _TAKEN_S
+        if self.ledger.seen.get("verdict") != _TAKEN:
+            self.ledger.seen["verdict"] = _TAKEN
+            self.ledger.show()
+        return _AT_ONCE if self.heeds_mark() else _TAKEN_S
 
     def _do_chore(self, stage: StageSpec, kind: str, *, judged: int = 0) -> float:
         self.reap_recorders()
+        if self.ledger.task.voids_in_a_row >= VOID_LIMIT:
+            reason = f"the {kind} of {stage.name} cannot be started: its recorders die at once"
+            self.ledger.move(Status.INTERRUPTED, reason, interrupt=reason)
+            return _AT_ONCE
         again = self.open_guarded(
             lambda: chores.open_chore(
                 self.ledger,

@@ -126,8 +126,8 @@ def wait_s(waits: int, announced_s: float | None, *, jitter: float) -> float:
 
     `jitter` (0 to 1) spreads those who wait for the same limit over the next few seconds.
     """
-    if announced_s is not None:
-        return max(announced_s, 0.0) + 1.0 + 4.0 * jitter
+    if announced_s is not None and announced_s > 0:
+        return announced_s + 1.0 + 4.0 * jitter
     return min(60.0 * 2.0 ** min(max(waits, 1) - 1, 10), 3600.0) * (1.0 + 0.1 * jitter)
 
 

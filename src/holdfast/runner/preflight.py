@@ -50,7 +50,10 @@ def passes(ledger: Ledger, env: Mapping[str, str]) -> bool:
 def _agents(task: Task) -> list[str]:
     """Those of the stages that are left, and of no others."""
     left = [stage for stage in task.spec.stages if stage.name not in task.stages_done]
-    return list(dict.fromkeys(task.lane(stage.name).agent for stage in left))
+    lanes = task.lanes
+    return list(
+        dict.fromkeys(lanes[stage.name].agent if stage.name in lanes else stage.agent for stage in left)
+    )
 
 
 def _of_the_place(ledger: Ledger, env: Mapping[str, str]) -> list[str]:

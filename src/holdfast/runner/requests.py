@@ -14,6 +14,7 @@ from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.model.request import VERBS, Request
 from holdfast.model.status import Status
+from holdfast.model.task import Task
 from holdfast.packet import inbox
 from holdfast.runner import finish, marks
 from holdfast.runner.ledger import Ledger
@@ -80,12 +81,17 @@ def _interrupt(ledger: Ledger, request: Request) -> tuple[ev.Event, ...]:
         raise RequestRefused("it is interrupted already")
     if ledger.task.status is Status.QUEUED:
         raise RequestRefused("it is queued and has not started")
-    if ledger.task.status is Status.COMPLETING and ledger.task.chore is None:
+    if ledger.task.status is Status.COMPLETING and _is_past_work(ledger.task):
         raise RequestRefused("its work is done, and it is completing")
     if any(attempt.intent_name == "stop" for attempt in ledger.task.open_attempts):
         raise RequestRefused("it is being stopped")
     default = f"interrupted by {request.by}"
     return _end_by(ledger, request, intent="interrupt", status=Status.INTERRUPTED, default=default)
+
+
+def _is_past_work(task: Task) -> bool:
+    """No check and no stage is left: only its last files are written."""
+    return task.chore is None and task.spec.pipeline is None and task.spec.quality is None
 
 
 def _end_by(

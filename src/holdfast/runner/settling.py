@@ -103,7 +103,25 @@ class Settling:
         """Do what the gravest of them asks for."""
         attempt, decision = max(decided, key=lambda pair: policy.gravity(pair[1]))
         others = [other for other in decided if other[0] is not attempt]
+        if decision.then is not Then.RETRY:
+            self._note_fresh(others)
         self._follow(decision, attempt, others)
+
+    def _note_fresh(self, others: list[tuple[Attempt, Decision]]) -> None:
+        """Whatever the gravest asks for, a session that cannot go on is not resumed later."""
+        task = self.ledger.task
+        for other, its in others:
+            if its.fresh_session:
+                self.ledger.record(
+                    ev.RetryPlanned(
+                        stage=other.stage,
+                        consecutive=task.consecutive,
+                        total=task.total_retries,
+                        delay_s=0.0,
+                        burned=False,
+                        fresh_session=True,
+                    )
+                )
 
     def _follow(self, decision: Decision, attempt: Attempt, others: list[tuple[Attempt, Decision]]) -> None:
         assert attempt.ended is not None
@@ -141,8 +159,8 @@ class Settling:
         """Let another agent take over, where this one is out and the task names one that is not."""
         task, ended = self.ledger.task, attempt.ended
         lane = task.lane(attempt.stage)
-        if decision.then is Then.END and attempt.intent is not None:
-            return False
+        if attempt.intent is not None and attempt.intent_name not in ("hang", "limit"):
+            return False  # somebody wants it stopped, and no other agent either
         if ended is None or not task.spec.failover or attempt.agent not in lane.unavailable:
             return False
         stage = next(stage for stage in task.spec.stages if stage.name == attempt.stage)

@@ -63,9 +63,12 @@ class Stages:
                 policy.after_attempt("spawn_failed", reason, None), "spawn_failed", due[0].name
             )
             return _AT_ONCE
+        if self.heeds_mark():
+            return _AT_ONCE
         if any(task.lane(stage.name).awaits_gate for stage in due):
             # It was interrupted while the gate looked: the agent has done its part.
-            self.ledger.move(Status.RUNNING, "back to the gate")
+            if task.status is Status.SPAWNING:
+                self.ledger.move(Status.RUNNING, "back to the gate")
             self.ledger.move(Status.COMPLETING, "back to the gate")
             return _AT_ONCE
         if self._looked_for != task.run and preflight.is_due(task):
@@ -77,6 +80,13 @@ class Stages:
             if wait_s is not None:
                 return wait_s
         return self._launch(due)
+
+    def heeds_mark(self) -> bool:
+        """Before something starts: whether a file asks for a person. Then the task waits for one."""
+        mark = marks.find(self.ledger.packet)
+        if mark is not None:
+            self.ledger.move(Status.INTERRUPTED, mark, interrupt=mark)
+        return mark is not None
 
     def make_ready(self, stage: StageSpec) -> float | None:
         """What a stage needs before its agent can start: None when nothing is missing, else when to come again."""
@@ -96,20 +106,34 @@ class Stages:
 
     def _launch(self, due: tuple[StageSpec, ...]) -> float:
         self.reap_recorders()
-        running = {attempt.stage for attempt in self.ledger.task.open_attempts}
+        composed: list[tuple[StageSpec, bytes | None]] = []
         for stage in due:
-            if stage.name in running:
-                continue
-            lane = self.ledger.task.lane(stage.name)
+            # All of them before the first is started: nothing was paid for by then.
             try:
-                again = self._open(stage, prompts.compose(self.ledger, stage, lane))
+                prompt = prompts.compose(self.ledger, stage, self.ledger.task.lane(stage.name))
             except UsageError as error:
-                # Nothing was paid for by then.
                 self.cannot_start(stage, str(error))
+                return _AT_ONCE
+            composed.append((stage, prompt))
+        for stage, prompt in composed:
+            try:
+                again = self._open(stage, prompt)
+            except UsageError as error:
+                if not self._stop_wave(f"{stage.name} cannot start: {error}"):
+                    self.cannot_start(stage, str(error))
                 return _AT_ONCE
             if again is not None:
                 return again
         return _AT_ONCE
+
+    def _stop_wave(self, reason: str) -> bool:
+        """One of several side by side cannot start: those that have are stopped, and the task asks. False where none has."""
+        started = self.ledger.task.open_attempts
+        for attempt in started:
+            self.ledger.record(
+                ev.StopIntended(attempt=attempt.number, intent="interrupt", reason=self.ledger.redact(reason))
+            )
+        return bool(started)
 
     def _open(self, stage: StageSpec, prompt: bytes | None) -> float | None:
         adapter = registry.adapter(self.ledger.task.lane(stage.name).agent)
@@ -135,7 +159,8 @@ class Stages:
             opened = open_one()
         except LockHeld as error:
             # Another attempt lives in the same session: one of them must not begin.
-            self.ledger.move(Status.INTERRUPTED, str(error), interrupt=str(error))
+            if not self._stop_wave(str(error)):
+                self.ledger.move(Status.INTERRUPTED, str(error), interrupt=str(error))
             return _AT_ONCE
         except OSError as error:
             attempt = task.find(task.attempts) if task.attempts > before else None

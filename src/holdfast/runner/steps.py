@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 _AT_ONCE = 0.0
+#: A task of the queue that waited for longer goes on through the queue.
+_LONG_S = 60.0
 
 
 class Steps:
@@ -84,9 +86,15 @@ class Steps:
             self._wake_mono = now_mono + min(left_s, wake - clock.parse_iso(task.moved_at))
         left_s = min(left_s, self._wake_mono - now_mono)
         if left_s > 0:
-            # Wall time can jump: never sleep on one look at it for longer than a minute.
-            return min(left_s, 60.0)
-        self.ledger.move(Status.SPAWNING, "the wait is over")
+            if self.stages.heeds_mark():
+                return _AT_ONCE
+            # Wall time can jump: never sleep on one look at it for longer than a minute; nor on one at the marks.
+            return min(left_s, task.spec.limits.base_interval_s, 60.0)
+        if task.spec.queue is not None and wake - clock.parse_iso(task.moved_at) >= _LONG_S:
+            # Others have its slot by now: it takes its turn again, before those that have not begun.
+            self.ledger.move(Status.QUEUED, "the wait is over")
+        else:
+            self.ledger.move(Status.SPAWNING, "the wait is over")
         return _AT_ONCE
 
 

@@ -209,7 +209,7 @@ class Watching:
                 )
             )
         if verdict.kind is Kind.HUNG and live.waits_for_input:
-            self._intend(attempt, "input", f"it waits for input: {self.ledger.redact(live.last_line())}")
+            self._intend(attempt, "input", f"it waits for input: {live.last_line()}")
         elif verdict.kind is Kind.HUNG:
             self._intend(attempt, "hang", verdict.because)
         elif verdict.kind is Kind.LINGERING:
@@ -245,8 +245,8 @@ class Watching:
         mark = marks.find(self.ledger.packet)
         if mark is None:
             return
-        for attempt in self.ledger.task.wave:
-            if attempt.is_open and attempt.intent is None:
+        for attempt in self.ledger.task.open_attempts:
+            if attempt.intent is None:
                 self._intend(attempt, "interrupt", self.ledger.redact(mark))
 
     # ── its end ──
@@ -307,7 +307,8 @@ class Watching:
         stderr_tail = self.ledger.redact(live.stderr_tail())
         end = End(exit=found.exit, stderr_tail=stderr_tail, is_torn=live.ingest.is_torn)
         said = live.adapter.classify(end, attempt)
-        return endings.early(said, live.lived_s(), stderr_tail) if attempt.kind == "agent" else said
+        # Of a plain command, that it failed quickly says nothing.
+        return endings.early(said, live.lived_s(), stderr_tail) if live.adapter.capabilities.program else said
 
 
 def _lived_s(attempt: Attempt, found: Found, stdout: str, checked_at: str | None) -> float:

@@ -243,7 +243,7 @@ def test_nobody_is_available_of_none() -> None:
 def test_a_wait_lasts_until_the_limit_is_lifted_or_grows() -> None:
     assert wait_s(1, 100.0, jitter=0.0) == 101.0
     assert wait_s(1, 100.0, jitter=1.0) == 105.0
-    assert wait_s(1, -5.0, jitter=0.0) == 1.0
+    assert wait_s(1, -5.0, jitter=0.0) == 60.0, "a time that has passed is no announcement"
     assert [wait_s(waits, None, jitter=0.0) for waits in (0, 1, 2, 3, 7, 1000)] == [
         60,
         60,

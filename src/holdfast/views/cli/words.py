@@ -76,7 +76,8 @@ def exit_words(manifest: dict[str, Any]) -> str:
 def next_steps(manifest: dict[str, Any]) -> list[tuple[str, str]]:
     """Commands that make sense now, and what each does."""
     task_id, status = manifest["task_id"], manifest["status"]
-    if status == Status.INTERRUPTED and (manifest.get("interrupt") or {}).get("approval"):
+    interrupt: dict[str, Any] = manifest.get("interrupt") or {}
+    if status == Status.INTERRUPTED and interrupt.get("approval"):
         return [
             (f"holdfast approve {task_id}", "let the stage start"),
             (f"holdfast reject {task_id} -m 'WHY'", "end it"),
