@@ -62,6 +62,8 @@ _ASSIGNMENT = (
     rf"(?i)({_NAME}\\*[\"']?[ \t]{{0,8}}(?::=|=>|[:=])(?!=)[ \t]{{0,8}}(?:(?P<dq>\\*\")|(?P<sq>\\*')|))"
     rf"(?(dq)(?:[^\"\\\n]|\\(?!\"))+|(?(sq)(?:[^'\\\n]|\\(?!'))+|{_NO_VALUE}{_VALUE}))"
 )
+#: What is read of a file beyond the part that is kept: a secret at its edge is whole then, and masked.
+MARGIN = 4096
 #: A shorter value would mask ordinary words.
 _SHORTEST = 8
 #: Of a value of several lines (a key, a file of credentials), a line of this length counts by itself: output comes in lines.
@@ -115,6 +117,21 @@ class Redactor:
                 values.update(line for line in value.splitlines() if len(line) >= _SHORTEST_LINE)
         # Longest first: a secret that contains another one is masked whole.
         return sorted(values, key=len, reverse=True)
+
+
+def begin_of(data: bytes, redact: Redactor, limit: int) -> str:
+    """At most `limit` characters of a file's begin, of which `limit` + MARGIN bytes were read. Masked before it is cut: half a
+    secret looks like none."""
+    text = redact(data.decode("utf-8", "replace"))
+    is_cut = len(data) >= limit + MARGIN
+    return text[: max(0, min(limit, len(text) - MARGIN))] if is_cut else text[:limit]
+
+
+def end_of(data: bytes, redact: Redactor, limit: int) -> str:
+    """The same of a file's end."""
+    text = redact(data.decode("utf-8", "replace"))
+    is_cut = len(data) >= limit + MARGIN
+    return text[max(MARGIN, len(text) - limit) :] if is_cut else text[max(0, len(text) - limit) :]
 
 
 def check_pattern(pattern: str) -> str | None:

@@ -550,7 +550,9 @@ def _agent(task: Task, event: ev.AgentEvent, at: str) -> None:
             attempt.is_limited = attempt.is_limited or "429" in event.reason
             attempt.retry_at = clock.iso(clock.parse_iso(at) + (event.delay_s or 0.0))
         case ev.AgentRateLimit():
-            attempt.rate_limit = event
+            # Some tell it more than once, and not every time until when.
+            if event.resets_at is not None or attempt.rate_limit is None:
+                attempt.rate_limit = event
             attempt.is_limited = True
         case ev.AgentProgress():
             # A list without steps was cleared.

@@ -17,6 +17,7 @@ from holdfast.model import events as ev
 from holdfast.model.lane import Attempt
 from holdfast.model.spec import StageSpec
 from holdfast.model.task import Task
+from holdfast.redact import MARGIN, begin_of
 from holdfast.runner import failures
 from holdfast.runner.attempt import Opened, next_number, start
 from holdfast.runner.ledger import Ledger
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 #: Chores in a row that died, after which it is not tried again.
 _TRIES = 3
 _RESULT, _ARTIFACT, _REVERTED = "result.json", "artifact.md", "reverted.patch"
-_REASON_BYTES, _EVIDENCE_BYTES = 4096, 64 * 1024 * 1024
+_REASON_CHARS, _EVIDENCE_BYTES = 1000, 64 * 1024 * 1024
 
 
 def needs_prepare(task: Task, stage: StageSpec) -> bool:
@@ -145,11 +146,11 @@ def _take_failure(ledger: Ledger, chore: Attempt) -> None:
     """It died, or could not do its work. One that was killed is tried again; one that says why not, is not."""
     ended = chore.ended
     assert ended is not None
-    said = atomic.read_small(ledger.packet.attempt(chore.dirname).stderr, _REASON_BYTES) or b""
-    reason = ledger.redact(said.decode("utf-8", "replace").strip()) or f"{ended.outcome}: {ended.detail}"
+    said = atomic.read_small(ledger.packet.attempt(chore.dirname).stderr, _REASON_CHARS + MARGIN) or b""
+    reason = begin_of(said, ledger.redact, _REASON_CHARS).strip() or f"{ended.outcome}: {ended.detail}"
     lane = ledger.task.lane(chore.stage)
     ledger.record(
-        ev.ChoreFailed(stage=chore.stage, attempt=chore.number, kind=chore.kind, reason=reason[:1000])
+        ev.ChoreFailed(stage=chore.stage, attempt=chore.number, kind=chore.kind, reason=reason)
     )
     failpoint("chores.failed")
     if ended.exit_signal is not None or ended.outcome == "lost":

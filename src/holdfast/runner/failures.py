@@ -13,6 +13,7 @@ from holdfast.model.status import Status
 from holdfast.pipeline import budget, policy, triage
 from holdfast.pipeline.policy import Follow
 from holdfast.pipeline.triage import Failure, Triage
+from holdfast.redact import MARGIN, Redactor, begin_of, end_of
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.policy import Decision, Then
 
@@ -92,7 +93,7 @@ def _triaged(ledger: Ledger, attempt: Attempt, facts: Failure) -> Triage:
         seen = attempt.triage
         return Triage(failure_class=seen.failure_class, signature=seen.signature, outcome=seen.outcome)
     ended = attempt.ended
-    excerpt = ledger.redact(_ends_of(ledger.packet.attempt(attempt.dirname).stderr))
+    excerpt = _ends_of(ledger.packet.attempt(attempt.dirname).stderr, ledger.redact)
     spec = next((spec for spec in ledger.task.spec.stages if spec.name == attempt.stage), None)
     facts = facts.evolve(
         role=spec.role if spec is not None else "",
@@ -106,20 +107,25 @@ def _triaged(ledger: Ledger, attempt: Attempt, facts: Failure) -> Triage:
     return found
 
 
-def _ends_of(path: str) -> str:
-    """The first and the last lines of a log: what went wrong stands at one of its ends."""
+def _ends_of(path: str, redact: Redactor) -> str:
+    """The first and the last lines of a log, without secrets: what went wrong stands at one of its ends."""
+    read_bytes = _END_BYTES + MARGIN
     try:
         with open(path, "rb") as file:
-            head = file.read(_END_BYTES).decode("utf-8", "replace").splitlines()
-            rest = os.fstat(file.fileno()).st_size - _END_BYTES
-            file.seek(max(_END_BYTES, rest))
-            tail = file.read(_END_BYTES).decode("utf-8", "replace").splitlines() if rest > 0 else []
+            first = file.read(2 * read_bytes)
+            size = os.fstat(file.fileno()).st_size
+            file.seek(max(0, size - read_bytes))
+            last = file.read(read_bytes)
     except FileNotFoundError:
         return ""
+    if size <= 2 * read_bytes:
+        head, tail = redact(first.decode("utf-8", "replace")).splitlines(), []
+    else:
+        head = begin_of(first[:read_bytes], redact, _END_BYTES).splitlines()
+        tail = end_of(last, redact, _END_BYTES).splitlines()
     if len(head) + len(tail) <= 2 * _END_LINES:
         return "\n".join([*head, *tail])
-    last = (tail or head)[-_END_LINES:]
-    return "\n".join([*head[:_END_LINES], "[…]", *last])
+    return "\n".join([*head[:_END_LINES], "[…]", *(tail or head)[-_END_LINES:]])
 
 
 def _event(ledger: Ledger, facts: Failure, found: Triage, *, attempt: int, excerpt: str) -> ev.FailureTriaged:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 from holdfast.packet import work
+from holdfast.redact import MARGIN, begin_of
 from holdfast.store import atomic
 from holdfast.store.layout import Packet
 
@@ -17,20 +18,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_TEXT_BYTES = 4096
+    from holdfast.redact import Redactor
+
+_TEXT_CHARS = 4096
 
 
-def find(packet: Packet) -> str | None:
-    """What the first mark says; None when there is none."""
+def find(packet: Packet, redact: Redactor) -> str | None:
+    """What the first mark says, without secrets; None when there is none."""
     for path, what in (
         (packet.interrupt_request, "a person is asked"),
         (packet.error_marker, "an error is reported"),
     ):
-        found = atomic.read_small(path, _TEXT_BYTES)
+        found = atomic.read_small(path, _TEXT_CHARS + MARGIN)
         if found is not None:
-            return found.decode("utf-8", "replace").strip() or what
+            return begin_of(found, redact, _TEXT_CHARS).strip() or what
     item = _blocked(packet)
-    return None if item is None else f"the work is blocked: {work.words(item)}".rstrip(": ")
+    return None if item is None else f"the work is blocked: {work.words(item, redact)}".rstrip(": ")
 
 
 def _blocked(packet: Packet) -> dict[str, Any] | None:

@@ -76,7 +76,7 @@ class Settling:
         )
         decision = policy.at_limit(decision, attempt.intent_name, self.ledger.task.spec.limits)
         decision = self._with_advice(decision, attempt)
-        mark = marks.find(self.ledger.packet) if decision.then in (Then.COMPLETE, Then.RETRY) else None
+        mark = marks.find(self.ledger.packet, self.ledger.redact) if decision.then in (Then.COMPLETE, Then.RETRY) else None
         if mark is not None:
             # It asked for a person and left: what it did is kept, and nothing goes on without an answer.
             return Decision(then=Then.INTERRUPT, status=Status.INTERRUPTED, reason=mark)

@@ -83,7 +83,7 @@ class Stages:
 
     def heeds_mark(self) -> bool:
         """Before something starts: whether a file asks for a person. Then the task waits for one."""
-        mark = marks.find(self.ledger.packet)
+        mark = marks.find(self.ledger.packet, self.ledger.redact)
         if mark is not None:
             self.ledger.move(Status.INTERRUPTED, mark, interrupt=mark)
         return mark is not None
@@ -207,7 +207,7 @@ class Stages:
                 return wait_s
             if attempt.stage not in task.stages_done:
                 failed.append((attempt, self.refused(attempt)))
-        mark = marks.find(self.ledger.packet)
+        mark = marks.find(self.ledger.packet, self.ledger.redact)
         if failed:
             self.settling.follow_failures(failed)
         elif mark is not None and task.stage is not None:

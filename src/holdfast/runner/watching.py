@@ -242,12 +242,12 @@ class Watching:
 
     def _heed_mark(self) -> None:
         """A file asks for a person: stop the agents cleanly, unless they are being stopped."""
-        mark = marks.find(self.ledger.packet)
+        mark = marks.find(self.ledger.packet, self.ledger.redact)
         if mark is None:
             return
         for attempt in self.ledger.task.open_attempts:
             if attempt.intent is None:
-                self._intend(attempt, "interrupt", self.ledger.redact(mark))
+                self._intend(attempt, "interrupt", mark)
 
     # ── its end ──
 

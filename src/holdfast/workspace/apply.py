@@ -6,6 +6,7 @@ import os
 
 from holdfast.errors import GitFailed, NotPossible
 from holdfast.model.record import Record
+from holdfast.redact import Redactor
 from holdfast.store import atomic
 from holdfast.workspace import base as bases
 from holdfast.workspace import git, lock, prepare, snapshot, worktree
@@ -63,7 +64,8 @@ def _merge(packet: Packet, tree: Worktree, goal: str) -> Applied:
         raise NotPossible(
             f"no branch is checked out in {tree.main}", hint="'git switch BRANCH' first, or use --patch"
         )
-    title = " ".join(goal.split())[:72] or packet.task_id
+    # Redacted before it is cut; a history is for others to read.
+    title = " ".join(Redactor(dict(os.environ))(goal).split())[:72] or packet.task_id
     worktree.commit_all(tree, f"{title}\n\nholdfast task {packet.task_id}\n")
     old = git.head(tree.main)
     if worktree.is_merged(tree) or old is None:

@@ -351,3 +351,13 @@ def test_a_retry_from_a_stage_begins_it_again() -> None:
     lane = story.task.lanes["a_run"]
     assert (lane.workspace, lane.gate, lane.accepted, lane.session_id) == (None, None, 0, None)
     assert [found.name for found in story.task.due] == ["a_run"]
+
+
+def test_the_end_of_a_limit_that_was_told_once_is_not_forgotten() -> None:
+    until = clock.iso(BEGIN + 3600)
+    story = Story().attempt(1)
+    for resets_at in (None, until, None):
+        story.tell(ev.AgentRateLimit(attempt=1, offset=1, resets_at=resets_at, reason="used up"))
+    told = story.task.wave[0].rate_limit
+    assert told is not None
+    assert told.resets_at == until

@@ -28,6 +28,17 @@ def test_silence_of_a_command_means_nothing_unless_somebody_sets_the_interval() 
     assert limits.settle({"MONITOR_BASE_INTERVAL": "2"}, {"stale_s": "none"}, stale_s=9.0).stale_s is None
 
 
+@pytest.mark.req("QUE-3", "SUP-15")
+def test_the_variables_of_a_harness() -> None:
+    environ = {"SESSION_TIMEOUT": "3600", "STALL_THRESHOLD": "300", "INTERRUPT_CHECK_INTERVAL": "10"}
+    found = limits.settle(environ, {}, stale_s=None)
+    assert (found.timeout_s, found.stale_s, found.base_interval_s) == (3600.0, 300.0, 10.0)
+    # How often marks are looked for says nothing about silence.
+    assert limits.settle({"INTERRUPT_CHECK_INTERVAL": "10"}, {}, stale_s=None).stale_s is None
+    both = {"INTERRUPT_CHECK_INTERVAL": "10", "MONITOR_BASE_INTERVAL": "20"}
+    assert limits.settle(both, {}, stale_s=None).base_interval_s == 20.0
+
+
 @pytest.mark.req("SUP-7")
 @pytest.mark.parametrize("text", ["", "x", "-1", "1y", "1..2", "h", "nan", "inf", "1e9", "1h -5m", "²"])
 def test_nonsense_is_refused(text: str) -> None:

@@ -45,7 +45,9 @@ def run(values: dict[str, Any]) -> int:
             f"{packet.task_id} has not ended: it is {state}",
             hint=f"'holdfast wait {packet.task_id}' waits for it, 'holdfast stop {packet.task_id}' ends it",
         )
-    applied = apply(packet, goal=manifest.get("goal") or "", as_patch=values["patch"])
+    # The words of a command are no title: they are long, and may hold anything.
+    goal = manifest.get("task_name") if manifest.get("agent") == "command" else manifest.get("goal")
+    applied = apply(packet, goal=goal or "", as_patch=values["patch"])
     if values["json"]:
         out.data({"schema": "holdfast.apply/1", "task_id": packet.task_id, **applied.to_json()})
         return 0

@@ -56,6 +56,8 @@ def run(values: dict[str, Any]) -> int:
     """Lift `down`, and make sure that a keeper lives."""
     home = Home(paths.ensure_home(paths.home()))
     asked = {**_loop(values), "project": _here()}
+    if values["foreground"]:
+        _refuse_second(home)
     lift(home)
     if os.environ.get("HOLDFAST_KEEPER") == "off":
         raise NotPossible("HOLDFAST_KEEPER=off: no keeper is wanted here", hint="unset it, then try again")
@@ -79,6 +81,17 @@ def run(values: dict[str, Any]) -> int:
     else:
         out.talk(f"the keeper of {home.path} runs as process {owner.pid}")
     return 0
+
+
+def _refuse_second(home: Home) -> None:
+    """A keeper in the background makes way; a loop in another foreground is somebody's."""
+    if locks.is_held(home.keeper_lock) and locks.role(home.keeper_lock) == "loop":
+        owner = locks.owner(home.keeper_lock)
+        who = f" (process {owner.pid})" if owner is not None else ""
+        raise NotPossible(
+            f"a loop works this home in the foreground already{who}",
+            hint="end it with Ctrl-C, or 'holdfast down'",
+        )
 
 
 def _loop(values: dict[str, Any]) -> dict[str, Any]:
