@@ -148,6 +148,11 @@ class Rig:
 
         eventually(is_noted, STEP_S, f"{pattern} holds the prompt")
 
+    def wait_for_output(self, task: Task, words: bytes) -> None:
+        """Until the CLI has printed this."""
+        log = Path(task.attempts()[-1]) / "stdout.log"
+        eventually(lambda: words in log.read_bytes(), STEP_S, f"{log} has {words!r}", journal=task.packet)
+
     def close(self) -> None:
         """The servers; tasks are the test's own affair."""
         for server in self._servers:

@@ -15,8 +15,8 @@ The six CLIs as npm installs them, run by holdfast against the [model servers](g
 Written by `make conformance`: not by hand. `make conformance-smoke` runs the rows in bold.
 """
 _TOGETHER = (
-    "One task, several of the programs above, each with a model server of its own. No permission is bypassed: what a stage may "
-    "write is what holdfast lets it write."
+    "One task, several of the programs above, each with a model server of its own. In the pipelines no permission is "
+    "bypassed: a stage may write what holdfast lets it write."
 )
 #: Stands for the agent in the key of a cell of that section.
 TOGETHER = "together"

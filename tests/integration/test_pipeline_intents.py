@@ -46,6 +46,10 @@ INTENTS = {
 #: Profiles that no intent is named after: intent, group's profile, stages.
 PROFILES = {
     "codex_only": ("safe_impl", ["codex_brief", "codex_impl", "codex_verify", "codex_review"]),
+    "review_fix": (
+        "safe_impl",
+        ["gemini_review", "codex_review", "copilot_review_consolidate", "codex_fix", "codex_verify"],
+    ),
     "strict_review": (
         "review_cross",
         [

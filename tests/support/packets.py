@@ -42,6 +42,8 @@ REPORTS = {
     "verify": "All commands pass.\n",
     "review": _with("Findings", "Test gaps", "Breaking changes", "Minimal fix"),
     "review_consolidate": _with("Findings", "Test gaps", "Breaking changes", "Minimal fix"),
+    "security_review": _with("Findings", "Test gaps", "Breaking changes", "Minimal fix"),
+    "fix": _with("Fixed", "Not fixed", "Checks"),
     "runbook": _with("Problem", "Plan", "Commands", "Risks"),
     "test_design": "".join(f"- case {number}\n" for number in range(12)),
     "static_verify": _with("Pre-execution checks", "Dangerous changes", "Rollback plan", "Go/No-Go"),
@@ -52,7 +54,7 @@ REPORTS = {
     "plan_consolidate": "## Plan\n\n1. do it well\n",
 }
 #: Roles that have to change a file to be believed.
-WRITERS = ("impl", "runbook")
+WRITERS = ("impl", "runbook", "fix")
 #: The file that they write, unless told otherwise.
 WORK = "b.txt"
 

@@ -101,7 +101,7 @@ def packet_for(
     """A packet of a pipeline, as if its runner had just left it."""
     os.makedirs(Home(home).tasks, mode=0o700, exist_ok=True)
     specs = tuple(
-        StageSpec(name=name, agent="codex", role=role, writes=writes and role in ("impl", "test_impl"))
+        StageSpec(name=name, agent="codex", role=role, writes=writes and role in ("impl", "test_impl", "fix"))
         for name, role in stages
     )
     spec = TaskSpec(

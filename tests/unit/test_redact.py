@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import HoldfastError, InvalidPattern
-from holdfast.redact import MASK, Redactor, check_pattern
+from holdfast.redact import MARGIN, MASK, Redactor, begin_of, check_pattern, end_of
 
 PLAIN = Redactor({})
 
@@ -220,3 +220,35 @@ def test_redacting_anything_twice_changes_nothing_more(pieces: list[str]) -> Non
     once = redact("".join(pieces))
     assert redact(once) == once
     assert "hunter2" not in once
+
+
+# ── parts of files ──
+
+_TOKEN = "ghp_" + "Z" * 36
+
+
+@pytest.mark.parametrize("before", range(80, 101, 4))
+@pytest.mark.parametrize("secret", [_TOKEN, "hunter2-hunter2"])
+def test_a_secret_at_the_edge_of_an_excerpt_is_masked_whole(before: int, secret: str) -> None:
+    redact, far = Redactor({"API_KEY": "hunter2-hunter2"}), "y" * 2 * MARGIN
+    begin = begin_of(f"{'x' * before} {secret} {far}".encode()[: 100 + MARGIN], redact, 100)
+    end = end_of(f"{far} {secret} {'x' * before}".encode()[-100 - MARGIN :], redact, 100)
+    # What the mask made shorter is not made up for.
+    assert (begin[:50], end[-50:]) == ("x" * 50, "x" * 50)
+    assert max(len(begin), len(end)) <= 100
+    for size in range(4, len(secret)):
+        assert secret[:size] not in begin
+        assert secret[-size:] not in end
+
+
+def test_secrets_that_shrink_do_not_pull_half_a_secret_in() -> None:
+    """The masks are shorter than what they mask, so what was read only to be masked comes nearer."""
+    redact = Redactor({})
+    text = f"{_TOKEN} " * 1000
+    data = text.encode()
+    assert "Z" not in begin_of(data[: 100 + MARGIN], redact, 100)
+    assert "Z" not in end_of(data[-100 - MARGIN :], redact, 100)
+
+
+def test_what_is_short_is_kept_whole() -> None:
+    assert begin_of(b"all of it", Redactor({}), 100) == end_of(b"all of it", Redactor({}), 100) == "all of it"

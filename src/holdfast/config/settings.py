@@ -31,7 +31,7 @@ class Key:
         may_be_none: bool = False,
         variable: str = "",
     ) -> None:
-        #: duration, count, bytes, text, choice, flag, names, commands, pairs, rules or file.
+        #: duration, count, bytes, text, choice, choices, flag, names, commands, pairs, rules or file.
         self.kind = kind
         self.about = about
         self.default = default
@@ -89,6 +89,12 @@ KEYS: dict[str, Key] = {
         choices=("ask", "end"),
         about="At a budget or a time limit of an attempt: ask a person, or end the task.",
     ),
+    "interrupt_off": Key(
+        kind="choices",
+        default=[],
+        choices=("request", "error", "blocked", "input", "output", "budget", "timeout", "quality"),
+        about="Conditions at which no person is asked; the task goes on, or ends.",
+    ),
     "max_retries": Key(
         kind="count", default=10, variable="MONITOR_MAX_RETRIES", about="Retries over a task's whole life."
     ),
@@ -99,6 +105,11 @@ KEYS: dict[str, Key] = {
         about="Silence after which an agent may be stuck; the agent's own where not set.",
     ),
     "output_limit": Key(kind="bytes", default="10GiB", about="Raw output of one task; 0 is no limit."),
+    "memory_limit": Key(
+        kind="bytes",
+        may_be_none=True,
+        about="Address space of each process of an agent; no limit where not set.",
+    ),
     "agent": Key(kind="text", about="The agent of a 'run' that names none."),
     "tmux": Key(
         kind="choice",
@@ -149,6 +160,17 @@ KEYS: dict[str, Key] = {
         kind="names", default=[], about="Where the queue is filled from: gh:label=agent, bd:, cmd:…."
     ),
     "refresh": Key(kind="duration", default="60s", about="How often the sources are asked."),
+    "import_most": Key(
+        kind="count", default=100, about="Items that one look at a source takes in; 100 at most."
+    ),
+    "priorities": Key(
+        kind="pairs",
+        default=[],
+        about="What words for a priority weigh: high=10, medium=5, low=1, and your own.",
+    ),
+    "project_order": Key(
+        kind="names", default=[], about="Projects or rigs whose items go first among equally urgent ones."
+    ),
     "notify": Key(
         kind="rules", default=[], about="Who is told of what: [[notify]] tables, in your own settings."
     ),
@@ -204,6 +226,7 @@ LIMITS = {
     "max_retries": "max_retries",
     "stale": "stale_s",
     "output_limit": "output_bytes",
+    "memory_limit": "memory_bytes",
 }
 
 
@@ -231,7 +254,8 @@ def values(project: str) -> dict[str, Any]:
 
 
 def _as_text(name: str, value: Any) -> str:
-    return str(parse_bytes(str(value))) if KEYS[name].kind == "bytes" else str(value)
+    is_size = KEYS[name].kind == "bytes" and value != "none"
+    return str(parse_bytes(str(value))) if is_size else str(value)
 
 
 def settle(project: str, environ: Mapping[str, str]) -> dict[str, Setting]:
@@ -299,6 +323,8 @@ def _count(key: Key, value: Any, path: str) -> int:
 
 
 def _bytes(key: Key, value: Any, path: str) -> int | str:
+    if value == "none" and key.may_be_none:
+        return "none"
     if type(value) is int and value >= 0:
         return value
     if not isinstance(value, str):
@@ -317,6 +343,10 @@ def _choice(key: Key, value: Any, path: str) -> str:
     if value not in key.choices:
         raise ValueError(f"it is one of {', '.join(key.choices)}, not {value!r}")
     return value
+
+
+def _several(key: Key, value: Any, path: str) -> list[str]:
+    return [_choice(key, name, path) for name in dict.fromkeys(_names(key, value, path))]
 
 
 def _flag(key: Key, value: Any, path: str) -> bool:
@@ -359,6 +389,7 @@ _CHECKS = {
     "bytes": _bytes,
     "text": _text,
     "choice": _choice,
+    "choices": _several,
     "flag": _flag,
     "names": _names,
     "commands": _names,
@@ -387,6 +418,7 @@ def _example(name: str, key: Key) -> str:
         "bytes": '"500MiB"',
         "text": '"scripted"',
         "choice": f'"{key.choices[0]}"' if key.choices else "",
+        "choices": f'["{key.choices[0]}"]' if key.choices else "",
         "flag": "true",
         "names": '["DATABASE_URL"]',
         "commands": '["make test"]',

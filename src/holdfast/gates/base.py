@@ -59,10 +59,12 @@ COMMON = ("report",)
 #: What is asked of a role beside that, in this order.
 BY_ROLE: dict[str, tuple[str, ...]] = {
     "brief": ("headings",),
+    "fix": ("headings", "patch"),
     "impl": ("patch",),
-    "review": ("headings",),
-    "review_consolidate": ("headings",),
+    "review": ("headings", "confirm"),
+    "review_consolidate": ("headings", "confirm"),
     "runbook": ("headings",),
+    "security_review": ("headings", "confirm"),
     "static_verify": ("headings",),
     "test_design": ("lines",),
     "test_impl": ("headings", "patch"),
@@ -75,6 +77,7 @@ CHECKS = {
     "report": "holdfast.gates.report:check",
     "headings": "holdfast.gates.headings:check",
     "lines": "holdfast.gates.headings:check_lines",
+    "confirm": "holdfast.gates.confirm:check",
     "patch": "holdfast.gates.patch:check",
     "scope": "holdfast.gates.scope:check",
     "acceptance": "holdfast.gates.acceptance:check",

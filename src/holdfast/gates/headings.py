@@ -9,9 +9,11 @@ UPDATED_PACK = "Updated Context Pack"
 _REVIEW = ("Findings", "Test gaps", "Breaking changes", "Minimal fix")
 REQUIRED: dict[str, tuple[str, ...]] = {
     "brief": ("Summary", "Acceptance", "Scope", "Constraints", "Verify Commands", UPDATED_PACK),
+    "fix": ("Fixed", "Not fixed", "Checks"),
     "review": _REVIEW,
     "review_consolidate": _REVIEW,
     "runbook": ("Problem", "Plan", "Commands", "Risks"),
+    "security_review": _REVIEW,
     "static_verify": ("Pre-execution checks", "Dangerous changes", "Rollback plan", "Go/No-Go"),
     "test_impl": ("Added or Updated Tests", "Unified Diff", "Rationale"),
 }

@@ -96,7 +96,7 @@ class Dispatch:
             self._synced_mono = now_mono
             for item in requeue_lost(queue, self._stands):
                 self._forget_start(item)
-            sync.sync(self.home, queue)
+            sync.sync(self.home, queue, counts_ends=True)
         items = queue.items()
         if self.is_idle != (not items):
             self.is_idle = not items

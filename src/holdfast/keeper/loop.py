@@ -51,7 +51,7 @@ class LoopState(Record):
     #: No task is dispatched before this.
     not_before: str | None = None
     #: Ends by status. A keeper that is killed between such a count and the row of the queue makes its successor count once
-    #: more; `iteration` likewise, where the request for the start was not dropped yet. None is ever forgotten.
+    #: more: none is ever forgotten. (A start is counted once it is asked for; killed in between, it is not counted.)
     ended: dict[str, int] = {}
     #: What the machine lacks, in words; empty where there is room.
     short_of: str = ""

@@ -37,6 +37,8 @@ class Limits(Record):
     on_limit: str = "ask"
     #: Raw output of one attempt; 0 means no limit.
     output_bytes: int = 10 * 1024**3
+    #: Address space of each process of the agent; null means what the task's maker had.
+    memory_bytes: int | None = None
 
 
 class StageSpec(Record):
@@ -166,6 +168,8 @@ class TaskSpec(Record):
     env_file: str | None = None
     #: Agents that take over, in this order, when one is out of quota or unavailable.
     failover: tuple[str, ...] = ()
+    #: Conditions at which nobody is asked: request, error, blocked, input, output, budget, timeout, quality.
+    interrupt_off: tuple[str, ...] = ()
     #: A session of the agent that this task goes on with.
     session: str | None = None
     #: Where the agents write: `in_place`, or a `worktree` of the task's own.

@@ -74,11 +74,12 @@ ON_LIMIT = ("ask", "end")
 _KINDS: dict[str, Callable[[str], float]] = {
     "max_retries": _whole,
     "output_bytes": parse_bytes,
+    "memory_bytes": parse_bytes,
     "budget_usd": _dollars,
     "budget_tokens": _whole,
     "max_turns": _whole,
 }
-_EXAMPLES = {"output_bytes": "500MiB", "budget_usd": "2.50"}
+_EXAMPLES = {"output_bytes": "500MiB", "memory_bytes": "8GiB", "budget_usd": "2.50"}
 #: Fields for which zero means something.
 _MAY_BE_ZERO = frozenset(
     {
@@ -94,7 +95,9 @@ _MAY_BE_ZERO = frozenset(
 
 
 def _flag(field: str) -> str:
-    return "--output-limit" if field == "output_bytes" else "--" + field.removesuffix("_s").replace("_", "-")
+    if field in ("output_bytes", "memory_bytes"):
+        return f"--{field.removesuffix('_bytes')}-limit"
+    return "--" + field.removesuffix("_s").replace("_", "-")
 
 
 def _value(field: str, text: str, where: str) -> float | int | str | None:
@@ -102,7 +105,7 @@ def _value(field: str, text: str, where: str) -> float | int | str | None:
         if text not in ON_LIMIT:
             raise UsageError(f"{where}: one of {', '.join(ON_LIMIT)}, not {text!r}")
         return text
-    if text == "none" and field in ("deadline_s", "timeout_s", "stale_s"):
+    if text == "none" and field in ("deadline_s", "timeout_s", "stale_s", "memory_bytes"):
         return None
     try:
         value = _KINDS.get(field, clock.parse_duration)(text)

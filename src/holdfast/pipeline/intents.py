@@ -52,6 +52,12 @@ OPTIONS: dict[str, Choice] = {
         values=("enforce", "wait_done"),
         groups=GROUPS,
     ),
+    "security_lens": Choice(
+        about="Whether a review for security alone runs beside the others: always, or where the task touches what it is for "
+        "(auto).",
+        values=("off", "auto", "always"),
+        groups=("impl", "review"),
+    ),
     "consolidate_mode": Choice(
         about="How several results become one.", values=("standard",), groups=("review", "plan")
     ),

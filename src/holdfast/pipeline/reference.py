@@ -10,6 +10,7 @@ import json
 import os
 import sys
 
+from holdfast.pipeline import security_lens
 from holdfast.pipeline.check import MOST_ITEMS, MOST_TEXT
 from holdfast.pipeline.fields import FIELDS, Field, tree
 from holdfast.pipeline.intents import INTENTS, OPTIONS
@@ -180,7 +181,8 @@ def _intents() -> str:
     after = (
         "\nAn intent runs the profile of its name. `routing.pipeline.profile` names another one of its group; one that writes is "
         "refused where the intent changes nothing, and one that does not where it does. `design_only` may also choose a profile of "
-        "the group `plan`, whose result is what `holdfast new --from-plan` reads.\n"
+        "the group `plan`, whose result is what `holdfast new --from-plan` reads. `safe_impl` with the profile `review_fix` has what is "
+        "there reviewed side by side, and the findings fixed one after the other.\n"
     )
     return "\n".join(rows) + "\n" + after
 
@@ -194,7 +196,17 @@ def _options() -> str:
         "\n`impl_mode` and `review_mode` say what a profile is. In a manifest they must agree with the intent (or the profile that it "
         "names); anything else is an error. `review_only` with `review_mode: codex_only` runs the profile `codex_only`.\n"
     )
-    return "\n".join(rows) + "\n" + after
+    return "\n".join(rows) + "\n" + after + _lens()
+
+
+def _lens() -> str:
+    words, beginnings = (", ".join(each) for each in (security_lens.WORDS, security_lens.BEGINNINGS))
+    return (
+        "\n`security_lens` adds a stage of the role `security_review` beside the last review, played by the agent of the first one; a "
+        "profile that names such a stage has its own. `off` leaves it out; without the option a profile runs as it is written. `auto` "
+        "looks for words in the goal, the allowed paths, the criteria, the request, and the paths of attached diffs, when the packet "
+        f"is read: {words}; and for words that begin with {beginnings}.\n"
+    )
 
 
 def _roles() -> str:

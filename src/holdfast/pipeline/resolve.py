@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from holdfast.model.record import Record
 from holdfast.model.spec import StageSpec
+from holdfast.pipeline import security_lens
 from holdfast.pipeline.config import Agent, Config, Group, Profile
+from holdfast.pipeline.config_file import Wave
 from holdfast.pipeline.intents import INTENTS, OPTIONS, PROFILE_OF
 from holdfast.pipeline.manifest import Manifest
 from holdfast.pipeline.problem import Problem, join_hints, listed, near
@@ -17,6 +19,7 @@ from holdfast.pipeline.roles import purpose, split
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 _PROFILE = "routing.pipeline.profile"
@@ -39,15 +42,18 @@ class Resolved(Record):
     sources: dict[str, str]
 
 
-def resolve(manifest: Manifest, config: Config, problems: list[Problem]) -> Resolved | None:
-    """The stages; None, with problems, where there is no telling."""
+def resolve(
+    manifest: Manifest, config: Config, problems: list[Problem], *, request: Callable[[], str] = str
+) -> Resolved | None:
+    """The stages; None, with problems, where there is no telling. `request` gives the words of the packet beside the manifest,
+    where they decide."""
     _check_agents(manifest, config, problems)
     intent = manifest.get("routing.intent")
     found = None if intent is None else _profile(manifest, config, intent, problems)
     if intent is None or found is None:
         _check_names(manifest, config, problems)
         return None
-    return _Resolver(manifest, config, found, problems).resolve(intent)
+    return _Resolver(manifest, config, found, problems).resolve(intent, request)
 
 
 def _check_agents(manifest: Manifest, config: Config, problems: list[Problem]) -> None:
@@ -114,14 +120,14 @@ class _Resolver:
         self.problems = problems
         self.sources: dict[str, str] = {}
 
-    def resolve(self, intent: str) -> Resolved | None:
+    def resolve(self, intent: str, request: Callable[[], str]) -> Resolved | None:
         self.sources["profile"] = self._said(_PROFILE if self.manifest.get(_PROFILE) else "routing.intent")
         self.sources["stages"] = self.profile.leaves["stages"].source
         flags, options = self._flags(), self._options()
         off = {each for name, on in flags.items() if not on for each in self.group.flags[name]}
         stages: list[StageSpec] = []
         number = 0
-        for wave in self.profile.waves:
+        for wave in self._waves(options, request):
             number += wave.is_parallel
             for name in wave.stages:
                 found = split(name, self.config.agents)
@@ -141,6 +147,25 @@ class _Resolver:
             join_timeout_s=timeouts[0] if timeouts else None,
             sources=self.sources,
         )
+
+    def _waves(self, options: dict[str, str], request: Callable[[], str]) -> tuple[Wave, ...]:
+        """The profile's, and the security lens where the option asks for it. Without a word, the profile is taken as it is."""
+        mode, waves = options.get("security_lens"), self.profile.waves
+        if mode is None:
+            return waves
+        path = f"{_OPTIONS}.security_lens"
+        if mode != "off" and self.manifest.get(path) and not self._has(("review", security_lens.ROLE)):
+            message = f"the profile {self.profile.name} has no review beside which it could run"
+            self.problems.append(self.manifest.problem(path, message, "leave it out"))
+        touched: tuple[str, ...] = ()
+        if mode == "auto":
+            written = [self.manifest.get(path) or () for path in ("scope.allow", "acceptance.criteria")]
+            said = [self.manifest.get("goal") or "", *(each for part in written for each in part), request()]
+            touched = security_lens.touched("\n".join(said))
+        arranged = security_lens.arranged(waves, self.config.agents, wanted=mode == "always" or bool(touched))
+        if touched:
+            self.sources["security_lens"] = f"auto: {', '.join(touched[:5])}"
+        return arranged
 
     def _said(self, path: str) -> str:
         return f"manifest.yaml: {path}"

@@ -29,8 +29,18 @@ ROLES: dict[str, Role] = {
         about="Judges the result of the acceptance commands.", purpose="verify", template="verify"
     ),
     "review": Role(about="Reviews the change.", purpose="review", template="review"),
+    "security_review": Role(
+        about="Reviews the change for security alone.", purpose="review", template="security_review"
+    ),
     "review_consolidate": Role(
         about="Makes one review of the earlier ones.", purpose="review", template="review_consolidate"
+    ),
+    "fix": Role(
+        about="Fixes what the reviews found, one after the other.",
+        purpose="impl",
+        writes=True,
+        may_write=True,
+        template="fix",
     ),
     "test_design": Role(about="Designs the tests.", purpose="plan", template="test_design"),
     "test_impl": Role(

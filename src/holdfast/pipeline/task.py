@@ -10,7 +10,7 @@ from holdfast.errors import HoldfastError, InvalidManifest, NoSuchDirectory, Unr
 from holdfast.model.record import Record
 from holdfast.model.spec import Limits, PipelineSpec, StageSpec, TaskSpec
 from holdfast.packet import inputs, limits
-from holdfast.pipeline import attachments, config, manifest, template, yaml_file
+from holdfast.pipeline import attachments, config, manifest, security_lens, template, yaml_file
 from holdfast.pipeline.forbidden import Forbidden
 from holdfast.pipeline.manifest import Manifest
 from holdfast.pipeline.problem import Problem, sorted_problems
@@ -64,7 +64,8 @@ def examine(
     work = project_of(checked, folder, project)
     if not os.path.isdir(work):
         problems.append(checked.problem("project", f"the directory {work} does not exist"))
-    found = resolve(checked, config.read(config.folders(work), problems), problems)
+    layers = config.read(config.folders(work), problems)
+    found = resolve(checked, layers, problems, request=lambda: _words_of(folder, work))
     if checked.get("scope.revert") and checked.get("workspace") != "worktree":
         hint = "in place, what an agent did cannot be told from what a person did"
         problems.append(checked.problem("scope.revert", "it needs workspace: worktree", hint))
@@ -73,6 +74,17 @@ def examine(
     if problems or found is None:
         return None, sorted_problems(problems)
     return Written(folder=folder, text=text, manifest=checked, resolved=found, project_dir=work), ()
+
+
+def _words_of(folder: str, project_dir: str) -> str:
+    """The request, and the names of the files that attached diffs change. What cannot be read is told by another check."""
+    packet = Packet(folder)
+    try:
+        request = attachments.read_input(packet, packet.user_request) or ""
+        attached = attachments.read(packet, Forbidden((), project_dir=project_dir))
+    except HoldfastError:
+        return ""
+    return "\n".join([request, *(security_lens.paths_of(each.text or "") for each in attached)])
 
 
 def _check_inputs(

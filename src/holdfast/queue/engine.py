@@ -7,7 +7,7 @@ from holdfast.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Protocol
 
 #: Words for a priority, beside whole numbers; higher goes first.
@@ -122,14 +122,20 @@ def requeue_lost(engine: Engine, stands: Callable[[Item], bool]) -> list[Item]:
     return [item for item in lost if engine.release(item.task_id, owner=item.claimed_by, lost=True)]
 
 
-def parse_priority(text: str | int) -> int:
+def weights(pairs: Iterable[str] = ()) -> dict[str, int]:
+    """What the words for a priority weigh, with the pairs of the setting `priorities`: `["high=20"]`."""
+    given = {name.lower(): int(weight) for name, _, weight in (pair.partition("=") for pair in pairs)}
+    return {**WEIGHTS, **given}
+
+
+def parse_priority(text: str | int, weights: Mapping[str, int] = WEIGHTS) -> int:
     """`high`, `medium`, `low` or a whole number. Raises ValueError."""
-    if isinstance(text, str) and text.lower() in WEIGHTS:
-        return WEIGHTS[text.lower()]
+    if isinstance(text, str) and text.lower() in weights:
+        return weights[text.lower()]
     try:
         value = int(text)
     except (TypeError, ValueError):
-        raise ValueError(f"not a priority: {text!r} (write high, medium, low or a whole number)") from None
+        raise ValueError(f"not a priority: {text!r} (write {', '.join(weights)} or a whole number)") from None
     if abs(value) > 2**31:
         raise ValueError(f"a priority that large is none: {text!r}")
     return value

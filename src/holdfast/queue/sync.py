@@ -41,8 +41,10 @@ def rebuild(home: Home) -> LocalQueue:
     return open_queue(home)
 
 
-def sync(home: Home, engine: Engine) -> None:
-    """Add queued packets that the queue lacks, take out what has ended or is gone, settle what others wait for."""
+def sync(home: Home, engine: Engine, *, counts_ends: bool = False) -> None:
+    """Add queued packets that the queue lacks, take out what has ended or is gone, settle what others wait for.
+
+    With `counts_ends`, as the keeper asks, rows of tasks that ended under a claim stay: it counts them before they go."""
     # The packets first: a row is claimed before its packet leaves `queued`, so a row that is read later is never behind.
     index = Index(home)
     try:
@@ -58,14 +60,15 @@ def sync(home: Home, engine: Engine) -> None:
     if has_new:
         items = {item.task_id: item for item in engine.items()}
     for task_id, item in items.items():
-        _follow(home, engine, item, live[task_id]["status"] if task_id in live else None)
+        status = live[task_id]["status"] if task_id in live else None
+        _follow(home, engine, item, status, counts_ends=counts_ends)
     for on_id in {on_id for item in items.values() for on_id in item.waits_for}:
         status = status_of(home, on_id)
         if status is None or status in ENDS:
             engine.settle(on_id, status or "gone")
 
 
-def _follow(home: Home, engine: Engine, item: Item, status: str | None) -> None:
+def _follow(home: Home, engine: Engine, item: Item, status: str | None, *, counts_ends: bool) -> None:
     """The row of one task, as its packet says."""
     # Four possibilities: (1) it waits, and so does its row, or its row is claimed and its runner about to start;
     # (2) it has ended or is gone; (3) it is interrupted and needs no slot; (4) it runs, and the claim is known or not.
@@ -75,19 +78,21 @@ def _follow(home: Home, engine: Engine, item: Item, status: str | None) -> None:
     if status == UNREADABLE:
         return
     if status is None or status in ENDS:
-        if status is None or not _is_counted_by_keeper(home, item):
+        if status is None or not _is_counted_by_keeper(home, item, counts_ends=counts_ends):
             engine.ack(item.task_id, status=status or "gone")
     elif status != Status.QUEUED and (status in PARKED or not _is_claimed(engine, item)):
         engine.ack(item.task_id, owner=item.claimed_by)
 
 
-def _is_counted_by_keeper(home: Home, item: Item) -> bool:
-    """Whether an ended task's row is the keeper's to take out, which counts the end first. That of a dead keeper is left
-    until the task's last file is there: then its successor has seen it, or nobody will."""
+def _is_counted_by_keeper(home: Home, item: Item, *, counts_ends: bool) -> bool:
+    """Whether an ended task's row is the keeper's to take out, which counts the end first. Others than the keeper leave that
+    of a dead one only until the task's last file is there."""
     if item.state != "claimed" or owner.is_outside(item.claimed_by):
         return False
-    return owner.is_alive(item.claimed_by) or not os.path.exists(
-        load.wherever(home.packet(item.task_id)).task_done
+    return (
+        counts_ends
+        or owner.is_alive(item.claimed_by)
+        or not os.path.exists(load.wherever(home.packet(item.task_id)).task_done)
     )
 
 

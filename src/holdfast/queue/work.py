@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from holdfast import clock, ids
 from holdfast.errors import UsageError
 from holdfast.model.record import Record
@@ -9,6 +11,7 @@ from holdfast.queue.engine import WEIGHTS, parse_priority
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
 _REST = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
@@ -52,7 +55,9 @@ class Work(Record):
     url: str = ""
 
 
-def from_json(data: Any, *, source: str, where: str, prefix: str = "") -> Work | None:
+def from_json(
+    data: Any, *, source: str, where: str, prefix: str = "", weights: Mapping[str, int] = WEIGHTS
+) -> Work | None:
     """The item that a JSON object describes; None when the source says that it is not ready. Raises UsageError."""
     if not isinstance(data, dict):
         raise UsageError(f"{where}: an item is an object, not {type(data).__name__}", hint=_EXAMPLE)
@@ -70,7 +75,7 @@ def from_json(data: Any, *, source: str, where: str, prefix: str = "") -> Work |
             key=key,
             title=title or key,
             prompt=prompt or key,
-            priority=_priority(given.get("priority")),
+            priority=_priority(given.get("priority"), weights),
             pool=_text(given, "pool", where) or "default",
             agent=_text(given, "agent", where) or None,
             model=_text(given, "model", where) or None,
@@ -98,6 +103,12 @@ def task_id(key: str, prefix: str = "") -> str:
     return ids.check_task_id(kept or "item")
 
 
+def rank(work: Work, order: Sequence[str]) -> int:
+    """Where the item's rig or project stands in the setting `project_order`; behind all where it does not."""
+    names = {work.rig, work.project, os.path.basename((work.project or "").rstrip("/"))}
+    return next((at for at, name in enumerate(order) if name in names), len(order))
+
+
 def parse_time(text: str, *, now: float) -> str:
     """`2026-01-31T12:00:00Z`, `+90m` or a number of seconds from now, as it stands in files. Raises ValueError."""
     text = text.strip()
@@ -113,8 +124,8 @@ def _time(value: Any) -> str | None:
     return None if value in (None, "") else parse_time(str(value), now=clock.now())
 
 
-def _priority(value: Any) -> int:
-    return WEIGHTS["medium"] if value is None else parse_priority(value)
+def _priority(value: Any, weights: Mapping[str, int]) -> int:
+    return weights["medium"] if value is None else parse_priority(value, weights)
 
 
 def _text(given: dict[str, Any], name: str, where: str) -> str:

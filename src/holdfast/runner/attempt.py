@@ -14,7 +14,7 @@ from holdfast.model.lane import Lane, dirname
 from holdfast.model.spec import StageSpec
 from holdfast.model.task import Task
 from holdfast.packet.create import remove_tree
-from holdfast.runner import private_home, prompts, session_locks
+from holdfast.runner import prompts, session_locks
 from holdfast.runner.ledger import Ledger
 from holdfast.store import atomic
 from holdfast.store import lock as locks
@@ -186,7 +186,11 @@ def _fork(
     keep: tuple[int, ...],
 ) -> Opened:
     captured: dict[str, str] = env.get("env", {})
-    private = private_home.prepare(launch.home, captured) if launch.home is not None else {}
+    private: dict[str, str] = {}
+    if launch.home is not None:
+        from holdfast.runner import private_home  # few programs need one, and shutil is dear
+
+        private = private_home.prepare(launch.home, captured)
     start = recorder.Start(
         directory=directory.path,
         argv=launch.argv,
@@ -194,7 +198,7 @@ def _fork(
         cwd=prompts.workspace_of(ledger.task, opened.stage),
         stdin=launch.stdin or os.devnull,
         umask=env.get("umask", 0o077),
-        limits=env.get("limits", {}),
+        limits=_resource_limits(ledger, opened, env),
         keep=keep,
     )
     lock = locks.acquire(directory.lock, role="runner")
@@ -212,6 +216,17 @@ def _fork(
         lock.release()
     failpoint("attempt.forked")
     return Opened(opened.attempt, pid, read_end)
+
+
+def _resource_limits(ledger: Ledger, opened: ev.AttemptOpened, env: dict[str, Any]) -> dict[str, list[int]]:
+    """What the task's maker had, and the task's own limit of memory for its agents. A lower one of the maker stays."""
+    captured: dict[str, list[int]] = env.get("limits", {})
+    limit = ledger.task.spec.limits.memory_bytes
+    if limit is None or opened.kind != "agent":
+        return captured
+    # -1 is no limit.
+    least = min([limit, *(each for each in captured.get("RLIMIT_AS", ()) if each >= 0)])
+    return {**captured, "RLIMIT_AS": [least, least]}
 
 
 def _mode(adapter: Adapter, task: Task, lane: Lane) -> tuple[str, str | None]:

@@ -149,9 +149,7 @@ def _take_failure(ledger: Ledger, chore: Attempt) -> None:
     said = atomic.read_small(ledger.packet.attempt(chore.dirname).stderr, _REASON_CHARS + MARGIN) or b""
     reason = begin_of(said, ledger.redact, _REASON_CHARS).strip() or f"{ended.outcome}: {ended.detail}"
     lane = ledger.task.lane(chore.stage)
-    ledger.record(
-        ev.ChoreFailed(stage=chore.stage, attempt=chore.number, kind=chore.kind, reason=reason)
-    )
+    ledger.record(ev.ChoreFailed(stage=chore.stage, attempt=chore.number, kind=chore.kind, reason=reason))
     failpoint("chores.failed")
     if ended.exit_signal is not None or ended.outcome == "lost":
         if lane.chores_in_vain < _TRIES:

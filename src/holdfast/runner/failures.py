@@ -66,7 +66,7 @@ def is_out_of_calls(ledger: Ledger) -> bool:
     reason = f"its {task.paid_calls} paid calls are used up (budgets.paid_call_budget)"
     facts = Failure(stage=task.stage or "", outcome="budget", detail=reason, task_id=ledger.packet.task_id)
     event = _event(ledger, facts, triage.triage(facts), attempt=0, excerpt="")
-    if task.spec.limits.on_limit == "end":
+    if task.spec.limits.on_limit == "end" or "budget" in task.spec.interrupt_off:
         ledger.record(event, ledger.moved(Status.FAILED, reason))
     else:
         ledger.record(event, ledger.moved(Status.INTERRUPTED, reason, interrupt=reason))

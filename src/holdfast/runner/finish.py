@@ -13,7 +13,7 @@ from holdfast.errors import CorruptFile
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.model.lane import Attempt
-from holdfast.runner import notices, reports, work_item
+from holdfast.runner import notices, work_item
 from holdfast.runner.ledger import Ledger
 from holdfast.store import atomic
 
@@ -72,7 +72,7 @@ def mark_stage(ledger: Ledger, attempt: Attempt) -> None:
     failpoint("finish.marker")
     ledger.record(ev.StageDone(stage=attempt.stage, attempt=attempt.number))
     if len(ledger.task.spec.stages) > 1:
-        reports.write(ledger)
+        report(ledger)
 
 
 def adopt_markers(ledger: Ledger) -> None:
@@ -104,7 +104,7 @@ def end_task(ledger: Ledger) -> None:
     ledger.show()
     ledger.catch_up()
     failpoint("finish.manifest")
-    reports.write(ledger)
+    report(ledger)
     notices.post(ledger, str(task.status))
     # The captured environment may hold keys, and nobody needs it any more.
     atomic.remove(packet.env)
@@ -127,3 +127,10 @@ def reopen(ledger: Ledger) -> None:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         os.rename(packet.task_done, os.path.join(folder, "_task.done"))
         atomic.sync_directory(packet.done)
+
+
+def report(ledger: Ledger) -> None:
+    """Summary, statistics, the last failure: what people and brains read."""
+    from holdfast.runner import reports  # once a stage: the agent's start does not wait for it to load
+
+    reports.write(ledger)

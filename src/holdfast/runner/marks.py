@@ -16,6 +16,7 @@ from holdfast.store.layout import Packet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Any
 
     from holdfast.redact import Redactor
@@ -23,16 +24,16 @@ if TYPE_CHECKING:
 _TEXT_CHARS = 4096
 
 
-def find(packet: Packet, redact: Redactor) -> str | None:
-    """What the first mark says, without secrets; None when there is none."""
-    for path, what in (
-        (packet.interrupt_request, "a person is asked"),
-        (packet.error_marker, "an error is reported"),
+def find(packet: Packet, redact: Redactor, off: Collection[str] = ()) -> str | None:
+    """What the first mark says, without secrets; None when there is none. Those that are switched `off` stay where they are."""
+    for name, path, what in (
+        ("request", packet.interrupt_request, "a person is asked"),
+        ("error", packet.error_marker, "an error is reported"),
     ):
-        found = atomic.read_small(path, _TEXT_CHARS + MARGIN)
+        found = atomic.read_small(path, _TEXT_CHARS + MARGIN) if name not in off else None
         if found is not None:
             return begin_of(found, redact, _TEXT_CHARS).strip() or what
-    item = _blocked(packet)
+    item = _blocked(packet) if "blocked" not in off else None
     return None if item is None else f"the work is blocked: {work.words(item, redact)}".rstrip(": ")
 
 

@@ -33,9 +33,9 @@ def between(ledger: Ledger, moved: ev.TaskMoved) -> None:
     """Once it is journalled, before it is shown: whoever sees in the manifest that a person is asked reads the summary next."""
     if moved.new != Status.INTERRUPTED:
         return
-    from holdfast.runner import reports
+    from holdfast.runner import finish
 
-    reports.write(ledger)
+    finish.report(ledger)
 
 
 def after(ledger: Ledger, moved: ev.TaskMoved) -> None:

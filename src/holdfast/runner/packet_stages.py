@@ -12,7 +12,7 @@ from holdfast.model.attempt import VOID_LIMIT
 from holdfast.model.lane import Attempt
 from holdfast.model.spec import StageSpec
 from holdfast.model.status import Status
-from holdfast.runner import chores, failures, finish, policy, prompts, quality
+from holdfast.runner import chores, confirmation, failures, finish, policy, prompts, quality
 from holdfast.runner.locks import WorkspaceLock
 from holdfast.runner.policy import Decision, Then
 from holdfast.runner.stages import Stages
@@ -40,8 +40,8 @@ class PacketStages(Stages):
     def make_ready(self, stage: StageSpec) -> float | None:
         """A person's approval, a call that may still be made, and the workspace; then as with any stage."""
         task, lane = self.ledger.task, self.ledger.task.lane(stage.name)
-        if stage.approval and not lane.is_approved:
-            reason = f"{stage.name} waits for approval: 'holdfast approve {task.spec.task_id}'"
+        reason = confirmation.question(task, stage)
+        if reason is not None:
             self.ledger.record(
                 self.ledger.moved(Status.INTERRUPTED, reason, interrupt=reason, approval=stage.name)
             )
@@ -111,7 +111,7 @@ class PacketStages(Stages):
         return _AT_ONCE
 
     def pass_gate(self, attempt: Attempt) -> float | None:
-        """Let the gate look at an attempt; hand on what a brief says; then the marker."""
+        """Let the gate look at an attempt; hand on what it says to later stages; then the marker."""
         task, stage = self.ledger.task, attempt.stage
         if task.spec.pipeline is None and not quality.has_gate(task):
             return super().pass_gate(attempt)
@@ -130,6 +130,6 @@ class PacketStages(Stages):
 
     def refused(self, attempt: Attempt) -> Decision:
         """By triage; in a repository with checks of its own, a person is asked."""
-        if self.ledger.task.spec.pipeline is None:
-            return quality.refused(self.ledger, attempt)
-        return failures.judge_gate(self.ledger, attempt)
+        is_plain = self.ledger.task.spec.pipeline is None
+        judge = quality.refused if is_plain else failures.judge_gate
+        return policy.unasked(judge(self.ledger, attempt), "quality", self.ledger.task.spec.interrupt_off)

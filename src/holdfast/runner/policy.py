@@ -97,6 +97,27 @@ def at_limit(decision: Decision, intent: str | None, limits: Limits) -> Decision
     return decision.evolve(then=Then.END, status=status)
 
 
+def condition(intent: str | None, outcome: str) -> str:
+    """What `interrupt_off` calls the reason for which a person is asked."""
+    if intent is not None:
+        return intent
+    return "budget" if outcome in ("max_turns", "max_budget") else "error"
+
+
+#: Condition → how a task ends that may not ask; `failed` where it is not listed.
+_UNASKED = {"budget": Status.ABANDONED, "output": Status.ABANDONED, "timeout": Status.TIMEOUT}
+
+
+def unasked(decision: Decision, why: str, off: Sequence[str]) -> Decision:
+    """The decision of a task that asks nobody at the condition `why`: it ends. Who waits for input is as good as hung."""
+    if decision.then is not Then.INTERRUPT or why not in off:
+        return decision
+    reason = f"{decision.reason} (nobody is asked: interrupt_off has {why})"
+    if why == "input":
+        return decision.evolve(then=Then.RETRY, status=Status.HUNG, reason=reason)
+    return decision.evolve(then=Then.END, status=_UNASKED.get(why, Status.FAILED), reason=reason)
+
+
 def available(order: Sequence[str], unavailable: dict[str, str | None], now: float) -> str | None:
     """The first agent of the order that is not known to be out; None when all are."""
     for agent in order:

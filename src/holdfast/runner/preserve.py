@@ -76,7 +76,9 @@ def _write(folder: str, name: str, text: str) -> None:
 
 
 def _next_number(folder: str) -> int:
-    return max((int(name) for name in os.listdir(folder) if name.isdecimal() and name.isascii()), default=0) + 1
+    return (
+        max((int(name) for name in os.listdir(folder) if name.isdecimal() and name.isascii()), default=0) + 1
+    )
 
 
 def _context(ledger: Ledger, reason: str, item: dict[str, Any] | None) -> dict[str, Any]:

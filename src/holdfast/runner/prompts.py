@@ -21,8 +21,11 @@ if TYPE_CHECKING:
 
 #: Roles that get every report that was written before theirs; others get that of the implementation alone.
 _READ_EVERYTHING = frozenset({"review_consolidate", "plan_enrich", "plan_review", "plan_consolidate"})
-_WRITING = frozenset({"impl", "runbook", "test_impl"})
-_ROLES_AFTER_WORK = frozenset({"verify", "review"})
+_WRITING = frozenset({"impl", "runbook", "test_impl", "fix"})
+_ROLES_AFTER_WORK = frozenset({"verify", "review", "security_review"})
+#: Roles that get the findings of all reviewers as one list.
+_READ_FINDINGS = frozenset({"review_consolidate", "fix"})
+_FINDING = frozenset({"review", "security_review", "review_consolidate"})
 
 
 def workspace_of(task: Task, stage: str) -> str:
@@ -80,8 +83,10 @@ def _earlier(ledger: Ledger, stage: StageSpec) -> list[Attachment]:
     for earlier in task.spec.stages:
         if earlier.name == stage.name:
             break
-        wanted = stage.role in _READ_EVERYTHING or (
-            stage.role in _ROLES_AFTER_WORK and earlier.role in _WRITING
+        wanted = (
+            stage.role in _READ_EVERYTHING
+            or (stage.role in _ROLES_AFTER_WORK and earlier.role in _WRITING)
+            or (stage.role == "fix" and earlier.role == "review_consolidate")
         )
         if not wanted or earlier.name not in task.stages_done:
             continue
@@ -90,6 +95,11 @@ def _earlier(ledger: Ledger, stage: StageSpec) -> list[Attachment]:
             with open(path, encoding="utf-8", errors="replace") as file:
                 text = file.read()
             found.append(Attachment(name=os.path.basename(path), text=text, is_whole=True))
+    if stage.role in _READ_FINDINGS:
+        from holdfast.runner import findings
+
+        if (merged := findings.text(ledger)) is not None:
+            found.append(Attachment(name=findings.NAME, text=merged, is_whole=True))
     return found
 
 
@@ -142,11 +152,14 @@ def system_prompt(ledger: Ledger, stage: StageSpec, opened: ev.AttemptOpened) ->
 
 
 def hand_off(ledger: Ledger, stage: StageSpec, attempt: Attempt) -> None:
-    """After the gate: what a brief says about the task becomes the inputs of the stages behind it. Done again after a kill,
-    it does the same again."""
-    if stage.role != "brief":
-        return
-    from holdfast.pipeline import handoff
+    """After the gate: what a brief says about the task becomes the inputs of the stages behind it, and what a reviewer found
+    joins the list of findings. Done again after a kill, it does the same again."""
+    if stage.role == "brief":
+        from holdfast.pipeline import handoff
 
-    with open(ledger.packet.output(stage.name, attempt.agent, "out"), encoding="utf-8") as file:
-        handoff.apply(ledger.packet, handoff.read_brief(file.read()))
+        with open(ledger.packet.output(stage.name, attempt.agent, "out"), encoding="utf-8") as file:
+            handoff.apply(ledger.packet, handoff.read_brief(file.read()))
+    elif stage.role in _FINDING:
+        from holdfast.runner import findings
+
+        findings.write(ledger, stage.name)

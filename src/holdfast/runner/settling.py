@@ -76,15 +76,20 @@ class Settling:
         )
         decision = policy.at_limit(decision, attempt.intent_name, self.ledger.task.spec.limits)
         decision = self._with_advice(decision, attempt)
-        mark = marks.find(self.ledger.packet, self.ledger.redact) if decision.then in (Then.COMPLETE, Then.RETRY) else None
+        mark = (
+            marks.find(self.ledger.packet, self.ledger.redact, self.ledger.task.spec.interrupt_off)
+            if decision.then in (Then.COMPLETE, Then.RETRY)
+            else None
+        )
         if mark is not None:
             # It asked for a person and left: what it did is kept, and nothing goes on without an answer.
             return Decision(then=Then.INTERRUPT, status=Status.INTERRUPTED, reason=mark)
-        if self.ledger.task.spec.pipeline is None:
-            return decision
-        from holdfast.runner import failures  # only pipelines pay for the import
+        if self.ledger.task.spec.pipeline is not None:
+            from holdfast.runner import failures  # only pipelines pay for the import
 
-        return failures.judge_attempt(self.ledger, attempt, decision)
+            decision = failures.judge_attempt(self.ledger, attempt, decision)
+        why = policy.condition(attempt.intent_name, ended.outcome)
+        return policy.unasked(decision, why, self.ledger.task.spec.interrupt_off)
 
     def _with_advice(self, decision: Decision, attempt: Attempt) -> Decision:
         """What only the task's history or the adapter knows."""

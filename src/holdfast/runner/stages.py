@@ -18,7 +18,7 @@ from holdfast.model.attempt import VOID_LIMIT
 from holdfast.model.lane import Attempt, Lane
 from holdfast.model.spec import StageSpec
 from holdfast.model.status import Status
-from holdfast.runner import finish, marks, policy, preflight, prompts
+from holdfast.runner import finish, marks, policy, prompts
 from holdfast.runner.attempt import Opened, open_attempt
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.policy import Decision
@@ -71,8 +71,10 @@ class Stages:
                 self.ledger.move(Status.RUNNING, "back to the gate")
             self.ledger.move(Status.COMPLETING, "back to the gate")
             return _AT_ONCE
-        if self._looked_for != task.run and preflight.is_due(task):
-            if not preflight.passes(self.ledger, self.env.get("env", {})):
+        if self._looked_for != task.run and self._needs_preflight():
+            from holdfast.runner import preflight  # once a run; a plain command pays nothing for it
+
+            if preflight.is_due(task) and not preflight.passes(self.ledger, self.env.get("env", {})):
                 return _AT_ONCE
             self._looked_for = task.run
         for stage in due:
@@ -81,9 +83,15 @@ class Stages:
                 return wait_s
         return self._launch(due)
 
+    def _needs_preflight(self) -> bool:
+        """Whether there is more to look for than a directory that is there."""
+        spec = self.ledger.task.spec
+        is_plain = spec.agent == "command" and spec.pipeline is None and spec.bootstrap is None
+        return not is_plain or not os.path.isdir(spec.project_dir)
+
     def heeds_mark(self) -> bool:
         """Before something starts: whether a file asks for a person. Then the task waits for one."""
-        mark = marks.find(self.ledger.packet, self.ledger.redact)
+        mark = marks.find(self.ledger.packet, self.ledger.redact, self.ledger.task.spec.interrupt_off)
         if mark is not None:
             self.ledger.move(Status.INTERRUPTED, mark, interrupt=mark)
         return mark is not None
@@ -207,7 +215,7 @@ class Stages:
                 return wait_s
             if attempt.stage not in task.stages_done:
                 failed.append((attempt, self.refused(attempt)))
-        mark = marks.find(self.ledger.packet, self.ledger.redact)
+        mark = marks.find(self.ledger.packet, self.ledger.redact, self.ledger.task.spec.interrupt_off)
         if failed:
             self.settling.follow_failures(failed)
         elif mark is not None and task.stage is not None:

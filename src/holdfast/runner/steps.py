@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from holdfast import clock
 from holdfast.model.status import Status
-from holdfast.runner import finish, reports
+from holdfast.runner import finish
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.settling import Settling
 from holdfast.runner.stages import Stages
@@ -62,7 +62,7 @@ class Steps:
             case Status.QUEUED:
                 return None
             case Status.INTERRUPTED:
-                reports.write(self.ledger)
+                finish.report(self.ledger)
                 return None
             case Status.COMPLETED | Status.FAILED | Status.ABANDONED | Status.KILLED:
                 finish.end_task(self.ledger)

@@ -242,7 +242,7 @@ class Watching:
 
     def _heed_mark(self) -> None:
         """A file asks for a person: stop the agents cleanly, unless they are being stopped."""
-        mark = marks.find(self.ledger.packet, self.ledger.redact)
+        mark = marks.find(self.ledger.packet, self.ledger.redact, self.ledger.task.spec.interrupt_off)
         if mark is None:
             return
         for attempt in self.ledger.task.open_attempts:

@@ -72,6 +72,7 @@ class Packet:
         self.attempts = f"{path}/attempts"
         self.outputs = f"{path}/outputs"
         self.summary = f"{path}/outputs/_summary.md"
+        self.findings = f"{path}/outputs/_findings.md"
         self.state = f"{path}/state"
         self.current_session = f"{path}/state/current-session.json"
         self.interrupt_request = f"{path}/state/interrupt-request.txt"

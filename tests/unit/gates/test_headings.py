@@ -19,7 +19,7 @@ def judged(home: str, role: str, text: str | None, *, with_meta: bool = True) ->
     """The check that failed first, and the reasons."""
     repo = Repo(os.path.join(os.path.dirname(home), "project"), with_git=False)
     packet = packet_for(home, repo.path, stages=(("codex_it", role),))
-    if role == "test_impl":
+    if role in ("test_impl", "fix"):
         prepare(packet, "codex_it")
     if text is not None:
         report(packet, text, "codex_it")
@@ -36,7 +36,7 @@ def written(role: str, without: str = "") -> str:
 
 
 @pytest.mark.req("GAT-4")
-@pytest.mark.parametrize("role", [role for role in REQUIRED if role not in ("brief", "test_impl")])
+@pytest.mark.parametrize("role", [role for role in REQUIRED if role not in ("brief", "test_impl", "fix")])
 def test_a_report_with_its_headings_passes(home: str, role: str) -> None:
     assert judged(home, role, written(role)) == ("", [])
 

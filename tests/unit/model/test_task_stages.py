@@ -8,7 +8,7 @@ from holdfast import clock
 from holdfast.model import events as ev
 from holdfast.model.spec import Limits, PipelineSpec, StageSpec
 from holdfast.model.task import Task
-from tests.support.story import Story
+from tests.support.story import BEGIN, Story
 
 PIPELINE = PipelineSpec(intent="feature", group="impl", profile="standard", paid_call_budget=3)
 

@@ -69,6 +69,23 @@ def test_the_two_further_profiles_resolve() -> None:
     assert stages(strict)[:3] == ["gemini_review", "codex_review", "copilot_review"]
 
 
+@pytest.mark.req("PIP-13")
+def test_reviews_and_fixes_are_for_an_intent_that_changes_something() -> None:
+    result, problems = resolved(put(valid("safe_impl"), "routing.pipeline.profile", "review_fix"))
+    assert problems == {}
+    assert result is not None
+    assert [(stage.name, stage.group, stage.writes) for stage in result.stages] == [
+        ("gemini_review", "parallel-1", False),
+        ("codex_review", "parallel-1", False),
+        ("copilot_review_consolidate", None, False),
+        ("codex_fix", None, True),
+        ("codex_verify", None, False),
+    ]
+    assert result.join_timeout_s == 1800
+    _, problems = resolved(put(valid("design_only"), "routing.pipeline.profile", "review_fix"))
+    assert "writes in codex_fix" in problems["routing.pipeline.profile"]
+
+
 @pytest.mark.req("PIP-1")
 def test_any_agent_can_play_any_role(tmp_path) -> None:
     found = with_project(
@@ -134,7 +151,7 @@ def test_an_effort_comes_from_stage_purpose_default_in_this_order(tmp_path) -> N
 def test_purposes_are_those_of_the_roles() -> None:
     assert {role: purpose(role) for role in ROLES if not role.startswith("plan_")} == {
         "impl": "impl", "test_impl": "impl", "verify": "verify", "static_verify": "verify", "review": "review",
-        "review_consolidate": "review", "runbook": "one_shot", "brief": "plan", "test_design": "plan",
+        "review_consolidate": "review", "security_review": "review", "fix": "impl", "runbook": "one_shot", "brief": "plan", "test_design": "plan",
     }  # fmt: skip
     assert purpose("brief", "one_shot") == "one_shot"
     result, _ = resolved(valid("one_shot_impl"))

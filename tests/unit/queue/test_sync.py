@@ -163,3 +163,47 @@ def test_a_packet_that_cannot_be_read_is_passed_over(home: str) -> None:
     with LocalQueue(Home(home)) as queue:
         sync.sync(Home(home), queue)
         assert [item.task_id for item in queue.items()] == ["a"]
+
+
+def test_a_torn_manifest_of_a_dependency_holds_nobody(home: str) -> None:
+    """Its journal still says what it does."""
+    first = packet(home, "a", status=Status.SPAWNING)
+    packet(home, "b", after=("a",))
+    rows(home)
+    with open(first.manifest, "wb") as file:
+        file.write(b'{"status": "comp')
+    assert (rows(home)["b"].state, rows(home)["b"].waits_for) == ("queued", ("a",))
+
+
+def test_a_packet_that_cannot_be_read_keeps_its_place_and_holds_nobody(home: str) -> None:
+    first = packet(home, "a")
+    packet(home, "b", after=("a",))
+    packet(home, "c")
+    rows(home)
+    for path in (first.manifest, first.journal):
+        with open(path, "wb") as file:
+            file.write(b"nonsense\n" * 3)
+    assert {task_id: item.state for task_id, item in rows(home).items()} == dict.fromkeys("abc", "queued")
+    assert rows(home)["b"].waits_for == ("a",)
+
+
+def test_who_looked_too_early_does_not_take_a_live_claim_out(home: str) -> None:
+    packet(home, "a")
+    with sync.open_queue(Home(home)) as queue:
+        queue.claim("keeper")
+    now_is(home, "a", "interrupted", attempt=1)
+
+    class Late(LocalQueue):
+        """Between our look at the rows and what we do about them, it is resumed and claimed anew."""
+
+        def items(self, task_id: str | None = None) -> list[Item]:
+            found = super().items(task_id)
+            with LocalQueue(Home(home)) as other:
+                if other.release("a", owner="keeper"):
+                    other.claim("another keeper")
+            return found
+
+    with Late(Home(home)) as queue:
+        sync.sync(Home(home), queue)
+    with LocalQueue(Home(home)) as queue:
+        assert [item.claimed_by for item in queue.items()] == ["another keeper"]

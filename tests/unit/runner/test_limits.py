@@ -127,3 +127,28 @@ def test_what_a_person_granted_counts() -> None:
     found = reached(story, number=2)
     assert found is not None
     assert "200 of 200" in found.reason
+
+
+def test_a_retry_has_the_whole_budget_before_it() -> None:
+    story = Story(limits=NO_LIMITS.evolve(budget_tokens=100, max_turns=1)).attempt(1)
+    story.tell(ev.AgentUsage(attempt=1, offset=1, input_tokens=100, cumulative=True))
+    story.tell(*(ev.AgentText(attempt=1, offset=n, text="a turn") for n in (2, 3)))
+    story.tell(ev.StopIntended(attempt=1, intent="budget", reason="r")).end(1, "stopped").move("abandoned")
+    story.tell(ev.RunOpened(run=2, request="r")).open(2, session_id="T").start(2).move("running")
+    assert reached(story, number=2) is None
+    story.tell(ev.AgentUsage(attempt=2, offset=1, input_tokens=100, cumulative=True))
+    found = reached(story, number=2)
+    assert found is not None
+    assert "100 of 100" in found.reason
+
+
+@pytest.mark.req("BUD-1")
+def test_the_deadline_is_about_time_that_passed_not_about_how_many_worked_in_it() -> None:
+    stages = tuple(StageSpec(name=name, agent="a", group="g") for name in ("one", "two"))
+    story = Story(stages, limits=Limits(deadline_s=100.0)).open(1, stage="one").open(2, stage="two")
+    story.start(1).start(2).move("running").end(1, "success", lived_s=60.0)
+    assert reached(story, lived_s=60.0, number=2) is None
+    assert left_s(story, 60.0, number=2) == pytest.approx(39.0)
+    found = reached(story, lived_s=99.0, number=2)
+    assert found is not None
+    assert found.intent == "deadline"

@@ -10,18 +10,10 @@ from holdfast.queue.work import from_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from holdfast.queue.work import Work
-
-#: Beads count from 0, the most urgent, to 4, the backlog.
-_PRIORITIES = {
-    0: WEIGHTS["high"] * 2,
-    1: WEIGHTS["high"],
-    2: WEIGHTS["medium"],
-    3: WEIGHTS["low"],
-    4: 0,
-}
 
 
 def argv(kind: str, *, most: int) -> list[str]:
@@ -29,7 +21,7 @@ def argv(kind: str, *, most: int) -> list[str]:
     return ["bd", "ready", "--json", "--limit", str(most)] if kind == "bd" else ["gt", "ready", "--json"]
 
 
-def parse(raw: bytes, kind: str, *, rigs: str = "") -> list[Work]:
+def parse(raw: bytes, kind: str, *, rigs: str = "", weights: Mapping[str, int] = WEIGHTS) -> list[Work]:
     """The beads. The id of a task is that of the bead. An epic is no work: its children are.
 
     Rigs of a town, with commas between, are taken alone and in this order where beads are equally urgent.
@@ -51,10 +43,11 @@ def parse(raw: bytes, kind: str, *, rigs: str = "") -> list[Work]:
             "id": bead.get("id"),
             "title": bead.get("title"),
             "prompt": _prompt(bead),
-            "priority": _PRIORITIES.get(bead.get("priority", 2), WEIGHTS["medium"]),
+            "priority": _priority(bead.get("priority"), weights),
+            "rig": bead.get("rig"),
             "status": bead.get("status"),
         }
-        work = from_json(item, source=f"{kind}:", where=f"{kind}: item {number}")
+        work = from_json(item, source=f"{kind}:", where=f"{kind}: item {number}", weights=weights)
         if work is not None:
             found.append(work)
     return found
@@ -74,8 +67,15 @@ def _issues(data: Any, rigs: list[str]) -> list[Any]:
         )
     found: list[Any] = []
     for each in named:
-        found += each.get("issues") or []
+        issues: list[Any] = each.get("issues") or []
+        found += [{"rig": each.get("name"), **bead} if isinstance(bead, dict) else bead for bead in issues]
     return found
+
+
+def _priority(value: Any, weights: Mapping[str, int]) -> int:
+    """Beads count from 0, the most urgent, to 4, the backlog."""
+    counted = (weights["high"] * 2, weights["high"], weights["medium"], weights["low"], 0)
+    return counted[int(value)] if value in range(len(counted)) else weights["medium"]
 
 
 def _prompt(bead: dict[str, Any]) -> str:

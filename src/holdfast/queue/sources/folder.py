@@ -6,11 +6,13 @@ import os
 
 from holdfast.errors import UsageError
 from holdfast.pipeline import yaml_file
+from holdfast.queue.engine import WEIGHTS
 from holdfast.queue.sources import run
 from holdfast.queue.work import from_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from holdfast.pipeline.problem import Problem
@@ -18,14 +20,15 @@ if TYPE_CHECKING:
     from holdfast.queue.work import Work
 
 
-def read(path: str) -> list[Work]:
+def read(path: str, *, weights: Mapping[str, int] = WEIGHTS) -> list[Work]:
     """One item for each `.md` file, in the order of their names. Raises UsageError, UnreadableFile."""
     names = sorted(name for name in os.listdir(path) if name.endswith(".md") and name[0] != ".")
-    made = [parse(run.contents(os.path.join(path, name)), os.path.join(path, name)) for name in names]
+    paths = [os.path.join(path, name) for name in names]
+    made = [parse(run.contents(each), each, weights=weights) for each in paths]
     return [work for work in made if work is not None]
 
 
-def parse(raw: bytes, path: str) -> Work | None:
+def parse(raw: bytes, path: str, *, weights: Mapping[str, int] = WEIGHTS) -> Work | None:
     """The item of one file. Its id is in the front matter, or else the file's name."""
     head, body = split(raw.decode("utf-8-sig", "replace"))
     given = front_matter(head, path)
@@ -35,7 +38,7 @@ def parse(raw: bytes, path: str) -> Work | None:
         item["title"] = title
     if body.strip():
         item["prompt"] = body.strip()
-    return from_json(item, source=path, where=path)
+    return from_json(item, source=path, where=path, weights=weights)
 
 
 def split(text: str) -> tuple[str, str]:

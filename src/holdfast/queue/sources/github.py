@@ -9,21 +9,12 @@ from holdfast.queue.work import from_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from holdfast.queue.work import Work
 
 _FIELDS = "number,title,body,labels,url"
-#: What a label that says a priority ends with, such as `priority: high` or `P1`.
-_LABELS = {
-    **WEIGHTS,
-    "critical": WEIGHTS["high"] * 2,
-    "urgent": WEIGHTS["high"] * 2,
-    "p0": WEIGHTS["high"] * 2,
-    "p1": WEIGHTS["high"],
-    "p2": WEIGHTS["medium"],
-    "p3": WEIGHTS["low"],
-}
 
 
 def argv(rest: str, *, most: int) -> list[str]:
@@ -34,7 +25,7 @@ def argv(rest: str, *, most: int) -> list[str]:
     return command
 
 
-def parse(raw: bytes, rest: str) -> list[Work]:
+def parse(raw: bytes, rest: str, *, weights: Mapping[str, int] = WEIGHTS) -> list[Work]:
     """The issues. The id of a task is `gh-NUMBER`, or `gh-OWNER-NAME-NUMBER` where a repository is named."""
     repo = dict(_options(rest)).get("repo", "")
     found: list[Work] = []
@@ -47,22 +38,32 @@ def parse(raw: bytes, rest: str) -> list[Work]:
             "id": f"{repo}#{number}" if repo else f"{number}",
             "title": issue.get("title"),
             "prompt": _prompt(issue),
-            "priority": priority(issue.get("labels") or []),
+            "priority": priority(issue.get("labels") or [], weights),
             "url": issue.get("url"),
         }
-        work = from_json(item, source=f"gh:{rest}", where=where, prefix="gh-")
+        work = from_json(item, source=f"gh:{rest}", where=where, prefix="gh-", weights=weights)
         if work is not None:
             found.append(work)
     return found
 
 
-def priority(labels: list[dict[str, Any]]) -> int:
-    """The highest that a label says; medium where none does."""
+def priority(labels: list[dict[str, Any]], weights: Mapping[str, int] = WEIGHTS) -> int:
+    """The highest that a label ends with, such as `priority: high` or `P1`; medium where none does."""
+    urgent = weights["high"] * 2
+    known = {
+        "critical": urgent,
+        "urgent": urgent,
+        "p0": urgent,
+        "p1": weights["high"],
+        "p2": weights["medium"],
+        "p3": weights["low"],
+        **weights,
+    }
     words = [
         str(label.get("name", "")).lower().replace(":", " ").replace("/", " ").split() for label in labels
     ]
-    said = [_LABELS[parts[-1]] for parts in words if parts and parts[-1] in _LABELS]
-    return max(said, default=WEIGHTS["medium"])
+    said = [known[parts[-1]] for parts in words if parts and parts[-1] in known]
+    return max(said, default=weights["medium"])
 
 
 def _prompt(issue: dict[str, Any]) -> str:

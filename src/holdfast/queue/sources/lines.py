@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 
 from holdfast.errors import UsageError
+from holdfast.queue.engine import WEIGHTS
 from holdfast.queue.work import from_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from holdfast.queue.work import Work
 
 
-def parse(raw: bytes, *, source: str, prefix: str = "") -> list[Work]:
+def parse(raw: bytes, *, source: str, prefix: str = "", weights: Mapping[str, int] = WEIGHTS) -> list[Work]:
     """The items that are ready. Raises UsageError with the place of what is none."""
     made = [
-        from_json(data, source=source, where=where, prefix=prefix) for where, data in objects(raw, source)
+        from_json(data, source=source, where=where, prefix=prefix, weights=weights)
+        for where, data in objects(raw, source)
     ]
     return [work for work in made if work is not None]
 

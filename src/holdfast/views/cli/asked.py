@@ -41,12 +41,12 @@ def read(values: dict[str, Any], *, verb: str = "run") -> Asked:
         return packet_task.from_packet(values["packet"], values=values)
     prompt = _prompt(values)
     project = paths.project(values["project"])
-    given = _settings(project)
+    given = settings_of(project)
     spec, env = _spec(values, prompt, given, project=project, verb=verb)
     return Asked(spec=spec, prompt=prompt, env=env, settings=given)
 
 
-def _settings(project: str) -> dict[str, Any]:
+def settings_of(project: str) -> dict[str, Any]:
     """What config files set; whoever has none loads nothing."""
     if not paths.settings_files(project):
         return {}
@@ -110,6 +110,7 @@ def _spec(
         ),
         leftovers=values["leftovers"] or given.get("leftovers", "report"),
         failover=tuple(adapter.name for adapter in spare),
+        interrupt_off=tuple(given.get("interrupt_off", ())),
         session=values["session"],
         workspace="worktree" if values["worktree"] else "in_place",
         bootstrap=_bootstrap(values["bootstrap"]),
@@ -204,12 +205,15 @@ def _failover(agent: str, names: list[str]) -> list[Adapter]:
 
 def _quality(given: dict[str, Any]) -> QualitySpec | None:
     """What the settings ask of work in this project; None where they ask for nothing."""
+    action = given.get("on_quality", "interrupt")
+    if action == "interrupt" and "quality" in given.get("interrupt_off", ()):
+        action = "warn"
     quality = QualitySpec(
         pre_work=tuple(given.get("pre_work", ())),
         post_work=tuple(given.get("post_work", ())),
         expect_empty=tuple(given.get("expect_empty", ())),
         clean_git=given.get("clean_git", False),
-        action=given.get("on_quality", "interrupt"),
+        action=action,
         issue_command=given.get("issue_command"),
         timeout_s=clock.parse_duration(given.get("quality_timeout", "10m")),
     )

@@ -53,6 +53,7 @@ def from_packet(path: str, *, values: dict[str, Any]) -> Asked:
         env=(*settings.get("env", ()), *values.get("env", ()), *added),
         env_file=env_file,
         leftovers=values.get("leftovers") or settings.get("leftovers", "report"),
+        interrupt_off=tuple(settings.get("interrupt_off", ())),
         **_chosen(values),
     )
     check_agents(spec, path)

@@ -16,6 +16,7 @@ LIMIT_FLAGS = (
     "linger_s",
     "stop_pause_s",
     "output_bytes",
+    "memory_bytes",
     "budget_usd",
     "budget_tokens",
     "max_turns",
@@ -189,6 +190,12 @@ OPTIONS = (
         dest="output_bytes",
         metavar="BYTES",
         help="Raw output it may print (10 GiB).",
+    ),
+    Option(
+        flags=("--memory-limit",),
+        dest="memory_bytes",
+        metavar="SIZE",
+        help="Address space of each of its processes, such as 8GiB (none). Node.js reserves far more than it uses.",
     ),
     Option(
         flags=("--no-quality",),

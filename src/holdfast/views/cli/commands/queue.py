@@ -9,9 +9,9 @@ from holdfast import clock, paths
 from holdfast.errors import DuplicateTask, NotFound, NotPossible, UsageError
 from holdfast.packet import load
 from holdfast.queue import owner, sync
-from holdfast.queue.engine import ALL, MOST, Item, is_ready
+from holdfast.queue.engine import ALL, MOST, Item, is_ready, weights
 from holdfast.store.layout import Home
-from holdfast.views.cli import enqueue, out, table, words
+from holdfast.views.cli import asked, enqueue, out, table, words
 from holdfast.views.cli.spec import JSON, Argument, Command, Option
 
 TYPE_CHECKING = False
@@ -174,7 +174,11 @@ def _add(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     from holdfast.queue.sources import lines
 
     text = sys.stdin.read() if values["what"] == "-" else values["what"]
-    found = lines.parse(text.encode("utf-8", "surrogateescape"), source="queue add")
+    found = lines.parse(
+        text.encode("utf-8", "surrogateescape"),
+        source="queue add",
+        weights=_weights(asked.settings_of(paths.project(values["project"]))),
+    )
     if not found:
         raise UsageError("no item that is ready", hint="""'holdfast queue add {"id": …, "title": …}'""")
     made = [
@@ -193,9 +197,17 @@ def _import(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     from holdfast.queue import sources
 
     project = paths.project(values["project"])
+    given = asked.settings_of(project)
+    found = sources.read(
+        values["what"],
+        project=project,
+        most=_most(values["most"] or str(given.get("import_most", MOST))),
+        weights=_weights(given),
+        order=given.get("project_order", ()),
+    )
     added: list[str] = []
     skipped: list[str] = []
-    for work in sources.read(values["what"], project=project, most=_most(values["most"])):
+    for work in found:
         # Ended and archived ones too: what was done once is not done again because its source still lists it.
         if sync.status_of(home, work.task_id) is not None:
             skipped.append(work.task_id)
@@ -224,12 +236,14 @@ def _import(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     return 0
 
 
-def _most(text: str | None) -> int:
-    if text is None:
-        return MOST
+def _most(text: str) -> int:
     if not text.isdigit() or not 0 < int(text) <= MOST:
         raise UsageError(f"--most {text}: a number from 1 to {MOST}")
     return int(text)
+
+
+def _weights(given: dict[str, Any]) -> dict[str, int]:
+    return weights(given.get("priorities", ()))
 
 
 # ── moving ──

@@ -6,7 +6,7 @@ from holdfast import clock, paths
 from holdfast.errors import UsageError
 from holdfast.model.spec import QueueSpec
 from holdfast.packet import load
-from holdfast.queue.engine import parse_priority
+from holdfast.queue.engine import parse_priority, weights
 from holdfast.queue.work import parse_time
 from holdfast.store.layout import Home
 from holdfast.views.cli import asked, enqueue, out
@@ -61,17 +61,18 @@ def run(values: dict[str, Any]) -> int:
     """Make the packet, put it into the queue, and wake the keeper."""
     home = Home(paths.ensure_home(paths.home()))
     task = asked.read(values, verb="submit")
-    packet = enqueue.make(home, task, _place(home, values))
+    packet = enqueue.make(home, task, _place(home, values, task.settings))
     enqueue.add(home, packet)
     out.data(load.read_manifest(packet)) if values["json"] else print(packet.task_id, flush=True)
     enqueue.wake(home)
     return 0
 
 
-def _place(home: Home, values: dict[str, Any]) -> QueueSpec:
+def _place(home: Home, values: dict[str, Any], settings: dict[str, Any]) -> QueueSpec:
     """Where the task stands. Raises UsageError, NotFound."""
     try:
-        priority = parse_priority(values["priority"] if values["priority"] is not None else "medium")
+        said = values["priority"] if values["priority"] is not None else "medium"
+        priority = parse_priority(said, weights(settings.get("priorities", ())))
         not_before = (
             None if values["not_before"] is None else parse_time(values["not_before"], now=clock.now())
         )

@@ -1,0 +1,37 @@
+"""What the reviewers of a task found, as one list: `outputs/_findings.md`, and the attachment of who joins or fixes it."""
+
+from __future__ import annotations
+
+from holdfast.pipeline import findings
+from holdfast.runner.ledger import Ledger
+from holdfast.store import atomic
+
+NAME = "_findings.md"
+#: Roles that look, each for itself; and the one that makes one review of theirs, and then speaks for them.
+_LENSES, _CONSOLIDATION = ("review", "security_review"), "review_consolidate"
+_REPORT_BYTES = 16 * 1024 * 1024
+
+
+def text(ledger: Ledger, *, passed: str | None = None) -> str | None:
+    """The list, of the stages that are done, and of one that just passed its gate; None where no reviewer is among them."""
+    task, reports = ledger.task, list[tuple[str, str]]()
+    for stage in task.spec.stages:
+        if stage.role not in (*_LENSES, _CONSOLIDATION) or (
+            stage.name not in task.stages_done and stage.name != passed
+        ):
+            continue
+        path = ledger.packet.output(stage.name, task.lane(stage.name).agent, "out")
+        report = (atomic.read_small(path, _REPORT_BYTES) or b"").decode("utf-8", "replace")
+        if stage.role == _CONSOLIDATION:
+            reports.clear()
+        reports.append((stage.name, report))
+    if not reports:
+        return None
+    return ledger.redact(findings.render(findings.merge(reports), [stage for stage, _ in reports]))
+
+
+def write(ledger: Ledger, stage: str) -> None:
+    """After the gate of a reviewer. Derived from the reports: written again after a kill."""
+    found = text(ledger, passed=stage)
+    if found is not None:
+        atomic.write(ledger.packet.findings, found.encode("utf-8", "backslashreplace"), durable=False)

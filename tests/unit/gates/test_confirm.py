@@ -1,0 +1,33 @@
+"""STOP_AND_CONFIRM in a report: a remark, never a failure."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.gates.test_headings import judged, written
+
+
+@pytest.mark.req("PIP-13")
+@pytest.mark.parametrize("role", ["review", "security_review", "review_consolidate"])
+def test_a_reviewer_asks_for_a_person(home: str, role: str) -> None:
+    text = written(role) + "STOP_AND_CONFIRM: the key is out\n"
+    assert judged(home, role, text) == ("", ["STOP_AND_CONFIRM: the key is out"])
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("STOP_AND_CONFIRM", ["STOP_AND_CONFIRM"]),
+        ("**STOP_AND_CONFIRM: look\r**", ["STOP_AND_CONFIRM: look"]),
+        ("- `STOP_AND_CONFIRM`: look", ["STOP_AND_CONFIRM: look"]),
+        ("I did not write STOP_AND_CONFIRM.", []),
+        ("STOP_AND_CONFIRM is not needed", []),
+        ("stop_and_confirm", []),
+    ],
+)
+def test_the_line_is_that_word_and_perhaps_a_reason(home: str, line: str, said: list[str]) -> None:
+    assert judged(home, "review", f"{written('review')}{line}\n") == ("", said)
+
+
+def test_of_others_it_is_not_asked(home: str) -> None:
+    assert judged(home, "runbook", written("runbook") + "STOP_AND_CONFIRM\n") == ("", [])

@@ -1,0 +1,212 @@
+"""Dispatch: claims that come to nothing are given back, and what has ended is counted wherever it lies."""
+
+from __future__ import annotations
+
+import os
+import selectors
+
+import pytest
+
+from holdfast import clock, paths
+from holdfast.keeper import loop
+from holdfast.keeper.dispatch import Dispatch
+from holdfast.keeper.guard import Guard
+from holdfast.model import events as ev
+from holdfast.model.spec import Limits, QueueSpec, StageSpec, TaskSpec
+from holdfast.model.status import Status
+from holdfast.packet import inbox
+from holdfast.packet.create import create
+from holdfast.queue import owner
+from holdfast.queue.engine import Item
+from holdfast.queue.local import LocalQueue
+from holdfast.store import atomic
+from holdfast.store.journal import encode_line
+from holdfast.store.layout import Home, Packet
+
+
+class Counting(Guard):
+    """Counts the packets that are read."""
+
+    reads = 0
+
+    def _is_live(self, packet: Packet) -> bool:
+        self.reads += 1
+        return super()._is_live(packet)
+
+
+class Keeper:
+    """The parts of a keeper that a step needs, in a home where nothing may be started."""
+
+    def __init__(self, path: str) -> None:
+        paths.ensure_home(path)
+        self.home = Home(path)
+        self.selector = selectors.DefaultSelector()
+        self.guard = Counting(self.home, self.selector)
+        self.dispatch = Dispatch(self.home, self.guard)
+        LocalQueue(self.home).close()
+        self.hold()
+
+    def hold(self, *, is_held: bool = True) -> None:
+        if is_held:
+            atomic.write(self.home.interrupt_request, b"nothing is started\n", durable=False)
+        else:
+            atomic.remove(self.home.interrupt_request)
+
+    def packet(self, task_id: str, *, agent: str = "command", status: Status = Status.QUEUED) -> Packet:
+        spec = TaskSpec(
+            task_id=task_id, task_name=task_id, goal="", agent=agent, command=["true"], project_dir=self.home.path,
+            stages=(StageSpec(name="command_run", agent=agent),), limits=Limits(), queue=QueueSpec(),
+        )  # fmt: skip
+        return create(self.home, spec, prompt=None, env={"env": {}}, status=status)
+
+    def claim(self, task_id: str) -> None:
+        with LocalQueue(self.home) as queue:
+            assert queue.claim(owner.me(), task_id=task_id) is not None
+
+    def item(self, task_id: str) -> Item | None:
+        with LocalQueue(self.home) as queue:
+            return next(iter(queue.items(task_id)), None)
+
+    def close(self) -> None:
+        self.dispatch.close()
+        self.selector.close()
+
+
+@pytest.fixture
+def keeper(home: str):
+    made = Keeper(home)
+    yield made
+    made.close()
+
+
+def moved(packet: Packet, status: Status, *, at: float | None = None, **more: str) -> None:
+    """A move that its runner made, in the journal and in the manifest."""
+    event = ev.TaskMoved(old="running", new=status, reason=more.get("status_reason", ""))
+    with open(packet.journal, "ab") as file:
+        file.write(encode_line(event, clock.iso(clock.now() if at is None else at)))
+    data = atomic.read_json(packet.manifest) or {}
+    atomic.write_json(packet.manifest, {**data, "status": status, **more}, durable=False)
+
+
+# ── what has ended ──
+
+
+@pytest.mark.req("QUE-2")
+def test_a_task_that_was_archived_before_its_end_was_counted_is_counted(keeper: Keeper) -> None:
+    packet = keeper.packet("a")
+    keeper.dispatch.step(rung=True)
+    keeper.claim("a")
+    moved(packet, Status.FAILED)
+    atomic.write(packet.task_done, b"{}\n", durable=False)
+    os.makedirs(keeper.home.archive, exist_ok=True)
+    os.rename(packet.path, keeper.home.archived("a").path)
+    keeper.dispatch.step(rung=True)
+    assert keeper.item("a") is None
+    assert loop.read_state(keeper.home).ended == {"failed": 1}
+
+
+# ── claims ──
+
+
+def test_the_start_that_no_runner_can_read_gives_the_claim_back(keeper: Keeper) -> None:
+    """Its packet cannot be read: its runners die, and its place in the loop must not be gone for ever."""
+    packet = keeper.packet("a")
+    keeper.dispatch.step(rung=True)
+    keeper.claim("a")
+    inbox.drop(packet, "start", {"iteration": 1}, by="keeper")
+    keeper.dispatch.step(rung=True)
+    item = keeper.item("a")
+    assert item is not None
+    assert (item.state, item.lost) == ("claimed", 0), "its runner may be about to answer"
+    (name,) = inbox.names(packet)
+    path = os.path.join(packet.inbox, name)
+    os.utime(path, (clock.now() - 61, clock.now() - 61))
+    keeper.dispatch.step(rung=True)
+    item = keeper.item("a")
+    assert item is not None
+    assert (item.state, item.lost) == ("queued", 1)
+    assert inbox.names(packet) == []
+
+
+def test_a_start_that_cannot_be_dropped_is_no_loss_of_the_task(keeper: Keeper) -> None:
+    packet = keeper.packet("a")
+    keeper.dispatch.step(rung=True)
+    os.rmdir(packet.inbox)
+    atomic.write(packet.inbox, b"in the way", durable=False)
+    keeper.hold(is_held=False)
+    keeper.dispatch.step(rung=False)
+    item = keeper.item("a")
+    assert item is not None
+    assert (item.state, item.lost, item.claimed_by) == ("queued", 0, None)
+    assert loop.read_state(keeper.home).iteration == 0
+
+
+def test_a_queue_that_was_put_aside_is_opened_anew(keeper: Keeper) -> None:
+    keeper.packet("a")
+    keeper.dispatch.step(rung=True)
+    os.rename(keeper.home.queue, f"{keeper.home.queue}.aside")
+    for suffix in ("-wal", "-shm"):
+        atomic.remove(keeper.home.queue + suffix)
+    LocalQueue(keeper.home).close()
+    keeper.packet("b")
+    keeper.dispatch.step(rung=True)
+    assert keeper.item("a") is not None
+    assert keeper.item("b") is not None
+
+
+# ── an agent at its limit ──
+
+
+@pytest.mark.req("QUE-2")
+@pytest.mark.parametrize(
+    ("reason", "wake_s", "room"),
+    [("rate_limit: come back later", 600.0, 0), ("rate_limit: a moment", 20.0, None), ("backoff after crashed", 600.0, None)],
+    ids=("long", "short", "its own fault"),
+)  # fmt: skip
+def test_while_one_task_waits_for_quota_no_other_of_its_agent_is_started(
+    keeper: Keeper, reason: str, wake_s: float, room: int | None
+) -> None:
+    waits = keeper.packet("a", agent="scripted")
+    keeper.packet("b", agent="scripted")
+    keeper.packet("c")
+    keeper.dispatch.step(rung=True)
+    keeper.claim("a")
+    moved(waits, Status.WAITING, status_reason=reason, wake_at=clock.iso(clock.now() + wake_s))
+    with LocalQueue(keeper.home) as queue:
+        found = keeper.dispatch._room(queue.items(), loop.read_spec(keeper.home), cooling=0)
+        assert found.agents.get("scripted") == room
+        assert found.slots == loop.read_spec(keeper.home).slots + 1, "who waits needs no slot"
+        claimed = queue.claim("somebody", found)
+    assert claimed is not None
+    assert claimed.task_id == ("c" if room == 0 else "b")
+
+
+# ── what rests ──
+
+
+def test_a_packet_that_rests_is_read_once_until_something_changes(keeper: Keeper) -> None:
+    packet = keeper.packet("a")
+    guard = keeper.guard
+    for _ in range(3):
+        guard._look_at("a")
+    assert guard.reads == 1
+    inbox.drop(packet, "stop", {}, by="a test")
+    guard._look_at("a")
+    assert guard.reads == 2
+    assert "a" in guard.wards
+
+
+def test_a_task_whose_mark_may_be_taken_away_keeps_the_keeper(keeper: Keeper) -> None:
+    packet, guard = keeper.packet("a", status=Status.SPAWNING), keeper.guard
+    atomic.write(packet.interrupt_request, b"which one?\n", durable=False)
+    data = atomic.read_json(packet.manifest) or {}
+    asked = {"reason": "which one?", "file": packet.interrupt_request}
+    atomic.write_json(packet.manifest, {**data, "status": "interrupted", "interrupt": asked}, durable=False)
+    guard._look_at("a")
+    assert (guard.wards, guard.is_idle) == ({}, False)
+    os.remove(packet.interrupt_request)
+    guard._look_at("a")
+    assert "a" in guard.wards
+    (name,) = inbox.names(packet)
+    request = inbox.read(packet, name)
+    assert (getattr(request, "verb", ""), getattr(request, "by", "")) == ("resume", "file")
