@@ -16,7 +16,7 @@ from tests.support.tasks import Task, holdfast, workspace
 #: Two agents that play scenarios, one file for each call of the task, and can be out of quota for a while.
 PLUGIN = """
 from holdfast import clock
-from holdfast.agents.base import Capabilities
+from holdfast.agents.base import Capabilities, Launch
 from holdfast.agents.scripted import Scripted
 from holdfast.model.outcome import Outcome
 
@@ -33,6 +33,8 @@ class Limited(Scripted):
         text = attempt.result.text if attempt.result is not None else ""
         if text.startswith("out for "):
             return Outcome(kind="rate_limit", detail=text, resets_at=clock.iso(clock.now() + float(text.split()[2])))
+        if text.startswith("too long"):
+            return Outcome(kind="context_too_long", detail=text)
         if text.startswith("no login"):
             return Outcome(kind="auth", detail=text)
         return super().classify(end, attempt)
@@ -43,20 +45,28 @@ class Limited(Scripted):
         return super()._line(spec.evolve(task=task), flag)
 
 
-ONE, TWO = Limited("one"), Limited("two")
+class Gone(Limited):
+    def _line(self, spec, flag):
+        return Launch(argv=["/nowhere/agent"])
+
+
+ONE, TWO, GONE = Limited("one"), Limited("two"), Gone("gone")
 """
 
 
 @pytest.fixture(autouse=True)
 def agents(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`one` and `two`, installed."""
+    """`one` and `two`, installed; of `gone` the program is missing."""
     site = os.path.join(os.path.dirname(home), "site")
     info = os.path.join(site, "limited-1.0.dist-info")
     os.makedirs(info)
     for path, text in (
         (os.path.join(site, "limited.py"), PLUGIN),
         (os.path.join(info, "METADATA"), "Metadata-Version: 2.1\nName: limited\nVersion: 1.0\n"),
-        (os.path.join(info, "entry_points.txt"), "[holdfast.agents]\none = limited:ONE\ntwo = limited:TWO\n"),
+        (
+            os.path.join(info, "entry_points.txt"),
+            "[holdfast.agents]\none = limited:ONE\ntwo = limited:TWO\ngone = limited:GONE\n",
+        ),
     ):
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
@@ -78,9 +88,9 @@ def write_calls(*scenarios: tuple[str, Scenario]) -> str:
     return folder
 
 
-def start(*scenarios: tuple[str, Scenario]) -> Task:
+def start(*scenarios: tuple[str, Scenario], agent: str = "one") -> Task:
     return Task.start(
-        "--agent", "one", "--failover", "two", "-o", f"calls={write_calls(*scenarios)}",
+        "--agent", agent, "--failover", "two", "-o", f"calls={write_calls(*scenarios)}",
         "--base-interval", "0.3s", "sort the attic",
     )  # fmt: skip
 
@@ -111,6 +121,31 @@ def test_another_agent_takes_over_with_a_briefing() -> None:
     assert (manifest["agent"], manifest["total_retries"]) == ("two", 0)
 
 
+@pytest.mark.req("INT-6")
+def test_a_full_context_is_handed_over_to_a_fresh_session() -> None:
+    full = (
+        Scenario()
+        .write("attic.txt", content="hats\n")
+        .say("The hats are sorted, the coats are not.")
+        .result("too long", is_error=True)
+        .exit(1)
+    )
+    task = start(("one", full), ("one", Scenario().result("sorted")))
+    task.wait_for("completed")
+    assert switches(task) == []
+    first, second = calls(task)
+    assert (second["agent"], second["mode"]) == ("one", "briefing")
+    assert first["session_id"] != second["session_id"]
+    text = told(task, second)
+    for part in (
+        "sort the attic",
+        "The hats are sorted, the coats are not.",
+        "- attic.txt",
+        "context_too_long",
+    ):
+        assert part in text
+
+
 def test_there_and_back_again() -> None:
     slow = out(600, "I sorted the rest, but for the hats.")
     slow.steps.insert(0, {"sleep": {"s": 1.2}})
@@ -135,6 +170,25 @@ def test_an_agent_that_is_not_logged_in_is_passed_over() -> None:
     task = start(("one", refused), ("two", Scenario().result("sorted")))
     task.wait_for("completed")
     assert switches(task) == [("one", "two")]
+
+
+@pytest.mark.req("PKT-13")
+def test_an_agent_whose_program_is_gone_is_passed_over() -> None:
+    task = start(("two", Scenario().result("sorted")), agent="gone")
+    task.wait_for("completed")
+    assert switches(task) == [("gone", "two")]
+    assert [event["outcome"] for event in task.events("attempt.ended")] == ["spawn_failed", "success"]
+
+
+@pytest.mark.req("INT-1", "INT-2")
+def test_whoever_asks_to_hold_on_is_heard_though_another_agent_could_take_over() -> None:
+    slow = Scenario().result("out for 600 s", is_error=True).hang()
+    task = start(("one", slow), ("two", Scenario().result("sorted")))
+    task.wait_for_event("agent.result")
+    assert task.ask("interrupt", "-m", "hold on").returncode == 0
+    assert task.wait_for("interrupted", "completed")["interrupt"]["reason"] == "hold on"
+    assert switches(task) == []
+    task.stop()
 
 
 def test_a_runner_that_is_killed_keeps_to_the_one_who_took_over() -> None:

@@ -24,6 +24,7 @@ from holdfast.runner.ledger import Ledger
 from holdfast.store.journal import Journal
 from holdfast.store.layout import Home, Packet
 from tests.support import keepers, kin, processes
+from tests.support.packets import Written
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
 
@@ -483,3 +484,33 @@ def test_another_package_can_bring_a_notifier(home: str, place, monkeypatch: pyt
     deliver(Outbox(Home(home)))
     assert read(got) == "north: holdfast: fix needs a person: which branch?"
     assert "no notifier" in holdfast("config", "show", env={"HOLDFAST_PLUGINS": ""}).stderr
+
+
+@pytest.mark.req("NOT-4")
+def test_each_event_goes_to_its_own_target_and_a_gate_is_one_of_them(home: str) -> None:
+    events = ("interrupted", "completed", "failed", "quality_gate")
+    rules("\n".join(f'[[notify]]\non = ["{name}"]\nto = "command"\nargv = ["{name}"]\n' for name in events))
+
+    def told() -> list[tuple[str, str]]:
+        found: list[tuple[str, str]] = []
+        for name in outbox.names(Home(home)):
+            notice = json.loads(read(os.path.join(Home(home).outbox, name)))
+            found.append((notice["event"], notice["rule"]["argv"][0]))
+            os.unlink(os.path.join(Home(home).outbox, name))
+        return sorted(found)
+
+    Task.shell("true").wait_for("completed")
+    assert told() == [("completed", "completed")]
+    Task.shell("exit 3").wait_for("failed")
+    assert told() == [("failed", "failed")]
+    task = Task.shell(kin.WAIT)
+    task.agent_pid()
+    task.ask("interrupt", "-m", "which branch?")
+    task.wait_for("interrupted")
+    assert told() == [("interrupted", "interrupted")]
+    # A stage that wrote nothing it was asked for.
+    packet = Written({"scripted_impl": "## Summary\n\nnothing\n"}, budgets={"retry_budget": 0})
+    packet.manifest["acceptance"]["commands"] = ["false"]
+    packet.put("manifest.yaml", json.dumps(packet.manifest))
+    packet.run(end="failed")
+    assert told() == [("failed", "failed"), ("quality_gate", "quality_gate")]

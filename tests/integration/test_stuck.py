@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 
@@ -9,20 +10,18 @@ import pytest
 
 from holdfast import clock
 from holdfast.model import events as ev
-from holdfast.model.spec import Limits, PipelineSpec, QueueSpec, StageSpec, TaskSpec
+from holdfast.model.spec import Limits, QueueSpec, StageSpec, TaskSpec
 from holdfast.model.status import Status
-from holdfast.packet import inbox
 from holdfast.packet.create import create
 from holdfast.paths import ensure_home
 from holdfast.store import lock as locks
 from holdfast.store.digest import sha256
 from holdfast.store.journal import encode_line
-from holdfast.store.layout import Home, Packet
+from holdfast.store.layout import Home
 from holdfast.testing import Scenario
-from tests.support import kin
 from tests.support.packets import Written, calls, played
 from tests.support.repos import Repo
-from tests.support.tasks import Task, workspace
+from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -89,23 +88,6 @@ def test_a_mark_that_lies_there_before_the_start_is_heeded() -> None:
     task.wait_for("completed")
 
 
-@pytest.mark.req("PKT-13")
-def test_chores_whose_recorders_die_at_once_ask_for_a_person(place: Any) -> None:
-    repo = Repo(os.path.join(workspace(), "project"))
-    repo.write(".holdfast/config.toml", 'pre_work = ["true"]\n')
-    repo.commit(".holdfast/config.toml")
-    env = {"HOLDFAST_FAILPOINT": "recorder.forked=kill"}
-    task = Task.play(Scenario().say("never"), project=repo.path, env=env)
-    reason = task.wait_for("interrupted")["interrupt"]["reason"]
-    assert "pre_work of scripted_run cannot be started" in reason
-    has_left(task)
-    voids = len(task.events("attempt.void"))
-    assert 1 < voids < 10
-    # A person lets it go on: it is tried again, and not given up on by what was counted before.
-    assert task.ask("resume").returncode == 0
-    task.wait_for("completed")
-
-
 # ── waiting ──
 
 
@@ -140,18 +122,163 @@ def test_a_task_of_the_queue_that_waited_for_long_takes_its_turn_again(waited_s:
 # ── completing ──
 
 
-def judged_before(task: Task) -> None:
-    """Its agent has done its part, and the gate was interrupted."""
-    home_id = {"boot_id": "b", "start_time": 1}
-    started_at = clock.iso(clock.now() - 5)
+def checked(command: str) -> Repo:
+    """A repository whose check after the work is this command."""
+    repo = Repo(os.path.join(workspace(), "project"))
+    repo.write(".holdfast/config.toml", f"post_work = ['{command}']\n")
+    repo.commit(".holdfast/config.toml")
+    return repo
+
+
+def interrupted_at_the_gate(go: str) -> Task:
+    """Its agent has done its part, and the gate was interrupted; it passes once `go` is there."""
+    task = Task.play(Scenario().say("done"), project=checked(f"test -e {go} || sleep 60").path)
+    eventually(lambda: len(task.events("attempt.started")) == 2, what="the gate looks", journal=task.packet)
+    assert task.ask("interrupt").returncode == 0
+    task.wait_for("interrupted")
+    has_left(task)
+    touch(go)
+    return task
+
+
+@pytest.mark.req("PKT-13")
+def test_a_runner_killed_on_its_way_back_to_the_gate_is_followed_by_one_that_gets_there() -> None:
+    task = interrupted_at_the_gate(os.path.join(workspace(), "go"))
+    os.remove(task.path("state", "interrupt-request.txt"))
     tell(
         task,
-        ev.AttemptOpened(
-            attempt=1, attempt_id="ses_1", stage="command_run", agent="command", mode="fresh", session_id=None
-        ),
-        ev.AttemptStarted(attempt=1, pid=2**22 + 1, mono_s=1.0, started_at=started_at, **home_id),
-        ev.TaskMoved(old="spawning", new="running"),
-        ev.AttemptEnded(attempt=1, outcome="success", exit_code=0, lived_s=1.0),
-        ev.AttemptSwept(attempt=1, killed=(), spared=(), proof="none"),
-        ev.TaskMoved(old="running", new="completing"),
+        ev.TaskMoved(old="interrupted", new="spawning", reason="resumed"),
+        ev.TaskMoved(old="spawning", new="running", reason="back to the gate"),
     )
+    task.start_runner()
+    task.wait_for("completed")
+    assert len(calls(task)) == 1
+
+
+@pytest.mark.req("PKT-13", "INT-2")
+def test_a_gate_whose_recorders_die_at_once_asks_for_a_person() -> None:
+    task = interrupted_at_the_gate(os.path.join(workspace(), "go"))
+    done = holdfast("resume", task.id, env={"HOLDFAST_FAILPOINT": "recorder.forked=kill"})
+    assert done.returncode == 0, done.stderr
+    task.wait_for_event("attempt.void")
+    reason = task.wait_for("interrupted")["interrupt"]["reason"]
+    assert "the gate of scripted_run cannot be started" in reason
+    has_left(task)
+    assert 1 < len(task.events("attempt.void")) < 10
+    # Whoever lets it go on has mended what was wrong: it is tried again.
+    assert task.ask("resume").returncode == 0
+    task.wait_for("completed")
+    assert len(calls(task)) == 1
+
+
+@pytest.mark.req("INT-1", "INT-2")
+def test_an_interrupt_between_the_work_and_its_gate_is_heard() -> None:
+    env = {"HOLDFAST_FAILPOINT": "attempt.made=kill@2"}
+    task = Task.play(Scenario().say("done"), project=checked("true").path, env=env)
+    eventually(lambda: task.moves()[-1:] == ["completing"], what="it completes", journal=task.packet)
+    has_left(task)
+    assert task.ask("interrupt", "-m", "let me look").returncode == 0
+    assert task.wait_for("interrupted")["interrupt"]["reason"] == "let me look"
+    has_left(task)
+    assert task.ask("resume").returncode == 0
+    task.wait_for("completed")
+    assert len(calls(task)) == 1
+
+
+# ── side by side ──
+
+LEFT, RIGHT = "scripted_review", "scripted_static_verify"
+
+
+def wave(left: Scenario | None = None, right: Scenario | None = None, **manifest: Any) -> Written:
+    """Two stages that run side by side; None plays its role well."""
+    return Written(
+        {LEFT: left, RIGHT: right},
+        intent="review_only",
+        group="review",
+        waves=[{"parallel": [LEFT, RIGHT]}],
+        **manifest,
+    )
+
+
+@pytest.mark.req("SUP-17", "PKT-13")
+def test_a_retry_after_a_stop_at_the_gate_of_one_whose_neighbour_had_failed(place: Any) -> None:
+    fails_once = played("static_verify", before=Scenario(on_resume="restart").crash(exit=1, times=1))
+    packet = wave(right=fails_once, budgets={"retry_budget": 3})
+    # Both agents have ended, and the gate of the one that succeeded is about to look.
+    env = {"HOLDFAST_FAILPOINT": "attempt.opened=kill@3"}
+    task = packet.start(env=env)
+    eventually(lambda: len(task.events("attempt.opened")) == 3, what="the gate", journal=task.packet)
+    has_left(task)
+    assert task.ask("stop").returncode == 0
+    task.wait_for("killed")
+    has_left(task)
+    assert task.ask("retry").returncode == 0
+    task.wait_for_event("run.opened")
+    task.wait_for("completed")
+    assert len(calls(task, LEFT)) == 1
+
+
+@pytest.mark.req("SUP-17", "PKT-13")
+def test_one_whose_system_prompt_cannot_be_read_stops_its_neighbour_and_asks() -> None:
+    go = os.path.join(workspace(), "go")
+    packet = wave(played("review", before=Scenario().wait_file(go)))
+    gone = os.path.join(workspace(), "system.md")
+    packet.manifest["routing"]["options"][RIGHT]["system_prompt_path"] = gone
+    packet.put("manifest.yaml", json.dumps(packet.manifest))
+    task = packet.start()
+    reason = task.wait_for("interrupted")["interrupt"]["reason"]
+    assert f"{RIGHT} cannot start: cannot read the system prompt" in reason
+    assert [event["stage"] for event in task.events("attempt.opened")] == [LEFT]
+    has_left(task)
+    touch(go)
+    touch(gone)
+    assert task.ask("resume").returncode == 0
+    task.wait_for("completed")
+
+
+@pytest.mark.req("SUP-17", "PKT-13")
+def test_one_whose_session_is_taken_stops_its_neighbour_and_asks(home: str) -> None:
+    go = os.path.join(workspace(), "go")
+    waits = Scenario().say("here").wait_file(go)
+    packet = wave(
+        played("review", before=waits), played("static_verify", before=Scenario().say("here").wait_file(go))
+    )
+    task = packet.start()
+    task.wait_for_event("agent.text", 2)
+    assert task.ask("interrupt").returncode == 0
+    task.wait_for("interrupted")
+    has_left(task)
+    (call,) = calls(task, RIGHT)
+    name = sha256(f"scripted {call['session_id']}".encode())[:32]
+    taken = locks.acquire(os.path.join(Home(home).sessions, f"{name}.lock"), role="runner", within_s=5)
+    assert task.ask("resume").returncode == 0
+    eventually(lambda: task.moves().count("interrupted") == 2, 15, "it asks again", journal=task.packet)
+    kinds = [event["type"] for event in task.events() if event["type"] in ("attempt.ended", "task.moved")]
+    assert kinds[-2:] == ["attempt.ended", "task.moved"], "it asks once its neighbour was stopped"
+    assert "another attempt is live in session" in task.wait_for("interrupted")["interrupt"]["reason"]
+    has_left(task)
+    taken.release()
+    touch(go)
+    assert task.ask("resume").returncode == 0
+    task.wait_for("completed")
+
+
+@pytest.mark.req("SUP-17")
+def test_a_session_that_cannot_go_on_is_not_resumed_whatever_its_neighbour_needs() -> None:
+    def fails(role: str, said: str) -> Scenario:
+        before = Scenario(on_resume="restart").print(f"{said}\n", stream="stderr", times=1)
+        return played(role, before=before.crash(exit=1, times=1))
+
+    too_long = "prompt is too long: 210000 tokens > 200000 maximum"
+    task = wave(fails("review", too_long), fails("static_verify", "Error: 401 Unauthorized")).start()
+    task.wait_for("interrupted")
+    has_left(task)
+    planned = [event["stage"] for event in task.events("retry.planned") if event["fresh_session"]]
+    assert planned == [LEFT]
+    assert task.ask("resume").returncode == 0
+    task.wait_for_event("attempt.opened", 4)
+    first, second = calls(task, LEFT)
+    assert (second["mode"], second["session_id"] != first["session_id"]) == ("briefing", True)
+    # A scenario is played anew in each session, so this one says the same again: once too often.
+    task.wait_for("failed")

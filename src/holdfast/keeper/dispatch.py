@@ -163,7 +163,14 @@ class Dispatch:
         reason = f"{state.failures} tasks of the queue failed in a row; nothing is started until this file is removed"
         atomic.write(self.home.interrupt_request, f"{reason}\n".encode(), durable=True)
         audit.append(
-            self.home, {"operation": "home.interrupted", "by": "keeper", "reason": reason, "level": "warn"}
+            self.home,
+            {
+                "operation": "home.interrupted",
+                "by": "keeper",
+                "reason": reason,
+                "level": "warn",
+                "iteration": state.iteration,
+            },
         )
         _notify(self.home, reason)
 

@@ -14,6 +14,7 @@ from holdfast.pipeline import budget, policy, triage
 from holdfast.pipeline.policy import Follow
 from holdfast.pipeline.triage import Failure, Triage
 from holdfast.redact import MARGIN, Redactor, begin_of, end_of
+from holdfast.runner import notices
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.policy import Decision, Then
 
@@ -53,8 +54,11 @@ def judge_gate(ledger: Ledger, attempt: Attempt) -> Decision:
         gate_failed=verdict.failed or "gate",
         gate_reasons=verdict.reasons,
     )
-    found = _triaged(ledger, attempt, facts)
     reason = f"the gate of {attempt.stage} did not pass: {why}"
+    if attempt.triage is None:
+        # Before the triage, by which it is known as judged: a kill in between tells it twice, and never not at all.
+        notices.post(ledger, "quality_gate", reason)
+    found = _triaged(ledger, attempt, facts)
     return _follow(ledger, found, Decision(then=Then.RETRY, status=Status.CRASHED, reason=reason))
 
 

@@ -88,10 +88,9 @@ def _hold(packet: Packet) -> bool:
 
 def _begin(ledger: Ledger, repaired: ev.JournalRepaired | None) -> None:
     """Say that we are here, and finish what our predecessor left half done."""
-    if (
-        ledger.task.runner is None or ledger.task.runner.pid != os.getpid()
-    ):  # once, though the disk was full behind it
-        ledger.record(*([repaired] if repaired else []), _hello())
+    hello = _hello()
+    if ledger.task.runner != hello:  # once, though the disk was full behind it
+        ledger.record(*([repaired] if repaired else []), hello)
     failpoint("runner.started")
     if not ledger.task.has_ended and os.path.exists(ledger.packet.task_done):
         finish.reopen(ledger)

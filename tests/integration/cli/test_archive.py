@@ -154,6 +154,7 @@ def test_links_of_an_agent_lead_nowhere(home: str, place) -> None:
     assert sorted(os.listdir(other)) == ["lock", "pid", "precious"]
 
 
+@pytest.mark.req("INT-6")
 def test_notes_go_where_the_project_keeps_them() -> None:
     ended("a")
     holdfast("archive", "a")

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from tests.support import kin
+from tests.support import kin, loops
 from tests.support.tasks import Task, holdfast, workspace
+from tests.support.waiting import eventually
 
 
 @pytest.fixture(autouse=True)
@@ -35,6 +36,35 @@ def test_making_and_asking_are_accounted_for(monkeypatch: pytest.MonkeyPatch) ->
     assert "hunter2" not in json.dumps(found)
     assert len(entries("--operation", "request.")) == 2
     assert "request.stop" in holdfast("audit", "it").stdout
+
+
+@pytest.mark.req("AUD-1")
+def test_every_operation_of_the_loop_has_time_level_and_iteration(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HOLDFAST_KEEPER")
+    loops.fill(good="true", bad="exit 3")
+    loops.up()
+
+    def seen() -> list[dict]:
+        found = entries("--operation", "loop.")
+        return found if found and found[-1]["operation"] == "loop.empty" else []
+
+    found = eventually(seen, 30, "the loop has come to its end")
+    told = [
+        (entry["operation"], entry.get("task_id"), entry.get("iteration"), entry["level"]) for entry in found
+    ]
+    assert told == [
+        ("loop.filled", None, None, "info"),
+        ("loop.dispatched", "good", 1, "info"),
+        ("loop.ended", "good", 1, "info"),
+        ("loop.dispatched", "bad", 2, "info"),
+        ("loop.ended", "bad", 2, "warn"),
+        ("loop.empty", None, None, "info"),
+    ]
+    assert [entry["at"] for entry in found] == sorted(entry["at"] for entry in found)
+    assert "failed; 1 failed in a row" in found[4]["reason"]
+    assert "iteration 2" in holdfast("audit", "--operation", "loop.").stdout
 
 
 def test_a_bypass_stands_out() -> None:

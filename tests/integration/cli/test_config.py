@@ -95,7 +95,7 @@ class TestErrors:
             ("max_retries = -1\n", "max_retries: a count is a whole number", "max_retries = 10"),
             ('output_limit = "big"\n', "output_limit: not a size: 'big'", "output_limit ="),
             ('tmux = "sometimes"\n', "tmux: it is one of always, never, auto", "tmux ="),
-            ('env = "HOME"\n', "env: it is a list of names", "env ="),
+            ('env = "HOME"\n', "env: it is a list of texts", "env ="),
             ("agent = 3\n", "agent: it is a text", "agent ="),
             ("deadline = \n", "is not TOML", "one setting a line"),
             (

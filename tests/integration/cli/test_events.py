@@ -55,14 +55,16 @@ def test_a_type_or_a_family(task: Task) -> None:
     assert rows("it", "--type", "agent", "--json") == []
 
 
-@pytest.mark.req("OUT-9")
+@pytest.mark.req("OUT-9", "OUT-5")
 def test_summary_tools_errors_and_timeline(task: Task) -> None:
     summary = rows("it", "--summary", "--json")[0]
     assert summary["schema"] == "holdfast.event-summary/1"
     assert summary["status"] == "completed"
     assert summary["usage"] == {"input_tokens": 1200, "output_tokens": 30, "cost_usd": 0.5}
     assert set(summary["tool_usage"]["breakdown"]) == {"bash", "edit"}
+    assert (summary["messages"], summary["errors"]) == (1, 1)
     assert [call["tool"] for call in rows("it", "--tools", "--json")] == ["bash", "edit"]
+    assert all(call["at"] and call["seconds"] >= 0 for call in rows("it", "--tools", "--json"))
     assert [error["kind"] for error in rows("it", "--errors", "--json")] == ["tool_failed"]
     assert {event["type"] for event in rows("it", "--timeline", "--json")} >= {"task.created", "stage.done"}
     assert not [event for event in rows("it", "--timeline", "--json") if event["type"] == "agent.text"]
@@ -71,6 +73,16 @@ def test_summary_tools_errors_and_timeline(task: Task) -> None:
     assert "edit  1, 1 failed" in text
     assert "failed  edit" in holdfast("events", "it", "--tools").stdout
     assert "tool_failed  edit" in holdfast("events", "it", "--errors").stdout
+
+
+@pytest.mark.req("OUT-5")
+def test_one_that_says_nothing_of_itself_sums_up_to_zero() -> None:
+    Task.shell("true", "--id", "mute").wait_for("completed")
+    summary = rows("mute", "--summary", "--json")[0]
+    assert summary["usage"] == {"input_tokens": 0, "output_tokens": 0, "cost_usd": None}
+    assert summary["tool_usage"] == {"total": 0, "errors": 0, "breakdown": {}}
+    assert (summary["messages"], summary["errors"]) == (0, 0)
+    assert rows("mute", "--tools", "--json") == []
 
 
 def test_export_and_latest(task: Task, place) -> None:

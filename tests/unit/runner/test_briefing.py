@@ -70,6 +70,7 @@ def test_nothing_to_say_is_a_sentence_all_the_same() -> None:
     assert briefing.resume_message(Story().task, None) == "Go on with the task."
 
 
+@pytest.mark.req("INT-6")
 def test_a_new_session_gets_the_request_last_and_the_old_ones_last_words() -> None:
     story, attempt = crashed(("Bash", "make"), said="I was about to run the tests.")
     text = briefing.recovery_briefing(story.task, attempt, "fix the tests", changed=("src/x.py",))

@@ -71,12 +71,12 @@ def _task_id(home: Home, text: str | None) -> str | None:
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     move = f"{row['old']} → {row['new']}" if row.get("old") and row.get("new") else str(row.get("new") or "")
-    reason = str(row.get("reason") or "")
+    iteration = f"iteration {row['iteration']}" if row.get("iteration") else ""
     return (
         str(row.get("at", ""))[:19].replace("T", " "),
         str(row.get("level") or ""),
         str(row.get("by") or "-"),
         str(row.get("operation") or ""),
         str(row.get("task_id") or "-"),
-        f"{move}: {reason}" if move and reason else move or reason,
+        ": ".join(part for part in (iteration, move, str(row.get("reason") or "")) if part),
     )
