@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from holdfast import clock
+from holdfast.store import lock as locks
 from holdfast.testing import Scenario
 from tests.support.packets import REPORTS, Written, calls, gate
 from tests.support.tasks import Task, holdfast, workspace
+from tests.support.waiting import eventually
 
 #: Two agents that play scenarios, one file for each call of the task, and can be out of quota for a while.
 PLUGIN = """
@@ -88,10 +90,10 @@ def write_calls(*scenarios: tuple[str, Scenario]) -> str:
     return folder
 
 
-def start(*scenarios: tuple[str, Scenario], agent: str = "one") -> Task:
+def start(*scenarios: tuple[str, Scenario], agent: str = "one", env: dict[str, str] | None = None) -> Task:
     return Task.start(
         "--agent", agent, "--failover", "two", "-o", f"calls={write_calls(*scenarios)}",
-        "--base-interval", "0.3s", "sort the attic",
+        "--base-interval", "0.3s", "sort the attic", env=env,
     )  # fmt: skip
 
 
@@ -174,7 +176,13 @@ def test_an_agent_that_is_not_logged_in_is_passed_over() -> None:
 
 @pytest.mark.req("PKT-13")
 def test_an_agent_whose_program_is_gone_is_passed_over() -> None:
-    task = start(("two", Scenario().result("sorted")), agent="gone")
+    # Killed before it heard of the start: the next one finds that there was none.
+    env = {"HOLDFAST_FAILPOINT": "attempt.forked=kill"}
+    task = start(("two", Scenario().result("sorted")), agent="gone", env=env)
+    eventually(
+        lambda: os.path.exists(os.path.join(task.attempts()[0], "exit.json")), what="it could not start"
+    )
+    task.start_runner()
     task.wait_for("completed")
     assert switches(task) == [("gone", "two")]
     assert [event["outcome"] for event in task.events("attempt.ended")] == ["spawn_failed", "success"]
@@ -182,11 +190,12 @@ def test_an_agent_whose_program_is_gone_is_passed_over() -> None:
 
 @pytest.mark.req("INT-1", "INT-2")
 def test_whoever_asks_to_hold_on_is_heard_though_another_agent_could_take_over() -> None:
-    slow = Scenario().result("out for 600 s", is_error=True).hang()
-    task = start(("one", slow), ("two", Scenario().result("sorted")))
-    task.wait_for_event("agent.result")
+    env = {"HOLDFAST_FAILPOINT": "watching.ended=kill"}
+    task = start(("one", out(600)), ("two", Scenario().result("sorted")), env=env)
+    task.wait_for_event("attempt.ended")
+    eventually(lambda: not locks.is_held(task.path("runner.lock")), what="its runner is dead")
     assert task.ask("interrupt", "-m", "hold on").returncode == 0
-    assert task.wait_for("interrupted", "completed")["interrupt"]["reason"] == "hold on"
+    assert task.wait_for("interrupted")["interrupt"]["reason"] == "hold on"
     assert switches(task) == []
     task.stop()
 

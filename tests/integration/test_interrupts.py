@@ -131,6 +131,40 @@ def test_a_time_limit_ends_the_task_where_that_is_wanted() -> None:
     assert not os.path.exists(mark(task))
 
 
+@pytest.mark.req("INT-5")
+def test_conditions_that_are_switched_off_ask_nobody() -> None:
+    loops.settings('interrupt_off = ["request", "timeout", "error", "blocked"]\n')
+    # It asks, reports an error and is blocked, and goes on all the same; the files stay.
+    script = 'echo help > "$INTERRUPT_FILE"; echo bad > "$HOLDFAST_PACKET/state/error"; sleep 1'
+    task = Task.shell(script, *EAGER)
+    task.wait_for("completed")
+    assert os.path.exists(mark(task))
+    task = Task.shell("sleep 60", "--timeout", "1s")
+    assert "interrupt_off has timeout" in task.wait_for("abandoned")["abandon_reason"]
+    # A person still can.
+    task = Task.shell("sleep 60", *EAGER)
+    task.agent_pid()
+    assert task.ask("interrupt", "-m", "wait").returncode == 0
+    task.wait_for("interrupted")
+    task.stop()
+
+
+@pytest.mark.req("INT-5")
+def test_the_poll_interval_of_a_harness_is_how_often_marks_are_looked_for() -> None:
+    script = 'sleep 0.5; echo "which branch?" > "$INTERRUPT_FILE"; exec sleep 60'
+    task = Task.shell(script, "--stale", "none", env={"INTERRUPT_CHECK_INTERVAL": "0.2"})
+    assert task.wait_for("interrupted")["interrupt"]["reason"] == "which branch?"
+    task.stop()
+
+
+@pytest.mark.req("INT-5")
+def test_what_is_no_condition_is_told() -> None:
+    loops.settings('interrupt_off = ["everything"]\n')
+    done = holdfast("run", "-d", "--", "true")
+    assert done.returncode == 2
+    assert "interrupt_off: it is one of request, error" in done.stderr
+
+
 def test_the_variable_of_a_harness_is_the_time_limit() -> None:
     task = Task.shell("sleep 60", env={"SESSION_TIMEOUT": "1"})
     assert "its limit of 1.0s" in task.wait_for("interrupted")["interrupt"]["reason"]

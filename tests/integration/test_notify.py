@@ -23,8 +23,9 @@ from holdfast.runner import notices
 from holdfast.runner.ledger import Ledger
 from holdfast.store.journal import Journal
 from holdfast.store.layout import Home, Packet
+from holdfast.testing import Scenario
 from tests.support import keepers, kin, processes
-from tests.support.packets import Written
+from tests.support.packets import WORK, Written, played
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
 
@@ -508,9 +509,6 @@ def test_each_event_goes_to_its_own_target_and_a_gate_is_one_of_them(home: str) 
     task.ask("interrupt", "-m", "which branch?")
     task.wait_for("interrupted")
     assert told() == [("interrupted", "interrupted")]
-    # A stage that wrote nothing it was asked for.
-    packet = Written({"scripted_impl": "## Summary\n\nnothing\n"}, budgets={"retry_budget": 0})
-    packet.manifest["acceptance"]["commands"] = ["false"]
-    packet.put("manifest.yaml", json.dumps(packet.manifest))
-    packet.run(end="failed")
+    outside = Scenario().write(WORK, content="x\n").write("elsewhere.txt", content="x\n")
+    Written({"scripted_impl": played("impl", before=outside)}).run(end="failed")
     assert told() == [("failed", "failed"), ("quality_gate", "quality_gate")]

@@ -282,3 +282,23 @@ def test_a_session_that_cannot_go_on_is_not_resumed_whatever_its_neighbour_needs
     assert (second["mode"], second["session_id"] != first["session_id"]) == ("briefing", True)
     # A scenario is played anew in each session, so this one says the same again: once too often.
     task.wait_for("failed")
+
+
+# ── strange neighbours ──
+
+
+@pytest.mark.req("PKT-13")
+def test_whatever_lies_among_the_attempts_kills_nobody() -> None:
+    """Put there by the first attempt; the next one needs a number."""
+    script = (
+        'cd "$HOLDFAST_PACKET/attempts"; touch 5 ²-x -y 9-; mkdir 6 ٣-z; test $HOLDFAST_RESUME_COUNT = 1'
+    )
+    task = Task.shell(script, "--base-interval", "0.1s")
+    task.wait_for("completed")
+    shown = task.ask("show")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "002-command_run" in shown.stdout
+    for words in ((), ("--attempt", "2"), ("--raw",)):
+        done = task.ask("logs", *words)
+        assert (done.returncode, done.stderr) == (0, ""), words
+    assert task.ask("rm").returncode == 0

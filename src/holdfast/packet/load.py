@@ -84,6 +84,20 @@ def task_ids(home: Home) -> list[str]:
         atomic.storage_failed(error, f"cannot read {home.tasks}")
 
 
+def attempt_names(packet: Packet) -> list[str]:
+    """The directories of its attempts, in order; an agent may have put anything beside them."""
+    try:
+        names = os.listdir(packet.attempts)
+    except OSError:
+        return []
+    found: list[tuple[int, str]] = []
+    for name in names:
+        head, dash, _ = name.partition("-")
+        if dash and head.isascii() and head.isdecimal() and os.path.isdir(packet.attempt(name).path):
+            found.append((int(head), name))
+    return [name for _, name in sorted(found)]
+
+
 def fold(packet: Packet) -> Task:
     """The task as its journal tells it. Raises NotFound, CorruptFile."""
     # Loaded late: commands that read a manifest need none of it.

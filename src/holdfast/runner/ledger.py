@@ -116,6 +116,8 @@ class Ledger:
         if self._shown is None:
             return
         view, self._shown = manifest.current_session(self.task, self._shown), None
+        if "work" in view:
+            view["work"]["details"] = self._clean(view["work"]["details"])
         try:
             atomic.write_json(self.packet.current_session, view, durable=False)
         except HoldfastError:

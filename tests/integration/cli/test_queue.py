@@ -13,6 +13,7 @@ from holdfast.model import schema
 from holdfast.packet import load
 from holdfast.queue.local import LocalQueue
 from holdfast.store.layout import Home
+from tests.support import loops
 from tests.support.tasks import holdfast, workspace
 
 SAMPLES = os.path.join(os.path.dirname(__file__), os.pardir, os.pardir, "captures", "sources")
@@ -260,3 +261,22 @@ def test_bad_input_is_told(args: list[str]) -> None:
     assert done.returncode in (2, 3)
     assert done.stderr.startswith("error: ")
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.req("QUE-5")
+def test_size_weights_and_order_are_settings() -> None:
+    loops.settings('import_most = 2\npriorities = ["high=50", "soon=20"]\nproject_order = ["second"]\n')
+    items = [{"id": name, "rig": name, "command": ["true"]} for name in ("first", "second")]
+    items.append({"id": "third", "priority": "soon", "command": ["true"]})
+    done = queue("import", "-", stdin=json.dumps(items).encode())
+    assert done.stdout.split() == ["third", "second"]
+    submit("now", "--priority", "high")
+    assert [(item["task_id"], item["priority"]) for item in told("queue", "ls")["items"]] == [
+        ("now", 50),
+        ("third", 20),
+        ("second", 5),
+    ]
+    loops.settings("import_most = 1000\n")
+    done = queue("import", "-", stdin=b"[]")
+    assert done.returncode == 2
+    assert "a number from 1 to 100" in done.stderr

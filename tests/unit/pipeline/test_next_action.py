@@ -106,6 +106,7 @@ def test_the_set_is_closed_and_nothing_in_it_is_idle() -> None:
     assert {for_task(each).name for each in everything()} | {"apply"} == set(ACTIONS)
 
 
+@pytest.mark.req("CTX-6")
 def test_every_command_is_one_that_exists() -> None:
     for each in everything():
         action = for_task(each)

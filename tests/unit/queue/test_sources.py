@@ -6,12 +6,14 @@ print, with contents of our own.
 
 from __future__ import annotations
 
+import json
 import os
 
 import pytest
 
 from holdfast.errors import CommandNotFound, NotPossible, UnreadableFile, UsageError
 from holdfast.queue import sources
+from holdfast.queue.engine import weights
 from holdfast.queue.sources import beads, folder, github, lines, run
 from holdfast.queue.work import Work, from_json, parse_time, task_id
 
@@ -265,3 +267,41 @@ def test_a_source_that_is_none_is_told(tmp_path: os.PathLike[str]) -> None:
         sources.read("nowhere.json", project=str(tmp_path))
     with pytest.raises(UnreadableFile):
         run.contents(os.path.join(tmp_path, "nowhere"))
+
+
+# ── weights and order ──
+
+
+@pytest.mark.req("QUE-5")
+def test_words_for_a_priority_weigh_what_the_settings_say() -> None:
+    heavy = weights(["high=100", "low=2", "tomorrow=3"])
+    assert heavy == {"high": 100, "medium": 5, "low": 2, "tomorrow": 3}
+    assert brief(github.parse(sample("gh-issue-list.json"), "label=agent", weights=heavy)) == [
+        ("gh-123", 100),
+        ("gh-98", 5),
+        ("gh-7", 2),
+    ]
+    assert brief(beads.parse(sample("bd-ready.json"), "bd", weights=heavy))[1] == ("engine-c77e.1", 200)
+    raw = b'[{"id": "a", "priority": "Tomorrow"}, {"id": "b", "priority": 7}, {"id": "c"}]'
+    assert brief(lines.parse(raw, source="x", weights=heavy)) == [("a", 3), ("b", 7), ("c", 5)]
+
+
+@pytest.mark.req("QUE-5")
+def test_equally_urgent_items_go_by_the_order_of_their_projects(tmp_path: os.PathLike[str]) -> None:
+    items = [
+        {"id": "far", "project": "/code/other"},
+        {"id": "rig", "rig": "engine"},
+        {"id": "own", "project": "/code/site/"},
+        {"id": "urgent", "priority": "high", "project": "/code/other"},
+    ]
+    path = os.path.join(tmp_path, "items.json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(items, file)
+    found = sources.read(path, project="/", order=["site", "engine"])
+    assert [work.task_id for work in found] == ["urgent", "own", "rig", "far"]
+    assert [work.task_id for work in sources.read(path, project="/", most=2)] == ["urgent", "far"]
+
+
+@pytest.mark.req("QUE-5")
+def test_beads_of_a_town_know_their_rig() -> None:
+    assert [work.rig for work in beads.parse(sample("gt-ready.json"), "gt")] == ["town", "engine"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from holdfast.model import events as ev
 from holdfast.model.lane import Attempt
 from holdfast.runner import briefing

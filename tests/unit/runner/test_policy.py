@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.config.settings import KEYS
 from holdfast.model import outcome
 from holdfast.model.spec import Limits
 from holdfast.model.status import MOVES, Status
@@ -16,8 +17,10 @@ from holdfast.runner.policy import (
     available,
     backoff_s,
     budget_reached,
+    condition,
     gravity,
     has_retry_left,
+    unasked,
     wait_s,
     was_healthy,
 )
@@ -260,3 +263,38 @@ def test_one_that_was_stopped_at_a_limit_waits_and_burns_nothing(intent: str) ->
     decision = after_attempt("rate_limit", "five hours", intent, "it is silent")
     assert (decision.then, decision.burns) == (Then.WAIT, False)
     assert "five hours" in decision.reason
+
+
+@pytest.mark.req("INT-5")
+@pytest.mark.parametrize(
+    ("kind", "intent", "name", "then", "status"),
+    [
+        ("stopped", "budget", "budget", Then.END, Status.ABANDONED),
+        ("max_turns", None, "budget", Then.END, Status.ABANDONED),
+        ("timeout", "timeout", "timeout", Then.END, Status.TIMEOUT),
+        ("stopped", "output", "output", Then.END, Status.ABANDONED),
+        ("stopped", "input", "input", Then.RETRY, Status.HUNG),
+        ("auth", None, "error", Then.END, Status.FAILED),
+        ("not_trusted", None, "error", Then.END, Status.FAILED),
+    ],
+)
+def test_each_condition_can_be_switched_off(
+    kind: str, intent: str | None, name: str, then: Then, status: Status
+) -> None:
+    decision = after_attempt(kind, "", intent, "why")
+    assert decision.then is Then.INTERRUPT
+    why = condition(intent, kind)
+    assert why == name
+    assert why in KEYS["interrupt_off"].choices
+    others = [each for each in KEYS["interrupt_off"].choices if each != name]
+    assert unasked(decision, why, others) is decision
+    switched = unasked(decision, why, [name])
+    assert (switched.then, switched.status) == (then, status)
+    assert f"interrupt_off has {name}" in switched.reason
+    assert switched.status in MOVES[Status.RUNNING]
+
+
+@pytest.mark.req("INT-5")
+def test_a_person_who_interrupts_cannot_be_switched_off() -> None:
+    decision = after_attempt("stopped", "", "interrupt", "wait")
+    assert unasked(decision, condition("interrupt", "stopped"), KEYS["interrupt_off"].choices) is decision

@@ -10,6 +10,7 @@ from holdfast.errors import CommandNotFound, NoSuchDirectory, UnreadableFile, Us
 from holdfast.model.record import Record
 from holdfast.model.spec import QualitySpec, StageSpec, TaskSpec
 from holdfast.packet import environment, limits
+from holdfast.redact import MARGIN, Redactor, begin_of
 from holdfast.views.cli.task_options import LIMIT_FLAGS
 
 TYPE_CHECKING = False
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.agents.base import Adapter
+
+_GOAL_CHARS = 500
 
 
 class Asked(Record):
@@ -90,15 +93,26 @@ def _spec(
     _check_session(adapter, values["session"])
     spare = _failover(agent, values["failover"])
     _check_env(values["env"])
-    name = values["name"] or _name(prompt, command)
     stage = StageSpec(name=f"{agent}_run", agent=agent, model=values["model"])
     flags = {field: values[field] for field in LIMIT_FLAGS if values[field] is not None}
     env_file = os.path.abspath(values["env_file"]) if values["env_file"] else given.get("env_file")
     added = environment.read_file(env_file) if env_file else {}
+    declared = tuple(dict.fromkeys([*given.get("env", ()), *values["env"], *added]))
+    needed = [name for each in (adapter, *spare) for name in each.capabilities.env]
+    captured = environment.capture(dict(os.environ), (*needed, *declared))
+    captured["env"].update(added)
+    # What is shown of a task everywhere; what it runs with is in its own files.
+    redact = Redactor(captured["env"], declared)
+    goal = (
+        begin_of(prompt[: _GOAL_CHARS + MARGIN], redact, _GOAL_CHARS)
+        if prompt
+        else redact(" ".join(command or ()))
+    )
+    name = redact(values["name"] or "") or _name(goal, command, redact)
     spec = TaskSpec(
         task_id=ids.new_task_id(name) if values["id"] is None else ids.check_task_id(values["id"]),
         task_name=name,
-        goal=os.fsencode(prompt).decode("utf-8", "replace")[:500] if prompt else " ".join(command or ()),
+        goal=goal,
         agent=agent,
         model=values["model"],
         command=command,
@@ -115,20 +129,17 @@ def _spec(
         workspace="worktree" if values["worktree"] else "in_place",
         bootstrap=_bootstrap(values["bootstrap"]),
         variables=dict(_pair("--var", text) for text in values["var"]),
-        env=tuple(dict.fromkeys([*given.get("env", ()), *values["env"], *added])),
+        env=declared,
         env_file=env_file,
         quality=None if values["no_quality"] else _quality(given),
     )
-    needed = [name for each in (adapter, *spare) for name in each.capabilities.env]
-    captured = environment.capture(dict(os.environ), (*needed, *spec.env))
-    captured["env"].update(added)
     return spec, captured
 
 
-def _name(prompt: bytes | None, command: list[str] | None) -> str:
+def _name(goal: str, command: list[str] | None, redact: Redactor) -> str:
     if command:
-        return " ".join([os.path.basename(command[0]), *command[1:3]])[:60]
-    return (prompt or b"task").decode("utf-8", "replace").strip().partition("\n")[0][:60]
+        return redact(" ".join([os.path.basename(command[0]), *command[1:3]]))[:60]
+    return (goal or "task").strip().partition("\n")[0][:60]
 
 
 def _check_command(command: list[str] | None, project: str, *, verb: str) -> None:

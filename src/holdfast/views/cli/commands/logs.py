@@ -144,10 +144,7 @@ def _follow(packet: Packet, current: Any, *, wanted: AttemptDir | None) -> None:
 
 def _attempt(packet: Packet, number: int | None) -> AttemptDir | None:
     """The attempt of this number, or the latest; None when there is none yet."""
-    try:
-        names = sorted(name for name in os.listdir(packet.attempts) if name[0] != ".")
-    except FileNotFoundError:
-        names = []
+    names = load.attempt_names(packet)
     if number is None:
         return packet.attempt(names[-1]) if names else None
     for name in names:

@@ -78,7 +78,7 @@ def _check(packet: Packet, *, force: bool) -> None:
         state = load.read_manifest(packet)["status"]
     except HoldfastError:
         # Nobody can read it any more. Its agent may live all the same.
-        if any(locks.is_held(packet.attempt(name).lock) for name in _attempts(packet)):
+        if any(locks.is_held(packet.attempt(name).lock) for name in load.attempt_names(packet)):
             raise NotPossible(
                 f"{packet.task_id} cannot be read, and its agent is alive", hint="end its agent by hand first"
             ) from None
@@ -111,10 +111,3 @@ def _remove_worktree(packet: Packet, *, force: bool) -> str:
     if tree is None:
         return ""
     return worktree.remove(tree, force=force or (worktree.is_whole(tree) and apply.is_applied(packet)))
-
-
-def _attempts(packet: Packet) -> list[str]:
-    try:
-        return os.listdir(packet.attempts)
-    except OSError:
-        return []

@@ -100,11 +100,7 @@ def _attempts(packet: Packet, manifest: dict[str, Any]) -> list[tuple[str, str]]
     rows = [
         ("attempts", f"{count}, {'retries: ' + str(retries) + in_a_row if retries else 'no retries'}{run}")
     ]
-    try:
-        names = sorted(os.listdir(packet.attempts))
-    except FileNotFoundError:
-        names = []
-    for name in names[-_ATTEMPTS:]:
+    for name in load.attempt_names(packet)[-_ATTEMPTS:]:
         try:
             record = atomic.read_json(packet.attempt(name).record) or {}
         except CorruptFile:
