@@ -7,6 +7,7 @@ everything else stays apart, side by side, for whoever reads the list.
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 from holdfast.model import markdown
 from holdfast.model.record import Record
@@ -37,9 +38,11 @@ _SEVERITY = re.compile(
 _TITLE = re.compile(rf"\W*({_WORD})s?\b", re.IGNORECASE)
 _ITEM = re.compile(r"(?P<indent>\s*)(?:[-*+•]|\d{1,4}[.)])\s+(?:\[[ xX]\]\s+)?(?P<text>\S.*)")
 _PLACE = re.compile(
-    r"(?<![\w/:.])(?P<path>(?=[\d./@+-]*[A-Za-z_])[\w@+-]*[./][\w./@+-]*\w|Makefile|Dockerfile)(?::|#L)(?P<line>\d+)"
+    r"(?<![\w/:.@+-])(?P<path>(?=[\d./@+-]*[A-Za-z_])[\w@+-]*[./][\w./@+-]*\w|Makefile|Dockerfile)(?::|#L)(?P<line>\d+)"
     r"(?:[-–:]L?\d+)?"
 )
+#: Of one report. One that has more is no review, and whoever reads the list would not come to its end.
+MOST = 1000
 #: What stands around a place at the begin of a finding.
 _BEFORE, _AFTER = re.compile(r"[\s(\[*`]*"), re.compile(r"[\s)\]*`]*(?:[:,;|–—]|-\s)*\s*")
 _REPORTED_BY = re.compile(r"\s*\((?:reported|said|seen|found) by [^()]*\)", re.IGNORECASE)
@@ -63,7 +66,7 @@ def read(report: str, by: str = "") -> list[Finding]:
     section = markdown.find(markdown.sections(report), "Findings")
     if section is None:
         return []
-    items = list(_items(section.body))
+    items = list(islice(_items(section.body), MOST))
     if not items:
         prose = [line for line in section.body.split("\n") if not line.lstrip().startswith("#")]
         items = [(_UNRATED, "\n".join(prose))]
@@ -77,15 +80,16 @@ def read(report: str, by: str = "") -> list[Finding]:
 
 def merge(reports: Sequence[tuple[str, str]]) -> tuple[Finding, ...]:
     """The findings of several reports, each with the stage that wrote it: worst first, then by place, doubles made one."""
-    merged: list[Finding] = []
+    by_words: dict[str, list[Finding]] = {}
     for stage, report in reports:
         for finding in read(report, stage):
-            at = next((at for at, old in enumerate(merged) if _is_same(old, finding)), None)
+            alike = by_words.setdefault(_plain(finding.text), [])
+            at = next((at for at, old in enumerate(alike) if _is_same_place(old, finding)), None)
             if at is None:
-                merged.append(finding)
+                alike.append(finding)
             else:
-                merged[at] = _joined(merged[at], finding)
-    return tuple(sorted(merged, key=_order))
+                alike[at] = _joined(alike[at], finding)
+    return tuple(sorted((each for alike in by_words.values() for each in alike), key=_order))
 
 
 def render(found: Sequence[Finding], stages: Sequence[str]) -> str:
@@ -144,9 +148,8 @@ def _finding(text: str, severity: str, by: str) -> Finding:
     return Finding(severity=severity, place=place, text=text, by=(by,) if by else ())
 
 
-def _is_same(one: Finding, other: Finding) -> bool:
-    is_there = one.place == other.place or not one.place or not other.place
-    return is_there and _plain(one.text) == _plain(other.text)
+def _is_same_place(one: Finding, other: Finding) -> bool:
+    return one.place == other.place or not one.place or not other.place
 
 
 def _plain(text: str) -> str:

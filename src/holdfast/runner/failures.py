@@ -84,7 +84,7 @@ def stop_before_call(ledger: Ledger, stage: str, outcome: str, reason: str) -> N
     found = triage.triage(facts)
     event = _event(ledger, facts, found, attempt=0, excerpt="")
     reason = f"{stage} cannot start: {reason}"
-    if ledger.task.spec.queue is None:
+    if ledger.task.spec.queue is None or "error" in ledger.task.spec.interrupt_off:
         ledger.record(event, ledger.moved(Status.FAILED, reason))
         return
     reason += f"; put it right, then 'holdfast resume {ledger.packet.task_id}'"

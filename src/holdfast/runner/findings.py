@@ -9,7 +9,7 @@ from holdfast.store import atomic
 NAME = "_findings.md"
 #: Roles that look, each for itself; and the one that makes one review of theirs, and then speaks for them.
 _LENSES, _CONSOLIDATION = ("review", "security_review"), "review_consolidate"
-_REPORT_BYTES = 16 * 1024 * 1024
+_REPORT_BYTES = 4 * 1024 * 1024
 
 
 def text(ledger: Ledger, *, passed: str | None = None) -> str | None:

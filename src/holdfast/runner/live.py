@@ -15,6 +15,7 @@ from holdfast.model.attempt import Reading
 from holdfast.model.lane import Attempt
 from holdfast.model.process import ProcessIdentity
 from holdfast.model.spec import Limits, TaskSpec
+from holdfast.redact import MARGIN, end_of
 from holdfast.runner import adopt
 from holdfast.runner.adopt import Found
 from holdfast.runner.attempt import Opened
@@ -324,16 +325,20 @@ class Live:
         return self._stop.step()
 
     def stderr_tail(self) -> str:
-        """The last 4 KB of stderr, for the adapter's judgement."""
-        return self._tail(self.directory.stderr)
+        """The last 4 KB of stderr, without secrets, for the adapter's judgement. It cuts a few words out of it."""
+        data = self._end_bytes(self.directory.stderr, _TAIL_BYTES + MARGIN)
+        return end_of(data, self.ledger.redact, _TAIL_BYTES)
 
     def _tail(self, path: str) -> str:
+        return self._end_bytes(path, _TAIL_BYTES).decode("utf-8", "replace")
+
+    def _end_bytes(self, path: str, count: int) -> bytes:
         try:
             with open(path, "rb") as file:
-                file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
-                return file.read().decode("utf-8", "replace")
+                file.seek(max(0, os.fstat(file.fileno()).st_size - count))
+                return file.read(count)
         except FileNotFoundError:
-            return ""
+            return b""
 
     def close(self) -> None:
         """Stop watching. The agent does not notice."""

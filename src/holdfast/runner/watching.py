@@ -303,8 +303,7 @@ class Watching:
         """What the adapter makes of its end, whoever stopped it."""
         if found.exit is None:
             return Outcome(kind="lost", detail="recorder and runner were gone when it ended")
-        # Redacted first: an adapter cuts a few words out of it, and half a secret looks like none.
-        stderr_tail = self.ledger.redact(live.stderr_tail())
+        stderr_tail = live.stderr_tail()
         end = End(exit=found.exit, stderr_tail=stderr_tail, is_torn=live.ingest.is_torn)
         said = live.adapter.classify(end, attempt)
         # Of a plain command, that it failed quickly says nothing.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast import clock
 from holdfast.pipeline import findings
 from holdfast.pipeline.findings import merge, read, render
 
@@ -101,3 +102,21 @@ def test_lines_of_one_file_are_in_their_order() -> None:
     found = merge([("r", report("- a.py:100 x\n- a.py:9 y\n- z"))])
     assert [each.place for each in found] == ["a.py:9", "a.py:100", ""]
     assert {each.severity for each in found} <= set(findings.SEVERITIES)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "- " + "-a" * 200_000,
+        "- " + "a/" * 200_000,
+        "- x\n" * 200_000,
+        "- (reported by " * 50_000,
+        "[*_" * 100_000,
+        "- " + "a.py:1 " * 50_000,
+        "".join(f"- a.py:{number} — x\n" for number in range(20_000)),
+    ],
+)
+def test_a_report_that_is_no_review_is_read_in_time(body: str) -> None:
+    before = clock.mono()
+    assert len(merge([("one", report(body)), ("other", report(body))])) <= 2 * findings.MOST
+    assert clock.mono() - before < 5
