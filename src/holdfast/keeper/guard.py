@@ -114,6 +114,8 @@ class Guard:
         if with_ended:
             self._scanned_ended_mono = now_mono
             self._ended.clear()
+            # Two changes within one tick of the clock look like one; and who is gone is forgotten.
+            self._resting.clear()
             self._remove_stale_staging()
             self._write_task_index()
         try:
