@@ -33,7 +33,20 @@ def home() -> str:
 def chosen_home() -> str:
     """The same, unchecked: for whoever says what is wrong with it."""
     chosen = os.environ.get("HOLDFAST_HOME")
-    return os.path.realpath(os.path.expanduser(chosen)) if chosen else default_home()
+    try:
+        return os.path.realpath(os.path.expanduser(chosen)) if chosen else default_home()
+    except FileNotFoundError as error:
+        raise NoSuchDirectory(
+            f"the home {chosen} is meant from the current directory, which does not exist any more",
+            hint="set HOLDFAST_HOME to an absolute path",
+        ) from error
+
+
+def pin_home() -> None:
+    """From here on the chosen home is an absolute path: agents, and all else that we start, work in other directories."""
+    chosen = os.environ.get("HOLDFAST_HOME")
+    if chosen and not os.path.isabs(chosen):
+        os.environ["HOLDFAST_HOME"] = chosen_home()
 
 
 def default_home() -> str:

@@ -82,13 +82,13 @@ def wrote(name: str, data: bytes = b"", mode: int = 0o600) -> str:
         (["--", "./missing"], "./missing: no such program", "spelling"),
         (["--", "/etc/passwd"], "/etc/passwd is not executable", "chmod +x /etc/passwd"),
         (["--", "/tmp"], "/tmp is a directory", "program"),
-        (["--", ""], ": no such program", "PATH"),
+        (["--", ""], "no command was given", "COMMAND"),
         (["--agent", "scripted"], "no prompt for scripted", "PROMPT"),
         (["--agent", "scripted", "-f", "missing.md"], "cannot read the prompt file missing.md", "path"),
         (["--agent", "scripted", "-f", "/"], "cannot read the prompt file /", "path"),
         (["--agent", "scripted", "-f", "x.md", "do it"], "a prompt and --file were given", "one of them"),
         (["--project", "nowhere", "--", "true"], "nowhere does not exist", "--project"),
-        (["--project", "/etc/passwd", "--", "true"], "/etc/passwd does not exist", "--project"),
+        (["--project", "/etc/passwd", "--", "true"], "/etc/passwd is not a directory", "--project"),
         (["-o", "nonsense", "--", "true"], "--option nonsense: not KEY=VALUE", ""),
         (["--leftovers", "burn", "--", "true"], "'burn' is not one of", "--help"),
         (["--no-such-flag", "--", "true"], "--no-such-flag", "--help"),
@@ -403,8 +403,8 @@ def test_a_read_only_home(place) -> None:
     missing = os.path.join(path, "below")
     said = complaint(without_power("run", "-d", "--", "true", home=missing), 3)
     assert f"cannot make the home {missing}" in said
-    said = complaint(without_power("run", "-d", "--", "true", home=wrote("plain")), 3)
-    assert "cannot make the home" in said
+    said = complaint(without_power("run", "-d", "--", "true", home=wrote("plain")), 2)
+    assert "is a file" in said
 
 
 @pytest.mark.req("SUP-7")

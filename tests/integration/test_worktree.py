@@ -74,6 +74,41 @@ def test_a_packet_in_a_worktree() -> None:
     assert repo.git("worktree", "list").count("\n") == 1
 
 
+@pytest.mark.parametrize("how", ["merge", "patch"])
+def test_what_acceptance_commands_leave_behind_stays_out_of_diff_and_apply(how: str) -> None:
+    repo = project()
+    stages = {"scripted_impl": None, "scripted_verify": None}
+    commands = [
+        "mkdir -p __pycache__ && printf '\\0' > __pycache__/b.pyc",
+        "echo left > OUTSIDE.txt; git add -A",
+    ]
+    task = Written(stages, project=repo, acceptance={"commands": commands}).run("--worktree")
+    told = "the commands left 2 files outside the scope: OUTSIDE.txt, __pycache__/b.pyc"
+    assert told in gate(task, "scripted_verify")["reasons"][0]
+    assert told in task.read("outputs", "scripted_verify.artifact.md").decode()
+    shown = holdfast("diff", "it")
+    assert (f"+++ b/{WORK}" in shown.stdout, "OUTSIDE" in shown.stdout) == (True, False)
+    assert "2 files outside the scope are left out (--all shows them)" in shown.stderr
+    whole = holdfast("diff", "it", "--all")
+    assert ("OUTSIDE.txt" in whole.stdout, "b.pyc" in whole.stdout, whole.stderr) == (True, True, "")
+    page = holdfast("show", "it").stdout
+    assert worktree_of(task) in page
+    assert "holdfast/it" in page
+    assert page.index("holdfast diff it") < page.index("holdfast apply it") < page.index("holdfast rm it")
+    done = holdfast("apply", "it", *(["--patch"] if how == "patch" else []))
+    assert done.returncode == 0, done.stderr
+    assert "left out, outside the scope: OUTSIDE.txt, __pycache__/b.pyc" in done.stderr
+    assert repo.read(WORK) == "hello\n"
+    assert not os.path.exists(os.path.join(repo.path, "OUTSIDE.txt"))
+    changed = (
+        repo.git("diff", "--name-only", "HEAD^1") if how == "merge" else repo.git("status", "--porcelain")
+    )
+    assert changed.split()[-1:] == [WORK]
+    assert "holdfast apply it" not in holdfast("show", "it").stdout
+    removed = holdfast("rm", "it")
+    assert removed.returncode == 0, removed.stderr
+
+
 def test_a_worktree_survives_its_agent_and_its_runner() -> None:
     repo = project()
     script = "echo one >> new.txt; test $HOLDFAST_RESUME_COUNT = 1 || kill -9 $$"

@@ -58,7 +58,7 @@ class Capabilities(Record):
     stop: tuple[StopStep, ...] = (StopStep(signal="TERM", pause_s=30.0), StopStep(signal="KILL", pause_s=5.0))
     #: Names of environment variables that are captured for it; a trailing * is a prefix.
     env: tuple[str, ...] = ()
-    #: Options (`run -o KEY=VALUE`) without which it cannot start.
+    #: Options (`run -o KEY=FILE`) without which it cannot start; each names a file.
     needs: tuple[str, ...] = ()
     #: The command that logs a person in.
     login: str = ""

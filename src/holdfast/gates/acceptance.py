@@ -11,13 +11,21 @@ import shutil
 import subprocess
 
 from holdfast import clock
+from holdfast.errors import HoldfastError
 from holdfast.gates import screen, shell
 from holdfast.gates.base import Case, Check
 from holdfast.model.record import Record
 from holdfast.store import atomic
+from holdfast.workspace import base as bases
+from holdfast.workspace.changes import within
+from holdfast.workspace.prepare import now
+from holdfast.workspace.scope import Scope
+from holdfast.workspace.trees import Trees
 
 #: A file of commands that is longer is not one.
 _OVERRIDE_BYTES = 1 << 20
+#: Files that are named in a remark.
+_NAMED = 5
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-_]|[\r\b\x07]")
 
 
@@ -75,6 +83,7 @@ def check(case: Case) -> Check:
     parts = [f"# Acceptance of {case.stage.name}\n"]
     source = "proposed by the brief, and screened" if commands.is_proposed else "from the manifest"
     parts.append(f"Commands: {len(commands.lines)}, {source}. Directory: {case.directory}\n")
+    before = _tree(case) if commands.lines else None
     for command in commands.lines:
         why = screen.objection(command) if commands.is_proposed else None
         if why is not None:
@@ -86,13 +95,38 @@ def check(case: Case) -> Check:
         reasons += [failed] if failed else []
     if not commands.lines:
         parts.append("No commands were given.\n")
+    remarks = _left_behind(case, before)
+    parts += [f"{remark}\n" for remark in remarks]
     parts.append(f"Result: {'not passed' if reasons else 'passed'}\n")
     if case.artifact_at is not None:
         text = case.redact("\n".join(parts))
         atomic.write(case.artifact_at, text.encode("utf-8", "backslashreplace"), durable=True)
     if not commands.lines:
         return Check(name="acceptance", passed=True, reasons=("there were no acceptance commands to run",))
-    return Check(name="acceptance", passed=not reasons, reasons=tuple(reasons))
+    return Check(name="acceptance", passed=not reasons, reasons=tuple(reasons or remarks))
+
+
+def _tree(case: Case) -> str | None:
+    """The workspace as it is now; None where nobody watches it, or where it cannot be read: it is for a remark only."""
+    try:
+        base = bases.read(case.packet)
+        return None if base is None else now(case.packet, base)
+    except HoldfastError:
+        return None
+
+
+def _left_behind(case: Case, before: str | None) -> list[str]:
+    """A remark on what the commands left outside the scope. It is no failure: `diff` and `apply` leave it out."""
+    base, after = bases.read(case.packet), _tree(case)
+    if base is None or before is None or after is None:
+        return []
+    scope = Scope(case.pipeline.scope_allow, case.pipeline.scope_deny)
+    _, left = within(Trees.of(case.packet), before, after, scope=scope, prefix=base.place.prefix)
+    if not left:
+        return []
+    count = f"{len(left)} file{'s' if len(left) != 1 else ''}"
+    names = ", ".join(left[:_NAMED]) + (", …" if len(left) > _NAMED else "")
+    return [f"the commands left {count} outside the scope: {names}; diff and apply leave that out"]
 
 
 def try_one(command: str, *, cwd: str, limit_s: float, in_silence: bool = False) -> tuple[str, str]:

@@ -11,9 +11,9 @@ import re
 
 from holdfast.errors import GitFailed
 from holdfast.gates.base import Case, Check, is_writer
-from holdfast.gates.scope import Scope, seen_from
 from holdfast.model import markdown
 from holdfast.workspace import git
+from holdfast.workspace.scope import Scope, seen_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import os
 
-from pathspec import GitIgnoreSpec
-
 from holdfast.errors import GitFailed
 from holdfast.gates.base import Case, Check
 from holdfast.model.record import Record
-from holdfast.workspace.patterns import tidy
+from holdfast.workspace.scope import Scope, seen_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,26 +31,6 @@ class Violation(Record):
     reason: str
 
 
-class Scope:
-    """The patterns of a task."""
-
-    def __init__(self, allow: Iterable[str], deny: Iterable[str]) -> None:
-        self._allow = GitIgnoreSpec.from_lines([tidy(pattern) for pattern in allow])
-        self._deny = GitIgnoreSpec.from_lines([tidy(pattern) for pattern in deny])
-
-    def objection(self, path: str) -> str | None:
-        """Why a path (relative to the project) may not change; None when it may."""
-        if path == ".." or path.startswith("../"):
-            return "it lies outside the project"
-        if self.denies(path):
-            return "it is denied by scope.deny"
-        return None if self._allow.match_file(path) else "it is not in scope.allow"
-
-    def denies(self, path: str) -> bool:
-        """Whether a path is denied. A directory has a slash at its end, as patterns want it."""
-        return bool(self._deny.match_file(path))
-
-
 def violations(changes: Iterable[Change], scope: Scope, *, top: str, prefix: str) -> list[Violation]:
     """Every change that is out of scope, with its reason. Pure, but for where symbolic links on the way lead."""
     found: list[Violation] = []
@@ -66,13 +44,6 @@ def violations(changes: Iterable[Change], scope: Scope, *, top: str, prefix: str
         if reason is not None:
             found.append(Violation(change=change, reason=f"{_words(change, prefix)}: {reason}"))
     return found
-
-
-def seen_from(prefix: str, path: str) -> str:
-    """A path of the tree as the project sees it: `../x` where it lies beside the project."""
-    if not prefix or path.startswith(prefix):
-        return path[len(prefix) :]
-    return os.path.relpath("/" + path, "/" + prefix)
 
 
 def _link_objection(change: Change, scope: Scope, *, top: str, prefix: str) -> str | None:

@@ -134,9 +134,18 @@ def run(home: Home, *, idle_s: float | None, in_foreground: bool = False) -> int
         atomic.write_json(home.down, {"schema": "holdfast.down/1", "at": clock.iso_now()}, durable=True)
         atomic.remove(home.up)
         keeper.dispatch.interrupt_all(f"the loop was ended: {reason}")
+        _dismiss_seed(home)
     log(f"left: {reason}")
     lock.release()
     return 0
+
+
+def _dismiss_seed(home: Home) -> None:
+    """Nothing is started here any more, so nobody needs it."""
+    owner = locks.owner(home.seed_lock) if locks.is_held(home.seed_lock) else None
+    if owner is not None:
+        process.send(owner, signal.SIGTERM)
+        process.send(owner, signal.SIGCONT)
 
 
 def _take_over(home: Home) -> Lock:

@@ -190,8 +190,9 @@ SHAPES: dict[str, tuple[dict[str, Schema], tuple[str, ...], str]] = {
             **_all(_TEXT, "task_id", "path", "old_tree", "new_tree", "patch"),
             "stage": _or_null(_TEXT),
             "changes": _list("path", "kind", "old_path", "is_symlink", "target"),
+            "left_out": {"type": "array", "items": _TEXT},
         },
-        (),
+        ("left_out",),
         "diff --json: what a task, or a stage of it, changed",
     ),
     "apply": (
@@ -199,9 +200,9 @@ SHAPES: dict[str, tuple[dict[str, Schema], tuple[str, ...], str]] = {
             **_all(_TEXT, "task_id", "into"),
             "how": {"enum": ["merge", "patch"]},
             **_all(_or_null(_TEXT), "branch", "commit"),
-            "paths": {"type": "array", "items": _TEXT},
+            **_all({"type": "array", "items": _TEXT}, "paths", "left_out"),
         },
-        (),
+        ("left_out",),
         "apply --json: what was brought over",
     ),
     "issue": (

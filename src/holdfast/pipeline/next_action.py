@@ -55,7 +55,7 @@ ACTIONS: dict[str, Action] = {
     "retry": Action(means="It may work another time.", command="{again}"),
     "fix_scope": Action(
         means="It changed files outside its scope.",
-        command="holdfast diff {task}",
+        command="holdfast diff {task} --all",
         then="{again} -m 'WHAT MAY BE CHANGED'",
     ),
     "fix_contract": Action(

@@ -306,8 +306,9 @@ class Watching:
         stderr_tail = live.stderr_tail()
         end = End(exit=found.exit, stderr_tail=stderr_tail, is_torn=live.ingest.is_torn)
         said = live.adapter.classify(end, attempt)
-        # Of a plain command, that it failed quickly says nothing.
-        return endings.early(said, live.lived_s(), stderr_tail) if live.adapter.capabilities.program else said
+        # Of a plain command, that it failed quickly says nothing by itself.
+        is_telling = bool(live.adapter.capabilities.program or stderr_tail.strip())
+        return endings.early(said, live.lived_s(), stderr_tail) if is_telling else said
 
 
 def _lived_s(attempt: Attempt, found: Found, stdout: str, checked_at: str | None) -> float:

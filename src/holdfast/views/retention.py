@@ -21,7 +21,7 @@ def check_merged(packet: Packet) -> None:
     """Raises NotPossible when the task's worktree holds work that is nowhere else."""
     if not os.path.exists(os.path.join(packet.workspace, "worktree.json")):
         return
-    from holdfast.workspace import worktree
+    from holdfast.workspace import scope, worktree
 
     tree = worktree.of(packet)
     if tree is None or not os.path.lexists(tree.path):
@@ -29,7 +29,7 @@ def check_merged(packet: Packet) -> None:
     if not os.path.isdir(tree.common_dir):
         raise NotPossible(f"the repository of {tree.path} is gone", hint="look at the worktree by hand")
     if not _is_applied(packet, tree):
-        worktree.check_removable(tree)
+        worktree.check_removable(tree, scope.of(packet))
 
 
 def _is_applied(packet: Packet, tree: Worktree) -> bool:
@@ -43,11 +43,12 @@ def remove_worktree(packet: Packet) -> None:
     """Remove the worktree of a task whose work is merged. Raises NotPossible otherwise."""
     check_merged(packet)
     if os.path.exists(os.path.join(packet.workspace, "worktree.json")):
-        from holdfast.workspace import worktree
+        from holdfast.workspace import scope, worktree
 
         tree = worktree.of(packet)
         if tree is not None:
-            worktree.remove(tree, force=os.path.lexists(tree.path) and _is_applied(packet, tree))
+            is_applied = os.path.lexists(tree.path) and _is_applied(packet, tree)
+            worktree.remove(tree, force=is_applied, scope=scope.of(packet))
 
 
 def ended(home: Home) -> list[Packet]:

@@ -1,4 +1,4 @@
-"""Bringing what a task did in its worktree into the person's own tree: all of it, or nothing."""
+"""Bringing what a task did in its worktree into the person's own tree: all that is in its scope, or nothing."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from holdfast.redact import Redactor
 from holdfast.store import atomic
 from holdfast.workspace import base as bases
 from holdfast.workspace import git, lock, prepare, snapshot, worktree
-from holdfast.workspace.changes import changed, patch
+from holdfast.workspace import scope as scopes
+from holdfast.workspace.changes import changed, patch, within
 from holdfast.workspace.place import locate
 from holdfast.workspace.trees import Trees
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from holdfast.store.layout import Packet
     from holdfast.workspace.worktree import Worktree
 
@@ -32,6 +35,8 @@ class Applied(Record):
     branch: str | None = None
     commit: str | None = None
     paths: tuple[str, ...] = ()
+    #: What was not: files outside the scope of the task.
+    left_out: tuple[str, ...] = ()
 
 
 def apply(packet: Packet, *, goal: str, as_patch: bool) -> Applied:
@@ -66,12 +71,16 @@ def _merge(packet: Packet, tree: Worktree, goal: str) -> Applied:
         )
     # Redacted before it is cut; a history is for others to read.
     title = " ".join(Redactor(dict(os.environ))(goal).split())[:72] or packet.task_id
-    worktree.commit_all(tree, f"{title}\n\nholdfast task {packet.task_id}\n")
+    scope = scopes.of(packet)
+    if foreign := worktree.committed_outside(tree, scope):
+        raise NotPossible(
+            f"commits on {tree.branch} change what is outside the scope: {named(foreign)}",
+            hint=f"--patch brings only what is in it; 'git merge {tree.branch}' brings the commits as they are",
+        )
+    left_out = worktree.commit_all(tree, f"{title}\n\nholdfast task {packet.task_id}\n", scope)
     old = git.head(tree.main)
     if worktree.is_merged(tree) or old is None:
-        raise NotPossible(
-            f"{packet.task_id} has nothing that {branch} does not have", hint="there is nothing to do"
-        )
+        raise _nothing(packet, branch, left_out)
     _try_merge(tree)
     message = f"Merge {tree.branch}: {title}\n"
     words = [
@@ -97,7 +106,25 @@ def _merge(packet: Packet, tree: Worktree, goal: str) -> Applied:
         ) from error
     new = git.head(tree.main)
     names = git.names(git.run(["diff", "--name-only", "-z", old, new or "HEAD"], cwd=tree.main))
-    return Applied(how="merge", into=tree.main, branch=branch, commit=new, paths=tuple(names))
+    return Applied(
+        how="merge", into=tree.main, branch=branch, commit=new, paths=tuple(names), left_out=tuple(left_out)
+    )
+
+
+def named(paths: Sequence[str]) -> str:
+    """Some paths in words; the first few, if there are many."""
+    return ", ".join(paths[:_NAMED]) + (", …" if len(paths) > _NAMED else "")
+
+
+def _nothing(packet: Packet, where: str, left_out: Sequence[str]) -> NotPossible:
+    if left_out:
+        return NotPossible(
+            f"{packet.task_id} has nothing in its scope that {where} does not have; outside: {named(left_out)}",
+            hint=f"'holdfast diff {packet.task_id} --all' shows it",
+        )
+    return NotPossible(
+        f"{packet.task_id} has nothing that {where} does not have", hint="there is nothing to do"
+    )
 
 
 def _try_merge(tree: Worktree) -> None:
@@ -112,9 +139,8 @@ def _try_merge(tree: Worktree) -> None:
 
 
 def _conflict(paths: list[str], where: str) -> NotPossible:
-    named = ", ".join(paths[:_NAMED]) + (", …" if len(paths) > _NAMED else "")
     return NotPossible(
-        f"it does not fit what is in {where} now: conflict in {named or 'some files'}",
+        f"it does not fit what is in {where} now: conflict in {named(paths) or 'some files'}",
         hint="merge the branch by hand, or let the task go on from the newer state; nothing has changed",
     )
 
@@ -142,7 +168,8 @@ def _patch(packet: Packet, tree: Worktree) -> Applied:
     """Merge as trees, in the task's own repository; only a result without conflicts touches a file, and all at once."""
     base = bases.require(packet)
     trees = Trees.of(packet)
-    theirs = prepare.now(packet, base)
+    whole = prepare.now(packet, base)
+    theirs, left_out = within(trees, base.base_tree, whole, scope=scopes.of(packet), prefix=base.place.prefix)
     main = locate(tree.main)
     ours = snapshot.take(main, trees, hidden=(os.path.realpath(packet.home.path),))
     began = trees.commit(base.base_tree)
@@ -167,16 +194,24 @@ def _patch(packet: Packet, tree: Worktree) -> Applied:
     result = found[0].strip()
     paths = tuple(change.path for change in changed(trees, ours, result))
     if not paths:
-        raise NotPossible(
-            f"{packet.task_id} has nothing that {tree.main} does not have", hint="there is nothing to do"
-        )
+        raise _nothing(packet, tree.main, left_out)
     git.run(
         ["apply", "--whitespace=nowarn", "--binary", "-"],
         cwd=tree.main,
         stdin=patch(trees, ours, result),
     )
-    atomic.write_json(_applied(packet), {"schema": "holdfast.applied/1", "tree": theirs}, durable=True)
-    return Applied(how="patch", into=tree.main, paths=paths)
+    atomic.write_json(_applied(packet), {"schema": "holdfast.applied/1", "tree": whole}, durable=True)
+    return Applied(how="patch", into=tree.main, paths=paths, left_out=left_out)
+
+
+def is_needed(packet: Packet) -> bool:
+    """Whether there is work in the scope that was not brought over yet."""
+    tree = worktree.of(packet)
+    if tree is None:
+        return False
+    files = worktree.uncommitted(tree)
+    loose = len(files) - len(worktree.outside(tree, files, scopes.of(packet)))
+    return (loose > 0 or not worktree.is_merged(tree)) and not is_applied(packet)
 
 
 def _applied(packet: Packet) -> str:

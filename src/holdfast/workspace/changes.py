@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 
 from holdfast.model.record import Record
+from holdfast.store import atomic
 from holdfast.workspace import git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from holdfast.workspace.scope import Scope
     from holdfast.workspace.trees import Trees
 
 _KINDS = {"A": "added", "D": "deleted", "M": "modified", "T": "modified", "R": "renamed"}
@@ -66,6 +68,44 @@ def changed(trees: Trees, old_tree: str, new_tree: str) -> tuple[Change, ...]:
 def patch(trees: Trees, old_tree: str, new_tree: str, paths: Iterable[str] | None = None) -> bytes:
     """The difference as a patch that `git apply` takes, binary files included; of some paths, or of all."""
     return trees.run(["diff", "--binary", "--full-index", *_PLAIN, *_sides(old_tree, new_tree, paths)])
+
+
+def within(
+    trees: Trees, old_tree: str, new_tree: str, *, scope: Scope | None, prefix: str
+) -> tuple[str, tuple[str, ...]]:
+    """The new tree with only those changes that are in the scope; and the paths that were left out."""
+    if scope is None or old_tree == new_tree:
+        return new_tree, ()
+    inside: set[str] = set()
+    for change in changed(trees, old_tree, new_tree):
+        slash = "/" if change.kind == "submodule" else ""
+        inside.update(end for end in change.ends if scope.has(end + slash, prefix))
+    # A repository inside is one entry of the tree; it comes as a whole, or not.
+    whole = {above for path in inside for above in _above(path)}
+    names = git.names(trees.run(["diff-tree", "-r", "-z", "--no-renames", "--name-only", old_tree, new_tree]))
+    outside = tuple(name for name in names if name not in inside and name not in whole)
+    return (_without(trees, old_tree, new_tree, outside) if outside else new_tree), outside
+
+
+def _above(path: str) -> Iterator[str]:
+    while path := os.path.dirname(path):
+        yield path
+
+
+def _without(trees: Trees, old_tree: str, new_tree: str, paths: tuple[str, ...]) -> str:
+    """The new tree, in which these paths are what they are in the old one."""
+    left = set(paths)
+    index = os.path.join(trees.indexes, f"within.{os.getpid()}")
+    gone = "0" * len(new_tree)
+    lines = [f"0 {gone}\t{path}" for path in paths]
+    old = git.names(trees.run(["ls-tree", "-r", "-z", "--full-tree", old_tree]))
+    lines += [entry for entry in old if entry.partition("\t")[2] in left]
+    try:
+        trees.run(["read-tree", new_tree], index=index)
+        trees.run(["update-index", "-z", "--index-info"], index=index, stdin=git.listing(lines))
+        return git.text(trees.run(["write-tree"], index=index))
+    finally:
+        atomic.forget(index)
 
 
 def stat(trees: Trees, old_tree: str, new_tree: str) -> bytes:

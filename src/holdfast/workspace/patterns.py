@@ -1,4 +1,4 @@
-"""Patterns of paths, the way of gitignore, as text: for git's own ears. (Matching in Python is the scope gate's.) Pure."""
+"""Patterns of paths, the way of gitignore, as text: for git's own ears. (Matching in Python is in scope.py.) Pure."""
 
 from __future__ import annotations
 

@@ -17,7 +17,10 @@ from holdfast.workspace import git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from holdfast.store.layout import Packet
+    from holdfast.workspace.scope import Scope
 
 _IDENTITY = {
     "GIT_AUTHOR_NAME": "holdfast",
@@ -222,28 +225,79 @@ def is_merged(tree: Worktree) -> bool:
     return unmerged_commits(tree) == 0
 
 
-def has_unmerged_work(tree: Worktree) -> bool:
+def outside(tree: Worktree, paths: Iterable[str], scope: Scope | None) -> list[str]:
+    """Those of some paths that are not in the scope of the task."""
+    if scope is None:
+        return []
+    return [path for path in paths if not scope.has(_as_pattern_sees(tree, path), tree.prefix)]
+
+
+def _as_pattern_sees(tree: Worktree, path: str) -> str:
+    """A repository inside is a directory to patterns, and has a slash at its end."""
+    full = os.path.join(tree.path, path)
+    is_directory = os.path.isdir(full) and not os.path.islink(full)
+    return path.rstrip("/") + "/" if is_directory else path
+
+
+def committed_outside(tree: Worktree, scope: Scope | None) -> list[str]:
+    """Paths that commits of the branch change, and that are not in the scope. What came from the main tree is not theirs."""
+    if scope is None:
+        return []
+    words = ["diff", "--name-only", "-z", "--no-renames", f"HEAD...refs/heads/{tree.branch}"]
+    return outside(tree, git.names(git.run(words, cwd=tree.main)), scope)
+
+
+def has_unmerged_work(tree: Worktree, scope: Scope | None = None) -> bool:
     """Whether something would be lost, or be hard to find, if the worktree went: commits or files that are nowhere else."""
-    return not is_merged(tree) or bool(uncommitted(tree))
+    return not is_merged(tree) or bool(_loose(tree, scope))
 
 
-def commit_all(tree: Worktree, message: str) -> bool:
-    """Commit what is uncommitted, as holdfast. False when there was nothing."""
-    if not uncommitted(tree):
-        return False
-    git.run(["add", "-A"], cwd=tree.path)
-    git.run(
-        ["commit", "-q", "--no-verify", "--no-gpg-sign", "-F", "-"],
-        cwd=tree.path,
-        env=_IDENTITY,
-        stdin=message.encode("utf-8", "replace"),
-    )
-    return True
+def _loose(tree: Worktree, scope: Scope | None) -> list[str]:
+    """Files that are in no commit and count as work. Once work was merged, what was left out of it, being out of scope, does
+    not; before that, it may be all that a failed task has done."""
+    files = uncommitted(tree)
+    if scope is None or not files or tip_of(tree) == tree.commit or not is_merged(tree):
+        return files
+    left_out = set(outside(tree, files, scope))
+    return [path for path in files if path not in left_out]
 
 
-def check_removable(tree: Worktree) -> None:
+def commit_all(tree: Worktree, message: str, scope: Scope | None = None) -> list[str]:
+    """Commit what is uncommitted and in the scope, as holdfast. Returns the files that were left out.
+
+    Raises NotPossible in the middle of a merge, when something is to be left out: that would undo what the other side did.
+    """
+    left_out = outside(tree, uncommitted(tree), scope)
+    if left_out and _has_ref(tree, "MERGE_HEAD"):
+        raise NotPossible(
+            f"a merge has begun in {tree.path} and is not done",
+            hint="'git merge --continue' or '--abort' there",
+        )
+    named = ["--pathspec-from-file=-", "--pathspec-file-nul"]
+    names = [path.rstrip("/") for path in left_out]
+    but = git.listing([".", *(f":(top,exclude,literal){name}" for name in names)])
+    git.run(["add", "-A", *named], cwd=tree.path, env={"GIT_LITERAL_PATHSPECS": "0"}, stdin=but)
+    if names:
+        # Somebody may have staged it.
+        git.run(["reset", "-q", *named], cwd=tree.path, stdin=git.listing(names))
+    words = ["diff", "--cached", "--quiet", "--ignore-submodules=none"]
+    if git.call(words, cwd=tree.path, allowed=(0, 1)).returncode == 1 or _has_ref(tree, "MERGE_HEAD"):
+        git.run(
+            ["commit", "-q", "--no-verify", "--no-gpg-sign", "-F", "-"],
+            cwd=tree.path,
+            env=_IDENTITY,
+            stdin=message.encode("utf-8", "replace"),
+        )
+    return left_out
+
+
+def _has_ref(tree: Worktree, name: str) -> bool:
+    return git.call(["rev-parse", "-q", "--verify", name], cwd=tree.path, allowed=(0, 1, 128)).returncode == 0
+
+
+def check_removable(tree: Worktree, scope: Scope | None = None) -> None:
     """Raises NotPossible when work in the worktree is nowhere else."""
-    commits, files = unmerged_commits(tree), uncommitted(tree)
+    commits, files = unmerged_commits(tree), _loose(tree, scope)
     if not commits and not files:
         return
     task_id = os.path.basename(tree.path)
@@ -253,11 +307,11 @@ def check_removable(tree: Worktree) -> None:
     )
     raise NotPossible(
         f"{task_id} has work that is not merged: {' and '.join(parts)}",
-        hint=f"'holdfast apply {task_id}' brings it into {tree.main}; --force removes the worktree, and commits stay on the branch",
+        hint=f"'holdfast apply {task_id}' brings it into {tree.main}; 'holdfast rm --force {task_id}' gives it up, and commits stay on the branch",
     )
 
 
-def remove(tree: Worktree, *, force: bool) -> str:
+def remove(tree: Worktree, *, force: bool, scope: Scope | None = None) -> str:
     """Remove the worktree; the branch goes with it if it is merged. Returns what is left of it, in words; often nothing.
 
     Raises NotPossible, and changes nothing, when there is unmerged work and no `force`.
@@ -271,7 +325,7 @@ def remove(tree: Worktree, *, force: bool) -> str:
         shutil.rmtree(tree.path, ignore_errors=True)
         return ""
     if not force:
-        check_removable(tree)
+        check_removable(tree, scope)
     admin = _admin(tree)
     if os.path.lexists(tree.path):
         try:

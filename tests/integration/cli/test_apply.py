@@ -18,7 +18,9 @@ class Case:
     def __init__(self, home: str, status: Status = Status.COMPLETED) -> None:
         self.repo = Repo(os.path.join(os.path.dirname(home), "project"))
         self.repo.commit("a")
-        self.packet: Packet = packet_for(home, self.repo.path, workspace="worktree", status=status)
+        self.packet: Packet = packet_for(
+            home, self.repo.path, workspace="worktree", status=status, scope_allow=(".",)
+        )
         self.work = Repo(prepare(self.packet)["path"], with_git=False)
         if status is Status.COMPLETED:
             atomic.write_json(self.packet.task_done, {}, durable=False)

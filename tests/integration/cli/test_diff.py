@@ -20,7 +20,7 @@ def repo(home: str) -> Repo:
 
 
 def test_the_patch_has_the_tasks_changes_and_not_the_persons(home: str, repo: Repo) -> None:
-    prepare(packet_for(home, repo.path))
+    prepare(packet_for(home, repo.path, scope_allow=(".",)))
     repo.write("a", "changed\n")
     done = holdfast("diff", "it")
     assert (done.returncode, done.stderr) == (0, "")
@@ -32,7 +32,7 @@ def test_the_patch_has_the_tasks_changes_and_not_the_persons(home: str, repo: Re
 
 
 def test_json_lists_the_changes(home: str, repo: Repo) -> None:
-    prepare(packet_for(home, repo.path))
+    prepare(packet_for(home, repo.path, scope_allow=(".",)))
     repo.write("new", b"\xff\0")
     found = json.loads(holdfast("diff", "it", "--json").stdout)
     assert found["schema"] == "holdfast.diff/1"
@@ -41,8 +41,24 @@ def test_json_lists_the_changes(home: str, repo: Repo) -> None:
     assert "GIT binary patch" in found["patch"]
 
 
+def test_what_lies_outside_the_scope_is_counted_and_shown_on_demand(home: str, repo: Repo) -> None:
+    prepare(packet_for(home, repo.path, scope_allow=("src/",), scope_deny=("src/secret",)))
+    repo.write("src/new")
+    repo.write("src/secret")
+    repo.write("cache.pyc", b"\xff\0")
+    done = holdfast("diff", "it")
+    assert done.stdout.startswith("diff --git a/src/new b/src/new\n")
+    assert (done.stdout.count("diff --git"), "GIT binary patch" in done.stdout) == (1, False)
+    assert done.stderr == "2 files outside the scope are left out (--all shows them)\n"
+    assert "1 file changed" in holdfast("diff", "it", "--stat").stdout
+    assert json.loads(holdfast("diff", "it", "--json").stdout)["left_out"] == ["cache.pyc", "src/secret"]
+    whole = holdfast("diff", "it", "--all")
+    assert (whole.stdout.count("diff --git"), whole.stderr) == (3, "")
+
+
 def test_one_stage_of_several(home: str, repo: Repo) -> None:
-    packet = packet_for(home, repo.path, stages=(("codex_impl", "impl"), ("codex_test_impl", "test_impl")))
+    stages = (("codex_impl", "impl"), ("codex_test_impl", "test_impl"))
+    packet = packet_for(home, repo.path, stages=stages, scope_allow=(".",))
     prepare(packet, "codex_impl")
     repo.write("first")
     prepare(packet, "codex_test_impl")
@@ -63,7 +79,7 @@ def test_one_stage_of_several(home: str, repo: Repo) -> None:
 
 
 def test_nothing_changed_is_said(home: str, repo: Repo) -> None:
-    prepare(packet_for(home, repo.path))
+    prepare(packet_for(home, repo.path, scope_allow=(".",)))
     done = holdfast("diff", "it")
     assert (done.returncode, done.stdout) == (0, "")
     assert "has changed nothing" in done.stderr

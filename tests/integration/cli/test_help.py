@@ -185,4 +185,6 @@ def test_a_full_disk_behind_stdout_is_told() -> None:
             check=False,
         )
     assert done.returncode == 3
-    assert done.stderr == "error: cannot write the output: No space left on device\n"
+    told, hint = done.stderr.splitlines()
+    assert told == "error: cannot write the output: No space left on device"
+    assert hint.startswith("hint: ")

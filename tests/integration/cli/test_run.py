@@ -111,7 +111,7 @@ def test_a_task_goes_on_with_a_session_that_there_is() -> None:
 
 @pytest.mark.parametrize("session", ["", "-c", "a b", "a\x1bb"])
 def test_what_is_no_session_is_told_before_anything_is_made(session: str, home: str) -> None:
-    done = run("--agent", "scripted", "-o", "scenario=x", f"--session={session}", "go on")
+    done = run("--agent", "scripted", "-o", f"scenario={__file__}", f"--session={session}", "go on")
     assert done.returncode == 2
     assert "not the id of a session" in done.stderr
     assert os.listdir(os.path.join(home, "tasks")) == []

@@ -12,6 +12,7 @@ import pytest
 from holdfast.model import schema
 from holdfast.packet import load
 from holdfast.store.layout import Home
+from tests.support.repos import Repo
 from tests.support.tasks import holdfast, workspace
 
 
@@ -97,6 +98,7 @@ def test_hints_name_this_verb() -> None:
 
 
 def test_the_options_of_a_task_reach_its_spec(home: str) -> None:
+    Repo(workspace()).git("commit", "-q", "--allow-empty", "-m", "first")
     template = os.path.join(workspace(), "boot.md")
     with open(template, "w", encoding="utf-8") as file:
         file.write("You are {{WHO}}.")

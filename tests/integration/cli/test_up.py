@@ -9,7 +9,9 @@ import sys
 
 import pytest
 
-from tests.support import keepers, processes
+from holdfast.store import lock as locks
+from holdfast.store.layout import Home
+from tests.support import keepers, loops, processes
 from tests.support.tasks import holdfast
 from tests.support.waiting import eventually
 
@@ -34,6 +36,16 @@ def test_in_the_foreground_it_is_the_keeper_until_it_is_told_to_leave(home: str)
     assert keeper.returncode == 0
     assert "left: SIGTERM" in said
     assert keepers.pid(home) == 0
+
+
+def test_a_loop_that_was_ended_leaves_no_seed(home: str) -> None:
+    with loops.foreground() as keeper:
+        assert keepers.wait_for(home) == keeper.pid
+        loops.submit("--id", "it", "--", "true").wait_for("completed")
+        eventually(lambda: locks.is_held(Home(home).seed_lock))
+        keeper.send_signal(signal.SIGINT)
+        keeper.wait(timeout=20)
+    eventually(lambda: not locks.is_held(Home(home).seed_lock))
 
 
 def test_a_keeper_that_is_not_wanted_is_an_error(home: str) -> None:

@@ -138,6 +138,15 @@ def test_nothing_is_run_after_another_check_has_failed(home: str) -> None:
     assert not os.path.exists(os.path.join(case.repo.path, "ran"))
 
 
+def test_what_commands_leave_outside_the_scope_is_a_remark(home: str) -> None:
+    case = Verify(home, "echo 1 > b; echo 1 > cache", scope_allow=("b",))
+    remark = "the commands left 1 file outside the scope: cache; diff and apply leave that out"
+    assert case.judge() == (0, [remark])
+    assert f"{remark}\n\nResult: passed" in case.artifact
+    # It was there already.
+    assert case.judge() == (0, [])
+
+
 def test_without_commands_it_says_so(home: str) -> None:
     assert Verify(home).judge() == (0, ["there were no acceptance commands to run"])
 

@@ -49,7 +49,7 @@ def view(status: str, **facts: object) -> ActionView:
         (
             view("failed", failure_class="scope_violation"),
             "fix_scope",
-            "holdfast diff t1",
+            "holdfast diff t1 --all",
             "holdfast retry t1 -m 'WHAT MAY BE CHANGED'",
         ),
         (

@@ -18,6 +18,7 @@ from holdfast.views.cli.asked import Asked
 from holdfast.views.cli.commands import run
 from tests.support import manifests
 from tests.support.manifests import put, valid
+from tests.support.repos import Repo
 
 PROFILE = "version: 1\npipeline: impl\nprofiles: {ours: {stages: [scripted_brief, scripted_impl]}}\n"
 
@@ -88,6 +89,7 @@ def test_an_input_that_cannot_be_copied_leaves_nothing_behind(home: str, project
 
 
 def test_the_command_line_beats_the_packet_where_it_may(home: str, project: str, tmp_path) -> None:
+    Repo(project).git("commit", "-q", "--allow-empty", "-m", "first")
     folder = written(tmp_path, budgets__budget_usd=2.5)
     asked = ask(folder, id="other", name="named", budget_usd="1", deadline_s="1h", worktree=True, yolo=True)
     assert (asked.spec.task_id, asked.spec.task_name) == ("other", "named")

@@ -9,16 +9,17 @@ import pytest
 from holdfast.errors import LockHeld, NotPossible
 from holdfast.store.layout import Home, Packet
 from holdfast.workspace import lock, worktree
-from holdfast.workspace.apply import apply, is_applied
+from holdfast.workspace import scope as scopes
+from holdfast.workspace.apply import apply, is_applied, is_needed
 from tests.support.repos import Repo, packet_for, prepare
 
 
 class Case:
-    def __init__(self, home: str) -> None:
+    def __init__(self, home: str, allow: str = "*") -> None:
         self.repo = Repo(os.path.join(os.path.dirname(home), "project"))
         self.repo.write("a", "".join(f"line {n}\n" for n in range(20)))
         self.repo.commit("b")
-        self.packet: Packet = packet_for(home, self.repo.path, workspace="worktree", scope_allow=("*",))
+        self.packet: Packet = packet_for(home, self.repo.path, workspace="worktree", scope_allow=(allow,))
         prepare(self.packet)
         tree = worktree.of(self.packet)
         assert tree is not None
@@ -56,6 +57,50 @@ def test_what_is_uncommitted_is_committed_and_merged(case: Case) -> None:
     assert not worktree.has_unmerged_work(case.tree)
     with pytest.raises(NotPossible, match="nothing that main does not have"):
         case.apply(as_patch=False)
+
+
+@pytest.mark.parametrize("as_patch", [False, True])
+def test_only_what_is_in_the_scope_comes_over(home: str, as_patch: bool) -> None:
+    case = Case(home, allow="in")
+    case.work.write("in/new")
+    case.work.write("a", "changed\n")
+    case.work.write("[*]", "looks like a pattern\n")
+    os.unlink(os.path.join(case.tree.path, "b"))
+    case.work.git("add", "-A")
+    assert is_needed(case.packet)
+    done = case.apply(as_patch=as_patch)
+    assert (done.paths, done.left_out) == (("in/new",), ("[*]", "a", "b"))
+    assert case.repo.read("b") == "text\n"
+    assert not os.path.exists(os.path.join(case.repo.path, "[*]"))
+    # What is left out is there still, for whoever wants it.
+    assert case.work.read("a") == "changed\n"
+    assert not is_needed(case.packet)
+    if not as_patch:
+        assert worktree.has_unmerged_work(case.tree)
+        assert not worktree.has_unmerged_work(case.tree, scopes.of(case.packet))
+
+
+def test_leftovers_count_until_something_was_merged(home: str) -> None:
+    """The work of a task that failed may all lie outside its scope: it is not thrown away unasked."""
+    case = Case(home, allow="in")
+    case.work.write("out")
+    assert worktree.has_unmerged_work(case.tree, scopes.of(case.packet))
+    assert not is_needed(case.packet)
+    with pytest.raises(NotPossible, match="nothing in its scope") as caught:
+        case.apply(as_patch=False)
+    assert "diff it --all" in caught.value.hint
+
+
+def test_a_commit_outside_the_scope_is_not_merged(home: str) -> None:
+    case = Case(home, allow="in")
+    case.work.write("in/new")
+    case.work.write("out")
+    case.work.commit()
+    before = case.repo.git("rev-parse", "HEAD")
+    with pytest.raises(NotPossible, match="commits on holdfast/it change what is outside the scope: out"):
+        case.apply(as_patch=False)
+    assert case.repo.git("rev-parse", "HEAD") == before
+    assert case.apply(as_patch=True).paths == ("in/new",)
 
 
 @pytest.mark.parametrize("as_patch", [False, True])

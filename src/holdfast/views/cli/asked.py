@@ -85,11 +85,19 @@ def _spec(
         )
     adapter = registry.adapter(agent)
     if not os.path.isdir(project):
+        if os.path.exists(project):
+            raise NoSuchDirectory(
+                f"the project {project} is not a directory", hint="name its directory with --project"
+            )
         raise NoSuchDirectory(f"the project directory {project} does not exist")
     if agent == "command":
         _check_command(command, project, verb=verb)
     else:
         _check_agent(adapter, prompt, values["option"], verb=verb)
+    if values["worktree"]:
+        from holdfast.views.cli import repository
+
+        repository.check_worktree(project)
     _check_session(adapter, values["session"])
     spare = _failover(agent, values["failover"])
     _check_env(values["env"])
@@ -144,7 +152,7 @@ def _name(goal: str, command: list[str] | None, redact: Redactor) -> str:
 
 def _check_command(command: list[str] | None, project: str, *, verb: str) -> None:
     """A typo is told now, not after three backoffs."""
-    if not command:
+    if not command or not command[0]:
         raise UsageError("no command was given", hint=f"'holdfast {verb} -- COMMAND ARGUMENTS…'")
     program = command[0]
     if "/" in program:
@@ -158,7 +166,7 @@ def _check_command(command: list[str] | None, project: str, *, verb: str) -> Non
     if "/" in program and os.path.isdir(candidates[0]):
         raise CommandNotFound(f"{program} is a directory", hint="name the program in it")
     for path in candidates:
-        if program and os.path.isfile(path):
+        if os.path.isfile(path):
             from shlex import quote  # for a mistake only
 
             raise CommandNotFound(f"{path} is not executable", hint=f"chmod +x {quote(path)}")
@@ -173,10 +181,14 @@ def _check_agent(adapter: Adapter, prompt: bytes | None, options: list[str], *, 
             hint=f"'holdfast {verb} --agent {adapter.name} PROMPT', or --file FILE (- is stdin)",
         )
     _check_installed(adapter)
-    given = {pair.partition("=")[0] for pair in options}
-    missing = [name for name in adapter.capabilities.needs if name not in given]
-    if missing:
-        raise UsageError(f"{adapter.name} needs -o {missing[0]}=…", hint=f"for example -o {missing[0]}=FILE")
+    given = {key: value for key, _, value in (pair.partition("=") for pair in options)}
+    for name in adapter.capabilities.needs:
+        if name not in given:
+            raise UsageError(f"{adapter.name} needs -o {name}=…", hint=f"for example -o {name}=FILE")
+        if not os.path.isfile(given[name]) or not os.access(given[name], os.R_OK):
+            raise UnreadableFile(
+                f"cannot read the file of -o {name}={given[name]}", hint="check its path and mode"
+            )
 
 
 def _check_installed(adapter: Adapter) -> None:

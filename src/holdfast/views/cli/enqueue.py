@@ -8,11 +8,10 @@ from holdfast.errors import HoldfastError
 from holdfast.model.spec import QueueSpec
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import inbox
-from holdfast.packet.create import create
 from holdfast.queue import sync
 from holdfast.start import ensure_keeper
 from holdfast.store.layout import Home, Packet
-from holdfast.views.cli import asked, out, spec
+from holdfast.views.cli import asked, asking, making, out, spec
 from holdfast.views.cli.task_options import OPTIONS
 
 TYPE_CHECKING = False
@@ -26,15 +25,7 @@ if TYPE_CHECKING:
 def make(home: Home, task: Asked, place: QueueSpec, *, work: dict[str, object] | None = None) -> Packet:
     """The packet of a task that waits. Killed right after it, nothing is lost: the next look at the queue adds it."""
     changes: dict[str, Any] = {"queue": place, **({"work": work} if work else {})}
-    return create(
-        home,
-        task.spec.evolve(**changes),
-        prompt=task.prompt,
-        env=task.env,
-        status=Status.QUEUED,
-        inputs=task.inputs,
-        manifest_yaml=task.manifest_yaml,
-    )
+    return making.make(home, task.evolve(spec=task.spec.evolve(**changes)), status=Status.QUEUED)
 
 
 def add(home: Home, packet: Packet) -> None:
@@ -59,7 +50,7 @@ def add(home: Home, packet: Packet) -> None:
 def wake(home: Home) -> None:
     """Let the keeper look at the queue."""
     if os.path.exists(home.down):
-        out.talk("this home is down: queued tasks start after 'holdfast up'")
+        out.talk(asking.IS_DOWN)
         return
     try:
         ensure_keeper(home, by_person=True)

@@ -21,6 +21,7 @@ def main() -> None:
     """The console script."""
     try:
         _leave_at_ctrl_c()
+        _open_missing_streams()
         status = _run_and_flush(sys.argv[1:])
     except KeyboardInterrupt:  # before that, or at the very end
         status = CTRL_C
@@ -49,6 +50,21 @@ def _raise_at_ctrl_c() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def _open_missing_streams() -> None:
+    """Whoever started us may have closed some of them (`>&-`). The next file that is opened would take the place of one, and
+    what we start would write into it."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is not None:
+            continue
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest number that is free, which is this one; those that we start get it too.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+        mode = "w" if number else "r"
+        setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))
+
+
 def _run_and_flush(argv: list[str]) -> int:
     from holdfast.views.cli import out
 
@@ -57,21 +73,22 @@ def _run_and_flush(argv: list[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except (OSError, ValueError, AttributeError):
-            pass  # closed, full, or not there: nobody is left to tell
+        except (OSError, ValueError):
+            pass  # closed or full: nobody is left to tell
     return status
 
 
 def run(argv: list[str]) -> int:
     """Run one command line; returns its exit status."""
+    from holdfast import paths
     from holdfast.errors import HoldfastError
     from holdfast.views.cli import out
 
     is_verbose = bool(argv) and argv[0] in ("-v", "-vv")
     try:
+        paths.pin_home()
         status = _dispatch(argv[is_verbose:])
-        if sys.stdout is not None:  # None when it was closed: >&-
-            sys.stdout.flush()
+        sys.stdout.flush()
         return status
     except HoldfastError as error:
         return out.complain(error)
@@ -79,7 +96,7 @@ def run(argv: list[str]) -> int:
         return CTRL_C
     except BrokenPipeError:
         # The reader of our output left (`| head`): nothing to say, and nowhere to say it.
-        _forget_stdout()
+        out.forget_stdout()
         return 0
     except (
         Exception
@@ -116,15 +133,11 @@ def _apologise(error: Exception, *, is_verbose: bool) -> int:
         import traceback
 
         traceback.print_exc()
-    _forget_stdout()
+    out.forget_stdout()
     if isinstance(error, OSError) and error.filename is None and error.errno is not None:
         out.talk(f"error: cannot write the output: {error.strerror}")
+        out.talk("hint: make room where stdout goes, or send it elsewhere; no task is harmed")
         return 3
     out.talk(f"error: holdfast has a bug: {type(error).__name__}: {error}")
     out.talk("hint: no task is harmed; 'holdfast -vv …' shows the traceback, please report it")
     return OUR_BUG
-
-
-def _forget_stdout() -> None:
-    """What is still in the buffer can go nowhere; the interpreter must not try again at its end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -12,6 +12,7 @@ from holdfast import clock
 from holdfast.errors import UsageError
 from holdfast.model.status import ENDS, EXIT_STATUS, Status
 from holdfast.packet import load
+from holdfast.store import atomic
 from holdfast.store.layout import Packet
 from holdfast.views.cli import leftovers, out, stages, table, tail, words
 from holdfast.views.wake import Waker
@@ -189,10 +190,22 @@ def report(packet: Packet, manifest: dict[str, Any]) -> int:
         out.talk(f"{packet.task_id} {status}, {words.exit_words(manifest)}, {took}, {attempts}{reason}")
         for line in leftovers.found(packet):
             out.talk(f"still running: {line}")
-    for command, meaning in words.next_steps(manifest) if status is not Status.COMPLETED else ():
+    for command, meaning in _next_steps(packet, manifest) if status is not Status.COMPLETED else ():
         out.talk(f"  {command}   {meaning}")
     out.talk(f"files: {packet.path}")
     return EXIT_STATUS[status]
+
+
+def _next_steps(packet: Packet, manifest: dict[str, Any]) -> list[tuple[str, str]]:
+    """What the failure itself asks for, where one was looked into: not every one is healed by another try."""
+    if manifest["status"] in (Status.FAILED, Status.TIMEOUT):
+        failure = atomic.read_json(packet.last_failure) or {}
+        action: dict[str, Any] = failure.get("next_action") or {}
+        steps = [(action.get("command", ""), action.get("why", "")), (action.get("then", ""), "and then")]
+        steps = [(command, meaning) for command, meaning in steps if command]
+        if steps:
+            return [*steps, (f"less {packet.summary}", "all that is known")]
+    return words.next_steps(manifest)
 
 
 def _show_tail(packet: Packet) -> None:

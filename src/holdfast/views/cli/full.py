@@ -143,6 +143,9 @@ def run(argv: list[str]) -> int:
         return 2
     except click.exceptions.Abort:
         return 130
+    except SystemExit as error:
+        # So click tells that the reader of our output left; what that means is decided in one place.
+        raise BrokenPipeError from error
     except HoldfastError:
         raise
     return result if isinstance(result, int) else 0

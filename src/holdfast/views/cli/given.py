@@ -22,7 +22,7 @@ def whole(text: str | None, option: str) -> int | None:
     if text is None:
         return None
     if not text.isascii() or not text.isdigit():
-        raise UsageError(f"{option}: not a whole number: {text!r}")
+        raise UsageError(f"{option}: not a whole number: {text!r}", hint=f"for example: {option} 10")
     return int(text)
 
 

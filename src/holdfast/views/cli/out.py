@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 
 TYPE_CHECKING = False
@@ -14,17 +15,43 @@ if TYPE_CHECKING:
 
 def data(value: Any) -> None:
     """Print a value as one line of JSON. What the terminal cannot show, or is no text at all, is escaped."""
+    print(_as_line(value), flush=True)
+
+
+def _as_line(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     try:
         text.encode(sys.stdout.encoding or "ascii")
     except UnicodeEncodeError:
         text = json.dumps(value)
-    print(text, flush=True)
+    return text
+
+
+def made(task_id: str, manifest: dict[str, Any] | None = None) -> None:
+    """Print the id of a task that exists, or its manifest. The task is there whether or not stdout takes that, so it is no
+    error when it does not: the command goes on, and ends as its work does."""
+    try:
+        print(task_id if manifest is None else _as_line(manifest), flush=True)
+    except BrokenPipeError:
+        forget_stdout()
+    except OSError as error:
+        forget_stdout()
+        talk(f"warning: stdout did not take {task_id!r}: {error.strerror}")
+
+
+def forget_stdout() -> None:
+    """What is still in the buffer can go nowhere, and must not fail again."""
+    descriptor = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(descriptor, 1)
+    os.close(descriptor)
 
 
 def talk(text: str) -> None:
-    """A line for the person, on stderr."""
-    print(printable(text), file=sys.stderr, flush=True)
+    """A line for the person, on stderr. Where that takes none, nobody is left to tell."""
+    try:
+        print(printable(text), file=sys.stderr, flush=True)
+    except OSError:
+        return
 
 
 def complain(error: HoldfastError) -> int:

@@ -9,6 +9,7 @@ from holdfast.agents import program, registry
 from holdfast.errors import CommandNotFound, InvalidManifest, UnreadableFile, UsageError
 from holdfast.packet import environment, inputs
 from holdfast.pipeline import task
+from holdfast.views.cli import repository
 from holdfast.views.cli.asked import Asked
 from holdfast.views.cli.task_options import LIMIT_FLAGS
 
@@ -57,6 +58,7 @@ def from_packet(path: str, *, values: dict[str, Any]) -> Asked:
         **_chosen(values),
     )
     check_agents(spec, path)
+    repository.check(spec)
     _check_variables(spec, path, added)
     captured = environment.capture(dict(os.environ), (*_variables(spec), *spec.env))
     captured["env"].update(added)
@@ -130,6 +132,12 @@ def check_agents(spec: TaskSpec, packet: str) -> None:
         for stage in spec.stages
         for need in registry.adapter(stage.agent).capabilities.needs
         if need not in stage.options
+    ]
+    lacking += [
+        f"{stage.name}: {need}: there is no file {stage.options[need]}"
+        for stage in spec.stages
+        for need in registry.adapter(stage.agent).capabilities.needs
+        if need in stage.options and not os.path.isfile(str(stage.options[need]))
     ]
     if lacking:
         raise InvalidManifest(

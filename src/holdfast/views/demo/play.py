@@ -162,7 +162,7 @@ class Demo:
             head = file.read().partition("## Last output")[0]
         self.say("\nThe summary of the task:\n")
         for line in head.strip().splitlines():
-            self.say(f"  {line}".rstrip())
+            self.say(f"  {line}".rstrip().replace("—", "-"))  # plain characters, wherever it is shown
 
     def _check(self, holds: bool, claim: str) -> None:  # noqa: FBT001 - it reads as a sentence
         if not holds:

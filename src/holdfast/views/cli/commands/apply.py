@@ -18,7 +18,7 @@ COMMAND = Command(
     name="apply",
     summary="Bring what a task did in its worktree into your own tree.",
     description="What is uncommitted in the worktree is committed on the task's branch, which is then merged into the branch "
-    "that you have checked out. Where that would be a conflict, or files of yours are in the way, nothing is changed. No hook runs.",
+    "that you have checked out. Of a packet, only what is in its scope comes over, and what is left out is named. Where that would be a conflict, or files of yours are in the way, nothing is changed. No hook runs.",
     examples=("holdfast apply 20260131-fix", "holdfast apply 20260131-fix --patch"),
     arguments=(TASK,),
     options=(
@@ -35,7 +35,7 @@ COMMAND = Command(
 
 def run(values: dict[str, Any]) -> int:
     """Apply, and say what came over."""
-    from holdfast.workspace.apply import apply
+    from holdfast.workspace.apply import apply, named
 
     packet = load.find(Home(paths.home()), values["task"])
     manifest = load.read_manifest(packet)
@@ -56,4 +56,6 @@ def run(values: dict[str, Any]) -> int:
         out.talk(f"merged {packet.task_id} into {applied.branch} of {applied.into}: {files}")
     else:
         out.talk(f"changed {files} in {applied.into}, nothing is committed")
+    if applied.left_out:
+        out.talk(f"left out, outside the scope: {named(applied.left_out)}")
     return 0

@@ -23,11 +23,12 @@ COMMAND = Command(
     name="diff",
     summary="Show what a task changed in its workspace, as a patch.",
     description="The working tree as it is now is compared with what stood in it when the task began; what you had changed "
-    "before is not in it. Only tasks with a scope or a worktree have such a record. Nothing is changed.",
+    "before is not in it, nor is what lies outside the scope of a packet, such as what its acceptance commands left behind. Only tasks with a scope or a worktree have such a record. Nothing is changed.",
     examples=(
         "holdfast diff 20260131-fix",
         "holdfast diff 20260131-fix --stat",
         "holdfast diff 20260131-fix --stage codex_impl",
+        "holdfast diff 20260131-fix --all",
     ),
     arguments=(TASK,),
     options=(
@@ -36,6 +37,9 @@ COMMAND = Command(
             dest="stage",
             metavar="STAGE",
             help="Only what changed from the start of this stage to that of the next one.",
+        ),
+        Option(
+            flags=("--all",), dest="all", kind="flag", help="Also show what lies outside the task's scope."
         ),
         Option(flags=("--stat",), dest="stat", kind="flag", help="Print the files and how much changed."),
         JSON,
@@ -46,12 +50,14 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Print the patch: bytes, as git makes them."""
     from holdfast.workspace import base as bases
-    from holdfast.workspace import changes
+    from holdfast.workspace import changes, scope
     from holdfast.workspace.trees import Trees
 
     packet = load.find(Home(paths.home()), values["task"], archived=True)
     base, trees = bases.require(packet), Trees.of(packet)
     old, new = _sides(packet, base, values["stage"])
+    asked = None if values["all"] else scope.of(packet)
+    new, left_out = changes.within(trees, old, new, scope=asked, prefix=base.place.prefix)
     if values["json"]:
         found = changes.changed(trees, old, new)
         out.data(
@@ -63,6 +69,7 @@ def run(values: dict[str, Any]) -> int:
                 "old_tree": old,
                 "new_tree": new,
                 "changes": [change.to_json() for change in found],
+                "left_out": list(left_out),
                 "patch": os.fsdecode(changes.patch(trees, old, new)),
             }
         )
@@ -73,7 +80,11 @@ def run(values: dict[str, Any]) -> int:
         lines = text.decode("utf-8", "replace").split("\n")
         text = "\n".join(out.printable(line.expandtabs()) for line in lines).encode()
     sys.stdout.buffer.write(text)
-    if not text:
+    if left_out:
+        sys.stdout.buffer.flush()
+        are = "file outside the scope is" if len(left_out) == 1 else "files outside the scope are"
+        out.talk(f"{len(left_out)} {are} left out (--all shows {'it' if len(left_out) == 1 else 'them'})")
+    elif not text:
         out.talk(f"{packet.task_id} has changed nothing in {base.place.directory}")
     return 0
 

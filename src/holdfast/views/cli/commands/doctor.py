@@ -23,6 +23,8 @@ COMMAND = Command(
     options=(JSON,),
 )
 
+#: Columns of the level and the name of a check.
+_INDENT = 18
 _COLOURS = {"ok": "32", "warn": "33", "fail": "31"}
 
 
@@ -87,6 +89,18 @@ def _print(found: Finding) -> None:
     level = f"{found.level:4}"
     if table.has_colour():
         level = f"\x1b[{_COLOURS[found.level]}m{level}\x1b[0m"
-    print(f"{level}  {found.check:10}  {out.printable(found.said)}")
-    if found.fix:
-        print(f"{'':6}{'':12}fix: {out.printable(found.fix)}")
+    first, *others = _lines(found.said)
+    print(f"{level}  {found.check:10}  {first}")
+    for line in others + (_lines(f"fix: {found.fix}") if found.fix else []):
+        print(f"{'':{_INDENT}}{line}")
+
+
+def _lines(text: str) -> list[str]:
+    """A text in lines that fit beside the name; a path or a command that is longer stays whole, to be copied."""
+    text = out.printable(text)
+    if not table.is_terminal():
+        return [text]
+    from textwrap import wrap
+
+    room = max(20, table.width() - _INDENT - 1)
+    return wrap(text, room, break_long_words=False, break_on_hyphens=False) or [""]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from holdfast import paths
 from holdfast.packet import load
 from holdfast.store.layout import Home
-from holdfast.views.ask import ask
 from holdfast.views.cli import asking
 from holdfast.views.cli.spec import JSON, TASK, Command, Option
 
@@ -29,7 +28,7 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Ask for it."""
     packet = load.find(Home(paths.home()), values["task"])
-    ask(packet, "interrupt", {"reason": values["message"]} if values["message"] else {})
+    asking.request(packet, "interrupt", {"reason": values["message"]} if values["message"] else {})
     asking.tell(
         packet,
         f"{packet.task_id} is being interrupted; 'holdfast resume {packet.task_id}' goes on",

@@ -11,7 +11,7 @@ from holdfast.errors import NotFound, UsageError
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import load
 from holdfast.store.layout import AttemptDir, Home, Packet
-from holdfast.views.cli import out, tail
+from holdfast.views.cli import given, out, tail
 from holdfast.views.cli.spec import TASK, Command, Option
 from holdfast.views.wake import Waker
 
@@ -54,8 +54,8 @@ def run(values: dict[str, Any]) -> int:
         raise UsageError(
             "--raw and --stderr were given", hint="give one of them: each is a stream of its own"
         )
-    count = _whole(values["lines"], "--lines")
-    wanted = _whole(values["attempt"], "--attempt")
+    count = given.whole(values["lines"], "--lines")
+    wanted = given.whole(values["attempt"], "--attempt")
     if not (values["raw"] or values["stderr"] or wanted is not None):
         stream = Stream(packet.output_log)
         stream.print_end(count)
@@ -154,11 +154,3 @@ def _attempt(packet: Packet, number: int | None) -> AttemptDir | None:
         f"{packet.task_id} has no attempt {number}",
         hint=f"it has {len(names)}" if names else "it has none yet",
     )
-
-
-def _whole(text: str | None, option: str) -> int | None:
-    if text is None:
-        return None
-    if not text.isascii() or not text.isdigit():
-        raise UsageError(f"{option}: not a whole number: {text!r}")
-    return int(text)

@@ -79,12 +79,16 @@ def run(values: dict[str, Any]) -> int:
         rows.append(row)
         try:
             retention.check_merged(packet)
+        except HoldfastError as error:
+            row["error"] = str(error)  # without --yes it says so too: nothing went wrong
+            continue
+        try:
             if values["yes"]:
                 _remove(packet, item, keep_summaries=values["keep_summaries"])
                 row["removed"] = True
         except HoldfastError as error:
             row["error"] = str(error)
-            status = error.exit_status if values["yes"] else status
+            status = error.exit_status
     _say(rows, values)
     return status
 

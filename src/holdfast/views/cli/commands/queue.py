@@ -10,8 +10,9 @@ from holdfast.errors import DuplicateTask, NotFound, NotPossible, UsageError
 from holdfast.packet import load
 from holdfast.queue import owner, sync
 from holdfast.queue.engine import ALL, MOST, Item, is_ready, weights
+from holdfast.store import atomic
 from holdfast.store.layout import Home
-from holdfast.views.cli import asked, enqueue, out, table, words
+from holdfast.views.cli import asked, asking, enqueue, out, table, words
 from holdfast.views.cli.spec import JSON, Argument, Command, Option
 
 TYPE_CHECKING = False
@@ -24,10 +25,13 @@ ACTIONS = (
     "ls", "show", "next", "check", "add", "import", "claim", "release", "retry", "rm", "pause", "resume", "clear",
 )  # fmt: skip
 
+#: As much of a reason as is shown.
+_REASON_BYTES = 4096
+
 COMMAND = Command(
     name="queue",
     summary="Show the queue, add work to it, or change its order of things.",
-    description="ls; show [TASK]; next: the task whose turn it is; check: how many wait; add JSON (- is stdin): a work "
+    description="ls, which is what it does without an action; show [TASK]; next: the task whose turn it is; check: how many wait; add JSON (- is stdin): a work "
     "item; import SOURCE: a .json or .jsonl file, a folder of .md files, gh:label=NAME[,repo=OWNER/NAME], bd:, gt:[RIG,…] or "
     "cmd:COMMAND, and what is there already is left alone; claim [TASK]: take it for a worker outside; release TASK: give it "
     "back; retry TASK: let a held or poison one go again; rm TASK; pause and resume [POOL]; clear: remove all that waits.",
@@ -38,7 +42,7 @@ COMMAND = Command(
         "holdfast queue pause nightly",
     ),
     arguments=(
-        Argument(dest="action", metavar="|".join(ACTIONS), choices=ACTIONS),
+        Argument(dest="action", metavar=f"[{'|'.join(ACTIONS)}]", choices=ACTIONS, required=False),
         Argument(dest="what", metavar="[TASK|JSON|SOURCE|POOL]", required=False, completes="task"),
     ),
     options=(
@@ -76,6 +80,7 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """One of the actions."""
     home = Home(paths.ensure_home(paths.home()))
+    values = {**values, "action": values["action"] or "ls"}
     if values["source"] is not None:
         if values["action"] != "import" or values["what"] is not None:
             raise UsageError(
@@ -116,7 +121,14 @@ def _ls(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     else:
         out.talk("the queue is empty")
     if paused:
-        out.talk("paused: " + ("everything" if ALL in paused else ", ".join(paused)))
+        what = "everything" if ALL in paused else ", ".join(paused)
+        out.talk(f"paused: {what} ('holdfast queue resume' goes on)")
+    asked_for = atomic.read_small(home.interrupt_request, _REASON_BYTES)
+    if asked_for is not None:
+        reason = asked_for.decode("utf-8", "replace").strip()
+        out.talk(f"the queue waits for a person: {reason} (remove {home.interrupt_request})")
+    if rows and os.path.exists(home.down):
+        out.talk(asking.IS_DOWN)
     return 0
 
 
@@ -187,7 +199,7 @@ def _add(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     ]
     sync.sync(home, queue)
     for packet in made:
-        out.data(load.read_manifest(packet)) if values["json"] else print(packet.task_id)
+        out.made(packet.task_id, load.read_manifest(packet) if values["json"] else None)
     enqueue.wake(home)
     return 0
 
@@ -238,7 +250,7 @@ def _import(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
 
 def _most(text: str) -> int:
     if not text.isdigit() or not 0 < int(text) <= MOST:
-        raise UsageError(f"--most {text}: a number from 1 to {MOST}")
+        raise UsageError(f"--most {text}: not a number from 1 to {MOST}", hint="for example: --most 10")
     return int(text)
 
 
@@ -260,7 +272,10 @@ def _claim(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     taken = queue.claim(by, task_id=item.task_id)
     if taken is None:
         why = _why(item, []) or f"it is {item.state}"
-        raise NotPossible(f"{item.task_id} cannot be claimed: {why}")
+        raise NotPossible(
+            f"{item.task_id} cannot be claimed: {why}",
+            hint="'holdfast queue next' names the task whose turn it is",
+        )
     return _tell(taken, values)
 
 
@@ -279,7 +294,10 @@ def _release(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
 def _retry(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     item = _find(home, queue, values["what"])
     if not queue.retry(item.task_id):
-        raise NotPossible(f"{item.task_id} is {item.state}, neither held nor poison")
+        raise NotPossible(
+            f"{item.task_id} is {item.state}, neither held nor poison",
+            hint="'holdfast queue ls' shows what waits, and for what",
+        )
     enqueue.wake(home)
     return _tell(queue.items(item.task_id)[0], values)
 

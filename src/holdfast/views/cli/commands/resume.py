@@ -5,7 +5,6 @@ from __future__ import annotations
 from holdfast import paths
 from holdfast.packet import load
 from holdfast.store.layout import Home
-from holdfast.views.ask import ask
 from holdfast.views.cli import asking
 from holdfast.views.cli.spec import JSON, TASK, Command, Option
 
@@ -31,10 +30,6 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Ask for it."""
     packet = load.find(Home(paths.home()), values["task"])
-    ask(packet, "resume", {"message": values["message"]} if values["message"] else {})
-    asking.tell(
-        packet,
-        f"{packet.task_id} goes on; 'holdfast logs -f {packet.task_id}' follows it",
-        as_json=values["json"],
-    )
+    asking.request(packet, "resume", {"message": values["message"]} if values["message"] else {})
+    asking.tell_going(packet, "goes on", as_json=values["json"])
     return 0

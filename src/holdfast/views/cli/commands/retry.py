@@ -8,7 +8,6 @@ from holdfast import paths
 from holdfast.agents import registry
 from holdfast.packet import environment, limits, load
 from holdfast.store.layout import Home
-from holdfast.views.ask import ask
 from holdfast.views.cli import asking
 from holdfast.views.cli.spec import JSON, TASK, Command, Option
 
@@ -54,10 +53,6 @@ def run(values: dict[str, Any]) -> int:
     args["env"] = environment.capture(dict(os.environ), (*able.env, *spec.env))
     if spec.env_file is not None:
         args["env"]["env"].update(environment.read_file(spec.env_file))
-    ask(packet, "retry", args)
-    asking.tell(
-        packet,
-        f"{packet.task_id} runs again; 'holdfast logs -f {packet.task_id}' follows it",
-        as_json=values["json"],
-    )
+    asking.request(packet, "retry", args)
+    asking.tell_going(packet, "runs again", as_json=values["json"])
     return 0

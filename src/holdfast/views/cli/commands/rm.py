@@ -105,9 +105,10 @@ def _remove_worktree(packet: Packet, *, force: bool) -> str:
     """The task's worktree goes with it, unless work in it is nowhere else. Returns what is left, in words."""
     if not os.path.exists(os.path.join(packet.workspace, "worktree.json")):
         return ""
-    from holdfast.workspace import apply, worktree
+    from holdfast.workspace import apply, scope, worktree
 
     tree = worktree.of(packet)
     if tree is None:
         return ""
-    return worktree.remove(tree, force=force or (worktree.is_whole(tree) and apply.is_applied(packet)))
+    is_given_up = force or (worktree.is_whole(tree) and apply.is_applied(packet))
+    return worktree.remove(tree, force=is_given_up, scope=None if is_given_up else scope.of(packet))

@@ -9,10 +9,9 @@ from holdfast import paths
 from holdfast.errors import HoldfastError
 from holdfast.model.status import Status
 from holdfast.packet import load
-from holdfast.packet.create import create
 from holdfast.start import ensure_keeper, start_runner
 from holdfast.store.layout import Home, Packet
-from holdfast.views.cli import asked, follow, out
+from holdfast.views.cli import asked, follow, making, out
 from holdfast.views.cli.commands import up
 from holdfast.views.cli.spec import JSON, Argument, Command, Option
 from holdfast.views.cli.task_options import OPTIONS
@@ -59,16 +58,16 @@ def run(values: dict[str, Any]) -> int:
         if values["tmux"] or task.settings.get("tmux") == "always":
             _open_window(packet)
         if values["detach"]:
-            out.data(load.read_manifest(packet)) if values["json"] else print(task_id)
+            out.made(task_id, load.read_manifest(packet) if values["json"] else None)
             return 0
         if not values["json"]:
-            print(task_id, flush=True)
+            out.made(task_id)
         manifest = follow.follow(packet, every_s)
     except KeyboardInterrupt:
         _say_goodbye(home.packet(task_id))
         return 130
     if values["json"]:
-        out.data(manifest)
+        out.made(task_id, manifest)
     return follow.report(packet, manifest)
 
 
@@ -77,15 +76,7 @@ def _begin(home: Home, task: Asked) -> Packet:
     up.lift(home)
     masked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
     try:
-        packet = create(
-            home,
-            task.spec,
-            prompt=task.prompt,
-            env=task.env,
-            status=Status.SPAWNING,
-            inputs=task.inputs,
-            manifest_yaml=task.manifest_yaml,
-        )
+        packet = making.make(home, task, status=Status.SPAWNING)
         start_runner(packet)
         _ensure_keeper(home)
     finally:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from holdfast import clock, paths
-from holdfast.errors import CorruptFile
-from holdfast.model.status import ENDS
+from holdfast.errors import CorruptFile, HoldfastError
+from holdfast.model.status import ENDS, Status
 from holdfast.packet import load
 from holdfast.store import atomic
 from holdfast.store.layout import Home, Packet
@@ -65,6 +65,9 @@ def facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[st
     model = f", model {manifest['model']}" if manifest.get("model") else ""
     bypass = ", permission prompts bypassed (--yolo)" if manifest.get("yolo") else ""
     rows += [("agent", f"{manifest['agent']}{model}{bypass}"), ("project", manifest["project_dir"])]
+    worktree = _worktree(packet)
+    if worktree is not None:
+        rows.append(("worktree", f"{worktree['path']} on the branch {worktree['branch']}"))
     if manifest.get("session_id"):
         rows.append(("session", manifest["session_id"]))
     if words.steps(manifest):
@@ -80,9 +83,35 @@ def facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[st
     lines = tail.last_lines(packet.output_log, _LINES)
     rows += [("output" if at == 0 else "", line) for at, line in enumerate(lines)]
     rows.append(("files", packet.path))
-    for at, (command, meaning) in enumerate(words.next_steps(manifest)):
+    steps = words.next_steps(manifest)
+    if worktree is not None and manifest["status"] == Status.COMPLETED and _has_unmerged_work(packet):
+        steps = [
+            (f"holdfast diff {packet.task_id}", "read what it changed"),
+            (f"holdfast apply {packet.task_id}", "bring that into the project"),
+            *steps,
+        ]
+    for at, (command, meaning) in enumerate(steps):
         rows.append(("next" if at == 0 else "", f"{command}   {meaning}"))
     return rows
+
+
+def _worktree(packet: Packet) -> dict[str, Any] | None:
+    """The record of the task's worktree, as long as that is there."""
+    try:
+        found = atomic.read_json(os.path.join(packet.workspace, "worktree.json"))
+    except CorruptFile:
+        return None
+    return found if found is not None and os.path.isdir(found.get("path") or "") else None
+
+
+def _has_unmerged_work(packet: Packet) -> bool:
+    """Whether there is something to apply. Git is asked, so only where there is a worktree; and it may not know."""
+    from holdfast.workspace import apply
+
+    try:
+        return apply.is_needed(packet)
+    except HoldfastError:
+        return False
 
 
 def _stages(manifest: dict[str, Any]) -> list[tuple[str, str]]:

@@ -63,20 +63,21 @@ def run(values: dict[str, Any]) -> int:
     task = asked.read(values, verb="submit")
     packet = enqueue.make(home, task, _place(home, values, task.settings))
     enqueue.add(home, packet)
-    out.data(load.read_manifest(packet)) if values["json"] else print(packet.task_id, flush=True)
+    out.made(packet.task_id, load.read_manifest(packet) if values["json"] else None)
     enqueue.wake(home)
     return 0
 
 
 def _place(home: Home, values: dict[str, Any], settings: dict[str, Any]) -> QueueSpec:
     """Where the task stands. Raises UsageError, NotFound."""
+    said, not_before = values["priority"], values["not_before"]
     try:
-        said = values["priority"] if values["priority"] is not None else "medium"
-        priority = parse_priority(said, weights(settings.get("priorities", ())))
-        not_before = (
-            None if values["not_before"] is None else parse_time(values["not_before"], now=clock.now())
-        )
+        priority = parse_priority("medium" if said is None else said, weights(settings.get("priorities", ())))
     except ValueError as error:
-        raise UsageError(str(error)) from error
+        raise UsageError(f"--priority: {error}", hint="for example: --priority high") from error
+    try:
+        not_before = None if not_before is None else parse_time(not_before, now=clock.now())
+    except ValueError as error:
+        raise UsageError(f"--not-before: {error}", hint="for example: --not-before +2h") from error
     after = tuple(load.find(home, text).task_id for text in values["after"])
     return QueueSpec(priority=priority, pool=values["pool"] or "default", after=after, not_before=not_before)

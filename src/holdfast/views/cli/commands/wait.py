@@ -7,7 +7,7 @@ from holdfast.errors import Unanswered, UsageError
 from holdfast.model.status import EXIT_STATUS, Status
 from holdfast.packet import load
 from holdfast.store.layout import Home
-from holdfast.views.cli import out
+from holdfast.views.cli import asking, out
 from holdfast.views.cli.follow import is_settled
 from holdfast.views.cli.spec import JSON, Argument, Command, Option
 from holdfast.views.wake import Waker
@@ -46,7 +46,7 @@ def run(values: dict[str, Any]) -> int:
     try:
         timeout_s = clock.parse_duration(values["timeout"]) if values["timeout"] else None
     except ValueError as error:
-        raise UsageError(f"--timeout: {error}") from error
+        raise UsageError(f"--timeout: {error}", hint="for example: --timeout 10m") from error
     settled: dict[str, int] = {}
     for packet, manifest in _as_they_settle(packets, timeout_s):
         out.data(manifest) if values["json"] else print(packet.task_id, manifest["status"], flush=True)
@@ -61,6 +61,7 @@ def _as_they_settle(packets: list[Packet], timeout_s: float | None) -> Any:
     ends_mono = None if timeout_s is None else clock.mono() + timeout_s
     pause_s = 0.005
     left = list(packets)
+    is_told = False
     wakers = {packet.path: Waker() for packet in packets}
     while True:
         for packet in list(left):
@@ -69,8 +70,11 @@ def _as_they_settle(packets: list[Packet], timeout_s: float | None) -> Any:
             if is_settled(there, manifest):
                 left.remove(packet)
                 yield packet, manifest
-            else:
-                wakers[packet.path].look(packet, manifest["status"])
+                continue
+            if asking.is_held_back(packet, manifest) and not is_told:
+                out.talk(asking.IS_DOWN)
+                is_told = True
+            wakers[packet.path].look(packet, manifest["status"])
         if not left:
             return
         if ends_mono is not None and clock.mono() >= ends_mono:

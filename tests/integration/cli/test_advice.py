@@ -1,0 +1,136 @@
+"""What to do next is said wherever something was refused or did not work, and it is right."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from holdfast.testing import Scenario
+from tests.support.packets import Written, played
+from tests.support.repos import Repo
+from tests.support.tasks import Task, holdfast, workspace
+from tests.support.terminal import Terminal
+
+DOWN = "this home is down: queued tasks start after 'holdfast up'"
+
+
+@pytest.fixture(autouse=True)
+def in_a_home(home: str) -> None:
+    workspace()
+
+
+def hint(*args: str, status: int = 3) -> str:
+    """What a refused command line says in its hint."""
+    done = holdfast(*args, cwd=workspace())
+    assert done.returncode == status, done.stderr
+    lines = [line for line in done.stderr.splitlines() if line.startswith("hint: ")]
+    assert len(lines) == 1, done.stderr
+    return lines[0].removeprefix("hint: ")
+
+
+def ended() -> Task:
+    task = Task.shell("true", "--id", "done")
+    task.wait_for("completed")
+    return task
+
+
+@pytest.mark.parametrize("verb", ["stop", "interrupt", "resume", "approve", "reject"])
+def test_an_ended_task_can_be_started_again(verb: str) -> None:
+    ended()
+    assert "'holdfast retry done'" in hint(verb, "done")
+
+
+def test_a_task_at_work_is_ended_before_it_is_started_again() -> None:
+    task = Task.shell("sleep 60", "--id", "busy")
+    task.agent_pid()
+    assert "'holdfast stop busy'" in hint("retry", "busy")
+    assert "'holdfast stop busy'" in hint("resume", "busy")
+    assert task.ask("stop").returncode == 0
+    task.wait_for("killed")
+
+
+def test_a_queued_task_that_cannot_be_interrupted() -> None:
+    holdfast("submit", "--id", "later", "--", "true", cwd=workspace())
+    assert "'holdfast queue rm later'" in hint("interrupt", "later")
+    assert "'holdfast queue ls'" in hint("queue", "retry", "later")
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("submit", "--priority", "bogus", "--", "true"), "high"),
+        (("submit", "--not-before", "yesterday", "--", "true"), "+2h"),
+        (("logs", "done", "-n", "abc"), "--lines 10"),
+        (("wait", "done", "--timeout", "abc"), "--timeout 10m"),
+        (("prune", "--keep", "x"), "--keep 10"),
+        (("queue", "import", "x.json", "--most", "0"), "--most 10"),
+    ],
+)
+def test_a_value_that_cannot_be_read(args: tuple[str, ...], said: str) -> None:
+    ended()
+    assert said in hint(*args, status=2)
+
+
+def test_a_queue_task_that_goes_on_after_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOLDFAST_KEEPER")
+    holdfast("submit", "--id", "it", "--", "sleep", "60", cwd=workspace())
+    task = Task(os.path.join(os.environ["HOLDFAST_HOME"], "tasks", "it"))
+    task.agent_pid()
+    assert task.ask("interrupt").returncode == 0
+    task.wait_for("interrupted")
+    assert holdfast("down").returncode == 0
+    going = task.ask("resume")
+    assert (going.returncode, going.stderr) == (0, f"{DOWN}\n")
+    assert task.status() == "queued"
+    waited = holdfast("wait", "it", "--timeout", "0.2s")
+    assert waited.returncode == 6
+    assert waited.stderr.startswith(f"{DOWN}\n")
+
+
+def test_the_queue_alone_is_shown(home: str) -> None:
+    done = holdfast("queue")
+    assert (done.returncode, done.stderr) == (0, "the queue is empty\n")
+
+
+def test_a_queue_that_stands_still_says_why(home: str) -> None:
+    path = os.path.join(home, "interrupt-request.txt")
+    holdfast("submit", "--id", "it", "--", "true", cwd=workspace())
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("look at the disk\n")
+    assert f"the queue waits for a person: look at the disk (remove {path})" in holdfast("queue").stderr
+    os.unlink(path)
+    holdfast("queue", "pause")
+    assert "paused: everything ('holdfast queue resume' goes on)" in holdfast("queue").stderr
+    holdfast("queue", "resume")
+    holdfast("down")
+    assert DOWN in holdfast("queue").stderr
+
+
+def test_unmerged_work_is_not_offered_a_flag_that_is_not_there() -> None:
+    repo = Repo(os.path.join(workspace(), "repo"))
+    repo.write("README.md")
+    repo.commit("README.md")
+    Task.shell("echo new > new.txt", "--worktree", "--id", "it", project=repo.path).wait_for("completed")
+    said = hint("archive", "it")
+    assert "'holdfast apply it'" in said
+    assert "'holdfast rm --force it'" in said
+
+
+def test_what_another_try_does_not_heal_is_not_just_tried_again() -> None:
+    scenario = Scenario().write("b.txt", content="hello\n").write("elsewhere.txt", content="x\n")
+    written = Written({"scripted_impl": played("impl", before=scenario)})
+    done = holdfast("run", "--packet", written.path, cwd=written.project.path)
+    assert done.returncode == 1, done.stderr
+    assert "trying again cannot help" in done.stderr
+    assert "  holdfast diff it" in done.stderr
+    assert "retry it   try again" not in done.stderr
+    assert "outputs/_summary.md" in done.stderr
+
+
+@pytest.mark.parametrize("columns", [80, 60])
+def test_the_doctor_breaks_no_word(columns: int) -> None:
+    terminal = Terminal("doctor", columns=columns, env={"NO_COLOR": "1"})
+    terminal.finish()
+    lines = terminal.text.replace("\r", "").splitlines()
+    assert all(len(line) < columns or " " not in line[18:].strip() for line in lines), lines

@@ -1,0 +1,107 @@
+"""What is certain to fail is refused before a task exists."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.packets import Written
+from tests.support.repos import Repo
+from tests.support.tasks import holdfast, workspace
+
+
+@pytest.fixture(autouse=True)
+def in_a_home(home: str) -> None:
+    workspace()
+
+
+def refused(home: str, *args: str, cwd: str, env: dict[str, str] | None = None) -> str:
+    """What is said; there is no task."""
+    done = holdfast("run", *args, cwd=cwd, env=env)
+    assert done.returncode == 2, done.stderr
+    assert "\nhint: " in done.stderr
+    assert os.listdir(os.path.join(home, "tasks")) == []
+    return done.stderr
+
+
+def without_git(tmp_path: str) -> dict[str, str]:
+    """A PATH with `true` and nothing else."""
+    folder = os.path.join(tmp_path, "bin")
+    os.mkdir(folder)
+    os.symlink("/bin/true", os.path.join(folder, "true"))
+    return {"PATH": folder}
+
+
+def test_an_option_that_names_no_file(home: str) -> None:
+    said = refused(home, "--agent", "scripted", "-o", "scenario=no.json", "hi", cwd=workspace())
+    assert "no.json" in said
+
+
+def test_a_packet_whose_option_names_no_file(home: str) -> None:
+    written = Written({"scripted_impl": None})
+    os.unlink(os.path.join(written.path, "scripted_impl.json"))
+    assert "scripted_impl.json" in refused(home, "--packet", written.path, cwd=written.project.path)
+
+
+def test_a_worktree_outside_git(home: str) -> None:
+    said = refused(home, "--worktree", "--", "true", cwd=workspace())
+    assert "is not in a git repository" in said
+
+
+def test_a_worktree_of_a_repository_without_a_commit(home: str) -> None:
+    repo = Repo(os.path.join(workspace(), "repo"))
+    assert "has no commit yet" in refused(home, "--worktree", "--", "true", cwd=repo.path)
+
+
+def test_a_worktree_without_git(home: str, tmp_path: str) -> None:
+    said = refused(home, "--worktree", "--", "true", cwd=workspace(), env=without_git(str(tmp_path)))
+    assert "there is no git in PATH" in said
+
+
+def test_a_packet_that_writes_without_git(home: str, tmp_path: str) -> None:
+    written = Written({"scripted_impl": None})
+    env = without_git(str(tmp_path))
+    said = refused(home, "--packet", written.path, cwd=written.project.path, env=env)
+    assert "there is no git in PATH" in said
+
+
+def test_a_packet_for_a_worktree_outside_git(home: str) -> None:
+    project = Repo(os.path.join(workspace(), "plain"), with_git=False)
+    written = Written({"scripted_impl": None}, project=project)
+    said = refused(home, "--worktree", "--packet", written.path, cwd=project.path)
+    assert "is not in a git repository" in said
+
+
+def test_a_project_that_is_a_file(home: str) -> None:
+    said = refused(home, "--project", "/etc/passwd", "--", "true", cwd=workspace())
+    assert "/etc/passwd is not a directory" in said
+
+
+def test_an_empty_command(home: str) -> None:
+    assert "no command was given" in refused(home, "--", "", cwd=workspace())
+
+
+def test_a_packet_whose_id_is_taken_says_where_its_id_stands(home: str) -> None:
+    written = Written({"scripted_impl": None})
+    written.start()
+    done = holdfast("run", "--packet", written.path, cwd=written.project.path)
+    assert done.returncode == 2
+    assert "hint: change task_id in manifest.yaml, or give another with --id" in done.stderr
+
+
+def test_the_home_is_absolute_for_the_agent(home: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "holdfast", "run", "--id", "it", "--project", workspace(), "--", "env"],
+        env={**os.environ, "HOLDFAST_HOME": os.path.basename(home)},
+        cwd=os.path.dirname(home),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    with open(os.path.join(home, "tasks", "it", "output.log"), encoding="utf-8") as file:
+        assert f"HOLDFAST_HOME={os.path.realpath(home)}\n" in file.read()

@@ -1,0 +1,90 @@
+"""Streams that are closed, full or left: the work counts, and what cannot be told is told where it can be."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.tasks import Task, workspace
+
+CLOSED = ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"]
+
+
+@pytest.fixture(autouse=True)
+def in_a_home(home: str) -> None:
+    workspace()
+
+
+def shell(line: str) -> subprocess.CompletedProcess[str]:
+    """`holdfast LINE`, with the redirections of a shell."""
+    return subprocess.run(
+        ["bash", "-o", "pipefail", "-c", f"{shlex.quote(sys.executable)} -m holdfast {line}"],
+        cwd=workspace(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("streams", CLOSED)
+@pytest.mark.parametrize("verb", ["ls", "--help", "status", "queue ls"])
+def test_a_closed_stream_is_no_error(verb: str, streams: str) -> None:
+    Task.shell("true").wait_for("completed")
+    done = shell(f"{verb} {streams}")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("streams", CLOSED)
+def test_a_task_without_streams_runs_and_tells_how_it_ended(home: str, streams: str) -> None:
+    done = shell(f"run --id it -- sh -c 'exit 0' {streams}")
+    assert done.returncode == 0, done.stderr
+    assert Task(os.path.join(home, "tasks", "it")).status() == "completed"
+
+
+def test_talk_does_not_come_out_of_stdout_where_stderr_is_closed() -> None:
+    assert shell("run --id it -- true 2>&-").stdout == "it\n"
+
+
+def test_a_task_whose_id_nobody_takes_is_named_and_followed(home: str) -> None:
+    done = shell("run --id it -- true > /dev/full")
+    assert done.returncode == 0, done.stderr
+    assert "warning: stdout did not take 'it': No space left on device" in done.stderr
+    assert Task(os.path.join(home, "tasks", "it")).status() == "completed"
+    assert shell("run --id that --max-retries 0 -- false > /dev/full").returncode == 1
+
+
+@pytest.mark.parametrize("verb", ["run -d", "submit", "run -d --json", "run --json"])
+def test_a_task_that_was_made_was_made(home: str, verb: str) -> None:
+    done = shell(f"{verb} --id it -- true > /dev/full")
+    assert done.returncode == 0, done.stderr
+    assert "it" in json.dumps(os.listdir(os.path.join(home, "tasks")))
+    assert "No space left on device" in done.stderr
+
+
+def test_a_reader_that_left_does_not_end_the_following(home: str) -> None:
+    done = shell("run --id it --max-retries 0 -- false | true")
+    assert done.returncode == 1, done.stderr
+    assert "it failed" in done.stderr
+
+
+def test_talk_that_nobody_takes_is_no_error(home: str) -> None:
+    assert shell("run --id it -- true 2> /dev/full").returncode == 0
+
+
+def test_output_that_is_all_the_work_is_an_error_with_a_hint() -> None:
+    done = shell("help > /dev/full")
+    assert done.returncode == 3
+    assert done.stderr.splitlines()[-1].startswith("hint: ")
+
+
+@pytest.mark.parametrize("line", ["--help", "run --help", "help"])
+def test_help_for_a_reader_that_left(line: str) -> None:
+    # A pipe that has no reader from the start.
+    done = shell(f"{line} | true")
+    assert (done.returncode, done.stderr) == (0, "")
