@@ -147,6 +147,8 @@ def _is_begun(admin: str) -> bool:
 
 def _clear(tree: Worktree) -> None:
     """Clear away what a dead attempt left. A directory in which somebody may have worked is put aside, not removed."""
+    # A git of ours that was killed may have held it. Nobody else writes this branch, and that git was swept.
+    atomic.forget(os.path.join(tree.common_dir, "refs", "heads", f"{tree.branch}.lock"))
     admin = _admin(tree)
     if os.path.lexists(tree.path):
         if admin is not None and _is_begun(admin):
