@@ -109,6 +109,19 @@ class Server:
         if done.returncode and not (_is_absent(done.stderr) or "can't find" in done.stderr):
             _checked(done, "kill-session")
 
+    def shut(self) -> None:
+        """Close every window, and leave no socket behind. The tasks go on, or not, by themselves."""
+        if not os.path.lexists(self.socket):
+            return
+        done = self._ask("kill-server")
+        if done.returncode and not _is_absent(done.stderr):
+            _checked(done, "kill-server")
+        for remove, path in ((os.unlink, self.socket), (os.rmdir, self._folder)):
+            try:
+                remove(path or "")
+            except OSError:
+                continue  # gone already, or others have sockets there
+
     def _command(self) -> list[str]:
         return [program() or "tmux", "-S", self.socket, "-f", os.devnull]
 

@@ -172,6 +172,15 @@ class TestTmux:
         let_go(task)
         task.wait_for("completed")
 
+    def test_down_now_leaves_neither_window_nor_socket(self, tmux: Server) -> None:
+        task = Task.shell(SCRIPT, "--tmux", "--stop-pause", "1s")
+        task.wait_for_log("first words")
+        eventually(lambda: tmux.has(task.id), what="the window")
+        assert holdfast("down", "--now").returncode == 0
+        task.wait_for("interrupted")
+        assert not os.path.lexists(tmux.socket)
+        assert tmux.sessions() == []
+
     def test_a_window_stays_while_the_task_waits_for_a_person(self, tmux: Server) -> None:
         task = Task.shell(SCRIPT, "--tmux", "--stop-pause", "1s")
         task.agent_pid()

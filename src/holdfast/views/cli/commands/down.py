@@ -46,6 +46,8 @@ def run(values: dict[str, Any]) -> int:
     _dismiss(home.keeper_lock, "keeper")
     _dismiss(home.seed_lock, "seed")
     exit_status = _interrupt_all(home) if values["now"] else 0
+    if values["now"]:
+        _close_windows(home)
     if values["json"]:
         from holdfast.views.cli.commands import status
 
@@ -53,6 +55,16 @@ def run(values: dict[str, Any]) -> int:
     elif not values["now"]:
         _say_goodbye(home)
     return exit_status
+
+
+def _close_windows(home: Home) -> None:
+    """Nothing is at work any more, so there is nothing to look at."""
+    from holdfast.views import tmux
+
+    try:
+        tmux.Server(home).shut()
+    except tmux.TmuxError as error:
+        out.talk(f"warning: {error}")
 
 
 def _say_goodbye(home: Home) -> None:
