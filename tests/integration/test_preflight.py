@@ -12,8 +12,7 @@ from holdfast.agents import probe, registry
 from holdfast.testing import Scenario
 from tests.support import loops
 from tests.support.packets import Written, calls, played, summary
-from tests.support.repos import Repo
-from tests.support.tasks import Task, workspace
+from tests.support.tasks import Task, holdfast, workspace
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -125,13 +124,16 @@ def test_a_retry_whose_agent_is_gone_fails_before_any_call() -> None:
 
 @pytest.mark.req("LCH-15")
 def test_a_stage_that_writes_needs_git() -> None:
-    project = Repo(os.path.join(workspace(), "project"))
-    project.commit("README.md")
-    packet = Written({"scripted_impl": played("impl")}, project=project)
-    task = packet.start(env={"PATH": bare("sh", "python3")})
+    """It was there when the task was made, and is gone when it goes on."""
+    astray = played("impl", before=Scenario().write("elsewhere.txt", content="x\n"))
+    task = Written({"scripted_impl": astray}).run(end="failed")
+    before = len(calls(task))
+    done = holdfast("retry", task.id, env={"PATH": bare("sh", "python3")})
+    assert done.returncode == 0, done.stderr
+    task.wait_for_event("run.opened")
     manifest = task.wait_for("failed")
     assert "there is no git in PATH" in manifest["status_reason"]
-    assert task.attempts() == []
+    assert len(calls(task)) == before
 
 
 @pytest.mark.req("LCH-15")
