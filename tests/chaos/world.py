@@ -19,6 +19,8 @@ stamp begin
 for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.1; stamp alive; done
 stamp end
 """
+#: As many as one import takes.
+IMPORT = 100
 ENDS = frozenset({"completed", "failed", "abandoned", "killed"})
 
 
@@ -60,13 +62,18 @@ class World:
     def fill(self, count: int) -> None:
         """Put the tasks into the queue, before anybody works it."""
         self.holdfast("down")
-        path = os.path.join(self.root, "items.jsonl")
-        with open(path, "w", encoding="utf-8") as file:
-            for number in range(count):
-                item = {"id": f"t{number:04d}", "title": f"task {number}", "command": ["sh", "-c", SCRIPT]}
-                file.write(json.dumps(item) + "\n")
-        done = self.holdfast("queue", "import", path, "--most", str(count), timeout_s=600.0)
-        assert done.returncode == 0, done.stderr
+        for first in range(0, count, IMPORT):
+            path = os.path.join(self.root, f"items-{first}.jsonl")
+            with open(path, "w", encoding="utf-8") as file:
+                for number in range(first, min(first + IMPORT, count)):
+                    item = {
+                        "id": f"t{number:04d}",
+                        "title": f"task {number}",
+                        "command": ["sh", "-c", SCRIPT],
+                    }
+                    file.write(json.dumps(item) + "\n")
+            done = self.holdfast("queue", "import", path, timeout_s=600.0)
+            assert done.returncode == 0, done.stderr
         assert len(load.task_ids(self.home)) == count, done.stderr
 
     def up(self, slots: int) -> None:
