@@ -13,7 +13,7 @@ import os
 import re
 
 from holdfast.model import events as ev
-from holdfast.model import schema
+from holdfast.model import schema, schema_parts
 from holdfast.model.outcome import (
     BLAMELESS,
     FINAL,
@@ -103,9 +103,9 @@ def verbs() -> str:
 
 
 def _fields(cls: type[Record]) -> str:
-    said = schema.notes(cls)
+    said = schema_parts.notes(cls)
     rows = ["| field | type | default | |", "|---|---|---|---|"]
-    for name, kind in schema.hints(cls).items():
+    for name, kind in schema_parts.hints(cls).items():
         default = f"`{json.dumps(cls.defaults[name])}`" if name in cls.defaults else "required"
         rows.append(f"| `{name}` | {_kind(kind)} | {default} | {said.get(name, '')} |")
     return "\n".join(rows) + "\n"
