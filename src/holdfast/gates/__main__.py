@@ -8,42 +8,34 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 
 from holdfast import clock
-from holdfast.errors import HoldfastError, UsageError
+from holdfast.errors import UsageError
 from holdfast.gates.judge import case_of, judge, result_of
+from holdfast.gates.process import exit_status
 from holdfast.store import atomic
 from holdfast.store.layout import Packet
 
 _NEEDED = {"--packet", "--stage", "--attempt", "--out"}
-_COULD_NOT_JUDGE, _OUR_BUG = 3, 70
 
 
 def main(argv: list[str]) -> int:
     """Judge, and write down the result."""
-    try:
-        values = _asked(argv)
-        out = values["--out"]
-        case = case_of(
-            Packet(os.path.realpath(values["--packet"])),
-            values["--stage"],
-            artifact_at=values.get("--artifact"),
-            reverted_at=os.path.join(os.path.dirname(os.path.abspath(out)), "reverted.patch"),
-        )
-        result = result_of(case, int(values["--attempt"]), judge(case), at=clock.iso_now())
-        atomic.write_json(out, result, durable=True)
-    except HoldfastError as error:
-        print(f"error: {error}", file=sys.stderr)
-        if error.hint:
-            print(f"hint: {error.hint}", file=sys.stderr)
-        return _COULD_NOT_JUDGE
-    except (
-        Exception
-    ):  # a bug of ours must not look like a verdict; whoever reads the attempt's stderr sees it
-        traceback.print_exc()
-        return _OUR_BUG
-    return 0 if result["passed"] else 1
+    return exit_status(lambda: _judge(argv))
+
+
+def _judge(argv: list[str]) -> bool:
+    values = _asked(argv)
+    out = values["--out"]
+    case = case_of(
+        Packet(os.path.realpath(values["--packet"])),
+        values["--stage"],
+        artifact_at=values.get("--artifact"),
+        reverted_at=os.path.join(os.path.dirname(os.path.abspath(out)), "reverted.patch"),
+    )
+    result = result_of(case, int(values["--attempt"]), judge(case), at=clock.iso_now())
+    atomic.write_json(out, result, durable=True)
+    return bool(result["passed"])
 
 
 def _asked(argv: list[str]) -> dict[str, str]:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 
 from holdfast import clock
-from holdfast.errors import HoldfastError, NotFound, UsageError
+from holdfast.errors import NotFound, UsageError
 from holdfast.gates import issue
 from holdfast.gates.acceptance import try_one
 from holdfast.gates.base import Check
+from holdfast.gates.process import exit_status
 from holdfast.model.record import Record
 from holdfast.packet import load
 from holdfast.redact import Redactor
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from holdfast.model.spec import QualitySpec
 
 _NEEDED = ("--packet", "--stage", "--attempt", "--out", "--artifact")
-_COULD_NOT_JUDGE, _OUR_BUG = 3, 70
 #: Files that are named in a reason.
 _NAMED = 10
 
@@ -51,27 +50,20 @@ class Work(Record):
 
 def main(argv: list[str]) -> int:
     """Look, and write down what was found."""
-    try:
-        when, values = _asked(argv)
-        work = work_of(Packet(os.path.realpath(values["--packet"])), values["--stage"])
-        artifact: list[str] = []
-        checks = before(work, artifact) if when == "before" else after(work, artifact)
-        if artifact:
-            text = work.redact("\n".join(artifact))
-            atomic.write(values["--artifact"], text.encode("utf-8", "backslashreplace"), durable=True)
-        result = _result(work, checks, when=when, attempt=int(values["--attempt"]))
-        atomic.write_json(values["--out"], result, durable=True)
-    except HoldfastError as error:
-        print(f"error: {error}", file=sys.stderr)
-        if error.hint:
-            print(f"hint: {error.hint}", file=sys.stderr)
-        return _COULD_NOT_JUDGE
-    except (
-        Exception
-    ):  # a bug of ours must not look like a verdict; whoever reads the attempt's stderr sees it
-        traceback.print_exc()
-        return _OUR_BUG
-    return 0 if result["passed"] else 1
+    return exit_status(lambda: _judge(argv))
+
+
+def _judge(argv: list[str]) -> bool:
+    when, values = _asked(argv)
+    work = work_of(Packet(os.path.realpath(values["--packet"])), values["--stage"])
+    artifact: list[str] = []
+    checks = before(work, artifact) if when == "before" else after(work, artifact)
+    if artifact:
+        text = work.redact("\n".join(artifact))
+        atomic.write(values["--artifact"], text.encode("utf-8", "backslashreplace"), durable=True)
+    result = _result(work, checks, when=when, attempt=int(values["--attempt"]))
+    atomic.write_json(values["--out"], result, durable=True)
+    return bool(result["passed"])
 
 
 def _asked(argv: list[str]) -> tuple[str, dict[str, str]]:
