@@ -21,6 +21,8 @@ def test_kill_in_tool(rig: Rig) -> None:
     server = rig.serve([shell(HOLD, text="About to hold."), text("All done.")])
     task = rig.start(server, ASKED)
     rig.wait_for_tool(task, "began", ASKED)
+    # A CLI may start the tool before it has written down what it said.
+    rig.wait_until_noted(task, "About to hold.")
     os.kill(task.agent_pid(), signal.SIGKILL)
     task.wait_for("completed", within_s=STEP_S)
     _resumed(task, "killed")

@@ -205,7 +205,10 @@ def test_the_next_runner_mends_what_is_missing(home: str, removes: str) -> None:
 )
 def test_the_next_runner_puts_aside_what_is_in_the_way(home: str, name: str, puts: str) -> None:
     there = f'"$HOLDFAST_PACKET/{name}"'
-    task = Task.shell(f"rm -rf {there}; {puts} {there}; echo replaced; " + kin.WAIT, *EAGER)
+    # The runner makes again what it misses at any moment, also between the two commands.
+    is_theirs = "-f" if puts == "touch" else "-d"
+    replace = f"until test {is_theirs} {there}; do rm -rf {there}; {puts} {there}; done; echo replaced; "
+    task = Task.shell(replace + kin.WAIT, *EAGER)
     task.wait_for_log("replaced")
     task.kill_runner()
     task.start_runner()
