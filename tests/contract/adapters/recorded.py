@@ -1,4 +1,4 @@
-"""The recorded runs of tests/captures, and ways to damage them."""
+"""The recorded runs of tests/captures, ways to damage them, and the task that adapters are asked to launch."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from holdfast.agents.base import LaunchSpec
+from holdfast.model.spec import Limits, StageSpec, TaskSpec
+
+AGENTS = ("claude", "codex", "copilot", "gemini", "opencode", "pi")
 FOLDER = os.path.join(os.path.dirname(__file__), "..", "..", "captures")
 #: What a label and a reading have in common.
 FIELDS = (
@@ -42,7 +46,23 @@ OUTCOMES = frozenset(
         "crashed",
     ]
 )
-SUCCESS = frozenset({"success", "tool_failed_but_finished", "permission_denied_but_finished"})
+#: Lines that are nearly something.
+HOSTILE = [
+    b"{", b"{}", b"[]", b"null", b'{"type":null}', b'{"type":"', b"[" * 5000,
+    b'{"type":"result"}', b'{"type":"result","exitCode":"0"}', b'{"type":"result","status":7}',
+    b'{"type":"result","status":"error","error":"x"}', b'{"type":"tool_result","tool_id":"x","error":"y"}',
+    b'{"type":"message","role":"assistant","content":["x"]}', b'{"type":"message",', b'{"type":"abort"}',
+    b'{"type":"message","timestamp":"","role":"assistant","content":"\xff\\ud83d","delta":true}',
+    b'{"type":"assistant.message_delta","data":7}', b'{"type":"assistant.message_delta"',
+    b'{"type":"session.error","data":{}}', b'{"data":{"deltaContent":"x"},"type":"assistant.message_delta"}',
+    b'{"type":"assistant.message_delta","data":{"deltaContent":"\xff\\ud83d"}}',
+]  # fmt: skip
+
+
+def read(name: str) -> bytes:
+    """A file of the recordings."""
+    with open(os.path.join(FOLDER, name), "rb") as file:
+        return file.read()
 
 
 class Recorded:
@@ -50,12 +70,10 @@ class Recorded:
 
     def __init__(self, name: str, label: dict[str, Any]) -> None:
         self.name = name
+        self.agent = name.partition("/")[0]
         self.label = label
-        base = os.path.join(FOLDER, name)
-        with open(base + ".stdout.jsonl", "rb") as file:
-            self.stdout = file.read()
-        with open(base + ".stderr.txt", encoding="utf-8") as file:
-            self.stderr = file.read()
+        self.stdout = read(name + ".stdout.jsonl")
+        self.stderr = read(name + ".stderr.txt").decode()
         self.exit: int = label["exit"]
 
     def __repr__(self) -> str:
@@ -68,25 +86,42 @@ def runs(cli: str) -> list[Recorded]:
         return [Recorded(name, label) for name, label in json.load(file).items()]
 
 
-EXITS = st.sampled_from([0, 1, 2, 101, 129, 143, -1, -2, -6, -9, -15, None])
+def run(name: str) -> Recorded:
+    """One run by its name, `claude/text`."""
+    return next(one for one in runs(name.partition("/")[0]) if one.name == name)
+
+
+def launch_spec(agent: str, *, options: dict[str, Any] | None = None, **changes: Any) -> LaunchSpec:
+    """The first attempt of a task of one stage, with what a test changes in it."""
+    task = TaskSpec(
+        task_id="tsk_1", task_name="try", goal="", agent=agent, project_dir="/project", options=options or {},
+        stages=(StageSpec(name="main", agent=agent),), limits=Limits(),
+    )  # fmt: skip
+    spec = LaunchSpec(task=task, prompt_path="/packet/prompt.md", session_id="7c1e", resume_count=0)
+    return spec.evolve(**changes)
+
+
+EXITS = st.sampled_from([0, 1, 2, 42, 101, 129, 143, 173, -1, -2, -6, -9, -11, -15, None])
 
 
 @st.composite
-def damaged(draw: st.DrawFn, recorded: list[Recorded]) -> bytes:
+def damaged(draw: st.DrawFn, stdout: bytes) -> bytes:
     """A run with lines dropped, doubled, swapped or replaced by garbage, and cut at any byte."""
-    lines = draw(st.sampled_from(recorded)).stdout.split(b"\n")
+    lines = stdout.split(b"\n")
     for _ in range(draw(st.integers(0, 3))):
         at = draw(st.integers(0, max(0, len(lines) - 1)))
-        match draw(st.sampled_from(["drop", "double", "garbage", "bitten", "swap"])):
+        match draw(st.sampled_from(["drop", "double", "garbage", "bitten", "swap", "shuffle"])):
             case "drop":
                 del lines[at : at + 1]
             case "double":
                 lines[at:at] = lines[at : at + 1]
             case "garbage":
-                lines.insert(at, draw(st.binary(max_size=60)))
+                lines.insert(at, draw(st.binary(max_size=60) | st.sampled_from(HOSTILE)))
             case "bitten" if lines:
                 where = draw(st.integers(0, len(lines[at])))
                 lines[at] = lines[at][:where] + draw(st.binary(max_size=3)) + lines[at][where + 1 :]
+            case "shuffle":
+                draw(st.randoms(use_true_random=False)).shuffle(lines)
             case _:
                 lines[at : at + 2] = lines[at : at + 2][::-1]
     data = b"\n".join(lines)
@@ -98,7 +133,7 @@ def parsed(stdout: bytes) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for line in stdout.split(b"\n"):
         try:
-            data = json.loads(line.decode("utf-8", "replace"))
+            data = json.loads(line.decode("utf-8", "replace"), strict=False)
         except (ValueError, RecursionError):
             continue
         if isinstance(data, dict):

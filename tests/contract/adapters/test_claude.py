@@ -3,44 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from holdfast.agents.base import End, LaunchSpec
+from holdfast.agents.base import End
 from holdfast.agents.claude import ADAPTER
 from holdfast.agents.replay import exit_of, fold, replay
 from holdfast.model import events as ev
-from holdfast.model.spec import Limits, StageSpec, TaskSpec
 from tests.contract.adapters import recorded
 
-RUNS = recorded.runs("claude")
 BASE = ["claude", "-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"]
 ID = "8e2f005b-6dfd-4830-8789-13234e1004f6"
-
-
-@pytest.mark.req("OUT-10", "W-C4", "RES-1", "OUT-8")
-@pytest.mark.parametrize("run", RUNS, ids=str)
-def test_a_recorded_run_is_read_as_labelled(run: recorded.Recorded) -> None:
-    found = replay(ADAPTER, run.stdout, run.stderr, run.exit)
-    assert {name: found[name] for name in recorded.FIELDS} == {
-        name: run.label[name] for name in recorded.FIELDS
-    }
-
-
-@settings(deadline=None, max_examples=150)
-@given(stdout=recorded.damaged(RUNS), exit=recorded.EXITS)
-def test_damage_never_raises_and_never_makes_a_success(stdout: bytes, exit: int | None) -> None:
-    found = replay(ADAPTER, stdout, "", exit)
-    assert found["outcome"] in recorded.OUTCOMES
-    if found["outcome"] in recorded.SUCCESS:
-        assert exit in (0, None)
-        assert any(line.get("type") == "result" and not line["is_error"] for line in recorded.parsed(stdout))
-
-
-@settings(deadline=None, max_examples=150)
-@given(lines=st.lists(st.binary(max_size=80)), exit=recorded.EXITS)
-def test_garbage_is_no_event(lines: list[bytes], exit: int | None) -> None:
-    assert replay(ADAPTER, b"\n".join(lines), "", exit)["outcome"] not in recorded.SUCCESS
+SPEC = recorded.launch_spec("claude", session_id=ID)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +36,7 @@ def test_a_refusal_before_any_call(stderr: str, kind: str, words: str) -> None:
 
 
 def test_text_that_was_cut_off_is_the_last_text() -> None:
-    run = next(run for run in RUNS if run.name == "claude/slow_partial")
+    run = recorded.run("claude/slow_partial")
     head = run.stdout[: run.stdout.index(b'{"type":"assistant"')]
     assert replay(ADAPTER, head, "", -9)["final_text"] == "w0 w1 w2 "
 
@@ -80,7 +52,7 @@ def test_a_refused_plan_limit_says_when_it_ends() -> None:
 
 
 def test_a_limit_that_was_only_announced_is_none() -> None:
-    run = next(run for run in RUNS if run.name == "claude/text")
+    run = recorded.run("claude/text")
     notice = (
         b'{"type":"rate_limit_event","rate_limit_info":{"status":"allowed_warning","resetsAt":1778565600}}\n'
     )
@@ -93,7 +65,7 @@ def test_half_an_emoji_does_not_lose_the_result() -> None:
 
 
 def test_a_success_needs_its_exit_status_unless_we_ended_a_lingering_process() -> None:
-    run = next(run for run in RUNS if run.name == "claude/bgtool")
+    run = recorded.run("claude/bgtool")
     attempt = fold(ADAPTER, run.stdout)
     killed = End(exit=exit_of(-9))
     assert ADAPTER.classify(killed, attempt).kind == "killed"
@@ -102,7 +74,7 @@ def test_a_success_needs_its_exit_status_unless_we_ended_a_lingering_process() -
 
 
 def test_a_call_that_was_cut_off_is_named() -> None:
-    run = next(run for run in RUNS if run.name == "claude/sigKILL_midtool")
+    run = recorded.run("claude/sigKILL_midtool")
     (tool,) = fold(ADAPTER, run.stdout).open_tools.values()
     assert (tool.name, tool.summary) == ("Bash", "sleep 120; echo slept")
 
@@ -124,21 +96,13 @@ def test_a_call_that_was_cut_off_is_named() -> None:
     ],
 )
 def test_the_command_line(changes: dict[str, object], expected: list[str]) -> None:
-    first, again = ADAPTER.launch(_spec(**changes)), ADAPTER.resume(_spec(**changes))
+    first, again = ADAPTER.launch(SPEC.evolve(**changes)), ADAPTER.resume(SPEC.evolve(**changes))
     assert first.argv == [*BASE, "--session-id", ID, *expected]
     assert again.argv == [*BASE, "--resume", ID, *expected]
-    assert first.stdin == again.stdin == "/p/prompt.md"
+    assert first.stdin == again.stdin == "/packet/prompt.md"
     assert first.env == again.env == {"DISABLE_AUTOUPDATER": "1"}
 
 
 def test_a_permission_mode_is_an_option_of_the_task() -> None:
-    argv = ADAPTER.launch(_spec(options={"permission_mode": "acceptEdits"})).argv
+    argv = ADAPTER.launch(recorded.launch_spec("claude", options={"permission_mode": "acceptEdits"})).argv
     assert argv[-2:] == ["--permission-mode", "acceptEdits"]
-
-
-def _spec(options: dict[str, object] | None = None, **changes: object) -> LaunchSpec:
-    task = TaskSpec(
-        task_id="task", task_name="task", goal="", agent="claude", project_dir="/", options=options or {},
-        stages=(StageSpec(name="main", agent="claude"),), limits=Limits(),
-    )  # fmt: skip
-    return LaunchSpec(task=task, prompt_path="/p/prompt.md", session_id=ID, resume_count=0).evolve(**changes)

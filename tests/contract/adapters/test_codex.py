@@ -3,46 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from holdfast import clock
 from holdfast.agents import resets
-from holdfast.agents.base import LaunchSpec
 from holdfast.agents.codex import ADAPTER
 from holdfast.agents.codex_lines import error_kind
 from holdfast.agents.replay import fold, replay
-from holdfast.model.spec import Limits, StageSpec, TaskSpec
 from tests.contract.adapters import recorded
 
-RUNS = recorded.runs("codex")
 BASE = ["/n/codex", "exec", "--json", "-c", "features.plugin_discovery_prefetch=false"]
 ID = "01a1de0a-a6b0-7603-bf5e-101b9243f78a"
-
-
-@pytest.mark.req("OUT-8")
-@pytest.mark.parametrize("run", RUNS, ids=str)
-def test_a_recorded_run_is_read_as_labelled(run: recorded.Recorded) -> None:
-    found = replay(ADAPTER, run.stdout, run.stderr, run.exit)
-    assert {name: found[name] for name in recorded.FIELDS} == {
-        name: run.label[name] for name in recorded.FIELDS
-    }
-
-
-@settings(deadline=None, max_examples=150)
-@given(stdout=recorded.damaged(RUNS), exit=recorded.EXITS)
-def test_damage_never_raises_and_never_makes_a_success(stdout: bytes, exit: int | None) -> None:
-    found = replay(ADAPTER, stdout, "", exit)
-    assert found["outcome"] in recorded.OUTCOMES
-    if found["outcome"] in recorded.SUCCESS:
-        assert exit in (0, None)
-        assert any(line.get("type") == "turn.completed" for line in recorded.parsed(stdout))
-
-
-@settings(deadline=None, max_examples=150)
-@given(lines=st.lists(st.binary(max_size=80)), exit=recorded.EXITS)
-def test_garbage_is_no_event(lines: list[bytes], exit: int | None) -> None:
-    assert replay(ADAPTER, b"\n".join(lines), "", exit)["outcome"] not in recorded.SUCCESS
+SPEC = recorded.launch_spec("codex", program="/n/codex", session_id=ID, resume_count=1)
 
 
 @pytest.mark.parametrize(
@@ -103,13 +74,13 @@ def test_a_time_without_a_zone_is_local(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_call_that_was_cut_off_is_named() -> None:
-    run = next(run for run in RUNS if run.name == "codex/sigKILL_midtool_native")
+    run = recorded.run("codex/sigKILL_midtool_native")
     (tool,) = fold(ADAPTER, run.stdout).open_tools.values()
     assert (tool.name, tool.summary) == ("command_execution", "/bin/bash -lc 'sleep 120; echo slept'")
 
 
 def test_a_panic_is_a_crash() -> None:
-    run = next(run for run in RUNS if run.name == "codex/sigINT_midtool_native")
+    run = recorded.run("codex/sigINT_midtool_native")
     assert replay(ADAPTER, run.stdout, "thread 'main' panicked", 101)["outcome"] == "crashed"
 
 
@@ -129,15 +100,16 @@ def test_a_panic_is_a_crash() -> None:
 def test_the_command_line(
     changes: dict[str, object], options: dict[str, object], expected: list[str]
 ) -> None:
-    first, again = ADAPTER.launch(_spec(options, **changes)), ADAPTER.resume(_spec(options, **changes))
+    spec = SPEC.evolve(task=SPEC.task.evolve(options=options), **changes)
+    first, again = ADAPTER.launch(spec), ADAPTER.resume(spec)
     assert first.argv == [*BASE, *expected, "-"]
     assert again.argv == [*BASE, *expected, "resume", ID, "-"]
-    assert first.stdin == again.stdin == "/p/prompt.md"
+    assert first.stdin == again.stdin == "/packet/prompt.md"
     assert first.home is None
 
 
 def test_the_home_is_private_and_outlives_the_attempt() -> None:
-    home = ADAPTER.launch(_spec({}, state_directory="/t/state")).home
+    home = ADAPTER.launch(SPEC.evolve(state_directory="/t/state")).home
     assert home is not None
     assert (home.variable, home.path, home.default) == ("CODEX_HOME", "/t/state/codex", ".codex")
     assert "auth.json" in home.links
@@ -146,18 +118,7 @@ def test_the_home_is_private_and_outlives_the_attempt() -> None:
 
 
 def test_a_session_of_the_person_is_found_in_the_persons_home() -> None:
-    spec = _spec({}, state_directory="/t/state")
+    spec = SPEC.evolve(state_directory="/t/state")
     home = ADAPTER.resume(spec.evolve(task=spec.task.evolve(session=ID))).home
     assert home is not None
     assert "sessions" in home.links
-
-
-def _spec(options: dict[str, object], **changes: object) -> LaunchSpec:
-    task = TaskSpec(
-        task_id="task", task_name="task", goal="", agent="codex", project_dir="/", options=options,
-        stages=(StageSpec(name="main", agent="codex"),), limits=Limits(),
-    )  # fmt: skip
-    spec = LaunchSpec(
-        task=task, program="/n/codex", prompt_path="/p/prompt.md", session_id=ID, resume_count=1
-    )
-    return spec.evolve(**changes)

@@ -3,95 +3,16 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from holdfast.agents.base import LaunchSpec
 from holdfast.agents.copilot import ADAPTER, Copilot
 from holdfast.agents.replay import replay
 from holdfast.model.events import AgentUsage
-from holdfast.model.outcome import SUCCESS
-from holdfast.model.spec import Limits, StageSpec, TaskSpec
+from tests.contract.adapters import recorded
 
-CAPTURES = Path(__file__).parents[2] / "captures"
-LABELS: dict[str, dict[str, Any]] = json.loads((CAPTURES / "copilot/labels.json").read_text(encoding="utf-8"))
-FIELDS = (
-    "outcome", "session_id", "tools_started", "tools_finished", "input_tokens", "output_tokens", "cost_usd",
-    "final_text", "retries_seen",
-)  # fmt: skip
-SPEC = LaunchSpec(
-    task=TaskSpec(
-        task_id="t", task_name="t", goal="", agent="copilot", project_dir="/",
-        stages=(StageSpec(name="main", agent="copilot"),), limits=Limits(),
-    ),
-    program="/opt/copilot", prompt_path="/packet/prompt.md", session_id="7c1e", resume_count=0,
-)  # fmt: skip
-
-
-def _stdout(name: str) -> bytes:
-    return (CAPTURES / f"{name}.stdout.jsonl").read_bytes()
-
-
-def _stderr(name: str) -> str:
-    return (CAPTURES / f"{name}.stderr.txt").read_text(encoding="utf-8")
-
-
-@pytest.mark.req("OUT-8")
-@pytest.mark.parametrize("name", LABELS)
-def test_a_recorded_run_reads_as_its_label_says(name: str) -> None:
-    label = LABELS[name]
-    found = replay(ADAPTER, _stdout(name), _stderr(name), label["exit"])
-    assert {field: found[field] for field in FIELDS} == {field: label[field] for field in FIELDS}
-
-
-# ── damage ──────────────────────────────────────────────────────────────────
-
-
-def _says_success(stdout: bytes) -> bool:
-    for line in stdout.split(b"\n"):
-        try:
-            data = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(data, dict) and data.get("type") == "result" and data.get("exitCode") == 0:
-            return True
-    return False
-
-
-_GARBAGE = st.binary(max_size=60) | st.sampled_from(
-    [
-        b"{", b"{}", b"[]", b"null", b'{"type":null}', b'{"type":"result"}', b'{"type":"result","exitCode":"0"}',
-        b'{"type":"', b'{"type":"assistant.message_delta","data":7}', b'{"type":"assistant.message_delta"',
-        b'{"type":"session.error","data":{}}', b'{"type":"abort"}', b"[" * 5000,
-        b'{"data":{"deltaContent":"x"},"type":"assistant.message_delta"}',
-        b'{"type":"assistant.message_delta","data":{"deltaContent":"\xff\\ud83d"}}',
-    ]
-)  # fmt: skip
-
-
-@settings(max_examples=150, deadline=None)
-@given(data=st.data())
-def test_a_damaged_run_is_never_a_success_without_its_last_word(data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from(sorted(name for name in LABELS if "argv" not in name)))
-    lines = _stdout(name).split(b"\n")
-    keep = data.draw(st.lists(st.integers(0, 2), min_size=len(lines), max_size=len(lines)))
-    lines = [line for line, times in zip(lines, keep, strict=True) for _ in range(times)]
-    lines.insert(data.draw(st.integers(0, len(lines))), data.draw(_GARBAGE))
-    stdout = b"\n".join(lines)
-    stdout = stdout[: data.draw(st.integers(0, len(stdout)))] if data.draw(st.booleans()) else stdout
-    status = data.draw(st.sampled_from([None, 0, 1, -2, -9, -11, -15, LABELS[name]["exit"]]))
-    found = replay(ADAPTER, stdout, _stderr(name), status)
-    assert found["outcome"] not in SUCCESS or _says_success(stdout)
-
-
-def test_a_run_cut_anywhere_is_no_success() -> None:
-    whole = _stdout("copilot/text")
-    for end in range(0, len(whole) - 2, 7):
-        assert replay(ADAPTER, whole[:end], "", 0)["outcome"] in ("truncated", "interrupted")
+SPEC = recorded.launch_spec("copilot", program="/opt/copilot")
 
 
 @pytest.mark.parametrize("type_", [b"agent.interrupted", b"abort", b"assistant.idle"])
@@ -99,7 +20,7 @@ def test_each_sign_of_an_interrupt_is_enough(type_: bytes) -> None:
     signs = (b'"agent.interrupted"', b'"abort"', b'"assistant.idle"')
     lines = [
         line
-        for line in _stdout("copilot/n_term_stubborn").splitlines(keepends=True)
+        for line in recorded.run("copilot/n_term_stubborn").stdout.splitlines(keepends=True)
         if b'"' + type_ + b'"' in line or not any(sign in line[:40] for sign in signs)
     ]
     assert replay(ADAPTER, b"".join(lines), "", 0)["outcome"] == "interrupted"
@@ -161,7 +82,7 @@ def test_an_error_that_nothing_made_good_is_no_success() -> None:
 
 
 def test_an_exit_status_that_contradicts_the_result_is_no_success() -> None:
-    assert replay(ADAPTER, _stdout("copilot/text"), "", 1)["outcome"] == "crashed"
+    assert replay(ADAPTER, recorded.run("copilot/text").stdout, "", 1)["outcome"] == "crashed"
 
 
 # ── command lines ───────────────────────────────────────────────────────────
@@ -207,7 +128,7 @@ def test_its_tokens_come_from_a_file_of_the_attempt() -> None:
 
 
 def test_the_file_counts_the_whole_session() -> None:
-    (usage,) = Copilot().read_usage((CAPTURES / "copilot/usage-resumed.json").read_bytes())
+    (usage,) = Copilot().read_usage(recorded.read("copilot/usage-resumed.json"))
     assert usage == AgentUsage(input_tokens=1334, output_tokens=61, cumulative=True, of_session=True)
 
 

@@ -3,93 +3,15 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from holdfast.agents.base import LaunchSpec
 from holdfast.agents.gemini import ADAPTER
 from holdfast.agents.replay import replay
-from holdfast.model.outcome import SUCCESS
-from holdfast.model.spec import Limits, StageSpec, TaskSpec
+from tests.contract.adapters import recorded
 
-CAPTURES = Path(__file__).parents[2] / "captures"
-LABELS: dict[str, dict[str, Any]] = json.loads((CAPTURES / "gemini/labels.json").read_text(encoding="utf-8"))
-FIELDS = (
-    "outcome", "session_id", "tools_started", "tools_finished", "input_tokens", "output_tokens", "cost_usd",
-    "final_text", "retries_seen",
-)  # fmt: skip
-SPEC = LaunchSpec(
-    task=TaskSpec(
-        task_id="t", task_name="t", goal="", agent="gemini", project_dir="/",
-        stages=(StageSpec(name="main", agent="gemini"),), limits=Limits(),
-    ),
-    program="/opt/gemini", prompt_path="/packet/prompt.md", session_id="7c1e", resume_count=0,
-)  # fmt: skip
-
-
-def _stdout(name: str) -> bytes:
-    return (CAPTURES / f"{name}.stdout.jsonl").read_bytes()
-
-
-def _stderr(name: str) -> str:
-    return (CAPTURES / f"{name}.stderr.txt").read_text(encoding="utf-8")
-
-
-@pytest.mark.req("OUT-8")
-@pytest.mark.parametrize("name", LABELS)
-def test_a_recorded_run_reads_as_its_label_says(name: str) -> None:
-    label = LABELS[name]
-    found = replay(ADAPTER, _stdout(name), _stderr(name), label["exit"])
-    assert {field: found[field] for field in FIELDS} == {field: label[field] for field in FIELDS}
-
-
-# ── damage ──────────────────────────────────────────────────────────────────
-
-
-def _says_success(stdout: bytes) -> bool:
-    for line in stdout.split(b"\n"):
-        try:
-            data = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(data, dict) and data.get("type") == "result" and data.get("status") == "success":
-            return True
-    return False
-
-
-_GARBAGE = st.binary(max_size=60) | st.sampled_from(
-    [
-        b"{", b"{}", b"[]", b"null", b'{"type":null}', b'{"type":"result"}', b'{"type":"result","status":7}',
-        b'{"type":"message","role":"assistant","content":["x"]}', b'{"type":"message",', b"[" * 5000,
-        b'{"type":"result","status":"error","error":"x"}', b'{"type":"tool_result","tool_id":"x","error":"y"}',
-        b'{"type":"message","timestamp":"","role":"assistant","content":"\xff\\ud83d","delta":true}',
-    ]
-)  # fmt: skip
-
-
-@settings(max_examples=150, deadline=None)
-@given(data=st.data())
-def test_a_damaged_run_is_never_a_success_without_its_last_word(data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from(sorted(name for name in LABELS if "argv" not in name)))
-    lines = _stdout(name).split(b"\n")
-    keep = data.draw(st.lists(st.integers(0, 2), min_size=len(lines), max_size=len(lines)))
-    lines = [line for line, times in zip(lines, keep, strict=True) for _ in range(times)]
-    lines.insert(data.draw(st.integers(0, len(lines))), data.draw(_GARBAGE))
-    stdout = b"\n".join(lines)
-    stdout = stdout[: data.draw(st.integers(0, len(stdout)))] if data.draw(st.booleans()) else stdout
-    status = data.draw(st.sampled_from([None, 0, 1, 42, 173, -2, -9, -11, -15, LABELS[name]["exit"]]))
-    found = replay(ADAPTER, stdout, _stderr(name), status)
-    assert found["outcome"] not in SUCCESS or _says_success(stdout)
-
-
-def test_a_run_cut_anywhere_is_no_success() -> None:
-    whole = _stdout("gemini/write_yolo")
-    for end in range(len(whole) - 2):
-        assert replay(ADAPTER, whole[:end], "", 0)["outcome"] in ("truncated", "interrupted")
+SPEC = recorded.launch_spec("gemini", program="/opt/gemini")
 
 
 # ── errors that no recording has ────────────────────────────────────────────
@@ -147,7 +69,7 @@ def test_a_prompt_that_was_cut_off_is_no_success() -> None:
 
 
 def test_an_exit_status_that_contradicts_the_result_is_no_success() -> None:
-    assert replay(ADAPTER, _stdout("gemini/text"), "", 1)["outcome"] == "crashed"
+    assert replay(ADAPTER, recorded.run("gemini/text").stdout, "", 1)["outcome"] == "crashed"
 
 
 @pytest.mark.parametrize(

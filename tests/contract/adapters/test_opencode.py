@@ -3,45 +3,17 @@
 from __future__ import annotations
 
 import json
-import random
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from holdfast.agents.base import LaunchSpec
 from holdfast.agents.opencode import ADAPTER
 from holdfast.agents.opencode_lines import OpencodeLines
 from holdfast.agents.replay import fold, replay
 from holdfast.model import events as ev
-from holdfast.model import outcome as oc
-from holdfast.model.spec import Limits, StageSpec, TaskSpec
+from tests.contract.adapters import recorded
 
-CAPTURES = Path(__file__).parents[2] / "captures"
-LABELS: dict[str, dict[str, Any]] = json.loads(
-    (CAPTURES / "opencode/labels.json").read_text(encoding="utf-8")
-)
-RUNS = {name: (CAPTURES / f"{name}.stdout.jsonl").read_bytes() for name in LABELS}
 SESSION = "ses_e2201b921ffeEL1o1kEjdEHo7S"
-
-
-def spec(**changes: Any) -> LaunchSpec:
-    options = changes.pop("options", {})
-    task = TaskSpec(
-        task_id="tsk_1",
-        task_name="try",
-        goal="g",
-        agent="opencode",
-        options=options,
-        project_dir="/project",
-        stages=(StageSpec(name="main", agent="opencode"),),
-        limits=Limits(),
-    )
-    return LaunchSpec(
-        **{"task": task, "prompt_path": "/a/prompt.md", "session_id": None, "resume_count": 0, **changes}
-    )
 
 
 def line(kind: str, **fields: Any) -> bytes:
@@ -65,22 +37,6 @@ def api_error(status: int | None, message: str, **headers: str) -> bytes:
 
 SYNTHETIC = line("text", part={"type": "text", "synthetic": True, "text": "Continue if you have next steps"})
 TEXT = line("text", part={"type": "text", "text": "an answer"})
-
-
-# ── recorded runs ───────────────────────────────────────────────────────────
-
-
-@pytest.mark.req("OUT-8")
-@pytest.mark.parametrize("name", LABELS)
-def test_a_recorded_run_reads_as_its_label_says(name: str) -> None:
-    label = LABELS[name]
-    stderr = (CAPTURES / f"{name}.stderr.txt").read_text(encoding="utf-8")
-    found = replay(ADAPTER, RUNS[name], stderr, label["exit"])
-    expected = {field: label[field] for field in label if field in found}
-    assert {field: found[field] for field in expected} == {
-        **expected,
-        "cost_usd": pytest.approx(label["cost_usd"], abs=1e-9) if label["cost_usd"] is not None else None,
-    }
 
 
 # ── what was not recorded ───────────────────────────────────────────────────
@@ -169,73 +125,6 @@ def test_a_line_of_twenty_megabytes_is_one_tool_call_with_a_short_summary() -> N
     assert (attempt.tools_started, attempt.tools_finished) == (1, 1)
 
 
-# ── damage ──────────────────────────────────────────────────────────────────
-
-
-def ends_well(stdout: bytes) -> bool:
-    """Whether the last step of what can be read at all ended the run, by itself or by a rejection."""
-    reason, rejected = "", False
-    for raw in stdout.split(b"\n"):
-        try:
-            data = json.loads(raw.decode("utf-8", "replace"), strict=False)
-            match data["type"]:
-                case "step_start":
-                    reason, rejected = "", False
-                case "tool_use":
-                    rejected = rejected or "rejected" in data["part"]["state"].get("error", "")
-                case "step_finish":
-                    reason = data["part"]["reason"]
-                case _:
-                    pass
-        except (ValueError, TypeError, KeyError):
-            continue
-    return reason == "stop" or (reason == "tool-calls" and rejected)
-
-
-damage = st.sampled_from(["cut", "drop", "double", "garbage", "shuffle"])
-
-
-@settings(max_examples=150, deadline=None)
-@given(
-    st.sampled_from(sorted(RUNS)),
-    st.lists(damage, min_size=1, max_size=3),
-    st.randoms(use_true_random=False),
-    st.binary(max_size=80),
-)
-def test_damage_never_raises_and_never_makes_a_success(
-    name: str, kinds: list[str], dice: random.Random, garbage: bytes
-) -> None:
-    stdout = RUNS[name]
-    for kind in kinds:
-        lines = stdout.splitlines(keepends=True)
-        at = dice.randrange(len(lines)) if lines else 0
-        match kind:
-            case "cut":
-                stdout = stdout[: dice.randint(0, len(stdout))]
-            case "drop":
-                stdout = b"".join(lines[:at] + lines[at + 1 :])
-            case "double":
-                stdout = b"".join(lines[: at + 1] + lines[at:])
-            case "garbage":
-                at = dice.randint(0, len(stdout))
-                stdout = stdout[:at] + garbage + stdout[at:]
-            case _:
-                dice.shuffle(lines)
-                stdout = b"".join(lines)
-    found = replay(ADAPTER, stdout, "", 0)
-    if found["outcome"] in oc.SUCCESS:
-        assert ends_well(stdout)
-        assert stdout.endswith(b"\n")
-    assert replay(ADAPTER, stdout, "", -9)["outcome"] == "killed"
-    assert replay(ADAPTER, stdout, "", 1)["outcome"] not in oc.SUCCESS
-
-
-@settings(max_examples=150, deadline=None)
-@given(st.binary(max_size=300) | st.recursive(st.none() | st.text() | st.floats(), lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["type", "part", "error", "state", "data", "sessionID", "text"]), inner)).map(lambda data: json.dumps(data).encode()))  # fmt: skip
-def test_any_line_can_come(raw: bytes) -> None:
-    assert replay(ADAPTER, raw + b"\n", "", 0)["outcome"] not in oc.SUCCESS
-
-
 # ── command lines ───────────────────────────────────────────────────────────
 
 BASE = ["opencode", "run", "--format", "json", "--print-logs", "--log-level", "INFO"]
@@ -255,23 +144,30 @@ TITLE = ["--title", "holdfast:tsk_1:0"]
     ],
 )  # fmt: skip
 def test_launch(changes: dict[str, Any], rest: list[str]) -> None:
-    launch = ADAPTER.launch(spec(**changes))
+    launch = ADAPTER.launch(recorded.launch_spec("opencode", session_id=None, **changes))
     assert launch.argv == [*BASE, *rest]
-    assert launch.stdin == "/a/prompt.md"
+    assert launch.stdin == "/packet/prompt.md"
     assert launch.env == {"OPENCODE_DISABLE_AUTOUPDATE": "1"}
 
 
 def test_resume_names_the_session_and_repeats_all_flags() -> None:
     launch = ADAPTER.resume(
-        spec(program="/bin/oc", session_id=SESSION, model="a/b", yolo=True, resume_count=1)
+        recorded.launch_spec(
+            "opencode", program="/bin/oc", session_id=SESSION, model="a/b", yolo=True, resume_count=1
+        )
     )
     assert launch.argv == ["/bin/oc", *BASE[1:], "--session", SESSION, "--model", "a/b", "--auto"]
-    assert launch.stdin == "/a/prompt.md"
+    assert launch.stdin == "/packet/prompt.md"
 
 
 def test_what_has_no_flag_goes_by_variables() -> None:
     launch = ADAPTER.launch(
-        spec(allowed_tools=("read", "write"), settings_path="/a/oc.json", system_prompt_path="/a/system.md")
+        recorded.launch_spec(
+            "opencode",
+            allowed_tools=("read", "write"),
+            settings_path="/a/oc.json",
+            system_prompt_path="/a/system.md",
+        )
     )
     assert launch.argv == [*BASE, *TITLE]
     assert launch.env["OPENCODE_CONFIG"] == "/a/oc.json"
@@ -294,7 +190,11 @@ def test_what_has_no_flag_goes_by_variables() -> None:
 def test_a_system_prompt_adds_to_the_configuration_of_the_person(
     content: str, merged: dict[str, Any]
 ) -> None:
-    launch = ADAPTER.launch(spec(system_prompt_path="/a/system.md", env={"OPENCODE_CONFIG_CONTENT": content}))
+    launch = ADAPTER.launch(
+        recorded.launch_spec(
+            "opencode", system_prompt_path="/a/system.md", env={"OPENCODE_CONFIG_CONTENT": content}
+        )
+    )
     assert json.loads(launch.env["OPENCODE_CONFIG_CONTENT"]) == merged
 
 
@@ -304,7 +204,7 @@ def test_a_system_prompt_adds_to_the_configuration_of_the_person(
 def logged(name: str) -> list[list[ev.AgentEvent]]:
     """The events of each line of stderr that has some."""
     reader = OpencodeLines()
-    lines = (CAPTURES / f"opencode/{name}.stderr.txt").read_bytes().splitlines()
+    lines = recorded.read(f"opencode/{name}.stderr.txt").splitlines()
     return [events for line in lines if (events := reader.read_stderr(line))]
 
 
@@ -358,7 +258,7 @@ def test_a_session_is_told_once_and_a_subagent_is_none() -> None:
 
 def test_its_log_is_for_developers_but_for_the_errors() -> None:
     reader = OpencodeLines()
-    lines = (CAPTURES / "opencode/logs-429-3600.stderr.txt").read_bytes().splitlines()
+    lines = recorded.read("opencode/logs-429-3600.stderr.txt").splitlines()
     shown = [line for line in lines if not reader.hides_stderr(line)]
     assert len(shown) == 2
     assert not reader.hides_stderr(b"permission requested: external_directory (...); auto-rejecting")

@@ -3,41 +3,15 @@
 from __future__ import annotations
 
 import json
-import random
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from holdfast.agents.base import LaunchSpec
 from holdfast.agents.pi import ADAPTER
 from holdfast.agents.replay import fold, replay
-from holdfast.model import outcome as oc
-from holdfast.model.spec import Limits, StageSpec, TaskSpec
+from tests.contract.adapters import recorded
 
-CAPTURES = Path(__file__).parents[2] / "captures"
-LABELS: dict[str, dict[str, Any]] = json.loads((CAPTURES / "pi/labels.json").read_text(encoding="utf-8"))
-RUNS = {name: (CAPTURES / f"{name}.stdout.jsonl").read_bytes() for name in LABELS}
 SESSION = "6f1c9d2e-0000-4000-8000-000000000001"
-
-
-def spec(**changes: Any) -> LaunchSpec:
-    options = changes.pop("options", {})
-    task = TaskSpec(
-        task_id="tsk_1",
-        task_name="try",
-        goal="g",
-        agent="pi",
-        options=options,
-        project_dir="/project",
-        stages=(StageSpec(name="main", agent="pi"),),
-        limits=Limits(),
-    )
-    return LaunchSpec(
-        **{"task": task, "prompt_path": "/a/prompt.md", "session_id": SESSION, "resume_count": 0, **changes}
-    )
 
 
 def line(kind: str, **fields: Any) -> bytes:
@@ -68,22 +42,6 @@ OLD_END = line("agent_end", messages=[])
 SETTLED = line("agent_settled")
 ANSWER = message("stop", "an answer")
 RETRY = line("auto_retry_start", attempt=1, maxAttempts=3, delayMs=2000, errorMessage="503")
-
-
-# ── recorded runs ───────────────────────────────────────────────────────────
-
-
-@pytest.mark.req("OUT-8")
-@pytest.mark.parametrize("name", LABELS)
-def test_a_recorded_run_reads_as_its_label_says(name: str) -> None:
-    label = LABELS[name]
-    stderr = (CAPTURES / f"{name}.stderr.txt").read_text(encoding="utf-8")
-    found = replay(ADAPTER, RUNS[name], stderr, label["exit"])
-    expected = {field: label[field] for field in label if field in found}
-    assert {field: found[field] for field in expected} == {
-        **expected,
-        "cost_usd": pytest.approx(label["cost_usd"], abs=1e-9) if label["cost_usd"] is not None else None,
-    }
 
 
 # ── what was not recorded ───────────────────────────────────────────────────
@@ -197,70 +155,6 @@ def test_a_broken_character_costs_no_event() -> None:
     assert fold(ADAPTER, BEGIN + message("stop", "bad X").replace(b"X", b"\xff")).last_text == "bad �"
 
 
-# ── damage ──────────────────────────────────────────────────────────────────
-
-
-def ends_well(stdout: bytes) -> bool:
-    """Whether the last of the lines that begin and end runs, so far as they can be read, ends one."""
-    last = False
-    for raw in stdout.split(b"\n"):
-        try:
-            data = json.loads(raw.decode("utf-8", "replace"), strict=False)
-            kind = data["type"]
-        except (ValueError, TypeError, KeyError, RecursionError):
-            continue
-        if kind in ("agent_start", "auto_retry_start"):
-            last = False
-        elif kind in ("agent_end", "agent_settled"):
-            last = last if data.get("willRetry") else True
-    return last
-
-
-damage = st.sampled_from(["cut", "drop", "double", "garbage", "shuffle"])
-
-
-@settings(max_examples=150, deadline=None)
-@given(
-    st.sampled_from(sorted(RUNS)),
-    st.lists(damage, min_size=1, max_size=3),
-    st.randoms(use_true_random=False),
-    st.binary(max_size=80),
-)
-def test_damage_never_raises_and_never_makes_a_success(
-    name: str, kinds: list[str], dice: random.Random, garbage: bytes
-) -> None:
-    stdout = RUNS[name]
-    for kind in kinds:
-        lines = stdout.splitlines(keepends=True)
-        at = dice.randrange(len(lines)) if lines else 0
-        match kind:
-            case "cut":
-                stdout = stdout[: dice.randint(0, len(stdout))]
-            case "drop":
-                stdout = b"".join(lines[:at] + lines[at + 1 :])
-            case "double":
-                stdout = b"".join(lines[: at + 1] + lines[at:])
-            case "garbage":
-                at = dice.randint(0, len(stdout))
-                stdout = stdout[:at] + garbage + stdout[at:]
-            case _:
-                dice.shuffle(lines)
-                stdout = b"".join(lines)
-    found = replay(ADAPTER, stdout, "", 0)
-    if found["outcome"] in oc.SUCCESS:
-        assert ends_well(stdout)
-        assert stdout.endswith(b"\n")
-    if b"agent_settled" not in stdout:
-        assert replay(ADAPTER, stdout, "", -9)["outcome"] == "killed"
-        assert replay(ADAPTER, stdout, "", 1)["outcome"] not in oc.SUCCESS
-
-
-@settings(max_examples=150, deadline=None)
-@given(st.binary(max_size=300) | st.recursive(st.none() | st.text() | st.floats(), lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["type", "message", "usage", "role", "id", "args", "content"]), inner)).map(lambda data: json.dumps(data).encode()))  # fmt: skip
-def test_any_line_can_come(raw: bytes) -> None:
-    assert replay(ADAPTER, raw + b"\n", "", 0)["outcome"] not in oc.SUCCESS
-
-
 # ── command lines ───────────────────────────────────────────────────────────
 
 BASE = ["pi", "--mode", "json"]
@@ -282,12 +176,13 @@ BASE = ["pi", "--mode", "json"]
 def test_a_launch_chooses_the_id_and_a_resume_never_begins_an_empty_session(
     changes: dict[str, Any], rest: list[str]
 ) -> None:
-    launch, resume = ADAPTER.launch(spec(**changes)), ADAPTER.resume(spec(**changes, resume_count=1))
+    spec = recorded.launch_spec("pi", session_id=SESSION, **changes)
+    launch, resume = ADAPTER.launch(spec), ADAPTER.resume(spec.evolve(resume_count=1))
     assert launch.argv == [*BASE, "--session-id", SESSION, *rest]
     assert resume.argv == [*BASE, "--session", SESSION, *rest]
     for line in (launch, resume):
-        assert (line.stdin, line.env) == ("/a/prompt.md", {"PI_SKIP_VERSION_CHECK": "1"})
+        assert (line.stdin, line.env) == ("/packet/prompt.md", {"PI_SKIP_VERSION_CHECK": "1"})
 
 
 def test_the_program_is_the_one_that_was_found() -> None:
-    assert ADAPTER.launch(spec(program="/opt/pi")).argv[0] == "/opt/pi"
+    assert ADAPTER.launch(recorded.launch_spec("pi", program="/opt/pi")).argv[0] == "/opt/pi"

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
 
 import pytest
 
 from holdfast.agents import registry
-from holdfast.agents.base import LaunchSpec
 from holdfast.agents.probe import login_seen, probe
 from holdfast.agents.replay import exit_of
-from holdfast.model.spec import Limits, StageSpec, TaskSpec
 from holdfast.views.cli import entry
 from tests.contract.adapters import recorded
 
@@ -180,7 +177,7 @@ def test_probe_prints_no_secret(
 )
 def test_a_short_name_becomes_a_pinned_one_on_the_command_line(agent: str, asked: str, given: str) -> None:
     adapter = registry.adapter(agent)
-    spec = _spec(agent, model=asked)
+    spec = recorded.launch_spec(agent, model=asked)
     for launch in (adapter.launch(spec), adapter.resume(spec)):
         assert given in launch.argv
         assert asked == given or asked not in launch.argv
@@ -191,22 +188,9 @@ def test_a_short_name_becomes_a_pinned_one_on_the_command_line(agent: str, asked
 def test_the_prompt_is_never_on_the_command_line(agent: str) -> None:
     adapter = registry.adapter(agent)
     assert adapter.capabilities.stdin_prompt
-    for launch in (adapter.launch(_spec(agent)), adapter.resume(_spec(agent))):
-        assert launch.stdin == "/packet/prompt"
-        assert "/packet/prompt" not in " ".join(launch.argv)
-
-
-def _spec(agent: str, **changes: Any) -> LaunchSpec:
-    task = TaskSpec(
-        task_id="t",
-        task_name="t",
-        goal="",
-        agent=agent,
-        project_dir="/",
-        stages=(StageSpec(name="main", agent=agent),),
-        limits=Limits(),
-    )
-    return LaunchSpec(task=task, prompt_path="/packet/prompt", session_id="7c1e", resume_count=0, **changes)
+    for launch in (adapter.launch(recorded.launch_spec(agent)), adapter.resume(recorded.launch_spec(agent))):
+        assert launch.stdin == "/packet/prompt.md"
+        assert "/packet/prompt.md" not in " ".join(launch.argv)
 
 
 @pytest.mark.parametrize(
@@ -223,6 +207,9 @@ def _spec(agent: str, **changes: Any) -> LaunchSpec:
 def test_an_effort_is_handed_on_where_there_is_a_way(agent: str, words: list[str] | None) -> None:
     adapter = registry.adapter(agent)
     assert adapter.capabilities.takes_effort == (words is not None)
-    for launch in (adapter.launch(_spec(agent, effort="high")), adapter.resume(_spec(agent, effort="high"))):
+    for launch in (
+        adapter.launch(recorded.launch_spec(agent, effort="high")),
+        adapter.resume(recorded.launch_spec(agent, effort="high")),
+    ):
         text = " ".join(launch.argv)
         assert (" ".join(words) in text) if words else ("high" not in text)
