@@ -1,4 +1,4 @@
-"""Claude Code: every recorded run is read as its label says, and no damage makes a success."""
+"""Claude Code: refusals, limits, what was cut off, and the command lines."""
 
 from __future__ import annotations
 

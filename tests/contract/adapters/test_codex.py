@@ -1,4 +1,4 @@
-"""Codex: every recorded run is read as its label says, and no damage makes a success."""
+"""Codex: errors known by their text, limits, what was cut off, and the command lines."""
 
 from __future__ import annotations
 

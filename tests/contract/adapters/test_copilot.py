@@ -1,4 +1,4 @@
-"""copilot: recorded runs read as their labels say, damaged ones never as a success, and the command lines."""
+"""Copilot CLI: interrupts, errors that no recording has, its file of tokens, and the command lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""gemini: recorded runs read as their labels say, damaged ones never as a success, and the command lines."""
+"""Gemini CLI: errors that no recording has, retries, and the command lines."""
 
 from __future__ import annotations
 

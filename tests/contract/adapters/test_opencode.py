@@ -1,4 +1,4 @@
-"""OpenCode: recorded runs of the real program read as their labels say, and damaged ones never read as success."""
+"""OpenCode: how the outcome follows from its lines, its log, and the command lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pi: recorded runs of three versions read as their labels say, and damaged ones never read as success."""
+"""Pi: how the outcome follows from its lines, errors, and the command lines."""
 
 from __future__ import annotations
 
