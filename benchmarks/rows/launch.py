@@ -9,7 +9,7 @@ import time
 
 from benchmarks import bash_design
 from benchmarks.bash_design import BashDesign
-from benchmarks.place import Holdfast, Place
+from benchmarks.place import Holdfast, Place, duration_ns
 from benchmarks.programs import Notes, agent
 from benchmarks.stats import median, milliseconds
 from benchmarks.table import Baseline, Line
@@ -27,7 +27,7 @@ def launch(place: Place) -> list[Line]:
         found = {
             "cold": _until_begun(place, lambda argv: cold.run("--", *argv)),
             "seed": _until_begun(place, lambda argv: seeded.run("--", *argv)),
-            "python": _duration([sys.executable, "-I", "-S", "-c", ""]),
+            "python": duration_ns([sys.executable, "-I", "-S", "-c", ""]),
             "spawn": spawn_ns(place),
         }
         if bash is not None:
@@ -142,12 +142,6 @@ def _until_begun(place: Place, start) -> int:
     start(argv)
     eventually(lambda: notes.read("begin"), what="the agent begins")
     return notes.read("begin")[0][0] - began
-
-
-def _duration(argv: list[str]) -> int:
-    began = time.monotonic_ns()
-    subprocess.run(argv, check=True, timeout=30)
-    return time.monotonic_ns() - began
 
 
 def spawn_ns(place: Place) -> int:
