@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 import time
 
 _passes: dict[str, int] = {}
@@ -32,6 +31,9 @@ def failpoint(name: str) -> None:
 
 
 def _act(name: str, wanted: str) -> None:
+    # Loaded for a test only: every command passes here.
+    import signal
+
     for part in wanted.split(","):
         point, _, action = part.partition("=")
         if action == "note" and point in (name, "*"):

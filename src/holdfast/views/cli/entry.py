@@ -12,6 +12,13 @@ from __future__ import annotations
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+else:
+    # In C, and loaded in every interpreter. The one in Python gives names to its numbers, for half a millisecond.
+    import _signal as signal
+
 #: What a bug of ours ends with (sysexits: EX_SOFTWARE).
 OUR_BUG = 70
 CTRL_C = 130
@@ -32,8 +39,6 @@ def main() -> None:
 def _leave_at_ctrl_c() -> None:
     """While we load, leave on the spot: an exception may come up in a callback of Python's own, which prints and forgets it.
     Whoever started us without Ctrl-C (a shell in the background) has it so."""
-    import signal
-
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _leave)
 
@@ -44,8 +49,6 @@ def _leave(number: int, frame: object) -> None:
 
 def _raise_at_ctrl_c() -> None:
     """All is loaded: from here on a verb decides what Ctrl-C means."""
-    import signal
-
     if signal.getsignal(signal.SIGINT) is _leave:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

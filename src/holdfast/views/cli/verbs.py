@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
@@ -53,7 +51,8 @@ VERBS = tuple(verb for section in SECTIONS.values() for verb in section)
 
 def load(verb: str) -> ModuleType:
     """The module of a verb: it has a COMMAND and a `run(values)`."""
-    return importlib.import_module(f"holdfast.views.cli.commands.{verb}")
+    # As importlib.import_module does it, without loading that.
+    return __import__(f"holdfast.views.cli.commands.{verb}", fromlist=("run",))
 
 
 def near(text: str, known: tuple[str, ...]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from holdfast import clock
 from holdfast.model.status import ENDS, Status
-from holdfast.packet import work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,6 +50,11 @@ def size(count_bytes: int) -> str:
 
 def steps(manifest: dict[str, Any]) -> str:
     """`3/10 writing the tests`; nothing where the agent says nothing of its steps."""
+    if not manifest.get("progress"):
+        return ""
+    # Loaded for those few who say something.
+    from holdfast.packet import work
+
     return " ".join(work.words(manifest).split())
 
 

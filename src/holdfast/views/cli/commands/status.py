@@ -61,9 +61,8 @@ def look(home: Home) -> dict[str, Any]:
     counts: dict[str, int] = {}
     attention: list[str] = []
     if os.path.isdir(home.tasks):
-        from holdfast.views.cli.commands.ls import tasks
-
-        for row in tasks(home, everything=True, state=None):
+        live, counts = _tasks(home)
+        for row in live:
             counts[row["status"]] = counts.get(row["status"], 0) + 1
             attention += _trouble(home, row)
     starts = [at for at in start.keeper_starts(home) if clock.now() - at < start.STARTS_WINDOW_S]
@@ -94,6 +93,17 @@ def look(home: Home) -> dict[str, Any]:
         "queue": queue,
         "attention": attention,
     }
+
+
+def _tasks(home: Home) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    """Those that have not ended, newest first, and how many have."""
+    from holdfast.store.index import Index
+
+    index = Index(home)
+    try:
+        return index.overview()
+    finally:
+        index.close()
 
 
 def _queue(home: Home) -> dict[str, Any] | None:
