@@ -15,7 +15,6 @@ import errno
 import json
 import os
 import resource
-import signal
 import sys
 import time
 
@@ -23,11 +22,16 @@ from holdfast.failpoints import failpoint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     from typing import Any, NoReturn
+else:
+    # In C. The one in Python turns every number into a member of an enumeration, in pages that each fork copies anew.
+    import _signal as signal
 
 _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 15, 36
 # Looked up once, before anybody forks: each CDLL() makes classes of its own, in memory that is shared no more.
 _prctl: Any = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
+_boot_id = ""
 
 
 class Start:
@@ -59,6 +63,7 @@ class Start:
 def fork(start: Start, lock: int, started: int) -> int:
     """Fork the recorder; returns its pid. `lock` is the held lock of the attempt, `started` the write end of a pipe whose
     reader sees the end of file once the agent was executed, or failed to be. The caller closes its copies of both."""
+    boot_id()
     pid = os.fork()
     if pid:
         return pid
@@ -122,8 +127,9 @@ def _execute(start: Start, tell: int) -> NoReturn:
         )
         failpoint("recorder.before_exec")
         os.umask(start.umask)
-        for number in signal.valid_signals():
-            if number not in (signal.SIGKILL, signal.SIGSTOP):
+        # What has a handler loses it at exec; what is ignored, by us or by whoever started us, would stay so.
+        for number in range(1, signal.NSIG):
+            if signal.getsignal(number) == signal.SIG_IGN:
                 signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         os.execvpe(start.argv[0], start.argv, start.env)
@@ -238,25 +244,44 @@ def _limit(name: str, soft: int, hard: int) -> None:
             return  # a hard limit that was lowered since cannot be raised again
 
 
+def boot_id() -> str:
+    """This boot's name. Whoever forks asks first, so that those who are forked need not."""
+    global _boot_id
+    if not _boot_id:
+        if sys.platform == "linux":
+            _boot_id = _read("/proc/sys/kernel/random/boot_id").decode().strip()
+        else:
+            import psutil
+
+            _boot_id = f"boot-{int(psutil.boot_time())}"
+    return _boot_id
+
+
 def _identity() -> dict[str, Any]:
     pid = os.getpid()
     if sys.platform == "linux":
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            boot = file.read().strip()
-        with open("/proc/self/stat", "rb") as file:
-            raw = file.read()
+        raw = _read("/proc/self/stat")
         ticks = int(raw[raw.rfind(b")") + 2 :].split()[19])
     else:
         import psutil
 
-        boot, ticks = f"boot-{int(psutil.boot_time())}", int(psutil.Process(pid).create_time() * 100)
+        ticks = int(psutil.Process(pid).create_time() * 100)
     return {
-        "boot_id": boot,
+        "boot_id": boot_id(),
         "pid": pid,
         "start_time": ticks,
         "started_at": _iso_now(),
         "mono_s": time.monotonic(),
     }
+
+
+def _read(path: str) -> bytes:
+    """A small file of the kernel's. Not `open`: what that touches is copied, page by page, in every forked process."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, 4096)
+    finally:
+        os.close(descriptor)
 
 
 def _write(directory: str, name: str, data: bytes, *, durable: bool = False) -> None:

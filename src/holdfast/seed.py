@@ -19,6 +19,7 @@ from holdfast import __version__, recorder, seed_client, start
 from holdfast.agents import registry
 from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
+from holdfast.redact import Redactor
 from holdfast.store import atomic
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
@@ -52,14 +53,22 @@ def main() -> int:
     recorder.set_name("holdfast-seed")
     # The kernel reaps our runners, those too that an older image of us forked. (A runner takes the default again.)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    for module in PRELOADED:
-        importlib.import_module(module)
+    prepare()
     listener = _listen(home)
     # What is loaded now is shared with every runner: keep the collector from touching (and so copying) it.
     gc.collect()
     gc.freeze()
     Seed(home, listener, lock).serve()
     return 0
+
+
+def prepare() -> None:
+    """Load what a runner uses, and find out what every runner would find out for itself."""
+    for module in PRELOADED:
+        importlib.import_module(module)
+    recorder.boot_id()
+    # Its shapes are compiled when they are first used, which takes longer than the fork of a runner.
+    Redactor({})("")
 
 
 def _listen(home: Home) -> socket.socket:

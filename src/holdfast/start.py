@@ -7,7 +7,6 @@ runner needs, so this is as fast as it gets cold. Whoever loses the race for run
 from __future__ import annotations
 
 import os
-import signal
 import sys
 
 from holdfast import clock, seed_client
@@ -18,7 +17,11 @@ from holdfast.store.layout import Home, Packet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     from typing import NoReturn
+else:
+    # In C, as in the recorder: no member of an enumeration for every number, in every process that is forked.
+    import _signal as signal
 
 
 #: At most so many starts of a keeper by runners in STARTS_WINDOW_S; then `status` says so and a person has to look.

@@ -102,7 +102,7 @@ def start(
     except (OSError, HoldfastError):
         remove_tree(directory.path)  # a full disk would otherwise collect a directory with every try
         raise
-    ledger.record(opened)
+    ledger.record(opened, shown=False)
     failpoint("attempt.opened")
     return _fork(ledger, directory, launch, opened, env=env, keep=keep)
 

@@ -39,10 +39,13 @@ class Ledger:
         self.seen: dict[str, Any] = {}
         #: The manifest that current-session.json has not followed yet.
         self._shown: dict[str, Any] | None = None
+        #: Whether there are facts that the manifest does not show yet.
+        self._is_behind = False
         self._cleaned: dict[str, str] = {}
 
-    def record(self, *events: ev.Event) -> None:
-        """Make facts durable, in one sync, then show them."""
+    def record(self, *events: ev.Event, shown: bool = True) -> None:
+        """Make facts durable, in one sync, then show them. With `shown=False` the manifest waits for the next fact or the next
+        sleep: between a new runner and its agent's first instruction nobody should wait for it. Not for moves."""
         if not events:
             return
         moves_of = [event for event in events if isinstance(event, ev.TaskMoved)]
@@ -53,8 +56,10 @@ class Ledger:
             self.task.apply(event, at)
         for moved in moves_of:
             moves.between(self, moved)
-        failpoint("ledger.before_manifest")
-        self.show()
+        self._is_behind = True
+        if shown:
+            failpoint("ledger.before_manifest")
+            self.show()
         for moved in moves_of:
             moves.after(self, moved)
 
@@ -102,7 +107,7 @@ class Ledger:
             atomic.write_json(self.packet.manifest, data, durable=False)
         except HoldfastError:
             return  # derived: it stays behind, and the next one is whole again
-        self._shown = data
+        self._shown, self._is_behind = data, False
 
     def _clean(self, text: str) -> str:
         """What was asked, without secrets; it does not change, and is shown with every fact."""
@@ -111,8 +116,10 @@ class Ledger:
         return self._cleaned[text]
 
     def catch_up(self) -> None:
-        """Write current-session.json, if the manifest has moved on. Before each sleep, not with each fact: a step may
-        record several, and nobody polls this one."""
+        """Write the manifest, if it is behind, and current-session.json, if the manifest has moved on. Before each sleep, not
+        with each fact: a step may record several, and nobody polls this one."""
+        if self._is_behind:
+            self.show()
         if self._shown is None:
             return
         view, self._shown = manifest.current_session(self.task, self._shown), None

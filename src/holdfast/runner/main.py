@@ -90,7 +90,7 @@ def _begin(ledger: Ledger, repaired: ev.JournalRepaired | None) -> None:
     """Say that we are here, and finish what our predecessor left half done."""
     hello = _hello()
     if ledger.task.runner != hello:  # once, though the disk was full behind it
-        ledger.record(*([repaired] if repaired else []), hello)
+        ledger.record(*([repaired] if repaired else []), hello, shown=False)
     failpoint("runner.started")
     if not ledger.task.has_ended and os.path.exists(ledger.packet.task_done):
         finish.reopen(ledger)
