@@ -100,6 +100,13 @@ def ensure_seed(home: Home) -> None:
         execute("holdfast.seed", [], home, role="seed")
 
 
+def lift(home: Home) -> None:
+    """Let a keeper live here again. Only `up` and `run` remove the flag."""
+    if os.path.exists(home.down):
+        atomic.remove(home.down)
+        atomic.sync_directory(home.path)
+
+
 def ensure_keeper(home: Home, *, by_person: bool, for_good: bool = False) -> int | None:
     """Start the keeper of a home, unless it lives or the home is down. Returns the pid of the one that was started, 0 when
     a unit started it.

@@ -290,3 +290,19 @@ def test_a_home_with_a_long_path_has_a_seed_too(place, clean_env, monkeypatch: p
     assert run_holdfast("show", task.id, cwd=workspace()).returncode == 0
     kin.kill(pid)
     os.close(lock)
+
+
+def test_a_runner_inherits_what_every_runner_would_compile() -> None:
+    script = (
+        "import re\n"
+        "from holdfast import recorder, seed\n"
+        "from holdfast.redact import Redactor\n"
+        "seed.prepare()\n"
+        "re._compiler.compile = lambda *_: exit('compiled in every runner')\n"
+        "assert recorder._boot_id\n"
+        "assert Redactor({'MY_TOKEN': 'abcdefghij'})('say abcdefghij') == 'say ***'\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", script], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.returncode == 0, done.stderr

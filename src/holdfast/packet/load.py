@@ -6,7 +6,7 @@ import os
 
 from holdfast import clock, ids
 from holdfast.errors import AmbiguousId, CorruptFile, HoldfastError, NotFound
-from holdfast.model.status import PARKED, Status
+from holdfast.model.status import ENDS, PARKED, Status
 from holdfast.packet import inbox
 from holdfast.store import atomic
 from holdfast.store.layout import Home, Packet
@@ -72,6 +72,13 @@ def _near(home: Home, text: str) -> str:
 
     near = get_close_matches(text, task_ids(home), n=1)
     return f"did you mean {near[0]!r}?" if near else ""
+
+
+def is_settled(packet: Packet, manifest: dict[str, Any]) -> bool:
+    """Whether nothing more happens by itself. An end counts once it is marked: then every file is written."""
+    if manifest["status"] in ENDS:
+        return os.path.exists(packet.task_done)
+    return manifest["status"] == Status.INTERRUPTED
 
 
 def task_ids(home: Home) -> list[str]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 
 from holdfast.model.process import ProcessIdentity
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
 
 HAS_PROC = sys.platform == "linux"
 _boot_id = ""
@@ -92,6 +95,9 @@ def send(identity: ProcessIdentity, number: signal.Signals) -> bool:
         # No descriptor to be had (none left, or a sandbox forbids it): the identity was checked a moment ago.
         return _kill(identity.pid, number)
     try:
+        # Loaded here: most who ask about processes send them nothing.
+        import signal
+
         # The descriptor holds on to one process; if its pid had been used again before, the start time differs.
         if start_time(identity.pid) != identity.start_time:
             return False

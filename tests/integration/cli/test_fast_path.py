@@ -110,6 +110,19 @@ def test_reading_a_manifest_does_not_load_the_journal() -> None:
         assert "holdfast.model.events" not in loaded(*args), args
 
 
+@pytest.mark.parametrize("args", [["ls"], ["show", "it"], ["wait", "it"], ["status"]])
+def test_what_the_interpreter_has_in_c_is_not_loaded_in_python_again(args: list[str]) -> None:
+    Task.shell("exit 1", "--id", "it").wait_for("failed")
+    assert loaded(*args) & {"importlib", "signal", "warnings"} == set()
+
+
+def test_a_command_that_does_not_stay_does_not_load_what_draws() -> None:
+    Task.shell("exit 1", "--id", "it").wait_for("failed")
+    drawing = {f"holdfast.views.cli.{name}" for name in ("follow", "table", "tail", "words")}
+    for args in (["wait", "it"], ["run", "-d", "--", "true"]):
+        assert loaded(*args) & drawing == set(), args
+
+
 def test_a_command_line_with_a_mistake_is_left_to_click() -> None:
     kin.make("--", "true", task_id="it")
     script = "import sys; from holdfast.views.cli import entry; print(entry.run(sys.argv[1:]), 'click' in sys.modules)"

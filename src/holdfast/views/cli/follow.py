@@ -31,13 +31,6 @@ _TAIL_LINES = 40
 _EXPLAINED = (Status.CRASHED, Status.HUNG, Status.WAITING, Status.TIMEOUT)
 
 
-def is_settled(packet: Packet, manifest: dict[str, Any]) -> bool:
-    """Whether nothing more happens by itself. An end counts once it is marked: then every file is written."""
-    if manifest["status"] in ENDS:
-        return os.path.exists(packet.task_done)
-    return manifest["status"] == Status.INTERRUPTED
-
-
 def interval_s() -> float | None:
     """How often progress is told; None for never. Raises UsageError."""
     text = os.environ.get(INTERVAL_VARIABLE)
@@ -60,7 +53,7 @@ def follow(packet: Packet, every_s: float | None) -> dict[str, Any]:
     try:
         while True:
             manifest = load.read_manifest(packet)
-            if is_settled(packet, manifest):
+            if load.is_settled(packet, manifest):
                 view.settle(packet, manifest)
                 return manifest
             waker.look(packet, manifest["status"])

@@ -38,7 +38,7 @@ class Live:
         while True:
             # The manifest first: what was logged before the end is then printed below.
             manifest = load.read_manifest(self.packet)
-            is_over = follow.is_settled(self.packet, manifest) and not (
+            is_over = load.is_settled(self.packet, manifest) and not (
                 self.stays and manifest["status"] not in ENDS
             )
             has_more = self._print_log(is_last=is_over)

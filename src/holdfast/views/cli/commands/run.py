@@ -9,10 +9,9 @@ from holdfast import paths
 from holdfast.errors import HoldfastError
 from holdfast.model.status import Status
 from holdfast.packet import load
-from holdfast.start import ensure_keeper, start_runner
+from holdfast.start import ensure_keeper, lift, start_runner
 from holdfast.store.layout import Home, Packet
-from holdfast.views.cli import asked, follow, making, out
-from holdfast.views.cli.commands import up
+from holdfast.views.cli import asked, making, out
 from holdfast.views.cli.spec import JSON, Argument, Command, Option
 from holdfast.views.cli.task_options import OPTIONS
 
@@ -50,7 +49,7 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Make the task, start its runner, and follow it unless told not to."""
     home = Home(paths.ensure_home(paths.home()))
-    every_s = follow.interval_s()
+    every_s = None if values["detach"] else _interval_s()
     task = asked.read(values)
     task_id = task.spec.task_id
     try:
@@ -62,6 +61,8 @@ def run(values: dict[str, Any]) -> int:
             return 0
         if not values["json"]:
             out.made(task_id)
+        from holdfast.views.cli import follow  # loaded for those who stay
+
         manifest = follow.follow(packet, every_s)
     except KeyboardInterrupt:
         _say_goodbye(home.packet(task_id))
@@ -71,9 +72,16 @@ def run(values: dict[str, Any]) -> int:
     return follow.report(packet, manifest)
 
 
+def _interval_s() -> float | None:
+    """Read before the task is made: what is wrong with it is refused, and nothing has changed."""
+    from holdfast.views.cli import follow
+
+    return follow.interval_s()
+
+
 def _begin(home: Home, task: Asked) -> Packet:
     """A task that exists has a runner: Ctrl-C waits until both do."""
-    up.lift(home)
+    lift(home)
     masked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
     try:
         packet = making.make(home, task, status=Status.SPAWNING)

@@ -6,13 +6,12 @@ import os
 import signal
 import sys
 
-from holdfast import clock, paths
+from holdfast import clock, paths, start
 from holdfast.errors import NotFound, Unanswered, UsageError
 from holdfast.store import atomic, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from holdfast.views.cli import out
-from holdfast.views.cli.commands import up
 from holdfast.views.cli.spec import JSON, Argument, Command, Option
 from holdfast.views.service import manager, unit
 
@@ -76,7 +75,7 @@ def _install(values: dict[str, Any]) -> int:
     home = Home(paths.ensure_home(paths.home()))
     notes = manager.install(home, of_kind)
     record = atomic.read_json(home.service) or {}
-    up.lift(home)
+    start.lift(home)
     _dismiss(home)
     manager.start(record)
     ends_mono = clock.mono() + _START_S

@@ -58,7 +58,7 @@ def run(values: dict[str, Any]) -> int:
     asked = {**_loop(values), "project": _here()}
     if values["foreground"]:
         _refuse_second(home)
-    lift(home)
+    start.lift(home)
     if os.environ.get("HOLDFAST_KEEPER") == "off":
         raise NotPossible("HOLDFAST_KEEPER=off: no keeper is wanted here", hint="unset it, then try again")
     # Whoever is the keeper now, and whoever becomes it after a crash, stays, and goes on like this.
@@ -145,10 +145,3 @@ def _await_keeper(home: Home) -> ProcessIdentity:
         if clock.mono() > ends_mono:
             raise NotPossible(f"the keeper of {home.path} did not start", hint=f"look at {home.keeper_log}")
         clock.sleep(0.01)
-
-
-def lift(home: Home) -> None:
-    """Only `up` and `run` remove the flag."""
-    if os.path.exists(home.down):
-        atomic.remove(home.down)
-        atomic.sync_directory(home.path)

@@ -8,7 +8,6 @@ from holdfast.model.status import EXIT_STATUS, Status
 from holdfast.packet import load
 from holdfast.store.layout import Home
 from holdfast.views.cli import asking, out
-from holdfast.views.cli.follow import is_settled
 from holdfast.views.cli.spec import JSON, Argument, Command, Option
 from holdfast.views.wake import Waker
 
@@ -67,7 +66,7 @@ def _as_they_settle(packets: list[Packet], timeout_s: float | None) -> Any:
         for packet in list(left):
             there = load.wherever(packet)  # a task may be put away as soon as it has ended
             manifest = load.read_manifest(there)
-            if is_settled(there, manifest):
+            if load.is_settled(there, manifest):
                 left.remove(packet)
                 yield packet, manifest
                 continue
