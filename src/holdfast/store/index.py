@@ -29,6 +29,8 @@ FIELDS = (
     "active_s", "interrupt", "last_progress_at", "progress",
 )  # fmt: skip
 _BUSY_MS = 200
+#: The plus keeps SQLite from its index: where all are wanted, page after page is faster than row after row.
+_ALL_ENDED = "+ended = 1"
 #: A directory that changed within this time may change again without a newer time stamp.
 _RACY_S = 0.1
 
@@ -107,15 +109,18 @@ class Index:
             self._connection.rollback()  # busy: the next reader does it
 
     def ended(self, limit: int | None) -> list[dict[str, Any]]:
-        """The tasks that have ended, newest first."""
-        rows = self._rows("ended = 1", -1 if limit is None else limit)
-        return [json.loads(text) for _, text in rows]
+        """The last tasks that have ended, newest first; with None all of them, in no order."""
+        if limit is None:
+            rows = self._connection.execute(f"SELECT short FROM tasks WHERE {_ALL_ENDED}").fetchall()
+        else:
+            rows = [(text,) for _, text in self._rows("ended = 1", limit)]
+        # As one text: ten thousand small ones take twice as long.
+        return json.loads(f"[{','.join(text for (text,) in rows)}]")
 
     def overview(self) -> tuple[list[dict[str, Any]], dict[str, int]]:
         """The tasks that have not ended, as `live` has them, and how many have, by state. No task is in both or in neither."""
         self._connection.execute("BEGIN")  # one snapshot for both; `live` ends it
-        # The plus keeps SQLite from its index: page after page is faster than row after row.
-        query = "SELECT status, count(*) FROM tasks WHERE +ended = 1 GROUP BY status"
+        query = f"SELECT status, count(*) FROM tasks WHERE {_ALL_ENDED} GROUP BY status"
         counts = dict(self._connection.execute(query).fetchall())
         return self.live(), counts
 
