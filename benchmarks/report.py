@@ -35,9 +35,9 @@ _WHY = """## Where a target is missed, and why
 The targets were set on a machine whose bare `python -I -S` starts in about 9 ms; a run says what it takes here, and times grow with
 it. What stays beside that:
 
-- **Row 1, seed to first instruction**: two synced events, the identity and three forks, as planned. More than half of it is page
+- **Row 1, seed to first instruction**: two synced events, the identity and three forks, as planned. Much of the rest is page
   faults: a forked interpreter copies each page in which it touches a reference count, some 830 in the runner, 290 in the recorder and
-  290 in what becomes the agent, at 2 to 5 µs each where the cores are shared.
+  290 in what becomes the agent.
 - **Row 3**: the exit record and three synced records lie between death and the next start, and the sweep reads every process's
   environment once.
 - **Row 4**: the median is a few milliseconds; the worst of a run is one look at the process tree and the workspace on a busy core.
