@@ -60,7 +60,7 @@ def from_json(
 ) -> Work | None:
     """The item that a JSON object describes; None when the source says that it is not ready. Raises UsageError."""
     if not isinstance(data, dict):
-        raise UsageError(f"{where}: an item is an object, not {type(data).__name__}", hint=_EXAMPLE)
+        raise UsageError(f"{where}: an item is an object, not {type(data).__name__}", hint=EXAMPLE)
     given: dict[str, Any] = data  # pyright: ignore[reportUnknownVariableType]
     if str(given.get("status", "")).lower() in _NOT_READY:
         return None
@@ -68,7 +68,7 @@ def from_json(
     prompt = _text(given, "prompt", where) or title
     key = str(given.get("id") or "").strip() or title
     if not key:
-        raise UsageError(f"{where}: an item needs an id or a title", hint=_EXAMPLE)
+        raise UsageError(f"{where}: an item needs an id or a title", hint=EXAMPLE)
     try:
         return Work(
             task_id=task_id(key, prefix),
@@ -91,10 +91,11 @@ def from_json(
             url=_text(given, "url", where),
         )
     except ValueError as error:
-        raise UsageError(f"{where}: {error}", hint=_EXAMPLE) from error
+        raise UsageError(f"{where}: {error}", hint=EXAMPLE) from error
 
 
-_EXAMPLE = 'for example {"id": "issue-123", "title": "Fix the tests", "priority": "high"}'
+#: An item as people write it.
+EXAMPLE = 'for example {"id": "issue-123", "title": "Fix the tests", "priority": "high"}'
 
 
 def task_id(key: str, prefix: str = "") -> str:
@@ -132,7 +133,7 @@ def _text(given: dict[str, Any], name: str, where: str) -> str:
     for known in (name, *_NAMES.get(name, ())):
         value = given.get(known)
         if value is not None and not isinstance(value, (str, int, float)):
-            raise UsageError(f"{where}: {known} is a text, not {type(value).__name__}", hint=_EXAMPLE)
+            raise UsageError(f"{where}: {known} is a text, not {type(value).__name__}", hint=EXAMPLE)
         if value not in (None, ""):
             return str(value)
     return ""
@@ -146,7 +147,7 @@ def _list(given: dict[str, Any], name: str, where: str) -> list[str]:
         if isinstance(value, list):
             return [str(part) for part in value if isinstance(part, (str, int))]  # pyright: ignore
         if value is not None:
-            raise UsageError(f"{where}: {known} is a list of ids", hint=_EXAMPLE)
+            raise UsageError(f"{where}: {known} is a list of ids", hint=EXAMPLE)
     return []
 
 
@@ -155,7 +156,7 @@ def _pairs(given: dict[str, Any], name: str, where: str) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, dict) or not all(isinstance(each, (str, int, float)) for each in value.values()):  # pyright: ignore
-        raise UsageError(f"{where}: {name} is an object of texts", hint=_EXAMPLE)
+        raise UsageError(f"{where}: {name} is an object of texts", hint=EXAMPLE)
     return tuple(f"{key}={each}" for key, each in value.items())  # pyright: ignore[reportUnknownVariableType]
 
 
@@ -166,4 +167,4 @@ def _command(value: Any, where: str) -> list[str] | None:
         return ["sh", "-c", value]
     if isinstance(value, list) and value and all(isinstance(word, str) for word in value):  # pyright: ignore
         return [str(word) for word in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    raise UsageError(f"{where}: command is a text for the shell, or a list of words", hint=_EXAMPLE)
+    raise UsageError(f"{where}: command is a text for the shell, or a list of words", hint=EXAMPLE)

@@ -113,8 +113,7 @@ def _end_by(
 def _resume(ledger: Ledger, request: Request) -> tuple[ev.Event, ...]:
     task = ledger.task
     if task.status not in (Status.INTERRUPTED, Status.WAITING):
-        hint = "; 'holdfast retry' starts an ended task again" if task.has_ended else ""
-        raise RequestRefused(f"it is {task.status}, not interrupted or waiting{hint}")
+        raise RequestRefused(f"it is {task.status}, not interrupted or waiting")
     if task.approval is not None:
         raise RequestRefused(
             f"it waits for approval of {task.approval}; 'holdfast approve' or 'holdfast reject' answers"

@@ -12,6 +12,7 @@ from holdfast.packet import load, metrics
 from holdfast.store.layout import Home, Packet
 from holdfast.views.cli import tail, words
 from holdfast.views.cli.commands import ls, status
+from holdfast.views.cli.commands import queue as queue_verb
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,8 +76,7 @@ def _queue(home: Home, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                     "task_id": item.task_id,
                     "state": "paused" if {"*", item.pool} & set(paused) else item.state,
                     "priority": item.priority,
-                    "reason": item.reason
-                    or (f"waits for {', '.join(item.waits_for)}" if item.waits_for else ""),
+                    "reason": queue_verb.why(item, []),
                     "since": item.added_at,
                 }
                 for item in items
@@ -158,8 +158,8 @@ def render(facts: dict[str, Any], *, detailed: bool) -> str:
     runs = f"process {keeper['pid']}" if keeper else "not running" + (" (down)" if facts["down"] else "")
     counts = ", ".join(f"{count} {state}" for state, count in sorted(facts["counts"].items())) or "none"
     parts = [
-        f"# holdfast, {_day(facts['at'])}",
-        f"{facts['home']}; what is new since {_day(facts['since'])}",
+        f"# holdfast, {words.minute(facts['at'])}",
+        f"{facts['home']}; what is new since {words.minute(facts['since'])}",
         _section(
             "State", [f"keeper: {runs}", f"tasks: {counts}", *(f"! {line}" for line in facts["attention"])]
         ),
@@ -185,14 +185,14 @@ def _section(title: str, lines: list[str], most: int | None = None) -> str:
 
 
 def _active_line(row: dict[str, Any], *, detailed: bool) -> str:
-    wakes = f", wakes {_day(row['wake_at'])}" if row["wake_at"] else ""
+    wakes = f", wakes {words.minute(row['wake_at'])}" if row["wake_at"] else ""
     line = f"{row['task_id']}  {row['status']}, {row['agent']}, {clock.words(row['elapsed_s'])}{wakes}"
     return f"{line}: {row['last_line']}" if detailed and row["last_line"] else line
 
 
 def _queue_line(row: dict[str, Any]) -> str:
     why = f": {row['reason']}" if row["reason"] else ""
-    return f"{row['task_id']}  {row['state']} since {_day(row['since'])}{why}"
+    return f"{row['task_id']}  {row['state']} since {words.minute(row['since'])}{why}"
 
 
 def _ended_line(row: dict[str, Any]) -> str:
@@ -209,21 +209,21 @@ def _asked_line(row: dict[str, Any]) -> str:
 def _statistics(found: dict[str, Any]) -> list[str]:
     usage = found["api_usage"]
     average = found["average_duration_s"]
-    cost = "cost unknown" if usage["cost_usd"] is None else f"${usage['cost_usd']:.2f}"
     tools = ", ".join(f"{name} {count}" for name, count in list(found["tool_usage"]["breakdown"].items())[:6])
     return [
-        f"{found['ended']} ended, {found['completed']} completed ({_percent(found['success_rate'])})",
-        f"{found['interrupts']} interrupts, in {_percent(found['interrupt_rate'])} of the tasks; {found['retries']} retries",
-        f"{found['iterations_per_hour'] or 0:g} tasks an hour, "
+        f"{found['ended']} ended, {found['completed']} completed" + _rate(found["success_rate"]),
+        f"{words.plural(found['interrupts'], 'interrupt')}{_of_tasks(found['interrupt_rate'])}; "
+        f"{words.plural(found['retries'], 'retry')}",
+        f"{words.plural(found['iterations_per_hour'] or 0, 'task')} an hour, "
         + ("no duration yet" if average is None else f"{clock.words(average)} on average"),
-        f"{words.short(usage['input_tokens'])} tokens in, {words.short(usage['output_tokens'])} out, {cost}",
-        f"{found['tool_usage']['total']} tool calls" + (f": {tools}" if tools else ""),
+        words.usage(usage),
+        words.plural(found["tool_usage"]["total"], "tool call") + (f": {tools}" if tools else ""),
     ]
 
 
-def _percent(rate: float | None) -> str:
-    return "-" if rate is None else f"{rate * 100:.0f} %"
+def _rate(rate: float | None) -> str:
+    return "" if rate is None else f" ({rate * 100:.0f} %)"
 
 
-def _day(at: str) -> str:
-    return at[:16].replace("T", " ") + " UTC"
+def _of_tasks(rate: float | None) -> str:
+    return "" if rate is None else f", in {rate * 100:.0f} % of the tasks"

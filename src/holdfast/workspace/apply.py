@@ -49,7 +49,7 @@ def apply(packet: Packet, *, goal: str, as_patch: bool) -> Applied:
     if tree is None:
         raise NotPossible(
             f"{packet.task_id} works in place: what it did is in its project already",
-            hint=f"'holdfast diff {packet.task_id}' shows it",
+            hint=f"'holdfast diff {packet.task_id}' shows it" if bases.read(packet) is not None else "",
         )
     if not worktree.is_whole(tree):
         raise NotPossible(

@@ -81,7 +81,9 @@ def _spec(
     if agent is None:
         raise UsageError(
             "neither an agent nor a command was given",
-            hint=f"'holdfast {verb} --agent NAME PROMPT', or 'holdfast {verb} -- COMMAND'",
+            hint="name the agent with --agent"
+            if verb.startswith("queue")
+            else f"'holdfast {verb} --agent NAME PROMPT', or 'holdfast {verb} -- COMMAND'",
         )
     adapter = registry.adapter(agent)
     if not os.path.isdir(project):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.views.cli import out
+from holdfast.views.cli import out, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ _LEFT_OUT = frozenset(
     }
 )
 _LONGEST = 200
+#: The column in which the rest of a line goes on.
+AT = 35
 
 
 def line(event: dict[str, Any]) -> str:
@@ -40,8 +42,7 @@ def said(event: dict[str, Any]) -> str:
         case "task.created":
             return f"{event.get('task_id')} as {event.get('status')}"
         case "task.moved":
-            reason = f": {event['reason']}" if event.get("reason") else ""
-            return f"{event.get('old')} → {event.get('new')}{reason}"
+            return words.move(event.get("old"), event.get("new"), event.get("reason"))
         case "agent.text" | "agent.result":
             return _short(str(event.get("text", "")))
         case "agent.tool_started":

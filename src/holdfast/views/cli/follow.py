@@ -79,7 +79,7 @@ class LiveLine:
         self._drawn_mono = now_mono
         status, rest = manifest["status"], _rest(packet, manifest)
         # One column stays free: a terminal wraps when the last one is filled.
-        rest = table.cut(out.printable(rest), table.width(2) - len(status) - 2)
+        rest = table.cut(out.shown(rest, sys.stderr), (out.room(sys.stderr) or out.USUAL) - len(status) - 2)
         line = f"{table.state(status, sys.stderr)} {rest}"
         if line != self._drawn:
             self._drawn = line
@@ -184,7 +184,7 @@ def report(packet: Packet, manifest: dict[str, Any]) -> int:
         for line in leftovers.found(packet):
             out.talk(f"still running: {line}")
     for command, meaning in _next_steps(packet, manifest) if status is not Status.COMPLETED else ():
-        out.talk(f"  {command}   {meaning}")
+        out.step(command, meaning)
     out.talk(f"files: {packet.path}")
     return EXIT_STATUS[status]
 
@@ -206,4 +206,4 @@ def _show_tail(packet: Packet) -> None:
     if lines:
         out.talk("the last lines of its output:")
     for line in lines:
-        out.talk(f"| {line}")
+        out.talk(f"| {line}", rest="| ")

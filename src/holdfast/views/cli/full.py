@@ -18,6 +18,15 @@ _EXAMPLE = 76
 _CHOICES = 40
 
 
+class Verb(click.Command):
+    """A verb whose help is in characters that the terminal has: click takes a stream of plain ASCII for a mistake, and
+    writes UTF-8 to it."""
+
+    def get_help(self, ctx: click.Context) -> str:
+        """The help, line by line as it will be shown."""
+        return _plain(super().get_help(ctx))
+
+
 class Verbs(click.Group):
     """Loads a verb's module when it is used."""
 
@@ -32,6 +41,10 @@ class Verbs(click.Group):
         module = verbs.load(cmd_name)
         return _command(module.COMMAND, module.run)
 
+    def get_help(self, ctx: click.Context) -> str:
+        """As of a verb."""
+        return _plain(super().get_help(ctx))
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The verbs in their sections."""
         for title, names in verbs.SECTIONS.items():
@@ -45,6 +58,10 @@ class Verbs(click.Group):
         except click.UsageError:
             hint = verbs.near(args[0], verbs.VERBS)
             raise click.UsageError(f"no such verb {args[0]!r}" + (f", {hint}" if hint else ""), ctx) from None
+
+
+def _plain(text: str) -> str:
+    return "\n".join(out.shown(line) for line in text.split("\n"))
 
 
 def _command(command: spec.Command, run: Any) -> click.Command:
@@ -69,7 +86,7 @@ def _command(command: spec.Command, run: Any) -> click.Command:
             raise mistakes.TooMany(context.args, context)
         return run({**spec.defaults(command), **known, **(context.obj or {})})
 
-    return click.Command(
+    return Verb(
         command.name,
         callback=callback,
         params=parameters,
@@ -134,7 +151,7 @@ def run(argv: list[str]) -> int:
     try:
         result = cli.main(args=argv, prog_name="holdfast", standalone_mode=False, obj=obj)
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message())
+        print(error.format_message())
         return 0
     except click.ClickException as error:
         command = verbs.load(typed[0]).COMMAND if typed and typed[0] in verbs.VERBS else None

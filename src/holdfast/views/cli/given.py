@@ -14,7 +14,7 @@ def duration(text: str | None, option: str) -> float | None:
     try:
         return clock.parse_duration(text)
     except ValueError as error:
-        raise UsageError(f"{option}: {error}", hint=f"for example: {option} 7d") from error
+        raise UsageError(f"{option}: {error}", hint=f"for example {option} 7d") from error
 
 
 def whole(text: str | None, option: str) -> int | None:
@@ -22,7 +22,7 @@ def whole(text: str | None, option: str) -> int | None:
     if text is None:
         return None
     if not text.isascii() or not text.isdigit():
-        raise UsageError(f"{option}: not a whole number: {text!r}", hint=f"for example: {option} 10")
+        raise UsageError(f"{option}: not a whole number: {text!r}", hint=f"for example {option} 10")
     return int(text)
 
 
@@ -33,7 +33,7 @@ def size(text: str | None, option: str) -> int | None:
     try:
         return parse_bytes(text)
     except ValueError as error:
-        raise UsageError(f"{option}: {error}", hint=f"for example: {option} 10GB") from error
+        raise UsageError(f"{option}: {error}", hint=f"for example {option} 10GB") from error
 
 
 def only_one(values: dict[str, object], *names: str) -> str | None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _PAUSE_S = 0.1
 _READ_BYTES = 65536
+#: Characters of a goal that are told at the start.
+_GOAL = 200
 
 
 class Live:
@@ -33,7 +35,8 @@ class Live:
     def run(self) -> int:
         """Until the task has ended or needs a person; returns the exit status that says how."""
         manifest = load.read_manifest(self.packet)
-        out.talk(table.cut(f"{self.packet.task_id}: {manifest['goal'] or manifest['task_name']}", 200))
+        goal = manifest["goal"] or manifest["task_name"]
+        out.talk(f"{self.packet.task_id}: {table.shorten(goal, _GOAL)}")
         waker = Waker()
         while True:
             # The manifest first: what was logged before the end is then printed below.
@@ -103,7 +106,7 @@ class _Line:
             manifest["status_reason"] or "",
         ]
         text = " | ".join(part for part in parts if part)
-        text = table.cut(out.printable(text), table.width(2) - 1)
+        text = table.cut(out.shown(text, sys.stderr), (out.room(sys.stderr) or out.USUAL) - 1)
         if text != self._drawn:
             self._drawn = text
             sys.stderr.write(f"\r\x1b[7m{text}\x1b[0m\x1b[K")

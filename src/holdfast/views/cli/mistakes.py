@@ -33,6 +33,9 @@ def sentence(error: click.ClickException, command: spec.Command | None) -> str:
         )
     if isinstance(error, click.MissingParameter):
         return f"{_name(error)} is missing"
+    if isinstance(error, click.BadParameter) and isinstance(error.param, click.Argument) and command:
+        # Its name would be the list of what it may be, which the message says anyhow.
+        return f"{command.name}: {error.message.rstrip('.')}"
     if isinstance(error, click.BadParameter):
         return f"{_name(error)}: {error.message.rstrip('.')}"
     return error.format_message()

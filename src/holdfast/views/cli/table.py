@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
+from holdfast.views.cli import out
+from holdfast.views.cli.out import cell_width
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,17 +44,18 @@ def show(
     dropped_first: Sequence[int] = (),
     begins_with_id: bool = False,
 ) -> None:
-    """Print a table. On a terminal no line wraps: columns that say nothing go first, then ids in the first column are cut
-    as far as they can be told apart, then the columns of `dropped_first` go in their order, and the last column takes what
-    room is left. Elsewhere everything is whole."""
-    printed = [printable_cells(row) for row in rows]
+    """Print a table, a row in a line. Where the width is known no line wraps: columns that say nothing go first, then ids in
+    the first column are cut as far as they can be told apart, then the columns of `dropped_first` go in their order, and the
+    last column takes what room is left. Elsewhere everything is whole."""
+    room = out.room()
+    printed = [[out.shown(cell) for cell in row] for row in rows]
     columns = list(range(len(head)))
     least = shortest([row[0] for row in printed]) if begins_with_id else None
-    if is_terminal():
-        columns = fitting(head, printed, room=width(), dropped_first=dropped_first, shortest=least)
+    if room is not None:
+        columns = fitting(head, printed, room=room, dropped_first=dropped_first, shortest=least)
     widths = [max(cell_width(row[column]) for row in (head, *printed)) for column in columns]
-    if is_terminal():
-        squeeze(widths, width(), shortest=least)
+    if room is not None:
+        squeeze(widths, room, shortest=least)
     in_colour = has_colour()
     for row in (head, *printed):
         cells: list[str] = []
@@ -107,7 +111,7 @@ def shortest(ids: Sequence[str]) -> int:
     """Columns in which every id can be told from the others by its beginning, with the mark behind it."""
     ordered = sorted(ids)
     common = [_common(one, ordered[at]) for at, one in enumerate(ordered[:-1], 1)]
-    return max([_NARROWEST_ID, *(count + 1 + len(_MARK) for count in common)])
+    return max([_NARROWEST_ID, *(count + 1 + len(out.shown(_MARK)) for count in common)])
 
 
 def _common(one: str, two: str) -> int:
@@ -118,7 +122,8 @@ def _common(one: str, two: str) -> int:
 
 def shorten(text: str, room: int) -> str:
     """The beginning of an id, which is as good as the id, and a mark that it goes on."""
-    return text if cell_width(text) <= room else cut(text, max(0, room - len(_MARK))) + _MARK
+    mark = out.shown(_MARK)
+    return text if cell_width(text) <= room else cut(text, max(0, room - len(mark))) + mark
 
 
 def cut(text: str, room: int) -> str:
@@ -131,23 +136,6 @@ def cut(text: str, room: int) -> str:
         if used > room:
             return text[:at]
     return text
-
-
-def cell_width(text: str) -> int:
-    """Columns that a text takes: East Asian characters and emoji take two. (unicodedata knows better, and costs an import.)"""
-    if text.isascii():
-        return len(text)
-    return sum(
-        2 if "\u1100" <= char <= "\u115f" or "\u2e80" <= char <= "\uffdc" or char >= "\U0001f300" else 1
-        for char in text
-    )
-
-
-def printable_cells(row: Sequence[str]) -> list[str]:
-    """Nothing in a cell may move the cursor or break the encoding of a terminal that is not UTF-8."""
-    encoding = sys.stdout.encoding or "ascii"
-    clean = ["".join(char if char.isprintable() else " " for char in cell) for cell in row]
-    return [cell.encode(encoding, "replace").decode(encoding) for cell in clean]
 
 
 def is_terminal(stream: TextIO | None = None) -> bool:
@@ -169,15 +157,3 @@ def state(status: str, stream: TextIO | None = None) -> str:
     """A state, in its colour."""
     code = STATE_COLOURS.get(status) if has_colour(stream) else None
     return f"\x1b[{code}m{status}\x1b[0m" if code else status
-
-
-def width(descriptor: int = 1) -> int:
-    """Columns of the terminal; 80 when nobody knows."""
-    try:
-        found = os.get_terminal_size(descriptor).columns
-    except OSError:
-        found = 0
-    if not found:
-        text = os.environ.get("COLUMNS", "")
-        found = int(text) if text.isdigit() else 0
-    return found or 80

@@ -30,6 +30,15 @@ def cost(manifest: dict[str, Any]) -> str:
     return "" if usd is None else f"${usd:.2f}"
 
 
+def usage(told: dict[str, Any] | None) -> str:
+    """`12.3k tokens in, 950 out, cost $1.20`: of a task or of many. What no agent told is unknown, not zero."""
+    told = told or {}
+    count_in, count_out = told.get("input_tokens") or 0, told.get("output_tokens") or 0
+    is_told = bool(count_in or count_out)
+    count = f"{short(count_in)} tokens in, {short(count_out)} out" if is_told else "tokens unknown"
+    return f"{count}, cost {cost({'usage': told}) or 'unknown'}"
+
+
 def short(count: float) -> str:
     """`950`, `12.3k`, `4.5M`."""
     if count < 1000:
@@ -64,9 +73,24 @@ def at_step(manifest: dict[str, Any], line: str) -> str:
     return line if said in ("[]", line) else f"{said} {line}".rstrip()
 
 
-def plural(count: int, noun: str) -> str:
-    """`1 attempt`, `2 attempts`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+def plural(count: float, noun: str) -> str:
+    """`1 attempt`, `2 attempts`, `0 retries`."""
+    said = f"{count:g}" if isinstance(count, float) else str(count)
+    if count == 1:
+        return f"{said} {noun}"
+    return f"{said} {noun[:-1]}ies" if noun.endswith("y") else f"{said} {noun}s"
+
+
+def minute(at: str) -> str:
+    """`2026-01-31 12:00 UTC`: a time, for people."""
+    return at[:16].replace("T", " ") + " UTC"
+
+
+def move(old: object, new: object, reason: object) -> str:
+    """`running → crashed: killed by signal 9`. A reason that begins with the state's name says it once."""
+    said = str(reason or "").removeprefix(f"{new}: ")
+    went = f"{old} → {new}" if old and new else str(new or "")
+    return ": ".join(part for part in (went, said) if part)
 
 
 def exit_words(manifest: dict[str, Any]) -> str:
@@ -93,6 +117,11 @@ def next_steps(manifest: dict[str, Any]) -> list[tuple[str, str]]:
         ]
     if status == Status.WAITING:
         return [(f"holdfast resume {task_id}", "go on now"), (f"holdfast stop {task_id}", "give it up")]
+    if status == Status.QUEUED:
+        return [
+            (f"holdfast queue show {task_id}", "see what it waits for"),
+            (f"holdfast queue rm {task_id}", "take it out"),
+        ]
     if status == Status.COMPLETED:
         return [
             (f"holdfast logs {task_id}", "read its output"),

@@ -6,7 +6,7 @@ import os
 
 from holdfast.agents import probe, program, registry
 from holdfast.errors import BadPlugin, NotFound, UnreadableFile, UsageError
-from holdfast.views.cli import out, table
+from holdfast.views.cli import grid, out
 from holdfast.views.cli.spec import JSON, Argument, Command, Option
 
 TYPE_CHECKING = False
@@ -78,7 +78,7 @@ def _list(values: dict[str, Any]) -> int:
         rows += [{"agent": name, "path": None, "problem": why} for name, why in broken.items()]
         out.data({"schema": "holdfast.agents/1", "agents": rows})
         return 0
-    table.show(
+    grid.show(
         ("AGENT", "RESUMES", "COST", "PROGRAM"),
         [
             *((each.name, *_abilities(each.capabilities), _where(each)) for each in adapters),
@@ -137,7 +137,7 @@ def _probe(adapter: Adapter, values: dict[str, Any]) -> int:
     }
     for name, value in facts.items():
         if value is not None and value != "":
-            print(f"{name:22} {_words(value)}")
+            out.fact(name, _words(value), at=23)
     return 0
 
 
@@ -160,7 +160,7 @@ def _replay(adapter: Adapter, values: dict[str, Any]) -> int:
         out.data({name: found[name] for name in _READ})
         return 0
     for name, value in found.items():
-        print(f"{name:15} {_words(value)}")
+        out.fact(name, _words(value), at=16)
     return 0
 
 
@@ -169,7 +169,9 @@ def _bytes(path: str) -> bytes:
         with open(path, "rb") as file:
             return file.read()
     except OSError as error:
-        raise UnreadableFile(f"cannot read {path}: {error.strerror}") from None
+        raise UnreadableFile(
+            f"cannot read {path}: {error.strerror}", hint="check its path and mode"
+        ) from None
 
 
 def _words(value: object) -> str:

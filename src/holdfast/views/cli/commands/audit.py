@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast import clock, ids, paths
 from holdfast.store import audit
 from holdfast.store.layout import Home
-from holdfast.views.cli import given, out, table
+from holdfast.views.cli import given, grid, out, words
 from holdfast.views.cli.spec import JSON, Argument, Command, Option
 
 TYPE_CHECKING = False
@@ -48,10 +48,9 @@ def run(values: dict[str, Any]) -> int:
     if not found:
         out.talk("nothing was done, so far as audit.jsonl knows")
         return 0
-    table.show(
+    grid.show(
         ("TIME", "LEVEL", "BY", "OPERATION", "TASK", "WHAT"),
         [_cells(row) for row in found],
-        dropped_first=(1, 2),
     )
     return 0
 
@@ -70,7 +69,7 @@ def _task_id(home: Home, text: str | None) -> str | None:
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    move = f"{row['old']} → {row['new']}" if row.get("old") and row.get("new") else str(row.get("new") or "")
+    move = words.move(row.get("old"), row.get("new"), row.get("reason"))
     iteration = f"iteration {row['iteration']}" if row.get("iteration") else ""
     return (
         str(row.get("at", ""))[:19].replace("T", " "),
@@ -78,5 +77,5 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         str(row.get("by") or "-"),
         str(row.get("operation") or ""),
         str(row.get("task_id") or "-"),
-        ": ".join(part for part in (iteration, move, str(row.get("reason") or "")) if part),
+        ": ".join(part for part in (iteration, move) if part),
     )

@@ -7,7 +7,7 @@ import os
 from holdfast import paths
 from holdfast.config import settings
 from holdfast.packet import limits
-from holdfast.views.cli import out, table
+from holdfast.views.cli import grid, out
 from holdfast.views.cli.spec import JSON, Argument, Command, Option
 
 TYPE_CHECKING = False
@@ -42,7 +42,7 @@ def run(values: dict[str, Any]) -> int:
         }
         out.data({"schema": "holdfast.config/1", "settings": shown})
         return 0
-    table.show(
+    grid.show(
         ("SETTING", "VALUE", "FROM"),
         [(name, _words(found.value), _origin(found)) for name, found in settled.items()],
     )
@@ -56,13 +56,15 @@ def _path(project: str, *, as_json: bool) -> int:
         out.data({"schema": "holdfast.config-path/1", "files": rows})
         return 0
     for of, path in files.items():
-        print(f"{of:8} {path}" + ("" if os.path.exists(path) else "  (not there)"))
+        out.fact(of, path + ("" if os.path.exists(path) else "  (not there)"), at=9)
     return 0
 
 
 def _words(value: Any) -> str:
     if value is None:
         return "-"
+    if isinstance(value, bool):
+        return str(value).lower()  # as it is written in the file
     if not isinstance(value, list):
         return str(value)
     return " ".join(_word(item) for item in value) or "-"  # pyright: ignore[reportUnknownVariableType]

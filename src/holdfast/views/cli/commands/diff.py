@@ -78,10 +78,11 @@ def run(values: dict[str, Any]) -> int:
     if sys.stdout.isatty():
         # A file's bytes must not move the cursor of whoever reads them.
         lines = text.decode("utf-8", "replace").split("\n")
-        text = "\n".join(out.printable(line.expandtabs()) for line in lines).encode()
-    sys.stdout.buffer.write(text)
+        sys.stdout.write("\n".join(out.printable(line.expandtabs()) for line in lines))
+    else:
+        sys.stdout.buffer.write(text)
     if left_out:
-        sys.stdout.buffer.flush()
+        sys.stdout.flush()
         are = "file outside the scope is" if len(left_out) == 1 else "files outside the scope are"
         out.talk(f"{len(left_out)} {are} left out (--all shows {'it' if len(left_out) == 1 else 'them'})")
     elif not text:

@@ -86,21 +86,11 @@ def _ask(name: str, check: Callable[[], Finding]) -> Finding:
 
 
 def _print(found: Finding) -> None:
-    level = f"{found.level:4}"
-    if table.has_colour():
-        level = f"\x1b[{_COLOURS[found.level]}m{level}\x1b[0m"
-    first, *others = _lines(found.said)
-    print(f"{level}  {found.check:10}  {first}")
-    for line in others + (_lines(f"fix: {found.fix}") if found.fix else []):
-        print(f"{'':{_INDENT}}{line}")
-
-
-def _lines(text: str) -> list[str]:
-    """A text in lines that fit beside the name; a path or a command that is longer stays whole, to be copied."""
-    text = out.printable(text)
-    if not table.is_terminal():
-        return [text]
-    from textwrap import wrap
-
-    room = max(20, table.width() - _INDENT - 1)
-    return wrap(text, room, break_long_words=False, break_on_hyphens=False) or [""]
+    name, rest = f"{found.level:4}  {found.check:10}  ", " " * _INDENT
+    said, *others = out.wrapped(out.shown(found.said), out.room(), first=name, rest=rest)
+    colour = _COLOURS[found.level] if table.has_colour() else None
+    print(said if colour is None else said.replace(found.level, f"\x1b[{colour}m{found.level}\x1b[0m", 1))
+    for line in others:
+        print(line)
+    if found.fix:
+        out.say(f"fix: {found.fix}", first=rest, rest=rest)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 
 from holdfast import clock, paths
 from holdfast.errors import HoldfastError, Unanswered
@@ -102,8 +101,8 @@ def _interrupt_all(home: Home) -> int:
             ask(packet, "interrupt", {"reason": "holdfast down --now"})
             asked.append(task_id)
         except (HoldfastError, ValueError) as error:
-            print(f"error: {task_id}: {error}", file=sys.stderr)
+            out.talk(f"error: {task_id}: {error}")
             status = 1
     for task_id in asked:
-        print(f"interrupted {task_id}; 'holdfast resume {task_id}' goes on", file=sys.stderr)
+        out.talk(f"interrupted {task_id}; 'holdfast resume {task_id}' goes on")
     return status

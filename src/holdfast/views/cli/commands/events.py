@@ -13,7 +13,7 @@ from holdfast.model.status import ENDS
 from holdfast.packet import load, metrics
 from holdfast.store import atomic
 from holdfast.store.layout import Home, Packet
-from holdfast.views.cli import event_lines, given, out, table, words
+from holdfast.views.cli import event_lines, given, grid, out, words
 from holdfast.views.cli.spec import JSON, Argument, Command, Option
 from holdfast.views.wake import Waker
 
@@ -146,7 +146,9 @@ def _print(rows: Iterator[dict[str, Any]], values: dict[str, Any], *, view: str 
         if values["json"]:
             out.data(row)
         else:
-            print(event_lines.line(row), flush=values["follow"])
+            out.say(event_lines.line(row), rest=" " * event_lines.AT)
+            if values["follow"]:
+                sys.stdout.flush()
     return 0
 
 
@@ -161,7 +163,7 @@ def _table(rows: list[dict[str, Any]], view: str) -> int:
     if not rows:
         out.talk("no tool calls" if view == "tools" else "no errors")
     elif view == "tools":
-        table.show(
+        grid.show(
             ("TIME", "ATTEMPT", "TOOK", "HOW", "TOOL", "WHAT"),
             [
                 (
@@ -173,7 +175,7 @@ def _table(rows: list[dict[str, Any]], view: str) -> int:
             ],
         )  # fmt: skip
     else:
-        table.show(
+        grid.show(
             ("TIME", "ATTEMPT", "ERROR", "WHAT"),
             [(row["at"][11:19], str(row["attempt"] or "-"), row["kind"], row["message"]) for row in rows],
         )
@@ -203,28 +205,27 @@ def _summary(packet: Packet, found: Analysis, values: dict[str, Any]) -> int:
     if values["json"]:
         out.data(data)
         return 0
-    for name, text in _facts(manifest, data):
-        print(f"{name:10}{out.printable(text)}".rstrip())
+    for name, text in _facts(data):
+        out.fact(name, text, at=10)
     return 0
 
 
-def _facts(manifest: dict[str, Any], data: dict[str, Any]) -> list[tuple[str, str]]:
-    usage: dict[str, Any] = data["usage"] or {}
+def _facts(data: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [
         ("task", data["task_id"]),
         ("state", data["status"]),
         ("span", f"{data['first_at']} to {data['last_at']} ({clock.words(data['span_s'])})"),
         ("active", clock.words(data["active_s"] or 0.0)),
         ("events", str(sum(data["events"].values()))),
-        ("messages", f"{data['messages']}" + (f", {data['turns']} turns" if data["turns"] else "")),
         (
-            "usage",
-            f"{words.short(usage.get('input_tokens') or 0)} tokens in, {words.short(usage.get('output_tokens') or 0)} "
-            f"out, cost {words.cost(manifest) or 'unknown'}",
+            "messages",
+            f"{data['messages']}" + (f", {words.plural(data['turns'], 'turn')}" if data["turns"] else ""),
         ),
+        ("usage", words.usage(data["usage"])),
         (
             "trouble",
-            f"{words.plural(data['errors'], 'error')}, {data['retries']} retries, {data['interrupts']} interrupts",
+            f"{words.plural(data['errors'], 'error')}, {words.plural(data['retries'], 'retry')}, "
+            f"{words.plural(data['interrupts'], 'interrupt')}",
         ),
     ]
     for at, attempt in enumerate(data["attempts"]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast.errors import UsageError
-from holdfast.views.cli import table, verbs
+from holdfast.views.cli import out, verbs
 from holdfast.views.cli.spec import Argument, Command
 
 TYPE_CHECKING = False
@@ -65,7 +65,6 @@ def _overview() -> int:
 
 def _entry(name: str, text: str) -> None:
     """A name and what it is, within 80 columns also where the terminal is wider: as click does it."""
-    import textwrap
-
-    room = min(table.width(), _WIDEST)
-    print(textwrap.fill(text, room, initial_indent=f"  {name:{_NAME - 3}} ", subsequent_indent=" " * _NAME))
+    room = min(out.room() or _WIDEST, _WIDEST)
+    for line in out.wrapped(out.shown(text), room, first=f"  {name:{_NAME - 3}} ", rest=" " * _NAME):
+        print(line)

@@ -11,7 +11,7 @@ from holdfast.errors import NotFound, UsageError
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import load
 from holdfast.store.layout import AttemptDir, Home, Packet
-from holdfast.views.cli import given, out, tail
+from holdfast.views.cli import given, out, tail, words
 from holdfast.views.cli.spec import TASK, Command, Option
 from holdfast.views.wake import Waker
 
@@ -152,5 +152,5 @@ def _attempt(packet: Packet, number: int | None) -> AttemptDir | None:
             return packet.attempt(name)
     raise NotFound(
         f"{packet.task_id} has no attempt {number}",
-        hint=f"it has {len(names)}" if names else "it has none yet",
+        hint=f"it has {words.plural(len(names), 'attempt')}" if names else "it has none yet",
     )

@@ -63,7 +63,7 @@ def run(values: dict[str, Any]) -> int:
 
 def _show(rows: list[tuple[str, str]]) -> None:
     for name, text in rows:
-        print(f"{name:12}{out.printable(text)}".rstrip())
+        out.fact(name, text, at=12)
 
 
 def _task(task: dict[str, Any]) -> list[tuple[str, str]]:
@@ -73,9 +73,15 @@ def _task(task: dict[str, Any]) -> list[tuple[str, str]]:
         ("state", task["status"]),
         ("agent", task["agent"] or "-"),
         ("duration", f"{took}, active {clock.words(task['active_s'])}"),
-        ("attempts", f"{task['attempts']}, {task['retries']} retries, {task['interrupts']} interrupts"),
-        ("messages", f"{task['messages']}" + (f", {task['turns']} turns" if task["turns"] else "")),
-        ("usage", _usage(task["api_usage"])),
+        (
+            "attempts",
+            f"{task['attempts']}, {words.plural(task['retries'], 'retry')}, {words.plural(task['interrupts'], 'interrupt')}",
+        ),
+        (
+            "messages",
+            f"{task['messages']}" + (f", {words.plural(task['turns'], 'turn')}" if task["turns"] else ""),
+        ),
+        ("usage", words.usage(task["api_usage"])),
         ("tools", _tools(task["tool_usage"])),
     ]
 
@@ -84,32 +90,37 @@ def _home(home: dict[str, Any]) -> list[tuple[str, str]]:
     states = ", ".join(f"{count} {state}" for state, count in home["by_status"].items()) or "none"
     average, longest = home["average_duration_s"], home["longest_duration_s"]
     took = "-" if average is None else f"{clock.words(average)} on average, {clock.words(longest)} at most"
-    unknown = home["api_usage"]["cost_unknown_of"]
+    silent = home["api_usage"]["cost_unknown_of"]
+    is_partly_known = home["api_usage"]["cost_usd"] is not None and silent
+    unknown = f" (that of {words.plural(silent, 'task')} is unknown)" if is_partly_known else ""
     return [
         ("tasks", f"{home['tasks']}: {states}" if home["tasks"] else "none"),
-        ("success", f"{_percent(home['success_rate'])} of {home['ended']} that ended"),
-        ("interrupts", f"{home['interrupts']}, in {_percent(home['interrupt_rate'])} of the tasks"),
-        ("attempts", f"{home['attempts']}, {home['retries']} retries"),
+        (
+            "success",
+            f"{_percent(home['success_rate'])} of {home['ended']} that ended"
+            if home["ended"]
+            else "none has ended",
+        ),
+        (
+            "interrupts",
+            f"{home['interrupts']}, in {_percent(home['interrupt_rate'])} of the tasks"
+            if home["tasks"]
+            else "0",
+        ),
+        ("attempts", f"{home['attempts']}, {words.plural(home['retries'], 'retry')}"),
         (
             "per hour",
-            "-" if home["iterations_per_hour"] is None else f"{home['iterations_per_hour']:g} tasks",
+            "-" if home["iterations_per_hour"] is None else words.plural(home["iterations_per_hour"], "task"),
         ),
         ("duration", took),
         ("active", clock.words(home["active_s"])),
-        ("usage", _usage(home["api_usage"]) + (f" (of {unknown} tasks unknown)" if unknown else "")),
+        ("usage", words.usage(home["api_usage"]) + unknown),
         ("tools", _tools(home["tool_usage"])),
     ]
 
 
 def _percent(rate: float | None) -> str:
     return "-" if rate is None else f"{rate * 100:.0f} %"
-
-
-def _usage(usage: dict[str, Any]) -> str:
-    cost = "cost unknown" if usage["cost_usd"] is None else f"${usage['cost_usd']:.2f}"
-    return (
-        f"{words.short(usage['input_tokens'])} tokens in, {words.short(usage['output_tokens'])} out, {cost}"
-    )
 
 
 def _tools(tools: dict[str, Any]) -> str:

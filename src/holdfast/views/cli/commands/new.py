@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 
 from holdfast import ids
 from holdfast.errors import InvalidManifest, UsageError
@@ -105,7 +106,8 @@ def run(values: dict[str, Any]) -> int:
         out.data({"schema": "holdfast.new/1", "task_id": task_id, "path": folder})
     else:
         print(folder)
-        out.talk(f"edit {os.path.join(folder, task.NAME)}, then: holdfast run --packet {folder}")
+        out.talk(f"edit {os.path.join(folder, task.NAME)}, then:")
+        out.step(shlex.join(["holdfast", "run", "--packet", folder]), "")
     return 0
 
 

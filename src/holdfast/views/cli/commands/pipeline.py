@@ -11,7 +11,7 @@ from holdfast.pipeline import config, task, task_index
 from holdfast.pipeline.intents import DIGEST_POLICIES, INTENTS, OPTIONS, WORKSPACES
 from holdfast.pipeline.roles import ROLES
 from holdfast.store.layout import Home
-from holdfast.views.cli import out, table
+from holdfast.views.cli import grid, out
 from holdfast.views.cli.spec import JSON, Argument, Command, Option
 
 TYPE_CHECKING = False
@@ -74,7 +74,7 @@ def _list(values: dict[str, Any]) -> int:
         (name, intent.group, _stages(found, intent.group, name), intent.about)
         for name, intent in INTENTS.items()
     ]
-    table.show(("INTENT", "GROUP", "STAGES", "ABOUT"), rows, dropped_first=(3,))
+    grid.show(("INTENT", "GROUP", "STAGES", "ABOUT"), rows)
     print()
     others = [
         (profile.name, group.name, _words(profile))
@@ -82,7 +82,7 @@ def _list(values: dict[str, Any]) -> int:
         for profile in group.profiles.values()
         if INTENTS.get(profile.name) is None or INTENTS[profile.name].group != group.name
     ]
-    table.show(("OTHER PROFILE", "GROUP", "STAGES"), others)
+    grid.show(("OTHER PROFILE", "GROUP", "STAGES"), others)
     print()
     rows = [
         (
@@ -92,11 +92,11 @@ def _list(values: dict[str, Any]) -> int:
         )
         for agent in found.agents.values()
     ]
-    table.show(("AGENT", "MODEL", "ALLOWED"), rows)
+    grid.show(("AGENT", "MODEL", "ALLOWED"), rows)
     print()
     options = [(name, ", ".join(option.values), ", ".join(option.groups)) for name, option in OPTIONS.items()]
     flags = [(name, "true, false", group.name) for group in found.groups.values() for name in group.flags]
-    table.show(("OPTION OR FLAG", "VALUES", "GROUP"), [*options, *flags])
+    grid.show(("OPTION OR FLAG", "VALUES", "GROUP"), [*options, *flags])
     return 0
 
 
@@ -112,7 +112,7 @@ def _index(values: dict[str, Any]) -> int:
         for name, stages in entry["phases"].items()
         for stage in stages
     ]
-    table.show(("TASK", "STATUS", "PHASE", "STAGE", "RESULT"), rows, dropped_first=(1,))
+    grid.show(("TASK", "STATUS", "PHASE", "STAGE", "RESULT"), rows)
     return 0
 
 
@@ -187,9 +187,8 @@ def _show(values: dict[str, Any]) -> int:
         out.data(shown(written))
         return 0
     resolved = written.resolved
-    print(
-        f"{written.manifest.get('task_id')}: {resolved.intent} (group {resolved.group}, profile {resolved.profile})"
-    )
+    where = f"group {resolved.group}, profile {resolved.profile}"
+    out.say(f"{written.manifest.get('task_id')}: {resolved.intent} ({where})", rest="  ")
     limit = written.manifest.get("budgets.max_wallclock_sec")
     rows: list[tuple[str, ...]] = []
     for stage in resolved.stages:
@@ -197,9 +196,9 @@ def _show(values: dict[str, Any]) -> int:
         timeout = f"{limit}s" if stage.timeout_s is None else f"{min(stage.timeout_s, limit):g}s"
         note = ", ".join(mark for mark in marks if mark) or "-"
         rows.append((stage.name, stage.agent, stage.model or "-", stage.effort or "-", timeout, note))
-    table.show(("STAGE", "AGENT", "MODEL", "EFFORT", "TIMEOUT", "NOTES"), rows)
+    grid.show(("STAGE", "AGENT", "MODEL", "EFFORT", "TIMEOUT", "NOTES"), rows)
     print()
-    table.show(("VALUE", "FROM"), [(path, source) for path, source in resolved.sources.items()])
+    grid.show(("VALUE", "FROM"), [(path, source) for path, source in resolved.sources.items()])
     _talk_of_missing(written)
     return 0
 
@@ -245,7 +244,7 @@ def _check(values: dict[str, Any]) -> int:
         return 0 if written is not None else 2
     if written is None:
         raise task.invalid(path, problems)
-    print(f"{path} is valid: {' → '.join(stage.name for stage in written.resolved.stages)}")
+    out.say(f"{path} is valid: {' → '.join(stage.name for stage in written.resolved.stages)}", rest="  ")
     _talk_of_missing(written)
     return 0
 

@@ -10,7 +10,7 @@ from holdfast.packet.remove import remove
 from holdfast.store import audit, index
 from holdfast.store.layout import Home, Packet
 from holdfast.views import retention
-from holdfast.views.cli import given, out, table, words
+from holdfast.views.cli import given, grid, out, words
 from holdfast.views.cli.spec import JSON, Command, Option
 
 TYPE_CHECKING = False
@@ -140,7 +140,7 @@ def _say(rows: list[dict[str, Any]], values: dict[str, Any]) -> None:
     if not rows:
         out.talk("nothing is old enough to go")
         return
-    table.show(
+    grid.show(
         ("TASK", "ENDED", "SIZE", "WHERE", "WHY"),
         [
             (

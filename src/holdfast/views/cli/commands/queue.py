@@ -10,9 +10,10 @@ from holdfast.errors import DuplicateTask, NotFound, NotPossible, UsageError
 from holdfast.packet import load
 from holdfast.queue import owner, sync
 from holdfast.queue.engine import ALL, MOST, Item, is_ready, weights
+from holdfast.queue.work import EXAMPLE
 from holdfast.store import atomic
 from holdfast.store.layout import Home
-from holdfast.views.cli import asked, asking, enqueue, out, table, words
+from holdfast.views.cli import asked, asking, enqueue, grid, out, words
 from holdfast.views.cli.spec import JSON, Argument, Command, Option
 
 TYPE_CHECKING = False
@@ -113,11 +114,11 @@ def _ls(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
         )
         return 0
     rows = [
-        [item.task_id, item.state, str(item.priority), item.pool, item.agent, _why(item, paused)]
+        [item.task_id, item.state, str(item.priority), item.pool, item.agent, why(item, paused)]
         for item in items
     ]
     if rows:
-        table.show(("TASK", "STATE", "PRIORITY", "POOL", "AGENT", ""), rows)
+        grid.show(("TASK", "STATE", "PRIORITY", "POOL", "AGENT", ""), rows)
     else:
         out.talk("the queue is empty")
     if paused:
@@ -132,7 +133,7 @@ def _ls(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     return 0
 
 
-def _why(item: Item, paused: list[str]) -> str:
+def why(item: Item, paused: list[str]) -> str:
     """Why it does not run, for people."""
     if item.reason:
         return item.reason
@@ -141,7 +142,7 @@ def _why(item: Item, paused: list[str]) -> str:
     if item.waits_for:
         return "after " + ", ".join(item.waits_for)
     if item.not_before is not None and clock.parse_iso(item.not_before) > clock.now():
-        return f"not before {item.not_before}"
+        return f"not before {words.minute(item.not_before)}"
     return "paused" if ALL in paused or item.pool in paused else ""
 
 
@@ -154,7 +155,7 @@ def _show(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     for name, value in item.to_json().items():
         if name != "schema" and value not in (None, "", [], False):
             text = ", ".join(str(part) for part in value) if isinstance(value, list) else str(value)  # pyright: ignore
-            print(f"{name + ':':13} {out.printable(text)}")
+            out.fact(f"{name}:", text, at=14)
     return 0
 
 
@@ -192,7 +193,7 @@ def _add(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
         weights=_weights(asked.settings_of(paths.project(values["project"]))),
     )
     if not found:
-        raise UsageError("no item that is ready", hint="""'holdfast queue add {"id": …, "title": …}'""")
+        raise UsageError("no item that is ready", hint=EXAMPLE)
     made = [
         enqueue.take_in(home, work, agent=values["agent"], project=values["project"], pool=values["pool"])
         for work in found
@@ -250,7 +251,7 @@ def _import(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
 
 def _most(text: str) -> int:
     if not text.isdigit() or not 0 < int(text) <= MOST:
-        raise UsageError(f"--most {text}: not a number from 1 to {MOST}", hint="for example: --most 10")
+        raise UsageError(f"--most {text}: not a number from 1 to {MOST}", hint="for example --most 10")
     return int(text)
 
 
@@ -271,9 +272,9 @@ def _claim(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     item = _find(home, queue, values["what"])
     taken = queue.claim(by, task_id=item.task_id)
     if taken is None:
-        why = _why(item, []) or f"it is {item.state}"
+        said = why(item, []) or f"it is {item.state}"
         raise NotPossible(
-            f"{item.task_id} cannot be claimed: {why}",
+            f"{item.task_id} cannot be claimed: {said}",
             hint="'holdfast queue next' names the task whose turn it is",
         )
     return _tell(taken, values)

@@ -48,5 +48,5 @@ def run(values: dict[str, Any]) -> int:
         out.data(facts)
         return 0
     for line in report.render(facts, detailed=values["detailed"]).split("\n"):
-        print(out.printable(line))
+        out.say(line, rest="  " if line.startswith("- ") else "")
     return 0

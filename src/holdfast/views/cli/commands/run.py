@@ -119,5 +119,5 @@ def _say_goodbye(packet: Packet) -> None:
         ("logs -f", "its output"),
         ("wait", "until it has ended"),
     ):
-        out.talk(f"  holdfast {command} {packet.task_id}   {meaning}")
-    out.talk(f"  holdfast stop {packet.task_id}   end it")
+        out.step(f"holdfast {command} {packet.task_id}", meaning)
+    out.step(f"holdfast stop {packet.task_id}", "end it")

@@ -122,7 +122,7 @@ def _status(values: dict[str, Any]) -> int:
     elif facts["is_installed"]:
         for name in ("unit", "path", "state", "enabled", "lingers"):
             if name in facts:
-                print(f"{name:8} {_words(facts[name])}")
+                out.fact(name, _words(facts[name]), at=9)
         if not facts["has_file"]:
             out.talk("warning: the unit's file is gone; 'holdfast service install' writes it again")
     else:

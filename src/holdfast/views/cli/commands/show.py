@@ -6,9 +6,10 @@ import os
 
 from holdfast import clock, paths
 from holdfast.errors import CorruptFile, HoldfastError
-from holdfast.model.status import ENDS, Status
+from holdfast.model.status import ENDS, PARKED, Status
 from holdfast.packet import load
 from holdfast.store import atomic
+from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 from holdfast.views.cli import leftovers, out, table, tail, words
 from holdfast.views.cli.spec import JSON, TASK, Command
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Attempts and lines of output that are shown.
 _ATTEMPTS, _LINES = 10, 5
+#: The column in which facts begin.
+_AT = 10
 
 COMMAND = Command(
     name="show",
@@ -36,27 +39,26 @@ def run(values: dict[str, Any]) -> int:
     if values["json"]:
         out.data(manifest)
         return 0
+    room = out.room()
     for name, text in facts(packet, manifest, clock.now()):
-        print(f"{name:10}{_cleaned(name, text)}".rstrip())
+        lines = out.wrapped(out.shown(text), room, first=f"{name:{_AT}}", rest=" " * _AT)
+        if name == "state":
+            lines[0] = lines[0].replace(manifest["status"], table.state(manifest["status"]), 1)
+        for line in lines:
+            print(line)
     return 0
-
-
-def _cleaned(name: str, text: str) -> str:
-    if name == "state":  # it may carry our own colour
-        status, _, rest = text.partition(" ")
-        return f"{table.state(status)} {out.printable(rest)}"
-    return out.printable(text)
 
 
 def facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[str, str]]:
     """What a person wants to know, name by name."""
-    reason = f": {manifest['status_reason']}" if manifest.get("status_reason") else ""
+    interrupt: dict[str, Any] = manifest.get("interrupt") or {}
+    # A question is told once, under its own name.
+    why = "" if manifest.get("status_reason") == interrupt.get("reason") else manifest.get("status_reason")
     rows = [
         ("task", manifest["task_id"]),
         ("name", manifest.get("task_name") or ""),
-        ("state", f"{manifest['status']} {reason.removeprefix(': ')}"),
+        ("state", f"{manifest['status']}: {why}" if why else manifest["status"]),
     ]
-    interrupt = manifest.get("interrupt")
     if interrupt:
         rows.append(("question", interrupt.get("reason") or ""))
     if manifest.get("wake_at"):
@@ -78,6 +80,9 @@ def facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[st
         rows.append(("exit", words.exit_words(manifest)))
     elif manifest.get("pid"):
         rows.append(("process", str(manifest["pid"])))
+    gone = _runner(packet, manifest["status"])
+    if gone:
+        rows.append(("runner", gone))
     left = leftovers.found(packet)
     rows += [("left over" if at == 0 else "", line) for at, line in enumerate(left)]
     lines = tail.last_lines(packet.output_log, _LINES)
@@ -112,6 +117,20 @@ def _has_unmerged_work(packet: Packet) -> bool:
         return apply.is_needed(packet)
     except HoldfastError:
         return False
+
+
+def _runner(packet: Packet, status: str) -> str:
+    """That the runner is gone, where one should be, and who brings another; else nothing."""
+    if status in ENDS or status in PARKED or locks.is_held(packet.runner_lock):
+        return ""
+    home = packet.home
+    is_new = locks.owner(packet.runner_lock) is None
+    said = "none yet" if is_new else "gone; what the agent does meanwhile is recorded"
+    if locks.is_held(home.keeper_lock):
+        return f"{said}. The keeper starts {'one' if is_new else 'another'} in a moment"
+    if os.path.exists(home.down):
+        return f"{said}. This home is down: 'holdfast up' brings a keeper, which starts another"
+    return f"{said}. No keeper lives: 'holdfast up' brings one, which starts another"
 
 
 def _stages(manifest: dict[str, Any]) -> list[tuple[str, str]]:
@@ -162,13 +181,9 @@ def _times(manifest: dict[str, Any], now: float) -> list[tuple[str, str]]:
 
 
 def _usage(manifest: dict[str, Any]) -> str:
-    usage: dict[str, Any] = manifest.get("usage") or {}
     heartbeat: dict[str, Any] = manifest.get("heartbeat") or {}
     parts = [
-        f"{words.short(usage.get('input_tokens') or 0)} tokens in, {words.short(usage.get('output_tokens') or 0)} out"
-        if words.tokens(manifest)
-        else "tokens unknown",
-        f"cost {words.cost(manifest) or 'unknown'}",
+        words.usage(manifest.get("usage")),
         words.plural(heartbeat.get("message_count") or 0, "message"),
         words.plural(heartbeat.get("tool_calls") or 0, "tool call"),
     ]

@@ -40,20 +40,23 @@ def run(values: dict[str, Any]) -> int:
         out.data(facts)
         return 0
     keeper, seed = facts["keeper"], facts["seed"]
-    print(f"home     {home.path}")
-    print(
-        f"keeper   {'process ' + str(keeper['pid']) if keeper else 'not running' + (' (down)' if facts['down'] else '')}"
-    )
-    print(f"seed     {'process ' + str(seed['pid']) if seed else 'not running'}")
+    down = " (down)" if facts["down"] else ""
+    _say("home", home.path)
+    _say("keeper", f"process {keeper['pid']}" if keeper else f"not running{down}")
+    _say("seed", f"process {seed['pid']}" if seed else "not running")
     counts = ", ".join(f"{count} {state}" for state, count in sorted(facts["counts"].items())) or "none"
-    print(f"tasks    {counts}")
+    _say("tasks", counts)
     if facts["queue"] is not None:
-        print(f"queue    {_queue_line(facts['queue'])}")
+        _say("queue", _queue_line(facts["queue"]))
     if facts["outbox"]["pending"] or facts["outbox"]["given_up"]:
-        print(f"notices  {facts['outbox']['pending']} to deliver, {facts['outbox']['given_up']} given up")
+        _say("notices", f"{facts['outbox']['pending']} to deliver, {facts['outbox']['given_up']} given up")
     for line in facts["attention"]:
-        print(f"!        {line}")
+        _say("!", line)
     return 0
+
+
+def _say(name: str, text: str) -> None:
+    out.fact(name, text, at=9)
 
 
 def look(home: Home) -> dict[str, Any]:

@@ -74,10 +74,10 @@ def _place(home: Home, values: dict[str, Any], settings: dict[str, Any]) -> Queu
     try:
         priority = parse_priority("medium" if said is None else said, weights(settings.get("priorities", ())))
     except ValueError as error:
-        raise UsageError(f"--priority: {error}", hint="for example: --priority high") from error
+        raise UsageError(f"--priority: {error}", hint="for example --priority high") from error
     try:
         not_before = None if not_before is None else parse_time(not_before, now=clock.now())
     except ValueError as error:
-        raise UsageError(f"--not-before: {error}", hint="for example: --not-before +2h") from error
+        raise UsageError(f"--not-before: {error}", hint="for example --not-before +2h") from error
     after = tuple(load.find(home, text).task_id for text in values["after"])
     return QueueSpec(priority=priority, pool=values["pool"] or "default", after=after, not_before=not_before)

@@ -45,7 +45,7 @@ def run(values: dict[str, Any]) -> int:
     try:
         timeout_s = clock.parse_duration(values["timeout"]) if values["timeout"] else None
     except ValueError as error:
-        raise UsageError(f"--timeout: {error}", hint="for example: --timeout 10m") from error
+        raise UsageError(f"--timeout: {error}", hint="for example --timeout 10m") from error
     settled: dict[str, int] = {}
     for packet, manifest in _as_they_settle(packets, timeout_s):
         out.data(manifest) if values["json"] else print(packet.task_id, manifest["status"], flush=True)
