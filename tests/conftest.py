@@ -32,6 +32,7 @@ _FOREIGN_NAMES = (
     "BD_ACTOR",
     "ITERATION",
     "TMUX",
+    "COLUMNS",
 )
 
 # Variables that steer the tests themselves.

@@ -57,11 +57,13 @@ def test_a_task_at_work_is_left_alone(home: str) -> None:
 
 def test_in_place_there_is_nothing_to_apply(home: str) -> None:
     repo = Repo(os.path.join(os.path.dirname(home), "project"))
-    packet_for(home, repo.path)
+    packet = packet_for(home, repo.path)
     done = holdfast("apply", "it")
     assert done.returncode == 3
     assert "works in place" in done.stderr
-    assert "hint: 'holdfast diff it' shows it" in done.stderr
+    assert "hint" not in done.stderr  # there is no record yet of what it began with
+    prepare(packet)
+    assert "hint: 'holdfast diff it' shows it" in holdfast("apply", "it").stderr
 
 
 def test_rm_refuses_unmerged_work(home: str) -> None:

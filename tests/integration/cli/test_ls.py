@@ -137,15 +137,35 @@ def test_colour_is_for_terminals_that_have_it() -> None:
     assert "\x1b" not in holdfast("ls").stdout
 
 
-def test_a_terminal_that_is_not_utf8_gets_question_marks() -> None:
-    ended("it", "printf 'grün 漢\\n'", "--name", "größe")
-    env = {"PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"LC_ALL": "C"},
+        {"LC_ALL": "", "LC_CTYPE": "POSIX"},
+        {"LANG": "de_DE"},
+        {"LC_ALL": "", "LC_CTYPE": "", "LANG": ""},
+        {"PYTHONIOENCODING": "ascii", "LC_ALL": "C"},
+        {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C"},
+    ],
+)
+def test_a_terminal_that_is_not_utf8_gets_what_it_can_show(env: dict[str, str]) -> None:
+    ended("it", "printf 'grün 漢 → …\\n'", "--name", "größe")
     done = holdfast("ls", env=env)
     assert done.returncode == 0, done.stderr
-    assert "gr?n ?" in done.stdout
+    assert "gr\\xfcn \\u6f22 -> ..." in done.stdout
     assert json.loads(holdfast("ls", "--json", env=env).stdout)[0]["task_name"] == "größe"
     assert holdfast("show", "it", env=env).returncode == 0
-    assert holdfast("logs", "it", env=env).stdout == "gr?n ?\n"
+    assert holdfast("logs", "it", env=env).stdout == "gr\\xfcn \\u6f22 -> ...\n"
+
+
+@pytest.mark.parametrize(
+    "env",
+    [{"LC_ALL": "C.UTF-8"}, {"LC_ALL": "", "LC_CTYPE": "C.UTF-8", "LANG": "C"}, {"LANG": "de_DE.utf8@euro"}],
+)
+def test_a_terminal_that_is_utf8_gets_everything(env: dict[str, str]) -> None:
+    ended("it", "printf 'grün 漢 → …\\n'")
+    assert "grün 漢 → …" in holdfast("ls", env=env).stdout
+    assert holdfast("logs", "it", env=env).stdout == "grün 漢 → …\n"
 
 
 @pytest.mark.parametrize("damage", ["remove", "corrupt", "foreign"])

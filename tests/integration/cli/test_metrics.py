@@ -36,7 +36,7 @@ def test_a_task_has_tokens_tool_calls_and_duration() -> None:
     assert task["tool_usage"] == {"total": 2, "errors": 0, "breakdown": {"bash": 2}}
     assert task["duration_s"] > 0
     text = holdfast("metrics", "it").stdout
-    assert "usage       7 tokens in, 3 out, $0.25" in text
+    assert "usage       7 tokens in, 3 out, cost $0.25" in text
     assert "tools       2: bash 2" in text
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 
@@ -53,12 +54,9 @@ class Walk:
         if "--json" in args and done.returncode == 0:
             for line in done.stdout.splitlines():
                 json.loads(line)
-        if self.locale == "C" and not (done.stdout + done.stderr).isascii():
-            self._fault(
-                args,
-                "not ASCII",
-                repr(next(x for x in done.stdout.splitlines() + done.stderr.splitlines() if not x.isascii())),
-            )
+        for line in (done.stdout + done.stderr).splitlines() if self.locale == "C" else ():
+            if not line.isascii():
+                self._fault(args, "not ASCII", repr(line))
         return done.stdout.decode()
 
     def _look(self, args: tuple[str, ...], line: bytes) -> None:
@@ -89,46 +87,6 @@ class World:
     """A home in which a bit of everything happened."""
 
     def __init__(self, walk: Walk) -> None:
-        shell = ("--", "sh", "-c")
-        (
-            walk("ls"),
-            walk("status"),
-            walk("report"),
-            walk("metrics"),
-            walk("audit"),
-            walk("doctor"),
-            walk("queue"),
-        )
-        walk("run", "--id", "fine", "--name", "größe …", *shell, "echo hello; echo ünder")
-        walk("run", "--id", "loud", *shell, LOUD + "; exit 3", status=1)
-        walk("run", "--id", LONG, "--max-retries", "0", *shell, LOUD + "; kill -9 $$", status=5)
-        walk("run", "-d", "--id", "held", *shell, "sleep 60")
-        walk("interrupt", "held", "-m", "which of the two databases do you mean, " * 4)
-        walk("wait", "held", status=4)
-        walk("run", "-d", "--id", "gone", *shell, "sleep 60")
-        walk("stop", "gone")
-        walk("wait", "gone", status=None)
-        self.agent(walk)
-        self.worktree(walk)
-        self.packet(walk)
-        walk(
-            "submit",
-            "--id",
-            "later",
-            "--not-before",
-            "+2h",
-            "--pool",
-            "nightly",
-            "--priority",
-            "high",
-            *shell,
-            "true",
-        )
-        walk("submit", "--id", "after", "--after", "later", "--after", "held", *shell, "true")
-        walk("submit", "--agent", "scripted", "-o", f"scenario={self.scenario}", "a long goal " * 12)
-
-    def agent(self, walk: Walk) -> None:
-        """One that talks, uses tools, costs something, and asks."""
         self.scenario = str(
             Scenario()
             .say("I shall do this … → now, " * 10)
@@ -138,236 +96,265 @@ class World:
             .result("all is well — and done " * 6)
             .write_to(os.path.join(workspace(), "played.json"))
         )
-        walk(
-            "run", "--id", "played", "--agent", "scripted", "-o", f"scenario={self.scenario}", "do “it” " * 20
-        )
-
-    def worktree(self, walk: Walk) -> None:
         self.repo = Repo(os.path.join(workspace(), "repo"))
         self.repo.write("a.txt", "one\n")
         self.repo.commit("a.txt")
-        walk("run", "--id", "tree", "--worktree", "--", "sh", "-c", "echo two > b.txt", cwd=self.repo.path)
-
-    def packet(self, walk: Walk) -> None:
         self.written = Written(
             {"scripted_brief": None, "scripted_impl": None, "scripted_review": None}, task_id="staged"
         )
-        walk("pipeline", "check", self.written.path)
-        walk("pipeline", "show", self.written.path)
-        walk("run", "--packet", self.written.path, cwd=self.written.project.path)
-        folder = os.path.join(workspace(), "made-by-new")
-        walk(
-            "new", folder, "--intent", "safe_impl", "--goal", "add retries … to the client", "--allow", "src/"
-        )
-        walk("pipeline", "check", folder)
-        walk("pipeline", "show", folder)
-        walk("run", "--packet", folder, status=None)
-        with open(os.path.join(folder, "manifest.yaml"), "a", encoding="utf-8") as file:
-            file.write("\nnonsense: 1\nrouting:\n  intent: nothing-of-the-kind\n")
-        walk("pipeline", "check", folder, status=2)
+        self.made = os.path.join(workspace(), "made-by-new")
+        self.walk = walk
+
+    def all(self, lines: str) -> None:
+        """Walk through command lines, each behind the exit status that it must have (`?`: any)."""
+        for line in filter(None, lines.splitlines()):
+            for name in ("scenario", "made"):
+                line = line.replace(f"${name.upper()}", getattr(self, name))
+            line = line.replace("$PACKET", self.written.path).replace("$LONG", LONG).replace("$LOUD", LOUD)
+            status, *words = shlex.split(line.replace("$WORK", workspace()))
+            self.walk(*words, status=None if status == "?" else int(status))
 
 
-def help_of_everything(walk: Walk) -> None:
-    walk(), walk("--help"), walk("help")
-    for topic in ("environment", "exit-codes", "files", "states"):
-        walk("help", topic)
-    for verb in verbs.VERBS:
-        walk(verb, "--help")
+MAKING = """
+0 ls
+0 status
+0 report
+0 metrics
+0 audit
+0 doctor
+0 queue
+0 run --id fine --name 'größe …' -- sh -c 'echo hello; echo ünder'
+1 run --id loud -- sh -c "$LOUD; exit 3"
+5 run --id $LONG --max-retries 0 -- sh -c "$LOUD; kill -9 $$"
+0 run -d --id held -- sleep 60
+0 interrupt held -m 'which of the two databases do you mean, the old one, or the new one, of which nobody told me a word?'
+4 wait held
+0 run -d --id gone -- sleep 60
+0 stop gone
+1 wait gone
+0 run --id played --agent scripted -o scenario=$SCENARIO 'do “it” as it was never done before, and then once more, as if it were nothing'
+0 run --id tree --worktree --project $WORK/repo -- sh -c 'echo two > b.txt'
+0 pipeline check $PACKET
+0 pipeline show $PACKET
+0 run --packet $PACKET
+0 new $MADE --intent safe_impl --goal 'add retries … to the client' --allow src/
+0 pipeline check $MADE
+0 pipeline show $MADE
+2 run --packet $MADE
+0 submit --id later --not-before +2h --pool nightly --priority high -- true
+0 submit --id after --after later --after held -- true
+0 submit --agent scripted -o scenario=$SCENARIO 'a long goal that says in many words what could be said in few'
+"""
+
+LOOKING = """
+0 ls
+0 ls --all
+0 ls -q
+0 ls --json
+0 ls --state hung
+0 show fine
+0 show loud
+0 show $LONG
+0 show held
+0 show gone
+0 show played
+0 show tree
+0 show staged
+0 show later
+0 show played --json
+0 events loud
+0 events $LONG
+0 events held
+0 events played
+0 events tree
+0 events staged
+0 events played --json
+0 events held --timeline
+0 events played --summary
+0 events played --tools
+0 events loud --tools
+0 events played --errors
+0 events held --errors
+0 logs fine
+0 logs loud -n 2
+0 attach played
+1 attach loud
+0 wait fine
+1 wait loud
+0 status
+0 status --json
+0 report
+0 report --detailed
+0 report --json
+0 metrics
+0 metrics played
+0 metrics $LONG
+0 metrics --json
+0 metrics --prometheus
+0 audit
+0 audit loud
+0 audit --json
+0 config show
+0 config path
+0 doctor
+0 doctor --json
+0 pipeline list
+0 pipeline index
+0 pipeline list --json
+0 pipeline check $PACKET --json
+0 agent list
+0 agent probe scripted
+0 agent probe command
+0 agent replay claude $SCENARIO
+3 service status
+0 prune
+0 prune --older-than 0s
+0 queue
+0 queue show later
+0 queue check
+0 queue --json
+0 diff tree
+0 diff tree --stat
+0 diff staged --stat
+"""
+
+MISTAKES = """
+2 nope
+2 sho
+2 -x
+2 help nope
+3 show nobody
+3 logs nobody
+3 stop nobody
+3 rm nobody
+3 archive nobody
+2 run
+2 run ls -l --all
+2 run two words
+2 run -- no-such-program-anywhere-in-the-path
+2 run --agent claude 'do it'
+2 run --agent nobody 'do it'
+2 run --agent scripted 'do it'
+2 run --deadline soon -- true
+2 run --id fine -- true
+2 run --id '../x y' -- true
+2 run --project /nowhere -- true
+2 run --packet /nowhere
+2 submit --not-before soon -- true
+3 submit --after nobody -- true
+2 submit --priority most -- true
+3 resume fine
+3 resume later
+3 approve held
+3 retry held
+3 stop fine
+3 interrupt gone
+3 rm held
+3 apply fine
+3 diff fine
+3 diff staged --stage nope
+3 retry staged --from nope
+2 ls --state nope
+2 logs fine -n x
+3 logs fine --attempt 9
+2 logs fine --raw --stderr
+2 events
+2 events fine --tools --errors
+2 events fine --follow --summary
+2 audit --since soon
+2 wait held --timeout nope
+2 metrics --json --prometheus
+2 queue nope
+2 queue add
+2 queue add {
+2 queue add '{"id": "x"}'
+2 queue import ftp:nowhere
+3 queue rm fine
+3 queue retry later
+2 queue clear
+3 queue release later
+2 agent nope
+2 agent probe
+3 agent probe claude
+2 agent replay claude /nowhere
+2 pipeline check /nowhere
+2 pipeline show
+2 pipeline list x
+2 config nope
+2 service nope
+3 service remove
+2 completion nope
+2 prune --older-than soon
+2 archive
+2 demo --home $WORK
+3 up
+2 up --slots none
+2 new
+2 new --intent nope
+2 new --intent safe_impl
+2 new $PACKET --intent safe_impl --goal x
+2 review
+2 review cross --context /nowhere --report /nowhere
+2 pipeline check $MADE
+"""
+
+DOING = """
+0 queue pause
+0 queue
+0 report
+0 queue resume
+0 queue pause nightly
+0 queue claim later
+0 queue
+0 queue rm after
+0 queue clear --yes
+0 resume held -m 'the first'
+0 stop held
+1 wait held
+0 retry loud
+1 wait loud
+0 apply tree
+0 archive fine
+0 ls --archived
+0 archive --all-ended
+0 prune --archived --keep 3
+0 rm gone
+0 prune --older-than 0s --yes
+0 audit
+"""
 
 
-def views(walk: Walk, world: World) -> None:
-    """Every verb that only looks."""
-    walk("ls"), walk("ls", "--all"), walk("ls", "-q"), walk("ls", "--json"), walk("ls", "--state", "hung")
-    for task in ("fine", "loud", LONG, "held", "gone", "played", "tree", "staged", "later", "after"):
-        walk("show", task), walk("events", task)
-    for task in ("played", "loud", "held"):
-        walk("show", task, "--json"), walk("events", task, "--json"), walk("events", task, "--timeline")
-        walk("events", task, "--summary"), walk("events", task, "--tools"), walk("events", task, "--errors")
-        walk("audit", task), walk("attach", task, status=None) if task != "held" else None
-    walk("wait", "fine"), walk("wait", "loud", status=1), walk("logs", "loud", "-n", "2")
-    (
-        walk("status"),
-        walk("status", "--json"),
-        walk("report"),
-        walk("report", "--detailed"),
-        walk("report", "--json"),
-    )
-    (
-        walk("metrics"),
-        walk("metrics", "--json"),
-        walk("metrics", "--prometheus"),
-        walk("audit"),
-        walk("audit", "--json"),
-    )
-    walk("config", "show"), walk("config", "path"), walk("doctor"), walk("doctor", "--json", status=None)
-    walk("pipeline", "list"), walk("pipeline", "index"), walk("pipeline", "list", "--json")
-    walk("pipeline", "show", world.written.path), walk("pipeline", "check", world.written.path, "--json")
-    walk("agent", "list"), walk("agent", "probe", "scripted"), walk("agent", "probe", "command")
-    walk("agent", "replay", "claude", world.scenario)
-    walk("service", "status", status=3), walk("prune", "--older-than", "0s"), walk("prune")
-    walk("queue"), walk("queue", "show", "later"), walk("queue", "check"), walk("queue", "--json")
-    walk("diff", "tree"), walk("diff", "tree", "--stat"), walk("diff", "staged", "--stat")
-
-
-def mistakes(walk: Walk, world: World) -> None:
-    """What is refused, and why."""
-    walk("nope", status=2), walk("sho", status=2), walk("-x", status=2), walk("help", "nope", status=2)
-    for verb in verbs.VERBS:
-        walk(verb, "--nope", status=2)
-    for verb in (
-        "show",
-        "logs",
-        "events",
-        "wait",
-        "attach",
-        "stop",
-        "interrupt",
-        "resume",
-        "approve",
-        "reject",
-        "retry",
-    ):
-        walk(verb, "no-such-task", status=3)
-    for verb in ("diff", "apply", "rm", "metrics", "archive"):
-        walk(verb, "no-such-task", status=3)
-    walk("run", status=2), walk("run", "ls", "-l", "--all", status=2), walk("run", "two", "words", status=2)
-    walk("run", "--", "no-such-program-anywhere-in-the-path", status=2)
-    walk("run", "--agent", "claude", "do it", status=2), walk("run", "--agent", "nobody", "do it", status=2)
-    (
-        walk("run", "--deadline", "soon", "--", "true", status=2),
-        walk("run", "--id", "fine", "--", "true", status=2),
-    )
-    (
-        walk("run", "--id", "../x y", "--", "true", status=2),
-        walk("run", "--project", "/nowhere", "--", "true", status=2),
-    )
-    walk("run", "--packet", "/nowhere", status=2), walk("run", "--agent", "scripted", "do it", status=2)
-    (
-        walk("submit", "--not-before", "soon", "--", "true", status=2),
-        walk("submit", "--after", "nobody", "--", "true", status=3),
-    )
-    walk("submit", "--priority", "most", "--", "true", status=2)
-    walk("resume", "fine", status=3), walk("approve", "held", status=3), walk("retry", "held", status=3)
-    walk("resume", "later", status=3), walk("stop", "fine", status=None), walk("interrupt", "gone", status=3)
-    (
-        walk("rm", "held", status=3),
-        walk("apply", "fine", status=3),
-        walk("diff", "fine", status=3),
-        walk("apply", "held", status=3),
-    )
-    (
-        walk("diff", "staged", "--stage", "nope", status=3),
-        walk("retry", "staged", "--from", "nope", status=None),
-    )
-    (
-        walk("ls", "--state", "nope", status=2),
-        walk("logs", "fine", "-n", "x", status=2),
-        walk("logs", "fine", "--attempt", "9", status=3),
-    )
-    (
-        walk("logs", "fine", "--raw", "--stderr", status=2),
-        walk("events", status=2),
-        walk("events", "fine", "--tools", "--errors", status=2),
-    )
-    walk("events", "fine", "--follow", "--summary", status=2), walk("audit", "--since", "soon", status=2)
-    walk("wait", "held", "--timeout", "nope", status=2), walk("metrics", "--json", "--prometheus", status=2)
-    walk("queue", "nope", status=2), walk("queue", "add", status=2), walk("queue", "add", "{", status=2)
-    (
-        walk("queue", "add", '{"id": "x"}', status=2),
-        walk("queue", "import", "ftp:nowhere", status=2),
-        walk("queue", "rm", "fine", status=3),
-    )
-    (
-        walk("queue", "retry", "later", status=None),
-        walk("queue", "clear", status=2),
-        walk("queue", "release", "later", status=None),
-    )
-    (
-        walk("agent", "nope", status=2),
-        walk("agent", "probe", status=2),
-        walk("agent", "probe", "nobody", status=2),
-    )
-    walk("agent", "probe", "claude", status=3), walk("agent", "replay", "claude", "/nowhere", status=2)
-    (
-        walk("pipeline", "check", "/nowhere", status=2),
-        walk("pipeline", "show", status=2),
-        walk("pipeline", "list", "x", status=2),
-    )
-    walk("config", "nope", status=2), walk("service", "nope", status=2), walk("service", "remove", status=3)
-    (
-        walk("completion", "nope", status=2),
-        walk("prune", "--older-than", "soon", status=2),
-        walk("archive", status=2),
-    )
-    (
-        walk("demo", "--home", workspace(), status=2),
-        walk("up", status=3),
-        walk("up", "--slots", "none", status=2),
-    )
-    (
-        walk("new", status=2),
-        walk("new", "--intent", "nope", status=2),
-        walk("new", "--intent", "safe_impl", status=2),
-    )
-    walk("new", world.written.path, "--intent", "safe_impl", "--goal", "x", status=2)
-    walk("review", status=2), walk("review", "--context", "/nowhere", "--report", "/nowhere", status=2)
-
-
-def deeds(walk: Walk, world: World) -> None:
-    """Every verb that changes something."""
-    (
-        walk("queue", "pause"),
-        walk("queue"),
-        walk("report"),
-        walk("queue", "resume"),
-        walk("queue", "pause", "nightly"),
-    )
-    walk(
-        "queue",
-        "add",
-        '{"id": "issue-123", "title": "Fix … the tests", "priority": "high"}',
-        "--agent",
-        "scripted",
-        status=None,
-    )
-    (
-        walk("queue", "claim", "later", status=None),
-        walk("queue"),
-        walk("queue", "rm", "after"),
-        walk("queue", "clear", "--yes", status=None),
-    )
-    walk("resume", "held", "-m", "the first"), walk("stop", "held"), walk("wait", "held", status=None)
-    walk("retry", "loud"), walk("wait", "loud", status=None), walk("apply", "tree", cwd=world.repo.path)
-    (
-        walk("archive", "fine"),
-        walk("ls", "--archived"),
-        walk("archive", "--all-ended"),
-        walk("prune", "--archived", "--keep", "3"),
-    )
-    walk("rm", "gone", status=None), walk("prune", "--older-than", "0s", "--yes"), walk("audit")
+def without_a_runner(world: World) -> None:
+    """Its runner was killed: who looks is told so, and what brings another."""
+    walk = world.walk
     live = Task.shell("sleep 60", "--id", "orphan")
     live.agent_pid()
     live.kill_runner()
-    assert "gone" in walk("show", "orphan").partition("runner")[2].partition("\n")[0]
-    walk("status"), walk("report"), walk("ls")
-    walk("up", keeper=True), walk("status"), walk("up", keeper=True), walk("doctor", status=None)
-    walk("stop", "orphan"), walk("wait", "orphan", status=None)
-    (
-        walk("down", "--now", keeper=True),
-        walk("down", keeper=True),
-        walk("status"),
-        walk("submit", "--", "true"),
-    )
+    assert "gone" in walk("show", "orphan").partition("\nrunner ")[2].partition("\n")[0]
+    world.all("0 status\n0 report\n0 ls")
+    walk("up", keeper=True)
+    world.all("0 status\n0 doctor\n0 stop orphan\n1 wait orphan")
+    walk("down", "--now", keeper=True)
+    walk("down", keeper=True)
+    world.all("0 status\n0 submit -- true\n0 queue")
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("columns", "locale"), [(80, "C"), (120, "C.UTF-8")])
 def test_every_verb_fits_the_terminal(columns: int, locale: str, home: str) -> None:
     walk = Walk(columns=columns, locale=locale)
     world = World(walk)
-    views(walk, world)
+    world.all(MAKING)
+    world.all(LOOKING)
     if locale == "C":  # a wider terminal makes no difference to these
-        help_of_everything(walk)
-        mistakes(walk, world)
-    deeds(walk, world)
+        with open(os.path.join(world.made, "manifest.yaml"), "a", encoding="utf-8") as file:
+            file.write("\nnonsense: 1\nrouting:\n  intent: nothing-of-the-kind\n")
+        world.all(MISTAKES)
+        for topic in ("", "environment", "exit-codes", "files", "states"):
+            walk("help", *filter(None, [topic]))
+        for verb in verbs.VERBS:
+            walk(verb, "--help")
+            walk(verb, "--nope", status=2)
+    world.all(DOING)
+    without_a_runner(world)
     assert walk.faults == [], "\n".join([f"{len(walk.faults)} faults", *walk.faults])

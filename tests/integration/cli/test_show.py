@@ -53,7 +53,7 @@ def test_an_ended_task_shows_why_and_what_to_do() -> None:
     task = Task.shell("echo broken; exit 7", "--id", "it")
     task.wait_for("failed")
     shown = fields(holdfast("show", "it").stdout)
-    assert shown["state"] == ["failed exit status 7"]
+    assert shown["state"] == ["failed: exit status 7"]
     assert shown["exit"] == ["exit code 7"]
     assert re.fullmatch(r"001-command_run  failed after \d+\.\ds: exit status 7", shown["attempts"][1])
     assert re.search(r"\(took \d+\.\ds\)", shown["ended"][0])

@@ -27,7 +27,7 @@ def told(capsys: pytest.CaptureFixture[str], *argv: str) -> list[str]:
         (["show", "one", "two"], "'two' is one argument too many"),
         (["show", "one", "two", "three"], "'two three' are 2 arguments too many"),
         (["run", "--leftovers", "eat"], "--leftovers: 'eat' is not one of 'report', 'kill', 'keep'"),
-        (["config", "hide"], "show|path: 'hide' is not one of 'show', 'path'"),
+        (["config", "hide"], "config: 'hide' is not one of 'show', 'path'"),
         (["rnu"], "no such verb 'rnu', did you mean 'run'?"),
         (["xyzzy"], "no such verb 'xyzzy'"),
     ],

@@ -31,7 +31,8 @@ def show(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     bands = [list(range(len(head)))]
     if room is not None and _sum(widths) > room:
         said = [at for at, column in enumerate(columns) if any(cell not in ("", "-") for cell in column[1:])]
-        bands = banded(widths, [_least(column) for column in columns], room=room, columns=said)
+        least = [min(_least(column), room - len(_INDENT)) for column in columns]
+        bands = banded(widths, least, room=room, columns=said)
     for row in printed:
         for at, band in enumerate(bands):
             cells, wide = [row[column] for column in band], [widths[column] for column in band]

@@ -57,7 +57,7 @@ def run(values: dict[str, Any]) -> int:
     count = given.whole(values["lines"], "--lines")
     wanted = given.whole(values["attempt"], "--attempt")
     if not (values["raw"] or values["stderr"] or wanted is not None):
-        stream = Stream(packet.output_log)
+        stream = Stream(packet.output_log, is_text=True)
         stream.print_end(count)
         if values["follow"]:
             _follow(packet, lambda: stream, wanted=None)
@@ -82,12 +82,12 @@ def run(values: dict[str, Any]) -> int:
 class Stream:
     """A file that grows, printed as it does."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, is_text: bool = False) -> None:
         self.path = path
         self._offset = 0
-        # Bytes pass through as they are, unless the terminal speaks something else than UTF-8.
+        # Bytes pass through as they are, unless they are text and the terminal speaks something else than UTF-8.
         is_utf8 = codecs.lookup(sys.stdout.encoding or "ascii").name == "utf-8"
-        self._decoder = None if is_utf8 else codecs.getincrementaldecoder("utf-8")("replace")
+        self._decoder = None if is_utf8 or not is_text else codecs.getincrementaldecoder("utf-8")("replace")
 
     def print_end(self, count: int | None) -> None:
         """Its last lines, or all of it."""
