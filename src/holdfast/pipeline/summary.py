@@ -103,7 +103,7 @@ def _budgets(view: SummaryView) -> list[str]:
     deadline = f" of {clock.words(view.deadline_s)}" if view.deadline_s is not None else ""
     call = f", at most {clock.words(view.call_limit_s)} per call" if view.call_limit_s is not None else ""
     lines.append(f"- active time: {clock.words(view.active_s)}{deadline}{call}")
-    if view.input_tokens is None and view.output_tokens is None:
+    if not (view.input_tokens or view.output_tokens):  # no model works with none: nobody told
         tokens = "unknown"
     else:
         tokens = f"{view.input_tokens or 0} in, {view.output_tokens or 0} out"

@@ -219,6 +219,7 @@ def _ctype(environ: Mapping[str, str]) -> str:
         return found
     try:
         with open("/proc/self/environ", "rb") as file:
-            return found if b"\0LC_CTYPE=" in b"\0" + file.read() else ""
+            given = b"\0" + file.read()
     except OSError:
         return found
+    return given.partition(b"\0LC_CTYPE=")[2].partition(b"\0")[0].decode("ascii", "replace")
