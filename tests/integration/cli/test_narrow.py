@@ -231,6 +231,7 @@ MISTAKES = """
 2 run
 2 run ls -l --all
 2 run two words
+2 run echo one two three four five six seven eight nine ten eleven twelve -l thirteen
 2 run -- no-such-program-anywhere-in-the-path
 2 run --agent claude 'do it'
 2 run --agent nobody 'do it'

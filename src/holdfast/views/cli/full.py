@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from holdfast import __version__
@@ -156,7 +158,7 @@ def run(argv: list[str]) -> int:
     except click.ClickException as error:
         command = verbs.load(typed[0]).COMMAND if typed and typed[0] in verbs.VERBS else None
         out.talk(f"error: {mistakes.sentence(error, command)}")
-        out.talk(f"hint: {mistakes.hint(error, command, typed[1:])}")
+        _advise(mistakes.hint(error, command, typed[1:]))
         return 2
     except click.exceptions.Abort:
         return 130
@@ -166,3 +168,14 @@ def run(argv: list[str]) -> int:
     except HoldfastError:
         raise
     return result if isinstance(result, int) else 0
+
+
+def _advise(hint: str) -> None:
+    """A hint in a line, or a command of many words below it: whole, to be copied."""
+    said, meant, command = hint.partition(mistakes.MEANT)
+    room = out.room(sys.stderr)
+    if not meant or room is None or out.cell_width(f"hint: {hint}") <= room:
+        out.talk(f"hint: {hint}")
+        return
+    out.talk(f"hint: {said}{meant.rstrip()}")
+    out.step(command, "")

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+#: What stands before a command that may be copied as it is.
+MEANT = "did you mean: "
+
+
 class TooMany(click.UsageError):
     """More arguments than the verb takes."""
 
@@ -57,7 +61,7 @@ def _meant(command: spec.Command, argv: list[str]) -> str:
     if at is None or "--" in argv:
         return ""
     if shutil.which(argv[at]):
-        return f"did you mean: {shlex.join(['holdfast', command.name, *argv[:at], '--', *argv[at:]])}"
+        return f"{MEANT}{shlex.join(['holdfast', command.name, *argv[:at], '--', *argv[at:]])}"
     words = argv[at:]
     return (
         ""
