@@ -111,11 +111,9 @@ class _Line:
         text = table.cut(out.printable(text), table.width(2) - 1)
         if text != self._drawn:
             self._drawn = text
-            sys.stderr.write(f"\r\x1b[7m{text}\x1b[0m\x1b[K")
-            sys.stderr.flush()
+            out.draw(f"\r\x1b[7m{text}\x1b[0m\x1b[K")
 
     def clear(self) -> None:
         if self._drawn:
             self._drawn = ""
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            out.draw("\r\x1b[K")
