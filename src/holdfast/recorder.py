@@ -28,6 +28,10 @@ else:
     # In C. The one in Python turns every number into a member of an enumeration, in pages that each fork copies anew.
     import _signal as signal
 
+#: How often it looks whether the packet is still there, and how soon again where it seems gone.
+_LOOK_S, _CONFIRM_S = 30.0, 1.0
+#: Between the polite signal and the other one.
+_TERM_S = 2.0
 _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 15, 36
 # Looked up once, before anybody forks: each CDLL() makes classes of its own, in memory that is shared no more.
 _prctl: Any = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
@@ -106,7 +110,7 @@ def _record(start: Start, lock: int, started: int) -> int:
     os.close(told)
     if failure:
         _forget(os.path.join(start.directory, "identity.json"))
-    return _wait(start.directory, agent, int(failure) if failure else None)
+    return _wait(start.directory, agent, int(failure) if failure else None, lock)
 
 
 def _execute(start: Start, tell: int) -> NoReturn:
@@ -141,12 +145,19 @@ def _execute(start: Start, tell: int) -> NoReturn:
         os._exit(127)
 
 
-def _wait(directory: str, agent: int, exec_errno: int | None) -> int:
+def _wait(directory: str, agent: int, exec_errno: int | None, lock: int) -> int:
     """Reap until nothing is left, or until we are told to leave once the agent is recorded."""
-    recorded = told_to_leave = False
+    recorded = told_to_leave = was_gone = False
     while True:
-        if signal.sigwait({signal.SIGCHLD, signal.SIGTERM}) == signal.SIGTERM:
+        number = _next_signal(_CONFIRM_S if was_gone else _LOOK_S)
+        if number == signal.SIGTERM:
             told_to_leave = True
+        elif number is None:
+            # Nobody may be left but us: whoever removes a home wants its agents gone too. Believed at the second look.
+            is_gone = os.fstat(lock).st_nlink == 0 and not os.path.lexists(directory)
+            if is_gone and was_gone:
+                return _end_all()
+            was_gone = is_gone
         while True:
             try:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
@@ -161,6 +172,36 @@ def _wait(directory: str, agent: int, exec_errno: int | None) -> int:
                 recorded = True
         if recorded and told_to_leave:
             return 0
+
+
+def _next_signal(within_s: float) -> int | None:
+    """The next one that we wait for; None when the time is over. (Without sigtimedwait it never is.)"""
+    numbers = {signal.SIGCHLD, signal.SIGTERM}
+    if not hasattr(signal, "sigtimedwait"):
+        return signal.sigwait(numbers)
+    found = signal.sigtimedwait(numbers, within_s)
+    return found.si_signo if found is not None else None
+
+
+def _end_all() -> int:
+    """End the agent and all below it: politely, then not. What loses its parent becomes a child of ours."""
+    began = time.monotonic()
+    while True:
+        number = signal.SIGTERM if time.monotonic() - began < _TERM_S else signal.SIGKILL
+        with open(f"/proc/self/task/{os.getpid()}/children", "rb") as file:
+            children = [int(child) for child in file.read().split()]
+        for child in children:
+            try:
+                # A group of its own, if it leads one: an agent's children learn of it together.
+                (os.killpg if os.getpgid(child) == child else os.kill)(child, number)
+            except OSError:
+                continue
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return 0
+        time.sleep(0.1)  # noqa: TID251 -- as below
 
 
 def write_exit(

@@ -186,8 +186,16 @@ def _check_output(case: Case, events: list[ev.Event], spec: TaskSpec) -> None:
     # One that came to nothing said nothing, and does not stand between two that are side by side.
     void = {event.attempt for event in events if isinstance(event, ev.AttemptVoid)}
     opened = [event for event in events if isinstance(event, ev.AttemptOpened) and event.attempt not in void]
+    has_begun = False
     for batch in _batches(opened, spec):
         printed = [_printed(case, event, said) for event in batch]
+        if len(batch) == 1 and any(printed[0]) and batch[0] is not opened[0] and has_begun:
+            mark = logged.pop(0)
+            assert mark == readable.mark(lane.Attempt(batch[0]), has_stages=len(spec.stages) > 1)
+        else:
+            marks = {readable.mark(lane.Attempt(event), has_stages=len(spec.stages) > 1) for event in batch}
+            logged = [line for line in logged if line not in marks]
+        has_begun = has_begun or any(map(any, printed))
         lines = sum(len(shown) + len(errors) for shown, errors in printed)
         mine, logged = logged[:lines], logged[lines:]
         everything = sorted(line for shown, errors in printed for line in shown + errors)

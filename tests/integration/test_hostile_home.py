@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -209,3 +211,67 @@ def test_a_home_into_which_others_can_write_is_refused(home: str, folder: str, m
     task = Task.shell("exit 0")
     task.wait_for("completed")
     eventually(lambda: ids() == [task.id])
+
+
+# ── removed ──
+
+#: An agent with a child in a session of its own, which does not care for SIGTERM.
+FAMILY = (
+    "setsid sh -c 'trap \"\" TERM; echo $$ > ../child; while :; do echo >> ../ticks; sleep 0.1; done' & echo on; "
+    + kin.WAIT
+)
+
+
+def family(*flags: str) -> tuple[Task, list[int]]:
+    task = Task.shell(FAMILY, "--base-interval", "0.2s", *flags)
+    task.wait_for_log("on")
+    path = Path(workspace()).parent / "child"
+    child = int(eventually(lambda: path.exists() and path.read_text().strip()))
+    return task, [task.agent_pid(), child, kin.recorder_pid(task), task.runner_pid()]
+
+
+def test_a_home_that_is_removed_takes_its_processes_with_it(home: str) -> None:
+    _, members = family()
+    shutil.rmtree(home)
+    eventually(
+        lambda: not any(map(processes.is_alive, members)), 20, "agent, child, recorder and runner are gone"
+    )
+    assert not os.path.exists(home)
+
+
+def test_a_packet_that_is_removed_takes_its_processes_with_it_and_no_other_task(home: str) -> None:
+    other = Task.shell(kin.WAIT)
+    other.agent_pid()
+    task, members = family()
+    shutil.rmtree(task.packet)
+    eventually(
+        lambda: not any(map(processes.is_alive, members)), 20, "agent, child, recorder and runner are gone"
+    )
+    assert processes.is_alive(other.agent_pid())
+    assert not os.path.exists(task.packet)
+    other.stop()
+
+
+def test_a_recorder_alone_ends_its_agent_when_the_home_is_removed(home: str) -> None:
+    _, (agent, child, recorder, runner) = family()
+    holdfast("down")
+    os.kill(runner, signal.SIGKILL)
+    eventually(lambda: not processes.is_alive(runner))
+    shutil.rmtree(home)
+    eventually(
+        lambda: not any(map(processes.is_alive, (agent, child, recorder))),
+        50,
+        "agent, child, recorder are gone",
+    )
+
+
+def test_a_home_that_is_away_for_a_moment_costs_nobody(home: str) -> None:
+    task, members = family()
+    os.rename(home, home + ".away")
+    ticks = Path(workspace()).parent / "ticks"
+    many = len(ticks.read_text()) + 30  # longer than two looks take
+    eventually(lambda: len(ticks.read_text()) > many)
+    assert all(map(processes.is_alive, members))
+    os.rename(home + ".away", home)
+    task.stop()
+    eventually(lambda: not any(map(processes.is_alive, members)), 20)

@@ -41,6 +41,18 @@ def test_the_readable_log_is_clean_and_the_raw_ones_are_as_printed(home: str) ->
     assert task.read(*RUN, "stderr.log") == b"\x1b[33mwarned\x1b[m\n"
 
 
+@pytest.mark.req("OUT-2")
+def test_no_control_character_gets_into_the_readable_log_as_a_line_or_as_an_event(home: str) -> None:
+    nasty = "a\x00b\x1bc\x1b7\x1b[2Jc\x9b31md\te\x7f\x1bPq#\x1b\\\x0e\x1b"
+    task = python(f"import os\nos.write(1, {(nasty + chr(10)).encode()!r})\n")
+    task.wait_for("completed")
+    assert task.log() == "abc31md\te\n"
+    spoken = Task.play(Scenario().say(nasty))
+    spoken.wait_for("completed")
+    assert "abc31md\te" in spoken.log().splitlines()
+    assert [char for char in spoken.log() if not char.isprintable() and char not in "\n\t"] == []
+
+
 @pytest.mark.req("OUT-1", "OUT-6", "OUT-7")
 def test_output_is_there_from_the_first_byte_and_outlives_every_process(home: str) -> None:
     task = Task.shell("echo first; echo err >&2; sleep 60")
@@ -63,7 +75,8 @@ def test_later_attempts_append_to_the_log(home: str) -> None:
         "0.1",
     )
     task.wait_for("completed")
-    assert task.log().splitlines() == ["run 0", "run 1", "run 2"]
+    marks = ["--- attempt 2 (again) ---", "--- attempt 3 (again) ---"]
+    assert task.log().splitlines() == ["run 0", marks[0], "run 1", marks[1], "run 2"]
     texts = [task.read(path, "stdout.log") for path in task.attempts()]
     assert texts == [b"run 0\n", b"run 1\n", b"run 2\n"]
 

@@ -108,7 +108,7 @@ class Task:
 
     def memory(self) -> SessionMemory:
         """What the scripted agent remembers of the task's session."""
-        folder = os.path.expanduser("~/.local/state/scripted-agent")
+        folder = os.path.join(os.environ["HOLDFAST_HOME"], "scripted-agent")
         return SessionMemory(os.path.join(folder, self.manifest()["session_id"]))
 
     # ── waiting ──

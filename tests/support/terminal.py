@@ -11,13 +11,19 @@ import struct
 import sys
 import termios
 import time
+from collections.abc import Callable
 
 
 class Terminal:
     """`holdfast ARGS…` on a terminal of its own. stdout and stderr are both the terminal, unless `stdout` is a file."""
 
     def __init__(
-        self, *args: str, columns: int = 80, env: dict[str, str] | None = None, cwd: str | None = None
+        self,
+        *args: str,
+        columns: int = 80,
+        env: dict[str, str] | None = None,
+        cwd: str | None = None,
+        ignores_hangup: bool = False,
     ) -> None:
         self.output = b""
         self.status: int | None = None
@@ -25,6 +31,8 @@ class Terminal:
         if self.pid == 0:  # the child: a session of its own, whose terminal this is
             try:
                 os.chdir(cwd or "/")
+                if ignores_hangup:  # as nohup does
+                    signal.signal(signal.SIGHUP, signal.SIG_IGN)
                 environ = {**os.environ, "TERM": "xterm", **(env or {})}
                 os.execve(sys.executable, [sys.executable, "-m", "holdfast", *args], environ)
             finally:
@@ -54,9 +62,10 @@ class Terminal:
             os.close(self._fd)
         return self.status
 
-    def hang_up(self) -> None:
-        """Close the terminal: the kernel sends SIGHUP to its session."""
+    def hang_up(self, then: Callable[[], None] = lambda: None) -> None:
+        """Close the terminal: the kernel sends SIGHUP to its session. Waits for its end, after `then`."""
         os.close(self._fd)
+        then()
         self.status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
     def kill(self) -> None:

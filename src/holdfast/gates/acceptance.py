@@ -14,6 +14,7 @@ from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.gates import screen, shell
 from holdfast.gates.base import Case, Check
+from holdfast.model import readable
 from holdfast.model.record import Record
 from holdfast.store import atomic
 from holdfast.workspace import base as bases
@@ -26,7 +27,6 @@ from holdfast.workspace.trees import Trees
 _OVERRIDE_BYTES = 1 << 20
 #: Files that are named in a remark.
 _NAMED = 5
-_ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-_]|[\r\b\x07]")
 
 
 class Commands(Record):
@@ -156,7 +156,7 @@ def _last_words(done: shell.Done) -> str:
 
 
 def _plain(output: bytes) -> str:
-    return _ANSI.sub("", output.decode("utf-8", "replace"))
+    return "\n".join(map(readable.plain, output.decode("utf-8", "replace").split("\n")))
 
 
 def _told(command: str, done: shell.Done) -> str:

@@ -1,8 +1,27 @@
-"""Events as lines for people: what output.log says of an agent that speaks JSON."""
+"""What output.log says: events as lines for people, a line between two attempts, and nothing that moves a cursor."""
 
 from __future__ import annotations
 
+import re
+
 from holdfast.model import events as ev
+from holdfast.model.lane import Attempt
+
+#: CSI, strings with an end (OSC, DCS, …), other escapes; then every control character but the tab.
+_CONTROL = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]|[\x00-\x08\x0a-\x1f\x7f-\x9f]"
+)
+
+
+def plain(line: str) -> str:
+    """A line as a file for people has it: text, and tabs. What is raw is kept elsewhere."""
+    return line if line.isprintable() else _CONTROL.sub("", line)
+
+
+def mark(attempt: Attempt, *, has_stages: bool) -> str:
+    """The line between the output of the last attempt and of this one."""
+    stage = f"{attempt.stage}, " if has_stages or attempt.kind != "agent" else ""
+    return f"--- attempt {attempt.number} ({stage}{attempt.mode if attempt.kind == 'agent' else attempt.kind}) ---"
 
 
 def lines(event: ev.AgentEvent) -> list[str]:

@@ -11,7 +11,6 @@ A successor cuts output.log back to the position, reads on from there, and journ
 from __future__ import annotations
 
 import os
-import re
 import sys
 import traceback
 
@@ -63,10 +62,6 @@ _LIMITS_OF = {
     cls: [(name, limit) for name, limit in _LIMITS.items() if name in cls.field_set]
     for cls in ev.EVENTS.values()
 }
-#: CSI, OSC, charset selection, other two-byte escapes, and control characters that move the cursor.
-_ANSI = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()*+][0-9A-Za-z]|\x1b[@-_]|[\r\b\x07]"
-)
 
 
 class _Stream:
@@ -187,6 +182,11 @@ class Ingest:
         self.attempt = attempt
         self._position = position
         stdout, stderr = position.begin(attempt.number)
+        # Whoever reads the log shall see where one attempt ends and the next begins. It goes with the first that is kept, so
+        # where that was noted, so was this.
+        self._mark: str | None = None
+        if attempt.number > 1 and not (stdout or stderr):
+            self._mark = readable.mark(attempt, has_stages=len(ledger.task.spec.stages) > 1)
         self._stdout = _Stream(directory.stdout, stdout)
         self._stderr = _Stream(directory.stderr, stderr)
         self._reader = adapter.reader()
@@ -274,9 +274,15 @@ class Ingest:
         if events:
             self.ledger.record(*events)
         failpoint("ingest.journalled")
-        self._position.show(shown)
+        self._show(shown)
         failpoint("ingest.shown")
         self._note()
+
+    def _show(self, lines: list[str]) -> None:
+        if self._mark is not None and self._position.shown_bytes:
+            lines = [self._mark, *lines]
+        self._mark = None
+        self._position.show(lines)
 
     def _take_line(self, offset: int, line: bytes, events: list[ev.AgentEvent], shown: list[str]) -> None:
         if not self.adapter.capabilities.has_events:
@@ -318,7 +324,7 @@ class Ingest:
     ) -> None:
         for event in parsed:
             event.place(self.attempt.number, offset, stream)
-            shown += [text[:_SHOWN_CHARS] for text in readable.lines(event)]
+            shown += [readable.plain(text[:_SHOWN_CHARS]) for text in readable.lines(event)]
         reached, count = self.attempt.reached.get(stream, (0, 0))
         if offset > reached:
             events += parsed
@@ -339,7 +345,7 @@ class Ingest:
         if len(line) < _HARMLESS_BYTES and line.isalnum():
             return line.decode("ascii", "replace")
         cut = line[: _SHOWN_CHARS * 4]
-        text = _ANSI.sub("", cut.decode("utf-8", "replace"))
+        text = readable.plain(cut.decode("utf-8", "replace"))
         more = f" … ({len(line)} bytes)" if len(line) > len(cut) else ""
         return self.ledger.redact(text)[: _SHOWN_CHARS * 2] + more
 
@@ -351,9 +357,7 @@ class Ingest:
                 begin = size - stream.flood_bytes
                 left_out = begin - stream.position
                 stream.skip_to(begin)
-                self._position.show(
-                    [f"[{left_out} bytes left out; all of it is in {os.path.basename(stream.path)}]"]
-                )
+                self._show([f"[{left_out} bytes left out; all of it is in {os.path.basename(stream.path)}]"])
 
     def _note(self) -> None:
         self._position.reach(self.attempt.number, self._stdout.position, self._stderr.position)

@@ -19,6 +19,7 @@ from holdfast.runner import finish, requests
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.neighbour import Neighbour
 from holdfast.runner.steps import Steps
+from holdfast.runner.vanished import CONFIRM_S, Vanished, end_agents
 from holdfast.runner.waiter import Waiter
 from holdfast.store import atomic, process
 from holdfast.store import lock as locks
@@ -41,7 +42,7 @@ def run(path: str) -> None:
         raise NotFound(f"there is no task at {packet.path}")
     while True:
         lock = locks.acquire(packet.runner_lock, role="runner")
-        detached = _hold(packet)
+        detached = _hold(packet, lock)
         failpoint("runner.before_release")
         lock.release()
         failpoint("runner.released")
@@ -50,7 +51,7 @@ def run(path: str) -> None:
             return
 
 
-def _hold(packet: Packet) -> bool:
+def _hold(packet: Packet, lock: locks.Lock) -> bool:
     """With the lock held. Returns whether a signal told us to leave."""
     if os.path.exists(packet.task_done) and not inbox.names(packet):
         return False
@@ -72,8 +73,11 @@ def _hold(packet: Packet) -> bool:
                 break
             except DiskFull:
                 waiter.wait(_DISK_PAUSE_S)
-        reason = _loop(ledger, waiter, steps)
-        if ledger.task.runner is not None:  # at a task's end, it was told before the marker
+        vanished = Vanished(packet, lock)
+        reason = _loop(ledger, waiter, steps, vanished)
+        if vanished.is_suspected():
+            print(f"{packet.path} was removed: its agents were ended", file=sys.stderr)
+        elif ledger.task.runner is not None:  # at a task's end, it was told before the marker
             _say_goodbye(ledger, reason)
         failpoint("runner.left")
         return waiter.detached_by is not None
@@ -112,13 +116,19 @@ def _mend(packet: Packet) -> None:
     atomic.forget_temporaries(packet.inbox, only_of_the_dead=True)
 
 
-def _loop(ledger: Ledger, waiter: Waiter, steps: Steps) -> str:
+def _loop(ledger: Ledger, waiter: Waiter, steps: Steps, vanished: Vanished) -> str:
     """Returns why it ended."""
     ready: set[str] = set()
     interval_s = ledger.task.spec.limits.base_interval_s
     neighbour = Neighbour(ledger.packet.home, waiter, interval_s)
     served_mono = float("-inf")
     while waiter.detached_by is None:
+        if vanished.is_suspected():
+            if vanished.is_certain():
+                end_agents(ledger.task, ledger.packet)
+                break
+            clock.sleep(CONFIRM_S)
+            continue
         try:
             # Who drops a request rings; a look now and then is for those who were killed before they could.
             if "bell" in ready or clock.mono() - served_mono >= interval_s or not ready:
@@ -129,8 +139,12 @@ def _loop(ledger: Ledger, waiter: Waiter, steps: Steps) -> str:
                     steps.use(env)
                     ledger.redact = _redactor(ledger.task, env)
             wait_s = steps.step(ready)
-        except (OSError, DiskFull) as error:
-            if isinstance(error, OSError) and error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        except (OSError, HoldfastError) as error:
+            is_full = isinstance(error, DiskFull) or getattr(error, "errno", 0) in (
+                errno.ENOSPC,
+                errno.EDQUOT,
+            )
+            if not is_full and not vanished.is_suspected():
                 raise
             # Wait for room, and take the step again from the files alone. The agent works on meanwhile.
             steps.close()
@@ -141,7 +155,7 @@ def _loop(ledger: Ledger, waiter: Waiter, steps: Steps) -> str:
             return str(ledger.task.status)
         # Asked also when there is no time to sleep: a death or a request must not wait for the end of a flood.
         ready = waiter.wait(min(wait_s, neighbour.look(ready)) if wait_s > 0 else 0.0)
-    return waiter.detached_by
+    return waiter.detached_by or "its packet was removed"
 
 
 def _hello() -> ev.RunnerStarted:

@@ -31,7 +31,8 @@ class Position:
         except OSError:
             self.close()  # a full disk would otherwise cost two descriptors with every try
             raise
-        self._shown_bytes = os.fstat(self._output).st_size
+        #: How long output.log is.
+        self.shown_bytes = os.fstat(self._output).st_size
 
     def _restore(self) -> dict[int, tuple[int, int]]:
         """What the last runner noted; what it wrote beyond is cut off."""
@@ -69,13 +70,13 @@ class Position:
         if lines:
             data = ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace")
             write_all(self._output, data)
-            self._shown_bytes += len(data)
+            self.shown_bytes += len(data)
 
     def reach(self, attempt: int, stdout: int, stderr: int) -> None:
         """Note how far an attempt was read, and how long output.log is now."""
         self._read[attempt] = (stdout, stderr)
         # In place and of fixed width: cheaper than a rename, and one sector is never half written by a kill.
-        lines = [f"{len(self._read):10d} {self._shown_bytes:20d}"]
+        lines = [f"{len(self._read):10d} {self.shown_bytes:20d}"]
         lines += [f"{number:10d} {out:20d} {err:20d}" for number, (out, err) in self._read.items()]
         os.pwrite(self._note, ("\n".join(lines) + "\n").encode(), 0)
 

@@ -1,18 +1,19 @@
 """tmux: a window onto a task, never its foundation.
 
 A server of our own per home (`tmux -S <home>/tmux.sock`), without the user's tmux.conf, so that keys and behaviour are known.
-tmux leaves its socket behind when it ends; in the home it is in nobody's way. A command that fails raises TmuxError with the sub-command in it: nobody takes a failure for "no sessions".
+tmux leaves its socket behind when it ends; in the home it is in nobody's way. Where the path of the home is too long for a
+socket, tmux is run in the home and given the bare name: nothing of ours lies elsewhere. A command that fails raises TmuxError with the sub-command in it: nobody takes a failure for "no sessions".
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import stat
 import subprocess
 
 from holdfast.errors import NotPossible
 from holdfast.start import OF_ATTEMPTS
+from holdfast.store import atomic
 from holdfast.store.digest import sha256
 from holdfast.store.layout import Home
 
@@ -51,12 +52,10 @@ class Server:
 
     def __init__(self, home: Home) -> None:
         self.home = home
-        self.socket = home.tmux_socket
-        self._folder: str | None = None
+        #: How tmux is told its socket, and where it is run: a socket's path is short, and its name is relative to there.
+        self.socket, self._cwd = home.tmux_socket, "/"
         if len(os.fsencode(self.socket)) > _SOCKET_BYTES:
-            self._folder = _short_folder()
-            name = sha256(os.fsencode(os.path.realpath(home.path)))[:16]
-            self.socket = os.path.join(self._folder, f"{name}.sock")
+            self._cwd, self.socket = os.path.split(home.tmux_socket)
 
     def session_name(self, task_id: str) -> str:
         """`holdfast-<task>`; tmux has no dots in names, so such an id gets a mark that keeps it apart."""
@@ -82,19 +81,19 @@ class Server:
     def open(self, task_id: str, argv: list[str]) -> None:
         """Open the task's window, detached, with `argv` in it; a window that is there stays as it is."""
         done = self._ask(
-            "new-session", "-d", "-s", self.session_name(task_id), "-x", _COLUMNS, "-y", _ROWS, *argv
+            *("new-session", "-d", "-c", "/", "-s", self.session_name(task_id), "-x", _COLUMNS, "-y", _ROWS),
+            *argv,
         )
         if done.returncode and "duplicate session" not in done.stderr:
             _checked(done, "new-session")
 
     def attach_argv(self, task_id: str) -> list[str]:
-        """The command that a person types, or that we run for them."""
+        """The command that shows the window."""
         return [*self._command(), "attach-session", "-t", f"={self.session_name(task_id)}"]
 
     def attach(self, task_id: str) -> None:
         """Show the window in this terminal until it closes or the person detaches."""
-        self._check_folder()
-        done = subprocess.run(self.attach_argv(task_id), env=_environment(), check=False)
+        done = subprocess.run(self.attach_argv(task_id), env=_environment(), cwd=self._cwd, check=False)
         if done.returncode and self.has(task_id):
             raise TmuxError(f"tmux attach-session failed with status {done.returncode}")
 
@@ -111,43 +110,18 @@ class Server:
 
     def shut(self) -> None:
         """Close every window, and leave no socket behind. The tasks go on, or not, by themselves."""
-        if not os.path.lexists(self.socket):
+        if not os.path.lexists(self.home.tmux_socket):
             return
         done = self._ask("kill-server")
         if done.returncode and not _is_absent(done.stderr):
             _checked(done, "kill-server")
-        for remove, path in ((os.unlink, self.socket), (os.rmdir, self._folder)):
-            try:
-                remove(path or "")
-            except OSError:
-                continue  # gone already, or others have sockets there
+        atomic.forget(self.home.tmux_socket)
 
     def _command(self) -> list[str]:
         return [program() or "tmux", "-S", self.socket, "-f", os.devnull]
 
     def _ask(self, *words: str) -> subprocess.CompletedProcess[str]:
-        self._check_folder()
-        return _complete([*self._command(), *words], words[0])
-
-    def _check_folder(self) -> None:
-        """Who can write into the folder of a socket can put another server there, which gets all that we type."""
-        if self._folder is None:
-            return
-        try:
-            os.makedirs(self._folder, mode=0o700, exist_ok=True)
-            found = os.lstat(self._folder)
-        except OSError as error:
-            raise TmuxError(f"cannot make {self._folder} for the socket: {error.strerror}") from error
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
-            raise TmuxError(f"{self._folder} is not a directory of yours alone: others can write into it")
-
-
-def _short_folder() -> str:
-    """Where the socket of a home with a long path goes: a place of this user, gone with the login or the reboot."""
-    runtime = os.environ.get("XDG_RUNTIME_DIR")
-    if runtime:
-        return os.path.join(runtime, "holdfast")
-    return os.path.join(os.environ.get("TMPDIR") or "/tmp", f"holdfast-{os.geteuid()}")
+        return _complete([*self._command(), *words], words[0], cwd=self._cwd)
 
 
 def _environment() -> dict[str, str]:
@@ -157,10 +131,10 @@ def _environment() -> dict[str, str]:
 
 
 def _run(argv: list[str], command: str) -> str:
-    return _checked(_complete(argv, command), command)
+    return _checked(_complete(argv, command, cwd="/"), command)
 
 
-def _complete(argv: list[str], command: str) -> subprocess.CompletedProcess[str]:
+def _complete(argv: list[str], command: str, *, cwd: str) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(
             argv,
@@ -171,10 +145,12 @@ def _complete(argv: list[str], command: str) -> subprocess.CompletedProcess[str]
             errors="replace",
             timeout=_TIMEOUT_S,
             env=_environment(),
-            cwd="/",
+            cwd=cwd,
             check=False,
         )
     except FileNotFoundError as error:
+        if not os.path.isdir(cwd):
+            raise TmuxError(f"tmux {command}: there is no directory {cwd}") from error
         raise TmuxError(f"tmux {command}: tmux is not installed") from error
     except (OSError, subprocess.TimeoutExpired) as error:
         raise TmuxError(f"tmux {command}: {error}") from error

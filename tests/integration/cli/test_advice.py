@@ -35,9 +35,20 @@ def ended() -> Task:
     return task
 
 
-@pytest.mark.parametrize("verb", ["stop", "interrupt", "resume", "approve", "reject"])
+@pytest.mark.parametrize("verb", ["stop", "interrupt", "resume", "approve", "reject", "retry"])
 def test_an_ended_task_can_be_started_again(verb: str) -> None:
-    ended()
+    task = ended()
+    # As the hint says it: a retry without the stage is refused where all stages are done.
+    words = hint(verb, "done").split("'")[1].split()[1:]
+    assert words == ["retry", "done", "--from", "command_run"]
+    assert holdfast(*words).returncode == 0
+    task.wait_for_event("run.opened")
+    task.wait_for("completed")
+
+
+@pytest.mark.parametrize("verb", ["stop", "interrupt", "resume"])
+def test_a_failed_task_can_be_started_again(verb: str) -> None:
+    Task.shell("false", "--id", "done").wait_for("failed")
     assert "'holdfast retry done'" in hint(verb, "done")
 
 

@@ -8,8 +8,12 @@ import os
 import jsonschema
 import pytest
 
+from holdfast.errors import Unanswered
 from holdfast.model import schema
-from tests.support import kin
+from holdfast.store import lock as locks
+from holdfast.store.layout import Home
+from holdfast.views.cli.commands import down
+from tests.support import kin, processes
 from tests.support.tasks import Task, holdfast, workspace
 
 
@@ -35,6 +39,31 @@ def test_now_interrupts_what_runs_and_says_how_to_go_on() -> None:
     assert (done.returncode, done.stdout) == (0, "")
     assert "interrupted it; 'holdfast resume it' goes on" in done.stderr
     assert "ended" not in done.stderr
+    task.stop()
+
+
+def test_now_returns_when_what_it_says_is_true(home: str) -> None:
+    # It takes a moment to leave: what is said before that would not be so.
+    task = Task.shell(f"trap 'sleep 0.7; exit 1' TERM; echo on; {kin.WAIT}", "--id", "slow")
+    task.wait_for_log("on")
+    agent = task.agent_pid()
+    done = holdfast("down", "--now")
+    assert task.status() == "interrupted"
+    assert not processes.is_alive(agent)
+    assert not locks.is_held(task.path("runner.lock"))
+    assert (done.returncode, "interrupted slow" in done.stderr) == (0, True)
+    task.stop()
+
+
+def test_a_task_that_takes_too_long_is_named_and_the_request_stands(
+    home: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = Task.shell(f"trap '' TERM; echo on; {kin.WAIT}", "--id", "deaf", "--stop-pause", "5s")
+    task.wait_for_log("on")
+    assert down.interrupt_all(Home(home), within_s=0.5) == Unanswered.exit_status
+    said = capsys.readouterr().err
+    assert "interrupted deaf" not in said
+    assert "deaf is still being interrupted" in said
     task.wait_for("interrupted")
     task.stop()
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support import kin
 from tests.support.tasks import Task, holdfast, workspace
+from tests.support.terminal import Terminal
 from tests.support.waiting import eventually
 
 
@@ -61,6 +62,48 @@ def test_raw_is_every_byte_of_an_attempt_and_stderr_its_own_stream() -> None:
     assert holdfast("logs", task.id, "--attempt=2").stdout == "\x1b[31mout\x1b[0m 1\n"
     assert holdfast("logs", task.id, "--stderr").stdout == "err\n"
     assert holdfast("logs", task.id, "--stderr", "--attempt", "1").stdout == "err\n"
+
+
+NASTY = "a\\000b\\033[31mred\\033[0m\\033[2J\\033]0;title\\007\\033c\\302\\233x\\ty\\r\\n"
+
+
+def test_on_a_terminal_nothing_but_text_and_colours_gets_through() -> None:
+    task = Task.shell(f"printf '{NASTY}'")
+    task.wait_for("completed")
+    # As an older holdfast, or somebody's hand, may have left it.
+    with open(task.path("output.log"), "ab") as file:
+        file.write(b"old\x00\x1b[2Jer\n")
+    shown = "a^@b\x1b[31mred\x1b[0m^[[2J^[]0;title^G^[c\\x9bx\ty\r\n"
+    for env, raw in (({}, shown), ({"NO_COLOR": "1"}, shown.replace("\x1b[31m", "").replace("\x1b[0m", ""))):
+        terminal = Terminal("logs", task.id, "--raw", env=env)
+        assert terminal.finish() == 0
+        assert terminal.text == (raw + "\x1b[0m" if not env else raw)
+        terminal = Terminal("logs", task.id, env=env)
+        assert terminal.finish() == 0
+        assert terminal.text == "abredx\ty\r\nold^@^[[2Jer\r\n"
+    # A file gets every byte.
+    done = subprocess.run(
+        [sys.executable, "-m", "holdfast", "logs", task.id, "--raw"],
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.stdout == task.read("attempts", "001-command_run", "stdout.log")
+
+
+def test_on_a_terminal_a_line_says_where_the_next_attempt_begins() -> None:
+    script = "echo start $HOLDFAST_RESUME_COUNT; " + kin.WAIT.replace("go", "go$HOLDFAST_RESUME_COUNT")
+    task = Task.shell(script + "test $HOLDFAST_RESUME_COUNT = 1 || kill -9 $$", "--base-interval", "0.05s")
+    terminal = Terminal("logs", "-f", "--raw", task.id)
+    terminal.read_until("start 0")
+    kin.go("go0")
+    terminal.read_until("start 1")
+    kin.go("go1")
+    assert terminal.finish() == 0
+    assert terminal.text == "start 0\r\n--- attempt 2 ---\r\nstart 1\r\n"
+    terminal = Terminal("logs", task.id)
+    assert terminal.finish() == 0
+    assert terminal.text == "start 0\r\n--- attempt 2 (again) ---\r\nstart 1\r\n"
 
 
 @pytest.mark.req("OUT-11")

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 
 import pytest
 
+from tests.support import kin
 from tests.support.tasks import Task, workspace
+from tests.support.terminal import Terminal
 
 CLOSED = ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"]
 
@@ -88,3 +91,41 @@ def test_help_for_a_reader_that_left(line: str) -> None:
     # A pipe that has no reader from the start.
     done = shell(f"{line} | true")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+# ── a terminal that goes away ──
+
+TICKS = "i=0; while [ ! -e go ] && [ $i -lt 1200 ]; do echo tick; sleep 0.05; i=$((i+1)); done"
+
+
+@pytest.mark.parametrize("verb", [["logs", "-f"], ["attach", "--no-tmux"], ["events", "-f"]], ids=" ".join)
+@pytest.mark.parametrize("ignores_hangup", [False, True])
+def test_a_watcher_whose_terminal_goes_away_leaves_or_goes_on_quietly(
+    verb: list[str], ignores_hangup: bool
+) -> None:
+    task = Task.shell(TICKS)
+    task.wait_for_log("tick")
+    terminal = Terminal(*verb, task.id, ignores_hangup=ignores_hangup)
+    terminal.read_until("t")
+    terminal.hang_up(kin.go)
+    assert terminal.status == (0 if ignores_hangup else -signal.SIGHUP)
+    task.wait_for("completed")
+
+
+def test_a_run_that_is_followed_goes_on_without_its_terminal_where_it_was_told_to() -> None:
+    terminal = Terminal(
+        "run", "--id", "it", "--", "sh", "-c", f"{TICKS}; exit 3", cwd=workspace(), ignores_hangup=True
+    )
+    terminal.read_until("tick")
+    terminal.hang_up(kin.go)
+    assert terminal.status == 1  # that of the task, not of the terminal
+
+
+def test_a_wait_ends_with_the_status_of_its_tasks_although_its_terminal_is_gone() -> None:
+    Task.shell("true", "--id", "first").wait_for("completed")
+    task = Task.shell(f"{TICKS}; exit 3", "--id", "second")
+    terminal = Terminal("wait", "first", "second", ignores_hangup=True)
+    terminal.read_until("first completed")
+    terminal.hang_up(kin.go)
+    assert terminal.status == 1
+    task.wait_for("failed")

@@ -182,10 +182,12 @@ def test_the_memory_is_private(stage: Stage) -> None:
     assert {stat.S_IMODE(path.stat().st_mode) for path in stage.memory.path.iterdir()} == {0o600}
 
 
-@pytest.mark.parametrize("variable", ["HOLDFAST_SCRIPTED_STATE", "XDG_STATE_HOME", "HOME"])
+@pytest.mark.parametrize("variable", ["HOLDFAST_SCRIPTED_STATE", "HOLDFAST_PACKET", "XDG_STATE_HOME", "HOME"])
 def test_the_state_directory_has_defaults(stage: Stage, tmp_path: Path, variable: str) -> None:
     path = Scenario().say("x").write_to(tmp_path / "s.json")
-    env = os.environ | {variable: str(tmp_path)}
+    env = os.environ | {
+        variable: str(tmp_path / "tasks" / "it" if variable == "HOLDFAST_PACKET" else tmp_path)
+    }
     subprocess.run(
         agent_command(path, session_id=SESSION, prompt=""),
         env=env,
@@ -193,5 +195,9 @@ def test_the_state_directory_has_defaults(stage: Stage, tmp_path: Path, variable
         capture_output=True,
         timeout=30,
     )
-    below = {"XDG_STATE_HOME": "scripted-agent", "HOME": ".local/state/scripted-agent"}.get(variable, ".")
+    below = {
+        "HOLDFAST_PACKET": "scripted-agent",  # in a task: of its home, since a session may go on in another task
+        "XDG_STATE_HOME": "scripted-agent",
+        "HOME": ".local/state/scripted-agent",
+    }.get(variable, ".")
     assert len(SessionMemory(tmp_path / below / SESSION).starts()) == 1

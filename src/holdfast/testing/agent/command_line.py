@@ -10,7 +10,8 @@ Plays a scenario file in place of a coding-agent CLI. Without PROMPT, stdin is r
   --session-id UUID   start a session with this id (default: a new one)
   --resume ID         go on with a session that has been started before
   --state-dir DIR     where sessions are remembered (default: $HOLDFAST_SCRIPTED_STATE,
-                      else $XDG_STATE_HOME/scripted-agent, else ~/.local/state/scripted-agent)
+                      else in a task <home>/scripted-agent, else
+                      $XDG_STATE_HOME/scripted-agent, else ~/.local/state/scripted-agent)
   --model NAME        the model to report
   --dialect NAME      stream-json (default) or text
   --help              this text

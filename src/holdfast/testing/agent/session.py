@@ -25,6 +25,9 @@ ENV_NAMES = ("HOLDFAST_RESUME_COUNT", "HOLDFAST_TASK", "HOLDFAST_ATTEMPT")
 def default_state_dir() -> str:
     if own := os.environ.get("HOLDFAST_SCRIPTED_STATE"):
         return own
+    if packet := os.environ.get("HOLDFAST_PACKET"):
+        # In the task's home, so that nothing is left elsewhere; not in the packet: another task may go on with the session.
+        return os.path.join(os.path.dirname(os.path.dirname(packet)), "scripted-agent")
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     return os.path.join(state, "scripted-agent")
 

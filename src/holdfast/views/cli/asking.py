@@ -31,6 +31,11 @@ def request(packet: Packet, verb: str, args: dict[str, Any]) -> None:
 def possible(manifest: dict[str, Any], refused: str) -> str:
     """What can be asked of a task in its state, once something else was refused."""
     task_id, status = manifest["task_id"], manifest["status"]
+    if status == Status.COMPLETED:
+        # A retry goes on with what is not done, and here nothing is left.
+        stages: list[dict[str, Any]] = manifest.get("stages") or []
+        stage = stages[0]["name"] if len(stages) == 1 else "STAGE"
+        return f"'holdfast retry {task_id} --from {stage}' runs it again"
     if status in ENDS:
         if refused == "retry":
             return "'holdfast retry --help' shows what is possible"

@@ -136,7 +136,10 @@ def _apologise(error: Exception, *, is_verbose: bool) -> int:
         import traceback
 
         traceback.print_exc()
+    is_terminal_gone = out.is_terminal_gone(error)
     out.forget_stdout()
+    if is_terminal_gone:
+        return 0  # as with a pipe that nobody reads any more
     if isinstance(error, OSError) and error.filename is None and error.errno is not None:
         out.talk(f"error: cannot write the output: {error.strerror}")
         out.talk("hint: make room where stdout goes, or send it elsewhere; no task is harmed")

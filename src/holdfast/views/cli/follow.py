@@ -83,8 +83,7 @@ class LiveLine:
         line = f"{table.state(status, sys.stderr)} {rest}"
         if line != self._drawn:
             self._drawn = line
-            sys.stderr.write(f"\r{line}\x1b[K")
-            sys.stderr.flush()
+            out.draw(f"\r{line}\x1b[K")
 
     def settle(self, packet: Packet, manifest: dict[str, Any]) -> None:
         """Nothing: the report that follows says it all."""
@@ -92,8 +91,7 @@ class LiveLine:
     def close(self) -> None:
         """Leave the terminal as it was."""
         if self._drawn:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            out.draw("\r\x1b[K")
 
 
 def _rest(packet: Packet, manifest: dict[str, Any]) -> str:

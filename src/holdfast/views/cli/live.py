@@ -9,6 +9,7 @@ from holdfast.model.status import ENDS
 from holdfast.packet import load
 from holdfast.store.layout import Packet
 from holdfast.views.cli import follow, out, stages, table, tail, words
+from holdfast.views.cli.harmless import Harmless
 from holdfast.views.wake import Waker
 
 TYPE_CHECKING = False
@@ -30,6 +31,7 @@ class Live:
         self.stays = stays
         self._line = _Line() if table.is_terminal(sys.stderr) and not table.is_dumb() else None
         self._plain = follow.PlainLines(None)
+        self._harmless = Harmless(has_colour=table.has_colour()) if table.is_terminal() else None
         self._pending, self._offset = tail.from_last_lines(packet.output_log, lines)
 
     def run(self) -> int:
@@ -68,6 +70,9 @@ class Live:
         text, self._pending = self._pending[:cut].decode("utf-8", "replace"), self._pending[cut:]
         if text:
             self.clear()
+            if self._harmless is not None:
+                # Of whole lines: nothing is held back from one to the next.
+                text = self._harmless.show(text) + self._harmless.end()
             sys.stdout.write(text if text.endswith("\n") else text + "\n")
             sys.stdout.flush()
         return bool(data)
@@ -109,11 +114,9 @@ class _Line:
         text = table.cut(out.shown(text, sys.stderr), (out.room(sys.stderr) or out.USUAL) - 1)
         if text != self._drawn:
             self._drawn = text
-            sys.stderr.write(f"\r\x1b[7m{text}\x1b[0m\x1b[K")
-            sys.stderr.flush()
+            out.draw(f"\r\x1b[7m{text}\x1b[0m\x1b[K")
 
     def clear(self) -> None:
         if self._drawn:
             self._drawn = ""
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            out.draw("\r\x1b[K")

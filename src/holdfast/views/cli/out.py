@@ -6,8 +6,10 @@ help environment` tells the rule.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 import sys
 
 TYPE_CHECKING = False
@@ -37,16 +39,16 @@ def _as_line(value: Any) -> str:
     return text
 
 
-def made(task_id: str, manifest: dict[str, Any] | None = None) -> None:
+def made(text: str, manifest: dict[str, Any] | None = None) -> None:
     """Print the id of a task that exists, or its manifest. The task is there whether or not stdout takes that, so it is no
     error when it does not: the command goes on, and ends as its work does."""
     try:
-        print(task_id if manifest is None else _as_line(manifest), flush=True)
+        print(text if manifest is None else _as_line(manifest), flush=True)
     except BrokenPipeError:
         forget_stdout()
     except OSError as error:
         forget_stdout()
-        talk(f"warning: stdout did not take {task_id!r}: {error.strerror}")
+        talk(f"warning: stdout did not take {text!r}: {error.strerror}")
 
 
 def forget_stdout() -> None:
@@ -54,6 +56,23 @@ def forget_stdout() -> None:
     descriptor = os.open(os.devnull, os.O_WRONLY)
     os.dup2(descriptor, 1)
     os.close(descriptor)
+
+
+def is_terminal_gone(error: Exception) -> bool:
+    """Whether this says that the terminal on stdout was closed, and we were told to stay (`nohup`). A file that says the same
+    is on a broken disk."""
+    if not isinstance(error, OSError) or error.errno != errno.EIO or error.filename is not None:
+        return False
+    return stat.S_ISCHR(os.fstat(1).st_mode)
+
+
+def draw(text: str) -> None:
+    """Draw on the terminal that is stderr. One that went away needs no picture."""
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except OSError:
+        return
 
 
 # ── how wide ──

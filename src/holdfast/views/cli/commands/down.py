@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 from holdfast import clock, paths
 from holdfast.errors import HoldfastError, Unanswered
-from holdfast.model.status import ENDS, Status
+from holdfast.model.status import ENDS, PARKED, Status
 from holdfast.packet import load
 from holdfast.store import atomic, process
 from holdfast.store import lock as locks
-from holdfast.store.layout import Home
+from holdfast.store.layout import Home, Packet
 from holdfast.views.ask import ask
 from holdfast.views.cli import out, words
 from holdfast.views.cli.spec import JSON, Command, Option
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 _LEAVE_S = 10.0
+#: How long `--now` waits for what it asked for: an agent that does not care for the polite signal gets half a minute.
+_PARK_S = 60.0
+#: After this long it says for whom it waits.
+_TELL_S = 1.0
 
 COMMAND = Command(
     name="down",
@@ -30,7 +35,7 @@ COMMAND = Command(
             flags=("--now",),
             dest="now",
             kind="flag",
-            help="Also interrupt every running task; 'resume' goes on.",
+            help="Also interrupt every running task and wait until it is; 'resume' goes on.",
         ),
         JSON.evolve(help="Print the status of the home, as 'status' does."),
     ),
@@ -44,7 +49,7 @@ def run(values: dict[str, Any]) -> int:
     atomic.remove(home.up)
     _dismiss(home.keeper_lock, "keeper")
     _dismiss(home.seed_lock, "seed")
-    exit_status = _interrupt_all(home) if values["now"] else 0
+    exit_status = interrupt_all(home, within_s=_PARK_S) if values["now"] else 0
     if values["now"]:
         _close_windows(home)
     if values["json"]:
@@ -88,21 +93,67 @@ def _dismiss(lock: str, role: str) -> None:
         clock.sleep(0.02)
 
 
-def _interrupt_all(home: Home) -> int:
-    """Ask every task that is at work; those that cannot be asked are named."""
-    asked: list[str] = []
-    status = 0
+def interrupt_all(home: Home, *, within_s: float) -> int:
+    """Interrupt every task that is at work, and wait until it is so. Those that cannot be asked, or take longer, are named.
+    Returns the exit status."""
+    asked: list[Packet] = []
+    exit_status = 0
     for task_id in load.task_ids(home):
         packet = home.packet(task_id)
         try:
             state = Status(load.read_manifest(packet)["status"])
-            if state in ENDS or state in (Status.QUEUED, Status.INTERRUPTED):
+            if state in ENDS or state in PARKED:
                 continue
+            asked.append(packet)
             ask(packet, "interrupt", {"reason": "holdfast down --now"})
-            asked.append(task_id)
+        except Unanswered:
+            continue  # the request stands, so there is something to wait for
         except (HoldfastError, ValueError) as error:
+            if asked and asked[-1] is packet:
+                asked.pop()
             out.talk(f"error: {task_id}: {error}")
-            status = 1
-    for task_id in asked:
-        out.talk(f"interrupted {task_id}; 'holdfast resume {task_id}' goes on")
-    return status
+            exit_status = 1
+    return max(exit_status, _await(asked, within_s))
+
+
+def _await(asked: list[Packet], within_s: float) -> int:
+    """Tell of each task once it is parked and nobody drives it any more."""
+    began_mono = clock.mono()
+    left, has_told = list(asked), False
+    while left:
+        for packet in list(left):
+            status = _settled(packet)
+            if status is not None:
+                left.remove(packet)
+                _tell(packet, status)
+        waited_s = clock.mono() - began_mono
+        if waited_s > within_s:
+            break
+        if left and waited_s > _TELL_S and not has_told:
+            has_told = True
+            names = ", ".join(packet.task_id for packet in left)
+            out.talk(f"waiting for {names}: an agent gets time to leave (Ctrl-C leaves it to its runner)")
+        clock.sleep(0.02)
+    for packet in left:
+        out.talk(
+            f"{packet.task_id} is still being interrupted; 'holdfast wait {packet.task_id}' returns when it is"
+        )
+    return Unanswered.exit_status if left else 0
+
+
+def _settled(packet: Packet) -> Status | None:
+    """What it came to, once its runner has left; None before. One that was removed meanwhile is as good as killed."""
+    try:
+        if locks.is_held(packet.runner_lock):
+            return None
+        status = Status(load.read_manifest(packet)["status"])
+    except (HoldfastError, ValueError):
+        return None if os.path.isdir(packet.path) else Status.KILLED
+    return status if status in ENDS or status in PARKED else None
+
+
+def _tell(packet: Packet, status: Status) -> None:
+    if status is Status.INTERRUPTED:
+        out.talk(f"interrupted {packet.task_id}; 'holdfast resume {packet.task_id}' goes on")
+    else:
+        out.talk(f"{packet.task_id} is {status}")

@@ -11,7 +11,7 @@ from holdfast.errors import NotFound, UsageError
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import load
 from holdfast.store.layout import AttemptDir, Home, Packet
-from holdfast.views.cli import given, out, tail, words
+from holdfast.views.cli import given, out, table, tail, words
 from holdfast.views.cli.spec import TASK, Command, Option
 from holdfast.views.wake import Waker
 
@@ -19,13 +19,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from holdfast.views.cli.harmless import Harmless
+
 _PAUSE_S = 0.1
 
 COMMAND = Command(
     name="logs",
     summary="Print what a task printed.",
-    description="Without options, its readable log: all attempts, no escape sequences, secrets masked. With --raw or "
-    "--stderr, the bytes of one attempt as they are.",
+    description="Without options, its readable log: all attempts, a line between them, no escape sequences, secrets "
+    "masked. With --raw or --stderr, the bytes of one attempt: as they are to a file or a pipe; on a terminal, control "
+    "characters other than colours are shown and not obeyed.",
     examples=(
         "holdfast logs 20260131-fix",
         "holdfast logs -f 20260131-fix",
@@ -56,38 +59,44 @@ def run(values: dict[str, Any]) -> int:
         )
     count = given.whole(values["lines"], "--lines")
     wanted = given.whole(values["attempt"], "--attempt")
-    if not (values["raw"] or values["stderr"] or wanted is not None):
-        stream = Stream(packet.output_log, is_text=True)
-        stream.print_end(count)
-        if values["follow"]:
-            _follow(packet, lambda: stream, wanted=None)
-        return 0
+    is_raw = values["raw"] or values["stderr"] or wanted is not None
     name = "stderr" if values["stderr"] else "stdout"
-    first = _attempt(packet, wanted)
-    stream = Stream(getattr(first, name)) if first is not None else None
-    if stream is not None:
-        stream.print_end(count)
-    if values["follow"]:
-        streams = {stream.path: stream} if stream is not None else {}
+    only = _attempt(packet, wanted) if wanted is not None else None
+    streams: dict[str, Stream] = {}
 
-        def latest() -> Stream | None:
-            found = first if wanted is not None else _attempt(packet, None)
-            path = getattr(found, name) if found is not None else None
-            return streams.setdefault(path, Stream(path)) if path is not None else None
+    def current() -> Stream | None:
+        found = (only or _attempt(packet, None)) if is_raw else None
+        if is_raw and found is None:
+            return None
+        path = getattr(found, name) if found is not None else packet.output_log
+        if path not in streams:
+            streams[path] = Stream(path, is_text=not is_raw)
+        return streams[path]
 
-        _follow(packet, latest, wanted=first if wanted is not None else None)
+    try:
+        stream = current()
+        if stream is not None:
+            stream.print_end(count)
+        if values["follow"]:
+            _follow(packet, current, wanted=only)
+    finally:
+        for stream in streams.values():
+            stream.close()
     return 0
 
 
 class Stream:
     """A file that grows, printed as it does."""
 
-    def __init__(self, path: str, *, is_text: bool = False) -> None:
+    def __init__(self, path: str, *, is_text: bool) -> None:
         self.path = path
         self._offset = 0
-        # Bytes pass through as they are, unless they are text and the terminal speaks something else than UTF-8.
+        # Bytes pass through as they are, unless a person looks, or they are text and the locale
+        # speaks something else than UTF-8.
+        self._harmless = _harmless() if table.is_terminal() else None
         is_utf8 = codecs.lookup(sys.stdout.encoding or "ascii").name == "utf-8"
-        self._decoder = None if is_utf8 or not is_text else codecs.getincrementaldecoder("utf-8")("replace")
+        passes = (is_utf8 or not is_text) and self._harmless is None
+        self._decoder = None if passes else codecs.getincrementaldecoder("utf-8")("replace")
 
     def print_end(self, count: int | None) -> None:
         """Its last lines, or all of it."""
@@ -111,8 +120,21 @@ class Stream:
     def _write(self, data: bytes) -> None:
         if self._decoder is None:
             sys.stdout.buffer.write(data)
-        else:
-            sys.stdout.write(self._decoder.decode(data))
+            return
+        text = self._decoder.decode(data)
+        sys.stdout.write(text if self._harmless is None else self._harmless.show(text))
+
+    def close(self) -> None:
+        """Nothing more of it is printed."""
+        if self._harmless is not None:
+            sys.stdout.write(self._harmless.end())
+            sys.stdout.flush()
+
+
+def _harmless() -> Harmless:
+    from holdfast.views.cli.harmless import Harmless  # only a terminal needs it
+
+    return Harmless(has_colour=table.has_colour())
 
 
 def _follow(packet: Packet, current: Any, *, wanted: AttemptDir | None) -> None:
@@ -130,6 +152,10 @@ def _follow(packet: Packet, current: Any, *, wanted: AttemptDir | None) -> None:
         stream: Stream | None = current()
         if last is not None and stream is not last:
             last.print_news()  # the attempt before this one may have said a last word
+            last.close()
+            if stream is not None and table.is_terminal():
+                attempt = os.path.basename(os.path.dirname(stream.path)).partition("-")[0].lstrip("0")
+                print(f"--- attempt {attempt} ---")
         last = stream
         if stream is not None:
             stream.print_news()

@@ -48,7 +48,8 @@ def run(values: dict[str, Any]) -> int:
         raise UsageError(f"--timeout: {error}", hint="for example --timeout 10m") from error
     settled: dict[str, int] = {}
     for packet, manifest in _as_they_settle(packets, timeout_s):
-        out.data(manifest) if values["json"] else print(packet.task_id, manifest["status"], flush=True)
+        # Whoever cannot be told in words is told by the exit status.
+        out.made(f"{packet.task_id} {manifest['status']}", manifest if values["json"] else None)
         settled[packet.path] = EXIT_STATUS[Status(manifest["status"])]
         if values["any"]:
             return settled[packet.path]

@@ -1,0 +1,69 @@
+"""A packet that was removed under its runner (`rm -rf "$HOLDFAST_HOME"`): nothing can be written down any more, so nothing goes on.
+
+One look proves little: a file system may be away for a moment. The packet is gone when its path is gone, and the lock that we
+hold open has no name left, twice in a row (docs/decisions/0040-a-home-that-is-removed.md).
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import clock
+from holdfast.model.events import AttemptStarted
+from holdfast.model.process import ProcessIdentity
+from holdfast.model.task import Task
+from holdfast.runner.sweep import Sweep
+from holdfast.store import process
+from holdfast.store.layout import Packet
+from holdfast.store.lock import Lock
+
+#: Between the look that finds it gone and the one that believes it.
+CONFIRM_S = 1.0
+
+
+class Vanished:
+    """Whether the packet of a runner is still there."""
+
+    def __init__(self, packet: Packet, lock: Lock) -> None:
+        self._packet = packet
+        self._lock = lock
+        self._suspected_mono: float | None = None
+
+    def is_suspected(self) -> bool:
+        """Whether it is gone, as far as one look can tell. An agent that removes the lock alone has not removed the packet."""
+        is_gone = os.fstat(self._lock.descriptor).st_nlink == 0 and not os.path.lexists(self._packet.path)
+        if not is_gone:
+            self._suspected_mono = None
+        elif self._suspected_mono is None:
+            self._suspected_mono = clock.mono()
+        return is_gone
+
+    def is_certain(self) -> bool:
+        """Whether it was gone at the last look too, a moment ago."""
+        return (
+            self.is_suspected()
+            and self._suspected_mono is not None
+            and clock.mono() - self._suspected_mono >= CONFIRM_S
+        )
+
+
+def end_agents(task: Task, packet: Packet) -> None:
+    """End the agents of a packet that is gone, and all that they started. Their recorders then find nothing to wait for."""
+    sweeps = [
+        Sweep(packet.attempt(attempt.dirname).path, _recorder(attempt.started), tree_known=True)
+        for attempt in task.open_attempts
+    ]
+    while sweeps:
+        waits = [(sweep, sweep.step()) for sweep in sweeps]
+        sweeps = [sweep for sweep, wait_s in waits if wait_s is not None]
+        clock.sleep(max((wait_s for _, wait_s in waits if wait_s is not None), default=0.0))
+
+
+def _recorder(started: AttemptStarted | None) -> int | None:
+    """The parent of a living agent, unless that is us: its lock, which would say so, is gone."""
+    identity = ProcessIdentity.from_json(started.to_json()) if started is not None else None
+    if identity is None or not process.is_alive(identity):
+        return None
+    fields = process.stat_fields(identity.pid) if process.HAS_PROC else None
+    parent = int(fields[1]) if fields else 1
+    return parent if parent not in (1, os.getpid()) else None

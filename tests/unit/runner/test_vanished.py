@@ -1,0 +1,40 @@
+"""A packet that is gone: believed when its lock has no name left and its path is gone, at two looks."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from holdfast import clock
+from holdfast.runner.vanished import CONFIRM_S, Vanished
+from holdfast.store import lock as locks
+from holdfast.store.layout import Packet
+
+
+def test_only_what_was_removed_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packet = Packet(str(tmp_path / "tasks" / "it"))
+    os.makedirs(packet.path)
+    vanished = Vanished(packet, locks.acquire(packet.runner_lock, role="runner"))
+    now_mono = 100.0
+    monkeypatch.setattr(clock, "mono", lambda: now_mono)
+    assert not vanished.is_suspected()
+    # Away, and back: the lock still has a name somewhere.
+    os.rename(tmp_path / "tasks", tmp_path / "away")
+    assert not vanished.is_suspected()
+    os.rename(tmp_path / "away", tmp_path / "tasks")
+    # An agent that removes the lock alone has not removed the packet.
+    os.unlink(packet.runner_lock)
+    assert not vanished.is_suspected()
+    shutil.rmtree(packet.path)
+    assert vanished.is_suspected()
+    assert not vanished.is_certain()
+    now_mono += CONFIRM_S
+    os.mkdir(packet.path)
+    assert not vanished.is_certain()
+    os.rmdir(packet.path)
+    assert not vanished.is_certain()
+    now_mono += CONFIRM_S
+    assert vanished.is_certain()
