@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from holdfast import clock, seed_client
+from holdfast import clock, seed_client, spare
 from holdfast.errors import CorruptFile, LockHeld
 from holdfast.store import atomic
 from holdfast.store import lock as locks
@@ -53,9 +53,14 @@ def fork_runner(packet: Packet) -> int:
     pid = os.fork()
     if pid:
         return pid
+    return become_runner(packet)
+
+
+def become_runner(packet: Packet) -> NoReturn:
+    """In a forked child: detach from everything, drive the task, and leave."""
     status = 70
     try:
-        become_detached(log=packet.runner_log)
+        become_detached(log=packet.runner_log, keep=spare.channel())
         os.environ["HOLDFAST_ROLE"] = "runner"
         from holdfast.runner.main import main
 
