@@ -148,7 +148,7 @@ class Seed:
                 packet = Packet(os.path.join(self.home.tasks, os.path.basename(request["packet"])))
                 client.sendall(json.dumps({"pid": os.getpid()}).encode() + b"\n")
                 self._tell(packet)
-                start.become_runner(packet)
+                start.become_runner(packet, keep=spare.channel())
             client.sendall(json.dumps({"pong": os.getppid()}).encode() + b"\n")
         except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
             pass  # a client that went away or spoke nonsense costs nobody anything

@@ -15,6 +15,7 @@ import _socket
 import gc
 import marshal
 import os
+import signal
 import struct
 
 from holdfast import recorder
@@ -76,8 +77,7 @@ def dismiss() -> None:
     global _waiting
     spare, _waiting = _waiting, None
     if spare is not None:
-        spare.channel.close()
-        os.waitpid(spare.pid, 0)
+        _end(spare)
 
 
 def start(
@@ -101,18 +101,25 @@ def _hand_over(order: recorder.Start, descriptors: tuple[int, ...], sign: Callab
     try:
         _send(spare.channel, marshal.dumps((vars(order), sign(spare.pid))), descriptors)
     except OSError:
-        os.waitpid(spare.pid, 0)
+        _end(spare)
         raise
-    finally:
-        spare.channel.close()
+    spare.channel.close()
+    # One that was stopped cannot be found by the lock that it has not taken in yet.
+    os.kill(spare.pid, signal.SIGCONT)
     return spare.pid
+
+
+def _end(spare: _Spare) -> None:
+    spare.channel.close()
+    os.kill(spare.pid, signal.SIGKILL)  # our child, not waited for yet: the pid is its own
+    os.waitpid(spare.pid, 0)
 
 
 def _send(channel: _socket.socket, text: bytes, descriptors: tuple[int, ...]) -> None:
     packed = b"".join(_DESCRIPTOR.pack(each) for each in descriptors)
     rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, packed)
-    channel.sendmsg([_LENGTH.pack(len(text))], [rights], _socket.MSG_NOSIGNAL)
-    channel.sendall(text, _socket.MSG_NOSIGNAL)
+    channel.sendmsg([_LENGTH.pack(len(text))], [rights])
+    channel.sendall(text)
 
 
 def _await_order(channel: _socket.socket) -> int:
@@ -120,7 +127,7 @@ def _await_order(channel: _socket.socket) -> int:
     gc.disable()  # it would write to all that it looks at, and a recorder makes no garbage
     recorder.detach(channel.fileno())
     space = _socket.CMSG_SPACE(_MOST_DESCRIPTORS * _DESCRIPTOR.size)
-    head, messages, _, _ = channel.recvmsg(_LENGTH.size, space, _socket.MSG_CMSG_CLOEXEC)
+    head, messages, _, _ = channel.recvmsg(_LENGTH.size, space)
     if len(head) < _LENGTH.size or not messages:
         return 0  # the runner left without an attempt
     (left,) = _LENGTH.unpack(head)
@@ -131,6 +138,8 @@ def _await_order(channel: _socket.socket) -> int:
             return 0  # the runner was killed in the middle of a word
         text += part
     channel.close()
-    lock, started, *_ = (number for (number,) in _DESCRIPTOR.iter_unpack(messages[0][2]))
+    lock, started, *keep = (number for (number,) in _DESCRIPTOR.iter_unpack(messages[0][2]))
+    for descriptor in (lock, started, *keep):
+        os.set_inheritable(descriptor, False)
     fields, signature = marshal.loads(text)
     return recorder.record(recorder.Start(**fields), lock, started, signature=signature)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from holdfast import clock, seed_client, spare
+from holdfast import clock, seed_client
 from holdfast.errors import CorruptFile, LockHeld
 from holdfast.store import atomic
 from holdfast.store import lock as locks
@@ -56,11 +56,12 @@ def fork_runner(packet: Packet) -> int:
     return become_runner(packet)
 
 
-def become_runner(packet: Packet) -> NoReturn:
-    """In a forked child: detach from everything, drive the task, and leave."""
+def become_runner(packet: Packet, *, keep: int = -1) -> NoReturn:
+    """In a forked child: detach from everything but the descriptor `keep`, drive the task, and leave."""
     status = 70
     try:
-        become_detached(log=packet.runner_log, keep=spare.channel())
+        # At once: whoever ends the session that we came from must not reach us.
+        become_detached(log=packet.runner_log, keep=keep)
         os.environ["HOLDFAST_ROLE"] = "runner"
         from holdfast.runner.main import main
 
