@@ -42,7 +42,7 @@ it. What stays beside that:
   environment once.
 - **Row 4**: the median is a few milliseconds; the worst of a run is one look at the process tree and the workspace on a busy core.
 - **Row 5, memory**: a forked interpreter copies a page when it touches a reference count in it. A recorder is forked before its runner
-  has touched anything and has about 1.2 MB of its own; a runner touches 3.6 MB before it sleeps, spread over nearly all
+  has touched anything and has about 1.2 MB of its own; a runner touches 3.5 MB before it sleeps, spread over nearly all
   that the seed has loaded. What was tried is in decision 0041.
 - **Row 5, CPU**: one line costs a wake-up, an inotify read, two fstat, one read, one write and one note of the position, and
   three quarters of its time is the interpreter. Reading a plain command's output every few seconds would cost less, and
