@@ -41,11 +41,14 @@ it. What stays beside that:
 - **Row 3**: the exit record and three synced records lie between death and the next start, and the sweep reads every process's
   environment once.
 - **Row 4**: the median is a few milliseconds; the worst of a run is one look at the process tree and the workspace on a busy core.
-- **Row 5, memory**: a forked interpreter copies a page when it touches a reference count in it. A runner touches about 2.7 MB before
-  it sleeps, its recorder keeps old copies of 2.1 MB. Forking the recorder before the runner reads its journal would save
-  about 1 MB per task.
-- **Row 5, CPU and wake-ups**: one line costs a wake-up, an inotify read, two fstat, one read, one write and one note of the position; a
-  heartbeat rewrites the manifest, and each wait for the disk counts as a wake-up.
+- **Row 5, memory**: a forked interpreter copies a page when it touches a reference count in it. A recorder is forked before its runner
+  has touched anything and has about 1.2 MB of its own; a runner touches 3.5 MB before it sleeps, spread over nearly all
+  that the seed has loaded. What was tried is in decision 0041.
+- **Row 5, CPU**: one line costs a wake-up, an inotify read, two fstat, one read, one write and one note of the position, and
+  three quarters of its time is the interpreter. Reading a plain command's output every few seconds would cost less, and
+  `output.log` would be late for whoever follows it.
+- **Row 5, wake-ups**: an idle runner's timer fires once per check interval. The heartbeat then renames two files over old ones, and each
+  of them waits for the disk once, which counts as a wake-up.
 - **Row 7**: a line that is an event costs a decoded structure, a record, its redaction and its place in the journal; an agent prints a
   few of them a second.
 - **Row 8**: json and sqlite3, with the re, enum and datetime that they load, are between two and three bare interpreters; 25 small

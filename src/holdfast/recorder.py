@@ -1,6 +1,6 @@
 """The agent's parent: it starts the agent, waits, and writes down how it ended.
 
-It is forked by a runner and outlives it. Everything it learns is in the attempt's directory, in an order that the
+It is forked by a runner (holdfast.spare) and outlives it. Everything it learns is in the attempt's directory, in an order that the
 attempt table (docs/contracts/attempt.md) can read after a SIGKILL at any line:
 
     lock held → identity.json → (the agent runs) → exit.json → lock freed
@@ -36,6 +36,8 @@ _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 15, 36
 # Looked up once, before anybody forks: each CDLL() makes classes of its own, in memory that is shared no more.
 _prctl: Any = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 _boot_id = ""
+#: The end of a child wakes us, SIGTERM asks us to leave; the others are for somebody else.
+_BLOCKED = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE})
 
 
 class Start:
@@ -51,7 +53,6 @@ class Start:
         stdin: str,
         umask: int,
         limits: dict[str, list[int]],
-        keep: tuple[int, ...] = (),
     ) -> None:
         self.directory = directory
         self.argv = argv
@@ -60,37 +61,25 @@ class Start:
         self.stdin = stdin
         self.umask = umask
         self.limits = limits
-        #: Held locks that must outlive the runner: of the session, of the workspace.
-        self.keep = keep
 
 
-def fork(start: Start, lock: int, started: int) -> int:
-    """Fork the recorder; returns its pid. `lock` is the held lock of the attempt, `started` the write end of a pipe whose
-    reader sees the end of file once the agent was executed, or failed to be. The caller closes its copies of both."""
-    boot_id()
-    pid = os.fork()
-    if pid:
-        return pid
-    status = 70
-    try:
-        status = _record(start, lock, started)
-    finally:
-        os._exit(status)
-
-
-def _record(start: Start, lock: int, started: int) -> int:
+def detach(*kept: int) -> None:
+    """In a forked child: belong to nobody, with these descriptors only."""
     # First of all the runner's lock: a copy of it here would outlive the runner and keep its successor out.
-    _close_all_but(lock, started, *start.keep)
-    failpoint("recorder.forked")
+    _close_all_but(*kept)
     os.setsid()
     become_subreaper()
     set_name("holdfast-rec")
-    # Blocked before the fork, so that the end of a quick agent waits for us in the queue.
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, signal.SIGTERM})
-    for ignored in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
-        signal.signal(ignored, signal.SIG_IGN)
+    # Blocked before the agent is there, so that the end of a quick one waits for us in the queue.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
+
+
+def record(start: Start, lock: int, started: int, *, signature: bytes) -> int:
+    """In a detached child: start the agent, and see it to its end. `lock` is the held lock of the attempt and `signature` its
+    text; `started` is the write end of a pipe whose reader sees the end of file once the agent was executed, or failed to be."""
+    failpoint("recorder.forked")
     os.ftruncate(lock, 0)
-    os.pwrite(lock, _line({**_identity(), "role": "recorder", "at": _iso_now()}), 0)
+    os.pwrite(lock, signature, 0)
     failpoint("recorder.signed")
 
     told, tell = os.pipe()
@@ -101,10 +90,6 @@ def _record(start: Start, lock: int, started: int) -> int:
     os.close(tell)
     os.close(started)
     failpoint("recorder.agent_forked")
-    try:
-        _write(start.directory, "pid", b"%d\n" % agent)
-    except OSError:
-        pass  # for people only; the agent must not lose its parent for it
     # Ends with nothing to read when exec closed the pipe, or with the errno of what failed.
     failure = os.read(told, 64)
     os.close(told)
@@ -122,6 +107,7 @@ def _execute(start: Start, tell: int) -> NoReturn:
         _redirect(start)
         for name, (soft, hard) in start.limits.items():
             _limit(name, soft, hard)
+        _write_pid(start.directory)
         failpoint("recorder.before_identity")
         _write(
             start.directory,
@@ -143,6 +129,13 @@ def _execute(start: Start, tell: int) -> NoReturn:
         os.write(tell, b"%d" % errno.EINVAL)
     finally:
         os._exit(127)
+
+
+def _write_pid(directory: str) -> None:
+    try:
+        _write(directory, "pid", b"%d\n" % os.getpid())
+    except OSError:
+        return  # for people only
 
 
 def _wait(directory: str, agent: int, exec_errno: int | None, lock: int) -> int:

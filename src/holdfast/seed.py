@@ -10,12 +10,12 @@ import gc
 import importlib
 import json
 import os
-import selectors
+import select
 import signal
 import socket
 import sys
 
-from holdfast import __version__, recorder, seed_client, start
+from holdfast import __version__, recorder, seed_client, spare, start
 from holdfast.agents import registry
 from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
@@ -23,6 +23,10 @@ from holdfast.redact import Redactor
 from holdfast.store import atomic
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 #: How long it waits for a question before it looks whether it is still needed.
 IDLE_S = 60.0
@@ -41,6 +45,7 @@ PRELOADED = (
     "encodings.ascii",  # of /proc
     "_sha256",
 )
+_VERSION_FILE = os.path.join(os.path.dirname(__file__), "__init__.py")
 
 
 def main() -> int:
@@ -90,68 +95,96 @@ def _listen(home: Home) -> socket.socket:
 
 
 class Seed:
-    """Answers one client at a time: a fork takes about a millisecond."""
+    """Accepts a client and forks; the child reads what is asked, answers, and becomes the runner.
+
+    A page that the seed writes to between two forks is a page that no two runners share, so it does next to nothing itself.
+    """
 
     def __init__(self, home: Home, listener: socket.socket, lock: locks.Lock) -> None:
         self.home = home
         self.listener = listener
         self.lock = lock
-        self.selector = selectors.DefaultSelector()
-        self.selector.register(listener, selectors.EVENT_READ)
+        #: Names of agents whose module a runner had to load for itself: the next one finds it here.
+        self.missed, self.miss = os.pipe()
+        self._stamp = _stamp()
 
     def serve(self) -> None:
         """Until the home is gone, or unused."""
         while os.path.exists(self.home.seed_lock):
-            if self.selector.select(IDLE_S):
-                self._answer()
-            elif not locks.is_held(self.home.keeper_lock):
+            ready = select.select([self.listener, self.missed], (), (), IDLE_S)[0]
+            if self.missed in ready:
+                self._load()
+            if self.listener in ready:
+                self._accept()
+            elif not ready and not locks.is_held(self.home.keeper_lock):
                 return  # nobody has asked for a while, and nobody looks after the home
 
-    def _answer(self) -> None:
+    def _accept(self) -> None:
         client, _ = self.listener.accept()
         failpoint("seed.accepted")
+        if _stamp() != self._stamp and installed_version() != __version__:
+            # The files on disk are newer than what we loaded: be replaced. The client starts its runner itself.
+            self._renew()
         try:
-            client.settimeout(seed_client.PATIENCE_S)
-            request = json.loads(client.recv(4096) or b"{}")
-            if installed_version() != __version__:
-                # The files on disk are newer than what we loaded: be replaced. The client starts its runner itself.
-                self._renew()
-            reply = (
-                {"pid": self._fork(request["packet"])}
-                if request.get("verb") == "fork"
-                else {"pong": os.getpid()}
-            )
-            client.sendall(json.dumps(reply).encode() + b"\n")
-        except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
-            return  # a client that went away or spoke nonsense costs nobody anything
+            if os.fork() == 0:
+                self._answer(client)
+        except OSError:
+            pass  # no process to be had: the client is told by the end of the connection
         finally:
             client.close()
 
-    def _fork(self, path: str) -> int:
-        packet = Packet(os.path.join(self.home.tasks, os.path.basename(path)))
-        self._load_for(packet)
-        return start.fork_runner(packet)
-
-    def _load_for(self, packet: Packet) -> None:
-        """What the task's agent needs, once it is asked for: all adapters at once would make every runner larger."""
+    def _answer(self, client: socket.socket) -> NoReturn:
+        """In the child."""
         try:
-            agent = (atomic.read_json(packet.manifest) or {}).get("agent")
+            # A copy of the lock would keep the next seed out.
+            self.listener.close()
+            self.lock.release()
+            # For a recorder, which waits for its children.
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            spare.prepare()
+            client.settimeout(seed_client.PATIENCE_S)
+            request = json.loads(client.recv(4096) or b"{}")
+            if request.get("verb") == "fork":
+                packet = Packet(os.path.join(self.home.tasks, os.path.basename(request["packet"])))
+                client.sendall(json.dumps({"pid": os.getpid()}).encode() + b"\n")
+                self._tell(packet)
+                start.become_runner(packet, keep=spare.channel())
+            client.sendall(json.dumps({"pong": os.getppid()}).encode() + b"\n")
+        except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
+            pass  # a client that went away or spoke nonsense costs nobody anything
+        finally:
+            os._exit(0)
+
+    def _tell(self, packet: Packet) -> None:
+        """Which agent's module is not here. All of them at once would be a third more for a home that uses one."""
+        try:
+            agent = str((atomic.read_json(packet.manifest) or {}).get("agent"))
         except HoldfastError:
             return
-        module = registry.BUILT_IN.get(str(agent))
-        if module is not None and module not in sys.modules:
-            importlib.import_module(module)
-            gc.freeze()
+        if registry.BUILT_IN.get(agent, "sys") not in sys.modules:
+            os.write(self.miss, agent.encode() + b"\n")
+
+    def _load(self) -> None:
+        for name in os.read(self.missed, 4096).decode().split():
+            importlib.import_module(registry.BUILT_IN[name])
+        gc.freeze()
 
     def _renew(self) -> None:
         os.execve(sys.executable, [sys.executable, "-P", "-m", "holdfast.seed"], dict(os.environ))
 
 
+def _stamp() -> int:
+    """When the file was written that says which version is installed."""
+    try:
+        return os.stat(_VERSION_FILE).st_mtime_ns
+    except OSError:
+        return 0
+
+
 def installed_version() -> str:
     """The version in the file that a new process would load."""
-    path = os.path.join(os.path.dirname(__file__), "__init__.py")
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(_VERSION_FILE, encoding="utf-8") as file:
             for line in file:
                 if line.startswith("__version__"):
                     return line.split('"')[1]

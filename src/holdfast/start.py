@@ -53,9 +53,15 @@ def fork_runner(packet: Packet) -> int:
     pid = os.fork()
     if pid:
         return pid
+    return become_runner(packet)
+
+
+def become_runner(packet: Packet, *, keep: int = -1) -> NoReturn:
+    """In a forked child: detach from everything but the descriptor `keep`, drive the task, and leave."""
     status = 70
     try:
-        become_detached(log=packet.runner_log)
+        # At once: whoever ends the session that we came from must not reach us.
+        become_detached(log=packet.runner_log, keep=keep)
         os.environ["HOLDFAST_ROLE"] = "runner"
         from holdfast.runner.main import main
 

@@ -116,6 +116,38 @@ print(json.dumps([status, sorted(set(sys.modules) - before)]))
             os.kill(item["pid"], signal.SIGKILL)
 
 
+def test_a_runner_that_takes_over_keeps_no_spare_recorder(home: str, seed_pid: int) -> None:
+    task = Task.shell(kin.WAIT + "exit 0")
+    task.agent_pid()
+    task.kill_runner()
+    assert seed_client.fork_runner(Home(home).packet(task.id))
+    runner = task.runner_pid()
+    assert kin.parent(runner) == seed_pid
+    with open(f"/proc/{runner}/task/{runner}/children", encoding="ascii") as file:
+        assert file.read() == ""
+    kin.go()
+    task.wait_for("completed")
+
+
+def test_what_a_runner_had_to_load_is_in_the_seed_for_the_next_one(
+    home: str, seed_pid: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def has_loaded_msgspec() -> bool:
+        with open(f"/proc/{seed_pid}/maps", encoding="utf-8") as file:
+            return "msgspec" in file.read()
+
+    assert not has_loaded_msgspec()
+    program = os.path.join(os.path.dirname(home), "claude")
+    with open(program, "w", encoding="utf-8") as file:
+        file.write("#!/bin/sh\nexit 1\n")
+    os.chmod(program, 0o700)
+    monkeypatch.setenv("PATH", os.path.dirname(home), prepend=os.pathsep)
+    task = kin.make("--agent", "claude", "do it", task_id="other")
+    assert seed_client.fork_runner(Home(home).packet(task.id))
+    eventually(has_loaded_msgspec, what="the seed has loaded the adapter")
+    run_holdfast("stop", task.id)
+
+
 @pytest.mark.req("W-A6")
 def test_there_is_one_seed_per_home(home: str, seed_pid: int) -> None:
     second = subprocess.run(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import ids, recorder
+from holdfast import ids, recorder, spare
 from holdfast.agents import program
 from holdfast.agents.base import Launch, LaunchSpec
 from holdfast.errors import HoldfastError
@@ -199,14 +199,19 @@ def _fork(
         stdin=launch.stdin or os.devnull,
         umask=env.get("umask", 0o077),
         limits=_resource_limits(ledger, opened, env),
-        keep=keep,
     )
     lock = locks.acquire(directory.lock, role="runner")
     try:
         failpoint("attempt.locked")
         read_end, write_end = os.pipe()
         try:
-            pid = recorder.fork(start, lock.descriptor, write_end)
+            pid = spare.start(
+                start,
+                lock.descriptor,
+                write_end,
+                keep=keep,
+                sign=lambda pid: locks.signature("recorder", pid),
+            )
         except OSError:
             os.close(read_end)
             raise

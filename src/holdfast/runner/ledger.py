@@ -43,6 +43,11 @@ class Ledger:
         self._is_behind = False
         self._cleaned: dict[str, str] = {}
 
+    @property
+    def length(self) -> int:
+        """Of the journal: while it stays the same, no fact was recorded."""
+        return self._journal.size
+
     def record(self, *events: ev.Event, shown: bool = True) -> None:
         """Make facts durable, in one sync, then show them. With `shown=False` the manifest waits for the next fact or the next
         sleep: between a new runner and its agent's first instruction nobody should wait for it. Not for moves."""

@@ -90,6 +90,8 @@ class Live:
         self._stop: Stop | None = None
         self._showings: list[Showing] = []
         self.waits_for_input = False
+        #: When somebody has to think about it again, and how long the journal was when somebody did.
+        self._think_mono, self._thought_at = 0.0, -1
         self.identity: ProcessIdentity | None = None
         self.noticed_at = 0.0
 
@@ -259,6 +261,25 @@ class Live:
         self._wait_until_mono = self._announced_wait(now_mono, clock.now())
         if attempt.result is not None and self._result_mono is None:
             self._result_mono = now_mono
+
+    def left_to_think_s(self, ready: set[str]) -> float:
+        """Time until somebody has to think about it. Output without a fact in it can only move that further away, so a line
+        costs no thought; everything else does, and at the old time it is seen how far it was moved."""
+        limit = self.limits.output_bytes
+        is_only_output = bool(ready) and all(name.startswith("growth.") for name in ready)
+        if (
+            not is_only_output
+            or self.ledger.length != self._thought_at
+            or self._said[0] is not Kind.WORKING
+            or (limit and self._size_bytes > limit)
+        ):
+            return 0.0
+        return max(0.0, self._think_mono - clock.mono())
+
+    def think_again_in(self, wait_s: float) -> float:
+        """Somebody has thought about it, and shall again then."""
+        self._think_mono, self._thought_at = clock.mono() + wait_s, self.ledger.length
+        return wait_s
 
     def verdict(self) -> tuple[Verdict, Evidence, bool]:
         """What the evidence says now, and whether that is news."""

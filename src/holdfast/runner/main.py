@@ -7,7 +7,7 @@ import os
 import stat
 import sys
 
-from holdfast import __version__, clock, recorder
+from holdfast import __version__, clock, recorder, spare
 from holdfast.errors import DiskFull, HoldfastError, NotFound
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
@@ -40,6 +40,7 @@ def run(path: str) -> None:
     packet = Packet(os.path.abspath(path))
     if not os.path.isdir(packet.path):
         raise NotFound(f"there is no task at {packet.path}")
+    _prepare_recorder(packet)
     while True:
         lock = locks.acquire(packet.runner_lock, role="runner")
         detached = _hold(packet, lock)
@@ -49,6 +50,17 @@ def run(path: str) -> None:
         # A request that was dropped after our last look found nobody to wake: it is ours.
         if detached or not inbox.names(packet):
             return
+
+
+def _prepare_recorder(packet: Packet) -> None:
+    """For a new task, before we touch anything, and before the lock, of which nobody else may have a copy."""
+    try:
+        if os.listdir(packet.attempts):
+            spare.dismiss()
+        else:
+            spare.prepare()
+    except OSError:
+        return  # no process to be had, or no such directory: the attempt will say so
 
 
 def _hold(packet: Packet, lock: locks.Lock) -> bool:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 FIRST_LOOK_S = 1.0
+_LONG_S = 3600.0
 
 
 class Neighbour:
@@ -38,8 +39,9 @@ class Neighbour:
         if "keeper" in ready or now_mono >= self._due_mono:
             # Who started a keeper, or saw another do it, looks again soon; not all runners in the same instant.
             soon_s = FIRST_LOOK_S + os.getpid() % 100 / 100
+            # Of one that is watched, the kernel tells: no look at it by the clock.
             self._due_mono = now_mono + (
-                self._interval_s if self._is_watched_safely() else min(soon_s, self._interval_s)
+                _LONG_S if self._is_watched_safely() else min(soon_s, self._interval_s)
             )
         return self._due_mono - now_mono
 

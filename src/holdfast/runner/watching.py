@@ -92,7 +92,8 @@ class Watching:
         waits += [live.take(ready), live.ask_again_s]
         self._lock_session(attempt)
         if attempt.intent is None:
-            waits.append(self._consider(live, attempt))
+            left_s = live.left_to_think_s(ready)
+            waits.append(left_s or live.think_again_in(self._consider(live, attempt)))
             if attempt.intent is not None:
                 return _AT_ONCE
         waits.append(self._heartbeat())

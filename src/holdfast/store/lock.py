@@ -90,12 +90,16 @@ def _is_still(path: str, descriptor: int) -> bool:
 
 def sign(descriptor: int, role: str) -> None:
     """Write into a held lock file who holds it. Not durable: after a reboot the name is void anyway."""
-    me = identify(os.getpid())
-    text = json.dumps(
-        {**(me.to_json() if me else {}), "role": role, "at": clock.iso_now(), "version": __version__}
-    )
+    text = signature(role, os.getpid())
     os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, text.encode() + b"\n", 0)
+    os.pwrite(descriptor, text, 0)
+
+
+def signature(role: str, pid: int) -> bytes:
+    """What the lock file of a process says."""
+    owner = identify(pid)
+    said = {**(owner.to_json() if owner else {}), "role": role, "at": clock.iso_now(), "version": __version__}
+    return json.dumps(said).encode() + b"\n"
 
 
 def is_held(path: str) -> bool:

@@ -1,0 +1,132 @@
+"""A recorder that is forked empty-handed does what it is told later, once, or nothing."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast import recorder, spare
+from holdfast.store import lock as locks
+from tests.support import processes
+from tests.support.waiting import eventually
+
+
+@pytest.fixture(autouse=True)
+def nobody_is_left() -> Iterator[None]:
+    yield
+    spare.dismiss()
+
+
+def waiting_pid() -> int:
+    assert spare._waiting is not None  # pyright: ignore[reportPrivateUsage] -- whom else could the test kill?
+    return spare._waiting.pid  # pyright: ignore[reportPrivateUsage]
+
+
+def order(folder: Path, script: str, **env: str) -> recorder.Start:
+    (folder / "in").write_bytes(b"")
+    return recorder.Start(
+        directory=str(folder),
+        argv=["/bin/sh", "-c", script],
+        env={"PATH": os.defpath, **env},
+        cwd=str(folder),
+        stdin=str(folder / "in"),
+        umask=0o077,
+        limits={},
+    )
+
+
+def hand_over(told: recorder.Start, *, keep: tuple[int, ...] = ()) -> int:
+    """As a runner does it; returns the recorder's pid once the agent was executed."""
+    lock = locks.acquire(os.path.join(told.directory, "lock"), role="runner")
+    started, starting = os.pipe()
+    pid = spare.start(
+        told, lock.descriptor, starting, keep=keep, sign=lambda pid: locks.signature("recorder", pid)
+    )
+    os.close(starting)
+    lock.release()
+    assert os.read(started, 1) == b""
+    os.close(started)
+    return pid
+
+
+def exit_code(folder: Path, pid: int) -> int:
+    os.waitpid(pid, 0)
+    return json.loads((folder / "exit.json").read_text())["exit_code"]
+
+
+def test_the_one_that_waits_starts_the_agent_and_holds_its_lock(tmp_path: Path) -> None:
+    spare.prepare()
+    waits = waiting_pid()
+    go = tmp_path / "go"
+    os.mkfifo(go)
+    pid = hand_over(order(tmp_path, f"read x < {go}; exit 3"))
+    assert pid == waits
+    path = str(tmp_path / "lock")
+    assert locks.is_held(path)
+    owner = locks.owner(path)
+    assert owner is not None
+    assert owner.pid == pid
+    assert locks.role(path) == "recorder"
+    go.write_text("go\n")
+    assert exit_code(tmp_path, pid) == 3
+    assert not locks.is_held(path)
+
+
+def test_an_order_of_any_size_and_any_bytes_arrives_whole(tmp_path: Path) -> None:
+    weird = os.fsdecode(b"\xff\xfe ' \" \n \\")
+    # More than a socket takes at once.
+    many = {f"V{number}": "x" * 100_000 for number in range(10)}
+    pid = hand_over(order(tmp_path, 'printf %s "$WEIRD" > got; printf %s "$V9" >> got', WEIRD=weird, **many))
+    assert exit_code(tmp_path, pid) == 0
+    assert (tmp_path / "got").read_bytes() == os.fsencode(weird) + b"x" * 100_000
+
+
+def test_locks_to_keep_are_held_by_the_recorder_and_not_by_the_agent(tmp_path: Path) -> None:
+    kept = os.open(tmp_path / "session.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(kept, fcntl.LOCK_EX)
+    go = tmp_path / "go"
+    os.mkfifo(go)
+    pid = hand_over(order(tmp_path, f"read x < {go}"), keep=(kept,))
+    os.close(kept)
+    assert locks.is_held(str(tmp_path / "session.lock"))
+    agent = json.loads((tmp_path / "identity.json").read_text())["pid"]
+    assert set(os.listdir(f"/proc/{agent}/fd")) == {"0", "1", "2"}
+    go.write_text("go\n")
+    assert exit_code(tmp_path, pid) == 0
+    assert not locks.is_held(str(tmp_path / "session.lock"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_one_that_was_killed_or_stopped_while_it_waited_costs_nothing(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    spare.prepare()
+    waits = waiting_pid()
+    os.kill(waits, number)
+    if number is signal.SIGKILL:
+        eventually(lambda: not processes.is_alive(waits), what="it is dead")
+    pid = hand_over(order(tmp_path, "exit 4"))
+    assert (pid == waits) == (number is signal.SIGSTOP)
+    assert exit_code(tmp_path, pid) == 4
+
+
+def test_it_leaves_with_its_runner_and_starts_nothing_from_half_an_order(tmp_path: Path) -> None:
+    spare.prepare()
+    found = spare._waiting  # pyright: ignore[reportPrivateUsage]
+    assert found is not None
+    lock = locks.acquire(str(tmp_path / "lock"), role="runner")
+    rights = (spare._socket.SOL_SOCKET, spare._socket.SCM_RIGHTS, spare._DESCRIPTOR.pack(lock.descriptor))  # pyright: ignore[reportPrivateUsage]
+    found.channel.sendmsg([spare._LENGTH.pack(1000) + b"half"], [rights])  # pyright: ignore[reportPrivateUsage]
+    lock.release()
+    assert locks.is_held(str(tmp_path / "lock"))
+    found.channel.close()
+    assert os.waitpid(found.pid, 0)[1] == 0
+    spare._waiting = None  # pyright: ignore[reportPrivateUsage]
+    assert not locks.is_held(str(tmp_path / "lock"))
+    assert os.listdir(tmp_path) == ["lock"]
