@@ -34,25 +34,28 @@ _NO_VALUE = (
 _VALUE = r"(?=[^\s&\"']{4})(?:[,;)}\]]*[^\s&\"',;)}\]]+)+"
 #: In lower case. It says quickly that there is no such name with something behind it, as for most lines with a `key` in them.
 _ASSIGNED = r"(?:pass(?:word|wd|phrase)|secret|key|token)[\\\"']*[ \t]{0,8}[:=]"
-#: Hints, one of which a text in lower case must contain, and the shape. A first group stays, the rest is masked.
+#: A character and hints, and the shape. A text can match only if it has the character and, in lower case, one of the hints; the
+#: character stands first because it is found, or not, ten times as fast. A first group stays, the rest is masked.
 _SHAPES = (
-    (("sk-",), r"(?:(?<![A-Za-z0-9])sk-|sk-(?:ant|proj)-)[A-Za-z0-9_-]{16,}"),
-    (("k_live_",), r"[sr]k_live_[A-Za-z0-9]{16,}"),
-    (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"gh[pousr]_[A-Za-z0-9]{20,}"),
-    (("github_pat_",), r"github_pat_[A-Za-z0-9_]{20,}"),
-    (("glpat-",), r"glpat-[A-Za-z0-9_-]{16,}"),
-    (("xox",), r"xox[abprs]-[A-Za-z0-9-]{10,}"),
-    (("npm_",), r"npm_[A-Za-z0-9]{36}"),
-    (("akia", "asia"), r"A[KS]IA[0-9A-Z]{16}"),
-    (("aiza",), r"AIza[0-9A-Za-z_-]{35}"),
-    (("eyj",), r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
+    ("-", ("sk-",), r"(?:(?<![A-Za-z0-9])sk-|sk-(?:ant|proj)-)[A-Za-z0-9_-]{16,}"),
+    ("_", ("k_live_",), r"[sr]k_live_[A-Za-z0-9]{16,}"),
+    ("_", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"gh[pousr]_[A-Za-z0-9]{20,}"),
+    ("_", ("github_pat_",), r"github_pat_[A-Za-z0-9_]{20,}"),
+    ("-", ("glpat-",), r"glpat-[A-Za-z0-9_-]{16,}"),
+    ("-", ("xox",), r"xox[abprs]-[A-Za-z0-9-]{10,}"),
+    ("_", ("npm_",), r"npm_[A-Za-z0-9]{36}"),
+    ("A", ("akia", "asia"), r"A[KS]IA[0-9A-Z]{16}"),
+    ("A", ("aiza",), r"AIza[0-9A-Za-z_-]{35}"),
+    ("J", ("eyj",), r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
     (
+        "-",
         ("private key-----",),
         r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
     ),
-    (("://",), r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"),
-    (("bearer",), r"(?i)(bearer[ \t]+)[A-Za-z0-9._~+/-]{12,}=*"),
+    ("@", ("://",), r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"),
+    ("", ("bearer",), r"(?i)(bearer[ \t]+)[A-Za-z0-9._~+/-]{12,}=*"),
     (
+        "",
         ("authorization",),
         r"(?i)(authorization\\*[\"']?[ \t]*[:=][ \t]*\\*[\"']?(?:basic|token|apikey|negotiate)[ \t]+)[^\s\"'\\,]{6,}",
     ),
@@ -94,12 +97,14 @@ class Redactor:
             if value in text:
                 text = text.replace(value, MASK)
         lower = text.lower()
-        for hints, shape in _SHAPES:
+        for character, hints, shape in _SHAPES:
+            if character not in text:
+                continue
             for hint in hints:
                 if hint in lower:
                     text = re.sub(shape, rf"\1{MASK}" if "(?i)" in shape else MASK, text)
                     break
-        if re.search(_ASSIGNED, lower):
+        if _may_assign(lower):
             text = re.sub(_ASSIGNMENT, rf"\1{MASK}", text)
         # Last: a pattern that masks a name must not hide from us what stands behind it.
         for pattern in self._own:
@@ -117,6 +122,13 @@ class Redactor:
                 values.update(line for line in value.splitlines() if len(line) >= _SHORTEST_LINE)
         # Longest first: a secret that contains another one is masked whole.
         return sorted(values, key=len, reverse=True)
+
+
+def _may_assign(lower: str) -> bool:
+    """Whether one of the names is there with something behind it. Most texts do not even hold a name's last word."""
+    return ("key" in lower or "token" in lower or "pass" in lower or "secret" in lower) and re.search(
+        _ASSIGNED, lower
+    ) is not None
 
 
 def begin_of(data: bytes, redact: Redactor, limit: int) -> str:
