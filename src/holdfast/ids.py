@@ -54,18 +54,26 @@ def new_uuid() -> str:
 
 
 _last_ulid = (0, 0)
+#: All but the last two characters of the last one, and the number that they stand for: of many in a row they are the same.
+_last_head = (-1, "")
 
 
 def new_ulid() -> str:
     """A ULID; within one process they are strictly growing, so that file names sort in the order of their making."""
-    global _last_ulid
-    millis, noise = time.time_ns() // 1_000_000, int.from_bytes(os.urandom(10), "big")
+    global _last_ulid, _last_head
+    millis = time.time_ns() // 1_000_000
     last_millis, last_noise = _last_ulid
-    if millis <= last_millis:
+    if millis > last_millis:
+        noise = int.from_bytes(os.urandom(10), "big")
+    else:
         millis, noise = last_millis, (last_noise + 1) & ((1 << 80) - 1)
     _last_ulid = (millis, noise)
     value = millis << 80 | noise
-    return "".join(_CROCKFORD[value >> shift & 31] for shift in range(125, -1, -5))
+    number, head = _last_head
+    if value >> 10 != number:
+        head = "".join([_CROCKFORD[value >> shift & 31] for shift in range(125, 5, -5)])
+        _last_head = (value >> 10, head)
+    return head + _CROCKFORD[value >> 5 & 31] + _CROCKFORD[value & 31]
 
 
 def is_ulid(text: str) -> bool:

@@ -69,13 +69,11 @@ class Record:
     def to_json(self) -> dict[str, Any]:
         """Plain data, ready for `json.dumps`."""
         out: dict[str, Any] = {}
+        store = self.__dict__
         for name in self.fields:
-            value = getattr(self, name)
-            if isinstance(value, Record):
-                value = value.to_json()
-            elif isinstance(value, (list, tuple)):
-                value = [item.to_json() if isinstance(item, Record) else item for item in value]  # pyright: ignore
-            out[name] = value
+            value = out[name] = store[name]
+            if isinstance(value, (Record, list, tuple)):
+                out[name] = _plain(value)  # pyright: ignore[reportUnknownArgumentType]
         return out
 
     @classmethod
@@ -100,3 +98,9 @@ class Record:
                 value = tuple(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
             values[name] = value
         return cls(**values)
+
+
+def _plain(value: Record | list[Any] | tuple[Any, ...]) -> Any:
+    if isinstance(value, Record):
+        return value.to_json()
+    return [item.to_json() if isinstance(item, Record) else item for item in value]

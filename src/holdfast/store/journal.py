@@ -22,12 +22,25 @@ if TYPE_CHECKING:
 
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 _FRAGMENT_BYTES = 4096
+#: So many events come from an agent's backlog only. Its reader has loaded msgspec, which writes a line in a tenth of the time.
+_MANY = 64
 
 
 def encode_line(event: ev.Event, at: str) -> bytes:
     """One line of the journal. Surrogates of undecodable input become escapes, so a line is always valid UTF-8."""
     text = json.dumps(ev.encode(event, at), ensure_ascii=False, separators=(",", ":"))
     return (text + "\n").encode("utf-8", "backslashreplace")
+
+
+def _encode_lines(events: Sequence[ev.Event], at: str) -> bytes:
+    if len(events) >= _MANY:
+        import msgspec
+
+        try:
+            return msgspec.json.Encoder().encode_lines([ev.encode(event, at) for event in events])
+        except (ValueError, OverflowError):
+            pass  # a surrogate, or a number too large for it
+    return b"".join([encode_line(event, at) for event in events])
 
 
 def read(path: str) -> Iterator[tuple[str, ev.Event]]:
@@ -93,7 +106,7 @@ class Journal:
         Raises StorageError, and then the journal is as it was before.
         """
         stamp = clock.iso(clock.now() if at is None else at)
-        data = b"".join(encode_line(event, stamp) for event in events)
+        data = _encode_lines(events, stamp)
         try:
             failpoint("journal.before_append")
             write_all(self.descriptor, data)
