@@ -44,7 +44,8 @@ class Capabilities(Record):
     prompt_bytes: int | None = None
     #: stdout is a stream of JSON lines that the reader understands.
     has_events: bool = False
-    #: How lines begin that hold in pieces what a later line says whole: in a long backlog they are passed over.
+    #: How lines begin that say nothing but in pieces what a later line says whole. They change no event but the last words of a
+    #: run that was cut off, so in a long backlog they are passed over.
     pieces: tuple[str, ...] = ()
     #: When it prints nothing though it works: `tool`, `text`, `retry`, `start`.
     silent_during: tuple[str, ...] = ()

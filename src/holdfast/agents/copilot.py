@@ -47,7 +47,6 @@ class Copilot:
         stdin_prompt=True,
         has_events=True,
         pieces=(
-            '{"type":"assistant.message_delta"',
             '{"type":"assistant.tool_call_delta"',
             '{"type":"session.background_tasks_changed"',
             '{"type":"tool.shell_output"',

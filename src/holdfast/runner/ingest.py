@@ -11,16 +11,15 @@ A successor cuts output.log back to the position, reads on from there, and journ
 from __future__ import annotations
 
 import os
-import sys
-import traceback
 
 from holdfast import clock
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
-from holdfast.model import readable
 from holdfast.model.task import Attempt
+from holdfast.runner.helping import Helping
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.position import Position
+from holdfast.runner.raw_log import RawLog, leap_over
 from holdfast.store import atomic
 from holdfast.store.layout import AttemptDir
 
@@ -30,140 +29,9 @@ if TYPE_CHECKING:
 
     from holdfast.agents.base import Adapter
 
-#: One helping; between two of them the inbox is looked at.
-_TAKE_S = 0.05
-_CHUNK_BYTES = 128 * 1024
-#: Of a flood in which only a few lines matter.
-_FLOOD_CHUNK_BYTES = 1024 * 1024
-#: A longer line is dropped from the readable log and parsed by nobody; the raw log keeps it.
-_LINE_BYTES = 32 * 1024 * 1024
+#: One helping; between two of them requests are answered.
+_TAKE_S = 0.1
 _USAGE_BYTES = 1024 * 1024
-#: What a readable line is cut to.
-_SHOWN_CHARS = 2000
-#: Of an agent without events, only this much of a flood is copied: its head is there already, this is the tail. Of one with
-#: events, the lines that may be one are read, and no others.
-_FLOOD_BYTES = 4 * 1024 * 1024
-#: The same in lines, since it is lines that take time; but never less than so many bytes.
-_FLOOD_LINES, _FLOOD_LEAST_BYTES = 100_000, 256 * 1024
-#: A shorter line can hold no secret, and a flood has millions of them.
-_HARMLESS_BYTES = 7
-#: Fields of events that hold an agent's words, and what they are cut to.
-_LIMITS = {
-    "text": 4000,
-    "summary": 200,
-    "message": 1000,
-    "reason": 500,
-    "name": 200,
-    "subtype": 100,
-    "current_step": 200,
-}
-#: The same for each kind of event: hundreds of thousands may come in a second, and most have none or one.
-_LIMITS_OF = {
-    cls: [(name, limit) for name, limit in _LIMITS.items() if name in cls.field_set]
-    for cls in ev.EVENTS.values()
-}
-
-
-class _Stream:
-    """One raw log and how far it was read."""
-
-    def __init__(self, path: str, position: int) -> None:
-        self.path = path
-        #: Byte behind the last whole line that was taken in.
-        self.position = position
-        self._descriptor = -1
-        self._rest = b""
-        self._is_skipping = False
-        self.is_torn = False
-        self.size = 0
-        #: Bytes of a flood that were passed over, and not reported yet.
-        self.left_out = 0
-        #: How long lines are of late.
-        self._line_bytes = float(_FLOOD_BYTES)
-
-    @property
-    def reached(self) -> int:
-        """Byte behind the last one that was read, whole line or not."""
-        return self.position + len(self._rest)
-
-    def look(self) -> None:
-        """See how long the log is now. One system call, and everything else goes by its answer."""
-        if self._descriptor < 0:
-            try:
-                # Whoever put something else in its place must not make us wait, or read what is not ours to show.
-                self._descriptor = os.open(
-                    self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
-                )
-            except OSError:
-                return
-        self.size = os.fstat(self._descriptor).st_size
-
-    @property
-    def is_flooded(self) -> bool:
-        """Far more is there than was read."""
-        return self.size - self.position > 2 * self.flood_bytes
-
-    @property
-    def flood_bytes(self) -> int:
-        """How much of a flood is worth reading."""
-        return min(_FLOOD_BYTES, max(_FLOOD_LEAST_BYTES, int(self._line_bytes * _FLOOD_LINES)))
-
-    def read_lines(self, *, final: bool, only_objects: bool = False) -> list[tuple[int, bytes]]:
-        """Whole lines, each with the byte behind it. With `final`, a last line without newline counts too. With
-        `only_objects`, most lines that do not begin with a brace are passed over."""
-        start = self.reached
-        # As much as a long line has already, so that it is not copied too often.
-        helping = max(_FLOOD_CHUNK_BYTES if only_objects else _CHUNK_BYTES, len(self._rest))
-        left = min(self.size - start, helping)
-        data = os.pread(self._descriptor, left, start) if left > 0 else b""
-        if not data and not (final and self._rest):
-            return []
-        data = self._rest + data
-        self._rest = b""
-        found: list[tuple[int, bytes]] = []
-        begin = 0
-        while (end := data.find(b"\n", begin)) >= 0:
-            self.position += end + 1 - begin
-            if not self._is_skipping:
-                found.append((self.position, data[begin:end]))
-            self._is_skipping = False
-            begin = self._leap(data, end + 1) if only_objects else end + 1
-        if not only_objects:
-            self._line_bytes = len(data) / (len(found) + 1)
-        rest = data[begin:]
-        if final and start + left >= self.size:
-            self.position += len(rest)
-            self.is_torn = bool(rest)
-            if rest and not self._is_skipping:
-                found.append((self.position, rest))
-        elif len(rest) > _LINE_BYTES:
-            self.position += len(rest)
-            self._is_skipping = True
-            found.append((self.position, b"[a line of more than 32 MB, left out]"))
-        else:
-            self._rest = rest
-        return found
-
-    def _leap(self, data: bytes, begin: int) -> int:
-        """From the beginning of a line to that of the next one with a brace, or of the last one."""
-        if data.startswith(b"{", begin):
-            return begin
-        end = data.find(b"\n{", begin)
-        if end < 0:
-            end = data.rfind(b"\n", begin)
-        if end < 0:
-            return begin
-        self.position += end + 1 - begin
-        self.left_out += end + 1 - begin
-        return end + 1
-
-    def skip_to(self, position: int) -> None:
-        self.position, self._rest, self._is_skipping = position, b"", True
-
-    def close(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
 
 
 def _usage_path(adapter: Adapter, directory: AttemptDir) -> str | None:
@@ -182,13 +50,8 @@ class Ingest:
         self.attempt = attempt
         self._position = position
         stdout, stderr = position.begin(attempt.number)
-        # Whoever reads the log shall see where one attempt ends and the next begins. It goes with the first that is kept, so
-        # where that was noted, so was this.
-        self._mark: str | None = None
-        if attempt.number > 1 and not (stdout or stderr):
-            self._mark = readable.mark(attempt, has_stages=len(ledger.task.spec.stages) > 1)
-        self._stdout = _Stream(directory.stdout, stdout)
-        self._stderr = _Stream(directory.stderr, stderr)
+        self._stdout = RawLog(directory.stdout, stdout)
+        self._stderr = RawLog(directory.stderr, stderr)
         self._reader = adapter.reader()
         # Few programs announce anything on stderr; a reader that understands it has this method too.
         self._read_stderr: Callable[[bytes], list[ev.AgentEvent]] | None = getattr(
@@ -197,28 +60,20 @@ class Ingest:
         # A program whose log goes to stderr has this one: what people need not read.
         self._hides_stderr: Callable[[bytes], bool] | None = getattr(self._reader, "hides_stderr", None)
         self._usage_path = _usage_path(adapter, directory)
-        if adapter.capabilities.has_events:
-            self._remind(directory.stdout, stdout)
-
-    def _remind(self, stdout: str, position: int) -> None:
-        """Let the reader see again what the last runner's reader saw: it may have to remember."""
-        before = _Stream(stdout, 0)
-        before.look()
-        before.size = min(before.size, position)
-        while before.reached < before.size:
-            for _, line in before.read_lines(final=False):
-                self._ask(self._reader.read, line)
-        before.close()
+        self._has_events = adapter.capabilities.has_events
+        self._is_final = False
+        self._leap = leap_over(adapter.capabilities.pieces)
+        #: What the last runner's reader saw: ours may have to remember, and sees it again first.
+        self._before: RawLog | None = None
+        if self._has_events and stdout > 0:
+            self._before = RawLog(directory.stdout, 0)
+            self._before.look()
+            self._before.size = min(self._before.size, stdout)
 
     def look(self) -> None:
         """See how much there is."""
         self._stdout.look()
         self._stderr.look()
-
-    @property
-    def has_read_all(self) -> bool:
-        """Everything that the last look saw."""
-        return self._stdout.reached >= self._stdout.size and self._stderr.reached >= self._stderr.size
 
     @property
     def is_torn(self) -> bool:
@@ -230,139 +85,99 @@ class Ingest:
         return self._stdout.size + self._stderr.size
 
     def take(self, *, final: bool = False) -> bool:
-        """Read what is new. Returns whether there is more: an agent can print faster than we read, and requests must not
-        wait for it. With `final`, everything is read, to the last byte."""
+        """Read what is new, for a moment. Returns whether there is more: an agent can print faster than we read, and requests
+        must not wait for it. With `final`, nothing comes any more: the last line and the reader's last words count too."""
         ends_mono = clock.mono() + _TAKE_S
-        self.look()
-        while final or clock.mono() < ends_mono:
-            self._leave_out_flood()
-            before = self._stdout.reached + self._stderr.reached
-            only_objects = self.adapter.capabilities.has_events and self._stdout.is_flooded
-            stdout = self._stdout.read_lines(final=final, only_objects=only_objects)
-            stderr = self._stderr.read_lines(final=final)
-            has_moved = self._stdout.reached + self._stderr.reached != before
-            is_over = not has_moved if final else self.has_read_all
-            events: list[ev.AgentEvent] = []
-            shown: list[str] = []
-            for offset, line in stdout:
-                self._take_line(offset, line, events, shown)
-            for offset, line in stderr:
-                self._take_stderr(offset, line, events, shown)
-            if is_over and final:
-                # Behind the last byte: what the reader held back came from no line of its own.
-                last_words = self._ask(lambda _: self._reader.finish(), b"")
-                self._take_events(self._stdout.position + 1, last_words, events, shown)
-                self._take_usage(events, shown)
-            if is_over and self._stdout.left_out:
-                shown.append(f"[{self._stdout.left_out} bytes left out; all of it is in stdout.log]")
-                self._stdout.left_out = 0
-            self._keep(events, shown)
-            if is_over:
+        if not self._is_final:
+            # Once only when it is over: what its children print behind it may have no end.
+            self.look()
+            self._is_final = final
+        helping = Helping(self.attempt, self.ledger.redact)
+        has_more = self._remind(ends_mono) or self._read(helping, ends_mono, final=final)
+        if not has_more and final:
+            self._take_last_words(helping)
+        if not has_more and self._stdout.left_out:
+            helping.tell_left_out(self._stdout.left_out, "stdout.log")
+            self._stdout.left_out = 0
+        self._keep(helping)
+        return has_more
+
+    def _remind(self, ends_mono: float) -> bool:
+        """Let the reader see again what the last runner's reader saw, which told it. Returns whether there is more of it."""
+        before = self._before
+        if before is None:
+            return False
+        told = Helping(self.attempt, self.ledger.redact)
+        reached = -1
+        while reached < before.reached < before.size:
+            if clock.mono() >= ends_mono:
+                return True
+            reached = before.reached
+            for offset, line in before.read_lines(leap=self._leap if before.is_flooded else None):
+                told.read(self._reader.read, line, offset)
+        before.close()
+        self._before = None
+        return False
+
+    def _read(self, helping: Helping, ends_mono: float, *, final: bool) -> bool:
+        """Read both logs on. Returns whether there is more."""
+        stdout, stderr = self._stdout, self._stderr
+        while True:
+            self._leave_out_flood(helping)
+            before = stdout.reached + stderr.reached
+            leap = self._leap if self._has_events and stdout.is_flooded else None
+            for offset, line in stdout.read_lines(final=final, leap=leap):
+                self._take_line(offset, line, helping)
+            for offset, line in stderr.read_lines(final=final):
+                self._take_stderr(offset, line, helping)
+            if final and stdout.reached + stderr.reached == before:
                 return False
-        return True
+            if not final and stdout.reached >= stdout.size and stderr.reached >= stderr.size:
+                return False
+            if clock.mono() >= ends_mono:
+                return True
 
-    def _take_usage(self, events: list[ev.AgentEvent], shown: list[str]) -> None:
-        """Some programs write their tokens into a file, at a normal end only."""
-        data = atomic.read_small(self._usage_path, _USAGE_BYTES) if self._usage_path is not None else None
-        if data is not None:
-            found = self._ask(getattr(self.adapter, "read_usage"), data)  # noqa: B009 -- not every adapter has it
-            self._take_events(self._stdout.position + 2, found, events, shown)
+    def _take_line(self, offset: int, line: bytes, helping: Helping) -> None:
+        if self._has_events:
+            is_event = helping.read(self._reader.read, line, offset)
+            if is_event or not line or line.startswith(b"{"):
+                return
+        helping.show(line)
 
-    def _keep(self, events: list[ev.AgentEvent], shown: list[str]) -> None:
-        if not events and not shown:
-            return
-        if events:
-            self.ledger.record(*events)
-        failpoint("ingest.journalled")
-        self._show(shown)
-        failpoint("ingest.shown")
-        self._note()
-
-    def _show(self, lines: list[str]) -> None:
-        if self._mark is not None and self._position.shown_bytes:
-            lines = [self._mark, *lines]
-        self._mark = None
-        self._position.show(lines)
-
-    def _take_line(self, offset: int, line: bytes, events: list[ev.AgentEvent], shown: list[str]) -> None:
-        if not self.adapter.capabilities.has_events:
-            shown.append(self._readable(line))
-            return
-        parsed = self._ask(self._reader.read, line)
-        self._take_events(offset, parsed, events, shown)
-        if not parsed and line and not line.startswith(b"{"):
-            shown.append(self._readable(line))
-
-    def _ask(self, read: Callable[[bytes], list[ev.AgentEvent]], line: bytes) -> list[ev.AgentEvent]:
-        """What a reader makes of a line, without secrets. A line that makes it fail is no event: the raw log keeps it, and
-        runner after runner would die of it."""
-        try:
-            events = [self._redacted(event) for event in read(line) if event.is_sound()]
-            for event in events:
-                readable.lines(event)
-        except Exception:  # whoever reads runner.log sees it; an adapter's fault must not end the task
-            print(f"a reader failed on {line[:200]!r}", file=sys.stderr)
-            traceback.print_exc()
-            return []
-        return events
-
-    def _take_stderr(self, offset: int, line: bytes, events: list[ev.AgentEvent], shown: list[str]) -> None:
+    def _take_stderr(self, offset: int, line: bytes, helping: Helping) -> None:
         if self._hides_stderr is None or not self._hides_stderr(line):
-            shown.append(self._readable(line))
+            helping.show(line)
         if self._read_stderr is not None:
-            parsed = self._ask(self._read_stderr, line)
-            self._take_events(offset, parsed, events, [], stream="stderr")
+            helping.read(self._read_stderr, line, offset, stream="stderr", is_shown=False)
 
-    def _take_events(
-        self,
-        offset: int,
-        parsed: list[ev.AgentEvent],
-        events: list[ev.AgentEvent],
-        shown: list[str],
-        *,
-        stream: str = "stdout",
-    ) -> None:
-        for event in parsed:
-            event.place(self.attempt.number, offset, stream)
-            shown += [readable.plain(text[:_SHOWN_CHARS]) for text in readable.lines(event)]
-        reached, count = self.attempt.reached.get(stream, (0, 0))
-        if offset > reached:
-            events += parsed
-        elif offset == reached:
-            # A line can hold several events, and a power cut leaves the first of them.
-            events += parsed[count:]
+    def _take_last_words(self, helping: Helping) -> None:
+        """What came from no line of its own is placed behind the last byte."""
+        end = self._stdout.position
+        helping.read(lambda _: self._reader.finish(), b"", end + 1)
+        # Some programs write their tokens into a file, at a normal end only.
+        usage = atomic.read_small(self._usage_path, _USAGE_BYTES) if self._usage_path is not None else None
+        if usage is not None:
+            helping.read(getattr(self.adapter, "read_usage"), usage, end + 2)  # noqa: B009 -- not every adapter has it
 
-    def _redacted(self, event: ev.AgentEvent) -> ev.AgentEvent:
-        # First redacted, then cut: a secret across the cut would leave its first half. (Readers cut further out.)
-        changes = {
-            name: self.ledger.redact(value)[:limit]
-            for name, limit in _LIMITS_OF[type(event)]
-            if isinstance(value := getattr(event, name), str) and value
-        }
-        return event.evolve(**changes) if changes else event
+    def _leave_out_flood(self, helping: Helping) -> None:
+        for log, is_read in ((self._stdout, self._has_events), (self._stderr, self._read_stderr is not None)):
+            if log.is_flooded and not is_read:
+                begin = log.size - log.flood_bytes
+                helping.tell_left_out(begin - log.position, os.path.basename(log.path))
+                log.skip_to(begin)
 
-    def _readable(self, line: bytes) -> str:
-        if len(line) < _HARMLESS_BYTES and line.isalnum():
-            return line.decode("ascii", "replace")
-        cut = line[: _SHOWN_CHARS * 4]
-        text = readable.plain(cut.decode("utf-8", "replace"))
-        more = f" … ({len(line)} bytes)" if len(line) > len(cut) else ""
-        return self.ledger.redact(text)[: _SHOWN_CHARS * 2] + more
-
-    def _leave_out_flood(self) -> None:
-        has_events = self.adapter.capabilities.has_events
-        for stream, is_read in ((self._stdout, has_events), (self._stderr, self._read_stderr is not None)):
-            size = stream.size
-            if stream.is_flooded and not is_read:
-                begin = size - stream.flood_bytes
-                left_out = begin - stream.position
-                stream.skip_to(begin)
-                self._show([f"[{left_out} bytes left out; all of it is in {os.path.basename(stream.path)}]"])
-
-    def _note(self) -> None:
+    def _keep(self, helping: Helping) -> None:
+        if not helping.events and not helping.shown:
+            return
+        if helping.events:
+            self.ledger.record(*helping.events)
+        failpoint("ingest.journalled")
+        self._position.show(helping.shown)
+        failpoint("ingest.shown")
         self._position.reach(self.attempt.number, self._stdout.position, self._stderr.position)
 
     def close(self) -> None:
         """Close all files."""
-        self._stdout.close()
-        self._stderr.close()
+        for log in (self._before, self._stdout, self._stderr):
+            if log is not None:
+                log.close()

@@ -93,6 +93,8 @@ class Live:
         #: When somebody has to think about it again, and how long the journal was when somebody did.
         self._think_mono, self._thought_at = 0.0, -1
         self.identity: ProcessIdentity | None = None
+        #: What was found when it was over; then only its logs are still read.
+        self.end: Found | None = None
         self.noticed_at = 0.0
 
     def _name(self, what: str) -> str:

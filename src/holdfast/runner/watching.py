@@ -78,6 +78,8 @@ class Watching:
 
     def _watch(self, attempt: Attempt, ready: set[str]) -> float:
         live = self._lives.get(attempt.number) or self.begin(attempt, None)
+        if live.end is not None:
+            return self._end(live, attempt, live.end)
         if live.identity is None:
             if live.has_news_of_start(ready):
                 live.forget_start()
@@ -253,7 +255,11 @@ class Watching:
     # ── its end ──
 
     def _end(self, live: Live, attempt: Attempt, found: Found) -> float:
-        live.ingest.take(final=True)
+        live.end = found
+        if live.ingest.take(final=True):
+            # A log can be gigabytes: whoever has a request, or looks at the manifest, does not wait for its last line.
+            self._heartbeat()
+            return _AT_ONCE
         outcome = self._outcome(live, attempt, found)
         lived_s = _lived_s(attempt, found, live.directory.stdout, self.ledger.seen.get("last_checked_at"))
         made_progress = live.ingest.raw_bytes() > 0

@@ -1,0 +1,112 @@
+"""A helping: what a few lines of raw logs came to, without secrets. Events for the journal, lines for whoever reads output.log."""
+
+from __future__ import annotations
+
+import re
+import sys
+import traceback
+
+from holdfast.model import events as ev
+from holdfast.model import readable
+from holdfast.model.lane import Attempt
+from holdfast.redact import Redactor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+#: What a readable line is cut to.
+_SHOWN_CHARS = 2000
+#: A shorter line can hold no secret, and a flood has millions of them.
+_HARMLESS_BYTES = 7
+#: Fields of events that hold an agent's words, and what they are cut to.
+_LIMITS = {
+    "text": 4000,
+    "summary": 200,
+    "message": 1000,
+    "reason": 500,
+    "name": 200,
+    "subtype": 100,
+    "current_step": 200,
+}
+#: The same for each kind of event: hundreds of thousands may come in a second, and most have none or one.
+_LIMITS_OF = {
+    cls: [(name, limit) for name, limit in _LIMITS.items() if name in cls.field_set]
+    for cls in ev.EVENTS.values()
+}
+#: CSI, OSC, charset selection, other two-byte escapes, and control characters that move the cursor.
+_ANSI = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()*+][0-9A-Za-z]|\x1b[@-_]|[\r\b\x07]"
+)
+
+
+class Helping:
+    """Of one attempt, in the order of its lines."""
+
+    def __init__(self, attempt: Attempt, redact: Redactor) -> None:
+        self._attempt = attempt
+        self._redact = redact
+        #: Those that the journal does not have yet.
+        self.events: list[ev.AgentEvent] = []
+        #: For output.log.
+        self.shown: list[str] = []
+
+    def read(
+        self,
+        read: Callable[[bytes], list[ev.AgentEvent]],
+        line: bytes,
+        offset: int,
+        *,
+        stream: str = "stdout",
+        is_shown: bool = True,
+    ) -> bool:
+        """Take in what a reader makes of a line. Returns whether that is anything.
+
+        A line that makes it fail is no event: the raw log keeps it, and runner after runner would die of it.
+        """
+        try:
+            parsed = read(line)
+            if not parsed:
+                return False
+            parsed = [self._redacted(event) for event in parsed if event.is_sound()]
+            words = [text[:_SHOWN_CHARS] for event in parsed for text in readable.lines(event)]
+        except Exception:  # whoever reads runner.log sees it; an adapter's fault must not end the task
+            print(f"a reader failed on {line[:200]!r}", file=sys.stderr)
+            traceback.print_exc()
+            return False
+        for event in parsed:
+            event.place(self._attempt.number, offset, stream)
+        if is_shown:
+            self.shown += words
+        reached, count = self._attempt.reached.get(stream, (0, 0))
+        if offset > reached:
+            self.events += parsed
+        elif offset == reached:
+            # A line can hold several events, and a power cut leaves the first of them.
+            self.events += parsed[count:]
+        return bool(parsed)
+
+    def show(self, line: bytes) -> None:
+        """Take in a line as it is, but for secrets and for what moves the cursor."""
+        if len(line) < _HARMLESS_BYTES and line.isalnum():
+            self.shown.append(line.decode("ascii", "replace"))
+            return
+        cut = line[: _SHOWN_CHARS * 4]
+        text = _ANSI.sub("", cut.decode("utf-8", "replace"))
+        more = f" … ({len(line)} bytes)" if len(line) > len(cut) else ""
+        self.shown.append(self._redact(text)[: _SHOWN_CHARS * 2] + more)
+
+    def tell_left_out(self, count: int, log: str) -> None:
+        """Say that so many bytes of a log were passed over."""
+        self.shown.append(f"[{count} bytes left out; all of it is in {log}]")
+
+    def _redacted(self, event: ev.AgentEvent) -> ev.AgentEvent:
+        # First redacted, then cut: a secret across the cut would leave its first half. (Readers cut further out.)
+        changes: dict[str, str] = {}
+        for name, limit in _LIMITS_OF[type(event)]:
+            value = getattr(event, name)
+            if isinstance(value, str) and value:
+                clean = self._redact(value)[:limit]
+                if clean != value:
+                    changes[name] = clean
+        return event.evolve(**changes) if changes else event
