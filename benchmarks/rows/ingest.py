@@ -77,16 +77,17 @@ def _readers(place: Place) -> list[Line]:
 def recorded(agent: str, count: int) -> list[bytes]:
     """`count` lines, as dense as a model that streams makes them: the lines of an agent's recorded runs, with
     _DELTAS_PER_LINE pieces of text for each other line where the program prints such pieces."""
-    folder = os.path.join(CAPTURES, agent)
+    with open(os.path.join(CAPTURES, agent, "labels.json"), "rb") as file:
+        labels: dict[str, dict] = json.load(file)
     pieces: list[bytes] = []
     others: list[bytes] = []
-    for name in sorted(os.listdir(folder)):
-        if name.endswith(".stdout.jsonl"):
-            with open(os.path.join(folder, name), "rb") as file:
-                lines = [line for line in file.read().split(b"\n")[:-1] if line.startswith(b"{")]
-            for line in lines:
-                if len(line) < _LINE_BYTES:
-                    (pieces if any(mark in line for mark in _PIECES) else others).append(line)
+    # A run fails once, at its end: what an error costs says nothing about a stream.
+    for name in sorted(name for name, label in labels.items() if label["outcome"] == "success"):
+        with open(os.path.join(CAPTURES, f"{name}.stdout.jsonl"), "rb") as file:
+            lines = [line for line in file.read().split(b"\n")[:-1] if line.startswith(b"{")]
+        for line in lines:
+            if len(line) < _LINE_BYTES:
+                (pieces if any(mark in line for mark in _PIECES) else others).append(line)
     if pieces:
         spread = len(others) * _DELTAS_PER_LINE
         pieces = (pieces * (spread // len(pieces) + 1))[:spread]

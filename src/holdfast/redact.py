@@ -67,6 +67,8 @@ _ASSIGNMENT = (
 )
 #: What is read of a file beyond the part that is kept: a secret at its edge is whole then, and masked.
 MARGIN = 4096
+#: `://a:b@`: nothing shorter can hold anything, and names of tools are many.
+_SHORTEST_MATCH = 7
 #: A shorter value would mask ordinary words.
 _SHORTEST = 8
 #: Of a value of several lines (a key, a file of credentials), a line of this length counts by itself: output comes in lines.
@@ -91,6 +93,8 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         """`text` without secrets."""
+        if len(text) < _SHORTEST_MATCH and not self._own:
+            return text
         if self._values is None:
             self._values = self._exact()
         for value in self._values:

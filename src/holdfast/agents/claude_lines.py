@@ -6,19 +6,17 @@ not always the last line. Failures of the API come as `subtype: success` with `i
 
 from __future__ import annotations
 
-import json
-
 import msgspec
 from msgspec import Raw, Struct
 
 from holdfast import clock
-from holdfast.agents import claude_errors, resets
+from holdfast.agents import claude_errors, json_lines, resets
 from holdfast.agents.claude_todos import TOOLS, Todos
 from holdfast.model import events as ev
 
 _TEXT_LIMIT = 16_000
 _SUMMARY_LIMIT = 4000
-#: How far into a line its type, or the kind of a delta, is looked for.
+#: How far into a line the kind of a delta is looked for.
 _HEAD = 200
 
 
@@ -117,11 +115,6 @@ class _Result(Struct):
     errors: list[str] | None = None
 
 
-class _Typed(Struct):
-    type: str = ""
-
-
-_TYPED = msgspec.json.Decoder(_Typed)
 _INPUT = msgspec.json.Decoder(_Input)
 _DELTA = msgspec.json.Decoder(_Stream)
 
@@ -151,19 +144,12 @@ class Lines:
         if line.startswith(b'{"type":"stream_event"'):
             self._stream(line)
             return []
-        try:
-            kind = _kind(line)
-            if kind not in self._handlers:
-                return []
-            decoder, handle = self._handlers[kind]
-            try:
-                found = decoder.decode(line)
-            except ValueError:
-                found = decoder.decode(_repaired(line))
-            return handle(found)  # pyright: ignore[reportArgumentType]
-        except (ValueError, RecursionError):
-            # Torn, hostile or of another version: the raw log keeps it, and it is no event.
+        handler = self._handlers.get(json_lines.kind(line))
+        if handler is None:
             return []
+        decoder, handle = handler
+        found = json_lines.decode(decoder, line)
+        return handle(found) if found is not None else []  # pyright: ignore[reportArgumentType]
 
     def finish(self) -> list[ev.AgentEvent]:
         """Text that was cut off, and an error that no result line repeated."""
@@ -274,29 +260,13 @@ class Lines:
         return kind or claude_errors.of_call("", status, text, is_refused=is_refused)
 
 
-def _kind(line: bytes) -> bytes:
-    if line.startswith(b'{"type":"'):
-        return line[9 : line.find(b'"', 9, _HEAD)]
-    return _TYPED.decode(line).type.encode() if line.startswith(b"{") else b""
-
-
-def _repaired(line: bytes) -> bytes:
-    """Half an emoji is valid in JavaScript and in no other place; bytes that are no UTF-8 come from tools."""
-    return json.dumps(json.loads(line.decode("utf-8", "replace")), ensure_ascii=False).encode(
-        "utf-8", "replace"
-    )
-
-
 def _blocks(message: _Message) -> list[_Block]:
     return message.content if isinstance(message.content, list) else []
 
 
 def _summary(given: Raw) -> str:
-    try:
-        known = _INPUT.decode(given)
-    except msgspec.DecodeError:
-        known = _Input()
-    text = known.command or known.file_path
+    known = json_lines.decode(_INPUT, bytes(given))
+    text = (known.command or known.file_path) if known is not None else ""
     return text[:_SUMMARY_LIMIT] if text else _head(given, _SUMMARY_LIMIT)
 
 

@@ -6,14 +6,13 @@ only `turn.failed` or the exit status is a failure. Errors are free text. Usage 
 
 from __future__ import annotations
 
-import json
 import re
 
 import msgspec
 from msgspec import Raw, Struct
 
 from holdfast import clock
-from holdfast.agents import resets, todo
+from holdfast.agents import json_lines, resets, todo
 from holdfast.model import events as ev
 
 _TEXT_LIMIT = 16_000
@@ -71,11 +70,6 @@ class _Failed(Struct):
     error: _Failure | None = None
 
 
-class _Typed(Struct):
-    type: str = ""
-
-
-_TYPED = msgspec.json.Decoder(_Typed)
 _TODOS = msgspec.json.Decoder(list[_Todo])
 
 
@@ -101,19 +95,12 @@ class Lines:
 
     def read(self, line: bytes) -> list[ev.AgentEvent]:
         """The events of one line."""
-        try:
-            kind = _kind(line)
-            if kind not in self._handlers:
-                return []
-            decoder, handle = self._handlers[kind]
-            try:
-                found = decoder.decode(line)
-            except ValueError:
-                found = decoder.decode(_repaired(line))
-            return handle(found)  # pyright: ignore[reportArgumentType]
-        except (ValueError, RecursionError):
-            # Torn, hostile or of another version: the raw log keeps it, and it is no event.
+        handler = self._handlers.get(json_lines.kind(line))
+        if handler is None:
             return []
+        decoder, handle = handler
+        found = json_lines.decode(decoder, line)
+        return handle(found) if found is not None else []  # pyright: ignore[reportArgumentType]
 
     def finish(self) -> list[ev.AgentEvent]:
         """An error that was not repeated: the process ended before its turn did."""
@@ -152,7 +139,9 @@ class Lines:
         if line.item.type != "todo_list" or bytes(line.item.items) == self._todos:
             return []
         self._todos = bytes(line.item.items)
-        steps = _TODOS.decode(self._todos)
+        steps = json_lines.decode(_TODOS, self._todos)
+        if steps is None:
+            return []
         first = next((step for step in steps if not step.completed), None)
         return [
             todo.progress(
@@ -185,19 +174,6 @@ class Lines:
             return [ev.AgentRetry(reason=line.message[:_SUMMARY_LIMIT])]
         self._said = line.message
         return []
-
-
-def _kind(line: bytes) -> bytes:
-    if line.startswith(b'{"type":"'):
-        return line[9 : line.find(b'"', 9, 60)]
-    return _TYPED.decode(line).type.encode() if line.startswith(b"{") else b""
-
-
-def _repaired(line: bytes) -> bytes:
-    """A tool's output can bring in half a character."""
-    return json.dumps(json.loads(line.decode("utf-8", "replace")), ensure_ascii=False).encode(
-        "utf-8", "replace"
-    )
 
 
 def _summary(item: _Item) -> str:

@@ -26,7 +26,6 @@ _DELTA_BYTES = 260
 _REASON_CHARS = 2000
 _MESSAGE_CHARS = 4000
 
-_TYPE = b'{"type":"'
 _DELTA = b"assistant.message_delta"
 #: Types that mean something here, beside deltas. Most lines are of other types, and are not decoded.
 _TYPES = frozenset(
@@ -96,13 +95,10 @@ class CopilotReader:
 
     def read(self, line: bytes) -> list[ev.AgentEvent]:
         """The events of one line."""
-        if line.startswith(_TYPE):
-            kind = line[9 : line.find(b'"', 9, 64)]
-            if kind == _DELTA:
-                return self._hold(line)
-            if kind not in _TYPES:
-                return []
-        elif not line.startswith(b"{"):
+        kind = json_lines.kind(line)
+        if kind == _DELTA:
+            return self._hold(line)
+        if kind not in _TYPES:
             return []
         data = json_lines.decode(_DECODER, line)
         return [] if data is None else self._events(data, line)

@@ -22,7 +22,7 @@ from holdfast.model import outcome as oc
 
 _TEXT_CHARS = 16_000
 _REJECTED = ("rejected permission", "rule which prevents you")
-_STEP_START = b'{"type":"step_start"'
+_TYPES = frozenset({b"step_start", b"text", b"tool_use", b"step_finish", b"error"})
 #: Errors that have a name of their own.
 _BY_NAME = {
     "ProviderAuthError": "no_auth",
@@ -114,13 +114,13 @@ class OpencodeLines:
 
     def read(self, line: bytes) -> list[ev.AgentEvent]:
         """The events of one line."""
-        if self._session_id and line.startswith(_STEP_START):
+        kind = json_lines.kind(line)
+        if kind == b"step_start":
             self._has_stepped = True
             self._begin_step()
-            return []
-        if not line.startswith(b"{"):
-            return []
-        found = json_lines.decode(_DECODER, line)
+            if self._session_id:
+                return []
+        found = json_lines.decode(_DECODER, line) if kind in _TYPES else None
         if found is None:
             return []
         match found.type:
@@ -130,14 +130,10 @@ class OpencodeLines:
                 events = self._called(found.part or _NOTHING)
             case "step_finish":
                 events = self._finished_step(found.part or _NOTHING)
-            case "step_start":
-                self._has_stepped = True
-                self._begin_step()
-                events = []
             case "error":
                 events = self._failed(found)
             case _:
-                return []
+                events = []
         if found.session_id and found.session_id != self._session_id:
             self._session_id = found.session_id
             events.insert(0, ev.AgentSession(session_id=found.session_id))

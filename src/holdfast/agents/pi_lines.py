@@ -19,7 +19,6 @@ from holdfast.model import outcome as oc
 _TEXT_CHARS = 16_000
 #: Of a text that is still streaming, this much is remembered.
 _PARTIAL_BYTES = 16_000
-_TYPE = b'{"type":"'
 _UPDATE = b'{"type":"message_update"'
 _DELTA = b'"delta":"'
 _STATUS = re.compile(r"(\d{3})\b")
@@ -98,10 +97,7 @@ class PiLines:
         if line.startswith(_UPDATE):
             self._streamed(line)
             return []
-        if line.startswith(_TYPE):
-            if line[9 : line.find(b'"', 9, 60)] not in _NEEDED:
-                return []
-        elif not line.startswith(b"{"):
+        if json_lines.kind(line) not in _NEEDED:
             return []
         found = json_lines.decode(_DECODER, line)
         if found is None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _CHUNK_BYTES = 128 * 1024
 #: Of a flood in which only a few lines matter.
-_FLOOD_CHUNK_BYTES = 1024 * 1024
+_FLOOD_CHUNK_BYTES = 256 * 1024
 #: A longer line is dropped from the readable log and parsed by nobody; the raw log keeps it.
 _LINE_BYTES = 32 * 1024 * 1024
 #: Of an agent without events, only this much of a flood is copied: its head is there already, this is the tail. Of one with
