@@ -177,6 +177,30 @@ def test_a_request_is_answered_during_a_flood(home: str) -> None:
     task.stop()
 
 
+@pytest.mark.req("SUP-12")
+def test_a_request_is_answered_while_the_log_of_an_agent_that_ended_is_read(home: str) -> None:
+    """The last bytes of a large log are read in helpings, with a look at the inbox between them."""
+    gate = os.path.join(workspace(), "go")
+    task = Task.play(Scenario().wait_file(gate).flood(12_000_000, line_bytes=20).say("last words"))
+    task.wait_for("running")
+    task.kill_runner()
+    with open(gate, "w", encoding="utf-8"):
+        pass
+    exited = os.path.join(task.attempts()[0], "exit.json")
+    eventually(lambda: os.path.exists(exited), within_s=30, what="the agent has ended")
+    task.start_runner()
+    task.wait_for_event("agent.text")
+    assert task.ask("stop").returncode == 0
+    task.wait_for("killed", within_s=60)
+    types = [event["type"] for event in task.events()]
+    last_word = len(types) - types[::-1].index("agent.text") - 1
+    assert types.index("request.applied") < last_word
+    texts = [event["text"] for event in task.events("agent.text")]
+    numbers = [int(text.split()[1]) for text in texts[:-1]]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert texts[-1] == "last words"
+
+
 def test_a_task_that_prints_too_much_is_interrupted(home: str) -> None:
     task = Task.shell("while :; do echo 0123456789abcdef; done", "--output-limit", "1000000")
     manifest = task.wait_for("interrupted")

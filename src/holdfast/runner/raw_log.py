@@ -106,10 +106,11 @@ class RawLog:
             self.is_torn = bool(rest)
             if rest and not self._is_skipping:
                 found.append((self.position, rest))
-        elif len(rest) > _LINE_BYTES:
+        elif self._is_skipping or len(rest) > _LINE_BYTES:
             self.position += len(rest)
+            if not self._is_skipping:
+                found.append((self.position, b"[a line of more than 32 MB, left out]"))
             self._is_skipping = True
-            found.append((self.position, b"[a line of more than 32 MB, left out]"))
         else:
             self._rest = rest
         return found

@@ -137,3 +137,24 @@ _JSON = st.recursive(
 )
 def test_any_line_can_come(agent: str, lines: list[bytes], exit: int | None) -> None:
     assert replay(registry.adapter(agent), b"\n".join(lines) + b"\n", "", exit)["outcome"] not in SUCCESS
+
+
+@pytest.mark.parametrize("agent", recorded.AGENTS)
+def test_pieces_change_no_event_but_the_last_words(agent: str) -> None:
+    """In a long backlog they are passed over, wherever they stand."""
+    adapter = registry.adapter(agent)
+    pieces = tuple(piece.encode() for piece in adapter.capabilities.pieces)
+    for run in RUNS[agent]:
+        with_them, without = adapter.reader(), adapter.reader()
+        for line in run.stdout.split(b"\n"):
+            found = with_them.read(line)
+            expected = [] if pieces and line.startswith(pieces) else without.read(line)
+            assert found == expected, (run, line[:100])
+
+
+@pytest.mark.parametrize("agent", ["claude", "copilot", "pi"])
+def test_pieces_are_recorded(agent: str) -> None:
+    """Else the program may have changed how it writes them, and nothing is gained."""
+    pieces = tuple(piece.encode() for piece in registry.adapter(agent).capabilities.pieces)
+    lines = [line for run in RUNS[agent] for line in run.stdout.split(b"\n")]
+    assert any(line.startswith(pieces) for line in lines)
