@@ -1,7 +1,7 @@
 """Row 7: an agent's lines into events and state, against json.loads of the same lines in the same run.
 
-Three questions: what a reader costs per line, how long a new runner takes for a backlog that no runner has read, and how soon a
-result is known after it was printed.
+Four questions: what a reader costs per line, what a line costs from the file to the journal and the state, how long a new runner takes
+for a backlog that no runner has read, and how soon a result is known after it was printed.
 """
 
 from __future__ import annotations
@@ -18,6 +18,18 @@ from benchmarks.stats import median, percentile
 from benchmarks.table import Baseline, Line
 from holdfast import clock
 from holdfast.agents import registry
+from holdfast.model import events as ev
+from holdfast.model.spec import Limits, StageSpec, TaskSpec
+from holdfast.model.status import Status
+from holdfast.packet import load
+from holdfast.packet.create import create
+from holdfast.paths import ensure_home
+from holdfast.redact import Redactor
+from holdfast.runner.ingest import Ingest
+from holdfast.runner.ledger import Ledger
+from holdfast.runner.position import Position
+from holdfast.store.journal import Journal
+from holdfast.store.layout import Home
 from tests.support import processes
 from tests.support.waiting import eventually
 
@@ -37,8 +49,8 @@ _BACKLOG_BYTES = 1_000_000_000
 
 
 def ingest(place: Place) -> list[Line]:
-    """All three."""
-    return [*_readers(place), *_backlog(place), _result(place)]
+    """All four."""
+    return [*_readers(place), *_whole(place), *_backlog(place), _result(place)]
 
 
 # ── what a reader costs ─────────────────────────────────────────────────────
@@ -104,6 +116,59 @@ def _per_line_us(read, lines: list[bytes]) -> float:
     for line in lines:
         read(line)
     return (time.process_time_ns() - began) / len(lines) / 1e3
+
+
+# ── from the file to the journal, the state and output.log ──────────────────
+
+
+def _whole(place: Place) -> list[Line]:
+    count, repeats = place.pick(100_000, 20_000), place.pick(5, 2)
+    lines: list[Line] = []
+    for agent in AGENTS:
+        dense = recorded(agent, count)
+        found = [_ingested(place, agent, dense) for _ in range(repeats)]
+        value, events_per_line = median([us for us, _ in found]), found[0][1] / len(dense)
+        lines.append(
+            Line(
+                row=7,
+                what=f"{agent}: one line of the same stream, from the file into journal, state and output.log (CPU)",
+                value=value,
+                unit="µs",
+                target=f"≥ {_TARGET_PER_S // 1000}k lines/s",
+                met=1e6 / value >= _TARGET_PER_S,
+                notes=(
+                    f"{agent}: {1e3 / value:.0f}k lines/s from the file, {events_per_line:.2f} events a line, "
+                    f"{1e3 * events_per_line / value:.0f}k events/s",
+                ),
+            )
+        )
+    return lines
+
+
+def _ingested(place: Place, agent: str, lines: list[bytes]) -> tuple[float, int]:
+    """CPU per line, and how many events they came to."""
+    home = place.new("home")
+    spec = TaskSpec(
+        task_id="t", task_name="t", goal="", agent=agent, project_dir=home,
+        stages=(StageSpec(name="main", agent=agent),), limits=Limits(),
+    )  # fmt: skip
+    packet = create(Home(ensure_home(home)), spec, prompt=None, env={"env": {}}, status=Status.SPAWNING)
+    ledger = Ledger(packet, load.fold(packet), Journal(packet.journal), Redactor({"A_TOKEN": "x" * 20}))
+    ledger.record(ev.AttemptOpened(attempt=1, attempt_id="ses_1", stage="main", agent=agent, mode="fresh"))
+    (attempt,) = ledger.task.open_attempts
+    directory = packet.attempt(attempt.dirname)
+    os.makedirs(directory.path, exist_ok=True)
+    with open(directory.stdout, "wb") as file:
+        file.write(b"\n".join(lines) + b"\n")
+    position = Position(packet)
+    ours = Ingest(ledger, registry.adapter(agent), attempt, directory, position=position)
+    began = time.process_time_ns()
+    while ours.take(final=True):
+        pass
+    took_ns = time.process_time_ns() - began
+    for opened in (ours, position, ledger):
+        opened.close()
+    return took_ns / len(lines) / 1e3, len(events(packet.path)) - 2
 
 
 # ── a backlog that no runner has read ───────────────────────────────────────

@@ -342,11 +342,11 @@ class WatchVerdict(Event):
 #: What a field of an agent's event may hold, by its annotation; and how large a number can get that still means something.
 _KINDS: dict[str, Any] = {
     "str": str,
-    "str | None": str,
+    "str | None": (str, type(None)),
     "bool": bool,
     "int": int,
-    "int | None": int,
-    "float | None": (int, float),
+    "int | None": (int, type(None)),
+    "float | None": (int, float, type(None)),
 }
 _HUGE = 1e15
 
@@ -362,16 +362,20 @@ class AgentEvent(Event):
 
     def is_sound(self) -> bool:
         """Whether each field is of its kind. A reader passes on what an agent printed, and that may be anything."""
+        store = self.__dict__
         for name, kind in type(self).__annotations__.items():
-            value: Any = self.__dict__[name]
-            if kind not in _KINDS or (value is None and kind.endswith("None")):
-                continue
-            if not isinstance(value, _KINDS[kind]):
+            value: Any = store[name]
+            if not isinstance(value, _KINDS.get(kind, object)):
                 return False
             # Written so that NaN is none either.
             if isinstance(value, (int, float)) and not -_HUGE < value < _HUGE:
                 return False
         return True
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, as all of its fields are: nothing needs to be looked into."""
+        store = self.__dict__
+        return {name: store[name] for name in self.fields}
 
     def place(self, attempt: int, offset: int, stream: str = "stdout") -> Self:
         """Say where it came from. In place: there may be hundreds of thousands in a second."""

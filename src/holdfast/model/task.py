@@ -233,7 +233,10 @@ class Task:
         """The attempt of a number, if it is one of the present ones."""
         if self.chore is not None and self.chore.number == number:
             return self.chore
-        return next((attempt for attempt in self.wave if attempt.number == number), None)
+        for attempt in self.wave:
+            if attempt.number == number:
+                return attempt
+        return None
 
     # ── the fold ──
 

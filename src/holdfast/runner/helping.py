@@ -64,27 +64,28 @@ class Helping:
 
         A line that makes it fail is no event: the raw log keeps it, and runner after runner would die of it.
         """
+        found: list[ev.AgentEvent] = []
+        words: list[str] = []
         try:
-            parsed = read(line)
-            if not parsed:
-                return False
-            parsed = [self._redacted(event) for event in parsed if event.is_sound()]
-            words = [text[:_SHOWN_CHARS] for event in parsed for text in readable.lines(event)]
+            for event in read(line):
+                if event.is_sound():
+                    clean = self._redacted(event)
+                    found.append(clean)
+                    words += readable.lines(clean)
         except Exception:  # whoever reads runner.log sees it; an adapter's fault must not end the task
             print(f"a reader failed on {line[:200]!r}", file=sys.stderr)
             traceback.print_exc()
             return False
-        for event in parsed:
+        if not found:
+            return False
+        for event in found:
             event.place(self._attempt.number, offset, stream)
         if is_shown:
-            self.shown += words
+            self.shown += [text[:_SHOWN_CHARS] for text in words]
         reached, count = self._attempt.reached.get(stream, (0, 0))
-        if offset > reached:
-            self.events += parsed
-        elif offset == reached:
-            # A line can hold several events, and a power cut leaves the first of them.
-            self.events += parsed[count:]
-        return bool(parsed)
+        # Of a line that holds several events, a power cut leaves the first of them.
+        self.events += found if offset > reached else found[count:] if offset == reached else ()
+        return True
 
     def show(self, line: bytes) -> None:
         """Take in a line as it is, but for secrets and for what moves the cursor."""
