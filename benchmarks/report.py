@@ -49,8 +49,9 @@ it. What stays beside that:
   `output.log` would be late for whoever follows it.
 - **Row 5, wake-ups**: an idle runner's timer fires once per check interval. The heartbeat then renames two files over old ones, and each
   of them waits for the disk once, which counts as a wake-up.
-- **Row 7**: a line that is an event costs a decoded structure, a record, its redaction and its place in the journal; an agent prints a
-  few of them a second.
+- **Row 7**: a line that is an event costs a decoded structure, a record, its redaction, its place in the journal and in the state: some
+  12 µs, most of it in Python. Codex and OpenCode print nothing else, a few lines a second; the others print pieces of texts
+  between, which cost next to nothing.
 - **Row 8**: json and sqlite3, with the re, enum and datetime that they load, are between two and three bare interpreters; 25 small
   modules of ours are less than one. A start script of an older pip loads re as well.
 """
@@ -69,8 +70,9 @@ _HOW = """\
   the end of a command is told by the kernel.
 - Row 6: in one process, in turn with a raw append and fdatasync of 200 bytes on the same file system.
 - Row 7: the readers in one process, in turn with json.loads of the same lines, which are those of the recorded runs in
-  `tests/captures` with twenty pieces of text for each other line where the program prints such pieces. The backlog was printed while no
-  runner lived, and includes the start of one and the end of the task.
+  `tests/captures` that ended well, with twenty pieces of text for each other line where the program prints such pieces. From the
+  file: the same lines through the ingest of a runner, with journal, manifest and output.log on the disk; CPU, not the wait for the disk. The
+  backlog was printed while no runner lived, and includes the start of one and the end of the task.
 """
 
 

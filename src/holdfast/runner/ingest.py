@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from holdfast.agents.base import Adapter
 
 #: One helping; between two of them requests are answered.
-_TAKE_S = 0.1
+_TAKE_S = 0.25
 _USAGE_BYTES = 1024 * 1024
 
 
