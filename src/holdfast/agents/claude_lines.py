@@ -14,6 +14,11 @@ from holdfast.agents import claude_errors, json_lines, resets
 from holdfast.agents.claude_todos import TOOLS, Todos
 from holdfast.model import events as ev
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 _TEXT_LIMIT = 16_000
 _SUMMARY_LIMIT = 4000
 #: How far into a line the kind of a delta is looked for.
@@ -131,7 +136,9 @@ class Lines:
         #: The last limit that was refused: reset time and which.
         self._limit: _LimitInfo | None = None
         self._todos = Todos()
-        self._handlers = {
+        self._handlers: dict[
+            bytes, tuple[msgspec.json.Decoder[Any], Callable[[Any], list[ev.AgentEvent]]]
+        ] = {
             b"assistant": (msgspec.json.Decoder(_Assistant), self._assistant),
             b"user": (msgspec.json.Decoder(_User), self._user),
             b"system": (msgspec.json.Decoder(_System), self._system),
@@ -149,7 +156,7 @@ class Lines:
             return []
         decoder, handle = handler
         found = json_lines.decode(decoder, line)
-        return handle(found) if found is not None else []  # pyright: ignore[reportArgumentType]
+        return handle(found) if found is not None else []
 
     def finish(self) -> list[ev.AgentEvent]:
         """Text that was cut off, and an error that no result line repeated."""

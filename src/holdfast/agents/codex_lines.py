@@ -15,6 +15,11 @@ from holdfast import clock
 from holdfast.agents import json_lines, resets, todo
 from holdfast.model import events as ev
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 _TEXT_LIMIT = 16_000
 _SUMMARY_LIMIT = 4000
 _TOOLS = frozenset({"command_execution", "file_change", "mcp_tool_call", "collab_tool_call", "web_search"})
@@ -83,7 +88,9 @@ class Lines:
         self._todos = b""
         #: An error that no `turn.failed` has repeated yet.
         self._said: str | None = None
-        self._handlers = {
+        self._handlers: dict[
+            bytes, tuple[msgspec.json.Decoder[Any], Callable[[Any], list[ev.AgentEvent]]]
+        ] = {
             b"thread.started": (msgspec.json.Decoder(_Thread), self._thread),
             b"item.started": (msgspec.json.Decoder(_OfItem), self._started),
             b"item.updated": (msgspec.json.Decoder(_OfItem), self._updated),
@@ -100,7 +107,7 @@ class Lines:
             return []
         decoder, handle = handler
         found = json_lines.decode(decoder, line)
-        return handle(found) if found is not None else []  # pyright: ignore[reportArgumentType]
+        return handle(found) if found is not None else []
 
     def finish(self) -> list[ev.AgentEvent]:
         """An error that was not repeated: the process ended before its turn did."""

@@ -110,11 +110,11 @@ class Ingest:
         told = Helping(self.attempt, self.ledger.redact)
         reached = -1
         while reached < before.reached < before.size:
-            if clock.mono() >= ends_mono:
-                return True
             reached = before.reached
             for offset, line in before.read_lines(leap=self._leap if before.is_flooded else None):
                 told.read(self._reader.read, line, offset)
+            if clock.mono() >= ends_mono:
+                return True
         before.close()
         self._before = None
         return False
