@@ -256,10 +256,9 @@ class Watching:
 
     def _end(self, live: Live, attempt: Attempt, found: Found) -> float:
         live.end = found
+        # A log can be gigabytes, and whoever has a request does not wait for its last line.
         if live.ingest.take(final=True):
-            return (
-                _AT_ONCE  # a log can be gigabytes, and whoever has a request does not wait for its last line
-            )
+            return _AT_ONCE
         outcome = self._outcome(live, attempt, found)
         lived_s = _lived_s(attempt, found, live.directory.stdout, self.ledger.seen.get("last_checked_at"))
         made_progress = live.ingest.raw_bytes() > 0
