@@ -70,7 +70,8 @@ _HOW = """\
   the end of a command is told by the kernel.
 - Row 6: in one process, in turn with a raw append and fdatasync of 200 bytes on the same file system.
 - Row 7: the readers in one process, in turn with json.loads of the same lines, which are those of the recorded runs in
-  `tests/captures` that ended well, with twenty pieces of text for each other line where the program prints such pieces. From the
+  `tests/captures` that ended well, with twenty pieces of text for each other line where the program prints such pieces. (A line that tells
+  an error costs up to 100 µs, for the patterns that its words are held against; a run prints one, at its end.) From the
   file: the same lines through the ingest of a runner, with journal, manifest and output.log on the disk; CPU, not the wait for the disk. The
   backlog was printed while no runner lived, and includes the start of one and the end of the task.
 """
