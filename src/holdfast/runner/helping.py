@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import traceback
 
@@ -34,10 +33,6 @@ _LIMITS_OF = {
     cls: [(name, limit) for name, limit in _LIMITS.items() if name in cls.field_set]
     for cls in ev.EVENTS.values()
 }
-#: CSI, OSC, charset selection, other two-byte escapes, and control characters that move the cursor.
-_ANSI = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()*+][0-9A-Za-z]|\x1b[@-_]|[\r\b\x07]"
-)
 
 
 class Helping:
@@ -81,7 +76,7 @@ class Helping:
         for event in found:
             event.place(self._attempt.number, offset, stream)
         if is_shown:
-            self.shown += [text[:_SHOWN_CHARS] for text in words]
+            self.shown += [readable.plain(text[:_SHOWN_CHARS]) for text in words]
         reached, count = self._attempt.reached.get(stream, (0, 0))
         # Of a line that holds several events, a power cut leaves the first of them.
         self.events += found if offset > reached else found[count:] if offset == reached else ()
@@ -93,7 +88,7 @@ class Helping:
             self.shown.append(line.decode("ascii", "replace"))
             return
         cut = line[: _SHOWN_CHARS * 4]
-        text = _ANSI.sub("", cut.decode("utf-8", "replace"))
+        text = readable.plain(cut.decode("utf-8", "replace"))
         more = f" … ({len(line)} bytes)" if len(line) > len(cut) else ""
         self.shown.append(self._redact(text)[: _SHOWN_CHARS * 2] + more)
 

@@ -15,6 +15,7 @@ import os
 from holdfast import clock
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
+from holdfast.model import readable
 from holdfast.model.task import Attempt
 from holdfast.runner.helping import Helping
 from holdfast.runner.ledger import Ledger
@@ -50,6 +51,11 @@ class Ingest:
         self.attempt = attempt
         self._position = position
         stdout, stderr = position.begin(attempt.number)
+        # Whoever reads the log shall see where one attempt ends and the next begins. It goes with the first that is kept, so
+        # where that was noted, so was this.
+        self._mark: str | None = None
+        if attempt.number > 1 and not (stdout or stderr):
+            self._mark = readable.mark(attempt, has_stages=len(ledger.task.spec.stages) > 1)
         self._stdout = RawLog(directory.stdout, stdout)
         self._stderr = RawLog(directory.stderr, stderr)
         self._reader = adapter.reader()
@@ -172,9 +178,15 @@ class Ingest:
         if helping.events:
             self.ledger.record(*helping.events)
         failpoint("ingest.journalled")
-        self._position.show(helping.shown)
+        self._show(helping.shown)
         failpoint("ingest.shown")
         self._position.reach(self.attempt.number, self._stdout.position, self._stderr.position)
+
+    def _show(self, lines: list[str]) -> None:
+        if self._mark is not None and self._position.shown_bytes:
+            lines = [self._mark, *lines]
+        self._mark = None
+        self._position.show(lines)
 
     def close(self) -> None:
         """Close all files."""
