@@ -187,6 +187,28 @@ def test_a_command_that_never_ends_is_ended_with_all_that_it_started() -> None:
     eventually(lambda: not any(processes.is_alive(pid) for pid in pids), what="its processes are gone")
 
 
+@pytest.mark.req("GAT-2")
+def test_a_command_behind_a_loop_is_judged_by_itself() -> None:
+    proposed = ("if true; then\n  echo hi\nfi", "false", "cat <<E\n  kept\nE", "echo end")
+    task = verifying(proposed=proposed).run(end="failed")
+    (reason,) = gate(task, "scripted_verify")["reasons"]
+    assert reason == "`false` failed with exit status 1"
+    assert "\n  kept\n" in task.read("outputs", "scripted_verify.artifact.md").decode()
+
+
+@pytest.mark.req("GAT-2")
+def test_an_agent_cannot_choose_the_commands_that_judge_it() -> None:
+    cheat = Scenario().tool(command='echo true > "$HOLDFAST_PACKET/state/acceptance.commands.override"')
+    stages = {
+        "scripted_impl": played("impl", before=cheat.write(WORK, content="hello\n")),
+        "scripted_verify": None,
+    }
+    task = Written(stages, acceptance={"commands": ["false"]}).run(end="failed")
+    (reason,) = gate(task, "scripted_verify")["reasons"]
+    assert reason == "`false` failed with exit status 1"
+    assert "from the manifest" in task.read("outputs", "scripted_verify.artifact.md").decode()
+
+
 @pytest.mark.req("GAT-6")
 def test_a_dangerous_command_of_a_model_is_not_run() -> None:
     packet = verifying("true", proposed=("touch ran.txt", "rm -rf ./*", "sudo touch ran2.txt"))

@@ -161,6 +161,42 @@ def test_a_retry_that_cannot_be_paid_is_not_made() -> None:
     task.stop()
 
 
+@pytest.mark.req("BUD-4")
+def test_stages_side_by_side_need_a_call_each() -> None:
+    order = [{"parallel": ["scripted_review", "scripted_security_review"], "timeout_sec": 30}]
+    packet = Written(
+        {"scripted_review": None, "scripted_security_review": None},
+        intent="review_cross",
+        group="review",
+        waves=order,
+        budgets={"paid_call_budget": 1},
+    )
+    task = packet.start()
+    manifest = task.wait_for("interrupted")
+    assert "need 2 paid calls, and 1 of 1 is left" in manifest["status_reason"]
+    assert calls(task) == []
+    assert task.ask("resume").returncode == 0
+    task.wait_for("completed")
+    assert task.json("state", "stats.json")["paid_calls"] == 2
+
+
+@pytest.mark.req("BUD-4")
+def test_money_that_is_spent_stops_the_next_call_and_a_resume_grants_it_again() -> None:
+    dear = Scenario().usage(input_tokens=1, output_tokens=1, cost_usd=5.0).write(WORK, content="hello\n")
+    packet = Written(
+        {"scripted_impl": played("impl", before=dear), "scripted_review": None}, budgets={"budget_usd": 1.0}
+    )
+    task = packet.start()
+    manifest = task.wait_for("interrupted")
+    assert "$5.00 of $1.00" in manifest["status_reason"]
+    assert [event["stage"] for event in calls(task)] == ["scripted_impl"]
+    assert "- next_action: **raise_budget**" in summary(task)
+    assert task.ask("resume").returncode == 0
+    task.wait_for("completed")
+    assert "cost: $5.00 of $6.00" in summary(task)
+    assert task.json("state", "stats.json")["paid_call_budget"] == 20
+
+
 # ── time ──
 
 

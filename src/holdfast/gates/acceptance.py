@@ -7,12 +7,10 @@ person wrote is run as it is.
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 
 from holdfast import clock
 from holdfast.errors import HoldfastError
-from holdfast.gates import screen, shell
+from holdfast.gates import screen, script, shell
 from holdfast.gates.base import Case, Check
 from holdfast.model import readable
 from holdfast.model.record import Record
@@ -22,6 +20,10 @@ from holdfast.workspace.changes import within
 from holdfast.workspace.prepare import now
 from holdfast.workspace.scope import Scope
 from holdfast.workspace.trees import Trees
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 #: A file of commands that is longer is not one.
 _OVERRIDE_BYTES = 1 << 20
@@ -39,47 +41,17 @@ class Commands(Record):
 def commands_of(case: Case) -> Commands:
     """The override, if there is one with a command in it; else what the manifest accepts."""
     raw = atomic.read_small(case.packet.commands_override, _OVERRIDE_BYTES)
-    proposed = split(raw.decode("utf-8", "replace")) if raw is not None else ()
+    proposed = script.commands(raw.decode("utf-8", "replace")) if raw is not None else ()
     if proposed:
         return Commands(lines=proposed, is_proposed=True)
     return Commands(lines=case.pipeline.acceptance_commands, is_proposed=False)
-
-
-def split(text: str) -> tuple[str, ...]:
-    """One command a line; a line that ends with a backslash goes on, and a text whose lines are not commands by themselves (a
-    loop, a here-document) is one command."""
-    lines: list[str] = []
-    for line in text.replace("\\\n", " ").split("\n"):
-        stripped = line.strip().removeprefix("$ ")
-        if stripped and not stripped.startswith("#"):
-            lines.append(stripped)
-    if len(lines) > 1 and not all(_is_whole(line) for line in lines):
-        return (text.strip(),)
-    return tuple(lines)
-
-
-def _is_whole(line: str) -> bool:
-    if "<<" in line and "<<<" not in line:
-        return False
-    done = subprocess.run(
-        [shell_path(), "-n", "-c", line],
-        capture_output=True,
-        stdin=subprocess.DEVNULL,
-        check=False,
-        timeout=10,
-    )
-    return done.returncode == 0
-
-
-def shell_path() -> str:
-    """bash where it is, else sh."""
-    return shutil.which("bash") or "/bin/sh"
 
 
 def check(case: Case) -> Check:
     """Run the commands, all of them, and write down what each did."""
     commands = commands_of(case)
     reasons: list[str] = []
+    limit_s = case.pipeline.acceptance_timeout_s
     parts = [f"# Acceptance of {case.stage.name}\n"]
     source = "proposed by the brief, and screened" if commands.is_proposed else "from the manifest"
     parts.append(f"Commands: {len(commands.lines)}, {source}. Directory: {case.directory}\n")
@@ -87,10 +59,10 @@ def check(case: Case) -> Check:
     for command in commands.lines:
         why = screen.objection(command) if commands.is_proposed else None
         if why is not None:
-            reasons.append(f"refused to run `{_short(command)}`: {why}")
+            reasons.append(f"refused to run `{_short(case.redact(command))}`: {why}")
             parts.append(f"## $ {command}\n\n- refused, not run: {why}\n")
             continue
-        failed, told = try_one(command, cwd=case.directory, limit_s=case.pipeline.acceptance_timeout_s)
+        failed, told = try_one(command, cwd=case.directory, limit_s=limit_s, redact=case.redact)
         parts.append(told)
         reasons += [failed] if failed else []
     if not commands.lines:
@@ -129,20 +101,25 @@ def _left_behind(case: Case, before: str | None) -> list[str]:
     return [f"the commands left {count} outside the scope: {names}; diff and apply leave that out"]
 
 
-def try_one(command: str, *, cwd: str, limit_s: float, in_silence: bool = False) -> tuple[str, str]:
+def try_one(
+    command: str, *, cwd: str, limit_s: float, redact: Callable[[str], str], in_silence: bool = False
+) -> tuple[str, str]:
     """Run one command. Returns why it failed (empty where it did not), and what it did, for the artifact. `in_silence`: what
     it prints is a failure too."""
-    done = shell.run([shell_path(), "-c", command], cwd=cwd, limit_s=limit_s)
+    done = shell.run([script.shell_path(), "-c", command], cwd=cwd, limit_s=limit_s)
+    # As a whole, before anything is cut: half a secret is not known for one.
+    output = redact(_plain(done.output))
+    command = redact(command)
     failed = ""
     if done.is_timeout:
         failed = f"`{_short(command)}` timed out: it was ended after {clock.words(done.lasted_s)}"
     elif done.exit_code:
-        failed = f"`{_short(command)}` failed with exit status {done.exit_code}{_last_words(done)}"
-    elif in_silence and done.output.strip():
+        failed = f"`{_short(command)}` failed with exit status {done.exit_code}{_last_words(output)}"
+    elif in_silence and output.strip():
         failed = (
-            f"`{_short(command)}` printed something, and was expected to print nothing{_last_words(done)}"
+            f"`{_short(command)}` printed something, and was expected to print nothing{_last_words(output)}"
         )
-    return failed, _told(command, done)
+    return failed, _told(command, done, output)
 
 
 def _short(command: str) -> str:
@@ -150,8 +127,8 @@ def _short(command: str) -> str:
     return line if len(line) <= 120 else line[:119] + "…"
 
 
-def _last_words(done: shell.Done) -> str:
-    lines = [line for line in _plain(done.output).splitlines() if line.strip()]
+def _last_words(output: str) -> str:
+    lines = [line for line in output.splitlines() if line.strip()]
     return f": {lines[-1].strip()[:200]}" if lines else ""
 
 
@@ -159,8 +136,8 @@ def _plain(output: bytes) -> str:
     return "\n".join(map(readable.plain, output.decode("utf-8", "replace").split("\n")))
 
 
-def _told(command: str, done: shell.Done) -> str:
-    output = _plain(done.output).rstrip("\n")
+def _told(command: str, done: shell.Done, output: str) -> str:
+    output = output.rstrip("\n")
     longest = max((len(run) for run in re.findall(r"`{3,}", output)), default=2)
     fence = "`" * (longest + 1)
     status = (

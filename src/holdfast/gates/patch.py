@@ -1,4 +1,5 @@
-"""The patch gate: a patch in a report applies to what stood in the working tree, or its files were really written.
+"""The patch gate: a patch in a report applies to what stood in the working tree, or its files were really written. Of a stage that
+writes, something was.
 
 That files exist proves nothing: a patch that does not apply passes only where the working tree itself shows a change of each of its
 files since the stage's start.
@@ -31,6 +32,9 @@ _PATCH_LINE = re.compile(
 )
 _FILE = re.compile(r"^(?:---|\+\+\+) (?:[ab]/)?([^\t\n]+)|^diff --git a/(.+) b/(.+)$", re.MULTILINE)
 
+#: Nobody applies the patch of a report: it would be lost behind a success.
+_ONLY_SAID = "the report has a patch, but nothing was changed in the working tree: the files themselves must be written"
+
 
 def check(case: Case) -> Check:
     """Judge the patches of a report."""
@@ -46,6 +50,8 @@ def check(case: Case) -> Check:
     if outside:
         return Check(name="patch", passed=False, reasons=outside)
     why = refusal(case.workspace, "".join(found))
+    if why is None and is_writer(case.stage) and not case.workspace.changes:
+        return Check(name="patch", passed=False, reasons=(_ONLY_SAID,))
     if why is None:
         return Check(name="patch", passed=True)
     prefix = case.workspace.base.place.prefix

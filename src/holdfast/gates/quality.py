@@ -118,10 +118,14 @@ def _commands(
     artifact.append(f"# {name} of {work.stage}\n\nDirectory: {work.directory}\n")
     for command in lines:
         failed, told = try_one(
-            command, cwd=work.directory, limit_s=work.quality.timeout_s, in_silence=in_silence
+            command,
+            cwd=work.directory,
+            limit_s=work.quality.timeout_s,
+            redact=work.redact,
+            in_silence=in_silence,
         )
         artifact.append(told)
-        reasons += [work.redact(failed)] if failed else []
+        reasons += [failed] if failed else []
     return Check(name=name, passed=not reasons, reasons=tuple(reasons))
 
 

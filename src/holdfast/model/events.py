@@ -79,6 +79,15 @@ class StageDone(Event):
     attempt: int
 
 
+class HandoffMade(Event):
+    """A brief passed its gate: from here on its commands decide, and no longer those of the manifest."""
+
+    type = "handoff.made"
+    stage: str
+    #: null: it names none, and those of the manifest hold.
+    script: str | None
+
+
 class WorkspacePrepared(Event):
     """The workspace is ready for a stage, and this is what stood in it before the agent came."""
 

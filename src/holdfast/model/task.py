@@ -9,9 +9,9 @@ from holdfast import clock
 from holdfast.model import events as ev
 from holdfast.model.lane import Attempt, Lane
 from holdfast.model.outcome import CANNOT_SERVE, WAITS
-from holdfast.model.spec import Limits, StageSpec, TaskSpec
+from holdfast.model.spec import StageSpec, TaskSpec
 from holdfast.model.status import ENDS, Status
-from holdfast.model.usage import Usage
+from holdfast.model.usage import Usage, budget_reached
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,13 +55,15 @@ class Task:
         self.voids_in_a_row = 0
         #: Calls of agents that cost something, failed ones too. Counted before the call.
         self.paid_calls = 0
-        #: How often a person let it go on past its budgets: each time they are there once more.
+        #: How often a person let it go on past its budget of calls: each time it is there once more.
         self.grants = 0
         #: How often each failure was seen: signature → count, class, first_seen, last_seen.
         self.signatures: dict[str, dict[str, Any]] = {}
         self.last_failure: ev.FailureTriaged | None = None
         #: Which one it is of those that its keeper dispatched; 0 for a task that came by another way.
         self.iteration = 0
+        #: The commands of the brief, which hold instead of those of the manifest.
+        self.script: str | None = None
         #: The stage for which a person's approval is awaited.
         self.approval: str | None = None
         self.consecutive = 0
@@ -157,29 +159,30 @@ class Task:
         return lane.session_id if lane is not None else None
 
     @property
-    def limits(self) -> Limits:
-        """The limits that hold now: what a person allowed on top is in the budgets."""
-        limits, times = self.spec.limits, 1 + self.grants
-        if not self.grants:
-            return limits
-        return limits.evolve(
-            budget_usd=_times(limits.budget_usd, times),
-            budget_tokens=_times(limits.budget_tokens, times),
-            max_turns=_times(limits.max_turns, times),
-        )
-
-    @property
     def paid_limit(self) -> int | None:
         """How many calls it may make; null: any number."""
         pipeline = self.spec.pipeline
         return pipeline.paid_call_budget * (1 + self.grants) if pipeline is not None else None
 
     @property
+    def has_no_call_left(self) -> bool:
+        """Whether what is due needs more calls than are left."""
+        return self.paid_limit is not None and self.paid_calls + len(self.due) > self.paid_limit
+
+    @property
+    def spent(self) -> str | None:
+        """Which budget of money, tokens or turns is used up, in words; null when none is."""
+        return budget_reached(self.run_usage, self.run_turns, self.spec.limits)
+
+    @property
     def is_spent(self) -> bool:
         """Whether it stands at one of its budgets."""
-        if self.paid_limit is not None and self.paid_calls >= self.paid_limit:
-            return True
-        return any(
+        return self.has_no_call_left or self.is_used_up
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether it stands at a budget of money, tokens or turns: ours, or one that the agent's program counts."""
+        return self.spent is not None or any(
             attempt.intent_name == "budget"
             or (attempt.ended is not None and attempt.ended.outcome in ("max_turns", "max_budget"))
             for attempt in self.wave
@@ -201,7 +204,7 @@ class Task:
 
     @property
     def run_usage(self) -> Usage:
-        """The same since the last `retry`: budgets begin anew with it."""
+        """The same since the last `retry`, or since a person let it go on past a budget: they begin anew with it."""
         return self.total_usage.minus(self.usage_before_run)
 
     @property
@@ -285,8 +288,12 @@ def _moved(task: Task, event: ev.TaskMoved, at: str) -> None:
 
 
 def _go_on(task: Task) -> None:
-    """A person lets it go on: what stood in the way is taken for mended, and a budget that was reached is there once more."""
-    task.grants += task.is_spent and task.approval is None
+    """A person lets it go on: what stood in the way is taken for mended, and a budget that was reached is there once more,
+    however far it was passed."""
+    if task.approval is None:
+        task.grants += task.has_no_call_left
+        if task.is_used_up:
+            task.usage_before_run, task.turns_before_run = task.usage, task.turns
     task.voids_in_a_row = 0
     for lane in task.lanes.values():
         lane.unavailable = {agent: until for agent, until in lane.unavailable.items() if until is not None}
@@ -324,6 +331,10 @@ def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
 def _stage_done(task: Task, event: ev.StageDone, at: str) -> None:
     task.stages_done[event.stage] = event.attempt
     task.consecutive = 0
+
+
+def _handed_off(task: Task, event: ev.HandoffMade, at: str) -> None:
+    task.script = event.script
 
 
 def _runner_started(task: Task, event: ev.RunnerStarted, at: str) -> None:
@@ -426,10 +437,6 @@ def _agent_ended(task: Task, attempt: Attempt, event: ev.AttemptEnded) -> None:
         task.answer = None
     if event.was_healthy:
         task.consecutive = 0
-
-
-def _times(value: Any, times: int) -> Any:
-    return None if value is None else value * times
 
 
 def _growing_s(waits: int) -> float:
@@ -574,6 +581,7 @@ _HANDLERS: dict[str, Any] = {
     ev.TaskMoved.type: _moved,
     ev.RunOpened.type: _run_opened,
     ev.StageDone.type: _stage_done,
+    ev.HandoffMade.type: _handed_off,
     ev.WorkspacePrepared.type: _prepared,
     ev.GateJudged.type: _gate_judged,
     ev.PreWorkChecked.type: _pre_work_checked,

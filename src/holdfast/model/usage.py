@@ -9,6 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from holdfast.model.spec import Limits
+
 
 class Usage(Record):
     """Tokens and cost; null is unknown, never zero."""
@@ -32,6 +34,19 @@ class Usage(Record):
             output_tokens=_add(self.output_tokens, other.output_tokens),
             cost_usd=_add(self.cost_usd, other.cost_usd),
         )
+
+
+def budget_reached(usage: Usage, turns: int, limits: Limits) -> str | None:
+    """Which budget is used up, in words; None when none is. An unknown cost reaches no limit, and is never taken for zero
+    by those who look at it."""
+    if limits.budget_usd is not None and usage.cost_usd is not None and usage.cost_usd >= limits.budget_usd:
+        return f"its budget is used up: ${usage.cost_usd:.2f} of ${limits.budget_usd:.2f}"
+    tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
+    if limits.budget_tokens is not None and tokens >= limits.budget_tokens:
+        return f"its budget is used up: {tokens} of {limits.budget_tokens} tokens"
+    if limits.max_turns is not None and turns > limits.max_turns:
+        return f"it took more than {limits.max_turns} turns"
+    return None
 
 
 def _subtract(left: Any, right: Any) -> Any:

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 
-def may_call(paid_calls: int, budget: int | None) -> bool:
-    """Whether another paid call fits. Ask before the call, and count the call before it is made: it costs what it costs,
-    however it ends."""
-    return budget is None or paid_calls < budget
-
-
 def paid_left(paid_calls: int, budget: int | None) -> int | None:
-    """How many calls may still be made; None for any number."""
+    """How many calls may still be made; None for any number. Ask before the call, and count the call before it is made: it costs
+    what it costs, however it ends."""
     return None if budget is None else max(0, budget - paid_calls)
 
 

@@ -7,11 +7,12 @@ the prompt that it is in, so nothing inside a part can pass for its end. The sam
 from __future__ import annotations
 
 import re
+import textwrap
 
 from holdfast.errors import PromptTooLarge
 from holdfast.model.record import Record
 from holdfast.model.spec import PipelineSpec
-from holdfast.pipeline import attachments, digest, handoff, template
+from holdfast.pipeline import attachments, digest, template
 from holdfast.pipeline.forbidden import Forbidden
 from holdfast.store import atomic
 from holdfast.store.digest import sha256
@@ -62,9 +63,11 @@ def compose(
     digest_policy: str | None = None,
     extra: Sequence[Attachment] = (),
     notes: str = "",
+    script: str | None = None,
     limit_bytes: int | None = None,
 ) -> Composed:
-    """The prompt of a stage. `extra` are texts of earlier stages; `notes` says what this attempt must know beside the request.
+    """The prompt of a stage. `extra` are texts of earlier stages; `notes` says what this attempt must know beside the request;
+    `script` has the commands of a brief.
 
     Over `limit_bytes` the context becomes its digest, then attachments are cut harder; each step is in the log.
     Raises MissingTemplate, ForbiddenInput, InvalidPattern, UnreadableFile, PromptTooLarge: nothing was written, nothing paid.
@@ -72,7 +75,8 @@ def compose(
     asked = spec.pipeline or _NO_PIPELINE
     forbidden = Forbidden(asked.forbidden_paths, project_dir=project_dir)
     draft = _Draft(packet, spec, stage, lambda text: forbidden.mask(redact(forbidden.without_diffs(text))))
-    draft.gather(project_dir, asked.profile, [*extra, *attachments.read(packet, forbidden)], notes)
+    attached = [*extra, *attachments.read(packet, forbidden)]
+    draft.gather(project_dir, asked.profile, attached=attached, notes=notes, script=script)
     policy, level = digest_policy or asked.digest_policy, draft.room()
     steps = [(policy, level), *(("aggressive", harder) for harder in range(level, len(_LEVELS)))]
     size = 0
@@ -111,7 +115,9 @@ class _Draft:
         self._log: list[str] = []
         self._template = ""
 
-    def gather(self, project_dir: str, profile: str, attached: list[Attachment], notes: str) -> None:
+    def gather(
+        self, project_dir: str, profile: str, *, attached: list[Attachment], notes: str, script: str | None
+    ) -> None:
         """Read and clean everything."""
         found = {"project_dir": project_dir, "profile": profile}
         rules = template.rules(packet=self._packet, **found)
@@ -121,7 +127,7 @@ class _Draft:
         self._before = [
             self._part("rules", rules.text),
             self._part("role", role.text),
-            self._part("task", facts(self._spec, self._stage, handoff.commands(self._packet))),
+            self._part("task", facts(self._spec, self._stage, script)),
         ]
         pack = attachments.read_input(self._packet, self._packet.context_pack)
         self._pack = self._cleaned("context", pack) if pack and pack.strip() else None
@@ -183,8 +189,9 @@ class _Draft:
         return cleaned
 
 
-def facts(spec: TaskSpec, stage: StageSpec, commands: Sequence[str] | None = None) -> str:
-    """What the manifest says about the task, in words: goal, scope, acceptance. `commands` go before those of the manifest."""
+def facts(spec: TaskSpec, stage: StageSpec, script: str | None = None) -> str:
+    """What the manifest says about the task, in words: goal, scope, acceptance. The commands of `script` hold instead of those of
+    the manifest."""
     asked = spec.pipeline or _NO_PIPELINE
     parts = [f"Goal: {spec.goal}", f"Stage: {stage.name} (role {stage.role})"]
     if stage.writes:
@@ -193,7 +200,10 @@ def facts(spec: TaskSpec, stage: StageSpec, commands: Sequence[str] | None = Non
         parts.append("This stage changes no file.")
     parts.append(_listed("Paths that must not change", asked.scope_deny))
     parts.append(_listed("Acceptance criteria", asked.acceptance_criteria))
-    parts.append(_listed("Acceptance commands", commands or asked.acceptance_commands))
+    if script:
+        parts.append("Acceptance commands:\n" + textwrap.indent(script.rstrip("\n"), "    "))
+    else:
+        parts.append(_listed("Acceptance commands", asked.acceptance_commands))
     return "\n\n".join(part for part in parts if part)
 
 

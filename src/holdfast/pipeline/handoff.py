@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import re
+import textwrap
 
 from holdfast.model import markdown, pack
 from holdfast.model.record import Record
@@ -25,43 +24,36 @@ class Handoff(Record):
 
     #: None: no whole pack in it; the old one stays.
     context_pack: str | None
-    #: None: nothing that could hold commands; empty: it says that there are none.
-    commands: tuple[str, ...] | None
+    #: The commands that will decide. None: nothing that could hold any; empty: it says that there are none.
+    script: str | None
 
 
 def read_brief(text: str) -> Handoff:
     """What the answer of a brief hands over. Whatever is missing or not whole is None."""
     found = markdown.sections(text)
-    return Handoff(context_pack=_pack(text, found), commands=_commands(found))
+    return Handoff(context_pack=_pack(text, found), script=_script(found))
 
 
-def apply(packet: Packet, handoff: Handoff) -> list[str]:
-    """Put it where the next stages look, durably; what changed, in words. Doing it twice changes nothing more."""
-    changed: list[str] = []
+def apply(packet: Packet, handoff: Handoff) -> None:
+    """Put it where the next stages look, durably. Doing it twice changes nothing more."""
     if handoff.context_pack is not None:
         data = handoff.context_pack.encode("utf-8", "replace")
         if _content(packet.context_pack) != data:
             atomic.write(packet.context_pack, data, durable=True)
-            changed.append("the context pack was rewritten")
-    if handoff.commands:
-        data = "".join(f"{command}\n" for command in handoff.commands).encode("utf-8", "replace")
-        if _content(packet.commands_override) != data:
-            atomic.write(packet.commands_override, data, durable=True)
-            changed.append(f"{len(handoff.commands)} acceptance commands were set")
-    elif os.path.lexists(packet.commands_override):
-        # Commands of an earlier brief would judge what this one asks for.
-        atomic.remove(packet.commands_override)
-        atomic.sync_directory(packet.state)
-        changed.append("the acceptance commands of an earlier brief were dropped")
-    return changed
+    hold_script(packet, handoff.script)
 
 
-def commands(packet: Packet) -> tuple[str, ...] | None:
-    """The commands that a brief set; None when none did, and those of the manifest hold."""
-    data = _content(packet.commands_override)
-    if data is None:
-        return None
-    return tuple(line for line in data.decode("utf-8", "replace").splitlines() if line.strip()) or None
+def hold_script(packet: Packet, script: str | None) -> None:
+    """See to it that the file of commands is what the brief said: those of an earlier brief, or of an agent that found the file,
+    must not judge the work."""
+    data = script.encode("utf-8", "replace") if script else None
+    if _content(packet.commands_override) == data:
+        return
+    if data is not None:
+        atomic.write(packet.commands_override, data, durable=True)
+        return
+    atomic.remove(packet.commands_override)
+    atomic.sync_directory(packet.state)
 
 
 def _pack(text: str, found: Sequence[Section]) -> str | None:
@@ -91,21 +83,23 @@ def _up_to_stranger(text: str, found: Sequence[Section], section: Section) -> st
     return "\n".join(lines)
 
 
-def _commands(found: Sequence[Section]) -> tuple[str, ...] | None:
+def _script(found: Sequence[Section]) -> str | None:
     section = markdown.find(found, "Verify Commands")
     if section is None:
         return None
     blocks = [block for block in markdown.code_blocks(section.body) if block.language in _SHELLS]
     listed = [_lines(block) for block in blocks]
-    return next((lines for lines in listed if lines), ()) if blocks else None
+    return next((text for text in listed if text), "") if blocks else None
 
 
-def _lines(block: markdown.CodeBlock) -> tuple[str, ...]:
-    lines = [line.strip() for line in re.sub(r"\s*\\\n\s*", " ", block.text).split("\n")]
-    if block.language in _TRANSCRIPTS or any(line.startswith("$ ") for line in lines):
+def _lines(block: markdown.CodeBlock) -> str:
+    """The text of a block, as a shell would be given it."""
+    lines = textwrap.dedent(block.text).split("\n")
+    if block.language in _TRANSCRIPTS or any(line.lstrip().startswith("$ ") for line in lines):
         # What is not behind a prompt is output.
-        lines = [line[2:].strip() for line in lines if line.startswith("$ ")]
-    return tuple(line for line in lines if line and not line.startswith("#"))
+        lines = [line.lstrip()[2:] for line in lines if line.lstrip().startswith("$ ")]
+    is_empty = all(not line.strip() or line.lstrip().startswith("#") for line in lines)
+    return "" if is_empty else "\n".join(lines).strip("\n") + "\n"
 
 
 def _content(path: str) -> bytes | None:

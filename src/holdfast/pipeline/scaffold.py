@@ -7,6 +7,7 @@ import os
 import re
 
 from holdfast.errors import DuplicateTask, UnreadableFile, UsageError
+from holdfast.gates import screen, script
 from holdfast.model import markdown
 from holdfast.model.pack import HEADINGS
 from holdfast.model.record import Record
@@ -36,6 +37,8 @@ class Draft(Record):
     profile: str | None = None
     #: What an approved plan says; it becomes the request.
     plan: str | None = None
+    #: Commands of the plan that are not taken over, each with what speaks against it.
+    refused: tuple[str, ...] = ()
     paid_call_budget: int = PAID_CALL_BUDGET
 
 
@@ -71,6 +74,7 @@ def manifest(draft: Draft) -> str:
         "",
         "acceptance:",
         "  # Shell commands; all must succeed. [] means that nothing is run.",
+        *(f"  # Left out, of the plan: {' '.join(each.split())}" for each in draft.refused),
         *_list("commands", draft.commands),
         "  # Sentences that a reviewer checks.",
         *_list("criteria", draft.criteria),
@@ -176,12 +180,17 @@ def read_plan(path: str) -> str:
 
 def from_plan(draft: Draft) -> Draft:
     """What a plan says beyond its text: the goal (its first heading), commands (under `Verify Commands`), criteria (under
-    `Acceptance`). What the draft has already is kept."""
+    `Acceptance`), paths (under `Scope`). What the draft has already is kept. A plan may be a model's: its commands are screened
+    like those of a brief."""
     if draft.plan is None:
         return draft
+    proposed = () if draft.commands else script.commands(handoff.read_brief(draft.plan).script or "")
+    judged = [(command, screen.objection(command)) for command in proposed]
     return draft.evolve(
         goal=draft.goal or goal_of(draft.plan),
-        commands=draft.commands or handoff.read_brief(draft.plan).commands or (),
+        allow=draft.allow or _paths(draft.plan),
+        commands=draft.commands or tuple(command for command, why in judged if why is None),
+        refused=tuple(f"`{command}`: {why}" for command, why in judged if why is not None),
         criteria=draft.criteria or _criteria(draft.plan),
     )
 
@@ -194,7 +203,17 @@ def goal_of(plan: str) -> str:
 
 
 def _criteria(plan: str) -> tuple[str, ...]:
-    section = markdown.find(markdown.sections(plan), "Acceptance")
+    return _items(plan, "Acceptance")
+
+
+def _paths(plan: str) -> tuple[str, ...]:
+    """The items of its scope, where each is a path and nothing else: a sentence about the scope needs a person."""
+    items = [item.strip("`") for item in _items(plan, "Scope")]
+    return tuple(items) if all(re.fullmatch(r"[\w.@+/*-]+", item) for item in items) else ()
+
+
+def _items(plan: str, heading: str) -> tuple[str, ...]:
+    section = markdown.find(markdown.sections(plan), heading)
     body = section.body if section is not None else ""
     found = re.findall(r"^[ \t]*[-*][ \t]+(?:\[.\][ \t]+)?(.+)$", body, re.MULTILINE)
     return tuple(item.strip() for item in found)

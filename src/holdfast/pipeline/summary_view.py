@@ -9,6 +9,8 @@ from holdfast.pipeline.triage import BY_OUTCOME, REMEDIES, FailureClass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from holdfast.model import events as ev
     from holdfast.model.lane import Attempt
     from holdfast.model.spec import StageSpec
@@ -101,7 +103,7 @@ def view_of(
     task's log, whether the workspace was changed, and how many lines each stage's output has."""
     spec, attempt, usage = task.spec, task.attempt, task.total_usage
     ended = attempt.ended if attempt is not None else None
-    limits, pipeline = task.limits, spec.pipeline
+    limits, pipeline, before = spec.limits, spec.pipeline, task.usage_before_run
     return SummaryView(
         task_id=spec.task_id,
         task_name=spec.task_name,
@@ -125,8 +127,8 @@ def view_of(
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         cost_usd=usage.cost_usd,
-        budget_usd=limits.budget_usd,
-        budget_tokens=limits.budget_tokens,
+        budget_usd=_in_all(limits.budget_usd, before.cost_usd),
+        budget_tokens=_in_all(limits.budget_tokens, before.input_tokens, before.output_tokens),
         leftovers=_leftovers(attempt),
         remarks=_remarks(task),
         tail=tail,
@@ -150,6 +152,11 @@ def action_view(task: Task, *, login: str = "", has_changes: bool = False) -> Ac
         has_changes=has_changes,
         workspace=task.spec.workspace,
     )
+
+
+def _in_all(budget: Any, *before: Any) -> Any:
+    """A budget that began anew, next to a count that did not."""
+    return None if budget is None else budget + sum(used or 0 for used in before)
 
 
 def _open_class(task: Task) -> str:

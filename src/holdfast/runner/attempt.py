@@ -144,7 +144,7 @@ def _launch_spec(
 ) -> LaunchSpec:
     task, able = ledger.task.spec, adapter.capabilities
     options: dict[str, Any] = {**task.options, **stage.options}
-    limits, spent_usd = ledger.task.limits, ledger.task.run_usage.cost_usd or 0.0
+    limits, spent_usd = ledger.task.spec.limits, ledger.task.run_usage.cost_usd or 0.0
     found = program.find(able, env.get("env", {}).get("PATH", os.defpath)) if able.program else None
     return LaunchSpec(
         task=task.evolve(options=options),

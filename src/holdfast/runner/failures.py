@@ -65,9 +65,14 @@ def judge_gate(ledger: Ledger, attempt: Attempt) -> Decision:
 def is_out_of_calls(ledger: Ledger) -> bool:
     """Before a call: whether the packet allows none any more. Then the task asks, or has ended."""
     task = ledger.task
-    if task.spec.pipeline is None or budget.may_call(task.paid_calls, task.paid_limit):
+    if not task.has_no_call_left:
         return False
     reason = f"its {task.paid_calls} paid calls are used up (budgets.paid_call_budget)"
+    needed, left = len(task.due), budget.paid_left(task.paid_calls, task.paid_limit)
+    if left:
+        reason = (
+            f"{needed} stages side by side need {needed} paid calls, and {left} of {task.paid_limit} is left"
+        )
     facts = Failure(stage=task.stage or "", outcome="budget", detail=reason, task_id=ledger.packet.task_id)
     event = _event(ledger, facts, triage.triage(facts), attempt=0, excerpt="")
     if task.spec.limits.on_limit == "end" or "budget" in task.spec.interrupt_off:

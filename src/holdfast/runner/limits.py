@@ -6,7 +6,6 @@ from holdfast import clock
 from holdfast.model.lane import Attempt
 from holdfast.model.record import Record
 from holdfast.model.task import Task
-from holdfast.runner import policy
 
 #: How long somebody looks away who has nothing to look for.
 _LONG_S = 3600.0
@@ -32,10 +31,8 @@ def reached(task: Task, attempt: Attempt, *, lived_s: float, raw_bytes: int) -> 
     output_bytes = task.spec.limits.output_bytes
     if output_bytes and raw_bytes > output_bytes:
         return Reached(intent="output", reason=f"it printed more than {output_bytes} bytes")
-    if attempt.kind == "agent" and attempt.result is None:
-        spent = policy.budget_reached(task.run_usage, task.run_turns, task.limits)
-        if spent is not None:
-            return Reached(intent="budget", reason=spent)
+    if attempt.kind == "agent" and attempt.result is None and task.spent is not None:
+        return Reached(intent="budget", reason=task.spent)
     return None
 
 

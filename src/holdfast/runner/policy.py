@@ -9,7 +9,6 @@ from holdfast.model import outcome as oc
 from holdfast.model.record import Record
 from holdfast.model.spec import Limits
 from holdfast.model.status import Status
-from holdfast.model.usage import Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -150,19 +149,6 @@ def wait_s(waits: int, announced_s: float | None, *, jitter: float) -> float:
     if announced_s is not None and announced_s > 0:
         return announced_s + 1.0 + 4.0 * jitter
     return min(60.0 * 2.0 ** min(max(waits, 1) - 1, 10), 3600.0) * (1.0 + 0.1 * jitter)
-
-
-def budget_reached(usage: Usage, turns: int, limits: Limits) -> str | None:
-    """Which budget is used up, in words; None when none is. An unknown cost reaches no limit, and is never taken for zero
-    by those who look at it."""
-    if limits.budget_usd is not None and usage.cost_usd is not None and usage.cost_usd >= limits.budget_usd:
-        return f"its budget is used up: ${usage.cost_usd:.2f} of ${limits.budget_usd:.2f}"
-    tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
-    if limits.budget_tokens is not None and tokens >= limits.budget_tokens:
-        return f"its budget is used up: {tokens} of {limits.budget_tokens} tokens"
-    if limits.max_turns is not None and turns > limits.max_turns:
-        return f"it took more than {limits.max_turns} turns"
-    return None
 
 
 def has_retry_left(total: int, limits: Limits) -> bool:

@@ -7,6 +7,7 @@ import os
 from holdfast import clock
 from holdfast.agents import registry
 from holdfast.errors import UnreadableFile
+from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.model.lane import Attempt, Lane
 from holdfast.model.spec import StageSpec
@@ -69,6 +70,7 @@ def compose(ledger: Ledger, stage: StageSpec, lane: Lane) -> bytes | None:
         digest_policy="aggressive" if lane.overflows else None,
         extra=_earlier(ledger, stage),
         notes="\n\n".join(notes),
+        script=ledger.task.script,
         limit_bytes=registry.adapter(lane.agent).capabilities.prompt_bytes,
     )
     composing.write(ledger.packet, stage, composed)
@@ -158,8 +160,20 @@ def hand_off(ledger: Ledger, stage: StageSpec, attempt: Attempt) -> None:
         from holdfast.pipeline import handoff
 
         with open(ledger.packet.output(stage.name, attempt.agent, "out"), encoding="utf-8") as file:
-            handoff.apply(ledger.packet, handoff.read_brief(file.read()))
+            read = handoff.read_brief(file.read())
+        if (read.script or None) != ledger.task.script:
+            ledger.record(ev.HandoffMade(stage=stage.name, script=read.script or None))
+            failpoint("prompts.handoff_recorded")
+        handoff.apply(ledger.packet, read)
     elif stage.role in _FINDING:
         from holdfast.runner import findings
 
         findings.write(ledger, stage.name)
+
+
+def hold_script(ledger: Ledger) -> None:
+    """Before a gate: the commands that decide are those of the brief, whatever an agent wrote into their file."""
+    if ledger.task.spec.pipeline is not None:
+        from holdfast.pipeline import handoff
+
+        handoff.hold_script(ledger.packet, ledger.task.script)

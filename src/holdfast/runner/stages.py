@@ -21,7 +21,7 @@ from holdfast.model.status import Status
 from holdfast.runner import finish, marks, policy, prompts
 from holdfast.runner.attempt import Opened, open_attempt
 from holdfast.runner.ledger import Ledger
-from holdfast.runner.policy import Decision
+from holdfast.runner.policy import Decision, Then
 from holdfast.runner.settling import Settling
 from holdfast.runner.watching import Watching
 
@@ -77,6 +77,8 @@ class Stages:
             if preflight.is_due(task) and not preflight.passes(self.ledger, self.env.get("env", {})):
                 return _AT_ONCE
             self._looked_for = task.run
+        if self._is_spent():
+            return _AT_ONCE
         for stage in due:
             wait_s = self.make_ready(stage)
             if wait_s is not None:
@@ -88,6 +90,18 @@ class Stages:
         spec = self.ledger.task.spec
         is_plain = spec.agent == "command" and spec.pipeline is None and spec.bootstrap is None
         return not is_plain or not os.path.isdir(spec.project_dir)
+
+    def _is_spent(self) -> bool:
+        """Before a call: whether a budget is used up already. Then the task asks, or has ended."""
+        task = self.ledger.task
+        if task.spent is None:
+            return False
+        decision = policy.after_attempt("stopped", "", "budget", task.spent)
+        decision = policy.at_limit(decision, "budget", task.spec.limits)
+        decision = policy.unasked(decision, "budget", task.spec.interrupt_off)
+        interrupt = decision.reason if decision.then is Then.INTERRUPT else None
+        self.ledger.move(decision.status, decision.reason, interrupt=interrupt)
+        return True
 
     def heeds_mark(self) -> bool:
         """Before something starts: whether a file asks for a person. Then the task waits for one."""

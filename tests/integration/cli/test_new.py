@@ -48,6 +48,17 @@ class TestNew:
         with open(os.path.join(workspace(), "p", "inputs", "user_request.md"), encoding="utf-8") as file:
             assert "Carry out this approved plan." in file.read()
 
+    def test_a_plan_names_its_scope_and_its_dangerous_commands_are_left_out(self) -> None:
+        plan = "# Do it\n\n## Scope\n\n- `src/`\n- docs/*.md\n\n## Verify Commands\n\n```sh\nsudo rm -rf /\nmake test\n```\n"
+        with open(os.path.join(workspace(), "plan.md"), "w", encoding="utf-8") as file:
+            file.write(plan)
+        done = holdfast("new", "p", "--intent", "safe_impl", "--from-plan", "plan.md", cwd=workspace())
+        assert done.returncode == 0, done.stderr
+        assert "a command of the plan is left out, `sudo rm -rf /`: " in " ".join(done.stderr.split())
+        shown = json.loads(holdfast("pipeline", "show", "p", "--json", cwd=workspace()).stdout)
+        assert shown["acceptance_commands"] == ["make test"]
+        assert shown["scope_allow"] == ["src/", "docs/*.md"]
+
     def test_the_project_is_written_so_that_both_can_move(self) -> None:
         done = holdfast("new", "p", "--intent", "safe_impl", "--goal", "x", "--project", ".", cwd=workspace())
         assert done.returncode == 0, done.stderr

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from holdfast.gates.acceptance import split
+from holdfast.gates.script import commands
 from holdfast.gates.shell import HEAD_BYTES, TAIL_BYTES, run
 from holdfast.store import atomic
 from tests.support import processes
@@ -85,10 +85,10 @@ def test_what_the_report_claims_does_not_matter(home: str) -> None:
 
 @pytest.mark.req("GAT-2")
 def test_the_override_comes_first(home: str) -> None:
-    case = Verify(home, "exit 1", proposed="# run these\n$ true\n\ntest -f \\\n  a\n")
+    case = Verify(home, "exit 1", proposed="# run these\ntrue\n\ntest -f \\\n  a\n")
     assert case.judge()[0] == 0
     assert "proposed by the brief" in case.artifact
-    assert "## $ test -f    a" in case.artifact
+    assert "## $ test -f \\\n  a" in case.artifact
 
 
 @pytest.mark.req("GAT-2")
@@ -180,8 +180,10 @@ def test_one_that_ignores_the_first_signal_is_killed(tmp_path) -> None:
 
 
 def test_lines_that_are_no_commands_by_themselves_are_one() -> None:
-    assert split("a\nb\n") == ("a", "b")
-    assert split("$ a --x\n# comment\n") == ("a --x",)
+    assert commands("a\nb\n") == ("a", "b")
+    assert commands("  a --x\n# comment\n\n") == ("a --x",)
     loop = "for i in 1 2; do\n  echo $i\ndone"
-    assert split(loop + "\n") == (loop,)
-    assert split("cat <<E\nx\nE\n") == ("cat <<E\nx\nE",)
+    document = "cat <<E\n# x\n\n  y\nE"
+    assert commands(f"{loop}\nfalse\n{document}\ntrue\n") == (loop, "false", document, "true")
+    assert commands("a \\\n  b\nc 'd\ne'\n") == ("a \\\n  b", "c 'd\ne'")
+    assert commands("a\nif true; then\nb\n") == ("a", "if true; then\nb")

@@ -62,8 +62,10 @@ def stage(home: str) -> Stage:
 @pytest.mark.req("GAT-4")
 @pytest.mark.parametrize("patch", [GOOD, NEW, GOOD + NEW])
 def test_a_patch_that_applies_to_the_tree_of_the_start_passes(stage: Stage, patch: str) -> None:
-    assert stage.judge(fenced(patch)) == (True, [])
-    stage.repo.write("src/a", "the tool wrote it already\n")
+    passed, (reason,) = stage.judge(fenced(patch))
+    assert not passed, "nobody applies it"
+    assert "nothing was changed in the working tree" in reason
+    stage.repo.write("src/a", "the tool wrote it\n")
     assert stage.judge(fenced(patch)) == (True, [])
 
 

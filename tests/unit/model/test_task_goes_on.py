@@ -24,10 +24,11 @@ def triaged(attempt: int, stage: str) -> ev.FailureTriaged:
 @pytest.mark.req("INT-2")
 @pytest.mark.parametrize("outcome", ["max_turns", "max_budget"])
 def test_to_resume_a_task_whose_program_stopped_at_its_own_limit_grants_it_again(outcome: str) -> None:
-    story = Story().attempt(1).end(1, outcome).move("interrupted")
-    assert story.task.is_spent
+    story = Story().attempt(1).tell(ev.AgentText(attempt=1, offset=1, text="a turn"))
+    story.end(1, outcome).move("interrupted")
+    assert (story.task.is_spent, story.task.run_turns) == (True, 1)
     story.move("spawning")
-    assert story.task.grants == 1
+    assert (story.task.grants, story.task.run_turns) == (0, 0)
 
 
 def test_to_resume_a_task_for_another_reason_grants_nothing() -> None:

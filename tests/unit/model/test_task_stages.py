@@ -216,22 +216,25 @@ def test_an_end_of_a_wait_or_a_stop_grants_nothing() -> None:
     assert story.task.grants == 0
 
 
-def test_every_budget_of_the_task_is_there_once_more() -> None:
-    limits = Limits(budget_usd=2.0, budget_tokens=100, max_turns=None, deadline_s=50.0)
-    story = Story(limits=limits).attempt(1)
-    assert story.task.limits is story.task.spec.limits
-    story.tell(ev.StopIntended(attempt=1, intent="budget", reason="its budget is used up"))
-    story.end(1, "stopped").move("interrupted")
-    assert story.task.is_spent
-    story.move("spawning")
-    found = story.task.limits
-    assert (found.budget_usd, found.budget_tokens, found.max_turns, found.deadline_s) == (
-        4.0,
-        200,
-        None,
-        50.0,
-    )
+def test_a_budget_that_was_passed_is_there_once_more_however_far() -> None:
+    story = Story(limits=Limits(budget_usd=2.0, budget_tokens=100)).attempt(1)
+    story.tell(ev.AgentUsage(attempt=1, offset=1, input_tokens=10, cost_usd=5.0, cumulative=True))
+    story.end(1, "success")
+    assert story.task.spent == "its budget is used up: $5.00 of $2.00"
+    story.move("interrupted").move("spawning")
+    assert story.task.spent is None
+    assert story.task.total_usage.cost_usd == 5.0
     assert story.task.paid_limit is None
+
+
+@pytest.mark.req("BUD-4")
+def test_stages_side_by_side_need_a_call_each() -> None:
+    pair = [StageSpec(name=name, agent="scripted", group="both") for name in ("a", "b")]
+    pipeline = PipelineSpec(intent="x", group="x", profile="x", paid_call_budget=1)
+    story = Story(stages=tuple(pair), pipeline=pipeline)
+    assert story.task.has_no_call_left
+    story.move("interrupted").move("spawning")
+    assert (story.task.grants, story.task.has_no_call_left) == (1, False)
 
 
 def test_another_run_begins_with_whole_budgets_and_no_failures() -> None:

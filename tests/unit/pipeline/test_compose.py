@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from holdfast.errors import ForbiddenInput, InvalidPattern, MissingTemplate, PromptTooLarge
 from holdfast.model.spec import Limits, PipelineSpec, StageSpec, TaskSpec
 from holdfast.pipeline import compose as composing
-from holdfast.pipeline import handoff
 from holdfast.pipeline.attachments import Attachment
 from holdfast.pipeline.compose import Composed, Part, compose, facts, write
 from holdfast.redact import Redactor
@@ -71,6 +70,7 @@ def composed(
     extra: tuple[Attachment, ...] = (),
     notes: str = "",
     digest_policy: str | None = None,
+    script: str | None = None,
     limit_bytes: int | None = None,
 ) -> Composed:
     return compose(
@@ -82,6 +82,7 @@ def composed(
         extra=extra,
         notes=notes,
         digest_policy=digest_policy,
+        script=script,
         limit_bytes=limit_bytes,
     )
 
@@ -147,9 +148,9 @@ def test_the_task_is_told_with_its_scope_and_acceptance(packet: Packet) -> None:
 
 
 def test_commands_of_a_brief_go_before_those_of_the_manifest(packet: Packet) -> None:
-    handoff.apply(packet, handoff.Handoff(context_pack=None, commands=("make check",)))
-    assert "- make check" in parts(composed(packet).text)["task"]
-    assert "make test" not in parts(composed(packet).text)["task"]
+    told = parts(composed(packet, script="make check\n").text)["task"]
+    assert "    make check" in told
+    assert "make test" not in told
 
 
 @pytest.mark.req("CTX-3")

@@ -40,7 +40,7 @@ def packet(tmp_path: object) -> Packet:
 def test_a_brief_hands_over_the_pack_and_the_commands() -> None:
     read = read_brief(a_brief(packed=a_pack()))
     assert read.context_pack == a_pack()
-    assert read.commands == ("make test",)
+    assert read.script == "make test\n"
 
 
 @pytest.mark.req("PIP-8")
@@ -67,7 +67,7 @@ def test_it_is_found_however_the_agent_wrote_it(brief: str) -> None:
     assert "text of 0. goal" in read.context_pack.lower()
     assert "remarks" not in read.context_pack.lower()
     assert "summary" not in read.context_pack.lower()
-    assert read.commands == ("make test",)
+    assert read.script == "make test\n"
 
 
 def test_the_pack_ends_where_another_section_begins() -> None:
@@ -90,53 +90,50 @@ def test_a_pack_that_is_missing_or_not_whole_is_none(packed: str | None) -> None
 
 @pytest.mark.req("PIP-8", "PIP-9")
 @pytest.mark.parametrize(
-    ("block", "commands"),
+    ("block", "script"),
     [
-        ("```sh\n# first\nmake test\n\n  make lint\n```", ("make test", "make lint")),
-        ("```\na\n```", ("a",)),
-        ("~~~bash\na \\\n  b\n~~~", ("a b",)),
-        ("```console\n$ make test\nok\n$ true\n```", ("make test", "true")),
-        ("```sh\n$ make test\n3 passed\n```", ("make test",)),
-        ("```python\nprint()\n```\n```sh\na\n```", ("a",)),
-        ("```sh\n```\n```sh\na\n```", ("a",)),
-        ("```sh\n# none\n```", ()),
-        ("```sh\n```", ()),
+        ("```sh\n# first\nmake test\n\nmake lint\n```", "# first\nmake test\n\nmake lint\n"),
+        ("```\na\n```", "a\n"),
+        ("~~~bash\na \\\n  b\n~~~", "a \\\n  b\n"),
+        ("```sh\nfor i in 1; do\n  a\ndone\n```", "for i in 1; do\n  a\ndone\n"),
+        ("```console\n$ make test\nok\n$ true\n```", "make test\ntrue\n"),
+        ("```sh\n$ make test\n3 passed\n```", "make test\n"),
+        ("```python\nprint()\n```\n```sh\na\n```", "a\n"),
+        ("```sh\n```\n```sh\na\n```", "a\n"),
+        ("```sh\n# none\n```", ""),
+        ("```sh\n```", ""),
         ("`make test`", None),
         ("```python\nprint()\n```", None),
         ("", None),
     ],
 )
-def test_commands_are_the_lines_of_the_block(block: str, commands: tuple[str, ...] | None) -> None:
-    assert read_brief(a_brief(commands=block)).commands == commands
-    assert read_brief("## Summary\n\nx").commands is None
+def test_commands_are_the_text_of_the_block(block: str, script: str | None) -> None:
+    assert read_brief(a_brief(commands=block)).script == script
+    assert read_brief("## Summary\n\nx").script is None
 
 
 @pytest.mark.req("PIP-8")
 def test_it_goes_where_the_next_stages_look_and_twice_is_once(packet: Packet) -> None:
-    given_over = Handoff(context_pack="## new\n", commands=("make test", "true"))
-    assert handoff.commands(packet) is None
-    assert len(handoff.apply(packet, given_over)) == 2
+    given_over = Handoff(context_pack="## new\n", script="make test\ntrue\n")
+    handoff.apply(packet, given_over)
     with open(packet.context_pack, encoding="utf-8") as file:
         assert file.read() == "## new\n"
-    assert handoff.commands(packet) == ("make test", "true")
+    with open(packet.commands_override, encoding="utf-8") as file:
+        assert file.read() == "make test\ntrue\n"
     before = os.stat(packet.context_pack).st_ino, os.stat(packet.commands_override).st_ino
-    assert handoff.apply(packet, given_over) == []
+    handoff.apply(packet, given_over)
     assert before == (os.stat(packet.context_pack).st_ino, os.stat(packet.commands_override).st_ino)
 
 
 @pytest.mark.req("PIP-9")
-@pytest.mark.parametrize("commands", [None, ()])
-def test_without_a_pack_the_old_one_stays_and_stale_commands_go(
-    packet: Packet, commands: tuple[str, ...] | None
-) -> None:
-    handoff.apply(packet, Handoff(context_pack="old\n", commands=("make old",)))
-    assert handoff.apply(packet, Handoff(context_pack=None, commands=commands)) == [
-        "the acceptance commands of an earlier brief were dropped"
-    ]
-    assert handoff.commands(packet) is None
+@pytest.mark.parametrize("script", [None, ""])
+def test_without_a_pack_the_old_one_stays_and_stale_commands_go(packet: Packet, script: str | None) -> None:
+    handoff.apply(packet, Handoff(context_pack="old\n", script="make old\n"))
+    for _ in range(2):
+        handoff.apply(packet, Handoff(context_pack=None, script=script))
+        assert not os.path.exists(packet.commands_override)
     with open(packet.context_pack, encoding="utf-8") as file:
         assert file.read() == "old\n"
-    assert handoff.apply(packet, Handoff(context_pack=None, commands=commands)) == []
 
 
 PIECES = st.sampled_from(
@@ -148,4 +145,4 @@ PIECES = st.sampled_from(
 def test_no_answer_of_an_agent_breaks_it_and_a_pack_is_whole_or_none(lines: list[str]) -> None:
     read = read_brief("\n".join(lines))
     assert read.context_pack is None or pack.missing(read.context_pack) == []
-    assert read.commands is None or all(command.strip() for command in read.commands)
+    assert not read.script or read.script.strip()

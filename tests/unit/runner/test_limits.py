@@ -126,7 +126,7 @@ def test_what_a_person_granted_counts() -> None:
     story.tell(ev.AgentUsage(attempt=2, offset=1, input_tokens=100, cumulative=True))
     found = reached(story, number=2)
     assert found is not None
-    assert "200 of 200" in found.reason
+    assert "100 of 100" in found.reason
 
 
 def test_a_retry_has_the_whole_budget_before_it() -> None:

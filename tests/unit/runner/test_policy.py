@@ -8,7 +8,7 @@ from holdfast.config.settings import KEYS
 from holdfast.model import outcome
 from holdfast.model.spec import Limits
 from holdfast.model.status import MOVES, Status
-from holdfast.model.task import Usage
+from holdfast.model.usage import Usage, budget_reached
 from holdfast.runner.policy import (
     Decision,
     Then,
@@ -16,7 +16,6 @@ from holdfast.runner.policy import (
     at_limit,
     available,
     backoff_s,
-    budget_reached,
     condition,
     gravity,
     has_retry_left,

@@ -102,6 +102,8 @@ def run(values: dict[str, Any]) -> int:
     draft = scaffold.from_plan(draft)
     _check(draft, folder, values["project"])
     scaffold.write(folder, draft)
+    for each in draft.refused:
+        out.talk(f"a command of the plan is left out, {each}")
     if values["json"]:
         out.data({"schema": "holdfast.new/1", "task_id": task_id, "path": folder})
     else:
