@@ -60,6 +60,12 @@ _SHAPES = (
         r"(?i)(authorization\\*[\"']?[ \t]*[:=][ \t]*\\*[\"']?(?:basic|token|apikey|negotiate)[ \t]+)[^\s\"'\\,]{6,}",
     ),
 )
+_KEY_BEGIN = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?!.*-----END )")
+_KEY_END = re.compile(r"-----END [A-Z ]*PRIVATE KEY-----")
+#: A line of a key, bare or quoted, with a number or a sign before it as editors and diffs have; or a header of one.
+_KEY_BODY = re.compile(r"\W*(?:\d+\W+)?([A-Za-z0-9+/=]*)\W*|\W*(?:Proc-Type|DEK-Info): .*")
+#: The longest key has some 200.
+_KEY_LINES = 300
 #: The one shape that is too slow to be tried on a mere hint.
 _ASSIGNMENT = (
     rf"(?i)({_NAME}\\*[\"']?[ \t]{{0,8}}(?::=|=>|[:=])(?!=)[ \t]{{0,8}}(?:(?P<dq>\\*\")|(?P<sq>\\*')|))"
@@ -122,10 +128,57 @@ class Redactor:
         ]
         values = {value for value in secrets if len(value) >= _SHORTEST}
         for value in secrets:
+            # As it stands in the arguments of a tool.
+            values.update(_escaped(value) if len(value) >= _SHORTEST else ())
             if "\n" in value:
                 values.update(line for line in value.splitlines() if len(line) >= _SHORTEST_LINE)
         # Longest first: a secret that contains another one is masked whole.
         return sorted(values, key=len, reverse=True)
+
+
+class LineRedactor:
+    """Masks what comes line by line: of a private key, also the lines between its first and its last."""
+
+    def __init__(self, redact: Redactor) -> None:
+        self._redact = redact
+        #: How many lines of a key may still come; 0 outside of one.
+        self._left = 0
+
+    def __call__(self, line: str) -> str:
+        """The line without secrets, knowing those before it."""
+        if self._left:
+            end = _KEY_END.search(line)
+            if end is not None:
+                self._left = 0
+                return self._redact(MASK + line[end.end() :])
+            if self._is_within(line):
+                return MASK
+            self._left = 0
+        if "PRIVATE KEY-----" in line and _KEY_BEGIN.search(line):
+            self._left = _KEY_LINES
+        return self._redact(line)
+
+    def remember(self, text: str) -> None:
+        """What came before the first line that we are asked about."""
+        if "PRIVATE KEY-----" not in text:
+            return
+        for line in text.split("\n")[-_KEY_LINES:]:
+            self(line)
+
+    def _is_within(self, line: str) -> bool:
+        found = _KEY_BODY.fullmatch(line)
+        if found is None or not found[1]:
+            return found is not None
+        # A word behind a key's first line alone is no key; a key's last line may be short.
+        is_body = len(found[1]) >= _SHORTEST_LINE or self._left < _KEY_LINES
+        self._left -= is_body
+        return is_body
+
+
+def _escaped(value: str) -> set[str]:
+    import json
+
+    return {json.dumps(value, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False)}
 
 
 def _may_assign(lower: str) -> bool:

@@ -327,3 +327,17 @@ def test_what_was_handed_over_is_masked_wherever_it_is_shown(home: str) -> None:
     eventually(lambda: task.log().count("2 ***") == 2, what="the second run", journal=task.packet)
     task.wait_for("completed")
     assert b"other-value-2" not in everything(task)
+
+
+@pytest.mark.req("CTX-3")
+def test_a_key_that_is_printed_over_the_death_of_a_runner_is_masked(home: str) -> None:
+    head = "-----BEGIN RSA PRIVATE KEY-----\\nMIIEowIBAAKCAQEAfirstPART\\n"
+    rest = "QUJDsecondPARTofTheBODY0123\\n-----END RSA PRIVATE KEY-----\\nbehind\\n"
+    task = Task.shell(f"printf '%b' '{head}'; {kin.WAIT}printf '%b' '{rest}'")
+    eventually(lambda: task.log().count("***") == 2, what="the first half is masked")
+    task.kill_runner()
+    kin.go()
+    task.start_runner()
+    task.wait_for("completed")
+    assert task.log().splitlines()[-4:] == ["***", "***", "***", "behind"]
+    assert b"PART" not in task.read("manifest.json")

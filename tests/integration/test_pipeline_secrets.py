@@ -26,9 +26,10 @@ SECRETS = {
     "pattern": "internal-552417",
     "command": "npm_JJJJcommandJJJJJJJJJJJJJJJJJJJJJJJJJ",
 }
-#: What a person handed in is theirs, and stays as it is; what an attempt printed is kept as it came, private to the user.
+#: What a person handed in is theirs, and stays as it is; what an attempt printed is kept as it came, private to the user;
+#: and the sessions of an agent are its own.
 _RAW = re.compile(
-    r"/(inputs/(user_request\.md|attachments/.*)|manifest\.yaml|runs/.*|attempts/[^/]+/(stdout|stderr)\.log)$"
+    r"/(inputs/(user_request\.md|attachments/.*)|manifest\.yaml|runs/.*|attempts/[^/]+/(stdout|stderr)\.log|scripted-agent/.*)$"
 )
 
 

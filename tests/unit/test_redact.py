@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import HoldfastError, InvalidPattern
-from holdfast.redact import MARGIN, MASK, Redactor, begin_of, check_pattern, end_of
+from holdfast.redact import MARGIN, MASK, LineRedactor, Redactor, begin_of, check_pattern, end_of
 
 PLAIN = Redactor({})
 
@@ -252,3 +254,45 @@ def test_secrets_that_shrink_do_not_pull_half_a_secret_in() -> None:
 
 def test_what_is_short_is_kept_whole() -> None:
     assert begin_of(b"all of it", Redactor({}), 100) == end_of(b"all of it", Redactor({}), 100) == "all of it"
+
+
+# ── line by line ──
+
+_KEY = [
+    "-----BEGIN RSA PRIVATE KEY-----",
+    "Proc-Type: 4,ENCRYPTED",
+    "",
+    "MIIEowIBAAKCAQEAtheBODYofTheKey",
+    "QUJD==",
+]
+_KEY_ENDS = "-----END RSA PRIVATE KEY-----"
+
+
+def test_a_key_that_comes_line_by_line_is_masked_whole() -> None:
+    redact = LineRedactor(Redactor({}))
+    assert [redact(line) for line in ["before", *_KEY, _KEY_ENDS + " then", "behind"]] == [
+        "before",
+        *[MASK] * len(_KEY),
+        f"{MASK} then",
+        "behind",
+    ]
+
+
+def test_a_first_line_alone_hides_nothing_behind_it() -> None:
+    redact = LineRedactor(Redactor({}))
+    assert [redact(line) for line in [_KEY[0], "done", "and more words"]] == [MASK, "done", "and more words"]
+    assert [redact(line) for line in [*_KEY, "words that are none"]][-1] == "words that are none"
+
+
+def test_a_successor_knows_that_it_is_inside_a_key() -> None:
+    redact = LineRedactor(Redactor({}))
+    redact.remember("x\n" + "\n".join(_KEY[:4]))
+    assert redact(_KEY[4]) == MASK
+
+
+def test_a_value_is_masked_as_it_stands_in_json() -> None:
+    value = 'qu"ote\\Tail9\nümlaut'
+    redact = Redactor({"DB_PASSWORD": value})
+    for text in (json.dumps({"x": value}), json.dumps({"x": value}, ensure_ascii=False), value):
+        assert "Tail9" not in redact(text)
+        assert "mlaut" not in redact(text)

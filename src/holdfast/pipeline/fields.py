@@ -95,7 +95,7 @@ FIELDS = (
         path="acceptance.commands",
         kind="texts",
         required=True,
-        about="Shell commands that all must succeed; [] for none.",
+        about="Shell commands that all must succeed; [] for none. Those of a brief hold instead.",
     ),
     Field(
         path="acceptance.criteria", kind="texts", required=True, about="What a reviewer checks, in sentences."

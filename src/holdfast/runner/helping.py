@@ -8,7 +8,7 @@ import traceback
 from holdfast.model import events as ev
 from holdfast.model import readable
 from holdfast.model.lane import Attempt
-from holdfast.redact import Redactor
+from holdfast.redact import LineRedactor, Redactor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Helping:
         self.events += found if offset > reached else found[count:] if offset == reached else ()
         return True
 
-    def show(self, line: bytes) -> None:
+    def show(self, line: bytes, redact: LineRedactor) -> None:
         """Take in a line as it is, but for secrets and for what moves the cursor."""
         if len(line) < _HARMLESS_BYTES and line.isalnum():
             self.shown.append(line.decode("ascii", "replace"))
@@ -90,7 +90,7 @@ class Helping:
         cut = line[: _SHOWN_CHARS * 4]
         text = readable.plain(cut.decode("utf-8", "replace"))
         more = f" … ({len(line)} bytes)" if len(line) > len(cut) else ""
-        self.shown.append(self._redact(text)[: _SHOWN_CHARS * 2] + more)
+        self.shown.append(redact(text)[: _SHOWN_CHARS * 2] + more)
 
     def tell_left_out(self, count: int, log: str) -> None:
         """Say that so many bytes of a log were passed over."""

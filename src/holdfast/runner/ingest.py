@@ -17,6 +17,7 @@ from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.model import readable
 from holdfast.model.task import Attempt
+from holdfast.redact import LineRedactor
 from holdfast.runner.helping import Helping
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.position import Position
@@ -33,11 +34,20 @@ if TYPE_CHECKING:
 #: One helping; between two of them requests are answered.
 _TAKE_S = 0.25
 _USAGE_BYTES = 1024 * 1024
+#: A key may have begun so far before the place from which we read on.
+_BEFORE_BYTES = 16 * 1024
 
 
 def _usage_path(adapter: Adapter, directory: AttemptDir) -> str | None:
     usage_file = getattr(adapter, "usage_file", None)
     return usage_file(directory.path) if usage_file is not None else None
+
+
+def _redactor(ledger: Ledger, log: RawLog) -> LineRedactor:
+    """One that knows what the last runner's had seen."""
+    redact = LineRedactor(ledger.redact)
+    redact.remember(log.before(_BEFORE_BYTES).decode("utf-8", "replace"))
+    return redact
 
 
 class Ingest:
@@ -58,6 +68,8 @@ class Ingest:
             self._mark = readable.mark(attempt, has_stages=len(ledger.task.spec.stages) > 1)
         self._stdout = RawLog(directory.stdout, stdout)
         self._stderr = RawLog(directory.stderr, stderr)
+        self._redact_stdout = _redactor(ledger, self._stdout)
+        self._redact_stderr = _redactor(ledger, self._stderr)
         self._reader = adapter.reader()
         # Few programs announce anything on stderr; a reader that understands it has this method too.
         self._read_stderr: Callable[[bytes], list[ev.AgentEvent]] | None = getattr(
@@ -148,11 +160,11 @@ class Ingest:
             is_event = helping.read(self._reader.read, line, offset)
             if is_event or not line or line.startswith(b"{"):
                 return
-        helping.show(line)
+        helping.show(line, self._redact_stdout)
 
     def _take_stderr(self, offset: int, line: bytes, helping: Helping) -> None:
         if self._hides_stderr is None or not self._hides_stderr(line):
-            helping.show(line)
+            helping.show(line, self._redact_stderr)
         if self._read_stderr is not None:
             helping.read(self._read_stderr, line, offset, stream="stderr", is_shown=False)
 

@@ -65,6 +65,14 @@ class RawLog:
                 return
         self.size = os.fstat(self._descriptor).st_size
 
+    def before(self, count: int) -> bytes:
+        """At most `count` bytes in front of what is read next."""
+        if not self.position:
+            return b""
+        self.look()
+        begin = max(0, self.position - count)
+        return os.pread(self._descriptor, self.position - begin, begin) if self._descriptor >= 0 else b""
+
     @property
     def is_flooded(self) -> bool:
         """Far more is there than was read."""
