@@ -377,14 +377,9 @@ def _free_memory_bytes() -> int:
 
 
 def _notify(home: Home, reason: str) -> None:
-    from holdfast.config import notices
+    from holdfast.keeper import settings
     from holdfast.notify import outbox
     from holdfast.redact import Redactor
 
-    try:
-        rules = notices.rules()
-    except HoldfastError as error:
-        log(f"nobody is told: {error}")
-        return
     happened = {"event": "home_interrupt", "task_id": "", "status": "interrupted", "reason": reason}
-    outbox.post(home, rules, happened, Redactor(dict(os.environ)))
+    outbox.post(home, settings.read(home).notify, happened, Redactor(dict(os.environ)))

@@ -13,6 +13,7 @@ import signal
 
 from holdfast import clock
 from holdfast.errors import CorruptFile, HoldfastError
+from holdfast.keeper import settings
 from holdfast.keeper.log import log
 from holdfast.notify import outbox, rules
 from holdfast.start import execute
@@ -121,6 +122,8 @@ class Outbox:
         notice = self._read(name)
         if notice is None:
             return _NOTHING_S
+        if notice["rule"] is None:
+            return self._address(notice)
         after = notice.get("after")
         # A packet that was removed meanwhile brings no marker any more: then its end is old news, but news.
         if after and not os.path.exists(after) and os.path.isdir(os.path.dirname(after)):
@@ -135,6 +138,14 @@ class Outbox:
             return _NOTHING_S
         self._start(name, notice, tries + 1)
         return _LOOK_S
+
+    def _address(self, notice: dict[str, Any]) -> float:
+        """Its runner could not read the rules. Neither can we, perhaps: then it waits."""
+        rules = settings.read(self.home).notify
+        if rules is None:
+            return _HELD_LONG_S
+        outbox.address(self.home, notice, rules)
+        return 0.0
 
     def _start(self, name: str, notice: dict[str, Any], tries: int) -> None:
         # Until then it is ours: a keeper that comes after us leaves the process its time.
@@ -199,13 +210,17 @@ class Outbox:
             notice = atomic.read_json(self._path(name))
         except CorruptFile:
             notice = {}
-        if notice is None or (isinstance(notice.get("rule"), dict) and type(notice.get("tries")) is int):
+        if notice is None or (_is_rule(notice.get("rule", "")) and type(notice.get("tries")) is int):
             return notice
         self._give_up(name)  # nobody can say what it was
         return None
 
     def _path(self, name: str) -> str:
         return os.path.join(self.home.outbox, name)
+
+
+def _is_rule(rule: object) -> bool:
+    return rule is None or isinstance(rule, dict)
 
 
 def _is_new(notice: dict[str, Any]) -> bool:

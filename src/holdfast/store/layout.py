@@ -29,6 +29,7 @@ class Home:
         self.outbox = f"{path}/outbox"
         self.audit = f"{path}/audit.jsonl"
         self.loop = f"{path}/loop.json"
+        self.settings = f"{path}/settings.json"
         self.metrics = f"{path}/metrics.json"
         self.task_index = f"{path}/task-index.json"
         self.sessions = f"{path}/sessions"

@@ -82,6 +82,7 @@ def look(home: Home) -> dict[str, Any]:
         f"notices by {rule} fail: {failure.get('error')}"
         for rule, failure in sorted(notices["failing"].items())
     ]
+    attention += _settings()
     queue = _queue(home)
     attention += queue.pop("attention") if queue is not None else []
     return {
@@ -107,6 +108,19 @@ def _tasks(home: Home) -> tuple[list[dict[str, Any]], dict[str, int]]:
         return index.overview()
     finally:
         index.close()
+
+
+def _settings() -> list[str]:
+    """What is wrong with the settings of the home."""
+    if not paths.settings_files("/"):
+        return []
+    from holdfast.config import settings
+
+    try:
+        settings.load("/")
+    except HoldfastError as error:
+        return [f"the settings are left aside, those before hold: {error}"]
+    return []
 
 
 def _queue(home: Home) -> dict[str, Any] | None:
