@@ -425,8 +425,8 @@ def test_settings_that_became_wrong_hold_nothing_up(home: str, capfd: pytest.Cap
     task = Task.shell("true", "--id", "it")
     task.wait_for("completed")
     rules("[[notify]]\n")
-    assert notices.post(ledger_of(task), "completed") == 0
-    assert "nobody is told of completed" in capfd.readouterr().err
+    assert notices.post(ledger_of(task), "completed") == 1, "the keeper finds out whom to tell"
+    assert "who is told of completed" in capfd.readouterr().err
 
 
 @pytest.mark.req("NOT-3")

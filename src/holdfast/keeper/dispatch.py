@@ -7,8 +7,6 @@ and did not start is given back; what it started lives on under its runner.
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 
 from holdfast import clock, units
 from holdfast.agents import registry
@@ -16,6 +14,7 @@ from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
 from holdfast.keeper import loop
 from holdfast.keeper.log import log
+from holdfast.keeper.sources import Sources
 from holdfast.keeper.sweep import Sweep
 from holdfast.model.outcome import WAITS
 from holdfast.model.request import Request
@@ -53,12 +52,12 @@ class Dispatch:
         self.home = home
         self.guard = guard
         self._me = owner.me()
-        self._synced_mono = self._asked_mono = float("-inf")
+        self._synced_mono = float("-inf")
         self._queue: LocalQueue | None = None
         self._ends_mono: list[float] = []
         #: What the machine lacks, in words; empty where there is room.
         self._short = ""
-        self._imports: dict[str, subprocess.Popen[bytes]] = {}
+        self._sources = Sources(home)
         self._sweep = Sweep()
         #: Whether anything waits or runs for the queue: a keeper with such work is not idle.
         self.is_idle = True
@@ -69,7 +68,7 @@ class Dispatch:
         """Start what can be started. Returns the seconds until the next look."""
         now_mono = clock.mono()
         spec = loop.read_spec(self.home)
-        wait_s = min(SYNC_S, self._ask_sources(spec, now_mono), self._sweep.step(spec))
+        wait_s = min(SYNC_S, self._sources.step(spec), self._sweep.step(spec))
         if not os.path.exists(self.home.queue) and not self.guard.has_queued:
             return wait_s
         try:
@@ -318,31 +317,6 @@ class Dispatch:
         ends_mono = clock.mono() + _PARK_S
         while clock.mono() < ends_mono and any(_is_at_work(packet) for packet in asked):
             clock.sleep(0.05)
-
-    # ── sources ──
-
-    def _ask_sources(self, spec: loop.LoopSpec, now_mono: float) -> float:
-        """Let an import of each source run beside us now and then; it finds what is new by itself. Returns the seconds until
-        the next time."""
-        # Without an `up` nobody said where the work is to be done.
-        if not spec.sources or not spec.project:
-            return SYNC_S
-        left_s = self._asked_mono + spec.refresh_s - now_mono
-        if left_s > 0:
-            return left_s
-        self._asked_mono = now_mono
-        for source in spec.sources:
-            asked = self._imports.get(source)
-            if asked is not None and asked.poll() is None:
-                continue  # it takes its time: two of them would only get in each other's way
-            words = ["queue", "import", "--from", source, "--project", spec.project, "--json"]
-            self._imports[source] = subprocess.Popen(
-                [sys.executable, "-P", "-m", "holdfast", *words],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        return spec.refresh_s
 
 
 def _is_asked(packet: Packet) -> bool:

@@ -53,6 +53,8 @@ class LoopState(Record):
     ended: dict[str, int] = {}
     #: What the machine lacks, in words; empty where there is room.
     short_of: str = ""
+    #: Sources whose last import went wrong, and why.
+    failing: dict[str, str] = {}
     #: The end that was counted last: a keeper that is killed behind it must not count it twice.
     counted: str = ""
 

@@ -82,7 +82,7 @@ def look(home: Home) -> dict[str, Any]:
         f"notices by {rule} fail: {failure.get('error')}"
         for rule, failure in sorted(notices["failing"].items())
     ]
-    attention += _settings()
+    attention += _settings() + _sources(home)
     queue = _queue(home)
     attention += queue.pop("attention") if queue is not None else []
     return {
@@ -121,6 +121,15 @@ def _settings() -> list[str]:
     except HoldfastError as error:
         return [f"the settings are left aside, those before hold: {error}"]
     return []
+
+
+def _sources(home: Home) -> list[str]:
+    """The sources of the loop that fail."""
+    try:
+        failing: dict[str, Any] = (atomic.read_json(home.loop) or {}).get("failing") or {}
+    except HoldfastError:
+        return []
+    return [f"the source {source} fails: {error}" for source, error in sorted(failing.items())]
 
 
 def _queue(home: Home) -> dict[str, Any] | None:

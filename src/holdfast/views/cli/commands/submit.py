@@ -49,7 +49,7 @@ COMMAND = Command(
             flags=("--not-before",),
             dest="not_before",
             metavar="TIME",
-            help="Not before 2026-01-31T12:00:00Z, or +90m from now.",
+            help="Not before 2026-01-31T12:00:00Z, a date or time here, or +90m from now.",
         ),
         *OPTIONS,
         JSON.evolve(help="Print the new manifest instead of the id."),
