@@ -126,8 +126,7 @@ def _ls(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
         out.talk(f"paused: {what} ('holdfast queue resume' goes on)")
     asked_for = atomic.read_small(home.interrupt_request, _REASON_BYTES)
     if asked_for is not None:
-        reason = asked_for.decode("utf-8", "replace").strip()
-        out.talk(f"the queue waits for a person: {reason} (remove {home.interrupt_request})")
+        out.talk(f"the queue waits for a person: {out.brief(asked_for)} (remove {home.interrupt_request})")
     if rows and os.path.exists(home.down):
         out.talk(asking.IS_DOWN)
     return 0

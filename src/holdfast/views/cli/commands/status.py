@@ -156,8 +156,9 @@ def _queue(home: Home) -> dict[str, Any] | None:
         attention.append(str(loop["short_of"]))
     asked = atomic.read_small(home.interrupt_request, _REASON_BYTES)
     if asked is not None:
-        reason = asked.decode("utf-8", "replace").strip()
-        attention.append(f"the queue waits for a person: {reason} (remove {home.interrupt_request})")
+        attention.append(
+            f"the queue waits for a person: {out.brief(asked)} (remove {home.interrupt_request})"
+        )
     return {"states": states, "paused": paused, "loop": loop, "attention": attention}
 
 
