@@ -85,6 +85,11 @@ SHAPES: dict[str, tuple[dict[str, Schema], tuple[str, ...], str]] = {
         ),
         "outbox/<id>.json, and without the last five what a notifier gets",
     ),
+    "after": (
+        {"completed": {"type": "array", "items": _TEXT, "description": "tasks that it is after, removed since"}},
+        (),
+        "after.json: what a task that waits need not wait for any more",
+    ),
     "settings": (
         {
             "loop": {**_OBJECT, "description": "what they say of the loop"},

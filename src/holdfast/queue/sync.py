@@ -11,6 +11,7 @@ from holdfast.packet import load
 from holdfast.queue import order, owner
 from holdfast.queue.engine import Item
 from holdfast.queue.local import LocalQueue
+from holdfast.store import atomic
 from holdfast.store.index import Index
 from holdfast.store.layout import Home, Packet
 
@@ -127,11 +128,22 @@ def item_of(packet: Packet, *, has_run: bool) -> Item | None:
         return None
     if task.status != Status.QUEUED:
         return None
-    return item_for(task.spec, added_at=task.created_at, front=has_run)
+    done = completed_before(packet)
+    return item_for(task.spec, added_at=task.created_at, front=has_run, done=done)
 
 
-def item_for(spec: TaskSpec, *, added_at: str = "", front: bool = False) -> Item:
-    """The item of a task as asked for."""
+def completed_before(packet: Packet) -> frozenset[str]:
+    """Tasks that it is after, and that were completed before they were removed."""
+    try:
+        return frozenset((atomic.read_json(packet.after) or {}).get("completed") or ())
+    except (CorruptFile, TypeError):
+        return frozenset()
+
+
+def item_for(
+    spec: TaskSpec, *, added_at: str = "", front: bool = False, done: frozenset[str] = frozenset()
+) -> Item:
+    """The item of a task as asked for; nobody has to wait for what is done."""
     asked = spec.queue
     if asked is None:
         return Item(task_id=spec.task_id, agent=spec.agent, added_at=added_at, front=front)
@@ -140,7 +152,7 @@ def item_for(spec: TaskSpec, *, added_at: str = "", front: bool = False) -> Item
         agent=spec.agent,
         priority=asked.priority,
         pool=asked.pool,
-        after=asked.after,
+        after=tuple(on_id for on_id in asked.after if on_id not in done),
         not_before=asked.not_before,
         added_at=added_at,
         front=front,

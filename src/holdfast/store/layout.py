@@ -59,6 +59,7 @@ class Packet:
         self.journal = f"{path}/events.jsonl"
         self.output_log = f"{path}/output.log"
         self.env = f"{path}/env.json"
+        self.after = f"{path}/after.json"
         self.runner_log = f"{path}/runner.log"
         self.runner_lock = f"{path}/runner.lock"
         self.bell = f"{path}/bell"

@@ -116,6 +116,8 @@ def test_without_an_agent_nothing_is_made(home: str) -> None:
     done = queue("add", '{"id": "a", "title": "b"}')
     assert done.returncode == 2
     assert "neither an agent nor a command" in done.stderr
+    assert "'holdfast queue add ITEM --agent NAME'" in done.stderr
+    assert "queue add --" not in done.stderr
     assert os.listdir(os.path.join(home, "tasks")) == []
 
 
@@ -245,6 +247,34 @@ def test_who_waits_for_one_further_down_the_list_waits() -> None:
     given = [{"id": "x1", "command": "true", "after": "x3"}, {"id": "x3", "command": "true"}]
     assert queue("add", json.dumps(given)).stdout == "x3\nx1\n"
     assert states() == {"x3": "queued", "x1": "queued"}
+
+
+def done_once(task_id: str) -> None:
+    """A task that has completed."""
+    assert holdfast("run", "--id", task_id, "--", "true", cwd=workspace()).returncode == 0
+
+
+def test_one_may_be_after_a_task_in_the_archive() -> None:
+    done_once("a")
+    assert holdfast("archive", "a").returncode == 0
+    submit("b", "--after", "a")
+    assert (states(), told("queue-item", "show", "b")["waits_for"]) == ({"b": "queued"}, [])
+
+
+@pytest.mark.parametrize("verb", [("rm", "a1"), ("prune", "--ended", "--older-than", "0s", "--yes")])
+def test_what_was_done_before_it_was_removed_stays_done(home: str, verb: tuple[str, ...]) -> None:
+    done_once("a1")
+    submit("a2")
+    submit("b", "--after", "a1", "--after", "a2")
+    assert told("queue-item", "show", "b")["waits_for"] == ["a2"]
+    done = holdfast(*verb)
+    assert done.returncode == 0, done.stderr
+    assert not os.path.exists(os.path.join(home, "tasks", "a1"))
+    for name in os.listdir(home):
+        if name.startswith("queue.db"):
+            os.unlink(os.path.join(home, name))
+    item = told("queue-item", "show", "b")
+    assert (item["state"], item["waits_for"]) == ("queued", ["a2"])
 
 
 def test_who_was_held_for_one_that_is_gone_waits_when_it_comes() -> None:
