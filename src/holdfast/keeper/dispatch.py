@@ -58,6 +58,8 @@ class Dispatch:
         #: What the machine lacks, in words; empty where there is room.
         self._short = ""
         self._sources = Sources(home)
+        #: Task → the number of its start, of those that we started.
+        self._iterations: dict[str, int] = {}
         self._sweep = Sweep()
         #: Whether anything waits or runs for the queue: a keeper with such work is not idle.
         self.is_idle = True
@@ -142,9 +144,19 @@ class Dispatch:
                     "task_id": item.task_id,
                     "reason": f"{status}; {state.failures} failed in a row",
                     "level": "info" if status == Status.COMPLETED else "warn",
-                    "iteration": state.iteration,
+                    "iteration": self._iteration_of(item.task_id),
                 },
             )
+
+    def _iteration_of(self, task_id: str) -> int:
+        """The number under which it was started; others may have been since."""
+        known = self._iterations.pop(task_id, None)
+        if known is not None:
+            return known
+        try:  # another keeper started it
+            return load.fold(load.wherever(self.home.packet(task_id))).iteration
+        except HoldfastError:
+            return 0
 
     def _end_of(self, item: Item) -> str | None:
         """This end of a task, told apart from its others: it may have been retried. None while it is not marked."""
@@ -227,6 +239,7 @@ class Dispatch:
         failpoint("dispatch.claimed")
         state = loop.read_state(self.home)
         state = state.evolve(iteration=state.iteration + 1, since_up=state.since_up + 1)
+        self._iterations[item.task_id] = state.iteration
         packet = self.home.packet(item.task_id)
         try:
             inbox.drop(packet, "start", {"iteration": state.iteration}, by="keeper")

@@ -11,7 +11,7 @@ from holdfast.packet import load
 from holdfast.queue import owner, sync
 from holdfast.queue.engine import ALL, MOST, Item, is_ready, weights
 from holdfast.queue.work import EXAMPLE
-from holdfast.store import atomic
+from holdfast.store import atomic, audit
 from holdfast.store.layout import Home, Packet
 from holdfast.views.cli import asked, asking, enqueue, grid, out, words
 from holdfast.views.cli.spec import JSON, Argument, Command, Option
@@ -303,11 +303,13 @@ def _weights(given: dict[str, Any]) -> dict[str, int]:
 
 
 def _claim(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
-    by = owner.outside(values["by"] or os.environ.get("USER") or str(os.getuid()))
+    who = values["by"] or os.environ.get("USER") or str(os.getuid())
+    by = owner.outside(who)
     if values["what"] is None:
         taken = queue.claim(by)
         if taken is None:
             raise NotFound("no task is ready", hint="'holdfast queue ls' shows what waits, and for what")
+        _note(home, "claimed", taken, reason=f"for {who}")
         return _tell(taken, values)
     item = _find(home, queue, values["what"])
     taken = queue.claim(by, task_id=item.task_id)
@@ -317,6 +319,7 @@ def _claim(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
             f"{item.task_id} cannot be claimed: {said}",
             hint="'holdfast queue next' names the task whose turn it is",
         )
+    _note(home, "claimed", taken, reason=f"for {who}")
     return _tell(taken, values)
 
 
@@ -328,6 +331,7 @@ def _release(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
             hint=f"'holdfast stop {item.task_id}' ends it, 'holdfast interrupt' stops it for a while",
         )
     queue.release(item.task_id, owner=item.claimed_by)
+    _note(home, "released", item)
     enqueue.wake(home)
     return _tell(queue.items(item.task_id)[0], values)
 
@@ -339,6 +343,7 @@ def _retry(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
             f"{item.task_id} is {item.state}, neither held nor poison",
             hint="'holdfast queue ls' shows what waits, and for what",
         )
+    _note(home, "retried", item, reason=item.reason)
     enqueue.wake(home)
     return _tell(queue.items(item.task_id)[0], values)
 
@@ -348,6 +353,7 @@ def _rm(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     if item.state == "claimed" and not owner.is_outside(item.claimed_by):
         raise NotPossible(f"{item.task_id} runs already", hint=f"'holdfast stop {item.task_id}' ends it")
     _drop(home, queue, item)
+    _note(home, "removed", item)
     return _tell(item, values)
 
 
@@ -358,6 +364,7 @@ def _clear(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
             f"this ends {words.plural(len(waiting), 'task')} that never ran",
             hint="'holdfast queue clear --yes'",
         )
+    _note(home, "cleared", reason=words.plural(len(waiting), "task"))
     for item in waiting:
         _drop(home, queue, item)
     if values["json"]:
@@ -390,6 +397,7 @@ def _drop(home: Home, queue: LocalQueue, item: Item) -> None:
 def _pause(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     is_paused = values["action"] == "pause"
     queue.pause(values["what"] or ALL, is_paused=is_paused)
+    _note(home, "paused" if is_paused else "resumed", reason=values["what"] or "everything")
     if not is_paused:
         enqueue.wake(home)
     if values["json"]:
@@ -397,6 +405,14 @@ def _pause(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     what = f"the pool {values['what']}" if values["what"] else "the queue"
     out.talk(f"{what} is paused; what runs goes on" if is_paused else f"{what} goes on")
     return 0
+
+
+def _note(home: Home, what: str, item: Item | None = None, *, reason: str = "") -> None:
+    """Who did this, for those who have to account for it."""
+    entry: dict[str, Any] = {"operation": f"queue.{what}", "by": audit.whoami()}
+    if item is not None:
+        entry["task_id"] = item.task_id
+    audit.append(home, {**entry, **({"reason": reason} if reason else {})})
 
 
 def _tell(item: Item, values: dict[str, Any]) -> int:
