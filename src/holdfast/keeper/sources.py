@@ -3,6 +3,7 @@ the last one of each is in loop.json, where `status` finds it."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,8 @@ class _Import:
             [sys.executable, "-P", "-m", "holdfast", *words],
             # A relative file of a source is meant from where `up` was typed.
             cwd=project,
+            # Without a width its sentences are lines, as they are read below.
+            env={name: value for name, value in os.environ.items() if name != "COLUMNS"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=self._talk,
