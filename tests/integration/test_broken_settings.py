@@ -66,7 +66,7 @@ def test_the_slots_and_limits_before_hold_and_status_says_so(home: str) -> None:
     assert not any("TOML" in line for line in keepers.status(home)["attention"])
 
 
-@pytest.mark.req("INT-5")
+@pytest.mark.req("NOT-1")
 def test_a_notice_is_told_by_the_rules_before(home: str) -> None:
     settings(good())
     done = holdfast(
