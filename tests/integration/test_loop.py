@@ -400,3 +400,25 @@ def test_sources_are_asked_again_and_again(home: str) -> None:
     offer("a", "b")
     eventually(lambda: task("b").status() == "completed", 20, "the second item")
     assert order() == ["a", "b"]
+
+
+@pytest.mark.req("QUE-5")
+def test_a_relative_file_is_looked_for_where_up_was_typed_and_what_fails_is_told(home: str) -> None:
+    def offer(*items: dict) -> None:
+        with open(os.path.join(workspace(), "items.json"), "w", encoding="utf-8") as file:
+            json.dump([{"command": working(), **each} for each in items], file)
+
+    def told(text: str) -> bool:
+        return any(text in line for line in keepers.status(home)["attention"])
+
+    loops.settings('sources = ["items.json", "cmd:echo no luck >&2; exit 4"]\nrefresh = "0.3s"\n')
+    up()
+    eventually(lambda: told("the source items.json fails: items.json: no such file"), 20)
+    eventually(lambda: told("exit 4 fails: 'sh -c echo no luck >&2; exit 4' ended with 4: no luck"), 20)
+    offer({"id": "a"}, {"id": "b", "project": "/no/such"}, {"id": "c"})
+    all_of([task("a"), task("c")])
+    eventually(lambda: told("b: the project directory /no/such does not exist"), 20)
+    offer({"id": "a"}, {"id": "c"})
+    eventually(lambda: not told("items.json"), 20)
+    with open(Home(home).keeper_log, encoding="utf-8") as file:
+        assert file.read().count("items.json: no such file") == 1, "each error is told once"

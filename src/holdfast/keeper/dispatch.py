@@ -7,8 +7,6 @@ and did not start is given back; what it started lives on under its runner.
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 
 from holdfast import clock, units
 from holdfast.agents import registry
@@ -16,6 +14,7 @@ from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
 from holdfast.keeper import loop
 from holdfast.keeper.log import log
+from holdfast.keeper.sources import Sources
 from holdfast.keeper.sweep import Sweep
 from holdfast.model.outcome import WAITS
 from holdfast.model.request import Request
@@ -53,12 +52,14 @@ class Dispatch:
         self.home = home
         self.guard = guard
         self._me = owner.me()
-        self._synced_mono = self._asked_mono = float("-inf")
+        self._synced_mono = float("-inf")
         self._queue: LocalQueue | None = None
         self._ends_mono: list[float] = []
         #: What the machine lacks, in words; empty where there is room.
         self._short = ""
-        self._imports: dict[str, subprocess.Popen[bytes]] = {}
+        self._sources = Sources(home)
+        #: Task → the number of its start, of those that we started.
+        self._iterations: dict[str, int] = {}
         self._sweep = Sweep()
         #: Whether anything waits or runs for the queue: a keeper with such work is not idle.
         self.is_idle = True
@@ -69,7 +70,7 @@ class Dispatch:
         """Start what can be started. Returns the seconds until the next look."""
         now_mono = clock.mono()
         spec = loop.read_spec(self.home)
-        wait_s = min(SYNC_S, self._ask_sources(spec, now_mono), self._sweep.step(spec))
+        wait_s = min(SYNC_S, self._sources.step(spec), self._sweep.step(spec))
         if not os.path.exists(self.home.queue) and not self.guard.has_queued:
             return wait_s
         try:
@@ -143,9 +144,19 @@ class Dispatch:
                     "task_id": item.task_id,
                     "reason": f"{status}; {state.failures} failed in a row",
                     "level": "info" if status == Status.COMPLETED else "warn",
-                    "iteration": state.iteration,
+                    "iteration": self._iteration_of(item.task_id),
                 },
             )
+
+    def _iteration_of(self, task_id: str) -> int:
+        """The number under which it was started; others may have been since."""
+        known = self._iterations.pop(task_id, None)
+        if known is not None:
+            return known
+        try:  # another keeper started it
+            return load.fold(load.wherever(self.home.packet(task_id))).iteration
+        except HoldfastError:
+            return 0
 
     def _end_of(self, item: Item) -> str | None:
         """This end of a task, told apart from its others: it may have been retried. None while it is not marked."""
@@ -228,6 +239,7 @@ class Dispatch:
         failpoint("dispatch.claimed")
         state = loop.read_state(self.home)
         state = state.evolve(iteration=state.iteration + 1, since_up=state.since_up + 1)
+        self._iterations[item.task_id] = state.iteration
         packet = self.home.packet(item.task_id)
         try:
             inbox.drop(packet, "start", {"iteration": state.iteration}, by="keeper")
@@ -319,31 +331,6 @@ class Dispatch:
         while clock.mono() < ends_mono and any(_is_at_work(packet) for packet in asked):
             clock.sleep(0.05)
 
-    # ── sources ──
-
-    def _ask_sources(self, spec: loop.LoopSpec, now_mono: float) -> float:
-        """Let an import of each source run beside us now and then; it finds what is new by itself. Returns the seconds until
-        the next time."""
-        # Without an `up` nobody said where the work is to be done.
-        if not spec.sources or not spec.project:
-            return SYNC_S
-        left_s = self._asked_mono + spec.refresh_s - now_mono
-        if left_s > 0:
-            return left_s
-        self._asked_mono = now_mono
-        for source in spec.sources:
-            asked = self._imports.get(source)
-            if asked is not None and asked.poll() is None:
-                continue  # it takes its time: two of them would only get in each other's way
-            words = ["queue", "import", "--from", source, "--project", spec.project, "--json"]
-            self._imports[source] = subprocess.Popen(
-                [sys.executable, "-P", "-m", "holdfast", *words],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        return spec.refresh_s
-
 
 def _is_asked(packet: Packet) -> bool:
     """Whether a request lies in its inbox that a runner may still answer."""
@@ -377,14 +364,9 @@ def _free_memory_bytes() -> int:
 
 
 def _notify(home: Home, reason: str) -> None:
-    from holdfast.config import notices
+    from holdfast.keeper import settings
     from holdfast.notify import outbox
     from holdfast.redact import Redactor
 
-    try:
-        rules = notices.rules()
-    except HoldfastError as error:
-        log(f"nobody is told: {error}")
-        return
     happened = {"event": "home_interrupt", "task_id": "", "status": "interrupted", "reason": reason}
-    outbox.post(home, rules, happened, Redactor(dict(os.environ)))
+    outbox.post(home, settings.read(home).notify, happened, Redactor(dict(os.environ)))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-
 from holdfast import clock
 from holdfast.errors import CorruptFile, HoldfastError
+from holdfast.keeper import settings
 from holdfast.keeper.log import log
 from holdfast.model.record import Record
 from holdfast.store import atomic
 from holdfast.store.layout import Home
-from holdfast.units import parse_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,50 +53,20 @@ class LoopState(Record):
     ended: dict[str, int] = {}
     #: What the machine lacks, in words; empty where there is room.
     short_of: str = ""
+    #: Sources whose last import went wrong, and why.
+    failing: dict[str, str] = {}
     #: The end that was counted last: a keeper that is killed behind it must not count it twice.
     counted: str = ""
 
 
 def read_spec(home: Home) -> LoopSpec:
-    """What holds now. A mistake in the settings is told in keeper.log, and the defaults hold."""
-    try:
-        given = _settings()
-    except (HoldfastError, ValueError) as error:  # a value of the environment is as somebody typed it
-        log(f"the settings are left aside: {error}")
-        given = {}
+    """What holds now: what `up` asked for over the settings, as they could be read last."""
+    given = settings.read(home).loop
     try:
         asked: Any = (atomic.read_json(home.up) or {}).get("loop") or {}
         return LoopSpec.from_json({**given, **asked})
     except (CorruptFile, TypeError):
         return LoopSpec.from_json(given)
-
-
-def _settings() -> dict[str, Any]:
-    from holdfast.config import settings
-
-    found = {name: each.value for name, each in settings.settle("/", os.environ).items()}
-    return {
-        "slots": int(found["slots"]),
-        "max_iterations": int(found["max_iterations"]),
-        "iteration_delay_s": clock.parse_duration(str(found["iteration_delay"])),
-        "max_failures": int(found["max_failures"]),
-        "agents": pairs(found["agent_limits"]),
-        "pools": pairs(found["pool_limits"]),
-        "min_free_memory_bytes": parse_bytes(str(found["min_free_memory"])),
-        "min_free_disk_bytes": parse_bytes(str(found["min_free_disk"])),
-        "sources": tuple(found["sources"]),
-        "refresh_s": clock.parse_duration(str(found["refresh"])),
-        "archive_after_s": _duration(found["archive_after"]),
-    }
-
-
-def _duration(text: Any) -> float | None:
-    return None if text in (None, "none") else clock.parse_duration(str(text))
-
-
-def pairs(texts: list[str]) -> dict[str, int]:
-    """`["claude=2"]` as a table."""
-    return {name: int(count) for name, _, count in (text.partition("=") for text in texts)}
 
 
 def read_state(home: Home) -> LoopState:

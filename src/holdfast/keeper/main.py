@@ -12,7 +12,7 @@ from holdfast.keeper.dispatch import Dispatch
 from holdfast.keeper.guard import Guard
 from holdfast.keeper.log import log
 from holdfast.keeper.outbox import Outbox
-from holdfast.store import atomic, process
+from holdfast.store import atomic, audit, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 
@@ -133,6 +133,7 @@ def run(home: Home, *, idle_s: float | None, in_foreground: bool = False) -> int
         # First of all: a runner that finds no keeper would start another one, which goes on with the queue.
         atomic.write_json(home.down, {"schema": "holdfast.down/1", "at": clock.iso_now()}, durable=True)
         atomic.remove(home.up)
+        audit.append(home, {"operation": "home.down", "by": "keeper", "reason": reason})
         keeper.dispatch.interrupt_all(f"the loop was ended: {reason}")
         _dismiss_seed(home)
     log(f"left: {reason}")

@@ -8,11 +8,13 @@ when it has been delivered; what is still there afterwards has failed.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 
 from holdfast import clock
 from holdfast.errors import CorruptFile, HoldfastError
+from holdfast.keeper import settings
 from holdfast.keeper.log import log
 from holdfast.notify import outbox, rules
 from holdfast.start import execute
@@ -31,8 +33,8 @@ if TYPE_CHECKING:
 TRIES = 8
 #: Pauses grow fivefold: 5 s, 25 s, 2 min, 10 min, 52 min, 4 h, 22 h; a day and some in all.
 FIRST_PAUSE_S, GROWTH = 5.0, 5.0
-#: Deliveries at the same time.
-AT_ONCE = 4
+#: Deliveries by the same rule at the same time: a notifier that hangs holds up its own notices alone.
+AT_ONCE = 2
 #: After a delivery's own time limit (`notify.__main__`) and this, its process is killed.
 LIMIT_S, _EXTRA_S = 30.0, 5.0
 #: Looks at a running delivery, and at a notice that waits for a file.
@@ -80,6 +82,8 @@ class Outbox:
         self._running: dict[str, Delivery] = {}
         #: Which rule each of them is of: afterwards the notice is gone.
         self._labels: dict[str, str] = {}
+        #: The rule of each notice as a text: a rule has no number, and two may have the same name.
+        self._rules: dict[str, str] = {}
         self._waiting = 0
         #: When each that waits is looked at again: there may be hundreds that failed.
         self._due: dict[str, float] = {}
@@ -108,19 +112,32 @@ class Outbox:
         self._waiting = len(waiting)
         now_mono = clock.mono()
         self._due = {name: self._due.get(name, now_mono) for name in waiting}
+        self._rules = {
+            name: rule for name, rule in self._rules.items() if name in self._due or name in self._running
+        }
         for name in waiting:
-            if len(self._running) >= AT_ONCE:
-                break
+            if self._due[name] <= now_mono and self._is_full(name):
+                continue
             if self._due[name] <= now_mono:
                 self._due[name] = now_mono + self._attend(name)
             wait_s = min(wait_s, self._due[name] - now_mono)
         return min(wait_s, _LOOK_S) if self._running else wait_s
+
+    def _is_full(self, name: str) -> bool:
+        """Whether as many are on their way by the rule of this notice as may be."""
+        if name not in self._rules:
+            notice = self._read(name)
+            self._rules[name] = json.dumps(notice["rule"], sort_keys=True) if notice is not None else ""
+        running = [self._rules.get(each) for each in self._running]
+        return running.count(self._rules[name]) >= AT_ONCE
 
     def _attend(self, name: str) -> float:
         """Start the delivery of a notice that is due. Returns the seconds until it is."""
         notice = self._read(name)
         if notice is None:
             return _NOTHING_S
+        if notice["rule"] is None:
+            return self._address(notice)
         after = notice.get("after")
         # A packet that was removed meanwhile brings no marker any more: then its end is old news, but news.
         if after and not os.path.exists(after) and os.path.isdir(os.path.dirname(after)):
@@ -135,6 +152,14 @@ class Outbox:
             return _NOTHING_S
         self._start(name, notice, tries + 1)
         return _LOOK_S
+
+    def _address(self, notice: dict[str, Any]) -> float:
+        """Its runner could not read the rules. Neither can we, perhaps: then it waits."""
+        rules = settings.read(self.home).notify
+        if rules is None:
+            return _HELD_LONG_S
+        outbox.address(self.home, notice, rules)
+        return 0.0
 
     def _start(self, name: str, notice: dict[str, Any], tries: int) -> None:
         # Until then it is ours: a keeper that comes after us leaves the process its time.
@@ -199,13 +224,17 @@ class Outbox:
             notice = atomic.read_json(self._path(name))
         except CorruptFile:
             notice = {}
-        if notice is None or (isinstance(notice.get("rule"), dict) and type(notice.get("tries")) is int):
+        if notice is None or (_is_rule(notice.get("rule", "")) and type(notice.get("tries")) is int):
             return notice
         self._give_up(name)  # nobody can say what it was
         return None
 
     def _path(self, name: str) -> str:
         return os.path.join(self.home.outbox, name)
+
+
+def _is_rule(rule: object) -> bool:
+    return rule is None or isinstance(rule, dict)
 
 
 def _is_new(notice: dict[str, Any]) -> bool:

@@ -266,9 +266,14 @@ LOOP = of_fields(
         "not_before": {**or_null(AT), "description": "no task is dispatched before this"},
         "ended": {"type": "object", "additionalProperties": COUNT, "description": "ends, by state"},
         "short_of": {"type": "string", "description": "what the machine lacks; empty where there is room"},
+        "failing": {
+            "type": "object",
+            "additionalProperties": TEXT,
+            "description": "sources whose last import went wrong, and why",
+        },
         "counted": {"type": "string", "description": "the end that was counted last"},
     },
-    optional=("short_of", "counted"),
+    optional=("short_of", "failing", "counted"),
 )
 QUEUE_ITEM = of_fields(
     {
@@ -307,5 +312,8 @@ QUEUE_IMPORT = of_fields(
         "source": TEXT,
         "added": TEXTS,
         "skipped": {**TEXTS, "description": "there already, waiting or ended"},
-    }
+        "left": {**COUNT, "description": "as many more are ready: the next import takes them in"},
+        "failed": {**TEXTS, "description": "what was not taken in, and why"},
+    },
+    optional=("left", "failed"),
 )

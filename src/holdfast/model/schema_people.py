@@ -73,7 +73,7 @@ SHAPES: dict[str, tuple[dict[str, Schema], tuple[str, ...], str]] = {
             **_all(_TEXT, "id", "event", "text", "reason", "home"),
             "at": _AT,
             **_all(_or_null(_TEXT), "task_id", "task_name", "status", "project_dir", "agent", "stage", "packet"),
-            "rule": _OBJECT,
+            "rule": _or_null(_OBJECT),
             "tries": _COUNT,
             "next_at": _or_null(_AT),
             "after": _or_null(_TEXT),
@@ -84,6 +84,20 @@ SHAPES: dict[str, tuple[dict[str, Schema], tuple[str, ...], str]] = {
             "rule", "tries", "next_at", "after", "error",
         ),
         "outbox/<id>.json, and without the last five what a notifier gets",
+    ),
+    "after": (
+        {"completed": {"type": "array", "items": _TEXT, "description": "tasks that it is after, removed since"}},
+        (),
+        "after.json: what a task that waits need not wait for any more",
+    ),
+    "settings": (
+        {
+            "loop": {**_OBJECT, "description": "what they say of the loop"},
+            "notify": {**_or_null(_list()), "description": "the rules; null where they could never be read"},
+            "wrong": {"type": "string", "description": "why the settings of now are left aside; empty where they hold"},
+        },
+        (),
+        "<home>/settings.json: the settings that could be read last",
     ),
     "outbox": ({"failing": _OBJECT}, (), "outbox/status.json: the last failure of each rule that fails"),
     "audit": (

@@ -2,7 +2,8 @@
 
 `post` is fire and forget: whoever calls it has more important things to do, so a full disk costs the notice and nothing
 else. A notice that must follow a file (`after`: the task's done marker) is posted before that file is written, and waits
-for it: so nobody hears of an end before it is there, and a kill between the two loses nothing.
+for it: so nobody hears of an end before it is there, and a kill between the two loses nothing. A notice whose rule is null
+is for whoever the rules name once they can be read: the keeper gives it its addresses.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ _REASON_CHARS = 2000
 
 def post(
     home: Home,
-    rules: Iterable[dict[str, Any]],
+    rules: Iterable[dict[str, Any]] | None,
     event: dict[str, Any],
     redact: Callable[[str], str],
     *,
     after: str | None = None,
 ) -> int:
-    """Leave a notice for each rule that `event` (event, task_id, status, reason, project_dir, …) concerns. Returns how many;
-    never raises."""
+    """Leave a notice for each rule that `event` (event, task_id, status, reason, project_dir, …) concerns; one without a rule
+    where nobody can say what the rules are (None). Returns how many; never raises."""
     try:
         return _post(home, rules, event, redact, after=after)
     except (OSError, HoldfastError, ValueError, KeyError, TypeError):
@@ -44,35 +45,49 @@ def post(
 
 def _post(
     home: Home,
-    rules: Iterable[dict[str, Any]],
+    rules: Iterable[dict[str, Any]] | None,
     event: dict[str, Any],
     redact: Callable[[str], str],
     *,
     after: str | None,
 ) -> int:
-    found = notify_rules.matching(rules, event["event"], project=event.get("project_dir"))
+    found = [None] if rules is None else _concerned(rules, event)
     if not found:
         return 0
     said = {**event, "reason": redact(str(event.get("reason") or ""))[:_REASON_CHARS]}
     atomic.make_directory(home.outbox)
+    notice = {
+        "at": clock.iso_now(),
+        **said,
+        "home": home.path,
+        "text": redact(notify_rules.words(said)),
+        "tries": 0,
+        "next_at": None,
+        "after": after,
+        "error": None,
+    }
     for rule in found:
-        name = ids.new_ulid()
-        notice = {
-            "schema": SCHEMA,
-            "id": name,
-            "at": clock.iso_now(),
-            **said,
-            "home": home.path,
-            "text": redact(notify_rules.words(said)),
-            "rule": rule,
-            "tries": 0,
-            "next_at": None,
-            "after": after,
-            "error": None,
-        }
-        atomic.write_json(os.path.join(home.outbox, f"{name}.json"), notice, durable=True)
+        _leave(home, notice, rule)
     inbox.ring_keeper(home)
     return len(found)
+
+
+def address(home: Home, notice: dict[str, Any], rules: Iterable[dict[str, Any]]) -> None:
+    """A notice without a rule becomes one for each that it concerns. Killed before it is gone itself, some are told twice.
+    Raises StorageError."""
+    for rule in _concerned(rules, notice):
+        _leave(home, notice, rule)
+    atomic.remove(os.path.join(home.outbox, f"{notice['id']}.json"))
+
+
+def _concerned(rules: Iterable[dict[str, Any]], event: dict[str, Any]) -> list[dict[str, Any]]:
+    return notify_rules.matching(rules, event["event"], project=event.get("project_dir"))
+
+
+def _leave(home: Home, notice: dict[str, Any], rule: dict[str, Any] | None) -> None:
+    name = ids.new_ulid()
+    named = {**notice, "schema": SCHEMA, "id": name, "rule": rule}
+    atomic.write_json(os.path.join(home.outbox, f"{name}.json"), named, durable=True)
 
 
 def names(home: Home) -> list[str]:

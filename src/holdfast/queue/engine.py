@@ -103,6 +103,14 @@ if TYPE_CHECKING:
             """A task ended: who waits for it goes on when it was completed, and is held otherwise. Returns how many changed."""
             ...
 
+        def hold(self, task_id: str, on_id: str, reason: str) -> bool:
+            """A queued item waits for a task for which it must not: it is held until somebody lets it go (`retry`)."""
+            ...
+
+        def expect(self, task_id: str, on_id: str) -> bool:
+            """A held item waits for a task that has not ended after all: it waits again, unless another one holds it."""
+            ...
+
         def items(self, task_id: str | None = None) -> list[Item]:
             """All items, or the one, in the order in which they would be claimed."""
             ...

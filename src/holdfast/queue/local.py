@@ -150,6 +150,30 @@ class LocalQueue:
         """See Engine."""
         return self._write(lambda: self._settle(task_id, status))
 
+    def hold(self, task_id: str, on_id: str, reason: str) -> bool:
+        """See Engine."""
+
+        def act() -> bool:
+            self._execute("UPDATE waits SET has_failed = 1 WHERE task_id = ? AND on_id = ?", task_id, on_id)
+            return (
+                self._execute(
+                    "UPDATE items SET state = 'held', reason = ? WHERE task_id = ? AND state = 'queued'",
+                    *(reason, task_id),
+                ).rowcount
+                > 0
+            )
+
+        return self._write(act)
+
+    def expect(self, task_id: str, on_id: str) -> bool:
+        """See Engine."""
+
+        def act() -> bool:
+            self._execute("UPDATE waits SET has_failed = 0 WHERE task_id = ? AND on_id = ?", task_id, on_id)
+            return self._let_go(task_id)
+
+        return self._write(act)
+
     def items(self, task_id: str | None = None) -> list[Item]:
         """See Engine."""
 
@@ -263,11 +287,7 @@ class LocalQueue:
             self._execute("DELETE FROM waits WHERE on_id = ?", task_id)
             for waiter in waiting:
                 self._count_waits(waiter)
-                self._execute(
-                    "UPDATE items SET state = 'queued', reason = '' WHERE task_id = ? AND state = 'held'"
-                    " AND NOT EXISTS (SELECT 1 FROM waits WHERE waits.task_id = items.task_id AND has_failed)",
-                    waiter,
-                )
+                self._let_go(waiter)
             return len(waiting)
         self._execute("UPDATE waits SET has_failed = 1 WHERE on_id = ?", task_id)
         return self._execute(
@@ -275,6 +295,17 @@ class LocalQueue:
             " AND task_id IN (SELECT task_id FROM waits WHERE on_id = ?)",
             *(f"{task_id} is {status}", task_id),
         ).rowcount
+
+    def _let_go(self, task_id: str) -> bool:
+        """A held item that nothing holds any more waits like the others."""
+        return (
+            self._execute(
+                "UPDATE items SET state = 'queued', reason = '' WHERE task_id = ? AND state = 'held'"
+                " AND NOT EXISTS (SELECT 1 FROM waits WHERE waits.task_id = items.task_id AND has_failed)",
+                task_id,
+            ).rowcount
+            > 0
+        )
 
     def _count_waits(self, task_id: str) -> None:
         self._execute(

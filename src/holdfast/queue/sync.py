@@ -8,9 +8,10 @@ import os
 from holdfast.errors import CorruptFile, HoldfastError
 from holdfast.model.status import ENDS, PARKED, Status
 from holdfast.packet import load
-from holdfast.queue import owner
+from holdfast.queue import order, owner
 from holdfast.queue.engine import Item
 from holdfast.queue.local import LocalQueue
+from holdfast.store import atomic
 from holdfast.store.index import Index
 from holdfast.store.layout import Home, Packet
 
@@ -62,10 +63,27 @@ def sync(home: Home, engine: Engine, *, counts_ends: bool = False) -> None:
     for task_id, item in items.items():
         status = live[task_id]["status"] if task_id in live else None
         _follow(home, engine, item, status, counts_ends=counts_ends)
-    for on_id in {on_id for item in items.values() for on_id in item.waits_for}:
-        status = status_of(home, on_id)
-        if status is None or status in ENDS:
-            engine.settle(on_id, status or "gone")
+    _settle_waits(home, engine, [item for item in items.values() if item.waits_for])
+
+
+def _settle_waits(home: Home, engine: Engine, waiting: list[Item]) -> None:
+    """Who waits for what: it has ended or is gone, it came (back) after all, or it waits for the waiting one itself."""
+    _, circles = order.dependencies_first({item.task_id: item.waits_for for item in waiting})
+    closed = {(circle[0], circle[1 % len(circle)]): order.words(circle) for circle in circles}
+    status = {on_id: status_of(home, on_id) for item in waiting for on_id in item.waits_for}
+    for on_id, found in status.items():
+        if found is None or found in ENDS:
+            engine.settle(on_id, found or "gone")
+    for item in waiting:
+        for on_id in item.waits_for:
+            if (item.task_id, on_id) in closed and item.state == "queued":
+                engine.hold(item.task_id, on_id, closed[item.task_id, on_id])
+            elif (
+                item.state == "held"
+                and status[on_id] not in (None, *ENDS)
+                and (item.task_id, on_id) not in closed
+            ):
+                engine.expect(item.task_id, on_id)
 
 
 def _follow(home: Home, engine: Engine, item: Item, status: str | None, *, counts_ends: bool) -> None:
@@ -110,11 +128,22 @@ def item_of(packet: Packet, *, has_run: bool) -> Item | None:
         return None
     if task.status != Status.QUEUED:
         return None
-    return item_for(task.spec, added_at=task.created_at, front=has_run)
+    done = completed_before(packet)
+    return item_for(task.spec, added_at=task.created_at, front=has_run, done=done)
 
 
-def item_for(spec: TaskSpec, *, added_at: str = "", front: bool = False) -> Item:
-    """The item of a task as asked for."""
+def completed_before(packet: Packet) -> frozenset[str]:
+    """Tasks that it is after, and that were completed before they were removed."""
+    try:
+        return frozenset((atomic.read_json(packet.after) or {}).get("completed") or ())
+    except (CorruptFile, TypeError):
+        return frozenset()
+
+
+def item_for(
+    spec: TaskSpec, *, added_at: str = "", front: bool = False, done: frozenset[str] = frozenset()
+) -> Item:
+    """The item of a task as asked for; nobody has to wait for what is done."""
     asked = spec.queue
     if asked is None:
         return Item(task_id=spec.task_id, agent=spec.agent, added_at=added_at, front=front)
@@ -123,11 +152,16 @@ def item_for(spec: TaskSpec, *, added_at: str = "", front: bool = False) -> Item
         agent=spec.agent,
         priority=asked.priority,
         pool=asked.pool,
-        after=asked.after,
+        after=tuple(on_id for on_id in asked.after if on_id not in done),
         not_before=asked.not_before,
         added_at=added_at,
         front=front,
     )
+
+
+def is_known(home: Home, task_id: str) -> bool:
+    """Whether there is a task of this id, archived or not."""
+    return os.path.isdir(home.packet(task_id).path) or os.path.isdir(home.archived(task_id).path)
 
 
 def status_of(home: Home, task_id: str) -> str | None:

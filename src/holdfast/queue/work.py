@@ -98,6 +98,23 @@ def from_json(
 EXAMPLE = 'for example {"id": "issue-123", "title": "Fix the tests", "priority": "high"}'
 
 
+class Aside:
+    """`with Aside(wrong):` around one item: where it is none, the error is put into the list, and the others go on. Without a
+    list the error is raised."""
+
+    def __init__(self, wrong: list[str] | None) -> None:
+        self._wrong = wrong
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if self._wrong is None or not isinstance(error, UsageError):
+            return False
+        self._wrong.append(str(error))
+        return True
+
+
 def task_id(key: str, prefix: str = "") -> str:
     """A task id that is the same for the same key: `gh-123`. What an id cannot hold becomes `-`."""
     kept = "".join(char if char in _REST else "-" for char in f"{prefix}{key}").lstrip("._-")[:64]
@@ -111,13 +128,16 @@ def rank(work: Work, order: Sequence[str]) -> int:
 
 
 def parse_time(text: str, *, now: float) -> str:
-    """`2026-01-31T12:00:00Z`, `+90m` or a number of seconds from now, as it stands in files. Raises ValueError."""
+    """`2026-01-31T12:00:00Z`, or with `+02:00`, or a date or a time of the clock here, or `+90m` from now; as it stands in files.
+    Raises ValueError."""
     text = text.strip()
     if text.startswith("+"):
         return clock.iso(now + clock.parse_duration(text[1:]))
+    from datetime import datetime  # dear to load, and few ask for a time
+
     try:
-        return clock.iso(clock.parse_iso(text))
-    except (ValueError, IndexError):
+        return clock.iso(datetime.fromisoformat(text).timestamp())
+    except (ValueError, OverflowError):
         raise ValueError(f"not a time: {text!r} (write 2026-01-31T12:00:00Z, or +90m from now)") from None
 
 
@@ -135,8 +155,15 @@ def _text(given: dict[str, Any], name: str, where: str) -> str:
         if value is not None and not isinstance(value, (str, int, float)):
             raise UsageError(f"{where}: {known} is a text, not {type(value).__name__}", hint=EXAMPLE)
         if value not in (None, ""):
-            return str(value)
+            return _plain(str(value), f"{where}: {known}")
     return ""
+
+
+def _plain(text: str, where: str) -> str:
+    """A program that is given a NUL cannot even be started."""
+    if "\0" in text:
+        raise UsageError(f"{where} holds a NUL character", hint="it can be in no command and in no prompt")
+    return text
 
 
 def _list(given: dict[str, Any], name: str, where: str) -> list[str]:
@@ -157,14 +184,14 @@ def _pairs(given: dict[str, Any], name: str, where: str) -> tuple[str, ...]:
         return ()
     if not isinstance(value, dict) or not all(isinstance(each, (str, int, float)) for each in value.values()):  # pyright: ignore
         raise UsageError(f"{where}: {name} is an object of texts", hint=EXAMPLE)
-    return tuple(f"{key}={each}" for key, each in value.items())  # pyright: ignore[reportUnknownVariableType]
+    return tuple(_plain(f"{key}={each}", f"{where}: {name}") for key, each in value.items())  # pyright: ignore
 
 
 def _command(value: Any, where: str) -> list[str] | None:
     if value is None:
         return None
     if isinstance(value, str) and value.strip():
-        return ["sh", "-c", value]
+        return ["sh", "-c", _plain(value, f"{where}: command")]
     if isinstance(value, list) and value and all(isinstance(word, str) for word in value):  # pyright: ignore
-        return [str(word) for word in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        return [_plain(str(word), f"{where}: command") for word in value]  # pyright: ignore
     raise UsageError(f"{where}: command is a text for the shell, or a list of words", hint=EXAMPLE)

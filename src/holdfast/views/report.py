@@ -181,7 +181,9 @@ def render(facts: dict[str, Any], *, detailed: bool) -> str:
 def _section(title: str, lines: list[str], most: int | None = None) -> str:
     shown = lines if most is None else lines[:most]
     more = [f"… and {len(lines) - len(shown)} more (--detailed)"] if len(shown) < len(lines) else []
-    return "\n".join([f"## {title}", "", *(f"- {line}" for line in [*shown, *more] or ["none"])])
+    # A reason of an agent may have lines of its own; here it is one of a list.
+    items = [line.replace("\n", " ") for line in [*shown, *more]] or ["none"]
+    return "\n".join([f"## {title}", "", *(f"- {line}" for line in items)])
 
 
 def _active_line(row: dict[str, Any], *, detailed: bool) -> str:

@@ -39,6 +39,49 @@ def test_making_and_asking_are_accounted_for(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.req("AUD-1")
+def test_what_people_do_with_the_queue_and_the_home_is_accounted_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("USER", "ada")
+    loops.fill(a="true", b=loops.item("true", after=["gone"]), c="true")
+    for words in (
+        ("queue", "pause", "nightly"), ("queue", "pause"), ("queue", "resume"), ("queue", "claim", "a", "--by", "bob"),
+        ("queue", "release", "a"), ("queue", "retry", "b"), ("queue", "rm", "c"), ("queue", "clear", "--yes"),
+        ("rm", "c"), ("down",),
+    ):  # fmt: skip
+        done = holdfast(*words)
+        assert done.returncode == 0, done.stderr
+    monkeypatch.delenv("HOLDFAST_KEEPER")
+    loops.up()
+    found = [
+        (entry["operation"], entry.get("task_id"), entry.get("reason"))
+        for entry in entries()
+        if entry["operation"].startswith(("queue.", "home.", "task.removed"))
+    ]
+    assert found == [
+        ("queue.paused", None, "nightly"),
+        ("queue.paused", None, "everything"),
+        ("queue.resumed", None, "everything"),
+        ("queue.claimed", "a", "for bob"),
+        ("queue.released", "a", None),
+        ("queue.retried", "b", "gone is gone"),
+        ("queue.removed", "c", None),
+        ("queue.cleared", None, "2 tasks"),
+        ("task.removed", "c", None),
+        ("home.down", None, None),
+        ("home.up", None, workspace()),
+    ]
+
+
+@pytest.mark.req("AUD-1")
+def test_an_end_has_the_number_of_its_own_start(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOLDFAST_KEEPER")
+    loops.fill(first="while [ ! -e go ]; do sleep 0.05; done", second="touch go")
+    loops.up("--slots", "2")
+    eventually(lambda: len(entries("--operation", "loop.ended")) == 2, 30)
+    numbers = {entry["task_id"]: entry["iteration"] for entry in entries("--operation", "loop.ended")}
+    assert numbers == {"first": 1, "second": 2}
+
+
+@pytest.mark.req("AUD-1")
 def test_every_operation_of_the_loop_has_time_level_and_iteration(
     home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

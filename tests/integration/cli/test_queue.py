@@ -116,6 +116,8 @@ def test_without_an_agent_nothing_is_made(home: str) -> None:
     done = queue("add", '{"id": "a", "title": "b"}')
     assert done.returncode == 2
     assert "neither an agent nor a command" in done.stderr
+    assert "'holdfast queue add ITEM --agent NAME'" in done.stderr
+    assert "queue add --" not in done.stderr
     assert os.listdir(os.path.join(home, "tasks")) == []
 
 
@@ -144,12 +146,143 @@ def test_an_import_adds_what_is_new_and_leaves_the_rest_alone(home: str) -> None
             )
     submit("b", "--priority", "high")
     data = told("queue-import", "import", path)
-    assert (data["added"], data["skipped"]) == (["a", "c"], ["b"])
+    assert (data["added"], data["skipped"]) == (["c", "a"], ["b"])
     assert told("queue-item", "show", "b")["priority"] == 10
     assert told("queue-item", "show", "a")["waits_for"] == ["c"]
     again = queue("import", path)
     assert (again.stdout, again.stderr) == ("", "0 items added, 3 there already\n")
     assert queue("import", path, "--most", "1000").returncode == 2
+
+
+def items(*given: dict) -> str:
+    """A file of work items."""
+    path = os.path.join(workspace(), "given.json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump([{"command": "true", **each} for each in given], file)
+    return path
+
+
+@pytest.mark.req("QUE-5")
+def test_an_import_goes_on_behind_what_it_took_in_before() -> None:
+    path = items(*({"id": f"t{n}"} for n in range(5)))
+    first = queue("import", path, "--most", "2")
+    assert (first.stdout, first.stderr) == (
+        "t0\nt1\n",
+        "2 items added, 0 there already, 3 left for the next import\n",
+    )
+    data = told("queue-import", "import", path, "--most", "2")
+    assert (data["added"], data["skipped"], data["left"]) == (["t2", "t3"], ["t0", "t1"], 1)
+    assert queue("import", path, "--most", "2").stdout == "t4\n"
+
+
+@pytest.mark.req("QUE-5")
+def test_one_bad_item_does_not_block_those_behind_it() -> None:
+    path = items(
+        {"id": "g1"}, {"id": "g2", "project": "/no/such"}, {"id": "g3"}, {"priority": "soonish", "id": "g4"}
+    )
+    done = queue("import", path)
+    assert (done.returncode, done.stdout) == (3, "g1\ng3\n")
+    assert "2 items could not be taken in" in done.stderr
+    assert "g2: the project directory /no/such does not exist" in done.stderr
+    assert "item 4: not a priority: 'soonish'" in done.stderr
+    assert list(states()) == ["g1", "g3"]
+    nothing = queue("import", items({"id": "g2", "project": "/no/such"}))
+    assert (nothing.returncode, nothing.stdout) == (2, "")
+
+
+def test_a_line_that_is_none_does_not_block_the_others() -> None:
+    given = b'{"id": "a", "command": "true"}\n{"id": \n{"id": "b", "command": "true"}\n'
+    done = queue("import", "-", stdin=given)
+    assert (done.returncode, done.stdout) == (3, "a\nb\n")
+    assert "-: line 2 is no JSON" in done.stderr
+    assert queue("import", "-", stdin=b"<html>\n<p>\n").returncode == 2
+
+
+def test_a_list_is_added_whole_or_not_at_all(home: str) -> None:
+    submit("there")
+    for bad in (
+        {"id": "there"},
+        {"id": "k1"},
+        {"id": "k2", "project": "/no/such"},
+        {"id": "k2", "after": "k2"},
+    ):
+        given = json.dumps([{"command": "true", **each} for each in ({"id": "k1"}, bad, {"id": "k3"})])
+        done = queue("add", given)
+        assert (done.returncode, done.stdout) == (2, ""), done.stderr
+        assert os.listdir(os.path.join(home, "tasks")) == ["there"]
+
+
+# ── what waits for what ──
+
+
+def circle() -> str:
+    return json.dumps(
+        [{"id": "a", "command": "true", "after": "b"}, {"id": "b", "command": "true", "after": "a"}]
+    )
+
+
+@pytest.mark.req("QUE-1")
+def test_a_circle_is_refused(home: str) -> None:
+    done = queue("add", circle())
+    assert done.returncode == 2
+    assert "b waits for itself: it is after a, which is after b" in done.stderr
+    done = queue("import", items({"id": "ok"}, *json.loads(circle())))
+    assert (done.returncode, done.stdout) == (3, "ok\n")
+    assert "b waits for itself" in done.stderr
+
+
+@pytest.mark.req("QUE-1")
+def test_a_circle_that_is_made_one_by_one_is_held() -> None:
+    assert queue("add", '{"id": "a", "command": "true", "after": "b"}').returncode == 0
+    assert told("queue-item", "show", "a")["reason"] == "b is gone"
+    assert queue("add", '{"id": "b", "command": "true", "after": "a"}').returncode == 0
+    assert states() == {"a": "queued", "b": "held"}
+    assert "b waits for itself: it is after a, which is after b" in queue("ls").stdout
+    assert states() == {"a": "queued", "b": "held"}
+    assert told("queue-item", "retry", "b")["state"] == "queued"
+    assert queue("next").stdout == "b\n"
+
+
+def test_who_waits_for_one_further_down_the_list_waits() -> None:
+    given = [{"id": "x1", "command": "true", "after": "x3"}, {"id": "x3", "command": "true"}]
+    assert queue("add", json.dumps(given)).stdout == "x3\nx1\n"
+    assert states() == {"x3": "queued", "x1": "queued"}
+
+
+def done_once(task_id: str) -> None:
+    """A task that has completed."""
+    assert holdfast("run", "--id", task_id, "--", "true", cwd=workspace()).returncode == 0
+
+
+def test_one_may_be_after_a_task_in_the_archive() -> None:
+    done_once("a")
+    assert holdfast("archive", "a").returncode == 0
+    submit("b", "--after", "a")
+    assert (states(), told("queue-item", "show", "b")["waits_for"]) == ({"b": "queued"}, [])
+
+
+@pytest.mark.parametrize("verb", [("rm", "a1"), ("prune", "--ended", "--older-than", "0s", "--yes")])
+def test_what_was_done_before_it_was_removed_stays_done(home: str, verb: tuple[str, ...]) -> None:
+    done_once("a1")
+    submit("a2")
+    submit("b", "--after", "a1", "--after", "a2")
+    assert told("queue-item", "show", "b")["waits_for"] == ["a2"]
+    done = holdfast(*verb)
+    assert done.returncode == 0, done.stderr
+    assert not os.path.exists(os.path.join(home, "tasks", "a1"))
+    for name in os.listdir(home):
+        if name.startswith("queue.db"):
+            os.unlink(os.path.join(home, name))
+    item = told("queue-item", "show", "b")
+    assert (item["state"], item["waits_for"]) == ("queued", ["a2"])
+
+
+def test_who_was_held_for_one_that_is_gone_waits_when_it_comes() -> None:
+    queue("add", '{"id": "a", "command": "true", "after": "b"}')
+    assert states() == {"a": "held"}
+    submit("b")
+    assert states() == {"a": "queued", "b": "queued"}
+    assert told("queue-item", "show", "a")["waits_for"] == ["b"]
 
 
 def test_issues_come_in_through_gh(home: str) -> None:
@@ -215,9 +348,8 @@ def test_a_claim_of_ours_is_not_given_back_by_hand(home: str) -> None:
 def test_a_held_item_goes_again_when_a_person_says_so(home: str) -> None:
     submit("a")
     submit("b", "--after", "a")
-    with LocalQueue(Home(home)) as local:
-        local.settle("a", "failed")
-    assert "a is failed" in queue("ls").stdout
+    assert queue("rm", "a").returncode == 0
+    assert "a is killed" in queue("ls").stdout
     assert told("queue-item", "retry", "b")["state"] == "queued"
     assert queue("retry", "b").returncode == 3
 

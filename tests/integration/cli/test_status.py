@@ -36,6 +36,36 @@ def test_an_empty_home_and_none_at_all(home: str) -> None:
     assert "keeper   not running" in holdfast("status").stdout
 
 
+def test_what_agents_and_files_say_does_not_reach_the_terminal_as_it_is(home: str) -> None:
+    """An escape sequence could set the title of the window, move the cursor, or forge a line of the status."""
+    evil = "a\x1b]0;title\x07 x\nkeeper   forged\x9b2J"
+    task = Task.shell("sleep 60", "--id", "it")
+    assert holdfast("interrupt", "it", "-m", evil).returncode == 0
+    task.wait_for("interrupted")
+    with open(os.path.join(home, "interrupt-request.txt"), "wb") as file:
+        file.write(os.urandom(64) + b"\x1b[2J\n\n" + bytes(range(256)) * 20)
+    assert holdfast("submit", "--id", "q", "--", "true", cwd=workspace()).returncode == 0
+    shown = holdfast("status")
+    assert "it waits for a person: a ]0;title  x keeper   forged 2J" in shown.stdout
+    for text in (shown.stdout, *(holdfast(*view).stdout for view in VIEWS), holdfast("queue", "ls").stderr):
+        assert text.replace("\n", "").isprintable(), text
+        assert not any(line.startswith("keeper   forged") for line in text.splitlines())
+        assert all(len(line) < 600 for line in text.splitlines())
+
+
+#: What prints words of an agent.
+VIEWS = (
+    ("show", "it"),
+    ("ls",),
+    ("audit",),
+    ("report",),
+    ("events", "it"),
+    ("queue",),
+    ("metrics",),
+    ("doctor",),
+)
+
+
 def test_keeper_seed_and_counts(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HOLDFAST_KEEPER")
     for number in range(25):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 
 import pytest
 
@@ -218,6 +219,43 @@ def test_a_time_is_absolute_or_from_now() -> None:
             parse_time(text, now=0.0)
 
 
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("2026-01-31T12:00:00+02:00", "2026-01-31T10:00:00.000Z"),
+        ("2026-01-31T12:00:00.5Z", "2026-01-31T12:00:00.500Z"),
+        ("2026-01-31", "2026-01-31T02:00:00.000Z"),
+        ("2026-01-31T12:00", "2026-01-31T14:00:00.000Z"),
+    ],
+)
+def test_a_time_may_have_an_offset_or_be_that_of_the_clock_here(
+    text: str, at: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "XYZ+2")
+    time.tzset()
+    try:
+        assert parse_time(text, now=0.0) == at
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+@pytest.mark.parametrize(
+    "text", ["2026-02-30T00:00:00Z", "2026-01-31T25:00:00Z", "2026-01-31T12:00:00Zulu", "9999999"]
+)
+def test_a_time_that_no_calendar_has_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not a time"):
+        parse_time(text, now=0.0)
+
+
+@pytest.mark.parametrize(
+    "item", [{"command": "a\0b"}, {"command": ["a", "b\0"]}, {"prompt": "\0"}, {"options": {"a": "\0"}}]
+)
+def test_a_nul_is_refused(item: dict) -> None:
+    with pytest.raises(UsageError, match="NUL"):
+        from_json({"id": "a", **item}, source="x", where="x")
+
+
 def test_a_command_may_be_a_line_for_the_shell() -> None:
     work = from_json({"id": "a", "command": "make && make test"}, source="x", where="x")
     assert work is not None
@@ -232,15 +270,39 @@ def test_sources_are_read_by_their_names(tmp_path: os.PathLike[str], monkeypatch
     for name, recording in (("gh", "gh-issue-list"), ("bd", "bd-ready"), ("gt", "gt-ready")):
         program(bin_dir, name, f'echo "$@" > {here}/asked; cat {os.path.abspath(SAMPLES)}/{recording}.json')
     monkeypatch.setenv("PATH", f"{bin_dir}:/usr/bin:/bin")
-    assert brief(sources.read("gh:label=agent", project=here)) == [("gh-123", 10), ("gh-98", 5), ("gh-7", 1)]
+    assert brief(sources.read("gh:label=agent", project=here).works) == [
+        ("gh-123", 10),
+        ("gh-98", 5),
+        ("gh-7", 1),
+    ]
     with open(os.path.join(here, "asked"), encoding="utf-8") as file:
         assert (
             file.read()
             == "issue list --state open --limit 100 --json number,title,body,labels,url --label agent\n"
         )
-    assert brief(sources.read("bd:", project=here)) == [("engine-c77e.1", 20), ("engine-a3f8", 10)]
-    assert brief(sources.read("gt:", project=here, most=1)) == [("hq-12", 5)]
-    assert brief(sources.read('cmd:echo \'{"id": "a"}\'', project=here)) == [("a", 5)]
+    assert brief(sources.read("bd:", project=here).works) == [("engine-c77e.1", 20), ("engine-a3f8", 10)]
+    assert brief(sources.read("gt:", project=here, most=1).works) == [("hq-12", 5)]
+    assert brief(sources.read('cmd:echo \'{"id": "a"}\'', project=here).works) == [("a", 5)]
+
+
+@pytest.mark.req("QUE-5")
+def test_a_program_is_asked_for_more_where_its_first_answer_is_known(
+    tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bin_dir, here = os.path.join(tmp_path, "bin"), str(tmp_path)
+    said = 'head -n "$6" all | { printf "["; paste -sd, -; printf "]"; }'
+    program(bin_dir, "gh", f'cd {here}; echo "$6" >> asked; {said}')
+    with open(os.path.join(here, "all"), "w", encoding="utf-8") as file:
+        file.writelines(json.dumps({"number": n, "title": "t"}) + "\n" for n in range(1, 31))
+    monkeypatch.setenv("PATH", f"{bin_dir}:/usr/bin:/bin")
+    known: set[str] = set()
+    for expected, left in ((range(1, 11), 0), (range(11, 21), 10), (range(21, 31), 0), ((), 0)):
+        found = sources.read("gh:", project=here, most=10, is_known=known.__contains__)
+        assert [work.task_id for work in found.works] == [f"gh-{n}" for n in expected]
+        assert found.left == left
+        known |= {work.task_id for work in found.works}
+    with open(os.path.join(here, "asked"), encoding="utf-8") as file:
+        assert file.read().split() == ["10", "10", "40", "10", "40", "10", "40"]
 
 
 @pytest.mark.parametrize(
@@ -260,6 +322,18 @@ def test_a_tool_that_fails_or_hangs_is_told(tmp_path: os.PathLike[str]) -> None:
         run.output(["sh", "-c", "echo not logged in >&2; exit 4"], cwd=str(tmp_path))
     with pytest.raises(NotPossible, match="no answer"):
         run.output(["sh", "-c", "sleep 60 & wait"], cwd=str(tmp_path), limit_s=0.2)
+
+
+def test_a_tool_that_prints_without_end_is_stopped(
+    tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "_MOST_BYTES", 1024 * 1024)
+    with pytest.raises(NotPossible, match="sh prints more than 1 MiB"):
+        run.output(["sh", "-c", "yes & yes >&2"], cwd=str(tmp_path))
+    with open(os.path.join(tmp_path, "much"), "wb") as file:
+        file.truncate(1024 * 1024 + 1)
+    with pytest.raises(UnreadableFile, match="more than 1 MiB"):
+        run.contents(os.path.join(tmp_path, "much"))
 
 
 def test_a_source_that_is_none_is_told(tmp_path: os.PathLike[str]) -> None:
@@ -297,9 +371,9 @@ def test_equally_urgent_items_go_by_the_order_of_their_projects(tmp_path: os.Pat
     path = os.path.join(tmp_path, "items.json")
     with open(path, "w", encoding="utf-8") as file:
         json.dump(items, file)
-    found = sources.read(path, project="/", order=["site", "engine"])
-    assert [work.task_id for work in found] == ["urgent", "own", "rig", "far"]
-    assert [work.task_id for work in sources.read(path, project="/", most=2)] == ["urgent", "far"]
+    found = sources.read(path, project="/", projects=["site", "engine"])
+    assert [work.task_id for work in found.works] == ["urgent", "own", "rig", "far"]
+    assert [work.task_id for work in sources.read(path, project="/", most=2).works] == ["urgent", "far"]
 
 
 @pytest.mark.req("QUE-5")

@@ -6,7 +6,7 @@ import json
 
 from holdfast.errors import UsageError
 from holdfast.queue.engine import WEIGHTS
-from holdfast.queue.work import from_json
+from holdfast.queue.work import Aside, from_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,8 +21,15 @@ def argv(kind: str, *, most: int) -> list[str]:
     return ["bd", "ready", "--json", "--limit", str(most)] if kind == "bd" else ["gt", "ready", "--json"]
 
 
-def parse(raw: bytes, kind: str, *, rigs: str = "", weights: Mapping[str, int] = WEIGHTS) -> list[Work]:
-    """The beads. The id of a task is that of the bead. An epic is no work: its children are.
+def parse(
+    raw: bytes,
+    kind: str,
+    *,
+    rigs: str = "",
+    weights: Mapping[str, int] = WEIGHTS,
+    wrong: list[str] | None = None,
+) -> list[Work]:
+    """The beads; what is none goes into `wrong`. The id of a task is that of the bead. An epic is no work: its children are.
 
     Rigs of a town, with commas between, are taken alone and in this order where beads are equally urgent.
     """
@@ -34,23 +41,27 @@ def parse(raw: bytes, kind: str, *, rigs: str = "", weights: Mapping[str, int] =
         ) from error
     found: list[Work] = []
     for number, issue in enumerate(_issues(data, [rig for rig in rigs.split(",") if rig]), 1):
-        if not isinstance(issue, dict):
-            raise UsageError(f"{kind}: item {number} is no object")
-        bead: dict[str, Any] = issue  # pyright: ignore[reportUnknownVariableType]
-        if bead.get("issue_type") == "epic":
-            continue
-        item = {
-            "id": bead.get("id"),
-            "title": bead.get("title"),
-            "prompt": _prompt(bead),
-            "priority": _priority(bead.get("priority"), weights),
-            "rig": bead.get("rig"),
-            "status": bead.get("status"),
-        }
-        work = from_json(item, source=f"{kind}:", where=f"{kind}: item {number}", weights=weights)
-        if work is not None:
-            found.append(work)
+        with Aside(wrong):
+            work = _bead(issue, kind, where=f"{kind}: item {number}", weights=weights)
+            found += [work] if work is not None else []
     return found
+
+
+def _bead(issue: Any, kind: str, *, where: str, weights: Mapping[str, int]) -> Work | None:
+    if not isinstance(issue, dict):
+        raise UsageError(f"{where} is no object")
+    bead: dict[str, Any] = issue  # pyright: ignore[reportUnknownVariableType]
+    if bead.get("issue_type") == "epic":
+        return None
+    item = {
+        "id": bead.get("id"),
+        "title": bead.get("title"),
+        "prompt": _prompt(bead),
+        "priority": _priority(bead.get("priority"), weights),
+        "rig": bead.get("rig"),
+        "status": bead.get("status"),
+    }
+    return from_json(item, source=f"{kind}:", where=where, weights=weights)
 
 
 def _issues(data: Any, rigs: list[str]) -> list[Any]:

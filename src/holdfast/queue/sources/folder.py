@@ -8,7 +8,7 @@ from holdfast.errors import UsageError
 from holdfast.pipeline import yaml_file
 from holdfast.queue.engine import WEIGHTS
 from holdfast.queue.sources import run
-from holdfast.queue.work import from_json
+from holdfast.queue.work import Aside, from_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,12 +20,16 @@ if TYPE_CHECKING:
     from holdfast.queue.work import Work
 
 
-def read(path: str, *, weights: Mapping[str, int] = WEIGHTS) -> list[Work]:
-    """One item for each `.md` file, in the order of their names. Raises UsageError, UnreadableFile."""
-    names = sorted(name for name in os.listdir(path) if name.endswith(".md") and name[0] != ".")
-    paths = [os.path.join(path, name) for name in names]
-    made = [parse(run.contents(each), each, weights=weights) for each in paths]
-    return [work for work in made if work is not None]
+def read(path: str, *, weights: Mapping[str, int] = WEIGHTS, wrong: list[str] | None = None) -> list[Work]:
+    """One item for each `.md` file, in the order of their names. What is none goes into `wrong`; without one it raises
+    UsageError, UnreadableFile."""
+    found: list[Work] = []
+    for name in sorted(name for name in os.listdir(path) if name.endswith(".md") and name[0] != "."):
+        each = os.path.join(path, name)
+        with Aside(wrong):
+            work = parse(run.contents(each), each, weights=weights)
+            found += [work] if work is not None else []
+    return found
 
 
 def parse(raw: bytes, path: str, *, weights: Mapping[str, int] = WEIGHTS) -> Work | None:

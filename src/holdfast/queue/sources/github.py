@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.errors import UsageError
 from holdfast.queue.engine import WEIGHTS
 from holdfast.queue.sources import lines
-from holdfast.queue.work import from_json
+from holdfast.queue.work import Aside, from_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,26 +25,32 @@ def argv(rest: str, *, most: int) -> list[str]:
     return command
 
 
-def parse(raw: bytes, rest: str, *, weights: Mapping[str, int] = WEIGHTS) -> list[Work]:
-    """The issues. The id of a task is `gh-NUMBER`, or `gh-OWNER-NAME-NUMBER` where a repository is named."""
-    repo = dict(_options(rest)).get("repo", "")
+def parse(
+    raw: bytes, rest: str, *, weights: Mapping[str, int] = WEIGHTS, wrong: list[str] | None = None
+) -> list[Work]:
+    """The issues; what is none goes into `wrong`. The id of a task is `gh-NUMBER`, or `gh-OWNER-NAME-NUMBER` where a repository
+    is named."""
     found: list[Work] = []
     for where, data in lines.objects(raw, f"gh:{rest}"):
-        if not isinstance(data, dict) or not isinstance(data.get("number"), int):  # pyright: ignore
-            raise UsageError(f"{where}: no issue, it has no number", hint="is gh up to date?")
-        issue: dict[str, Any] = data  # pyright: ignore[reportUnknownVariableType]
-        number = issue["number"]
-        item = {
-            "id": f"{repo}#{number}" if repo else f"{number}",
-            "title": issue.get("title"),
-            "prompt": _prompt(issue),
-            "priority": priority(issue.get("labels") or [], weights),
-            "url": issue.get("url"),
-        }
-        work = from_json(item, source=f"gh:{rest}", where=where, prefix="gh-", weights=weights)
-        if work is not None:
-            found.append(work)
+        with Aside(wrong):
+            work = _issue(data, rest, where=where, weights=weights)
+            found += [work] if work is not None else []
     return found
+
+
+def _issue(data: Any, rest: str, *, where: str, weights: Mapping[str, int]) -> Work | None:
+    if not isinstance(data, dict) or not isinstance(data.get("number"), int):  # pyright: ignore
+        raise UsageError(f"{where}: no issue, it has no number", hint="is gh up to date?")
+    issue: dict[str, Any] = data  # pyright: ignore[reportUnknownVariableType]
+    repo, number = dict(_options(rest)).get("repo", ""), issue["number"]
+    item = {
+        "id": f"{repo}#{number}" if repo else f"{number}",
+        "title": issue.get("title"),
+        "prompt": _prompt(issue),
+        "priority": priority(issue.get("labels") or [], weights),
+        "url": issue.get("url"),
+    }
+    return from_json(item, source=f"gh:{rest}", where=where, prefix="gh-", weights=weights)
 
 
 def priority(labels: list[dict[str, Any]], weights: Mapping[str, int] = WEIGHTS) -> int:

@@ -81,9 +81,7 @@ def _spec(
     if agent is None:
         raise UsageError(
             "neither an agent nor a command was given",
-            hint="name the agent with --agent"
-            if verb.startswith("queue")
-            else f"'holdfast {verb} --agent NAME PROMPT', or 'holdfast {verb} -- COMMAND'",
+            hint=_how(verb),
         )
     adapter = registry.adapter(agent)
     if not os.path.isdir(project):
@@ -146,6 +144,13 @@ def _spec(
     return spec, captured
 
 
+def _how(verb: str) -> str:
+    """How a command is told who does the work."""
+    if verb == "queue add":
+        return """'holdfast queue add ITEM --agent NAME', or "agent" or "command" in the item"""
+    return f"'holdfast {verb} --agent NAME PROMPT', or 'holdfast {verb} -- COMMAND ARGUMENTS…'"
+
+
 def _name(goal: str, command: list[str] | None, redact: Redactor) -> str:
     if command:
         return redact(" ".join([os.path.basename(command[0]), *command[1:3]]))[:60]
@@ -155,7 +160,7 @@ def _name(goal: str, command: list[str] | None, redact: Redactor) -> str:
 def _check_command(command: list[str] | None, project: str, *, verb: str) -> None:
     """A typo is told now, not after three backoffs."""
     if not command or not command[0]:
-        raise UsageError("no command was given", hint=f"'holdfast {verb} -- COMMAND ARGUMENTS…'")
+        raise UsageError("no command was given", hint=_how(verb))
     program = command[0]
     if "/" in program:
         candidates = [os.path.join(project, program)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast.errors import HoldfastError
+from holdfast.model.record import Record
 from holdfast.model.spec import QueueSpec
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import inbox
@@ -78,8 +79,16 @@ def values_of(work: Work, *, agent: str | None, project: str | None) -> dict[str
     }
 
 
-def take_in(home: Home, work: Work, *, agent: str | None, project: str | None, pool: str | None) -> Packet:
-    """A work item as a task that waits. Raises DuplicateTask when there is one of its id, and UsageError."""
+class Intake(Record):
+    """A work item as a task that could be made now."""
+
+    task: Asked
+    place: QueueSpec
+    about: dict[str, object]
+
+
+def check(work: Work, *, agent: str | None, project: str | None, pool: str | None) -> Intake:
+    """A work item as a task. Nothing is written. Raises UsageError."""
     task = asked.read(values_of(work, agent=agent, project=project), verb="queue add")
     place = QueueSpec(
         priority=work.priority,
@@ -94,4 +103,9 @@ def take_in(home: Home, work: Work, *, agent: str | None, project: str | None, p
         "url": work.url,
         **({"rig": work.rig} if work.rig else {}),
     }
-    return make(home, task, place, work=about)
+    return Intake(task=task, place=place, about=about)
+
+
+def take_in(home: Home, intake: Intake) -> Packet:
+    """Its packet, which waits. Raises DuplicateTask when there is one of its id, and StorageError."""
+    return make(home, intake.task, intake.place, work=intake.about)

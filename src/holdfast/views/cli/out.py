@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 USUAL, _NARROWEST = 80, 20
 #: What begins a command in a sentence: to be copied, so never broken.
 _COMMAND = "'holdfast "
+#: As much of a file as stands in a sentence for people.
+_BRIEF_CHARS = 300
 
 
 def data(value: Any) -> None:
@@ -56,6 +58,12 @@ def forget_stdout() -> None:
     descriptor = os.open(os.devnull, os.O_WRONLY)
     os.dup2(descriptor, 1)
     os.close(descriptor)
+
+
+def brief(raw: bytes) -> str:
+    """The begin of a file that somebody left, in a line."""
+    text = " ".join(printable(raw.decode("utf-8", "replace")).split())
+    return text if len(text) <= _BRIEF_CHARS else text[: _BRIEF_CHARS - 1] + "…"
 
 
 def is_terminal_gone(error: Exception) -> bool:

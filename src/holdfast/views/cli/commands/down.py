@@ -9,7 +9,7 @@ from holdfast import clock, paths
 from holdfast.errors import HoldfastError, Unanswered
 from holdfast.model.status import ENDS, PARKED, Status
 from holdfast.packet import load
-from holdfast.store import atomic, process
+from holdfast.store import atomic, audit, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 from holdfast.views.ask import ask
@@ -47,6 +47,7 @@ def run(values: dict[str, Any]) -> int:
     home = Home(paths.ensure_home(paths.home()))
     atomic.write_json(home.down, {"schema": "holdfast.down/1", "at": clock.iso_now()}, durable=True)
     atomic.remove(home.up)
+    audit.append(home, {"operation": "home.down", "by": audit.whoami()})
     _dismiss(home.keeper_lock, "keeper")
     _dismiss(home.seed_lock, "seed")
     exit_status = interrupt_all(home, within_s=_PARK_S) if values["now"] else 0

@@ -7,6 +7,7 @@ from holdfast.errors import HoldfastError
 from holdfast.model.retention import Candidate, choose
 from holdfast.packet import archive
 from holdfast.packet.remove import remove
+from holdfast.queue.waiters import Waiters
 from holdfast.store import audit, index
 from holdfast.store.layout import Home, Packet
 from holdfast.views import retention
@@ -63,7 +64,7 @@ def run(values: dict[str, Any]) -> int:
         keep=keep or 0,
         max_bytes=max_bytes,
     )
-    status = 0
+    status, waiters = 0, Waiters(home)
     rows: list[dict[str, Any]] = []
     for item, why in found:
         packet, _ = packets[item.task_id]
@@ -84,6 +85,8 @@ def run(values: dict[str, Any]) -> int:
             continue
         try:
             if values["yes"]:
+                if not values["keep_summaries"]:
+                    waiters.note_removal(packet.task_id)
                 _remove(packet, item, keep_summaries=values["keep_summaries"])
                 row["removed"] = True
         except HoldfastError as error:

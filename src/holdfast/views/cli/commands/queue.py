@@ -11,8 +11,8 @@ from holdfast.packet import load
 from holdfast.queue import owner, sync
 from holdfast.queue.engine import ALL, MOST, Item, is_ready, weights
 from holdfast.queue.work import EXAMPLE
-from holdfast.store import atomic
-from holdfast.store.layout import Home
+from holdfast.store import atomic, audit
+from holdfast.store.layout import Home, Packet
 from holdfast.views.cli import asked, asking, enqueue, grid, out, words
 from holdfast.views.cli.spec import JSON, Argument, Command, Option
 
@@ -126,8 +126,7 @@ def _ls(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
         out.talk(f"paused: {what} ('holdfast queue resume' goes on)")
     asked_for = atomic.read_small(home.interrupt_request, _REASON_BYTES)
     if asked_for is not None:
-        reason = asked_for.decode("utf-8", "replace").strip()
-        out.talk(f"the queue waits for a person: {reason} (remove {home.interrupt_request})")
+        out.talk(f"the queue waits for a person: {out.brief(asked_for)} (remove {home.interrupt_request})")
     if rows and os.path.exists(home.down):
         out.talk(asking.IS_DOWN)
     return 0
@@ -184,6 +183,8 @@ def _check(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
 
 
 def _add(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
+    """All of them or none: whoever typed them is there to mend what is wrong."""
+    from holdfast.queue import sources
     from holdfast.queue.sources import lines
 
     text = sys.stdin.read() if values["what"] == "-" else values["what"]
@@ -194,18 +195,38 @@ def _add(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     )
     if not found:
         raise UsageError("no item that is ready", hint=EXAMPLE)
-    made = [
-        enqueue.take_in(home, work, agent=values["agent"], project=values["project"], pool=values["pool"])
-        for work in found
+    ready, circles = sources.in_order(found)
+    if circles:
+        raise UsageError(circles[0], hint="leave out one of the 'after'")
+    _refuse_known(home, [work.task_id for work in found])
+    intakes = [
+        enqueue.check(work, agent=values["agent"], project=values["project"], pool=values["pool"])
+        for work in ready
     ]
-    sync.sync(home, queue)
-    for packet in made:
-        out.made(packet.task_id, load.read_manifest(packet) if values["json"] else None)
-    enqueue.wake(home)
+    made: list[Packet] = []
+    try:
+        for intake in intakes:
+            made.append(enqueue.take_in(home, intake))
+    finally:
+        # Those that are there are there, though the disk be full by now.
+        sync.sync(home, queue)
+        for packet in made:
+            out.made(packet.task_id, load.read_manifest(packet) if values["json"] else None)
+        if made:
+            enqueue.wake(home)
     return 0
 
 
+def _refuse_known(home: Home, names: list[str]) -> None:
+    for at, name in enumerate(names):
+        if sync.is_known(home, name):
+            raise DuplicateTask(f"there is a task {name} already", hint="give the item another id")
+        if name in names[:at]:
+            raise DuplicateTask(f"two items have the id {name}", hint="give one of them another id")
+
+
 def _import(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
+    """What can be taken in is: a source is somebody else's, and one bad item must not block those behind it."""
     # It can run other programs; nothing else here does.
     from holdfast.queue import sources
 
@@ -216,21 +237,40 @@ def _import(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
         project=project,
         most=_most(values["most"] or str(given.get("import_most", MOST))),
         weights=_weights(given),
-        order=given.get("project_order", ()),
+        projects=given.get("project_order", ()),
+        # Ended and archived ones too: what was done once is not done again because its source still lists it.
+        is_known=lambda task_id: sync.is_known(home, task_id),
     )
     added: list[str] = []
-    skipped: list[str] = []
-    for work in found:
-        # Ended and archived ones too: what was done once is not done again because its source still lists it.
-        if sync.status_of(home, work.task_id) is not None:
-            skipped.append(work.task_id)
-            continue
-        try:
-            enqueue.take_in(home, work, agent=values["agent"], project=project, pool=values["pool"])
-            added.append(work.task_id)
-        except DuplicateTask:
-            skipped.append(work.task_id)
-    sync.sync(home, queue)
+    skipped, failed = list(found.known), list(found.wrong)
+    try:
+        for work in found.works:
+            try:
+                intake = enqueue.check(work, agent=values["agent"], project=project, pool=values["pool"])
+                enqueue.take_in(home, intake)
+                added.append(work.task_id)
+            except DuplicateTask:
+                skipped.append(work.task_id)
+            except UsageError as error:
+                failed.append(f"{work.task_id}: {error}")
+    finally:
+        sync.sync(home, queue)
+        if added:
+            enqueue.wake(home)
+    _tell_import(values, added=added, skipped=skipped, failed=failed, left=found.left)
+    if failed:
+        kind = NotPossible if added else UsageError
+        raise kind(
+            f"{values['what']}: {words.plural(len(failed), 'item')} could not be taken in",
+            hint="mend them at their source; the next import takes them in",
+            details=tuple(failed),
+        )
+    return 0
+
+
+def _tell_import(
+    values: dict[str, Any], *, added: list[str], skipped: list[str], failed: list[str], left: int
+) -> None:
     if values["json"]:
         out.data(
             {
@@ -238,15 +278,15 @@ def _import(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
                 "source": values["what"],
                 "added": added,
                 "skipped": skipped,
+                "left": left,
+                "failed": failed,
             }
         )
-    else:
-        for task_id in added:
-            print(task_id)
-        out.talk(f"{words.plural(len(added), 'item')} added, {len(skipped)} there already")
-    if added:
-        enqueue.wake(home)
-    return 0
+        return
+    for task_id in added:
+        print(task_id)
+    more = f", {left} left for the next import" if left else ""
+    out.talk(f"{words.plural(len(added), 'item')} added, {len(skipped)} there already{more}")
 
 
 def _most(text: str) -> int:
@@ -263,11 +303,13 @@ def _weights(given: dict[str, Any]) -> dict[str, int]:
 
 
 def _claim(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
-    by = owner.outside(values["by"] or os.environ.get("USER") or str(os.getuid()))
+    who = values["by"] or os.environ.get("USER") or str(os.getuid())
+    by = owner.outside(who)
     if values["what"] is None:
         taken = queue.claim(by)
         if taken is None:
             raise NotFound("no task is ready", hint="'holdfast queue ls' shows what waits, and for what")
+        _note(home, "claimed", taken, reason=f"for {who}")
         return _tell(taken, values)
     item = _find(home, queue, values["what"])
     taken = queue.claim(by, task_id=item.task_id)
@@ -277,6 +319,7 @@ def _claim(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
             f"{item.task_id} cannot be claimed: {said}",
             hint="'holdfast queue next' names the task whose turn it is",
         )
+    _note(home, "claimed", taken, reason=f"for {who}")
     return _tell(taken, values)
 
 
@@ -288,6 +331,7 @@ def _release(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
             hint=f"'holdfast stop {item.task_id}' ends it, 'holdfast interrupt' stops it for a while",
         )
     queue.release(item.task_id, owner=item.claimed_by)
+    _note(home, "released", item)
     enqueue.wake(home)
     return _tell(queue.items(item.task_id)[0], values)
 
@@ -299,6 +343,7 @@ def _retry(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
             f"{item.task_id} is {item.state}, neither held nor poison",
             hint="'holdfast queue ls' shows what waits, and for what",
         )
+    _note(home, "retried", item, reason=item.reason)
     enqueue.wake(home)
     return _tell(queue.items(item.task_id)[0], values)
 
@@ -308,6 +353,7 @@ def _rm(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     if item.state == "claimed" and not owner.is_outside(item.claimed_by):
         raise NotPossible(f"{item.task_id} runs already", hint=f"'holdfast stop {item.task_id}' ends it")
     _drop(home, queue, item)
+    _note(home, "removed", item)
     return _tell(item, values)
 
 
@@ -318,6 +364,7 @@ def _clear(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
             f"this ends {words.plural(len(waiting), 'task')} that never ran",
             hint="'holdfast queue clear --yes'",
         )
+    _note(home, "cleared", reason=words.plural(len(waiting), "task"))
     for item in waiting:
         _drop(home, queue, item)
     if values["json"]:
@@ -350,6 +397,7 @@ def _drop(home: Home, queue: LocalQueue, item: Item) -> None:
 def _pause(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     is_paused = values["action"] == "pause"
     queue.pause(values["what"] or ALL, is_paused=is_paused)
+    _note(home, "paused" if is_paused else "resumed", reason=values["what"] or "everything")
     if not is_paused:
         enqueue.wake(home)
     if values["json"]:
@@ -357,6 +405,14 @@ def _pause(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     what = f"the pool {values['what']}" if values["what"] else "the queue"
     out.talk(f"{what} is paused; what runs goes on" if is_paused else f"{what} goes on")
     return 0
+
+
+def _note(home: Home, what: str, item: Item | None = None, *, reason: str = "") -> None:
+    """Who did this, for those who have to account for it."""
+    entry: dict[str, Any] = {"operation": f"queue.{what}", "by": audit.whoami()}
+    if item is not None:
+        entry["task_id"] = item.task_id
+    audit.append(home, {**entry, **({"reason": reason} if reason else {})})
 
 
 def _tell(item: Item, values: dict[str, Any]) -> int:

@@ -9,7 +9,8 @@ from holdfast.errors import HoldfastError, NotPossible, Unanswered
 from holdfast.model.status import ENDS
 from holdfast.packet import load
 from holdfast.packet.remove import remove
-from holdfast.store import index
+from holdfast.queue.waiters import Waiters
+from holdfast.store import audit, index
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 from holdfast.views.ask import ask
@@ -50,7 +51,7 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Remove each; one that cannot be removed does not stop the others."""
     home = Home(paths.home())
-    status = 0
+    status, waiters = 0, Waiters(home)
     removed: list[str] = []
     kept: list[dict[str, str]] = []
     for text in values["task"]:
@@ -58,10 +59,12 @@ def run(values: dict[str, Any]) -> int:
             packet = load.find(home, text, archived=True)
             _check(packet, force=values["force"])
             left = _remove_worktree(packet, force=values["force"])
+            waiters.note_removal(packet.task_id)
             remove(packet)
             # Now, and not when somebody lists: a new task may take the id, and even the inode, before.
             index.forget(packet.home, packet.task_id)
             removed.append(packet.task_id)
+            audit.append(home, {"operation": "task.removed", "task_id": packet.task_id, "by": audit.whoami()})
             out.talk(f"removed {packet.task_id}" + (f"; {left}" if left else ""))
         except HoldfastError as error:
             kept.append({"task": text, "code": error.code, "error": str(error), "hint": error.hint})

@@ -82,6 +82,7 @@ def look(home: Home) -> dict[str, Any]:
         f"notices by {rule} fail: {failure.get('error')}"
         for rule, failure in sorted(notices["failing"].items())
     ]
+    attention += _settings() + _sources(home)
     queue = _queue(home)
     attention += queue.pop("attention") if queue is not None else []
     return {
@@ -109,6 +110,28 @@ def _tasks(home: Home) -> tuple[list[dict[str, Any]], dict[str, int]]:
         index.close()
 
 
+def _settings() -> list[str]:
+    """What is wrong with the settings of the home."""
+    if not paths.settings_files("/"):
+        return []
+    from holdfast.config import settings
+
+    try:
+        settings.load("/")
+    except HoldfastError as error:
+        return [f"the settings are left aside, those before hold: {error}"]
+    return []
+
+
+def _sources(home: Home) -> list[str]:
+    """The sources of the loop that fail."""
+    try:
+        failing: dict[str, Any] = (atomic.read_json(home.loop) or {}).get("failing") or {}
+    except HoldfastError:
+        return []
+    return [f"the source {source} fails: {error}" for source, error in sorted(failing.items())]
+
+
 def _queue(home: Home) -> dict[str, Any] | None:
     """What waits and how far the loop is; None where there is no queue."""
     if not os.path.exists(home.queue):
@@ -133,8 +156,9 @@ def _queue(home: Home) -> dict[str, Any] | None:
         attention.append(str(loop["short_of"]))
     asked = atomic.read_small(home.interrupt_request, _REASON_BYTES)
     if asked is not None:
-        reason = asked.decode("utf-8", "replace").strip()
-        attention.append(f"the queue waits for a person: {reason} (remove {home.interrupt_request})")
+        attention.append(
+            f"the queue waits for a person: {out.brief(asked)} (remove {home.interrupt_request})"
+        )
     return {"states": states, "paused": paused, "loop": loop, "attention": attention}
 
 

@@ -49,7 +49,7 @@ COMMAND = Command(
             flags=("--not-before",),
             dest="not_before",
             metavar="TIME",
-            help="Not before 2026-01-31T12:00:00Z, or +90m from now.",
+            help="Not before 2026-01-31T12:00:00Z, a date or time here, or +90m from now.",
         ),
         *OPTIONS,
         JSON.evolve(help="Print the new manifest instead of the id."),
@@ -79,5 +79,6 @@ def _place(home: Home, values: dict[str, Any], settings: dict[str, Any]) -> Queu
         not_before = None if not_before is None else parse_time(not_before, now=clock.now())
     except ValueError as error:
         raise UsageError(f"--not-before: {error}", hint="for example --not-before +2h") from error
-    after = tuple(load.find(home, text).task_id for text in values["after"])
+    # Completed work may have been put away already.
+    after = tuple(load.find(home, text, archived=True).task_id for text in values["after"])
     return QueueSpec(priority=priority, pool=values["pool"] or "default", after=after, not_before=not_before)

@@ -8,7 +8,7 @@ import sys
 from holdfast import clock, paths, start
 from holdfast.errors import CorruptFile, NotPossible, UsageError
 from holdfast.packet import inbox
-from holdfast.store import atomic, process
+from holdfast.store import atomic, audit, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from holdfast.views.cli import out
@@ -65,6 +65,7 @@ def run(values: dict[str, Any]) -> int:
     atomic.write_json(
         home.up, {"schema": "holdfast.up/1", "at": clock.iso_now(), "loop": asked}, durable=True
     )
+    audit.append(home, {"operation": "home.up", "by": audit.whoami(), "reason": asked["project"]})
     _begin_anew(home)
     if values["foreground"]:
         os.environ["HOLDFAST_ROLE"] = "keeper"

@@ -1,0 +1,104 @@
+"""Settings that cannot be read, as a half-saved edit leaves them: those before hold, nobody misses a notice, and it is told."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from holdfast.notify import outbox
+from holdfast.store.layout import Home
+from tests.support import keepers, loops
+from tests.support.loops import fill, item, ring, settings, task, up, working
+from tests.support.tasks import holdfast, workspace
+from tests.support.waiting import eventually
+
+HALF = "slots = 3\n[[notify]\n"
+
+
+@pytest.fixture(autouse=True)
+def with_keeper(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here keepers are wanted."""
+    monkeypatch.delenv("HOLDFAST_KEEPER")
+    workspace()
+
+
+def good(more: str = "") -> str:
+    """Settings with a rule that appends each notice to a file; the path of that file is `told()`'s."""
+    argv = ["sh", "-c", f"cat >> {told_path()}; echo >> {told_path()}"]
+    return f'{more}\n[[notify]]\non = ["all"]\nto = "command"\nargv = {json.dumps(argv)}\n'
+
+
+def told_path() -> str:
+    return os.path.join(workspace(), "told")
+
+
+def told() -> list[tuple[str, str]]:
+    """(event, task) of the notices that were delivered."""
+    try:
+        with open(told_path(), encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file if line.strip()]
+    except FileNotFoundError:
+        return []
+    return [(line["event"], line["task_id"]) for line in lines]
+
+
+@pytest.mark.req("QUE-3")
+def test_the_slots_and_limits_before_hold_and_status_says_so(home: str) -> None:
+    settings(good('slots = 3\niteration_delay = "0s"\npool_limits = ["small=1"]'))
+    up()
+    keepers.wait_for(home)
+    assert holdfast("queue", "pause").returncode == 0
+    names = ("s1", "s2", "t1", "t2", "t3")
+    fill(**{name: item(working(0.5), pool="small" if name[0] == "s" else "big") for name in names})
+    ring(home)
+    eventually(lambda: os.path.exists(Home(home).settings), what="the settings are kept")
+    settings(HALF)
+    assert holdfast("queue", "resume").returncode == 0
+    ring(home)
+    for name in names:
+        task(name).wait_for("completed", within_s=25)
+    assert loops.most_at_once(("s1", "s2")) == 1
+    assert 1 < loops.most_at_once() <= 3
+    assert any("config.toml is not TOML" in line for line in keepers.status(home)["attention"])
+    settings("slots = 1\n")
+    assert not any("TOML" in line for line in keepers.status(home)["attention"])
+
+
+@pytest.mark.req("NOT-1")
+def test_a_notice_is_told_by_the_rules_before(home: str) -> None:
+    settings(good())
+    done = holdfast(
+        "run", "-d", "--id", "n1", "--", "sh", "-c", "while [ ! -e go ]; do sleep 0.05; done", cwd=workspace()
+    )
+    assert done.returncode == 0, done.stderr
+    keepers.wait_for(home)
+    eventually(lambda: os.path.exists(Home(home).settings), what="the settings are kept")
+    settings(HALF)
+    with open(os.path.join(workspace(), "go"), "w", encoding="utf-8"):
+        pass
+    task("n1").wait_for("completed")
+    eventually(lambda: ("completed", "n1") in told(), 20, "it is told all the same")
+
+
+def test_a_notice_that_nobody_can_address_waits_for_the_settings(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_KEEPER", "off")
+    settings(good())
+    done = holdfast(
+        "run", "-d", "--id", "n2", "--", "sh", "-c", "while [ ! -e go ]; do sleep 0.05; done", cwd=workspace()
+    )
+    assert done.returncode == 0, done.stderr
+    settings(HALF)
+    with open(os.path.join(workspace(), "go"), "w", encoding="utf-8"):
+        pass
+    task("n2").wait_for("completed")
+    eventually(lambda: len(outbox.names(Home(home))) == 1, what="the notice is kept")
+    monkeypatch.delenv("HOLDFAST_KEEPER")
+    settings(good())
+    up()
+    eventually(lambda: ("completed", "n2") in told(), 20, "it is told when the settings are mended")
+    eventually(lambda: outbox.names(Home(home)) == [], what="and it is gone then")
+    assert told().count(("completed", "n2")) == 1
