@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from holdfast.errors import NotPossible
+from holdfast.errors import GitFailed, NotPossible
 from holdfast.store import atomic
 from holdfast.store.layout import Home, Packet
 from holdfast.workspace import removal, unmerged, worktree
@@ -160,6 +160,13 @@ def test_a_branch_of_somebody_else_is_not_taken(repo: Repo, packet: Packet) -> N
     with pytest.raises(NotPossible, match="commits that are not this task's"):
         worktree.make(packet, repo.path)
     assert worktree.of(packet) is None
+
+
+def test_a_branch_that_takes_the_place_of_all_of_ours_is_named(repo: Repo, packet: Packet) -> None:
+    repo.git("branch", "holdfast")
+    with pytest.raises(GitFailed, match="holdfast") as caught:
+        worktree.make(packet, repo.path)
+    assert "git branch -m OLD NEW" in caught.value.hint
 
 
 def test_commits_and_files_that_are_nowhere_else_are_unmerged_work(repo: Repo, packet: Packet) -> None:
