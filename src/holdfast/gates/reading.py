@@ -12,6 +12,8 @@ from holdfast.workspace.scope import Scope, seen_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from holdfast.workspace.changes import Change
 
 
@@ -29,19 +31,25 @@ def check(case: Case) -> Check:
         told += [f"{change.path} was {change.kind} while {name} ran" for change in workspace.own_files]
         return remarked(case, shortened(told), is_warning=bool(told))
     scope = Scope(case.pipeline.scope_allow, case.pipeline.scope_deny)
-    found: list[Violation] = []
-    left: list[str] = []
-    for change in workspace.changes:
-        if _is_left_behind(change, scope, prefix):
-            left.append(f"{_words(change, prefix)} by {name}, outside the scope; diff and apply leave it out")
-        else:
-            why = f"{_words(change, prefix)} by {name}, which only reads"
-            found.append(Violation(change=change, reason=why))
+
+    def blamed(changes: Iterable[Change]) -> list[Violation]:
+        return [
+            Violation(change=change, reason=f"{_words(change, prefix)} by {name}, which only reads")
+            for change in changes
+            if not _is_left_behind(change, scope, prefix)
+        ]
+
+    found = blamed(workspace.changes)
+    left = [
+        f"{_words(change, prefix)} by {name}, outside the scope; diff and apply leave it out"
+        for change in workspace.changes
+        if _is_left_behind(change, scope, prefix)
+    ]
     if of_repository or (found and not (case.pipeline.revert_out_of_scope and case.reverted_at)):
         reasons = [*of_repository, *(violation.reason for violation in found)]
         return Check(name="scope", passed=False, reasons=shortened(reasons))
     if found:
-        return take_back(case, workspace, found)
+        return take_back(case, workspace, found, again=blamed)
     return remarked(case, shortened(left))
 
 

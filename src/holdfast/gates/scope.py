@@ -16,14 +16,13 @@ from holdfast.workspace.scope import Scope, seen_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from holdfast.gates.base import Workspace
     from holdfast.workspace.changes import Change
 
 #: Reasons that are given, and paths that are named in one; more would only be noise.
 _NAMED, _FEW = 20, 5
-_STAYED = "what was taken back came again at once: is a process of the agent still at work?"
 
 
 class Violation(Record):
@@ -91,10 +90,15 @@ def check(case: Case) -> Check:
     found = violations(workspace.changes, scope, top=place.top, prefix=place.prefix)
     for_good = [*of_git(workspace), *_ignored(workspace, scope)]
     if not found and not for_good:
-        return remarked(case, ())
+        return remarked(case, _ways_out(workspace))
     can_revert = case.pipeline.revert_out_of_scope and workspace.base.kind == "worktree" and case.reverted_at
     if can_revert and not for_good:
-        return take_back(case, workspace, found)
+        return take_back(
+            case,
+            workspace,
+            found,
+            again=lambda changes: violations(changes, scope, top=place.top, prefix=place.prefix),
+        )
     reasons = [*for_good, *(violation.reason for violation in found)]
     return Check(name="scope", passed=False, reasons=shortened(reasons))
 
@@ -123,6 +127,22 @@ def _ignored(workspace: Workspace, scope: Scope) -> list[str]:
     return [f"{violation.reason}, and ignored only since then" for violation in found]
 
 
+def _ways_out(workspace: Workspace) -> tuple[str, ...]:
+    """Links that were there before, lead out of the tree, and can be written through: what is done there is not seen."""
+    from holdfast.workspace.changes import links
+
+    top = os.path.realpath(workspace.base.place.top)
+    found: list[str] = []
+    for path, target in links(workspace.trees, workspace.old_tree):
+        end = os.path.realpath(os.path.join(top, os.path.dirname(path), target))
+        if not end.startswith(top + os.sep) and end != top and os.access(end, os.W_OK):
+            found.append(f"{path} → {target}")
+    if not found:
+        return ()
+    names = ", ".join(found[:_FEW]) + (", …" if len(found) > _FEW else "")
+    return (f"links lead out of the project, and what is written through them is not seen: {names}",)
+
+
 def remarked(case: Case, told: tuple[str, ...], *, is_warning: bool = False) -> Check:
     """A check that passes, with what a person should know: behind the last stage, also what else changed outside the scope since
     the task began. Nobody can say who did that: a command of acceptance, a process that an agent left, a person."""
@@ -144,8 +164,14 @@ def remarked(case: Case, told: tuple[str, ...], *, is_warning: bool = False) -> 
     return Check(name="scope", passed=True, reasons=told, is_warning=is_warning or bool(since))
 
 
-def take_back(case: Case, workspace: Workspace, found: list[Violation]) -> Check:
-    """Take back what is out of scope, and look again: only what the working tree shows then counts."""
+def take_back(
+    case: Case,
+    workspace: Workspace,
+    found: list[Violation],
+    *,
+    again: Callable[[Iterable[Change]], list[Violation]],
+) -> Check:
+    """Take back what was `found`, and look `again`: only what the working tree shows then counts."""
     from holdfast.workspace.changes import changed
     from holdfast.workspace.prepare import now
     from holdfast.workspace.revert import revert
@@ -160,11 +186,8 @@ def take_back(case: Case, workspace: Workspace, found: list[Violation]) -> Check
         keep_at=case.reverted_at,
     )
     after = changed(workspace.trees, workspace.old_tree, now(case.packet, workspace.base))
-    wanted = set(paths)
-    left = [change for change in after if wanted.intersection(change.ends)]
-    if left:
-        reasons = [violation.reason for violation in found if violation.change in left]
-        return Check(name="scope", passed=False, reasons=shortened(reasons or [_STAYED]))
+    if left := again(after):
+        return Check(name="scope", passed=False, reasons=shortened([violation.reason for violation in left]))
     told = f"{len(found)} changes out of scope were taken back; they are kept in {os.path.basename(case.reverted_at)}"
     reasons = shortened([violation.reason for violation in found])
     return Check(name="scope", passed=True, reasons=(told, *reasons), is_warning=True)

@@ -210,12 +210,12 @@ def _patch(packet: Packet, tree: Worktree) -> Applied:
     base = bases.require(packet)
     trees = Trees.of(packet)
     whole = prepare.now(packet, base)
-    if links := gitlinks(trees, base.base_tree, whole):
+    theirs, left_out = within(trees, base.base_tree, whole, scope=scopes.of(packet), prefix=base.place.prefix)
+    if links := gitlinks(trees, base.base_tree, theirs):
         raise NotPossible(
             f"{named(links)} is a repository of its own, of which a patch can bring nothing",
             hint=f"'holdfast apply {packet.task_id}' without --patch brings its commits",
         )
-    theirs, left_out = within(trees, base.base_tree, whole, scope=scopes.of(packet), prefix=base.place.prefix)
     main = locate(tree.main)
     ours = snapshot.take(main, trees, hidden=(os.path.realpath(packet.home.path),))
     began = trees.commit(base.base_tree)

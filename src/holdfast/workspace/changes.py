@@ -78,6 +78,14 @@ def gitlinks(trees: Trees, old_tree: str, new_tree: str) -> list[str]:
     return [raw.path for raw in raws if _GITLINK in (raw.old_mode, raw.new_mode)]
 
 
+def links(trees: Trees, tree: str) -> list[tuple[str, str]]:
+    """Every symbolic link of a tree, and what it says."""
+    entries = git.names(trees.run(["ls-tree", "-r", "-z", "--full-tree", tree]))
+    found = [entry.split("\t", 1) for entry in entries if entry.startswith(_LINK)]
+    targets = _targets(trees, [facts.split()[2] for facts, _ in found])
+    return [(path, targets.get(facts.split()[2], "")) for facts, path in found]
+
+
 def opened(trees: Trees, old_tree: str, new_tree: str) -> tuple[str, str]:
     """Both trees, to be shown: where files in a repository inside are changed and not committed, the commit that stands for
     them is one of ours and says nothing to anybody; so these files stand there themselves."""

@@ -10,7 +10,7 @@ from holdfast.store import atomic
 from holdfast.workspace import base as bases
 from holdfast.workspace import git, prepare, submodules, unmerged, worktree
 from holdfast.workspace import scope as scopes
-from holdfast.workspace.changes import patch, within
+from holdfast.workspace.changes import gitlinks, patch, within
 from holdfast.workspace.snapshot import BIG_BYTES
 from holdfast.workspace.trees import Trees
 
@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 
 def check_removable(tree: Worktree, scope: Scope | None = None) -> None:
     """Raises NotPossible when work in the worktree is nowhere else."""
+    if not os.path.isdir(tree.common_dir):
+        # The repository is gone, and with it everything that the worktree could be merged into.
+        if os.path.lexists(tree.path):
+            raise NotPossible(
+                f"the repository of {tree.path} is gone", hint="look at it by hand; --force removes it"
+            )
+        return
     task_id = os.path.basename(tree.path)
     if worktree.is_own_repository(tree):
         raise NotPossible(
@@ -69,6 +76,11 @@ def keep_left_out(packet: Packet) -> str | None:
     inside, left_out = within(trees, base.base_tree, whole, scope=scope, prefix=base.place.prefix)
     if not left_out:
         return None
+    if links := gitlinks(trees, inside, whole):
+        raise NotPossible(
+            f"{links[0]} was left out by apply, being outside the scope, and is a repository of its own, which no patch can hold",
+            hint=f"it is {os.path.join(base.place.top, links[0])}; 'holdfast rm --force {packet.task_id}' gives it up",
+        )
     for path in left_out:
         full = os.path.join(base.place.top, path)
         if os.path.isfile(full) and os.path.getsize(full) > BIG_BYTES:
@@ -90,16 +102,11 @@ def remove(tree: Worktree, *, force: bool, scope: Scope | None = None) -> str:
 
     Raises NotPossible, and changes nothing, when there is unmerged work and no `force`.
     """
-    if not os.path.isdir(tree.common_dir):
-        # The repository is gone, and with it everything that the worktree could be merged into.
-        if os.path.lexists(tree.path) and not force:
-            raise NotPossible(
-                f"the repository of {tree.path} is gone", hint="look at it by hand; --force removes it"
-            )
-        shutil.rmtree(tree.path, ignore_errors=True)
-        return ""
     if not force:
         check_removable(tree, scope)
+    if not os.path.isdir(tree.common_dir):
+        shutil.rmtree(tree.path, ignore_errors=True)
+        return ""
     told = _hold_commits(tree)
     admin = worktree.admin_of(tree)
     if os.path.lexists(tree.path):

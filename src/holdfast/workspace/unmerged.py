@@ -108,7 +108,15 @@ def commit_all(tree: Worktree, message: str, scope: Scope | None = None) -> list
     left_inside = [
         path for place in submodules.within(tree) for path in _commit_inside(tree, place, message, scope)
     ]
-    left_out = outside(tree, uncommitted(tree), scope)
+    found = uncommitted(tree)
+    left_out = outside(tree, found, scope)
+    # A directory in this list is a repository that no commit names. As a part of one it would be a name without the files.
+    strays = [path for path in found if path.endswith("/") and path not in left_out]
+    if strays:
+        raise NotPossible(
+            f"{strays[0]} is a repository of its own inside the worktree, and cannot be brought as it is",
+            hint=f"remove {os.path.join(tree.path, strays[0], '.git')} to bring its files, or ignore it; then apply again",
+        )
     _commit(tree.path, message, left_out)
     return sorted({*left_out, *left_inside})
 

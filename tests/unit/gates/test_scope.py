@@ -315,3 +315,13 @@ def test_a_cache_that_ignores_itself_is_nobodys_work(home: str) -> None:
     stage.repo.write(".cache/.gitignore", "*\n")
     stage.repo.write(".cache/x")
     assert stage.judge()[0] == 0
+
+
+def test_links_that_led_out_before_are_named(home: str) -> None:
+    repo = Repo(os.path.join(os.path.dirname(home), "project"))
+    os.symlink(os.path.dirname(home), os.path.join(repo.path, "way-out"))
+    stage = Stage(home)
+    stage.repo.write("src/a", "changed\n")
+    code, result = stage.judge()
+    assert (code, result["warnings"]) == (0, [])
+    assert any("not seen: way-out → " in reason for reason in result["reasons"])

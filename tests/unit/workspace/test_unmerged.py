@@ -216,3 +216,21 @@ def test_what_is_uncommitted_in_a_submodule_is_shown_by_its_files(home: str) -> 
     vend.commit()
     sides = changes.opened(trees, base.base_tree, now(case.packet, base))
     assert f"+Subproject commit {vend.git('rev-parse', 'HEAD')}" in changes.patch(trees, *sides).decode()
+
+
+def test_a_stray_repository_is_not_merged_as_a_name_without_files(home: str) -> None:
+    case = Case(home)
+    Repo(os.path.join(case.tree.path, "stray")).commit("x")
+    before = case.repo.git("rev-parse", "HEAD")
+    with pytest.raises(NotPossible, match="stray/ is a repository of its own"):
+        case.apply()
+    assert case.repo.git("rev-parse", "HEAD") == before
+
+
+def test_a_stray_repository_that_was_left_out_is_not_removed(home: str) -> None:
+    case = Case(home, "src/")
+    case.work.write("src/b", "changed\n")
+    Repo(os.path.join(case.tree.path, "stray")).commit("x")
+    assert case.apply().left_out == ("stray/",)
+    with pytest.raises(NotPossible, match="which no patch can hold"):
+        removal.keep_left_out(case.packet)
