@@ -120,6 +120,42 @@ def test_a_worktree_takes_back_what_lies_outside() -> None:
     assert not os.path.exists(os.path.join(packet.project.path, WORK))
 
 
+@pytest.mark.req("GAT-3")
+def test_a_stage_that_is_named_again_is_judged_with_what_it_did_before() -> None:
+    once = os.path.join(workspace(), "once")
+    command = f"echo hello >> {WORK}; test -e {once} || echo x > elsewhere.txt; touch {once}"
+    packet = implementing(Scenario().tool("sh", command=command))
+    task = failed_by(packet, "scope")
+    assert task.ask("retry", "--from", "scripted_impl").returncode == 0
+    task.wait_for_event("gate.judged", count=2)
+    task.wait_for("failed")
+    assert any("elsewhere.txt" in reason for reason in gate(task, "scripted_impl")["reasons"])
+
+
+@pytest.mark.req("GAT-3")
+@pytest.mark.parametrize("where", ["in_place", "worktree"])
+def test_what_a_reviewer_changes_is_told_or_refused(where: str) -> None:
+    work = Scenario().write("README.md", content="evil\n")
+    stages = {"scripted_impl": None, "scripted_review": played("review", before=work)}
+    packet = Written(stages, project=project(), workspace=where)
+    task = packet.run(end="completed" if where == "in_place" else "failed")
+    if where == "in_place":
+        told = "README.md was modified while scripted_review ran, which only reads"
+        assert gate(task, "scripted_review")["warnings"] == [told]
+        assert told in summary(task)
+    else:
+        assert gate(task, "scripted_review")["failed"] == "scope"
+        assert task.json("state", "last_failure.json")["class"] == "scope_violation"
+
+
+def test_reviews_side_by_side_are_compared_with_one_look() -> None:
+    stages = {"scripted_review": None, "scripted_security_review": None}
+    waves = [{"parallel": list(stages), "timeout_sec": 30}]
+    packet = Written(stages, intent="review_cross", group="review", waves=waves, project=project())
+    task = packet.run()
+    assert len(task.events("workspace.prepared")) == 1
+
+
 # ── what was reported ──
 
 
@@ -256,7 +292,8 @@ def test_an_agent_that_is_killed_goes_on_in_its_session() -> None:
     assert first["session_id"] == second["session_id"]
     assert len(calls(task, "scripted_brief")) == 1
     # What stood there before the first of them is what the gate compares with.
-    assert len(task.events("workspace.prepared")) == 1
+    prepared = [event["stage"] for event in task.events("workspace.prepared")]
+    assert prepared == ["scripted_brief", "scripted_impl"]
     assert gate(task, "scripted_impl")["passed"]
     stats = task.json("state", "stats.json")
     assert [seen["class"] for seen in stats["signatures"].values()] == ["transient"]

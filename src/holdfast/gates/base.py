@@ -23,6 +23,8 @@ class Check(Record):
     name: str
     passed: bool
     reasons: tuple[str, ...] = ()
+    #: Whether a person should hear the remarks, who reads nothing but the summary.
+    is_warning: bool = False
 
 
 class Case(Record):
@@ -34,6 +36,7 @@ class Case(Record):
     #: Who played the stage, and what it wrote: `outputs/<stage>.<agent>.out`.
     agent: str
     report: str
+    attempt: int
     #: Where the agents of the task work.
     directory: str
     #: The workspace; null where the stage has none on record.
@@ -41,6 +44,8 @@ class Case(Record):
     #: Where a check may leave what people want to read, and a patch of what was taken back.
     artifact_at: str | None = None
     reverted_at: str = ""
+    #: Whether no stage comes behind it.
+    is_last: bool = False
     redact: Callable[[str], str] = str
 
 
@@ -52,6 +57,8 @@ class Workspace(Record):
     old_tree: str
     new_tree: str
     changes: tuple[Change, ...]
+    #: Hooks and settings of the repository that were changed; no tree has them.
+    own_files: tuple[Change, ...] = ()
 
 
 #: Asked of every stage, before anything else.
@@ -70,8 +77,8 @@ BY_ROLE: dict[str, tuple[str, ...]] = {
     "test_impl": ("headings", "patch"),
     "verify": ("acceptance",),
 }
-#: Asked where the stage may write, after what it says and before anything of it is run.
-OF_WRITERS = ("scope",)
+#: Asked of every stage as well, after what it says and before anything of it is run.
+OF_WORKSPACE = ("scope",)
 #: Where each check is; loaded when it is asked.
 CHECKS = {
     "report": "holdfast.gates.report:check",
@@ -94,6 +101,5 @@ def is_writer(stage: StageSpec) -> bool:
 def checks_of(stage: StageSpec) -> tuple[str, ...]:
     """The names of the checks of a stage, in their order."""
     of_role = BY_ROLE.get(stage.role, ())
-    of_writers = OF_WRITERS if is_writer(stage) else ()
     before = tuple(name for name in of_role if name not in RUNS_THINGS)
-    return (*COMMON, *before, *of_writers, *(name for name in of_role if name in RUNS_THINGS))
+    return (*COMMON, *before, *OF_WORKSPACE, *(name for name in of_role if name in RUNS_THINGS))

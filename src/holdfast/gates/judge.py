@@ -11,6 +11,7 @@ from holdfast.packet import load
 from holdfast.redact import Redactor
 from holdfast.store import atomic
 from holdfast.workspace import base as bases
+from holdfast.workspace import own_files
 from holdfast.workspace.base import Base
 from holdfast.workspace.changes import changed
 from holdfast.workspace.place import locate
@@ -38,15 +39,21 @@ def case_of(packet: Packet, stage: str, *, artifact_at: str | None, reverted_at:
     lane = task.lane(stage)
     report = atomic.read_small(packet.output(stage, lane.agent, "out"), _REPORT_BYTES) or b""
     workspace = None
-    if lane.workspace is not None:
-        workspace = _workspace(packet, task.spec, lane.workspace)
+    prepared = lane.workspace or next(
+        (mate for name in task.beside(stage) if (mate := task.lane(name).workspace) is not None), None
+    )
+    if prepared is not None and prepared.tree:
+        number = lane.attempt.number if lane.attempt is not None else 0
+        workspace = _workspace(packet, task.spec, prepared, seen=_seen(packet, stage, number))
     elif "patch" in checks_of(spec) and not is_writer(spec):
         workspace = _as_it_is(packet, task.spec)
     return Case(
         packet=packet,
         stage=spec,
+        is_last=spec.name in task.beside(task.spec.stages[-1].name),
         pipeline=task.spec.pipeline,
         agent=lane.agent,
+        attempt=lane.attempt.number if lane.attempt is not None else 0,
         report=report.decode("utf-8", "replace"),
         directory=_directory(packet, task.spec),
         workspace=workspace,
@@ -56,20 +63,42 @@ def case_of(packet: Packet, stage: str, *, artifact_at: str | None, reverted_at:
     )
 
 
-def _workspace(packet: Packet, spec: TaskSpec, prepared: WorkspacePrepared) -> Workspace:
+def _note_path(packet: Packet, stage: str) -> str:
+    return os.path.join(packet.workspace, f"judged.{stage}.json")
+
+
+def _seen(packet: Packet, stage: str, attempt: int) -> str | None:
+    """The tree that a gate saw which was ended before it had spoken: what is there now, its commands may have left."""
+    noted = atomic.read_json(_note_path(packet, stage)) or {}
+    return noted.get("tree") if noted.get("attempt") == attempt else None
+
+
+def _note(case: Case) -> None:
+    """Before commands run: what the agent left."""
+    if case.workspace is not None:
+        noted = {
+            "schema": "holdfast.judged/1",
+            "attempt": case.attempt,
+            "tree": case.workspace.new_tree,
+        }
+        atomic.write_json(_note_path(case.packet, case.stage.name), noted, durable=True)
+
+
+def _workspace(packet: Packet, spec: TaskSpec, prepared: WorkspacePrepared, *, seen: str | None) -> Workspace:
     base, trees = bases.require(packet), Trees.of(packet)
     if not trees.has(prepared.tree):
         raise GitFailed(
             f"the tree {prepared.tree} of the stage's start is gone",
             hint="were objects removed from the repository, or files from the packet?",
         )
-    new = now(packet, base, spec)
+    new = seen if seen is not None and trees.has(seen) else now(packet, base, spec)
     return Workspace(
         trees=trees,
         base=base,
         old_tree=prepared.tree,
         new_tree=new,
         changes=changed(trees, prepared.tree, new),
+        own_files=own_files.changed_since(base.place, trees, prepared.own_files),
     )
 
 
@@ -100,6 +129,8 @@ def judge(case: Case) -> list[Check]:
         if name in RUNS_THINGS and not all(answer.passed for answer in answers):
             answers.append(Check(name=name, passed=False, reasons=("not run: an earlier check has failed",)))
         else:
+            if name in RUNS_THINGS:
+                _note(case)
             answers.append(_clean(case, _function(name)(case)))
     if case.stage.role not in BY_ROLE and (extra := _plugin(case.stage.role)) is not None:
         answers.append(_clean(case, extra(case)))
@@ -139,6 +170,10 @@ def result_of(case: Case, attempt: int, answers: list[Check], *, at: str) -> dic
         "passed": failed is None,
         "failed": failed.name if failed is not None else "",
         "reasons": [reason for answer in told for reason in answer.reasons],
-        "checks": [answer.to_json() for answer in answers],
+        "warnings": [reason for answer in answers if answer.is_warning for reason in answer.reasons],
+        "checks": [
+            {"name": answer.name, "passed": answer.passed, "reasons": list(answer.reasons)}
+            for answer in answers
+        ],
         "timestamp": at,
     }

@@ -1,7 +1,8 @@
 """The scope gate: what really changed in the working tree lies inside `scope.allow` and outside `scope.deny`.
 
 What the report says does not matter here, nor what was dirty before the stage, which is in the tree of its start. Patterns are
-those of gitignore, relative to the project. What git ignores is nobody's work, unless a pattern of `deny` names it.
+those of gitignore, relative to the project. What git ignores is nobody's work, unless a pattern of `deny` names it, or the rule
+came with it. A stage that only reads must change nothing (`reading`).
 """
 
 from __future__ import annotations
@@ -9,19 +10,19 @@ from __future__ import annotations
 import os
 
 from holdfast.errors import GitFailed
-from holdfast.gates.base import Case, Check
+from holdfast.gates.base import Case, Check, is_writer
 from holdfast.model.record import Record
 from holdfast.workspace.scope import Scope, seen_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from holdfast.gates.base import Workspace
     from holdfast.workspace.changes import Change
 
-#: Reasons that are given; more would only be noise.
-_NAMED = 20
+#: Reasons that are given, and paths that are named in one; more would only be noise.
+_NAMED, _FEW = 20, 5
 
 
 class Violation(Record):
@@ -58,6 +59,8 @@ def _link_objection(change: Change, scope: Scope, *, top: str, prefix: str) -> s
         inside = os.path.relpath(end, project)
         if inside == ".." or inside.startswith("../"):
             return f"it is a symbolic link out of the project, to {target}"
+        if ".git" in inside.split("/"):
+            return f"it is a symbolic link to {target}, which is git's own"
         if scope.denies(inside) or scope.denies(inside + "/"):
             return f"it is a symbolic link to {target}, which is denied by scope.deny"
     return None
@@ -73,6 +76,10 @@ def _words(change: Change, prefix: str) -> str:
 def check(case: Case) -> Check:
     """Look at the working tree. Where the packet says so, and in a worktree only, what is out of scope is taken back."""
     workspace = case.workspace
+    if not is_writer(case.stage):
+        from holdfast.gates import reading
+
+        return reading.check(case)
     if workspace is None:
         raise GitFailed(
             f"the state of the workspace before {case.stage.name} is not on record, so its scope cannot be judged",
@@ -81,18 +88,90 @@ def check(case: Case) -> Check:
     scope = Scope(case.pipeline.scope_allow, case.pipeline.scope_deny)
     place = workspace.base.place
     found = violations(workspace.changes, scope, top=place.top, prefix=place.prefix)
-    reasons = [violation.reason for violation in found]
-    if len(reasons) > _NAMED:
-        reasons[_NAMED:] = [f"and {len(reasons) - _NAMED} more changes that are out of scope"]
+    for_good = [*of_git(workspace), *_ignored(workspace, scope)]
+    if not found and not for_good:
+        return remarked(case, _ways_out(workspace))
+    can_revert = case.pipeline.revert_out_of_scope and workspace.base.kind == "worktree" and case.reverted_at
+    if can_revert and not for_good:
+        return take_back(
+            case,
+            workspace,
+            found,
+            again=lambda changes: violations(changes, scope, top=place.top, prefix=place.prefix),
+        )
+    reasons = [*for_good, *(violation.reason for violation in found)]
+    return Check(name="scope", passed=False, reasons=shortened(reasons))
+
+
+def shortened(reasons: list[str]) -> tuple[str, ...]:
+    """As many as anybody reads."""
+    if len(reasons) <= _NAMED:
+        return tuple(reasons)
+    return (*reasons[:_NAMED], f"and {len(reasons) - _NAMED} more changes that are out of scope")
+
+
+def of_git(workspace: Workspace) -> list[str]:
+    """Hooks and settings of the repository are in nobody's scope: they run, or decide what runs, at a person's next command."""
+    return [
+        f"{change.path} was {change.kind}: it is git's own, and in no scope" for change in workspace.own_files
+    ]
+
+
+def _ignored(workspace: Workspace, scope: Scope) -> list[str]:
+    """New files out of scope that a rule of ignoring hides which came with them."""
+    from holdfast.workspace.hidden import newly_ignored
+
+    place = workspace.base.place
+    hidden = newly_ignored(place, workspace.trees, workspace.old_tree, workspace.changes)
+    found = violations(hidden, scope, top=place.top, prefix=place.prefix)
+    return [f"{violation.reason}, and ignored only since then" for violation in found]
+
+
+def _ways_out(workspace: Workspace) -> tuple[str, ...]:
+    """Links that were there before, lead out of the tree, and can be written through: what is done there is not seen."""
+    from holdfast.workspace.changes import links
+
+    top = os.path.realpath(workspace.base.place.top)
+    found: list[str] = []
+    for path, target in links(workspace.trees, workspace.old_tree):
+        end = os.path.realpath(os.path.join(top, os.path.dirname(path), target))
+        if not end.startswith(top + os.sep) and end != top and os.access(end, os.W_OK):
+            found.append(f"{path} → {target}")
     if not found:
-        return Check(name="scope", passed=True)
-    if case.pipeline.revert_out_of_scope and workspace.base.kind == "worktree" and case.reverted_at:
-        return _revert(case, workspace, found, reasons)
-    return Check(name="scope", passed=False, reasons=tuple(reasons))
+        return ()
+    names = ", ".join(found[:_FEW]) + (", …" if len(found) > _FEW else "")
+    return (f"links lead out of the project, and what is written through them is not seen: {names}",)
 
 
-def _revert(case: Case, workspace: Workspace, found: list[Violation], reasons: list[str]) -> Check:
-    """Take back what is out of scope, and look again: only what the working tree shows then counts."""
+def remarked(case: Case, told: tuple[str, ...], *, is_warning: bool = False) -> Check:
+    """A check that passes, with what a person should know: behind the last stage, also what else changed outside the scope since
+    the task began. Nobody can say who did that: a command of acceptance, a process that an agent left, a person."""
+    workspace = case.workspace
+    since: tuple[str, ...] = ()
+    if workspace is not None and case.is_last and workspace.base.base_tree:
+        from holdfast.workspace.changes import within
+
+        base = workspace.base
+        scope = Scope(case.pipeline.scope_allow, case.pipeline.scope_deny)
+        _, since = within(
+            workspace.trees, base.base_tree, workspace.new_tree, scope=scope, prefix=base.place.prefix
+        )
+        known = {end for change in workspace.changes for end in change.ends}
+        since = tuple(path for path in since if path not in known or not told)
+    if since:
+        names = ", ".join(since[:_FEW]) + (", …" if len(since) > _FEW else "")
+        told = (*told, f"outside the scope, and changed since the task began: {names}")
+    return Check(name="scope", passed=True, reasons=told, is_warning=is_warning or bool(since))
+
+
+def take_back(
+    case: Case,
+    workspace: Workspace,
+    found: list[Violation],
+    *,
+    again: Callable[[Iterable[Change]], list[Violation]],
+) -> Check:
+    """Take back what was `found`, and look `again`: only what the working tree shows then counts."""
     from holdfast.workspace.changes import changed
     from holdfast.workspace.prepare import now
     from holdfast.workspace.revert import revert
@@ -106,13 +185,9 @@ def _revert(case: Case, workspace: Workspace, found: list[Violation], reasons: l
         paths=paths,
         keep_at=case.reverted_at,
     )
-    place = workspace.base.place
-    scope = Scope(case.pipeline.scope_allow, case.pipeline.scope_deny)
     after = changed(workspace.trees, workspace.old_tree, now(case.packet, workspace.base))
-    left = violations(after, scope, top=place.top, prefix=place.prefix)
-    if left:
-        return Check(
-            name="scope", passed=False, reasons=tuple(violation.reason for violation in left[:_NAMED])
-        )
+    if left := again(after):
+        return Check(name="scope", passed=False, reasons=shortened([violation.reason for violation in left]))
     told = f"{len(found)} changes out of scope were taken back; they are kept in {os.path.basename(case.reverted_at)}"
-    return Check(name="scope", passed=True, reasons=(told, *reasons))
+    reasons = shortened([violation.reason for violation in found])
+    return Check(name="scope", passed=True, reasons=(told, *reasons), is_warning=True)

@@ -105,6 +105,8 @@ class WorkspacePrepared(Event):
     branch: str | None = None
     #: What was changed already by somebody else, at most a hundred of them.
     dirty: tuple[str, ...] = ()
+    #: The object that says what the hooks and settings of the repository were; empty outside git.
+    own_files: str = ""
 
 
 class GateJudged(Event):
@@ -118,6 +120,8 @@ class GateJudged(Event):
     #: headings, patch, scope, acceptance, … : which check failed first.
     failed: str = ""
     reasons: tuple[str, ...] = ()
+    #: Passed, but a person should know: what changed in the workspace and is not blamed on the stage.
+    warnings: tuple[str, ...] = ()
 
 
 class PreWorkChecked(Event):

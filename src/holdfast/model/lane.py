@@ -130,13 +130,15 @@ class Lane:
         """The last attempt was handed to the gate, which has not spoken."""
         return self.attempt is not None and self.accepted == self.attempt.number and self.verdict is None
 
-    def begin_again(self, *, afresh: bool) -> None:
-        """Its marker was dropped: what it does now is judged from now on. `afresh`: in a new session, which knows nothing of
-        what was done; a person agrees to it anew."""
+    def begin_again(self, *, afresh: bool, was_done: bool) -> None:
+        """What it does now is judged from now on, if its gate had let it pass (`was_done`); else what it did before is judged
+        with it. `afresh`: in a new session, which knows nothing of what was done; a person agrees to it anew."""
         if afresh:
             self.ran = self.session_id = None
             self.is_approved = False
-        self.workspace = self.pre_work = None
+        if was_done:
+            self.workspace = None
+        self.pre_work = None
         self.accepted = self.chores_in_vain = 0
         self.gate = None
         self.overflows = 0

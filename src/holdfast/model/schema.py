@@ -226,6 +226,7 @@ _GATE = of_fields(
         "passed": {"type": "boolean"},
         "failed": {"type": "string", "description": "the first check that did not pass"},
         "reasons": {"type": "array", "items": TEXT},
+        "warnings": {"type": "array", "items": TEXT, "description": "remarks that the summary has too"},
         "checks": {
             "type": "array",
             "items": of_fields({"name": TEXT, "passed": {"type": "boolean"}, "reasons": TEXTS}),
@@ -235,7 +236,7 @@ _GATE = of_fields(
         "timestamp": AT,
     },
     # A plain run has no checks: its attempt's own proof is the gate. In a repository with checks of its own there is an action.
-    optional=("role", "failed", "checks", "action"),
+    optional=("role", "failed", "checks", "warnings", "action"),
 )
 _META = of_fields(
     {

@@ -214,9 +214,10 @@ SHAPES: dict[str, tuple[dict[str, Schema], tuple[str, ...], str]] = {
             **_all(_TEXT, "task_id", "into"),
             "how": {"enum": ["merge", "patch"]},
             **_all(_or_null(_TEXT), "branch", "commit"),
-            **_all({"type": "array", "items": _TEXT}, "paths", "left_out"),
+            **_all({"type": "array", "items": _TEXT}, "paths", "left_out", "submodules"),
+            "squashed": {"type": "boolean"},
         },
-        ("left_out",),
+        ("left_out", "submodules", "squashed"),
         "apply --json: what was brought over",
     ),
     "issue": (

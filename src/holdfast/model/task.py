@@ -232,6 +232,13 @@ class Task:
             self.lanes[stage] = Lane(stage, agent)
         return self.lanes[stage]
 
+    def beside(self, stage: str) -> tuple[str, ...]:
+        """The stages that run side by side with one, itself included."""
+        group = next((spec.group for spec in self.spec.stages if spec.name == stage), None)
+        if group is None:
+            return (stage,)
+        return tuple(spec.name for spec in self.spec.stages if spec.group == group)
+
     def find(self, number: int) -> Attempt | None:
         """The attempt of a number, if it is one of the present ones."""
         if self.chore is not None and self.chore.number == number:
@@ -322,10 +329,10 @@ def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
     if event.from_stage is not None:
         names = [stage.name for stage in task.spec.stages]
         for name in names[names.index(event.from_stage) :] if event.from_stage in names else ():
-            task.stages_done.pop(name, None)
+            was_done = task.stages_done.pop(name, None) is not None
             if name in task.lanes:
                 # What a stage of a pipeline is told depends on the stages before it, which may say something else now.
-                task.lanes[name].begin_again(afresh=task.spec.pipeline is not None)
+                task.lanes[name].begin_again(afresh=task.spec.pipeline is not None, was_done=was_done)
 
 
 def _stage_done(task: Task, event: ev.StageDone, at: str) -> None:
@@ -485,6 +492,10 @@ def _pre_work_checked(task: Task, event: ev.PreWorkChecked, at: str) -> None:
 def _gate_judged(task: Task, event: ev.GateJudged, at: str) -> None:
     lane = task.lane(event.stage)
     lane.gate = event
+    is_reader = not any(stage.name == event.stage and stage.writes for stage in task.spec.stages)
+    if is_reader and not event.passed and event.failed != "scope":
+        # What the gate's own commands left behind is not blamed on the next attempt.
+        lane.workspace = None
     lane.chores_in_vain = 0
     task.chore = None
 

@@ -119,7 +119,7 @@ class Checker:
         value = self.text(node, path)
         if value is None:
             return None
-        hint = "paths are relative to the project: src/, docs/*.md"
+        hint = "paths are relative to the project: src/, docs/*.md; ./x is x at its top only"
         if value.startswith(("/", "~", "\\")) or re.match(r"[A-Za-z]:[\\/]", value):
             self.blame(node, path, f"{shown(value)} is absolute", hint)
         elif ".." in re.split(r"[\\/]", value):

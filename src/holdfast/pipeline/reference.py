@@ -168,8 +168,9 @@ def _words(value: object) -> str:
 _PATHS = """## Paths
 
 Paths in `scope` and `security.forbidden_paths` are patterns as in .gitignore, relative to the project. One that is absolute, has a
-`..`, or begins with `!` is refused. A regular expression that does not compile, fits the empty text, or may take
-for ever (`(\\w+)+`) is refused.
+`..`, or begins with `!` is refused. A name without a slash inside fits at any depth: `a.py` is also `vendor/deep/a.py`; `./a.py` is the one
+at the project's top. `[…]` is a set of characters: for a directory that is called `[id]` write
+`app/\\[id]/`. A regular expression that does not compile, fits the empty text, or may take for ever (`(\\w+)+`) is refused.
 """
 
 

@@ -239,9 +239,12 @@ def _failure(task: Task) -> FailureView | None:
 
 
 def _remarks(task: Task) -> tuple[str, ...]:
-    if task.spec.quality is None:
-        return ()
     found: list[str] = []
+    for name, lane in task.lanes.items():
+        if lane.verdict is not None and lane.verdict.passed:
+            found += [f"{name}: {warning}" for warning in lane.verdict.warnings]
+    if task.spec.quality is None:
+        return tuple(found)
     for lane in task.lanes.values():
         checked, verdict = lane.pre_work, lane.verdict
         found += [f"before the work: {reason}" for reason in (checked.reasons if checked is not None else ())]

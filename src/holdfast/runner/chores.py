@@ -22,6 +22,7 @@ from holdfast.runner import failures
 from holdfast.runner.attempt import Opened, next_number, start
 from holdfast.runner.ledger import Ledger
 from holdfast.store import atomic
+from holdfast.workspace.lock import has_repository
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,10 +37,17 @@ _REASON_CHARS, _EVIDENCE_BYTES = 1000, 64 * 1024 * 1024
 
 
 def needs_prepare(task: Task, stage: StageSpec) -> bool:
-    """Whether the workspace has to be made, or looked at, before the stage's agent comes."""
+    """Whether the workspace has to be made, or looked at, before the stage's agent comes. Stages side by side that only read are
+    compared with one look."""
     if task.spec.workspace == "worktree" and not any(lane.workspace for lane in task.lanes.values()):
         return True
-    return stage.writes
+    if stage.writes or task.spec.pipeline is None:
+        return stage.writes
+    mates = [task.lane(name) for name in task.beside(stage.name)]
+    if any(mate.workspace is not None and mate.gate is None for mate in mates):
+        return False
+    # Without git, every file would be read and copied for stages that should change none.
+    return task.spec.workspace == "worktree" or has_repository(task.spec.project_dir)
 
 
 def open_chore(
@@ -137,6 +145,7 @@ def _take_judgement(ledger: Ledger, chore: Attempt, result: dict[str, Any]) -> N
             passed=result["passed"],
             failed=str(result.get("failed") or ""),
             reasons=tuple(ledger.redact(str(reason)) for reason in result.get("reasons", ())),
+            warnings=tuple(ledger.redact(str(warning)) for warning in result.get("warnings", ())),
         )
     )
     failpoint("chores.judged")

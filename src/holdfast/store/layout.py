@@ -35,6 +35,7 @@ class Home:
         self.sessions = f"{path}/sessions"
         self.worktrees = f"{path}/worktrees"
         self.workspaces = f"{path}/workspaces"
+        self.left_out = f"{path}/left-out"
         self.interrupt_request = f"{path}/interrupt-request.txt"
         self.down = f"{path}/down"
         self.up = f"{path}/up"

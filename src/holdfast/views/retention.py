@@ -21,7 +21,7 @@ def check_merged(packet: Packet) -> None:
     """Raises NotPossible when the task's worktree holds work that is nowhere else."""
     if not os.path.exists(os.path.join(packet.workspace, "worktree.json")):
         return
-    from holdfast.workspace import scope, worktree
+    from holdfast.workspace import removal, scope, worktree
 
     tree = worktree.of(packet)
     if tree is None or not os.path.lexists(tree.path):
@@ -29,26 +29,31 @@ def check_merged(packet: Packet) -> None:
     if not os.path.isdir(tree.common_dir):
         raise NotPossible(f"the repository of {tree.path} is gone", hint="look at the worktree by hand")
     if not _is_applied(packet, tree):
-        worktree.check_removable(tree, scope.of(packet))
+        removal.check_removable(tree, scope.of(packet))
 
 
 def _is_applied(packet: Packet, tree: Worktree) -> bool:
     """Whether everything in the worktree was brought over as a patch, which git does not call merged."""
     from holdfast.workspace import apply, worktree
 
-    return worktree.is_whole(tree) and apply.is_applied(packet)
+    return worktree.mend(tree) and apply.is_applied(packet)
 
 
-def remove_worktree(packet: Packet) -> None:
-    """Remove the worktree of a task whose work is merged. Raises NotPossible otherwise."""
+def remove_worktree(packet: Packet) -> str | None:
+    """Remove the worktree of a task whose work is merged; what apply left out of that is kept as a patch. Returns where. Raises
+    NotPossible otherwise."""
     check_merged(packet)
     if os.path.exists(os.path.join(packet.workspace, "worktree.json")):
-        from holdfast.workspace import scope, worktree
+        from holdfast.workspace import removal, scope, worktree
 
         tree = worktree.of(packet)
         if tree is not None:
-            is_applied = os.path.lexists(tree.path) and _is_applied(packet, tree)
-            worktree.remove(tree, force=is_applied, scope=scope.of(packet))
+            is_there = os.path.lexists(tree.path)
+            kept = removal.keep_left_out(packet) if is_there else None
+            is_applied = is_there and _is_applied(packet, tree)
+            removal.remove(tree, force=is_applied, scope=scope.of(packet))
+            return kept
+    return None
 
 
 def ended(home: Home) -> list[Packet]:

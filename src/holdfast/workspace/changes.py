@@ -70,6 +70,53 @@ def patch(trees: Trees, old_tree: str, new_tree: str, paths: Iterable[str] | Non
     return trees.run(["diff", "--binary", "--full-index", *_PLAIN, *_sides(old_tree, new_tree, paths)])
 
 
+def gitlinks(trees: Trees, old_tree: str, new_tree: str) -> list[str]:
+    """The repositories inside that are not at the same commit in both trees."""
+    if old_tree == new_tree:
+        return []
+    raws = _raws(trees, old_tree, new_tree)
+    return [raw.path for raw in raws if _GITLINK in (raw.old_mode, raw.new_mode)]
+
+
+def links(trees: Trees, tree: str) -> list[tuple[str, str]]:
+    """Every symbolic link of a tree, and what it says."""
+    entries = git.names(trees.run(["ls-tree", "-r", "-z", "--full-tree", tree]))
+    found = [entry.split("\t", 1) for entry in entries if entry.startswith(_LINK)]
+    targets = _targets(trees, [facts.split()[2] for facts, _ in found])
+    return [(path, targets.get(facts.split()[2], "")) for facts, path in found]
+
+
+def opened(trees: Trees, old_tree: str, new_tree: str) -> tuple[str, str]:
+    """Both trees, to be shown: where files in a repository inside are changed and not committed, the commit that stands for
+    them is one of ours and says nothing to anybody; so these files stand there themselves."""
+    ours = [
+        raw
+        for raw in (_raws(trees, old_tree, new_tree) if old_tree != new_tree else ())
+        if raw.old_mode == raw.new_mode == _GITLINK
+        and all(trees.has(side) for side in (raw.old, raw.new))
+        and any(trees.is_own(side) for side in (raw.old, raw.new))
+    ]
+    if not ours:
+        return old_tree, new_tree
+    return (
+        _with_files(trees, old_tree, [(raw.path, raw.old) for raw in ours]),
+        _with_files(trees, new_tree, [(raw.path, raw.new) for raw in ours]),
+    )
+
+
+def _with_files(trees: Trees, tree: str, links: list[tuple[str, str]]) -> str:
+    index = os.path.join(trees.indexes, f"opened.{os.getpid()}")
+    try:
+        trees.run(["read-tree", tree], index=index)
+        gone = [f"0 {'0' * len(tree)}\t{path}" for path, _ in links]
+        trees.run(["update-index", "-z", "--index-info"], index=index, stdin=git.listing(gone))
+        for path, commit in links:
+            trees.run(["read-tree", "-i", f"--prefix={path}/", commit], index=index)
+        return git.text(trees.run(["write-tree"], index=index))
+    finally:
+        atomic.forget(index)
+
+
 def within(
     trees: Trees, old_tree: str, new_tree: str, *, scope: Scope | None, prefix: str
 ) -> tuple[str, tuple[str, ...]]:

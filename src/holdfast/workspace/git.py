@@ -39,6 +39,13 @@ _KEPT = (
     "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH",
     "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL",
 )  # fmt: skip
+#: Who commits, where holdfast does.
+IDENTITY = {
+    "GIT_AUTHOR_NAME": "holdfast",
+    "GIT_AUTHOR_EMAIL": "holdfast@localhost",
+    "GIT_COMMITTER_NAME": "holdfast",
+    "GIT_COMMITTER_EMAIL": "holdfast@localhost",
+}
 #: How much of what git said goes into an error.
 _SAID_CHARS = 600
 
@@ -124,6 +131,8 @@ def _hint(said: str) -> str:
         return (
             "the repository belongs to another user; 'git config --global --add safe.directory DIR' trusts it"
         )
+    if "cannot lock ref" in said and " exists; cannot create " in said:
+        return "a branch is in the way: rename the one that git names with 'git branch -m OLD NEW'"
     if "index.lock" in said or "cannot lock ref" in said:
         return "another git is at work there, or was killed; look at the lock file that it names"
     return ""

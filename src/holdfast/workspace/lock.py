@@ -32,6 +32,11 @@ def _top(directory: str) -> str:
     return above
 
 
+def has_repository(directory: str) -> bool:
+    """Whether a repository is around a directory. git is not asked."""
+    return os.path.lexists(os.path.join(_top(os.path.realpath(directory)), ".git"))
+
+
 def acquire(home: Home, directory: str, *, role: str, within_s: float = locks.CONTEST_S) -> locks.Lock:
     """Take the lock of a directory. Raises LockHeld, which names the directory."""
     try:

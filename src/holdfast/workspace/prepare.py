@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 
 from holdfast import clock
-from holdfast.errors import NotPossible
+from holdfast.errors import GitFailed, GitMissing, NotPossible
 from holdfast.packet import load
 from holdfast.store import atomic
 from holdfast.workspace import base as bases
-from holdfast.workspace import git, snapshot, worktree
+from holdfast.workspace import git, own_files, snapshot, worktree
 from holdfast.workspace.base import Base
 from holdfast.workspace.changes import changed
 from holdfast.workspace.place import locate
@@ -28,8 +28,26 @@ _DIRTY = 100
 
 
 def prepare(packet: Packet, stage: str) -> dict[str, Any]:
-    """The fields of `workspace.prepared` for a stage. Safe to run again after a kill: nothing is recorded twice."""
+    """The fields of `workspace.prepared` for a stage. Safe to run again after a kill: nothing is recorded twice. Where a stage only
+    reads, in place, it may begin though nobody could look: `tree` is empty then."""
     spec = load.fold(packet).spec
+    try:
+        return _prepare(packet, stage, spec)
+    except (GitFailed, GitMissing):
+        if spec.workspace == "worktree" or any(step.name == stage and step.writes for step in spec.stages):
+            raise
+        return {
+            "schema": "holdfast.prepared/1",
+            "stage": stage,
+            "path": os.path.realpath(spec.project_dir),
+            "kind": spec.workspace,
+            "tree": "",
+            "base_tree": "",
+            "timestamp": clock.iso_now(),
+        }
+
+
+def _prepare(packet: Packet, stage: str, spec: TaskSpec) -> dict[str, Any]:
     known = bases.read(packet)
     if known is None:
         known, tree = _begin(packet, spec)
@@ -52,6 +70,7 @@ def prepare(packet: Packet, stage: str) -> dict[str, Any]:
         "commit": known.commit,
         "branch": known.branch,
         "dirty": dirty,
+        "own_files": own_files.note(known.place, trees),
         "timestamp": clock.iso_now(),
     }
 

@@ -37,10 +37,7 @@ _OURS = {
     "core.fsyncMethod": "batch",
 }
 _IDENTITY = {
-    "GIT_AUTHOR_NAME": "holdfast",
-    "GIT_AUTHOR_EMAIL": "holdfast@localhost",
-    "GIT_COMMITTER_NAME": "holdfast",
-    "GIT_COMMITTER_EMAIL": "holdfast@localhost",
+    **git.IDENTITY,
     "GIT_AUTHOR_DATE": "@0 +0000",
     "GIT_COMMITTER_DATE": "@0 +0000",
 }
@@ -141,6 +138,11 @@ class Trees:
     def tree_of(self, commit: str) -> str:
         """The tree of a commit."""
         return git.text(self.run(["rev-parse", "--verify", "-q", f"{commit}^{{tree}}"]))
+
+    def is_own(self, commit: str) -> bool:
+        """Whether a commit is one of ours, made by `commit`."""
+        said = self.run(["log", "-1", "--format=%ct %ce", commit])
+        return git.text(said) == f"0 {_IDENTITY['GIT_COMMITTER_EMAIL']}"
 
     def commit(self, tree: str, *parents: str) -> str:
         """A commit of ours around a tree; the same one for the same tree and parents."""

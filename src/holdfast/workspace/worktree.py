@@ -10,24 +10,17 @@ from __future__ import annotations
 import os
 import shutil
 
-from holdfast.errors import GitFailed, NotPossible
+from holdfast.errors import NotPossible
 from holdfast.model.record import Record
 from holdfast.store import atomic
 from holdfast.workspace import git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterable
 
     from holdfast.store.layout import Packet
-    from holdfast.workspace.scope import Scope
-
-_IDENTITY = {
-    "GIT_AUTHOR_NAME": "holdfast",
-    "GIT_AUTHOR_EMAIL": "holdfast@localhost",
-    "GIT_COMMITTER_NAME": "holdfast",
-    "GIT_COMMITTER_EMAIL": "holdfast@localhost",
-}
 
 
 class Worktree(Record):
@@ -71,7 +64,7 @@ def make(packet: Packet, project: str) -> Worktree:
         tree = _intend(packet, project)
         os.makedirs(packet.workspace, mode=0o700, exist_ok=True)
         atomic.write_json(_record(packet), tree.to_json(), durable=True)
-    if not is_whole(tree):
+    if not is_whole(tree) and not mend(tree):
         _clear(tree)
         _add(tree)
     if not os.path.isdir(tree.directory):
@@ -102,7 +95,7 @@ def _intend(packet: Packet, project: str) -> Worktree:
         prefix=repository.prefix,
     )
     tip = tip_of(tree)
-    if tip is not None and not _is_ancestor(tree, tip, commit):
+    if tip is not None and not is_ancestor(tree, tip, commit):
         raise NotPossible(
             f"the branch {tree.branch} exists in {tree.main}, with commits that are not this task's",
             hint=f"rename it with 'git branch -m {tree.branch} NEW', or give the task another id",
@@ -116,15 +109,65 @@ def _intend(packet: Packet, project: str) -> Worktree:
 
 
 def is_whole(tree: Worktree) -> bool:
-    """Whether the worktree is there, checked out, and on its branch."""
-    admin = _admin(tree)
+    """Whether the worktree is there and checked out, whatever branch it is on; and still one of the repository."""
+    admin = admin_of(tree)
     if admin is None or _is_begun(admin) or not os.path.isdir(tree.path):
         return False
-    asked = git.call(["rev-parse", "--show-toplevel"], cwd=tree.path, allowed=(0, 128))
-    return asked.returncode == 0 and git.text(asked.stdout) == os.path.realpath(tree.path)
+    asked = git.call(["rev-parse", "--absolute-git-dir"], cwd=tree.path, allowed=(0, 128))
+    return asked.returncode == 0 and git.text(asked.stdout) == os.path.realpath(admin)
 
 
-def _admin(tree: Worktree) -> str | None:
+def mend(tree: Worktree) -> bool:
+    """Write the worktree's `.git` anew, where an agent removed it or led it elsewhere. Returns whether the worktree is whole."""
+    admin, link = admin_of(tree), os.path.join(tree.path, ".git")
+    is_work = admin is not None and not _is_begun(admin) and os.path.isdir(tree.path)
+    if admin is None or not is_work or is_own_repository(tree):
+        return False
+    if not is_whole(tree):
+        # A link is replaced, not followed.
+        atomic.write(link, f"gitdir: {admin}\n".encode("utf-8", "surrogateescape"), durable=True)
+    return is_whole(tree)
+
+
+def is_own_repository(tree: Worktree) -> bool:
+    """Whether somebody made another repository of it, with a history that nobody else has."""
+    link = os.path.join(tree.path, ".git")
+    return os.path.isdir(link) and not os.path.islink(link)
+
+
+def call(
+    tree: Worktree, words: Iterable[str], *, allowed: tuple[int, ...] = (0,)
+) -> subprocess.CompletedProcess[bytes]:
+    """Ask git about the worktree, whatever its own `.git` says. Raises NotPossible when the repository does not know it."""
+    admin = admin_of(tree)
+    if admin is None:
+        raise NotPossible(
+            f"the repository {tree.main} does not know the worktree {tree.path} any more",
+            hint="look at it by hand; 'holdfast rm --force' removes it",
+        )
+    return git.call(words, cwd=tree.path, env={"GIT_DIR": admin, "GIT_WORK_TREE": tree.path}, allowed=allowed)
+
+
+def head_of(tree: Worktree) -> str | None:
+    """The commit that is checked out there, on a branch or on none; None when nobody knows."""
+    admin = admin_of(tree)
+    if admin is None:
+        return None
+    ref = f"worktrees/{os.path.basename(admin)}/HEAD"
+    words = ["rev-parse", "--verify", "-q", f"{ref}^{{commit}}"]
+    asked = git.call(words, cwd=tree.main, allowed=(0, 1, 128))
+    return git.text(asked.stdout) or None if asked.returncode == 0 else None
+
+
+def branch_of(tree: Worktree) -> str | None:
+    """The branch that is checked out there: the task's, or one that the agent made; None with a detached HEAD."""
+    admin = admin_of(tree)
+    said = atomic.read_small(os.path.join(admin, "HEAD"), 1 << 12) if admin is not None else None
+    prefix = b"ref: refs/heads/"
+    return git.text(said)[len(prefix) :] if said is not None and said.startswith(prefix) else None
+
+
+def admin_of(tree: Worktree) -> str | None:
     """Where the repository keeps its word about this worktree."""
     folder = os.path.join(tree.common_dir, "worktrees")
     for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
@@ -138,6 +181,12 @@ def _admin(tree: Worktree) -> str | None:
     return None
 
 
+def is_begun(tree: Worktree) -> bool:
+    """Whether it was never finished: nobody has worked in it."""
+    admin = admin_of(tree)
+    return admin is not None and _is_begun(admin)
+
+
 def _is_begun(admin: str) -> bool:
     """Whether git was killed while it made the worktree: it writes this first and removes it last. (A person's own lock says
     something else.)"""
@@ -149,7 +198,7 @@ def _clear(tree: Worktree) -> None:
     """Clear away what a dead attempt left. A directory in which somebody may have worked is put aside, not removed."""
     # A git of ours that was killed may have held it. Nobody else writes this branch, and that git was swept.
     atomic.forget(os.path.join(tree.common_dir, "refs", "heads", f"{tree.branch}.lock"))
-    admin = _admin(tree)
+    admin = admin_of(tree)
     if os.path.lexists(tree.path):
         if admin is not None and _is_begun(admin):
             shutil.rmtree(tree.path)
@@ -163,7 +212,7 @@ def _add(tree: Worktree) -> None:
     os.makedirs(os.path.dirname(tree.path), mode=0o700, exist_ok=True)
     words = ["worktree", "add", "-q", "--force"]
     tip = tip_of(tree)
-    if tip is None or _is_ancestor(tree, tip, tree.commit):
+    if tip is None or is_ancestor(tree, tip, tree.commit):
         words += ["--no-track", "-B", tree.branch, tree.path, tree.commit]
     else:
         words += [tree.path, tree.branch]
@@ -178,168 +227,11 @@ def tip_of(tree: Worktree) -> str | None:
     return git.text(asked.stdout) or None if asked.returncode == 0 else None
 
 
-def _is_ancestor(tree: Worktree, old: str, new: str) -> bool:
+def is_ancestor(tree: Worktree, old: str, new: str) -> bool:
+    """Whether the history of one commit has the other."""
     return git.call(["merge-base", "--is-ancestor", old, new], cwd=tree.main, allowed=(0, 1)).returncode == 0
 
 
 def _is_checked_out(tree: Worktree) -> bool:
     listed = git.run(["worktree", "list", "--porcelain"], cwd=tree.main)
     return f"branch refs/heads/{tree.branch}".encode() in listed.split(b"\n")
-
-
-def unmerged_commits(tree: Worktree) -> int:
-    """Commits of the branch that no other branch, and nothing checked out, has."""
-    if tip_of(tree) is None:
-        return 0
-    words = [
-        "rev-list",
-        "--count",
-        f"refs/heads/{tree.branch}",
-        "--not",
-        f"--exclude={tree.branch}",
-        "--branches",
-    ]
-    return int(git.run([*words, "--remotes", tree.commit, *_heads(tree)], cwd=tree.main))
-
-
-def _heads(tree: Worktree) -> list[str]:
-    found = git.head(tree.main)
-    return [found] if found is not None else []
-
-
-def uncommitted(tree: Worktree) -> list[str]:
-    """Files in the worktree that are in no commit; without what git ignores."""
-    if not is_whole(tree):
-        return []
-    words = [
-        "status",
-        "--porcelain",
-        "-z",
-        "--no-renames",
-        "--untracked-files=all",
-        "--ignore-submodules=none",
-    ]
-    return [entry[3:] for entry in git.names(git.run(words, cwd=tree.path))]
-
-
-def is_merged(tree: Worktree) -> bool:
-    """Whether every commit of the branch is on another branch as well."""
-    return unmerged_commits(tree) == 0
-
-
-def outside(tree: Worktree, paths: Iterable[str], scope: Scope | None) -> list[str]:
-    """Those of some paths that are not in the scope of the task."""
-    if scope is None:
-        return []
-    return [path for path in paths if not scope.has(_as_pattern_sees(tree, path), tree.prefix)]
-
-
-def _as_pattern_sees(tree: Worktree, path: str) -> str:
-    """A repository inside is a directory to patterns, and has a slash at its end."""
-    full = os.path.join(tree.path, path)
-    is_directory = os.path.isdir(full) and not os.path.islink(full)
-    return path.rstrip("/") + "/" if is_directory else path
-
-
-def committed_outside(tree: Worktree, scope: Scope | None) -> list[str]:
-    """Paths that commits of the branch change, and that are not in the scope. What came from the main tree is not theirs."""
-    if scope is None:
-        return []
-    words = ["diff", "--name-only", "-z", "--no-renames", f"HEAD...refs/heads/{tree.branch}"]
-    return outside(tree, git.names(git.run(words, cwd=tree.main)), scope)
-
-
-def has_unmerged_work(tree: Worktree, scope: Scope | None = None) -> bool:
-    """Whether something would be lost, or be hard to find, if the worktree went: commits or files that are nowhere else."""
-    return not is_merged(tree) or bool(_loose(tree, scope))
-
-
-def _loose(tree: Worktree, scope: Scope | None) -> list[str]:
-    """Files that are in no commit and count as work. Once work was merged, what was left out of it, being out of scope, does
-    not; before that, it may be all that a failed task has done."""
-    files = uncommitted(tree)
-    if scope is None or not files or tip_of(tree) == tree.commit or not is_merged(tree):
-        return files
-    left_out = set(outside(tree, files, scope))
-    return [path for path in files if path not in left_out]
-
-
-def commit_all(tree: Worktree, message: str, scope: Scope | None = None) -> list[str]:
-    """Commit what is uncommitted and in the scope, as holdfast. Returns the files that were left out.
-
-    Raises NotPossible in the middle of a merge, when something is to be left out: that would undo what the other side did.
-    """
-    left_out = outside(tree, uncommitted(tree), scope)
-    if left_out and _has_ref(tree, "MERGE_HEAD"):
-        raise NotPossible(
-            f"a merge has begun in {tree.path} and is not done",
-            hint="'git merge --continue' or '--abort' there",
-        )
-    named = ["--pathspec-from-file=-", "--pathspec-file-nul"]
-    names = [path.rstrip("/") for path in left_out]
-    but = git.listing([".", *(f":(top,exclude,literal){name}" for name in names)])
-    git.run(["add", "-A", *named], cwd=tree.path, env={"GIT_LITERAL_PATHSPECS": "0"}, stdin=but)
-    if names:
-        # Somebody may have staged it.
-        git.run(["reset", "-q", *named], cwd=tree.path, stdin=git.listing(names))
-    words = ["diff", "--cached", "--quiet", "--ignore-submodules=none"]
-    if git.call(words, cwd=tree.path, allowed=(0, 1)).returncode == 1 or _has_ref(tree, "MERGE_HEAD"):
-        git.run(
-            ["commit", "-q", "--no-verify", "--no-gpg-sign", "-F", "-"],
-            cwd=tree.path,
-            env=_IDENTITY,
-            stdin=message.encode("utf-8", "replace"),
-        )
-    return left_out
-
-
-def _has_ref(tree: Worktree, name: str) -> bool:
-    return git.call(["rev-parse", "-q", "--verify", name], cwd=tree.path, allowed=(0, 1, 128)).returncode == 0
-
-
-def check_removable(tree: Worktree, scope: Scope | None = None) -> None:
-    """Raises NotPossible when work in the worktree is nowhere else."""
-    commits, files = unmerged_commits(tree), _loose(tree, scope)
-    if not commits and not files:
-        return
-    task_id = os.path.basename(tree.path)
-    parts = [f"{commits} commit{'s' if commits != 1 else ''} on {tree.branch}"] if commits else []
-    parts += (
-        [f"{len(files)} uncommitted file{'s' if len(files) != 1 else ''} in {tree.path}"] if files else []
-    )
-    raise NotPossible(
-        f"{task_id} has work that is not merged: {' and '.join(parts)}",
-        hint=f"'holdfast apply {task_id}' brings it into {tree.main}; 'holdfast rm --force {task_id}' gives it up, and commits stay on the branch",
-    )
-
-
-def remove(tree: Worktree, *, force: bool, scope: Scope | None = None) -> str:
-    """Remove the worktree; the branch goes with it if it is merged. Returns what is left of it, in words; often nothing.
-
-    Raises NotPossible, and changes nothing, when there is unmerged work and no `force`.
-    """
-    if not os.path.isdir(tree.common_dir):
-        # The repository is gone, and with it everything that the worktree could be merged into.
-        if os.path.lexists(tree.path) and not force:
-            raise NotPossible(
-                f"the repository of {tree.path} is gone", hint="look at it by hand; --force removes it"
-            )
-        shutil.rmtree(tree.path, ignore_errors=True)
-        return ""
-    if not force:
-        check_removable(tree, scope)
-    admin = _admin(tree)
-    if os.path.lexists(tree.path):
-        try:
-            shutil.rmtree(tree.path)
-        except OSError as error:
-            raise GitFailed(f"cannot remove the worktree {tree.path}: {error.strerror}") from error
-    if admin is not None:
-        shutil.rmtree(admin)
-    tip = tip_of(tree)
-    if tip is None:
-        return ""
-    if not is_merged(tree):
-        return f"its commits stay on the branch {tree.branch} of {tree.main}"
-    git.run(["update-ref", "-d", f"refs/heads/{tree.branch}", tip], cwd=tree.main)
-    return ""

@@ -66,6 +66,23 @@ def test_in_place_there_is_nothing_to_apply(home: str) -> None:
     assert "hint: 'holdfast diff it' shows it" in holdfast("apply", "it").stderr
 
 
+def test_a_task_that_never_began_has_no_worktree_yet(home: str) -> None:
+    repo = Repo(os.path.join(os.path.dirname(home), "project"))
+    packet_for(home, repo.path, workspace="worktree", status=Status.KILLED)
+    done = holdfast("apply", "it")
+    assert done.returncode == 3
+    assert "it has not begun: it has no worktree yet" in done.stderr
+
+
+def test_show_says_how_to_read_what_was_changed_in_place(home: str) -> None:
+    repo = Repo(os.path.join(os.path.dirname(home), "project"))
+    repo.commit("a")
+    packet = packet_for(home, repo.path)
+    prepare(packet)
+    atomic.write_json(packet.task_done, {}, durable=False)
+    assert "holdfast diff it   read what it changed" in holdfast("show", "it").stdout
+
+
 def test_rm_refuses_unmerged_work(home: str) -> None:
     case = Case(home)
     case.work.write("new")

@@ -247,3 +247,81 @@ def test_paths_as_the_project_sees_them() -> None:
     assert seen_from("src/", "src/a") == "a"
     assert seen_from("src/deep/", "src/a") == "../a"
     assert seen_from("src/", "srcs") == "../srcs"
+
+
+# ── what no tree has ──
+
+
+@pytest.mark.req("GAT-3")
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        (("config", "core.fsmonitor", "/tmp/x"), ".git/config (core.fsmonitor) was added"),
+        (("config", "--unset", "user.name"), ".git/config (user.name) was deleted"),
+    ],
+)
+def test_a_setting_of_git_is_in_no_scope(home: str, command: tuple[str, ...], named: str) -> None:
+    repo = Repo(os.path.join(os.path.dirname(home), "project"))
+    repo.git("config", "user.name", "A Person")
+    stage = Stage(home, scope_allow=(".",))
+    stage.work.write("src/a", "changed\n")
+    stage.repo.git(*command)
+    code, result = stage.judge()
+    assert (code, result["failed"]) == (1, "scope")
+    assert named in result["reasons"][0]
+
+
+@pytest.mark.req("GAT-3")
+def test_a_hook_is_in_no_scope_and_a_worktree_does_not_take_it_back(home: str) -> None:
+    stage = Stage(home, scope_allow=(".",), workspace="worktree", revert_out_of_scope=True)
+    stage.work.write("src/a", "changed\n")
+    stage.repo.write(".git/hooks/post-commit", "#!/bin/sh\n")
+    code, result = stage.judge()
+    assert (code, result["failed"]) == (1, "scope")
+    assert ".git/hooks/post-commit was added: it is git's own" in result["reasons"][0]
+
+
+def test_what_everyday_commands_of_git_write_is_no_violation(stage: Stage) -> None:
+    stage.repo.write("src/a", "changed\n")
+    stage.repo.git("config", "branch.main.remote", "origin")
+    stage.repo.git("config", "submodule.vend.url", "https://example.org/vend")
+    assert stage.judge()[0] == 0
+
+
+def test_a_link_into_gits_own_directory_is_refused(home: str) -> None:
+    stage = Stage(home, scope_allow=(".",))
+    os.symlink("../.git/config", os.path.join(stage.repo.path, "src/link"))
+    code, result = stage.judge()
+    assert (code, "which is git's own" in result["reasons"][0]) == (1, True)
+
+
+@pytest.mark.req("GAT-3")
+def test_a_rule_of_ignoring_does_not_hide_what_came_with_it(home: str) -> None:
+    stage = Stage(home, scope_allow=("src/", ".gitignore"))
+    stage.repo.write("x.tmp", "ignored before\n")
+    stage.repo.write(".gitignore", ".env\n*.tmp\nevil.txt\ngen/\n")
+    stage.repo.write("evil.txt")
+    stage.repo.write("src/gen/new")
+    code, result = stage.judge()
+    assert (code, result["failed"]) == (1, "scope")
+    assert result["reasons"] == [
+        "evil.txt was added: it is not in scope.allow, and ignored only since then",
+    ]
+
+
+def test_a_cache_that_ignores_itself_is_nobodys_work(home: str) -> None:
+    stage = Stage(home, scope_allow=("src/", ".gitignore"))
+    stage.repo.write(".gitignore", ".env\n*.tmp\nsrc/gen/\n")
+    stage.repo.write(".cache/.gitignore", "*\n")
+    stage.repo.write(".cache/x")
+    assert stage.judge()[0] == 0
+
+
+def test_links_that_led_out_before_are_named(home: str) -> None:
+    repo = Repo(os.path.join(os.path.dirname(home), "project"))
+    os.symlink(os.path.dirname(home), os.path.join(repo.path, "way-out"))
+    stage = Stage(home)
+    stage.repo.write("src/a", "changed\n")
+    code, result = stage.judge()
+    assert (code, result["warnings"]) == (0, [])
+    assert any("not seen: way-out → " in reason for reason in result["reasons"])

@@ -80,7 +80,7 @@ def test_a_stage_that_begins_again_is_judged_anew(afresh: bool) -> None:
     )
     lane.overflows = lane.chores_in_vain = 2
     lane.session_id, lane.is_approved = "S", True
-    lane.begin_again(afresh=afresh)
+    lane.begin_again(afresh=afresh, was_done=True)
     assert (lane.verdict, lane.awaits_gate, lane.workspace) == (None, False, None)
     assert (lane.overflows, lane.chores_in_vain) == (0, 0)
     # Afresh: a new session, and a person is asked again.

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.errors import LockHeld, NotPossible
 from holdfast.store.layout import Home, Packet
-from holdfast.workspace import lock, worktree
+from holdfast.workspace import lock, unmerged, worktree
 from holdfast.workspace import scope as scopes
 from holdfast.workspace.apply import apply, is_applied, is_needed
 from tests.support.repos import Repo, packet_for, prepare
@@ -54,7 +54,7 @@ def test_what_is_uncommitted_is_committed_and_merged(case: Case) -> None:
     )
     assert case.repo.git("log", "-1", "--format=%an %s", "holdfast/it").strip() == "holdfast mend the thing"
     assert case.repo.git("status", "--porcelain") == "?? mine\n"
-    assert not worktree.has_unmerged_work(case.tree)
+    assert not unmerged.exists(case.tree)
     with pytest.raises(NotPossible, match="nothing that main does not have"):
         case.apply(as_patch=False)
 
@@ -76,15 +76,15 @@ def test_only_what_is_in_the_scope_comes_over(home: str, as_patch: bool) -> None
     assert case.work.read("a") == "changed\n"
     assert not is_needed(case.packet)
     if not as_patch:
-        assert worktree.has_unmerged_work(case.tree)
-        assert not worktree.has_unmerged_work(case.tree, scopes.of(case.packet))
+        assert unmerged.exists(case.tree)
+        assert not unmerged.exists(case.tree, scopes.of(case.packet))
 
 
 def test_leftovers_count_until_something_was_merged(home: str) -> None:
     """The work of a task that failed may all lie outside its scope: it is not thrown away unasked."""
     case = Case(home, allow="in")
     case.work.write("out")
-    assert worktree.has_unmerged_work(case.tree, scopes.of(case.packet))
+    assert unmerged.exists(case.tree, scopes.of(case.packet))
     assert not is_needed(case.packet)
     with pytest.raises(NotPossible, match="nothing in its scope") as caught:
         case.apply(as_patch=False)

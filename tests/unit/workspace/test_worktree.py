@@ -10,10 +10,10 @@ import sys
 
 import pytest
 
-from holdfast.errors import NotPossible
+from holdfast.errors import GitFailed, NotPossible
 from holdfast.store import atomic
 from holdfast.store.layout import Home, Packet
-from holdfast.workspace import worktree
+from holdfast.workspace import removal, unmerged, worktree
 from holdfast.workspace.worktree import Worktree
 from tests.support.repos import Repo, packet_for, prepare
 from tests.support.waiting import eventually
@@ -137,7 +137,7 @@ def test_worktrees_of_others_are_left_alone(repo: Repo, packet: Packet, home: st
     os.rename(elsewhere, elsewhere + "-unplugged")
     tree = _begun(repo, packet)
     worktree.make(packet, repo.path)
-    worktree.remove(tree, force=True)
+    removal.remove(tree, force=True)
     os.rename(elsewhere + "-unplugged", elsewhere)
     assert Repo(elsewhere, with_git=False).git("status", "--porcelain") == ""
 
@@ -162,16 +162,23 @@ def test_a_branch_of_somebody_else_is_not_taken(repo: Repo, packet: Packet) -> N
     assert worktree.of(packet) is None
 
 
+def test_a_branch_that_takes_the_place_of_all_of_ours_is_named(repo: Repo, packet: Packet) -> None:
+    repo.git("branch", "holdfast")
+    with pytest.raises(GitFailed, match="holdfast") as caught:
+        worktree.make(packet, repo.path)
+    assert "git branch -m OLD NEW" in caught.value.hint
+
+
 def test_commits_and_files_that_are_nowhere_else_are_unmerged_work(repo: Repo, packet: Packet) -> None:
     tree = worktree.make(packet, repo.path)
-    assert not worktree.has_unmerged_work(tree)
+    assert not unmerged.exists(tree)
     inside(tree).write("new")
-    assert worktree.has_unmerged_work(tree)
+    assert unmerged.exists(tree)
     inside(tree).commit()
-    assert worktree.unmerged_commits(tree) == 1
+    assert unmerged.commits(tree) == 1
     repo.git("merge", "-q", "--no-ff", "-m", "merge", tree.branch)
-    assert worktree.is_merged(tree)
-    assert not worktree.has_unmerged_work(tree)
+    assert unmerged.is_merged(tree)
+    assert not unmerged.exists(tree)
 
 
 def test_unmerged_work_is_removed_with_force_only_and_commits_stay(repo: Repo, packet: Packet) -> None:
@@ -180,16 +187,16 @@ def test_unmerged_work_is_removed_with_force_only_and_commits_stay(repo: Repo, p
     inside(tree).commit()
     inside(tree).write("loose")
     with pytest.raises(NotPossible, match=r"1 commit on holdfast/it and 1 uncommitted file"):
-        worktree.remove(tree, force=False)
+        removal.remove(tree, force=False)
     assert os.path.exists(os.path.join(tree.path, "loose"))
-    assert "stay on the branch holdfast/it" in worktree.remove(tree, force=True)
+    assert "stay on the branch holdfast/it" in removal.remove(tree, force=True)
     assert not os.path.exists(tree.path)
     assert "new" in repo.git("ls-tree", "--name-only", "holdfast/it").split()
 
 
 def test_a_merged_worktree_goes_with_its_branch(repo: Repo, packet: Packet) -> None:
     tree = worktree.make(packet, repo.path)
-    assert worktree.remove(tree, force=False) == ""
+    assert removal.remove(tree, force=False) == ""
     assert repo.git("branch", "--list", "holdfast/*") == ""
     assert len(repo.git("worktree", "list").splitlines()) == 1
 

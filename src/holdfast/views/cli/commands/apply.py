@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 COMMAND = Command(
     name="apply",
     summary="Bring what a task did in its worktree into your own tree.",
-    description="What is uncommitted in the worktree is committed on the task's branch, which is then merged into the branch "
-    "that you have checked out. Of a packet, only what is in its scope comes over, and what is left out is named. Where that would be a conflict, or files of yours are in the way, nothing is changed. No hook runs.",
+    description="What is uncommitted in the worktree is committed there, and what is checked out there, on whatever branch, is merged into the "
+    "branch that you have checked out; commits in submodules come too. Of a packet, only what is in its scope comes over, and what is left out is named. Where that would be a conflict, or files of yours are in the way, nothing is changed. No hook runs.",
     examples=("holdfast apply 20260131-fix", "holdfast apply 20260131-fix --patch"),
     arguments=(TASK,),
     options=(
@@ -56,6 +56,13 @@ def run(values: dict[str, Any]) -> int:
         out.talk(f"merged {packet.task_id} into {applied.branch} of {applied.into}: {files}")
     else:
         out.talk(f"changed {files} in {applied.into}, nothing is committed")
+    if applied.squashed:
+        out.talk(
+            "its commits came as one: they changed what is outside the scope, which was taken back since"
+        )
+    if applied.submodules:
+        which = " ".join(applied.submodules)
+        out.talk(f"'git submodule update {which}' checks out what is new in {named(applied.submodules)}")
     if applied.left_out:
         out.talk(f"left out, outside the scope: {named(applied.left_out)}")
     return 0

@@ -74,6 +74,7 @@ def run(values: dict[str, Any]) -> int:
             }
         )
         return 0
+    old, new = changes.opened(trees, old, new)
     text = changes.stat(trees, old, new) if values["stat"] else changes.patch(trees, old, new)
     if sys.stdout.isatty():
         # A file's bytes must not move the cursor of whoever reads them.

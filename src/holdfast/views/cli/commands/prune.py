@@ -119,7 +119,8 @@ def _keep_for_s() -> float:
 
 def _remove(packet: Packet, item: Candidate, *, keep_summaries: bool) -> None:
     home = packet.home
-    retention.remove_worktree(packet)
+    if kept := retention.remove_worktree(packet):
+        out.talk(f"{packet.task_id}: what apply left out is kept in {kept}")
     if keep_summaries:
         archive.strip(packet if item.is_archived else archive.archive(packet))
     else:

@@ -29,7 +29,7 @@ COMMAND = Command(
     summary="Remove tasks that have ended, with all their files.",
     description="A task that has not ended is refused; --force stops it first. Files outside the task's directory, such as "
     "the project, are never touched. A worktree goes with its task; one with work that is not merged is refused without --force, and "
-    "commits stay on its branch.",
+    "commits stay on its branch. What apply left out, being outside the scope, is kept as a patch in the home.",
     examples=(
         "holdfast rm 20260131-fix",
         "holdfast rm --force 20260131-fix",
@@ -108,10 +108,18 @@ def _remove_worktree(packet: Packet, *, force: bool) -> str:
     """The task's worktree goes with it, unless work in it is nowhere else. Returns what is left, in words."""
     if not os.path.exists(os.path.join(packet.workspace, "worktree.json")):
         return ""
-    from holdfast.workspace import apply, scope, worktree
+    from holdfast.workspace import apply, removal, scope, worktree
 
     tree = worktree.of(packet)
     if tree is None:
         return ""
-    is_given_up = force or (worktree.is_whole(tree) and apply.is_applied(packet))
-    return worktree.remove(tree, force=is_given_up, scope=None if is_given_up else scope.of(packet))
+    if force:
+        return removal.remove(tree, force=True)
+    is_applied = worktree.mend(tree) and apply.is_applied(packet)
+    if not is_applied:
+        removal.check_removable(tree, scope.of(packet))
+    kept = removal.keep_left_out(packet)
+    left = removal.remove(tree, force=is_applied, scope=scope.of(packet))
+    return "; ".join(
+        part for part in (f"what apply left out is kept in {kept}" if kept else "", left) if part
+    )

@@ -95,6 +95,8 @@ def facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[st
             (f"holdfast apply {packet.task_id}", "bring that into the project"),
             *steps,
         ]
+    elif worktree is None and manifest["status"] == Status.COMPLETED and _wrote_in_place(packet):
+        steps = [(f"holdfast diff {packet.task_id}", "read what it changed"), *steps]
     for at, (command, meaning) in enumerate(steps):
         rows.append(("next" if at == 0 else "", f"{command}   {meaning}"))
     return rows
@@ -131,6 +133,17 @@ def _runner(packet: Packet, status: str) -> str:
     if os.path.exists(home.down):
         return f"{said}. This home is down: 'holdfast up' brings a keeper, which starts another"
     return f"{said}. No keeper lives: 'holdfast up' brings one, which starts another"
+
+
+def _wrote_in_place(packet: Packet) -> bool:
+    """Whether the task worked in the project itself, with a record of what stood there before."""
+    if not os.path.exists(os.path.join(packet.workspace, "base.json")):
+        return False
+    try:
+        spec = load.fold(packet).spec
+    except HoldfastError:
+        return False
+    return spec.workspace == "in_place" and any(stage.writes for stage in spec.stages)
 
 
 def _stages(manifest: dict[str, Any]) -> list[tuple[str, str]]:

@@ -1,0 +1,68 @@
+"""A stage that only reads changes nothing: what changed while it ran is told, and in a worktree it is refused.
+
+In place, others work in the same directory: a person, another task. Who changed a file while a review ran cannot be told, and a
+review must not fail for it: there it is a warning. In a worktree nobody else is at work.
+"""
+
+from __future__ import annotations
+
+from holdfast.gates.base import Case, Check
+from holdfast.gates.scope import Violation, of_git, remarked, shortened, take_back
+from holdfast.workspace.scope import Scope, seen_from
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from holdfast.workspace.changes import Change
+
+
+def check(case: Case) -> Check:
+    """Compare the workspace with what it was when the stage, or those beside it, began."""
+    workspace = case.workspace
+    if workspace is None:
+        return Check(name="scope", passed=True)
+    prefix, name = workspace.base.place.prefix, case.stage.name
+    of_repository = of_git(workspace)
+    if workspace.base.kind != "worktree":
+        told = [
+            f"{_words(change, prefix)} while {name} ran, which only reads" for change in workspace.changes
+        ]
+        told += [f"{change.path} was {change.kind} while {name} ran" for change in workspace.own_files]
+        return remarked(case, shortened(told), is_warning=bool(told))
+    scope = Scope(case.pipeline.scope_allow, case.pipeline.scope_deny)
+
+    def blamed(changes: Iterable[Change]) -> list[Violation]:
+        return [
+            Violation(change=change, reason=f"{_words(change, prefix)} by {name}, which only reads")
+            for change in changes
+            if not _is_left_behind(change, scope, prefix)
+        ]
+
+    found = blamed(workspace.changes)
+    left = [
+        f"{_words(change, prefix)} by {name}, outside the scope; diff and apply leave it out"
+        for change in workspace.changes
+        if _is_left_behind(change, scope, prefix)
+    ]
+    if of_repository or (found and not (case.pipeline.revert_out_of_scope and case.reverted_at)):
+        reasons = [*of_repository, *(violation.reason for violation in found)]
+        return Check(name="scope", passed=False, reasons=shortened(reasons))
+    if found:
+        return take_back(case, workspace, found, again=blamed)
+    return remarked(case, shortened(left))
+
+
+def _is_left_behind(change: Change, scope: Scope, prefix: str) -> bool:
+    """A new file outside the scope, such as a cache of the tests that a verifier ran: it comes home with nothing."""
+    path = seen_from(prefix, change.path)
+    return change.kind == "added" and not scope.has(change.path, prefix) and not scope.denies(path)
+
+
+def _words(change: Change, prefix: str) -> str:
+    path = seen_from(prefix, change.path)
+    if change.old_path is not None:
+        return f"{seen_from(prefix, change.old_path)} was renamed to {path}"
+    return (
+        f"{path} was {change.kind}" if change.kind != "submodule" else f"{path} was moved to another commit"
+    )
