@@ -79,6 +79,8 @@ _SHORTEST_MATCH = 7
 _SHORTEST = 8
 #: Of a value of several lines (a key, a file of credentials), a line of this length counts by itself: output comes in lines.
 _SHORTEST_LINE = 16
+#: A repeat of at most so many is soon tried.
+_SHORT_REPEAT = 64
 #: More repeats than this, each of which can be matched in more than one way, may take for ever.
 _FEW_REPEATS = 8
 
@@ -230,6 +232,11 @@ def _compile(pattern: str) -> re.Pattern[str]:
         raise InvalidPattern(
             f"the pattern {pattern!r} fits where nothing is", hint="let it ask for one character at least"
         )
+    if _has_rivals(tree):
+        raise InvalidPattern(
+            f"the pattern {pattern!r} may take for ever on a long line: two repeats can match the same characters",
+            hint="put a character between them that neither matches, make the first possessive (`\\w++`), or give it a limit",
+        )
     if _may_explode(tree, is_repeated=False):
         raise InvalidPattern(
             f"the pattern {pattern!r} may take for ever: it repeats what can be matched in several ways",
@@ -242,6 +249,39 @@ def _parse(pattern: str) -> Any:
     import re._parser as parser  # pyright: ignore
 
     return parser.parse(pattern)  # pyright: ignore
+
+
+def _has_rivals(tree: Any) -> bool:
+    """Whether two long repeats with nothing between them can share out the same text among them, in as many ways as it is long."""
+    neighbours: list[set[str]] = []
+    for operation, detail in _flat(tree):
+        if operation not in ("MAX_REPEAT", "MIN_REPEAT"):
+            neighbours = []
+            continue
+        fewest, most, inner = detail
+        is_long = most - fewest > _SHORT_REPEAT
+        signs = _signs(inner) if is_long else set[str]()
+        if any(signs & other for other in neighbours):
+            return True
+        neighbours = [*([] if fewest else neighbours), signs]
+    return False
+
+
+def _flat(tree: Any) -> Iterable[tuple[str, Any]]:
+    """The parts of a sequence, those of its groups among them."""
+    for operation, detail in tree:
+        if str(operation) == "SUBPATTERN":
+            yield from _flat(detail[3])
+        else:
+            yield str(operation), detail
+
+
+def _signs(tree: Any) -> set[str]:
+    """Which characters a part can match, of a sample."""
+    import re._compiler as compiler  # pyright: ignore
+
+    one = compiler.compile(tree)  # pyright: ignore
+    return {sign for sign in map(chr, range(32, 256)) if one.match(sign)}  # pyright: ignore
 
 
 def _may_explode(tree: Any, *, is_repeated: bool) -> bool:

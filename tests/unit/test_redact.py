@@ -256,6 +256,19 @@ def test_what_is_short_is_kept_whole() -> None:
     assert begin_of(b"all of it", Redactor({}), 100) == end_of(b"all of it", Redactor({}), 100) == "all of it"
 
 
+@pytest.mark.parametrize("pattern", [r"(.*)(.*)XX", r"\w+\w*x", r"\d*(?:-?)[\d.]+x", r".+?.+:"])
+def test_repeats_that_share_a_text_are_refused(pattern: str) -> None:
+    assert "two repeats can match the same characters" in (check_pattern(pattern) or "")
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [r"\w+\s*=\s*\S+", r"a.*b.*c", r"[^,]+,[^,]+,[^,]+", r"\b[\w.%+-]+@[\w.-]+\.[a-z]{2,}\b", r"\w{1,40}\w+"],
+)
+def test_ordinary_patterns_are_taken(pattern: str) -> None:
+    assert check_pattern(pattern) is None
+
+
 # ── line by line ──
 
 _KEY = [
