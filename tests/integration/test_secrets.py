@@ -41,9 +41,11 @@ def holders(home: str) -> set[str]:
 
 #: What was handed in is theirs; what was printed is kept as it came, private to the user.
 def is_raw(path: str) -> bool:
-    return path.endswith(
-        ("events.jsonl", "manifest.yaml", "stdout.log", "stderr.log", "prompt", "env.json")
-    ) or ("/inputs/" in path)
+    return (
+        path.endswith(("events.jsonl", "manifest.yaml", "stdout.log", "stderr.log", "prompt", "env.json"))
+        or ("/inputs/" in path)
+        or path.startswith("scripted-agent/")
+    )  # sessions are the agent's own
 
 
 @pytest.mark.req("CTX-4")

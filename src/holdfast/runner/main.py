@@ -106,7 +106,8 @@ def _begin(ledger: Ledger, repaired: ev.JournalRepaired | None) -> None:
     """Say that we are here, and finish what our predecessor left half done."""
     hello = _hello()
     if ledger.task.runner != hello:  # once, though the disk was full behind it
-        ledger.record(*([repaired] if repaired else []), hello, shown=False)
+        # What an earlier runner saw is in the manifest: it is taken over before anything is seen anew.
+        ledger.record(*([repaired] if repaired else []), hello, shown=ledger.task.attempts > 0)
     failpoint("runner.started")
     if not ledger.task.has_ended and os.path.exists(ledger.packet.task_done):
         finish.reopen(ledger)
