@@ -136,6 +136,8 @@ def run(home: Home, *, idle_s: float | None, in_foreground: bool = False) -> int
         audit.append(home, {"operation": "home.down", "by": "keeper", "reason": reason})
         keeper.dispatch.interrupt_all(f"the loop was ended: {reason}")
         _dismiss_seed(home)
+    if reason == "idle":
+        atomic.forget(home.keeper_starts)  # it lived and left well: that is no start too many
     log(f"left: {reason}")
     lock.release()
     return 0

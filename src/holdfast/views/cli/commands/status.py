@@ -74,6 +74,11 @@ def look(home: Home) -> dict[str, Any]:
         attention.append(
             f"the keeper was started {len(starts)} times in ten minutes and does not live: see {home.keeper_log}"
         )
+    elif keeper is None and counts.get("queued") and not os.path.exists(home.down):
+        attention.append(
+            f"{'1 task waits' if counts['queued'] == 1 else str(counts['queued']) + ' tasks wait'} in the queue and no keeper"
+            " runs: 'holdfast up' starts it"
+        )
     difference = versions.difference(home)
     if difference:
         attention.append(f"{difference}: {versions.CURE}")
