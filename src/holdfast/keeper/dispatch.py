@@ -237,10 +237,17 @@ class Dispatch:
             longest_s = _SHORT_S if self._short else SYNC_S
             return max(0.01, min([longest_s, *left, *_due(items)]))
         failpoint("dispatch.claimed")
+        packet = self.home.packet(item.task_id)
+        try:
+            load.fold(packet)
+        except HoldfastError as error:
+            # Its manifest is only derived: where the journal cannot be read, every runner would die of it.
+            log(f"{item.task_id} is not started: {error}")
+            queue.condemn(item.task_id, f"its journal cannot be read: {error}")
+            return None
         state = loop.read_state(self.home)
         state = state.evolve(iteration=state.iteration + 1, since_up=state.since_up + 1)
         self._iterations[item.task_id] = state.iteration
-        packet = self.home.packet(item.task_id)
         try:
             inbox.drop(packet, "start", {"iteration": state.iteration}, by="keeper")
         except (OSError, HoldfastError):

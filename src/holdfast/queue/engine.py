@@ -33,7 +33,8 @@ class Item(Record):
     after: tuple[str, ...] = ()
     waits_for: tuple[str, ...] = ()
     not_before: str | None = None
-    #: queued, claimed, held (a task that it waits for failed) or poison (its claims were lost too often).
+    #: queued, claimed, held (a task that it waits for failed) or poison (its claims were lost too often, or its packet
+    #: cannot be read).
     state: str = "queued"
     #: Why it is held or poison.
     reason: str = ""
@@ -93,6 +94,10 @@ if TYPE_CHECKING:
             not_before: str | None = None,
         ) -> bool:
             """Give a claim back. `lost` counts towards poison; False when there is no such claim (of this owner)."""
+            ...
+
+        def condemn(self, task_id: str, reason: str) -> bool:
+            """Put an item aside as poison, claimed or not: delivered again, it would only be lost again."""
             ...
 
         def retry(self, task_id: str) -> bool:

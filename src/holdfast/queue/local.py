@@ -130,6 +130,13 @@ class LocalQueue:
 
         return self._write(act)
 
+    def condemn(self, task_id: str, reason: str) -> bool:
+        """See Engine."""
+        query = (
+            "UPDATE items SET state = 'poison', reason = ?, claimed_by = NULL, claimed_at = NULL WHERE task_id = ?"
+        )
+        return self._write(lambda: self._execute(query, reason, task_id).rowcount > 0)
+
     def retry(self, task_id: str) -> bool:
         """See Engine."""
 

@@ -6,7 +6,7 @@ import os
 import sys
 
 from holdfast import clock, paths
-from holdfast.errors import DuplicateTask, NotFound, NotPossible, UsageError
+from holdfast.errors import CorruptFile, DuplicateTask, HoldfastError, NotFound, NotPossible, UsageError
 from holdfast.packet import load
 from holdfast.queue import owner, sync
 from holdfast.queue.engine import ALL, MOST, Item, is_ready, weights
@@ -365,19 +365,25 @@ def _clear(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
             hint="'holdfast queue clear --yes'",
         )
     _note(home, "cleared", reason=words.plural(len(waiting), "task"))
+    status, removed = 0, list[Item]()
     for item in waiting:
-        _drop(home, queue, item)
+        try:
+            _drop(home, queue, item)
+            removed.append(item)
+        except HoldfastError as error:  # the others go all the same
+            out.complain(error)
+            status = status or error.exit_status
     if values["json"]:
         out.data(
             {
                 "schema": "holdfast.queue/1",
                 "paused": queue.paused(),
-                "items": [each.to_json() for each in waiting],
+                "items": [each.to_json() for each in removed],
             }
         )
     else:
-        out.talk(f"{words.plural(len(waiting), 'task')} removed")
-    return 0
+        out.talk(f"{words.plural(len(removed), 'task')} removed")
+    return status
 
 
 def _drop(home: Home, queue: LocalQueue, item: Item) -> None:
@@ -390,7 +396,11 @@ def _drop(home: Home, queue: LocalQueue, item: Item) -> None:
         and not item.waits_for
     ):
         return  # somebody was faster: it runs
-    ask(home.packet(item.task_id), "stop", {})
+    try:
+        ask(home.packet(item.task_id), "stop", {})
+    except CorruptFile:
+        # It is never taken in again: nobody can read that it waits.
+        out.talk(f"{item.task_id} cannot be read; 'holdfast rm --force {item.task_id}' removes it")
     queue.ack(item.task_id, status="killed")
 
 
