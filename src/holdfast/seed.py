@@ -115,7 +115,7 @@ class Seed:
         """Until the home is gone, or unused."""
         asked_mono = clock.mono()
         look_s = 0.0
-        ready: list[object] = []
+        ready: list[socket.socket | int] = []
         while os.path.exists(self.home.seed_lock):
             if ready != [self.listener]:  # between two clients there is nothing to look at
                 look_s = self.keeper.look() if start.wants_keeper(self.home) else IDLE_S

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import pytest
@@ -57,3 +58,92 @@ def test_a_damaged_packet_leaves_the_queue_by_name_and_is_not_taken_in_again(hom
     assert done.returncode == 0, done.stderr
     assert "'holdfast rm --force t1' removes it" in done.stderr
     assert list(loops.queue()) == ["t2"]
+
+
+# ── a queue.db that was deleted ──
+
+
+def forget_queue(home: str) -> None:
+    for suffix in ("", "-wal", "-shm"):
+        if os.path.exists(Home(home).queue + suffix):
+            os.remove(Home(home).queue + suffix)
+
+
+def test_a_pause_a_claim_and_a_priority_outlive_the_database(home: str) -> None:
+    fill(o1=working(), o2=working(), o3=working(), night={"command": working(), "pool": "night"})
+    off = {"HOLDFAST_KEEPER": "off"}
+    for words in ("claim o1 --by bob", "pause night", "priority o3 high"):
+        done = holdfast("queue", *words.split(), env=off)
+        assert done.returncode == 0, done.stderr
+    forget_queue(home)
+    rows = loops.queue()
+    assert rows["o1"]["claimed_by"] == "outside:bob"
+    assert rows["o3"]["priority"] == 10
+    up()
+    task("o2").wait_for("completed")
+    assert loops.order() == ["o3", "o2"]
+    forget_queue(home)
+    loops.ring(home)
+    keepers.stays(lambda: {"o1", "night"}.isdisjoint(loops.order()), 1.0, "bob's and the paused one")
+    assert holdfast("queue", "release", "o1").returncode == 0
+    assert holdfast("queue", "resume", "night").returncode == 0
+    task("o1").wait_for("completed")
+    task("night").wait_for("completed")
+    eventually(lambda: loops.queue() == {})
+    with open(Home(home).queue_kept, encoding="utf-8") as file:
+        kept = json.load(file)
+    assert (kept["paused"], kept["claims"], kept["priorities"]) == ([], {}, {})
+
+
+# ── slots, and workers outside ──
+
+
+def test_a_retry_takes_its_turn_in_the_queue(home: str) -> None:
+    names = ("r1", "r2", "r3")
+    tasks = fill(**{name: working(0.1, "test -e again && sleep 3") for name in names})
+    loops.settings("max_failures = 0\n")
+    up("--slots", "3")
+    for each in tasks:
+        each.wait_for("failed", within_s=25)
+    eventually(lambda: loops.queue() == {})
+    up("--slots", "1")
+    os.remove(os.path.join(workspace(), "stamps"))
+    with open(os.path.join(workspace(), "again"), "w", encoding="utf-8"):
+        pass
+    for name in names:
+        done = holdfast("retry", name)
+        assert done.returncode == 0, done.stderr
+    for each in tasks:
+        each.wait_for("completed", within_s=40)
+    opened = [each.events("attempt.opened")[-1]["at"] for each in tasks]
+    ended = [each.events("attempt.ended")[-1]["at"] for each in tasks]
+    assert all(end <= begin for end, begin in zip(sorted(ended), sorted(opened)[1:], strict=False))
+
+
+def test_work_that_was_done_outside_is_completed_and_lets_others_go_on(home: str) -> None:
+    fill(o1=working(), next={"command": working(), "after": ["o1"]})
+    off = {"HOLDFAST_KEEPER": "off"}
+    refused = holdfast("queue", "done", "o1", env=off)
+    assert refused.returncode == 3
+    assert "'holdfast queue claim o1'" in refused.stderr
+    assert holdfast("queue", "claim", "o1", "--by", "bob", env=off).returncode == 0
+    done = holdfast("queue", "done", "o1", env=off)
+    assert done.returncode == 0, done.stderr
+    o1 = task("o1")
+    o1.wait_for("completed")
+    assert o1.manifest()["status_reason"] == "done by bob, outside"
+    assert holdfast("wait", "o1").returncode == 0
+    up()
+    task("next").wait_for("completed")
+    assert loops.order() == ["next"]
+
+
+def test_what_is_paused_or_not_due_cannot_be_claimed_by_name(home: str) -> None:
+    fill(late={"command": "true", "not_before": "+1h"}, rests={"command": "true", "pool": "night"})
+    off = {"HOLDFAST_KEEPER": "off"}
+    assert holdfast("queue", "pause", "night", env=off).returncode == 0
+    for name, why in (("late", "not before"), ("rests", "paused")):
+        refused = holdfast("queue", "claim", name, env=off)
+        assert refused.returncode == 3
+        assert why in refused.stderr
+    assert "'holdfast queue resume night' goes on" in holdfast("queue").stderr

@@ -63,6 +63,9 @@ def schemas() -> dict[str, Schema]:
         "down": named("down", of_fields({"at": AT}), "<home>/down: no keeper is wanted"),
         "up": named("up", commands.UP, "<home>/up: the keeper stays when it is idle"),
         "loop": named("loop", commands.LOOP, "<home>/loop.json: how far the loop over the queue is"),
+        "queue-kept": named(
+            "queue-kept", commands.QUEUE_KEPT, "<home>/queue.json: what people said to the queue"
+        ),
         "keeper-starts": named(
             "keeper-starts", commands.STARTS, "<home>/keeper-starts.json: starts of the keeper"
         ),

@@ -304,6 +304,25 @@ QUEUE = of_fields(
         "items": {"type": "array", "items": QUEUE_ITEM},
     }
 )
+QUEUE_KEPT = of_fields(
+    {
+        "paused": {**TEXTS, "description": "paused pools; * is all of them"},
+        "claims": {
+            "type": "object",
+            "additionalProperties": {
+                "type": "object",
+                "properties": {"by": TEXT, "at": AT},
+                "required": ["by", "at"],
+            },
+            "description": "claims of workers outside, by task",
+        },
+        "priorities": {
+            "type": "object",
+            "additionalProperties": WHOLE,
+            "description": "other priorities, by task",
+        },
+    }
+)
 QUEUE_CHECK = of_fields(
     {"ready": COUNT, "queued": COUNT, "claimed": COUNT, "held": COUNT, "poison": COUNT, "paused": TEXTS}
 )

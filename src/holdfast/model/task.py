@@ -301,7 +301,7 @@ def _go_on(task: Task) -> None:
 
 def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
     task.run = event.run
-    task.status = Status.SPAWNING
+    task.status = Status.QUEUED if event.is_queued else Status.SPAWNING
     task.moved_at = at
     task.reason = "retry"
     task.finished_at = None

@@ -64,7 +64,7 @@ class Room(Record):
 if TYPE_CHECKING:
 
     class Engine(Protocol):
-        """A queue. No method waits for work, and none holds state in memory: every process may have one of its own."""
+        """A queue. Pauses, claims of workers outside and other priorities outlive its rows. No method waits for work, and none holds state in memory: every process may have one of its own."""
 
         def add(self, item: Item) -> bool:
             """Put an item in. False, and nothing changes, when its task is there already."""
@@ -102,6 +102,10 @@ if TYPE_CHECKING:
 
         def retry(self, task_id: str) -> bool:
             """Let a held or poison item go again: its losses are forgotten, and so are the failed tasks it waits for."""
+            ...
+
+        def prioritize(self, task_id: str, priority: int) -> bool:
+            """Give an item another priority; False when there is none, or it is claimed already."""
             ...
 
         def settle(self, task_id: str, status: str) -> int:

@@ -9,7 +9,7 @@ from holdfast import clock, paths
 from holdfast.errors import CorruptFile, DuplicateTask, HoldfastError, NotFound, NotPossible, UsageError
 from holdfast.packet import load
 from holdfast.queue import owner, sync
-from holdfast.queue.engine import ALL, MOST, Item, is_ready, weights
+from holdfast.queue.engine import ALL, MOST, Item, is_ready, parse_priority, weights
 from holdfast.queue.work import EXAMPLE
 from holdfast.store import atomic, audit
 from holdfast.store.layout import Home, Packet
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from holdfast.queue.local import LocalQueue
 
 ACTIONS = (
-    "ls", "show", "next", "check", "add", "import", "claim", "release", "retry", "rm", "pause", "resume", "clear",
+    "ls", "show", "next", "check", "add", "import", "claim", "release", "done", "priority", "retry", "rm", "pause", "resume",
+    "clear",
 )  # fmt: skip
 
 #: As much of a reason as is shown.
@@ -35,7 +36,7 @@ COMMAND = Command(
     description="ls, which is what it does without an action; show [TASK]; next: the task whose turn it is; check: how many wait; add JSON (- is stdin): a work "
     "item; import SOURCE: a .json or .jsonl file, a folder of .md files, gh:label=NAME[,repo=OWNER/NAME], bd:, gt:[RIG,…] or "
     "cmd:COMMAND, and what is there already is left alone; claim [TASK]: take it for a worker outside; release TASK: give it "
-    "back; retry TASK: let a held or poison one go again; rm TASK; pause and resume [POOL]; clear: remove all that waits.",
+    "back; done TASK: it was done outside; priority TASK PRIORITY: high, medium, low or a number; retry TASK: let a held or poison one go again; rm TASK; pause and resume [POOL]; clear: remove all that waits.",
     examples=(
         "holdfast queue ls",
         """holdfast queue add '{"id": "issue-123", "title": "Fix the tests", "priority": "high"}' --agent claude""",
@@ -45,6 +46,7 @@ COMMAND = Command(
     arguments=(
         Argument(dest="action", metavar=f"[{'|'.join(ACTIONS)}]", choices=ACTIONS, required=False),
         Argument(dest="what", metavar="[TASK|JSON|SOURCE|POOL]", required=False, completes="task"),
+        Argument(dest="value", metavar="[PRIORITY]", required=False),
     ),
     options=(
         Option(
@@ -89,6 +91,10 @@ def run(values: dict[str, Any]) -> int:
             )
         values = {**values, "what": values["source"]}
     action, what = values["action"], values["what"]
+    if values["value"] is not None and action != "priority":
+        raise UsageError(
+            f"'queue {action}' takes no {values['value']!r}", hint=f"'holdfast queue {action} …'"
+        )
     if action in _NEEDS and not what:
         raise UsageError(f"'queue {action}' needs {_NEEDS[action]}", hint=f"'holdfast queue {action} …'")
     with sync.open_queue(home) as queue:
@@ -99,6 +105,8 @@ _NEEDS = {
     "add": "an item",
     "import": "a source",
     "release": "a task",
+    "done": "a task",
+    "priority": "a task",
     "retry": "a task",
     "rm": "a task",
 }
@@ -123,7 +131,8 @@ def _ls(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
         out.talk("the queue is empty")
     if paused:
         what = "everything" if ALL in paused else ", ".join(paused)
-        out.talk(f"paused: {what} ('holdfast queue resume' goes on)")
+        pool = "" if ALL in paused else f" {paused[0]}" if len(paused) == 1 else " POOL"
+        out.talk(f"paused: {what} ('holdfast queue resume{pool}' goes on)")
     asked_for = atomic.read_small(home.interrupt_request, _REASON_BYTES)
     if asked_for is not None:
         out.talk(f"the queue waits for a person: {out.brief(asked_for)} (remove {home.interrupt_request})")
@@ -311,10 +320,11 @@ def _claim(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
             raise NotFound("no task is ready", hint="'holdfast queue ls' shows what waits, and for what")
         _note(home, "claimed", taken, reason=f"for {who}")
         return _tell(taken, values)
-    item = _find(home, queue, values["what"])
-    taken = queue.claim(by, task_id=item.task_id)
+    item, paused = _find(home, queue, values["what"]), queue.paused()
+    is_its_time = is_ready(item, now=clock.now(), paused=paused)
+    taken = queue.claim(by, task_id=item.task_id) if is_its_time else None
     if taken is None:
-        said = why(item, []) or f"it is {item.state}"
+        said = why(item, paused) or f"it is {item.state}"
         raise NotPossible(
             f"{item.task_id} cannot be claimed: {said}",
             hint="'holdfast queue next' names the task whose turn it is",
@@ -323,13 +333,52 @@ def _claim(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     return _tell(taken, values)
 
 
-def _release(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
-    item = _find(home, queue, values["what"])
+def _claimed_outside(home: Home, queue: LocalQueue, text: str, *, hint: str) -> Item:
+    item = _find(home, queue, text)
     if item.state != "claimed" or not owner.is_outside(item.claimed_by):
         raise NotPossible(
-            f"{item.task_id} is not claimed by a worker outside",
-            hint=f"'holdfast stop {item.task_id}' ends it, 'holdfast interrupt' stops it for a while",
+            f"{item.task_id} is not claimed by a worker outside", hint=hint.replace("TASK", item.task_id)
         )
+    return item
+
+
+def _done(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
+    """A worker outside has done it: the task is completed, and what waits for it goes on."""
+    item = _claimed_outside(
+        home,
+        queue,
+        values["what"],
+        hint="'holdfast queue claim TASK' takes it for one; then it can be done there",
+    )
+    by = (item.claimed_by or "").partition(":")[2]
+    asking.request(home.packet(item.task_id), "done", {"reason": f"done by {by}, outside"})
+    queue.ack(item.task_id, status="completed")
+    enqueue.wake(home)
+    return _tell(item, values)
+
+
+def _priority(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
+    item = _find(home, queue, values["what"])
+    if values["value"] is None:
+        raise UsageError(
+            "'queue priority' needs a priority", hint=f"'holdfast queue priority {item.task_id} high'"
+        )
+    try:
+        priority = parse_priority(values["value"], _weights(asked.settings_of(paths.project(None))))
+    except ValueError as error:
+        raise UsageError(f"{error}", hint=f"'holdfast queue priority {item.task_id} high'") from error
+    if not queue.prioritize(item.task_id, priority):
+        raise NotPossible(f"{item.task_id} is claimed already: it has had its turn")
+    return _tell(queue.items(item.task_id)[0], values)
+
+
+def _release(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
+    item = _claimed_outside(
+        home,
+        queue,
+        values["what"],
+        hint="'holdfast stop TASK' ends it, 'holdfast interrupt TASK' stops it for a while",
+    )
     queue.release(item.task_id, owner=item.claimed_by)
     _note(home, "released", item)
     enqueue.wake(home)
@@ -451,6 +500,8 @@ _ACTS = {
     "import": _import,
     "claim": _claim,
     "release": _release,
+    "done": _done,
+    "priority": _priority,
     "retry": _retry,
     "rm": _rm,
     "clear": _clear,
