@@ -64,9 +64,11 @@ class Keeper:
                 return "the home is gone"
             self.guard.step(rung=rung)
             # A task that needs no runner any more has ended, and its slot is free.
-            has_news, self.guard.has_news = rung or self.guard.has_news, False
+            has_news, self.guard.has_news = self.guard.has_news, False
             # Asked behind dispatch: what that starts is a task more to look after.
-            wait_s = min(self.outbox.step(), self.dispatch.step(rung=has_news), self.guard.left_s())
+            wait_s = min(
+                self.outbox.step(), self.dispatch.step(rung=rung, has_news=has_news), self.guard.left_s()
+            )
             if self._in_foreground and self.dispatch.is_over:
                 return "all iterations are done"
             if not (self.guard.is_idle and self.outbox.is_idle and self.dispatch.is_idle):

@@ -61,6 +61,17 @@ class Room(Record):
     memory_mb: int | None = None
 
 
+class Outlook(Record):
+    """What a dispatcher asks of a queue before each claim; its cost must not grow with the queue."""
+
+    #: Items in all.
+    count: int = 0
+    #: Agents of those that wait.
+    agents: tuple[str, ...] = ()
+    #: When the next one that waits for a time is due, in seconds since 1970.
+    due_at: float | None = None
+
+
 if TYPE_CHECKING:
 
     class Engine(Protocol):
@@ -124,6 +135,18 @@ if TYPE_CHECKING:
             """All items, or the one, in the order in which they would be claimed."""
             ...
 
+        def claims(self) -> list[Item]:
+            """The items that are claimed."""
+            ...
+
+        def outlook(self, now: float) -> Outlook:
+            """What there is, in short."""
+            ...
+
+        def strangers(self) -> list[str]:
+            """Tasks that somebody waits for and that are not in the queue."""
+            ...
+
         def pause(self, pool: str = ALL, *, is_paused: bool = True) -> None:
             """Claim nothing from this pool, or from any, until it is resumed (`is_paused=False`)."""
             ...
@@ -135,7 +158,7 @@ if TYPE_CHECKING:
 
 def requeue_lost(engine: Engine, stands: Callable[[Item], bool]) -> list[Item]:
     """Give back the claims that do not stand any more, and no others: a task's own end is final."""
-    lost = [item for item in engine.items() if item.state == "claimed" and not stands(item)]
+    lost = [item for item in engine.claims() if not stands(item)]
     return [item for item in lost if engine.release(item.task_id, owner=item.claimed_by, lost=True)]
 
 

@@ -9,7 +9,7 @@ import sqlite3
 from holdfast import clock
 from holdfast.errors import CorruptFile, StorageError
 from holdfast.queue import kept, schema
-from holdfast.queue.engine import ALL, POISON_AFTER, Item, Room
+from holdfast.queue.engine import ALL, POISON_AFTER, Item, Outlook, Room
 from holdfast.queue.owner import is_outside
 from holdfast.store.layout import Home
 
@@ -210,6 +210,30 @@ class LocalQueue:
             return [_item(row, waits.get(row[1], ())) for row in rows]
 
         return self._read(act)
+
+    def claims(self) -> list[Item]:
+        """See Engine."""
+        query = f"{_SELECT} WHERE line = 1 {_ORDER}"
+        return self._read(lambda: [_item(row, ()) for row in self._execute(query).fetchall()])
+
+    def outlook(self, now: float) -> Outlook:
+        """See Engine."""
+
+        def act() -> Outlook:
+            agents = self._execute("SELECT DISTINCT agent FROM items WHERE state = 'queued' ORDER BY agent")
+            due = "SELECT min(not_before_s) FROM items WHERE state = 'queued' AND not_before_s > ?"
+            return Outlook(
+                count=self._execute("SELECT count(*) FROM items").fetchone()[0],
+                agents=tuple(row[0] for row in agents.fetchall()),
+                due_at=self._execute(due, now).fetchone()[0],
+            )
+
+        return self._read(act)
+
+    def strangers(self) -> list[str]:
+        """See Engine."""
+        query = "SELECT DISTINCT on_id FROM waits WHERE on_id NOT IN (SELECT task_id FROM items)"
+        return self._read(lambda: [row[0] for row in self._execute(query).fetchall()])
 
     def pause(self, pool: str = ALL, *, is_paused: bool = True) -> None:
         """See Engine."""
