@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import time
 
 import pytest
 
 from holdfast.store.layout import Home
-from tests.support import keepers, loops
+from tests.support import keepers, kin, loops
 from tests.support.loops import fill, task, up, working
 from tests.support.tasks import holdfast, workspace
 from tests.support.waiting import eventually
@@ -147,3 +148,62 @@ def test_what_is_paused_or_not_due_cannot_be_claimed_by_name(home: str) -> None:
         assert refused.returncode == 3
         assert why in refused.stderr
     assert "'holdfast queue resume night' goes on" in holdfast("queue").stderr
+
+
+# ── why nothing happens ──
+
+
+def test_a_held_task_says_why_and_whoever_waits_for_it_does_not_wait_for_ever(home: str) -> None:
+    fill(broken="exit 1", held={"command": "true", "after": ["broken"]})
+    up()
+    done = holdfast("wait", "held", "--timeout", "20s")
+    assert done.returncode == 4, done.stderr
+    assert "held is held: broken is failed; 'holdfast queue retry held' lets it go" in done.stderr
+    shown = holdfast("show", "held").stdout
+    assert "queue     held: broken is failed" in shown
+    assert "holdfast queue retry held" in shown
+    assert "logs -f" not in shown
+
+
+def test_enough_iterations_and_the_pause_after_failures_are_said(home: str) -> None:
+    fill(a="true", b="true")
+    up("--max-iterations", "1")
+    task("a").wait_for("completed")
+    said = (
+        "no task of the queue is started: 1 were, which is --max-iterations; 'holdfast up' begins a new count"
+    )
+    eventually(lambda: said in keepers.status(home)["attention"])
+    assert said in holdfast("queue").stderr
+    assert said in holdfast("show", "b").stdout
+    fill(c={"command": "exit 1", "priority": "high"}, d={"command": "exit 1", "priority": "high"})
+    up()
+    task("d").wait_for("failed")
+    eventually(lambda: any(" failed in a row" in line for line in keepers.status(home)["attention"]))
+
+
+def test_status_counts_what_the_packets_say(home: str) -> None:
+    (parked,) = fill(i1="sleep 600")
+    up()
+    parked.wait_for("running")
+    assert holdfast("interrupt", "i1").returncode == 0
+    parked.wait_for("interrupted")
+    eventually(lambda: loops.queue() == {})
+    assert holdfast("down").returncode == 0
+    assert holdfast("resume", "i1").returncode == 0
+    shown = keepers.status(home)
+    assert (shown["counts"], shown["queue"]["states"]) == ({"queued": 1}, {"queued": 1})
+
+
+def test_a_claim_of_a_dead_keeper_on_an_ended_task_is_not_counted(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (it,) = fill(it=kin.WAIT)
+    up()
+    it.wait_for("running")
+    monkeypatch.setenv("HOLDFAST_KEEPER", "off")
+    kin.kill(keepers.status(home)["seed"]["pid"], keepers.wait_for(home))
+    with open(Home(home).keeper_starts, "w", encoding="utf-8") as file:
+        json.dump({"schema": "holdfast.keeper-starts/1", "starts": [time.time()] * 5}, file)
+    kin.go()
+    it.wait_for("completed")
+    assert keepers.status(home)["queue"]["states"] == {}

@@ -59,7 +59,7 @@ class Dispatch:
         self._ends_mono: list[float] = []
         #: The bell was rung since the last comparison; and how long the next one waits then.
         self._rung, self._breath_s = False, 0.0
-        #: What the machine lacks, in words; empty where there is room.
+        #: Why nothing, or not everything, is started, in words; empty where nothing is in the way.
         self._short = ""
         self._sources = Sources(home)
         #: Task → the number of its start, of those that we started.
@@ -225,9 +225,16 @@ class Dispatch:
         if os.path.lexists(self.home.interrupt_request) or os.path.exists(self.home.down):
             return SYNC_S
         if spec.max_iterations and state.since_up >= spec.max_iterations:
+            self._short = (
+                f"no task of the queue is started: {state.since_up} were, which is --max-iterations;"
+                " 'holdfast up' begins a new count"
+            )
             return SYNC_S
         left_s = loop.left_s(state, now=clock.now())
         if left_s > 0:
+            self._short = (
+                f"no task of the queue is started before {state.not_before}: {state.failures} failed in a row"
+            )
             return min(left_s, SYNC_S)
         if _free_disk_bytes(self.home.path) < spec.min_free_disk_bytes:
             least = units.words(spec.min_free_disk_bytes)
@@ -236,10 +243,10 @@ class Dispatch:
         return None
 
     def _tell_shortage(self) -> None:
-        """In keeper.log, and in loop.json, where `status` finds it; each shortage once."""
+        """In keeper.log, and in loop.json, where `status` finds it; each reason once."""
         state = loop.read_state(self.home)
         if state.short_of != self._short:
-            log(self._short or "there is room again")
+            log(self._short or "tasks of the queue are started again")
             loop.write_state(self.home, state.evolve(short_of=self._short))
 
     def _start_next(self, queue: LocalQueue, spec: loop.LoopSpec) -> float | None:

@@ -51,7 +51,7 @@ class LoopState(Record):
     #: Ends by status. A keeper that is killed between such a count and the row of the queue makes its successor count once
     #: more: none is ever forgotten. (A start is counted once it is asked for; killed in between, it is not counted.)
     ended: dict[str, int] = {}
-    #: What the machine lacks, in words; empty where there is room.
+    #: Why nothing, or not everything, is started (a shortage, failures, enough iterations), in words; or empty.
     short_of: str = ""
     #: Sources whose last import went wrong, and why.
     failing: dict[str, str] = {}

@@ -265,7 +265,10 @@ LOOP = of_fields(
         "failures": {**COUNT, "description": "tasks that failed in a row"},
         "not_before": {**or_null(AT), "description": "no task is dispatched before this"},
         "ended": {"type": "object", "additionalProperties": COUNT, "description": "ends, by state"},
-        "short_of": {"type": "string", "description": "what the machine lacks; empty where there is room"},
+        "short_of": {
+            "type": "string",
+            "description": "why tasks are not started: a shortage, failures, enough iterations; or empty",
+        },
         "failing": {
             "type": "object",
             "additionalProperties": TEXT,

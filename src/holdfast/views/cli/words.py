@@ -101,9 +101,19 @@ def exit_words(manifest: dict[str, Any]) -> str:
     return "no exit code" if code is None else f"exit code {code}"
 
 
-def next_steps(manifest: dict[str, Any]) -> list[tuple[str, str]]:
-    """Commands that make sense now, and what each does."""
+def next_steps(manifest: dict[str, Any], *, turn: str = "") -> list[tuple[str, str]]:
+    """Commands that make sense now, and what each does. `turn` is the state of its item in the queue."""
     task_id, status = manifest["task_id"], manifest["status"]
+    if turn in ("held", "poison"):
+        return [
+            (f"holdfast queue retry {task_id}", "let it go all the same"),
+            (f"holdfast queue rm {task_id}", "give it up"),
+        ]
+    if status == Status.QUEUED:
+        return [
+            ("holdfast queue ls", "see whose turn it is"),
+            (f"holdfast queue rm {task_id}", "give it up"),
+        ]
     interrupt: dict[str, Any] = manifest.get("interrupt") or {}
     if status == Status.INTERRUPTED and interrupt.get("approval"):
         return [

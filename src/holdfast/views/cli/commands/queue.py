@@ -13,7 +13,7 @@ from holdfast.queue.engine import ALL, MOST, Item, is_ready, parse_priority, wei
 from holdfast.queue.work import EXAMPLE
 from holdfast.store import atomic, audit
 from holdfast.store.layout import Home, Packet
-from holdfast.views.cli import asked, asking, enqueue, grid, out, words
+from holdfast.views.cli import asked, asking, enqueue, grid, out, turn, words
 from holdfast.views.cli.spec import JSON, Argument, Command, Option
 
 TYPE_CHECKING = False
@@ -122,7 +122,7 @@ def _ls(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
         )
         return 0
     rows = [
-        [item.task_id, item.state, str(item.priority), item.pool, item.agent, why(item, paused)]
+        [item.task_id, item.state, str(item.priority), item.pool, item.agent, turn.why(item, paused)]
         for item in items
     ]
     if rows:
@@ -138,20 +138,9 @@ def _ls(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
         out.talk(f"the queue waits for a person: {out.brief(asked_for)} (remove {home.interrupt_request})")
     if rows and os.path.exists(home.down):
         out.talk(asking.IS_DOWN)
+    elif any(item.state == "queued" for item in items) and turn.held_back(home):
+        out.talk(out.printable(turn.held_back(home)))
     return 0
-
-
-def why(item: Item, paused: list[str]) -> str:
-    """Why it does not run, for people."""
-    if item.reason:
-        return item.reason
-    if item.state == "claimed":
-        return f"by {item.claimed_by}" if owner.is_outside(item.claimed_by) else ""
-    if item.waits_for:
-        return "after " + ", ".join(item.waits_for)
-    if item.not_before is not None and clock.parse_iso(item.not_before) > clock.now():
-        return f"not before {words.minute(item.not_before)}"
-    return "paused" if ALL in paused or item.pool in paused else ""
 
 
 def _show(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
@@ -324,7 +313,7 @@ def _claim(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     is_its_time = is_ready(item, now=clock.now(), paused=paused)
     taken = queue.claim(by, task_id=item.task_id) if is_its_time else None
     if taken is None:
-        said = why(item, paused) or f"it is {item.state}"
+        said = turn.why(item, paused) or f"it is {item.state}"
         raise NotPossible(
             f"{item.task_id} cannot be claimed: {said}",
             hint="'holdfast queue next' names the task whose turn it is",
