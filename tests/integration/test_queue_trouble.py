@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from holdfast import clock
 from holdfast.store.layout import Home
 from tests.support import keepers, kin, loops
 from tests.support.loops import fill, task, up, working
@@ -207,3 +208,16 @@ def test_a_claim_of_a_dead_keeper_on_an_ended_task_is_not_counted(
     kin.go()
     it.wait_for("completed")
     assert keepers.status(home)["queue"]["states"] == {}
+
+
+def test_the_wait_for_a_turn_is_not_counted_as_work(home: str) -> None:
+    (it,) = fill(it={"command": "true", "not_before": "+6s"})
+    assert holdfast("ls").stdout.splitlines()[1].split()[4] == "0.0s"
+    up()
+    it.wait_for("completed", within_s=30)
+    manifest = it.manifest()
+    assert clock.parse_iso(manifest["begun_at"]) - clock.parse_iso(manifest["started_at"]) >= 5
+    took_s = clock.parse_iso(manifest["finished_at"]) - clock.parse_iso(manifest["begun_at"])
+    found = json.loads(holdfast("metrics", "--json").stdout)
+    assert found["home"]["average_duration_s"] == pytest.approx(took_s, abs=0.01)
+    assert f"took {clock.words(took_s)}" in holdfast("show", "it").stdout

@@ -361,6 +361,7 @@ _MANIFEST = of_fields(
         "pid": COUNT,
         "tmpdir": TEXT,
         "started_at": AT,
+        "begun_at": {**AT, "description": "when its turn in the queue came; only where it waited for one"},
         "status": STATUS,
         "status_reason": TEXT,
         "status_updated_at": AT,
@@ -405,10 +406,11 @@ _MANIFEST = of_fields(
         "abandoned_at": AT,
         "abandon_reason": TEXT,
     },
-    # Not in the manifests of 0.1.0; the others at the end, the last two only where the task was abandoned.
+    # Not in the manifests of 0.1.0; only of the queue; the others at the end, the last two only where the task was abandoned.
     optional=(
         "yolo",
         "progress",
+        "begun_at",
         "finished_at",
         "exit_code",
         "exit_signal",
@@ -437,6 +439,7 @@ _SHORT = of_fields(
             "retry_count",
             "total_retries",
             "started_at",
+            "begun_at",
             "finished_at",
             "wake_at",
             "usage",

@@ -11,9 +11,13 @@ if TYPE_CHECKING:
 
 
 def elapsed_s(manifest: dict[str, Any], now: float) -> float:
-    """From the making of the task to its end, or to now."""
-    ended = manifest.get("finished_at")
-    return max(0.0, (clock.parse_iso(ended) if ended else now) - clock.parse_iso(manifest["started_at"]))
+    """From the beginning of the task to its end, or to now; to wait for a turn is no work."""
+    begun, ended = manifest.get("begun_at"), manifest.get("finished_at")
+    if begun is None and manifest["status"] == Status.QUEUED:
+        return 0.0
+    return max(
+        0.0, (clock.parse_iso(ended) if ended else now) - clock.parse_iso(begun or manifest["started_at"])
+    )
 
 
 def tokens(manifest: dict[str, Any]) -> str:
@@ -111,7 +115,7 @@ def next_steps(manifest: dict[str, Any], *, turn: str = "") -> list[tuple[str, s
         ]
     if status == Status.QUEUED:
         return [
-            ("holdfast queue ls", "see whose turn it is"),
+            (f"holdfast queue show {task_id}", "see what it waits for"),
             (f"holdfast queue rm {task_id}", "give it up"),
         ]
     interrupt: dict[str, Any] = manifest.get("interrupt") or {}
