@@ -1,7 +1,8 @@
 """The seed: a loaded, single-threaded process from which runners are forked cheaply.
 
 One per home. It is executed (never forked from a keeper, which holds other locks), has a session of its own, nothing on
-0 to 2, and holds no lock but its own. Runners that it forks share its memory.
+0 to 2, and holds no lock but its own. Runners that it forks share its memory. It is the keeper's neighbour too: a queue
+may have no runner for hours, and then nobody else is there.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ import signal
 import socket
 import sys
 
-from holdfast import __version__, recorder, seed_client, spare, start
+from holdfast import __version__, clock, recorder, seed_client, spare, start
 from holdfast.agents import registry
 from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
+from holdfast.keeper_watch import KeeperWatch
 from holdfast.redact import Redactor
 from holdfast.store import atomic
 from holdfast.store import lock as locks
@@ -107,17 +109,30 @@ class Seed:
         #: Names of agents whose module a runner had to load for itself: the next one finds it here.
         self.missed, self.miss = os.pipe()
         self._stamp = _stamp()
+        self.keeper = KeeperWatch(home)
 
     def serve(self) -> None:
         """Until the home is gone, or unused."""
+        asked_mono = clock.mono()
+        look_s = 0.0
+        ready: list[socket.socket | int] = []
         while os.path.exists(self.home.seed_lock):
-            ready = select.select([self.listener, self.missed], (), (), IDLE_S)[0]
+            if ready != [self.listener]:  # between two clients there is nothing to look at
+                look_s = self.keeper.look() if start.wants_keeper(self.home) else IDLE_S
+            watched = [self.listener, self.missed, *self.keeper.descriptors]
+            ready = select.select(watched, (), (), min(look_s, IDLE_S))[0]
             if self.missed in ready:
                 self._load()
             if self.listener in ready:
                 self._accept()
-            elif not ready and not locks.is_held(self.home.keeper_lock):
-                return  # nobody has asked for a while, and nobody looks after the home
+                asked_mono = clock.mono()
+            elif clock.mono() - asked_mono >= IDLE_S and not self._is_needed():
+                return  # nobody has asked for a while, and nothing here needs looking after
+
+    def _is_needed(self) -> bool:
+        if locks.is_held(self.home.keeper_lock):
+            return True
+        return start.wants_keeper(self.home) and self.keeper.is_needed
 
     def _accept(self) -> None:
         client, _ = self.listener.accept()

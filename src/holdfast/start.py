@@ -31,6 +31,7 @@ STARTS_WINDOW_S = 600.0
 _UNIT_S = 3.0
 #: A keeper that was just started needs this long to take its lock.
 _START_S = 2.0
+_LONGEST_PAUSE_S = 60.0
 
 
 def start_runner(packet: Packet, *, may_fork: bool = True) -> None:
@@ -113,6 +114,11 @@ def lift(home: Home) -> None:
         atomic.sync_directory(home.path)
 
 
+def wants_keeper(home: Home) -> bool:
+    """Whether a keeper may live here at all."""
+    return os.environ.get("HOLDFAST_KEEPER") != "off" and not os.path.exists(home.down)
+
+
 def ensure_keeper(home: Home, *, by_person: bool, for_good: bool = False) -> int | None:
     """Start the keeper of a home, unless it lives or the home is down. Returns the pid of the one that was started, 0 when
     a unit started it.
@@ -121,7 +127,7 @@ def ensure_keeper(home: Home, *, by_person: bool, for_good: bool = False) -> int
     starts are on disk, so that a keeper that cannot live is not started for ever. A person's start begins a new count.
     HOLDFAST_KEEPER=off leaves the home to its runners (in a container, say, where something else restarts them).
     """
-    if os.environ.get("HOLDFAST_KEEPER") == "off" or os.path.exists(home.down):
+    if not wants_keeper(home):
         return None
     if locks.is_held(home.keeper_lock):
         return None
@@ -131,10 +137,8 @@ def ensure_keeper(home: Home, *, by_person: bool, for_good: bool = False) -> int
         return None
     try:
         now = clock.now()
-        starts = [] if by_person else [at for at in keeper_starts(home) if 0 <= now - at < STARTS_WINDOW_S]
-        if len(starts) >= STARTS_LIMIT or (starts and now - starts[-1] < min(_START_S ** len(starts), 60.0)):
-            return None
-        if locks.is_held(home.keeper_lock):
+        starts = [] if by_person else _counted(keeper_starts(home), now=now)
+        if _pause_s(starts, now=now) > 0 or locks.is_held(home.keeper_lock):
             return None
         atomic.write_json(
             home.keeper_starts, {"schema": "holdfast.keeper-starts/1", "starts": [*starts, now]}, durable=True
@@ -185,6 +189,23 @@ def keeper_starts(home: Home) -> list[float]:
         return [float(at) for at in data.get("starts", [])]
     except (CorruptFile, TypeError, ValueError):
         return []
+
+
+def keeper_pause_s(home: Home) -> float:
+    """How long nobody but a person starts a keeper."""
+    now = clock.now()
+    return _pause_s(_counted(keeper_starts(home), now=now), now=now)
+
+
+def _counted(starts: list[float], *, now: float) -> list[float]:
+    return [at for at in starts if 0 <= now - at < STARTS_WINDOW_S]
+
+
+def _pause_s(starts: list[float], *, now: float) -> float:
+    """Doubling from start to start; behind the last one that is allowed, until the window has moved on."""
+    if len(starts) >= STARTS_LIMIT:
+        return starts[-STARTS_LIMIT] + STARTS_WINDOW_S - now
+    return starts[-1] + min(_START_S ** len(starts), _LONGEST_PAUSE_S) - now if starts else 0.0
 
 
 OF_ATTEMPTS = frozenset(

@@ -125,6 +125,7 @@ def _people() -> None:
         ("retry", {"deadline": "10h", "message": "go on", "env": _fixture("env.json")}),
         ("approve", {"message": "but leave the migrations alone"}),
         ("reject", {"message": "not before the freeze is over"}),
+        ("done", {"reason": "done by bob, outside"}),
     ):
         request = inbox.drop(packet, verb, args, by=_whoami())
         _keep(inbox.path_of(packet, request.id), f"request.{verb}.json")

@@ -326,6 +326,7 @@ def test_a_keeper_that_dies_behind_an_end_counts_it_once(home: str) -> None:
 def test_a_claim_that_is_lost_again_and_again_is_poison(home: str) -> None:
     fill(it=working())
     kills = {"HOLDFAST_FAILPOINT": "dispatch.claimed=kill"}
+    seedless = kin.alone(home, "seed.lock")
     for lost in range(1, 6):
         holdfast("up", env=kills)
         eventually(
@@ -338,6 +339,7 @@ def test_a_claim_that_is_lost_again_and_again_is_poison(home: str) -> None:
     assert any("it is poison" in line for line in keepers.status(home)["attention"])
     assert holdfast("queue", "retry", "it").returncode == 0
     task("it").wait_for("completed")
+    os.close(seedless)
 
 
 def test_runners_that_die_on_a_queued_task_park_it_and_free_its_slot(home: str) -> None:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 #: How often the queue is compared with the packets when nothing happens.
 SYNC_S = 15.0
+#: Such a comparison reads every packet that waits: in a long queue, bells are answered together.
+_FEW, _BREATH_S = 100, 0.001
 #: Before another look at a machine that is short of something.
 _SHORT_S = 5.0
 #: A dispatched task that does not use its slot.
@@ -55,7 +57,9 @@ class Dispatch:
         self._synced_mono = float("-inf")
         self._queue: LocalQueue | None = None
         self._ends_mono: list[float] = []
-        #: What the machine lacks, in words; empty where there is room.
+        #: The bell was rung since the last comparison; and how long the next one waits then.
+        self._rung, self._breath_s = False, 0.0
+        #: Why nothing, or not everything, is started, in words; empty where nothing is in the way.
         self._short = ""
         self._sources = Sources(home)
         #: Task → the number of its start, of those that we started.
@@ -66,8 +70,9 @@ class Dispatch:
         #: As many were started as `up` asked for, and all of them have ended or wait for a person.
         self.is_over = False
 
-    def step(self, *, rung: bool) -> float:
-        """Start what can be started. Returns the seconds until the next look."""
+    def step(self, *, rung: bool, has_news: bool = False) -> float:
+        """Start what can be started; a bell says that something may have come, news that some task needs no runner any more.
+        Returns the seconds until the next look."""
         now_mono = clock.mono()
         spec = loop.read_spec(self.home)
         wait_s = min(SYNC_S, self._sources.step(spec), self._sweep.step(spec))
@@ -79,7 +84,7 @@ class Dispatch:
             if self._queue is None:
                 self._queue = LocalQueue(self.home)
                 self._synced_mono = float("-inf")
-            return min(wait_s, self._pull(self._queue, spec, now_mono, rung=rung))
+            return min(wait_s, self._pull(self._queue, spec, now_mono, rung=rung, has_news=has_news))
         except (OSError, HoldfastError) as error:
             log(f"the queue cannot be worked: {error}")
             self.close()
@@ -91,36 +96,47 @@ class Dispatch:
             self._queue.close()
             self._queue = None
 
-    def _pull(self, queue: LocalQueue, spec: loop.LoopSpec, now_mono: float, *, rung: bool) -> float:
+    def _pull(
+        self, queue: LocalQueue, spec: loop.LoopSpec, now_mono: float, *, rung: bool, has_news: bool
+    ) -> float:
         self._note_ends(queue, spec)
-        if rung or now_mono - self._synced_mono >= SYNC_S:
-            self._synced_mono = now_mono
-            for item in requeue_lost(queue, self._stands):
-                self._forget_start(item)
-            sync.sync(self.home, queue, counts_ends=True)
-        items = queue.items()
-        if self.is_idle != (not items):
-            self.is_idle = not items
+        self._compare(queue, now_mono, rung=rung, has_news=has_news)
+        is_empty = not queue.outlook(clock.now()).count
+        if self.is_idle != is_empty:
+            self.is_idle = is_empty
             audit.append(
                 self.home, {"operation": "loop.empty" if self.is_idle else "loop.filled", "by": "keeper"}
             )
         state = loop.read_state(self.home)
-        has_claims = any(item.state == "claimed" and not owner.is_outside(item.claimed_by) for item in items)
+        has_claims = any(not owner.is_outside(item.claimed_by) for item in queue.claims())
         self.is_over = 0 < spec.max_iterations <= state.since_up and not has_claims
         self._short = ""
-        wait_s = self._hold_back(spec, state) if items else SYNC_S
+        wait_s = SYNC_S if is_empty else self._hold_back(spec, state)
         while wait_s is None:
-            wait_s = self._start_next(queue, items, spec)
-            items = queue.items()
+            wait_s = self._start_next(queue, spec)
         self._tell_shortage()
-        return min(wait_s, self._synced_mono + SYNC_S - now_mono)
+        return min(wait_s, self._synced_mono + (self._breath_s if self._rung else SYNC_S) - now_mono)
+
+    def _compare(self, queue: LocalQueue, now_mono: float, *, rung: bool, has_news: bool) -> None:
+        """Bring queue and packets in line: all of them when the bell was rung or after a while, otherwise what news can change."""
+        self._rung = self._rung or rung
+        is_due = now_mono - self._synced_mono >= (self._breath_s if self._rung else SYNC_S)
+        if is_due or has_news:
+            for item in requeue_lost(queue, self._stands):
+                self._forget_start(item)
+        if is_due:
+            self._synced_mono, self._rung = now_mono, False
+            sync.sync(self.home, queue, counts_ends=True)
+            self._breath_s = max(0, queue.outlook(clock.now()).count - _FEW) * _BREATH_S
+        elif has_news:
+            sync.settle_strangers(self.home, queue)
 
     # ── what has ended ──
 
     def _note_ends(self, queue: LocalQueue, spec: loop.LoopSpec) -> None:
         """Count the ends of dispatched tasks, and take them out of the queue."""
-        for item in queue.items():
-            if item.state != "claimed" or owner.is_outside(item.claimed_by):
+        for item in queue.claims():
+            if owner.is_outside(item.claimed_by):
                 continue
             status = sync.status_of(self.home, item.task_id)
             end = self._end_of(item) if status in ENDS else None
@@ -209,9 +225,16 @@ class Dispatch:
         if os.path.lexists(self.home.interrupt_request) or os.path.exists(self.home.down):
             return SYNC_S
         if spec.max_iterations and state.since_up >= spec.max_iterations:
+            self._short = (
+                f"no task of the queue is started: {state.since_up} were, which is --max-iterations;"
+                " 'holdfast up' begins a new count"
+            )
             return SYNC_S
         left_s = loop.left_s(state, now=clock.now())
         if left_s > 0:
+            self._short = (
+                f"no task of the queue is started before {state.not_before}: {state.failures} failed in a row"
+            )
             return min(left_s, SYNC_S)
         if _free_disk_bytes(self.home.path) < spec.min_free_disk_bytes:
             least = units.words(spec.min_free_disk_bytes)
@@ -220,27 +243,36 @@ class Dispatch:
         return None
 
     def _tell_shortage(self) -> None:
-        """In keeper.log, and in loop.json, where `status` finds it; each shortage once."""
+        """In keeper.log, and in loop.json, where `status` finds it; each reason once."""
         state = loop.read_state(self.home)
         if state.short_of != self._short:
-            log(self._short or "there is room again")
+            log(self._short or "tasks of the queue are started again")
             loop.write_state(self.home, state.evolve(short_of=self._short))
 
-    def _start_next(self, queue: LocalQueue, items: list[Item], spec: loop.LoopSpec) -> float | None:
+    def _start_next(self, queue: LocalQueue, spec: loop.LoopSpec) -> float | None:
         """Claim and start one task. None when another one may follow."""
-        now_mono = clock.mono()
+        now_mono, now = clock.mono(), clock.now()
+        outlook = queue.outlook(now)
         self._ends_mono = [at for at in self._ends_mono if now_mono - at < spec.iteration_delay_s]
-        room = self._room(items, spec, cooling=len(self._ends_mono))
+        room = self._room(queue.claims(), spec, cooling=len(self._ends_mono), agents=outlook.agents)
         item = queue.claim(self._me, room)
         if item is None:
             left = [spec.iteration_delay_s - (now_mono - at) for at in self._ends_mono]
             longest_s = _SHORT_S if self._short else SYNC_S
-            return max(0.01, min([longest_s, *left, *_due(items)]))
+            due = [] if outlook.due_at is None else [outlook.due_at - now]
+            return max(0.01, min([longest_s, *left, *due]))
         failpoint("dispatch.claimed")
+        packet = self.home.packet(item.task_id)
+        try:
+            load.fold(packet)
+        except HoldfastError as error:
+            # Its manifest is only derived: where the journal cannot be read, every runner would die of it.
+            log(f"{item.task_id} is not started: {error}")
+            queue.condemn(item.task_id, f"its journal cannot be read: {error}")
+            return None
         state = loop.read_state(self.home)
         state = state.evolve(iteration=state.iteration + 1, since_up=state.since_up + 1)
         self._iterations[item.task_id] = state.iteration
-        packet = self.home.packet(item.task_id)
         try:
             inbox.drop(packet, "start", {"iteration": state.iteration}, by="keeper")
         except (OSError, HoldfastError):
@@ -266,26 +298,29 @@ class Dispatch:
             return SYNC_S
         return None
 
-    def _room(self, items: list[Item], spec: loop.LoopSpec, *, cooling: int) -> Room:
-        """Slots count what works. What waits for a quota or a person has a claim, and needs no slot."""
+    def _room(
+        self, items: list[Item], spec: loop.LoopSpec, *, cooling: int, agents: tuple[str, ...] = ()
+    ) -> Room:
+        """Slots count what works. What waits for a quota or a person has a claim, and needs no slot. `agents` are those of
+        tasks that wait."""
         resting = [
             item
             for item in items
             if item.state == "claimed" and sync.status_of(self.home, item.task_id) in _RESTING
         ]
         outside = sum(owner.is_outside(item.claimed_by) for item in items)
-        agents, pools = dict(spec.agents), dict(spec.pools)
+        limits, pools = dict(spec.agents), dict(spec.pools)
         for item in resting:
-            for table, name in ((agents, item.agent), (pools, item.pool)):
+            for table, name in ((limits, item.agent), (pools, item.pool)):
                 if name in table:
                     table[name] += 1
         for item in resting:
             if self._is_at_limit(item):
                 # The next one would only join the queue at the service.
-                agents[item.agent] = 0
+                limits[item.agent] = 0
         slots = max(0, spec.slots - cooling) + len(resting) + outside
-        agents |= self._too_big(items, spec)
-        return Room(slots=slots, agents=agents, pools=pools)
+        limits |= self._too_big(agents, spec)
+        return Room(slots=slots, agents=limits, pools=pools)
 
     def _is_at_limit(self, item: Item) -> bool:
         """Whether its agent is out of quota for a while."""
@@ -299,11 +334,11 @@ class Dispatch:
         except (HoldfastError, ValueError):
             return False
 
-    def _too_big(self, items: list[Item], spec: loop.LoopSpec) -> dict[str, int]:
+    def _too_big(self, agents: tuple[str, ...], spec: loop.LoopSpec) -> dict[str, int]:
         """Agents for which there is no memory now; no room for them until there is."""
         free = _free_memory_bytes() - spec.min_free_memory_bytes
         found: dict[str, int] = {}
-        for agent in sorted({item.agent for item in items if item.state == "queued"}):
+        for agent in agents:
             try:
                 needed = registry.adapter(agent).capabilities.memory_mb * _MB
             except HoldfastError:
@@ -319,8 +354,8 @@ class Dispatch:
     def interrupt_all(self, reason: str) -> None:
         """Park every dispatched task with its context kept, and wait until each has been."""
         queue, asked = LocalQueue(self.home), list[Packet]()
-        for item in queue.items():
-            if item.state == "claimed" and not owner.is_outside(item.claimed_by):
+        for item in queue.claims():
+            if not owner.is_outside(item.claimed_by):
                 packet = self.home.packet(item.task_id)
                 inbox.drop(packet, "interrupt", {"reason": reason}, by="keeper")
                 if not inbox.ring(packet):
@@ -344,12 +379,6 @@ def _is_asked(packet: Packet) -> bool:
 
 def _is_at_work(packet: Packet) -> bool:
     return bool(inbox.names(packet)) or locks.is_held(packet.runner_lock)
-
-
-def _due(items: list[Item]) -> list[float]:
-    now = clock.now()
-    times = [clock.parse_iso(item.not_before) - now for item in items if item.not_before is not None]
-    return [left_s for left_s in times if left_s > 0]
 
 
 def _free_disk_bytes(path: str) -> int:

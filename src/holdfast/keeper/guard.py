@@ -176,7 +176,9 @@ class Guard:
         if not live and self._was_unmarked(packet, manifest):
             inbox.drop(packet, "resume", {}, by="file")
             live = True
-        if live or packet.task_id in self.wards:
+        # A task of the queue that was retried waits again, though the index has it as ended.
+        is_queued_again = manifest["status"] == Status.QUEUED and bool(manifest.get("attempt"))
+        if live or packet.task_id in self.wards or is_queued_again:
             index.update(self.home, manifest)
         return live
 

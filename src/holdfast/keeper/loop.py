@@ -51,7 +51,7 @@ class LoopState(Record):
     #: Ends by status. A keeper that is killed between such a count and the row of the queue makes its successor count once
     #: more: none is ever forgotten. (A start is counted once it is asked for; killed in between, it is not counted.)
     ended: dict[str, int] = {}
-    #: What the machine lacks, in words; empty where there is room.
+    #: Why nothing, or not everything, is started (a shortage, failures, enough iterations), in words; or empty.
     short_of: str = ""
     #: Sources whose last import went wrong, and why.
     failing: dict[str, str] = {}
@@ -70,11 +70,26 @@ def read_spec(home: Home) -> LoopSpec:
 
 
 def read_state(home: Home) -> LoopState:
-    """How far it is; from the beginning where the file is missing or torn."""
+    """How far it is; from the beginning where the file is missing or torn, and so each field that is not what it should be."""
     try:
-        return LoopState.from_json(atomic.read_json(home.loop) or {})
-    except (CorruptFile, ValueError):
+        data = atomic.read_json(home.loop) or {}
+    except CorruptFile:
         return LoopState()
+    return LoopState(
+        **{name: data[name] for name in LoopState.fields if name in data and _fits(name, data[name])}
+    )
+
+
+def _fits(name: str, value: Any) -> bool:
+    """Whether somebody who edited the file left a value with which the loop can go on."""
+    if name == "not_before":
+        try:
+            return value is None or clock.parse_iso(value) >= 0
+        except (TypeError, ValueError, IndexError, AttributeError):
+            return False
+    if name == "ended":
+        return isinstance(value, dict) and all(type(count) is int for count in value.values())  # pyright: ignore
+    return type(value) is type(LoopState.defaults[name])
 
 
 def write_state(home: Home, state: LoopState) -> None:

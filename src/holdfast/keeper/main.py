@@ -64,9 +64,11 @@ class Keeper:
                 return "the home is gone"
             self.guard.step(rung=rung)
             # A task that needs no runner any more has ended, and its slot is free.
-            has_news, self.guard.has_news = rung or self.guard.has_news, False
+            has_news, self.guard.has_news = self.guard.has_news, False
             # Asked behind dispatch: what that starts is a task more to look after.
-            wait_s = min(self.outbox.step(), self.dispatch.step(rung=has_news), self.guard.left_s())
+            wait_s = min(
+                self.outbox.step(), self.dispatch.step(rung=rung, has_news=has_news), self.guard.left_s()
+            )
             if self._in_foreground and self.dispatch.is_over:
                 return "all iterations are done"
             if not (self.guard.is_idle and self.outbox.is_idle and self.dispatch.is_idle):
@@ -136,6 +138,8 @@ def run(home: Home, *, idle_s: float | None, in_foreground: bool = False) -> int
         audit.append(home, {"operation": "home.down", "by": "keeper", "reason": reason})
         keeper.dispatch.interrupt_all(f"the loop was ended: {reason}")
         _dismiss_seed(home)
+    if reason == "idle":
+        atomic.forget(home.keeper_starts)  # it lived and left well: that is no start too many
     log(f"left: {reason}")
     lock.release()
     return 0

@@ -69,6 +69,8 @@ class RunOpened(Event):
     #: Whether `deadline_s` replaces the old one.
     sets_deadline: bool = False
     answer: str | None = None
+    #: A task of the queue takes its turn again, once a slot is free.
+    is_queued: bool = False
 
 
 class StageDone(Event):

@@ -27,6 +27,7 @@ FIELDS = frozenset(
         "pid",
         "tmpdir",
         "started_at",
+        "begun_at",
         "status",
         "status_reason",
         "status_updated_at",
@@ -122,6 +123,8 @@ def render(task: Task, packet_dir: str, seen: dict[str, Any]) -> dict[str, Any]:
         "verdict": seen.get("verdict"),
         "progress": progress(task, seen),
     }
+    if task.begun_at is not None:
+        manifest["begun_at"] = task.begun_at
     if task.status in ENDS:
         manifest["finished_at"] = task.finished_at
         manifest["exit_code"] = ended.exit_code if ended is not None else None

@@ -91,10 +91,10 @@ def of_home(tasks: Iterable[dict[str, Any]], now: float, *, since: float | None 
 
 
 def _duration_s(manifest: dict[str, Any]) -> float | None:
+    """Without the wait for its turn in the queue."""
+    begun = manifest.get("begun_at") or manifest.get("started_at")
     try:
-        return round(
-            max(0.0, clock.parse_iso(manifest["finished_at"]) - clock.parse_iso(manifest["started_at"])), 3
-        )
+        return round(max(0.0, clock.parse_iso(manifest["finished_at"]) - clock.parse_iso(str(begun))), 3)
     except (KeyError, ValueError, AttributeError, TypeError):
         return None
 

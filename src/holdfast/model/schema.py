@@ -63,6 +63,9 @@ def schemas() -> dict[str, Schema]:
         "down": named("down", of_fields({"at": AT}), "<home>/down: no keeper is wanted"),
         "up": named("up", commands.UP, "<home>/up: the keeper stays when it is idle"),
         "loop": named("loop", commands.LOOP, "<home>/loop.json: how far the loop over the queue is"),
+        "queue-kept": named(
+            "queue-kept", commands.QUEUE_KEPT, "<home>/queue.json: what people said to the queue"
+        ),
         "keeper-starts": named(
             "keeper-starts", commands.STARTS, "<home>/keeper-starts.json: starts of the keeper"
         ),
@@ -359,6 +362,7 @@ _MANIFEST = of_fields(
         "pid": COUNT,
         "tmpdir": TEXT,
         "started_at": AT,
+        "begun_at": {**AT, "description": "when its turn in the queue came; only where it waited for one"},
         "status": STATUS,
         "status_reason": TEXT,
         "status_updated_at": AT,
@@ -403,10 +407,11 @@ _MANIFEST = of_fields(
         "abandoned_at": AT,
         "abandon_reason": TEXT,
     },
-    # Not in the manifests of 0.1.0; the others at the end, the last two only where the task was abandoned.
+    # Not in the manifests of 0.1.0; only of the queue; the others at the end, the last two only where the task was abandoned.
     optional=(
         "yolo",
         "progress",
+        "begun_at",
         "finished_at",
         "exit_code",
         "exit_signal",
@@ -435,6 +440,7 @@ _SHORT = of_fields(
             "retry_count",
             "total_retries",
             "started_at",
+            "begun_at",
             "finished_at",
             "wake_at",
             "usage",

@@ -265,7 +265,10 @@ LOOP = of_fields(
         "failures": {**COUNT, "description": "tasks that failed in a row"},
         "not_before": {**or_null(AT), "description": "no task is dispatched before this"},
         "ended": {"type": "object", "additionalProperties": COUNT, "description": "ends, by state"},
-        "short_of": {"type": "string", "description": "what the machine lacks; empty where there is room"},
+        "short_of": {
+            "type": "string",
+            "description": "why tasks are not started: a shortage, failures, enough iterations; or empty",
+        },
         "failing": {
             "type": "object",
             "additionalProperties": TEXT,
@@ -302,6 +305,25 @@ QUEUE = of_fields(
     {
         "paused": {**TEXTS, "description": "paused pools; * is all of them"},
         "items": {"type": "array", "items": QUEUE_ITEM},
+    }
+)
+QUEUE_KEPT = of_fields(
+    {
+        "paused": {**TEXTS, "description": "paused pools; * is all of them"},
+        "claims": {
+            "type": "object",
+            "additionalProperties": {
+                "type": "object",
+                "properties": {"by": TEXT, "at": AT},
+                "required": ["by", "at"],
+            },
+            "description": "claims of workers outside, by task",
+        },
+        "priorities": {
+            "type": "object",
+            "additionalProperties": WHOLE,
+            "description": "other priorities, by task",
+        },
     }
 )
 QUEUE_CHECK = of_fields(

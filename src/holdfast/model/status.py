@@ -27,7 +27,8 @@ class Status(StrEnum):
 
 _S = Status
 MOVES: dict[Status, frozenset[Status]] = {
-    _S.QUEUED: frozenset({_S.SPAWNING, _S.KILLED}),
+    # Completed from here: somebody outside has done it.
+    _S.QUEUED: frozenset({_S.SPAWNING, _S.COMPLETED, _S.KILLED}),
     _S.SPAWNING: frozenset(
         {_S.RUNNING, _S.FAILED, _S.CRASHED, _S.WAITING, _S.INTERRUPTED, _S.ABANDONED, _S.KILLED}
     ),

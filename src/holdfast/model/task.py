@@ -35,6 +35,8 @@ class Task:
         #: When it came into its present state.
         self.moved_at = ""
         self.finished_at: str | None = None
+        #: When a task that waited for its turn had it; null for one that never waited.
+        self.begun_at: str | None = None
         self.wake_at: str | None = None
         self.interrupt: str | None = None
         self.interrupted_at: str | None = None
@@ -274,6 +276,8 @@ def _created(task: Task, event: ev.TaskCreated, at: str) -> None:
 def _moved(task: Task, event: ev.TaskMoved, at: str) -> None:
     if task.status is Status.INTERRUPTED and event.new in (Status.SPAWNING, Status.QUEUED):
         _go_on(task)
+    if task.status is Status.QUEUED and event.new == Status.SPAWNING:
+        task.begun_at = task.begun_at or at
     task.status = Status(event.new)
     task.moved_at = at
     task.approval = event.approval
@@ -308,7 +312,7 @@ def _go_on(task: Task) -> None:
 
 def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
     task.run = event.run
-    task.status = Status.SPAWNING
+    task.status = Status.QUEUED if event.is_queued else Status.SPAWNING
     task.moved_at = at
     task.reason = "retry"
     task.finished_at = None

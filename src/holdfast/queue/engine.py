@@ -33,7 +33,8 @@ class Item(Record):
     after: tuple[str, ...] = ()
     waits_for: tuple[str, ...] = ()
     not_before: str | None = None
-    #: queued, claimed, held (a task that it waits for failed) or poison (its claims were lost too often).
+    #: queued, claimed, held (a task that it waits for failed) or poison (its claims were lost too often, or its packet
+    #: cannot be read).
     state: str = "queued"
     #: Why it is held or poison.
     reason: str = ""
@@ -60,10 +61,21 @@ class Room(Record):
     memory_mb: int | None = None
 
 
+class Outlook(Record):
+    """What a dispatcher asks of a queue before each claim; its cost must not grow with the queue."""
+
+    #: Items in all.
+    count: int = 0
+    #: Agents of those that wait.
+    agents: tuple[str, ...] = ()
+    #: When the next one that waits for a time is due, in seconds since 1970.
+    due_at: float | None = None
+
+
 if TYPE_CHECKING:
 
     class Engine(Protocol):
-        """A queue. No method waits for work, and none holds state in memory: every process may have one of its own."""
+        """A queue. Pauses, claims of workers outside and other priorities outlive its rows. No method waits for work, and none holds state in memory: every process may have one of its own."""
 
         def add(self, item: Item) -> bool:
             """Put an item in. False, and nothing changes, when its task is there already."""
@@ -95,8 +107,16 @@ if TYPE_CHECKING:
             """Give a claim back. `lost` counts towards poison; False when there is no such claim (of this owner)."""
             ...
 
+        def condemn(self, task_id: str, reason: str) -> bool:
+            """Put an item aside as poison, claimed or not: delivered again, it would only be lost again."""
+            ...
+
         def retry(self, task_id: str) -> bool:
             """Let a held or poison item go again: its losses are forgotten, and so are the failed tasks it waits for."""
+            ...
+
+        def prioritize(self, task_id: str, priority: int) -> bool:
+            """Give an item another priority; False when there is none, or it is claimed already."""
             ...
 
         def settle(self, task_id: str, status: str) -> int:
@@ -115,6 +135,18 @@ if TYPE_CHECKING:
             """All items, or the one, in the order in which they would be claimed."""
             ...
 
+        def claims(self) -> list[Item]:
+            """The items that are claimed."""
+            ...
+
+        def outlook(self, now: float) -> Outlook:
+            """What there is, in short."""
+            ...
+
+        def strangers(self) -> list[str]:
+            """Tasks that somebody waits for and that are not in the queue."""
+            ...
+
         def pause(self, pool: str = ALL, *, is_paused: bool = True) -> None:
             """Claim nothing from this pool, or from any, until it is resumed (`is_paused=False`)."""
             ...
@@ -126,7 +158,7 @@ if TYPE_CHECKING:
 
 def requeue_lost(engine: Engine, stands: Callable[[Item], bool]) -> list[Item]:
     """Give back the claims that do not stand any more, and no others: a task's own end is final."""
-    lost = [item for item in engine.items() if item.state == "claimed" and not stands(item)]
+    lost = [item for item in engine.claims() if not stands(item)]
     return [item for item in lost if engine.release(item.task_id, owner=item.claimed_by, lost=True)]
 
 

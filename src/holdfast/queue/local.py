@@ -8,8 +8,9 @@ import sqlite3
 
 from holdfast import clock
 from holdfast.errors import CorruptFile, StorageError
-from holdfast.queue import schema
-from holdfast.queue.engine import ALL, POISON_AFTER, Item, Room
+from holdfast.queue import kept, schema
+from holdfast.queue.engine import ALL, POISON_AFTER, Item, Outlook, Room
+from holdfast.queue.owner import is_outside
 from holdfast.store.layout import Home
 
 TYPE_CHECKING = False
@@ -40,6 +41,7 @@ class LocalQueue:
 
     def __init__(self, home: Home, *, poison_after: int = POISON_AFTER) -> None:
         self.path = home.queue
+        self._kept_path = home.queue_kept
         self.poison_after = poison_after
         try:
             self._connection, self.is_new = schema.connect(self.path)
@@ -49,6 +51,7 @@ class LocalQueue:
         except sqlite3.OperationalError as error:
             raise self._unusable(error) from error
         self._inode = os.stat(self.path).st_ino
+        self._restore_pauses()
 
     @property
     def is_current(self) -> bool:
@@ -94,6 +97,7 @@ class LocalQueue:
             if row is None or (owner is not None and row[3:] != ("claimed", owner)):
                 return False
             self._execute("DELETE FROM items WHERE seq = ?", row[0])
+            self._keep(lambda found: kept.without(found, task_id))
             if row[1]:
                 self._execute("DELETE FROM waits WHERE task_id = ?", task_id)
             if row[2] and status is not None:
@@ -115,7 +119,7 @@ class LocalQueue:
         due_s = 0.0 if not_before is None else clock.parse_iso(not_before)
 
         def act() -> bool:
-            return (
+            changed = (
                 self._execute(
                     "UPDATE items SET state = CASE WHEN lost + ? >= ? THEN 'poison' ELSE 'queued' END,"
                     " reason = CASE WHEN lost + ? >= ? THEN 'its claim was lost ' || (lost + ?) || ' times' ELSE '' END,"
@@ -127,8 +131,16 @@ class LocalQueue:
                 ).rowcount
                 > 0
             )
+            if changed:
+                self._keep(lambda found: kept.unclaimed(found, task_id))
+            return changed
 
         return self._write(act)
+
+    def condemn(self, task_id: str, reason: str) -> bool:
+        """See Engine."""
+        query = "UPDATE items SET state = 'poison', reason = ?, claimed_by = NULL, claimed_at = NULL WHERE task_id = ?"
+        return self._write(lambda: self._execute(query, reason, task_id).rowcount > 0)
 
     def retry(self, task_id: str) -> bool:
         """See Engine."""
@@ -143,6 +155,18 @@ class LocalQueue:
                 self._execute("DELETE FROM waits WHERE task_id = ? AND has_failed", task_id)
                 self._count_waits(task_id)
             return changed > 0
+
+        return self._write(act)
+
+    def prioritize(self, task_id: str, priority: int) -> bool:
+        """See Engine."""
+
+        def act() -> bool:
+            query = "UPDATE items SET priority = ? WHERE task_id = ? AND state <> 'claimed'"
+            if not self._execute(query, priority, task_id).rowcount:
+                return False
+            self._keep(lambda found: found.evolve(priorities={**found.priorities, task_id: priority}))
+            return True
 
         return self._write(act)
 
@@ -187,22 +211,60 @@ class LocalQueue:
 
         return self._read(act)
 
+    def claims(self) -> list[Item]:
+        """See Engine."""
+        query = f"{_SELECT} WHERE line = 1 {_ORDER}"
+        return self._read(lambda: [_item(row, ()) for row in self._execute(query).fetchall()])
+
+    def outlook(self, now: float) -> Outlook:
+        """See Engine."""
+
+        def act() -> Outlook:
+            agents = self._execute("SELECT DISTINCT agent FROM items WHERE state = 'queued' ORDER BY agent")
+            due = "SELECT min(not_before_s) FROM items WHERE state = 'queued' AND not_before_s > ?"
+            return Outlook(
+                count=self._execute("SELECT count(*) FROM items").fetchone()[0],
+                agents=tuple(row[0] for row in agents.fetchall()),
+                due_at=self._execute(due, now).fetchone()[0],
+            )
+
+        return self._read(act)
+
+    def strangers(self) -> list[str]:
+        """See Engine."""
+        query = "SELECT DISTINCT on_id FROM waits WHERE on_id NOT IN (SELECT task_id FROM items)"
+        return self._read(lambda: [row[0] for row in self._execute(query).fetchall()])
+
     def pause(self, pool: str = ALL, *, is_paused: bool = True) -> None:
         """See Engine."""
         query = (
             "INSERT OR IGNORE INTO paused VALUES (?)" if is_paused else "DELETE FROM paused WHERE pool = ?"
         )
-        self._write(lambda: self._execute(query, pool))
+
+        def act() -> None:
+            self._execute(query, pool)
+            self._keep(lambda found: found.evolve(paused=self._paused()))
+
+        self._write(act)
 
     def paused(self) -> list[str]:
         """See Engine."""
-        return self._read(
-            lambda: [row[0] for row in self._execute("SELECT pool FROM paused ORDER BY pool").fetchall()]
-        )
+        return self._read(self._paused)
 
     # ── inside a transaction ──
 
+    def _paused(self) -> list[str]:
+        return [row[0] for row in self._execute("SELECT pool FROM paused ORDER BY pool").fetchall()]
+
+    def _keep(self, change: Callable[[kept.Kept], kept.Kept]) -> None:
+        """Change what outlives the rows, where that changes anything."""
+        found = kept.read(self._kept_path)
+        changed = change(found or kept.Kept())
+        if changed != (found or kept.Kept()):
+            kept.write(self._kept_path, changed)
+
     def _insert(self, item: Item) -> bool:
+        item = kept.as_left(item, kept.read(self._kept_path))
         waits = tuple(dict.fromkeys(item.after))
         added = self._execute(
             f"INSERT OR IGNORE INTO items ({', '.join(_COLUMNS)}, not_before_s, waits)"
@@ -239,6 +301,8 @@ class LocalQueue:
             " WHERE seq = ?",
             *(owner, at, row[0]),
         )
+        if is_outside(owner):
+            self._keep(lambda found: kept.claimed(found, row[1], by=owner, at=at))
         return _item(row, (), state="claimed", claimed_by=owner, claimed_at=at, attempts=row[_ATTEMPTS] + 1)
 
     def _next(self, room: Room) -> tuple[Any, ...] | None:
@@ -315,6 +379,20 @@ class LocalQueue:
         )
 
     # ── the database ──
+
+    def _restore_pauses(self) -> None:
+        """The file is the truth: the database may be new, or have lost its last writes with the power."""
+        found = kept.read(self._kept_path)
+        if found is None or sorted(found.paused) == self.paused():
+            return
+
+        def act() -> None:
+            self._execute("DELETE FROM paused")
+            self._connection.executemany(
+                "INSERT OR IGNORE INTO paused VALUES (?)", [(pool,) for pool in found.paused]
+            )
+
+        self._write(act)
 
     def _execute(self, query: str, *values: Any) -> sqlite3.Cursor:
         return self._connection.execute(query, values)

@@ -86,6 +86,14 @@ def _settle_waits(home: Home, engine: Engine, waiting: list[Item]) -> None:
                 engine.expect(item.task_id, on_id)
 
 
+def settle_strangers(home: Home, engine: Engine) -> None:
+    """Some task has ended: settle it, where somebody waits for it and it never was the queue's."""
+    for on_id in engine.strangers():
+        status = status_of(home, on_id)
+        if status is None or status in ENDS:
+            engine.settle(on_id, status or "gone")
+
+
 def _follow(home: Home, engine: Engine, item: Item, status: str | None, *, counts_ends: bool) -> None:
     """The row of one task, as its packet says."""
     # Four possibilities: (1) it waits, and so does its row, or its row is claimed and its runner about to start;

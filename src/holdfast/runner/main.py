@@ -17,7 +17,7 @@ from holdfast.packet import inbox, load
 from holdfast.redact import Redactor
 from holdfast.runner import finish, requests
 from holdfast.runner.ledger import Ledger
-from holdfast.runner.neighbour import Neighbour
+from holdfast.runner.neighbour import Neighbour, hand_over
 from holdfast.runner.steps import Steps
 from holdfast.runner.vanished import CONFIRM_S, Vanished, end_agents
 from holdfast.runner.waiter import Waiter
@@ -49,6 +49,7 @@ def run(path: str) -> None:
         failpoint("runner.released")
         # A request that was dropped after our last look found nobody to wake: it is ours.
         if detached or not inbox.names(packet):
+            hand_over(packet.home)
             return
 
 

@@ -7,7 +7,7 @@ import os
 from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.runner.waiter import Waiter
-from holdfast.start import ensure_keeper
+from holdfast.start import ensure_keeper, ensure_seed, wants_keeper
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from holdfast.watch.death import watch_death
@@ -82,3 +82,13 @@ class Neighbour:
             self.waiter.unwatch(self._watch.descriptor)
             self._watch.close()
             self._watch = None
+
+
+def hand_over(home: Home) -> None:
+    """We go, perhaps as the last one: where a queue may wait and there is no keeper, the seed sees to one, through pauses
+    that are longer than we can stay."""
+    try:
+        if wants_keeper(home) and os.path.exists(home.queue) and not locks.is_held(home.keeper_lock):
+            ensure_seed(home)
+    except (OSError, HoldfastError):
+        return  # whoever comes next finds what we found

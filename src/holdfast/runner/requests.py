@@ -144,6 +144,14 @@ def _start(ledger: Ledger, request: Request) -> tuple[ev.Event, ...]:
     )
 
 
+def _done(ledger: Ledger, request: Request) -> tuple[ev.Event, ...]:
+    """A worker outside has claimed it and done it."""
+    if ledger.task.status is not Status.QUEUED:
+        raise RequestRefused(f"it is {ledger.task.status}, not queued")
+    reason = ledger.redact(_text(request, "reason") or f"done outside, says {request.by}")
+    return (ledger.moved(Status.COMPLETED, reason, request=request.id),)
+
+
 def _approve(ledger: Ledger, request: Request) -> tuple[ev.Event, ...]:
     stage = _awaited(ledger)
     given = ev.ApprovalGiven(stage=stage, by=request.by, request=request.id)
@@ -187,6 +195,7 @@ def _retry(ledger: Ledger, request: Request) -> tuple[ev.Event, ...]:
             deadline_s=deadline_s[0] if deadline_s else None,
             sets_deadline=deadline_s is not None,
             answer=_text(request, "message"),
+            is_queued=task.spec.queue is not None,
         ),
     )
 
@@ -223,4 +232,5 @@ _HANDLERS: dict[str, Callable[[Ledger, Request], tuple[ev.Event, ...]]] = {
     "retry": _retry,
     "approve": _approve,
     "reject": _reject,
+    "done": _done,
 }

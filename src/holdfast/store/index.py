@@ -21,11 +21,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_VERSION = 3
+_VERSION = 4
 #: What a row holds of a manifest: enough for `ls`.
 FIELDS = (
     "schema", "task_id", "task_name", "goal", "status", "status_reason", "agent", "model", "stage", "attempt",
-    "retry_count", "total_retries", "started_at", "finished_at", "wake_at", "usage", "project_dir", "pid", "exit_code",
+    "retry_count", "total_retries", "started_at", "begun_at", "finished_at", "wake_at", "usage", "project_dir", "pid", "exit_code",
     "active_s", "interrupt", "last_progress_at", "progress",
 )  # fmt: skip
 _BUSY_MS = 200

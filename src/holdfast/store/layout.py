@@ -17,6 +17,7 @@ class Home:
         self.archive = f"{path}/archive"
         self.index = f"{path}/index.db"
         self.queue = f"{path}/queue.db"
+        self.queue_kept = f"{path}/queue.json"
         self.keeper_lock = f"{path}/keeper.lock"
         self.keeper_start_lock = f"{path}/keeper-start.lock"
         self.keeper_log = f"{path}/keeper.log"

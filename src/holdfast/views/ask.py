@@ -6,10 +6,10 @@ import json
 import os
 
 from holdfast import clock
-from holdfast.errors import NotFound, RequestRefused, Unanswered
-from holdfast.packet import inbox
+from holdfast.errors import CorruptFile, HoldfastError, NotFound, RequestRefused, Unanswered
+from holdfast.packet import inbox, load
 from holdfast.start import start_runner
-from holdfast.store import audit
+from holdfast.store import atomic, audit
 from holdfast.store import lock as locks
 from holdfast.store.layout import Packet
 
@@ -49,10 +49,23 @@ def ask(packet: Packet, verb: str, args: dict[str, Any]) -> None:
         # The runner may have left just before the request came: then it is up to us.
         if now_mono - last_start_mono > _RESTART_S and not locks.is_held(packet.runner_lock):
             last_start_mono = now_mono
+            _raise_if_unreadable(packet, path, verb)
             start_runner(packet)
         clock.sleep(pause_s)
         pause_s = min(pause_s * 1.5, 0.05)
     _raise_if_refused(packet, request.id, verb)
+
+
+def _raise_if_unreadable(packet: Packet, path: str, verb: str) -> None:
+    """A task whose journal cannot be read has no runner, and never will: the request would stand for ever."""
+    try:
+        load.fold(packet)
+    except HoldfastError as error:
+        atomic.forget(path)
+        raise CorruptFile(
+            f"cannot {verb} {packet.task_id}: its journal cannot be read: {error}",
+            hint=f"repair it from a backup; 'holdfast rm --force {packet.task_id}' removes it",
+        ) from error
 
 
 def _raise_if_refused(packet: Packet, request_id: str, verb: str) -> None:

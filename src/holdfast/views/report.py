@@ -10,9 +10,8 @@ from holdfast.model import metrics as figures
 from holdfast.model.status import ENDS
 from holdfast.packet import load, metrics
 from holdfast.store.layout import Home, Packet
-from holdfast.views.cli import tail, words
+from holdfast.views.cli import tail, turn, words
 from holdfast.views.cli.commands import ls, status
-from holdfast.views.cli.commands import queue as queue_verb
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ def _queue(home: Home, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                     "task_id": item.task_id,
                     "state": "paused" if {"*", item.pool} & set(paused) else item.state,
                     "priority": item.priority,
-                    "reason": queue_verb.why(item, []),
+                    "reason": turn.why(item, []),
                     "since": item.added_at,
                 }
                 for item in items

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import selectors
+import time
 
 import pytest
 
@@ -152,6 +153,22 @@ def test_a_queue_that_was_put_aside_is_opened_anew(keeper: Keeper) -> None:
     keeper.dispatch.step(rung=True)
     assert keeper.item("a") is not None
     assert keeper.item("b") is not None
+
+
+def test_a_look_at_a_long_queue_costs_no_more_than_one_at_a_short_queue(keeper: Keeper) -> None:
+    keeper.packet("a")
+    keeper.dispatch.step(rung=True)
+    with LocalQueue(keeper.home) as queue:
+        queue.add_many(
+            [
+                Item(task_id=f"t{n}", agent="command", not_before=clock.iso(clock.now() + 60))
+                for n in range(5000)
+            ]
+        )
+    before_s = time.process_time()
+    for _ in range(10):
+        keeper.dispatch.step(rung=False)
+    assert (time.process_time() - before_s) / 10 < 0.02
 
 
 # ── an agent at its limit ──

@@ -174,3 +174,17 @@ def test_a_torn_state_begins_anew(at: Home, text: str) -> None:
     with open(at.loop, "w", encoding="utf-8") as file:
         file.write(text)
     assert loop.read_state(at) == LoopState()
+
+
+def test_a_state_with_values_of_another_kind_is_read_as_far_as_it_goes(at: Home) -> None:
+    wrong = {
+        "iteration": 7,
+        "failures": None,
+        "since_up": "3",
+        "not_before": 12,
+        "ended": {"failed": "x"},
+        "counted": [],
+    }
+    with open(at.loop, "w", encoding="utf-8") as file:
+        json.dump({"schema": "holdfast.loop/1", **wrong, "of_tomorrow": 1}, file)
+    assert loop.read_state(at) == LoopState(iteration=7)

@@ -62,6 +62,8 @@ def tell_going(packet: Packet, how: str, *, as_json: bool) -> None:
             out.data(load.read_manifest(packet))
         out.talk(IS_DOWN)
         return
+    if load.read_manifest(packet)["status"] == Status.QUEUED:
+        how = "is queued, and goes first"
     sentence = f"{packet.task_id} {how}; 'holdfast logs -f {packet.task_id}' follows it"
     tell(packet, sentence, as_json=as_json)
 

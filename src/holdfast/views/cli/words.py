@@ -11,9 +11,13 @@ if TYPE_CHECKING:
 
 
 def elapsed_s(manifest: dict[str, Any], now: float) -> float:
-    """From the making of the task to its end, or to now."""
-    ended = manifest.get("finished_at")
-    return max(0.0, (clock.parse_iso(ended) if ended else now) - clock.parse_iso(manifest["started_at"]))
+    """From the beginning of the task to its end, or to now; to wait for a turn is no work."""
+    begun, ended = manifest.get("begun_at"), manifest.get("finished_at")
+    if begun is None and manifest["status"] == Status.QUEUED:
+        return 0.0
+    return max(
+        0.0, (clock.parse_iso(ended) if ended else now) - clock.parse_iso(begun or manifest["started_at"])
+    )
 
 
 def tokens(manifest: dict[str, Any]) -> str:
@@ -101,9 +105,19 @@ def exit_words(manifest: dict[str, Any]) -> str:
     return "no exit code" if code is None else f"exit code {code}"
 
 
-def next_steps(manifest: dict[str, Any]) -> list[tuple[str, str]]:
-    """Commands that make sense now, and what each does."""
+def next_steps(manifest: dict[str, Any], *, turn: str = "") -> list[tuple[str, str]]:
+    """Commands that make sense now, and what each does. `turn` is the state of its item in the queue."""
     task_id, status = manifest["task_id"], manifest["status"]
+    if turn in ("held", "poison"):
+        return [
+            (f"holdfast queue retry {task_id}", "let it go all the same"),
+            (f"holdfast queue rm {task_id}", "give it up"),
+        ]
+    if status == Status.QUEUED:
+        return [
+            (f"holdfast queue show {task_id}", "see what it waits for"),
+            (f"holdfast queue rm {task_id}", "give it up"),
+        ]
     interrupt: dict[str, Any] = manifest.get("interrupt") or {}
     if status == Status.INTERRUPTED and interrupt.get("approval"):
         return [

@@ -10,6 +10,7 @@ import stat
 from holdfast import clock, start
 from holdfast.config import settings
 from holdfast.errors import HoldfastError
+from holdfast.model.status import Status
 from holdfast.packet import load
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
@@ -121,6 +122,10 @@ def keeper(home: Home) -> Finding:
             "keeper", f"started {len(starts)} times in ten minutes, and dead", f"look at {home.keeper_log}"
         )
     live = [task_id for task_id in _readable(home) if _is_live(home, task_id)]
+    queued = sum(_status(home, task_id) == Status.QUEUED for task_id in _readable(home))
+    if queued:
+        wait = "1 task waits" if queued == 1 else f"{queued} tasks wait"
+        return warn("keeper", f"none runs, and {wait} in the queue", "'holdfast up' starts it")
     if live:
         are = "1 task is" if len(live) == 1 else f"{len(live)} tasks are"
         return warn("keeper", f"none runs, and {are} live", "'holdfast up' starts it")
@@ -198,11 +203,18 @@ def _readable(home: Home) -> list[str]:
         return []
 
 
-def _is_live(home: Home, task_id: str) -> bool:
-    packet = home.packet(task_id)
+def _status(home: Home, task_id: str) -> str:
+    """Empty where it cannot be read."""
     try:
-        return load.is_live(packet, load.read_manifest(packet)["status"])
-    except (HoldfastError, ValueError):
+        return str(load.read_manifest(home.packet(task_id))["status"])
+    except (HoldfastError, KeyError, ValueError):
+        return ""
+
+
+def _is_live(home: Home, task_id: str) -> bool:
+    try:
+        return load.is_live(home.packet(task_id), _status(home, task_id))
+    except ValueError:
         return False
 
 

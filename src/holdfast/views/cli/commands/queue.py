@@ -6,14 +6,14 @@ import os
 import sys
 
 from holdfast import clock, paths
-from holdfast.errors import DuplicateTask, NotFound, NotPossible, UsageError
+from holdfast.errors import CorruptFile, DuplicateTask, HoldfastError, NotFound, NotPossible, UsageError
 from holdfast.packet import load
 from holdfast.queue import owner, sync
-from holdfast.queue.engine import ALL, MOST, Item, is_ready, weights
+from holdfast.queue.engine import ALL, MOST, Item, is_ready, parse_priority, weights
 from holdfast.queue.work import EXAMPLE
 from holdfast.store import atomic, audit
 from holdfast.store.layout import Home, Packet
-from holdfast.views.cli import asked, asking, enqueue, grid, out, words
+from holdfast.views.cli import asked, asking, enqueue, grid, out, turn, words
 from holdfast.views.cli.spec import JSON, Argument, Command, Option
 
 TYPE_CHECKING = False
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from holdfast.queue.local import LocalQueue
 
 ACTIONS = (
-    "ls", "show", "next", "check", "add", "import", "claim", "release", "retry", "rm", "pause", "resume", "clear",
+    "ls", "show", "next", "check", "add", "import", "claim", "release", "done", "priority", "retry", "rm", "pause", "resume",
+    "clear",
 )  # fmt: skip
 
 #: As much of a reason as is shown.
@@ -35,7 +36,7 @@ COMMAND = Command(
     description="ls, which is what it does without an action; show [TASK]; next: the task whose turn it is; check: how many wait; add JSON (- is stdin): a work "
     "item; import SOURCE: a .json or .jsonl file, a folder of .md files, gh:label=NAME[,repo=OWNER/NAME], bd:, gt:[RIG,…] or "
     "cmd:COMMAND, and what is there already is left alone; claim [TASK]: take it for a worker outside; release TASK: give it "
-    "back; retry TASK: let a held or poison one go again; rm TASK; pause and resume [POOL]; clear: remove all that waits.",
+    "back; done TASK: it was done outside; priority TASK PRIORITY: high, medium, low or a number; retry TASK: let a held or poison one go again; rm TASK; pause and resume [POOL]; clear: remove all that waits.",
     examples=(
         "holdfast queue ls",
         """holdfast queue add '{"id": "issue-123", "title": "Fix the tests", "priority": "high"}' --agent claude""",
@@ -45,6 +46,7 @@ COMMAND = Command(
     arguments=(
         Argument(dest="action", metavar=f"[{'|'.join(ACTIONS)}]", choices=ACTIONS, required=False),
         Argument(dest="what", metavar="[TASK|JSON|SOURCE|POOL]", required=False, completes="task"),
+        Argument(dest="value", metavar="[PRIORITY]", required=False),
     ),
     options=(
         Option(
@@ -89,6 +91,10 @@ def run(values: dict[str, Any]) -> int:
             )
         values = {**values, "what": values["source"]}
     action, what = values["action"], values["what"]
+    if values["value"] is not None and action != "priority":
+        raise UsageError(
+            f"'queue {action}' takes no {values['value']!r}", hint=f"'holdfast queue {action} …'"
+        )
     if action in _NEEDS and not what:
         raise UsageError(f"'queue {action}' needs {_NEEDS[action]}", hint=f"'holdfast queue {action} …'")
     with sync.open_queue(home) as queue:
@@ -99,6 +105,8 @@ _NEEDS = {
     "add": "an item",
     "import": "a source",
     "release": "a task",
+    "done": "a task",
+    "priority": "a task",
     "retry": "a task",
     "rm": "a task",
 }
@@ -114,7 +122,7 @@ def _ls(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
         )
         return 0
     rows = [
-        [item.task_id, item.state, str(item.priority), item.pool, item.agent, why(item, paused)]
+        [item.task_id, item.state, str(item.priority), item.pool, item.agent, turn.why(item, paused)]
         for item in items
     ]
     if rows:
@@ -123,26 +131,16 @@ def _ls(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
         out.talk("the queue is empty")
     if paused:
         what = "everything" if ALL in paused else ", ".join(paused)
-        out.talk(f"paused: {what} ('holdfast queue resume' goes on)")
+        pool = "" if ALL in paused else f" {paused[0]}" if len(paused) == 1 else " POOL"
+        out.talk(f"paused: {what} ('holdfast queue resume{pool}' goes on)")
     asked_for = atomic.read_small(home.interrupt_request, _REASON_BYTES)
     if asked_for is not None:
         out.talk(f"the queue waits for a person: {out.brief(asked_for)} (remove {home.interrupt_request})")
     if rows and os.path.exists(home.down):
         out.talk(asking.IS_DOWN)
+    elif any(item.state == "queued" for item in items) and turn.held_back(home):
+        out.talk(out.printable(turn.held_back(home)))
     return 0
-
-
-def why(item: Item, paused: list[str]) -> str:
-    """Why it does not run, for people."""
-    if item.reason:
-        return item.reason
-    if item.state == "claimed":
-        return f"by {item.claimed_by}" if owner.is_outside(item.claimed_by) else ""
-    if item.waits_for:
-        return "after " + ", ".join(item.waits_for)
-    if item.not_before is not None and clock.parse_iso(item.not_before) > clock.now():
-        return f"not before {words.minute(item.not_before)}"
-    return "paused" if ALL in paused or item.pool in paused else ""
 
 
 def _show(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
@@ -311,10 +309,11 @@ def _claim(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
             raise NotFound("no task is ready", hint="'holdfast queue ls' shows what waits, and for what")
         _note(home, "claimed", taken, reason=f"for {who}")
         return _tell(taken, values)
-    item = _find(home, queue, values["what"])
-    taken = queue.claim(by, task_id=item.task_id)
+    item, paused = _find(home, queue, values["what"]), queue.paused()
+    is_its_time = is_ready(item, now=clock.now(), paused=paused)
+    taken = queue.claim(by, task_id=item.task_id) if is_its_time else None
     if taken is None:
-        said = why(item, []) or f"it is {item.state}"
+        said = turn.why(item, paused) or f"it is {item.state}"
         raise NotPossible(
             f"{item.task_id} cannot be claimed: {said}",
             hint="'holdfast queue next' names the task whose turn it is",
@@ -323,13 +322,52 @@ def _claim(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     return _tell(taken, values)
 
 
-def _release(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
-    item = _find(home, queue, values["what"])
+def _claimed_outside(home: Home, queue: LocalQueue, text: str, *, hint: str) -> Item:
+    item = _find(home, queue, text)
     if item.state != "claimed" or not owner.is_outside(item.claimed_by):
         raise NotPossible(
-            f"{item.task_id} is not claimed by a worker outside",
-            hint=f"'holdfast stop {item.task_id}' ends it, 'holdfast interrupt' stops it for a while",
+            f"{item.task_id} is not claimed by a worker outside", hint=hint.replace("TASK", item.task_id)
         )
+    return item
+
+
+def _done(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
+    """A worker outside has done it: the task is completed, and what waits for it goes on."""
+    item = _claimed_outside(
+        home,
+        queue,
+        values["what"],
+        hint="'holdfast queue claim TASK' takes it for one; then it can be done there",
+    )
+    by = (item.claimed_by or "").partition(":")[2]
+    asking.request(home.packet(item.task_id), "done", {"reason": f"done by {by}, outside"})
+    queue.ack(item.task_id, status="completed")
+    enqueue.wake(home)
+    return _tell(item, values)
+
+
+def _priority(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
+    item = _find(home, queue, values["what"])
+    if values["value"] is None:
+        raise UsageError(
+            "'queue priority' needs a priority", hint=f"'holdfast queue priority {item.task_id} high'"
+        )
+    try:
+        priority = parse_priority(values["value"], _weights(asked.settings_of(paths.project(None))))
+    except ValueError as error:
+        raise UsageError(f"{error}", hint=f"'holdfast queue priority {item.task_id} high'") from error
+    if not queue.prioritize(item.task_id, priority):
+        raise NotPossible(f"{item.task_id} is claimed already: it has had its turn")
+    return _tell(queue.items(item.task_id)[0], values)
+
+
+def _release(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
+    item = _claimed_outside(
+        home,
+        queue,
+        values["what"],
+        hint="'holdfast stop TASK' ends it, 'holdfast interrupt TASK' stops it for a while",
+    )
     queue.release(item.task_id, owner=item.claimed_by)
     _note(home, "released", item)
     enqueue.wake(home)
@@ -365,19 +403,25 @@ def _clear(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
             hint="'holdfast queue clear --yes'",
         )
     _note(home, "cleared", reason=words.plural(len(waiting), "task"))
+    status, removed = 0, list[Item]()
     for item in waiting:
-        _drop(home, queue, item)
+        try:
+            _drop(home, queue, item)
+            removed.append(item)
+        except HoldfastError as error:  # the others go all the same
+            out.complain(error)
+            status = status or error.exit_status
     if values["json"]:
         out.data(
             {
                 "schema": "holdfast.queue/1",
                 "paused": queue.paused(),
-                "items": [each.to_json() for each in waiting],
+                "items": [each.to_json() for each in removed],
             }
         )
     else:
-        out.talk(f"{words.plural(len(waiting), 'task')} removed")
-    return 0
+        out.talk(f"{words.plural(len(removed), 'task')} removed")
+    return status
 
 
 def _drop(home: Home, queue: LocalQueue, item: Item) -> None:
@@ -390,7 +434,11 @@ def _drop(home: Home, queue: LocalQueue, item: Item) -> None:
         and not item.waits_for
     ):
         return  # somebody was faster: it runs
-    ask(home.packet(item.task_id), "stop", {})
+    try:
+        ask(home.packet(item.task_id), "stop", {})
+    except CorruptFile:
+        # It is never taken in again: nobody can read that it waits.
+        out.talk(f"{item.task_id} cannot be read; 'holdfast rm --force {item.task_id}' removes it")
     queue.ack(item.task_id, status="killed")
 
 
@@ -441,6 +489,8 @@ _ACTS = {
     "import": _import,
     "claim": _claim,
     "release": _release,
+    "done": _done,
+    "priority": _priority,
     "retry": _retry,
     "rm": _rm,
     "clear": _clear,

@@ -54,5 +54,13 @@ def run(values: dict[str, Any]) -> int:
     if spec.env_file is not None:
         args["env"]["env"].update(environment.read_file(spec.env_file))
     asking.request(packet, "retry", args)
+    if spec.queue is not None:
+        # It takes its turn again. Killed before this, the keeper finds it when it looks at ended tasks.
+        from holdfast.store import index
+        from holdfast.views.cli import enqueue
+
+        index.update(packet.home, load.read_manifest(packet))
+        if not os.path.exists(packet.home.down):
+            enqueue.wake(packet.home)
     asking.tell_going(packet, "runs again", as_json=values["json"])
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast import clock, paths
-from holdfast.errors import HoldfastError, NotPossible, Unanswered
+from holdfast.errors import CorruptFile, HoldfastError, NotPossible, Unanswered
 from holdfast.model.status import ENDS
 from holdfast.packet import load
 from holdfast.packet.remove import remove
@@ -80,11 +80,7 @@ def _check(packet: Packet, *, force: bool) -> None:
     try:
         state = load.read_manifest(packet)["status"]
     except HoldfastError:
-        # Nobody can read it any more. Its agent may live all the same.
-        if any(locks.is_held(packet.attempt(name).lock) for name in load.attempt_names(packet)):
-            raise NotPossible(
-                f"{packet.task_id} cannot be read, and its agent is alive", hint="end its agent by hand first"
-            ) from None
+        _check_agents(packet)
         return
     if state in ENDS and os.path.exists(packet.task_done):
         return
@@ -94,7 +90,11 @@ def _check(packet: Packet, *, force: bool) -> None:
             hint=f"'holdfast stop {packet.task_id}' ends it; --force stops and removes it",
         )
     if state not in ENDS:
-        ask(packet, "stop", {"reason": "removed with --force"})
+        try:
+            ask(packet, "stop", {"reason": "removed with --force"})
+        except CorruptFile:
+            _check_agents(packet)  # no runner can ever end it
+            return
     ends_mono = clock.mono() + _STOP_S
     while not os.path.exists(packet.task_done):
         if clock.mono() > ends_mono:
@@ -102,6 +102,14 @@ def _check(packet: Packet, *, force: bool) -> None:
                 f"{packet.task_id} was told to stop and has not ended yet", hint="remove it when it has"
             )
         clock.sleep(0.02)
+
+
+def _check_agents(packet: Packet) -> None:
+    """Nobody can read the task any more. Its agent may live all the same."""
+    if any(locks.is_held(packet.attempt(name).lock) for name in load.attempt_names(packet)):
+        raise NotPossible(
+            f"{packet.task_id} cannot be read, and its agent is alive", hint="end its agent by hand first"
+        )
 
 
 def _remove_worktree(packet: Packet, *, force: bool) -> str:

@@ -59,6 +59,14 @@ def facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[st
         ("name", manifest.get("task_name") or ""),
         ("state", f"{manifest['status']}: {why}" if why else manifest["status"]),
     ]
+    item = None
+    if manifest["status"] == Status.QUEUED:
+        from holdfast.views.cli import turn  # a database, for those alone that wait in it
+
+        item, paused = turn.find(packet.home, packet.task_id)
+        if item is not None:
+            waits = turn.why(item, paused) or turn.held_back(packet.home)
+            rows.append(("queue", f"{item.state}: {waits}" if waits else item.state))
     if interrupt:
         rows.append(("question", interrupt.get("reason") or ""))
     if manifest.get("wake_at"):
@@ -88,7 +96,7 @@ def facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[st
     lines = tail.last_lines(packet.output_log, _LINES)
     rows += [("output" if at == 0 else "", line) for at, line in enumerate(lines)]
     rows.append(("files", packet.path))
-    steps = words.next_steps(manifest)
+    steps = words.next_steps(manifest, turn=item.state if item is not None else "")
     if worktree is not None and manifest["status"] == Status.COMPLETED and _has_unmerged_work(packet):
         steps = [
             (f"holdfast diff {packet.task_id}", "read what it changed"),

@@ -6,6 +6,7 @@ import os
 
 from holdfast import clock, paths, start
 from holdfast.errors import HoldfastError
+from holdfast.model.status import ENDS
 from holdfast.notify import outbox
 from holdfast.packet import inbox, load
 from holdfast.store import atomic
@@ -62,10 +63,12 @@ def _say(name: str, text: str) -> None:
 def look(home: Home) -> dict[str, Any]:
     """The facts, as JSON shows them."""
     counts: dict[str, int] = {}
+    states_of: dict[str, str] = {}
     attention: list[str] = []
     if os.path.isdir(home.tasks):
         live, counts = _tasks(home)
         for row in live:
+            states_of[row["task_id"]] = row["status"]
             counts[row["status"]] = counts.get(row["status"], 0) + 1
             attention += _trouble(home, row)
     starts = [at for at in start.keeper_starts(home) if clock.now() - at < start.STARTS_WINDOW_S]
@@ -73,6 +76,11 @@ def look(home: Home) -> dict[str, Any]:
     if keeper is None and len(starts) >= start.STARTS_LIMIT:
         attention.append(
             f"the keeper was started {len(starts)} times in ten minutes and does not live: see {home.keeper_log}"
+        )
+    elif keeper is None and counts.get("queued") and not os.path.exists(home.down):
+        attention.append(
+            f"{'1 task waits' if counts['queued'] == 1 else str(counts['queued']) + ' tasks wait'} in the queue and no keeper"
+            " runs: 'holdfast up' starts it"
         )
     difference = versions.difference(home)
     if difference:
@@ -83,7 +91,7 @@ def look(home: Home) -> dict[str, Any]:
         for rule, failure in sorted(notices["failing"].items())
     ]
     attention += _settings() + _sources(home)
-    queue = _queue(home)
+    queue = _queue(home, states_of)
     attention += queue.pop("attention") if queue is not None else []
     return {
         "schema": "holdfast.status/1",
@@ -132,8 +140,9 @@ def _sources(home: Home) -> list[str]:
     return [f"the source {source} fails: {error}" for source, error in sorted(failing.items())]
 
 
-def _queue(home: Home) -> dict[str, Any] | None:
-    """What waits and how far the loop is; None where there is no queue."""
+def _queue(home: Home, states_of: dict[str, str]) -> dict[str, Any] | None:
+    """What waits and how far the loop is; None where there is no queue. The packets are the truth: a row of a task that has
+    ended does not count, and a task that waits does, whether a keeper has come to its row or not."""
     if not os.path.exists(home.queue):
         return None
     from holdfast.queue.local import LocalQueue
@@ -146,12 +155,18 @@ def _queue(home: Home) -> dict[str, Any] | None:
         loop: dict[str, Any] = atomic.read_json(home.loop) or {}
     except HoldfastError as error:
         return {"states": {}, "paused": [], "loop": {}, "attention": [f"the queue cannot be read: {error}"]}
+    waiting = {task_id for task_id, state in states_of.items() if state == "queued"}
     for item in items:
+        if states_of.get(item.task_id) in (None, *ENDS):
+            continue
+        waiting.discard(item.task_id)
         states[item.state] = states.get(item.state, 0) + 1
         if item.state in ("held", "poison"):
             attention.append(
                 f"{item.task_id} is {item.state}: {item.reason}; 'holdfast queue retry {item.task_id}' lets it go"
             )
+    if waiting:
+        states["queued"] = states.get("queued", 0) + len(waiting)
     if loop.get("short_of") and "queued" in states:
         attention.append(str(loop["short_of"]))
     asked = atomic.read_small(home.interrupt_request, _REASON_BYTES)

@@ -37,6 +37,9 @@ COMMAND = Command(
     ),
 )
 
+#: How often the queue is asked about tasks that wait in it.
+_STUCK_LOOK_S = 1.0
+
 
 def run(values: dict[str, Any]) -> int:
     """Wait; the exit status says how it ended."""
@@ -50,7 +53,8 @@ def run(values: dict[str, Any]) -> int:
     for packet, manifest in _as_they_settle(packets, timeout_s):
         # Whoever cannot be told in words is told by the exit status.
         out.made(f"{packet.task_id} {manifest['status']}", manifest if values["json"] else None)
-        settled[packet.path] = EXIT_STATUS[Status(manifest["status"])]
+        # One that is held in the queue waits for a person, as an interrupted one does.
+        settled[packet.path] = EXIT_STATUS.get(Status(manifest["status"]), EXIT_STATUS[Status.INTERRUPTED])
         if values["any"]:
             return settled[packet.path]
     return next((settled[packet.path] for packet in packets if settled[packet.path]), 0)
@@ -62,6 +66,7 @@ def _as_they_settle(packets: list[Packet], timeout_s: float | None) -> Any:
     pause_s = 0.005
     left = list(packets)
     is_told = False
+    stuck_mono = clock.mono()
     wakers = {packet.path: Waker() for packet in packets}
     while True:
         for packet in list(left):
@@ -71,12 +76,18 @@ def _as_they_settle(packets: list[Packet], timeout_s: float | None) -> Any:
                 left.remove(packet)
                 yield packet, manifest
                 continue
+            if manifest["status"] == Status.QUEUED and clock.mono() >= stuck_mono and _is_stuck(packet):
+                left.remove(packet)
+                yield packet, manifest
+                continue
             if asking.is_held_back(packet, manifest) and not is_told:
                 out.talk(asking.IS_DOWN)
                 is_told = True
             wakers[packet.path].look(packet, manifest["status"])
         if not left:
             return
+        if clock.mono() >= stuck_mono:
+            stuck_mono = clock.mono() + _STUCK_LOOK_S
         if ends_mono is not None and clock.mono() >= ends_mono:
             status = load.read_manifest(left[0])["status"]
             others = (
@@ -90,3 +101,18 @@ def _as_they_settle(packets: list[Packet], timeout_s: float | None) -> Any:
             )
         clock.sleep(pause_s)
         pause_s = min(pause_s * 1.3, 0.2)
+
+
+def _is_stuck(packet: Packet) -> bool:
+    """Whether its turn never comes by itself; says why."""
+    from holdfast.views.cli import turn
+
+    item, paused = turn.find(packet.home, packet.task_id)
+    if item is None or item.state not in turn.STUCK:
+        return False
+    out.talk(
+        out.printable(
+            f"{packet.task_id} is {item.state}: {turn.why(item, paused)}; 'holdfast queue retry {packet.task_id}' lets it go"
+        )
+    )
+    return True

@@ -1,0 +1,93 @@
+"""A keeper that is killed while only the queue needs it: somebody is always there to bring it back."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from holdfast.store.layout import Home
+from tests.support import keepers, kin, loops
+from tests.support.loops import fill, task, up, working
+from tests.support.tasks import holdfast, workspace
+from tests.support.waiting import eventually
+
+
+@pytest.fixture(autouse=True)
+def with_keeper(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here keepers are wanted."""
+    monkeypatch.delenv("HOLDFAST_KEEPER")
+    workspace()
+
+
+def seed_of(home: str) -> int:
+    return eventually(lambda: (keepers.status(home)["seed"] or {"pid": 0})["pid"], what="a seed lives")
+
+
+@pytest.mark.req("QUE-4")
+def test_a_keeper_killed_while_a_short_task_runs_is_back_for_the_next_one(home: str) -> None:
+    tasks = fill(first=working(0.5), second=working())
+    up()
+    loops.wait_for_begin("first")
+    seed_of(home)
+    killed = keepers.kill(home)
+    for each in tasks:
+        each.wait_for("completed", within_s=20)
+    assert keepers.wait_for(home, other_than=killed)
+    assert loops.order() == ["first", "second"]
+
+
+def test_a_keeper_killed_while_nothing_runs_is_back_for_a_task_of_later(home: str) -> None:
+    done = holdfast("submit", "--not-before", "+4s", "--id", "late", "--", "true", cwd=workspace())
+    assert done.returncode == 0, done.stderr
+    seed_of(home)
+    keepers.kill(home)
+    task("late").wait_for("completed", within_s=25)
+
+
+def test_the_pause_between_starts_is_sat_out_by_the_seed(home: str) -> None:
+    fill(it={"command": "true", "not_before": "+1s"})
+    up()
+    seed_of(home)
+    # Three deaths in a row: the next start has to wait, longer than any runner lives here.
+    now = time.time()
+    with open(Home(home).keeper_starts, "w", encoding="utf-8") as file:
+        file.write(f'{{"schema": "holdfast.keeper-starts/1", "starts": [{now - 2}, {now - 1}, {now}]}}')
+    killed = keepers.kill(home)
+    assert keepers.wait_for(home, other_than=killed, within_s=25)
+    task("it").wait_for("completed", within_s=20)
+
+
+def test_keeper_and_seed_killed_the_last_runner_leaves_nobody_alone(home: str) -> None:
+    tasks = fill(first=kin.WAIT, second=working())
+    up("--slots", "1")
+    task("first").wait_for("running")
+    kin.kill(seed_of(home), keepers.wait_for(home))
+    kin.go()
+    for each in tasks:
+        each.wait_for("completed", within_s=25)
+
+
+def test_keeper_seed_and_runner_killed_it_is_said_and_a_waiting_command_brings_them_back(home: str) -> None:
+    done = holdfast("submit", "--not-before", "+2s", "--id", "late", "--", "true", cwd=workspace())
+    assert done.returncode == 0, done.stderr
+    kin.kill(seed_of(home), keepers.wait_for(home))
+    attention = keepers.status(home)["attention"]
+    assert attention == ["1 task waits in the queue and no keeper runs: 'holdfast up' starts it"]
+    assert "1 task waits in the queue" in holdfast("doctor").stdout
+    assert holdfast("wait", "late", "--timeout", "30s").returncode == 0
+
+
+def test_a_seed_that_nobody_needs_leaves_and_brings_nothing_back(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_KEEPER_IDLE", "0.2s")
+    done = holdfast("submit", "--id", "it", "--", "true", cwd=workspace())
+    assert done.returncode == 0, done.stderr
+    seed = seed_of(home)
+    task("it").wait_for("completed")
+    eventually(lambda: keepers.pid(home) == 0, 15, "an idle keeper leaves")
+    # It left well: that is no start too many.
+    assert keepers.status(home)["keeper_starts"] == []
+    keepers.stays(lambda: keepers.pid(home) == 0, 3.0, "nothing needs a keeper")
+    kin.kill(seed)
