@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast import clock
 from holdfast.packet import work
 from holdfast.redact import MARGIN, begin_of
 from holdfast.store import atomic
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from holdfast.redact import Redactor
 
 _TEXT_CHARS = 4096
+#: How often, and after what time, an empty mark is looked at again.
+_LOOKS, _LOOK_S = 5, 0.02
 
 
 def find(packet: Packet, redact: Redactor, off: Collection[str] = ()) -> str | None:
@@ -30,11 +33,22 @@ def find(packet: Packet, redact: Redactor, off: Collection[str] = ()) -> str | N
         ("request", packet.interrupt_request, "a person is asked"),
         ("error", packet.error_marker, "an error is reported"),
     ):
-        found = atomic.read_small(path, _TEXT_CHARS + MARGIN) if name not in off else None
+        found = _text(path) if name not in off else None
         if found is not None:
             return begin_of(found, redact, _TEXT_CHARS).strip() or what
     item = _blocked(packet) if "blocked" not in off else None
     return None if item is None else f"the work is blocked: {work.words(item, redact)}".rstrip(": ")
+
+
+def _text(path: str) -> bytes | None:
+    """What a mark says. A shell makes the file before it writes: an empty one gets a moment more."""
+    found = atomic.read_small(path, _TEXT_CHARS + MARGIN)
+    for _ in range(_LOOKS):
+        if found != b"":
+            break
+        clock.sleep(_LOOK_S)
+        found = atomic.read_small(path, _TEXT_CHARS + MARGIN)
+    return found
 
 
 def _blocked(packet: Packet) -> dict[str, Any] | None:
