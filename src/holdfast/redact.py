@@ -63,7 +63,9 @@ _SHAPES = (
 _KEY_BEGIN = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?!.*-----END )")
 _KEY_END = re.compile(r"-----END [A-Z ]*PRIVATE KEY-----")
 #: A line of a key, bare or quoted, with a number or a sign before it as editors and diffs have; or a header of one.
-_KEY_BODY = re.compile(r"\W*(?:\d+\W+)?([A-Za-z0-9+/=]*)\W*|\W*(?:Proc-Type|DEK-Info): .*")
+_KEY_BODY = re.compile(
+    r"[^A-Za-z0-9+/=]*+(?:\d++[^A-Za-z0-9+/=]++)?([A-Za-z0-9+/=]*+)\W*+|\W*+(?:Proc-Type|DEK-Info): .*"
+)
 #: The longest key has some 200.
 _KEY_LINES = 300
 #: The one shape that is too slow to be tried on a mere hint.
@@ -145,6 +147,11 @@ class LineRedactor:
         self._redact = redact
         #: How many lines of a key may still come; 0 outside of one.
         self._left = 0
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether a key has begun and not ended."""
+        return self._left > 0
 
     def __call__(self, line: str) -> str:
         """The line without secrets, knowing those before it."""

@@ -205,10 +205,10 @@ def wave(left: Scenario | None = None, right: Scenario | None = None, **manifest
 def test_a_retry_after_a_stop_at_the_gate_of_one_whose_neighbour_had_failed(place: Any) -> None:
     fails_once = played("static_verify", before=Scenario(on_resume="restart").crash(exit=1, times=1))
     packet = wave(right=fails_once, budgets={"retry_budget": 3})
-    # Both agents have ended, and the gate of the one that succeeded is about to look.
-    env = {"HOLDFAST_FAILPOINT": "attempt.opened=kill@3"}
+    # The workspace was looked at, both agents have ended, and the gate of the one that succeeded is about to look.
+    env = {"HOLDFAST_FAILPOINT": "attempt.opened=kill@4"}
     task = packet.start(env=env)
-    eventually(lambda: len(task.events("attempt.opened")) == 3, what="the gate", journal=task.packet)
+    eventually(lambda: len(task.events("attempt.opened")) == 4, what="the gate", journal=task.packet)
     has_left(task)
     assert task.ask("stop").returncode == 0
     task.wait_for("killed")
@@ -229,7 +229,7 @@ def test_one_whose_system_prompt_cannot_be_read_stops_its_neighbour_and_asks() -
     task = packet.start()
     reason = task.wait_for("interrupted")["interrupt"]["reason"]
     assert f"{RIGHT} cannot start: cannot read the system prompt" in reason
-    assert [event["stage"] for event in task.events("attempt.opened")] == [LEFT]
+    assert [event["stage"] for event in calls(task)] == [LEFT]
     has_left(task)
     touch(go)
     touch(gone)

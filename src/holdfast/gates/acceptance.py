@@ -1,7 +1,6 @@
 """The acceptance gate: the commands that prove the work, run here and now, in the workspace, each with a time limit.
 
-Commands that a brief proposed (`state/acceptance.commands.override`) come before those of the manifest, and are screened; what a
-person wrote is run as it is.
+Commands that a brief proposed hold instead of those of the manifest, and are screened; what a person wrote is run as it is.
 """
 
 from __future__ import annotations
@@ -25,8 +24,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: A file of commands that is longer is not one.
-_OVERRIDE_BYTES = 1 << 20
 #: Files that are named in a remark.
 _NAMED = 5
 
@@ -39,9 +36,8 @@ class Commands(Record):
 
 
 def commands_of(case: Case) -> Commands:
-    """The override, if there is one with a command in it; else what the manifest accepts."""
-    raw = atomic.read_small(case.packet.commands_override, _OVERRIDE_BYTES)
-    proposed = script.commands(raw.decode("utf-8", "replace")) if raw is not None else ()
+    """Those of the brief, if it named any; else what the manifest accepts."""
+    proposed = script.commands(case.script) if case.script else ()
     if proposed:
         return Commands(lines=proposed, is_proposed=True)
     return Commands(lines=case.pipeline.acceptance_commands, is_proposed=False)

@@ -39,6 +39,8 @@ class Case(Record):
     attempt: int
     #: Where the agents of the task work.
     directory: str
+    #: What the brief proposed to run, by the journal: the file beside it can be written by agents.
+    script: str | None = None
     #: The workspace; null where the stage has none on record.
     workspace: Workspace | None = None
     #: Where a check may leave what people want to read, and a patch of what was taken back.

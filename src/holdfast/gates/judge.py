@@ -56,6 +56,7 @@ def case_of(packet: Packet, stage: str, *, artifact_at: str | None, reverted_at:
         attempt=lane.attempt.number if lane.attempt is not None else 0,
         report=report.decode("utf-8", "replace"),
         directory=_directory(packet, task.spec),
+        script=task.script,
         workspace=workspace,
         artifact_at=artifact_at,
         reverted_at=reverted_at,

@@ -499,7 +499,7 @@ class Unknown(Event):
 EVENTS: dict[str, type[Event]] = {
     cls.type: cls
     for cls in (
-        TaskCreated, TaskMoved, RunOpened, StageDone, JournalRepaired,
+        TaskCreated, TaskMoved, RunOpened, StageDone, HandoffMade, JournalRepaired,
         WorkspacePrepared, GateJudged, PreWorkChecked, FailureTriaged, ChoreFailed, ApprovalGiven, AgentSwitched,
         RunnerStarted, RunnerLeft, RequestApplied, RequestRefused,
         AttemptOpened, AttemptStarted, AttemptVoid, AttemptEnded, AttemptSwept,

@@ -40,13 +40,7 @@ def apply(packet: Packet, handoff: Handoff) -> None:
         data = handoff.context_pack.encode("utf-8", "replace")
         if _content(packet.context_pack) != data:
             atomic.write(packet.context_pack, data, durable=True)
-    hold_script(packet, handoff.script)
-
-
-def hold_script(packet: Packet, script: str | None) -> None:
-    """See to it that the file of commands is what the brief said: those of an earlier brief, or of an agent that found the file,
-    must not judge the work."""
-    data = script.encode("utf-8", "replace") if script else None
+    data = handoff.script.encode("utf-8", "replace") if handoff.script else None
     if _content(packet.commands_override) == data:
         return
     if data is not None:

@@ -84,7 +84,7 @@ class Helping:
 
     def show(self, line: bytes, redact: LineRedactor) -> None:
         """Take in a line as it is, but for secrets and for what moves the cursor."""
-        if len(line) < _HARMLESS_BYTES and line.isalnum():
+        if len(line) < _HARMLESS_BYTES and line.isalnum() and not redact.is_inside:
             self.shown.append(line.decode("ascii", "replace"))
             return
         cut = line[: _SHOWN_CHARS * 4]

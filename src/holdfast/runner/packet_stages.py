@@ -120,7 +120,6 @@ class PacketStages(Stages):
         if lane.verdict is None:
             if spec.writes and not self._workspace_lock.take():
                 return self._await_workspace()
-            prompts.hold_script(self.ledger)
             return self._do_chore(spec, "gate", judged=attempt.number)
         if lane.verdict.passed:
             prompts.hand_off(self.ledger, spec, attempt)

@@ -169,11 +169,3 @@ def hand_off(ledger: Ledger, stage: StageSpec, attempt: Attempt) -> None:
         from holdfast.runner import findings
 
         findings.write(ledger, stage.name)
-
-
-def hold_script(ledger: Ledger) -> None:
-    """Before a gate: the commands that decide are those of the brief, whatever an agent wrote into their file."""
-    if ledger.task.spec.pipeline is not None:
-        from holdfast.pipeline import handoff
-
-        handoff.hold_script(ledger.packet, ledger.task.script)

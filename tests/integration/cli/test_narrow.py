@@ -305,7 +305,7 @@ DOING = """
 0 report
 0 queue resume
 0 queue pause nightly
-0 queue claim later
+3 queue claim later
 0 queue
 0 queue rm after
 0 queue clear --yes

@@ -9,7 +9,8 @@ import pytest
 
 from holdfast.gates.script import commands
 from holdfast.gates.shell import HEAD_BYTES, TAIL_BYTES, run
-from holdfast.store import atomic
+from holdfast.model import events as ev
+from holdfast.store.journal import Journal
 from tests.support import processes
 from tests.support.repos import Repo, judge, packet_for, prepare, report
 from tests.support.waiting import eventually
@@ -38,7 +39,9 @@ class Verify:
         prepare(self.packet, prepared)
         report(self.packet, "All is well, every command passed.\n", "codex_verify")
         if proposed is not None:
-            atomic.write(self.packet.commands_override, proposed.encode(), durable=False)
+            journal = Journal(self.packet.journal)
+            journal.append([ev.HandoffMade(stage="codex_brief", script=proposed)])
+            journal.close()
 
     def judge(self) -> tuple[int, list[str]]:
         code, result = judge(self.packet, "codex_verify")

@@ -23,6 +23,7 @@ TABLE: list[ev.Event] = [
     ),
     ev.RunOpened(run=2, request="R", from_stage="s", deadline_s=1.5, sets_deadline=True, answer="a"),
     ev.StageDone(stage="s", attempt=3),
+    ev.HandoffMade(stage="s", script="make test\n"),
     ev.WorkspacePrepared(
         stage="s", path="/w", kind="worktree", tree="t", base_tree="b", commit="c", branch="h", dirty=("a b",)
     ),

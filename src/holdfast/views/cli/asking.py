@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast import clock
 from holdfast.errors import RequestRefused
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import load
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 JSON_HELP = "Print the manifest, as it is when the request was taken."
+#: For a slot that is free.
+_TURN_S = 1.0
 IS_DOWN = "this home is down: queued tasks start after 'holdfast up'"
 
 
@@ -62,10 +65,20 @@ def tell_going(packet: Packet, how: str, *, as_json: bool) -> None:
             out.data(load.read_manifest(packet))
         out.talk(IS_DOWN)
         return
-    if load.read_manifest(packet)["status"] == Status.QUEUED:
+    if _waits_for_its_turn(packet):
         how = "is queued, and goes first"
     sentence = f"{packet.task_id} {how}; 'holdfast logs -f {packet.task_id}' follows it"
     tell(packet, sentence, as_json=as_json)
+
+
+def _waits_for_its_turn(packet: Packet) -> bool:
+    """Whether it is still in the queue after a moment: where a slot is free, its turn comes at once."""
+    ends_mono = clock.mono() + _TURN_S
+    while load.read_manifest(packet)["status"] == Status.QUEUED:
+        if clock.mono() >= ends_mono:
+            return True
+        clock.sleep(0.02)
+    return False
 
 
 def is_held_back(packet: Packet, manifest: dict[str, Any]) -> bool:
