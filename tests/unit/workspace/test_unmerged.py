@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 
 import pytest
 
 from holdfast.errors import NotPossible
 from holdfast.store.layout import Packet
 from holdfast.workspace import base as bases
-from holdfast.workspace import changes, removal, unmerged, worktree
+from holdfast.workspace import changes, removal, submodules, unmerged, worktree
 from holdfast.workspace import scope as scopes
 from holdfast.workspace.apply import apply, is_needed
 from holdfast.workspace.prepare import now
@@ -234,3 +235,86 @@ def test_a_stray_repository_that_was_left_out_is_not_removed(home: str) -> None:
     assert case.apply().left_out == ("stray/",)
     with pytest.raises(NotPossible, match="which no patch can hold"):
         removal.keep_left_out(case.packet)
+
+
+# ── submodules of submodules ──
+
+
+class Nested(Case):
+    """`vend` of the project has a submodule `deep/inner`; all are checked out in the project and in the worktree."""
+
+    def __init__(self, home: str) -> None:
+        innermost = Repo(os.path.join(os.path.dirname(home), "innermost"))
+        innermost.commit("f")
+        upstream = Repo(os.path.join(os.path.dirname(home), "upstream"))
+        upstream.git(*_LOCAL, "submodule", "add", "-q", innermost.path, "deep/inner")
+        super().__init__(home, submodule=True)
+        self.repo.git(*_LOCAL, "submodule", "update", "-q", "--init", "--recursive")
+        self.work.git(*_LOCAL, "submodule", "update", "-q", "--init", "--recursive")
+        self.vend = Repo(os.path.join(self.tree.path, "vend"), with_git=False)
+        self.inner = Repo(os.path.join(self.tree.path, "vend/deep/inner"), with_git=False)
+
+
+def test_a_commit_in_a_nested_submodule_that_nothing_names_is_not_removed(home: str) -> None:
+    case = Nested(home)
+    case.inner.commit("g")
+    case.inner.git("branch", "kept")
+    case.inner.git("checkout", "-q", "HEAD~1")
+    with pytest.raises(NotPossible, match="1 commit in the submodule vend/deep/inner"):
+        case.removes()
+    case.repo.git("-C", "vend", "submodule", "deinit", "-q", "-f", "deep/inner")
+    own = Repo(os.path.join(case.repo.path, ".git/modules/vend/modules/deep/inner"), with_git=False)
+    own.git("fetch", "-q", case.inner.path, "kept:refs/heads/kept")
+    assert case.removes() == ""
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_work_in_a_nested_submodule_comes_home(home: str, is_committed: bool) -> None:
+    case = Nested(home)
+    case.inner.write("f", "new\n")
+    if is_committed:
+        case.inner.commit()
+        case.vend.commit()
+    with pytest.raises(NotPossible, match="not merged"):
+        case.removes()
+    assert case.apply().submodules == ("vend",)
+    outer = case.repo.git("rev-parse", "HEAD:vend").strip()
+    wanted = case.repo.git("-C", "vend", "rev-parse", f"{outer}:deep/inner").strip()
+    assert case.repo.git("-C", "vend/deep/inner", "show", f"{wanted}:f") == "new\n"
+    assert case.removes() == ""
+
+
+def test_a_nested_submodule_that_the_project_has_not_and_its_origin_has_is_in_nobodys_way(home: str) -> None:
+    case = Nested(home)
+    case.repo.git("-C", "vend", "submodule", "deinit", "-q", "-f", "deep/inner")
+    shutil.rmtree(os.path.join(case.repo.path, ".git/modules/vend/modules"))
+    case.vend.commit("g")
+    assert case.apply().submodules == ("vend",)
+    assert case.removes() == ""
+
+
+def test_a_branch_counts_where_nothing_is_checked_out(home: str) -> None:
+    case = Case(home, submodule=True)
+    vend = case.fetch_submodule()
+    vend.git("checkout", "-q", "-b", "kept")
+    vend.commit("g")
+    vend.git("symbolic-ref", "HEAD", "refs/heads/unborn")
+    vend.git("rm", "-q", "--cached", "-r", ".")
+    assert submodules.unmerged(case.tree) == {"vend": 1}
+
+
+def test_a_submodule_of_which_git_cannot_tell_is_not_removed(home: str) -> None:
+    case = Case(home, submodule=True)
+    vend = case.fetch_submodule()
+    git_dir = vend.git("rev-parse", "--absolute-git-dir").strip()
+    with open(os.path.join(git_dir, "refs/heads/broken"), "w", encoding="utf-8") as file:
+        file.write("1" * 40 + "\n")
+    with pytest.raises(NotPossible, match="nobody can tell what the repository"):
+        submodules.unmerged(case.tree)
+
+
+def test_a_link_in_a_submodules_place_leads_nowhere(home: str) -> None:
+    case = Case(home, submodule=True)
+    os.rmdir(os.path.join(case.tree.path, "vend"))
+    os.symlink(".", os.path.join(case.tree.path, "vend"))
+    assert submodules.within(case.tree) == []

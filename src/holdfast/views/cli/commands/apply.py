@@ -62,7 +62,9 @@ def run(values: dict[str, Any]) -> int:
         )
     if applied.submodules:
         which = " ".join(applied.submodules)
-        out.talk(f"'git submodule update {which}' checks out what is new in {named(applied.submodules)}")
+        out.talk(
+            f"'git submodule update --recursive {which}' checks out what is new in {named(applied.submodules)}"
+        )
     if applied.left_out:
         out.talk(f"left out, outside the scope: {named(applied.left_out)}")
     return 0
