@@ -7,7 +7,7 @@ review must not fail for it: there it is a warning. In a worktree nobody else is
 from __future__ import annotations
 
 from holdfast.gates.base import Case, Check
-from holdfast.gates.scope import Violation, of_git, remarked, shortened, take_back
+from holdfast.gates.scope import Violation, of_git, remarked, shortened, take_back, warned
 from holdfast.workspace.scope import Scope, seen_from
 
 TYPE_CHECKING = False
@@ -23,13 +23,12 @@ def check(case: Case) -> Check:
     if workspace is None:
         return Check(name="scope", passed=True)
     prefix, name = workspace.base.place.prefix, case.stage.name
-    of_repository = of_git(workspace)
+    refused, told_of_git = of_git(case, workspace)
     if workspace.base.kind != "worktree":
         told = [
             f"{_words(change, prefix)} while {name} ran, which only reads" for change in workspace.changes
         ]
-        told += [f"{change.path} was {change.kind} while {name} ran" for change in workspace.own_files]
-        return remarked(case, shortened(told), is_warning=bool(told))
+        return warned(remarked(case, shortened(told), is_warning=bool(told)), told_of_git)
     scope = Scope(case.pipeline.scope_allow, case.pipeline.scope_deny)
 
     def blamed(changes: Iterable[Change]) -> list[Violation]:
@@ -45,12 +44,12 @@ def check(case: Case) -> Check:
         for change in workspace.changes
         if _is_left_behind(change, scope, prefix)
     ]
-    if of_repository or (found and not (case.pipeline.revert_out_of_scope and case.reverted_at)):
-        reasons = [*of_repository, *(violation.reason for violation in found)]
-        return Check(name="scope", passed=False, reasons=shortened(reasons))
+    if refused or (found and not (case.pipeline.revert_out_of_scope and case.reverted_at)):
+        reasons = [*refused, *(violation.reason for violation in found)]
+        return warned(Check(name="scope", passed=False, reasons=shortened(reasons)), told_of_git)
     if found:
-        return take_back(case, workspace, found, again=blamed)
-    return remarked(case, shortened(left))
+        return warned(take_back(case, workspace, found, again=blamed), told_of_git)
+    return warned(remarked(case, shortened(left)), told_of_git)
 
 
 def _is_left_behind(change: Change, scope: Scope, prefix: str) -> bool:

@@ -12,6 +12,7 @@ import os
 from holdfast.errors import GitFailed
 from holdfast.gates.base import Case, Check, is_writer
 from holdfast.model.record import Record
+from holdfast.workspace.own_files import is_neutral
 from holdfast.workspace.scope import Scope, seen_from
 
 TYPE_CHECKING = False
@@ -88,19 +89,21 @@ def check(case: Case) -> Check:
     scope = Scope(case.pipeline.scope_allow, case.pipeline.scope_deny)
     place = workspace.base.place
     found = violations(workspace.changes, scope, top=place.top, prefix=place.prefix)
-    for_good = [*of_git(workspace), *_ignored(workspace, scope)]
+    refused, told = of_git(case, workspace)
+    for_good = [*refused, *_ignored(workspace, scope)]
     if not found and not for_good:
-        return remarked(case, _ways_out(workspace))
+        return warned(remarked(case, _ways_out(workspace)), told)
     can_revert = case.pipeline.revert_out_of_scope and workspace.base.kind == "worktree" and case.reverted_at
     if can_revert and not for_good:
-        return take_back(
+        after = take_back(
             case,
             workspace,
             found,
             again=lambda changes: violations(changes, scope, top=place.top, prefix=place.prefix),
         )
+        return warned(after, told)
     reasons = [*for_good, *(violation.reason for violation in found)]
-    return Check(name="scope", passed=False, reasons=shortened(reasons))
+    return warned(Check(name="scope", passed=False, reasons=shortened(reasons)), told)
 
 
 def shortened(reasons: list[str]) -> tuple[str, ...]:
@@ -110,11 +113,26 @@ def shortened(reasons: list[str]) -> tuple[str, ...]:
     return (*reasons[:_NAMED], f"and {len(reasons) - _NAMED} more changes that are out of scope")
 
 
-def of_git(workspace: Workspace) -> list[str]:
-    """Hooks and settings of the repository are in nobody's scope: they run, or decide what runs, at a person's next command."""
-    return [
-        f"{change.path} was {change.kind}: it is git's own, and in no scope" for change in workspace.own_files
-    ]
+def of_git(case: Case, workspace: Workspace) -> tuple[list[str], list[str]]:
+    """Hooks and settings of the repository are in nobody's scope: they run, or decide what runs, at a person's next command. Returns
+    what is a violation, and what is only told: in place nobody knows who did it, and some settings a neighbour may write."""
+    refused: list[str] = []
+    told: list[str] = []
+    for change in workspace.own_files:
+        what = f"{change.path} was {change.kind}"
+        if workspace.base.kind != "worktree" or is_neutral(change):
+            told.append(f"{what} while {case.stage.name} ran; nobody can tell by whom")
+        else:
+            refused.append(f"{what}: it is git's own, and in no scope")
+    return refused, told
+
+
+def warned(check: Check, told: list[str]) -> Check:
+    """A check with what a person should know as well, whatever its answer is."""
+    if not told:
+        return check
+    # Where it did not pass, its reasons are told already.
+    return check.evolve(reasons=(*check.reasons, *shortened(told)), is_warning=check.passed)
 
 
 def _ignored(workspace: Workspace, scope: Scope) -> list[str]:

@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 
 #: Settings that everyday commands write (a new branch, `submodule update --init`), and that run nothing.
 _EVERYDAY = re.compile(r"branch\..*|submodule\..*\.(url|active)|extensions\.worktreeconfig", re.DOTALL)
+#: Settings in the file that all worktrees share which run nothing either, but decide where a push goes and who commits: told, though a
+#: person or a neighbour may have written them. (`remote.*.uploadpack` and its like are commands.)
+_NEUTRAL = re.compile(
+    r"\.git/config \((user\..*|remote\.pushdefault"
+    r"|remote\..*\.(url|pushurl|fetch|push|mirror|tagopt|prune|prunetags|gh-resolved))\)",
+    re.DOTALL,
+)
 #: A hook that is larger is known by its size and time.
 _READ_BYTES = 4 << 20
 
@@ -48,6 +55,11 @@ def changed_since(place: Place, trees: Trees, noted: str) -> tuple[Change, ...]:
             kind = "added" if name not in old else "deleted" if name not in new else "modified"
             found.append(Change(path=f".git/{name}", kind=kind))
     return tuple(found)
+
+
+def is_neutral(change: Change) -> bool:
+    """Whether a change is one of settings that everybody who shares the repository may write, and that run nothing."""
+    return _NEUTRAL.fullmatch(change.path) is not None
 
 
 def _all(place: Place) -> dict[str, str]:

@@ -65,6 +65,15 @@ def test_in_place_it_is_a_warning_for_a_person_may_have_done_it(home: str) -> No
     assert result["warnings"] == ["README.md was modified while codex_review ran, which only reads"]
 
 
+def test_a_neighbours_new_remote_is_a_warning_in_a_worktree_too(home: str) -> None:
+    case = Review(home)
+    case.repo.git("remote", "add", "fork", "https://example.org/fork")
+    code, result = case.judge()
+    assert (code, len(result["warnings"])) == (0, 2)
+    case.repo.write(".git/hooks/post-commit", "#!/bin/sh\n")
+    assert case.judge()[0] == 1
+
+
 def test_what_was_there_before_is_not_told(home: str) -> None:
     case = Review(home, "in_place")
     assert case.judge()[1]["warnings"] == []

@@ -257,18 +257,55 @@ def test_paths_as_the_project_sees_them() -> None:
     ("command", "named"),
     [
         (("config", "core.fsmonitor", "/tmp/x"), ".git/config (core.fsmonitor) was added"),
-        (("config", "--unset", "user.name"), ".git/config (user.name) was deleted"),
+        (("config", "remote.origin.uploadpack", "x"), ".git/config (remote.origin.uploadpack) was added"),
+        (("config", "--unset", "alias.st"), ".git/config (alias.st) was deleted"),
     ],
 )
 def test_a_setting_of_git_is_in_no_scope(home: str, command: tuple[str, ...], named: str) -> None:
     repo = Repo(os.path.join(os.path.dirname(home), "project"))
-    repo.git("config", "user.name", "A Person")
-    stage = Stage(home, scope_allow=(".",))
+    repo.git("config", "alias.st", "status")
+    stage = Stage(home, scope_allow=(".",), workspace="worktree")
     stage.work.write("src/a", "changed\n")
     stage.repo.git(*command)
     code, result = stage.judge()
     assert (code, result["failed"]) == (1, "scope")
     assert named in result["reasons"][0]
+
+
+@pytest.mark.parametrize("revert", [False, True])
+def test_what_a_neighbour_writes_into_the_settings_that_all_share_is_a_warning(
+    home: str, revert: bool
+) -> None:
+    stage = Stage(home, workspace="worktree", revert_out_of_scope=revert)
+    stage.work.write("src/a", "changed\n")
+    if revert:
+        stage.work.write("other/b", "changed\n")
+    stage.repo.git("remote", "add", "fork", "https://example.org/fork")
+    stage.repo.git("config", "user.name", "A Person")
+    code, result = stage.judge()
+    assert (code, result["failed"]) == (0, "")
+    assert [warning.partition(" was ")[0] for warning in result["warnings"][-3:]] == [
+        ".git/config (remote.fork.fetch)",
+        ".git/config (remote.fork.url)",
+        ".git/config (user.name)",
+    ]
+
+
+def test_in_place_a_person_may_have_changed_what_is_gits_own(stage: Stage) -> None:
+    stage.repo.write("src/a", "changed\n")
+    stage.repo.git("remote", "add", "fork", "https://example.org/fork")
+    stage.repo.write(".git/hooks/post-commit", "#!/bin/sh\n")
+    code, result = stage.judge()
+    assert (code, result["failed"]) == (0, "")
+    assert [warning.partition(" was ")[0] for warning in result["warnings"]] == [
+        ".git/config (remote.fork.fetch)",
+        ".git/config (remote.fork.url)",
+        ".git/hooks/post-commit",
+    ]
+    stage.repo.write("other/b", "changed\n")
+    code, result = stage.judge()
+    assert (code, result["failed"], len(result["reasons"])) == (1, "scope", 4)
+    assert result["reasons"][0].startswith("other/b was modified")
 
 
 @pytest.mark.req("GAT-3")
