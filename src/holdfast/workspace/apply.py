@@ -136,8 +136,11 @@ def _squash_what_was_taken_back(tree: Worktree, scope: Scope | None) -> bool:
     if not foreign or head is None:
         return False
     began = git.text(git.run(["merge-base", "HEAD", head], cwd=tree.main))
-    words = ["diff", "--name-only", "-z", "--no-renames", began, "--", *foreign]
-    if still := git.names(git.run(words, cwd=tree.path)):
+    # They may be more than a command line holds, and diff takes paths from nowhere else.
+    changed_files = set(
+        git.names(git.run(["diff", "--name-only", "-z", "--no-renames", began], cwd=tree.path))
+    )
+    if still := [path for path in foreign if path in changed_files]:
         branch = worktree.branch_of(tree) or "no branch"
         raise NotPossible(
             f"commits on {branch} change what is outside the scope: {named(still)}",

@@ -10,7 +10,7 @@ from holdfast.workspace import git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from holdfast.workspace.scope import Scope
     from holdfast.workspace.trees import Trees
@@ -65,9 +65,9 @@ def changed(trees: Trees, old_tree: str, new_tree: str) -> tuple[Change, ...]:
     return tuple(sorted(found, key=lambda change: change.path))
 
 
-def patch(trees: Trees, old_tree: str, new_tree: str, paths: Iterable[str] | None = None) -> bytes:
-    """The difference as a patch that `git apply` takes, binary files included; of some paths, or of all."""
-    return trees.run(["diff", "--binary", "--full-index", *_PLAIN, *_sides(old_tree, new_tree, paths)])
+def patch(trees: Trees, old_tree: str, new_tree: str) -> bytes:
+    """The difference as a patch that `git apply` takes, binary files included."""
+    return trees.run(["diff", "--binary", "--full-index", *_PLAIN, old_tree, new_tree, "--"])
 
 
 def gitlinks(trees: Trees, old_tree: str, new_tree: str) -> list[str]:
@@ -127,6 +127,11 @@ def within(
     for change in changed(trees, old_tree, new_tree):
         slash = "/" if change.kind == "submodule" else ""
         inside.update(end for end in change.ends if scope.has(end + slash, prefix))
+    return only(trees, old_tree, new_tree, inside)
+
+
+def only(trees: Trees, old_tree: str, new_tree: str, inside: set[str]) -> tuple[str, tuple[str, ...]]:
+    """The new tree with only the changes of some paths, which may be more than a command line holds; and the other paths."""
     # A repository inside is one entry of the tree; it comes as a whole, or not.
     whole = {above for path in inside for above in _above(path)}
     names = git.names(trees.run(["diff-tree", "-r", "-z", "--no-renames", "--name-only", old_tree, new_tree]))
@@ -157,17 +162,13 @@ def _without(trees: Trees, old_tree: str, new_tree: str, paths: tuple[str, ...])
 
 def stat(trees: Trees, old_tree: str, new_tree: str) -> bytes:
     """The difference in short, for people."""
-    return trees.run(["diff", "--stat=100", *_PLAIN, *_sides(old_tree, new_tree, None)])
+    return trees.run(["diff", "--stat=100", *_PLAIN, old_tree, new_tree, "--"])
 
 
 _PLAIN = (
     "--no-color", "--no-ext-diff", "--no-textconv", "--submodule=short", "--ignore-submodules=none",
     "--src-prefix=a/", "--dst-prefix=b/", "-M",
 )  # fmt: skip
-
-
-def _sides(old_tree: str, new_tree: str, paths: Iterable[str] | None) -> list[str]:
-    return [old_tree, new_tree, "--", *(paths or ())]
 
 
 def _raws(trees: Trees, old_tree: str, new_tree: str) -> Iterator[_Raw]:
@@ -210,13 +211,15 @@ def _targets(trees: Trees, blobs: list[str]) -> dict[str, str]:
     if not wanted:
         return found
     output = trees.run(["cat-file", "--batch"], stdin="\n".join(wanted).encode() + b"\n")
+    at = 0
     for blob in wanted:
-        line, _, output = output.partition(b"\n")
+        begins = output.index(b"\n", at) + 1
+        line, at = output[at : begins - 1], begins
         if line.endswith(b" missing"):
             continue
         size = int(line.rsplit(b" ", 1)[1])
-        found[blob] = os.fsdecode(output[:size])
-        output = output[size + 1 :]
+        found[blob] = os.fsdecode(output[begins : begins + size])
+        at = begins + size + 1
     return found
 
 

@@ -8,7 +8,7 @@ import shutil
 from holdfast.errors import NotPossible
 from holdfast.store import atomic
 from holdfast.workspace import git
-from holdfast.workspace.changes import patch
+from holdfast.workspace.changes import only, patch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ def revert(
             f"{base.place.directory} is not a worktree of holdfast: nothing is taken back there"
         )
     wanted = sorted(set(paths))
-    atomic.write(keep_at, patch(trees, old_tree, new_tree, wanted), durable=True)
+    taken_back, _ = only(trees, old_tree, new_tree, set(wanted))
+    atomic.write(keep_at, patch(trees, old_tree, taken_back), durable=True)
     top = base.place.top
     index = f"{trees.index_of(top)}.{os.getpid()}.revert"
     try:

@@ -187,6 +187,18 @@ def test_out_of_scope_changes_in_a_worktree_are_taken_back_and_kept(home: str) -
     assert b"GIT binary patch" in kept
 
 
+def test_more_than_a_command_line_holds_is_taken_back(home: str) -> None:
+    stage = Stage(home, workspace="worktree", revert_out_of_scope=True)
+    stage.work.write("src/a", "changed\n")
+    stage.work.write("other/b", "changed\n")
+    deep = "/".join(["d" * 250] * 12)
+    for number in range(800):
+        stage.work.write(f"{deep}/{number}")
+    code, result = stage.judge()
+    assert (code, "801 changes out of scope were taken back" in result["warnings"][0]) == (0, True)
+    assert (stage.work.read("other/b"), stage.work.read("src/a")) == ("b\n", "changed\n")
+
+
 def test_a_link_in_a_directorys_place_is_taken_back_and_nothing_behind_it(home: str) -> None:
     stage = Stage(home, workspace="worktree", revert_out_of_scope=True)
     outside = Repo(os.path.join(os.path.dirname(home), "outside"), with_git=False)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.workspace import snapshot
-from holdfast.workspace.changes import Change, changed, patch
+from holdfast.workspace.changes import Change, changed, only, patch
 from holdfast.workspace.place import Place, locate
 from holdfast.workspace.trees import Trees
 from tests.support.repos import Repo
@@ -285,8 +285,9 @@ def test_a_patch_brings_binary_files_along(watched: Watched, tmp_path: Path) -> 
     other.write("../p", text)
     other.git("apply", "../p")
     assert Path(other.path, "image").read_bytes() == bytes(range(256))
-    only = patch(watched.trees, old, watched.take(), ["a"])
-    assert b"image" not in only
+    some, others = only(watched.trees, old, watched.take(), {"a"})
+    assert others == ("image",)
+    assert b"image" not in patch(watched.trees, old, some)
 
 
 def test_ten_thousand_files_are_looked_at_again_within_a_second(watched: Watched) -> None:

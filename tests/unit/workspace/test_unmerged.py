@@ -10,7 +10,7 @@ import pytest
 from holdfast.errors import NotPossible
 from holdfast.store.layout import Packet
 from holdfast.workspace import base as bases
-from holdfast.workspace import changes, removal, submodules, unmerged, worktree
+from holdfast.workspace import changes, git, removal, submodules, unmerged, worktree
 from holdfast.workspace import scope as scopes
 from holdfast.workspace.apply import apply, is_needed
 from holdfast.workspace.prepare import now
@@ -138,6 +138,19 @@ def test_commits_whose_excess_was_taken_back_come_as_one(home: str) -> None:
     assert (done.paths, done.left_out, done.squashed) == (("src/b",), (), True)
     assert case.repo.git("log", "--format=%s", "--", "a") == "work\n"
     assert case.removes() == ""
+
+
+def test_more_commits_than_a_command_line_holds_come_as_one(home: str) -> None:
+    case = Case(home, "src/")
+    blob = case.repo.git("rev-parse", "HEAD:a").strip()
+    # In the commit only: the files were taken back. More bytes than any command line takes.
+    entries = (f"100644 {blob}\t{'long' * 50}/{number}" for number in range(20_000))
+    words = ["update-index", "-z", "--add", "--index-info"]
+    git.run(words, cwd=case.tree.path, stdin=git.listing(entries))
+    case.work.git("commit", "-q", "-m", "many")
+    case.work.write("src/b", "changed\n")
+    done = case.apply()
+    assert (done.paths, done.squashed) == (("src/b",), True)
 
 
 def test_what_was_left_out_is_kept_as_a_patch(home: str) -> None:
