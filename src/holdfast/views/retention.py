@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from holdfast import clock
-from holdfast.errors import HoldfastError, NotPossible
+from holdfast.errors import HoldfastError
+from holdfast.model.record import Record
 from holdfast.model.retention import Candidate
 from holdfast.packet import archive, load
 from holdfast.store.layout import Home, Packet
@@ -17,43 +18,61 @@ if TYPE_CHECKING:
     from holdfast.workspace.worktree import Worktree
 
 
+class Removed(Record):
+    """What is left of a worktree that was removed."""
+
+    #: The patch with what apply left out; null where it left out nothing.
+    kept: str | None = None
+    #: What else is left, in words; often nothing.
+    left: str = ""
+
+    @property
+    def words(self) -> str:
+        """Both, for people."""
+        parts = (f"what apply left out is kept in {self.kept}" if self.kept else "", self.left)
+        return "; ".join(part for part in parts if part)
+
+
 def check_merged(packet: Packet) -> None:
     """Raises NotPossible when the task's worktree holds work that is nowhere else."""
+    tree = _worktree_of(packet)
+    if tree is not None and os.path.lexists(tree.path):
+        _check(packet, tree)
+
+
+def remove_worktree(packet: Packet, *, force: bool = False) -> Removed:
+    """Remove the worktree of a task whose work is merged; what apply left out of that is kept as a patch. Raises NotPossible when
+    work in it is nowhere else; with `force` that is given up."""
+    tree = _worktree_of(packet)
+    if tree is None:
+        return Removed()
+    from holdfast.workspace import removal, scope
+
+    if force:
+        return Removed(left=removal.remove(tree, force=True))
+    is_applied = _check(packet, tree)
+    kept = removal.keep_left_out(packet)
+    return Removed(kept=kept, left=removal.remove(tree, force=is_applied, scope=scope.of(packet)))
+
+
+def _worktree_of(packet: Packet) -> Worktree | None:
+    # Most tasks have none, and need not load what knows about them.
     if not os.path.exists(os.path.join(packet.workspace, "worktree.json")):
-        return
-    from holdfast.workspace import removal, scope, worktree
+        return None
+    from holdfast.workspace import worktree
 
-    tree = worktree.of(packet)
-    if tree is None or not os.path.lexists(tree.path):
-        return
-    if not os.path.isdir(tree.common_dir):
-        raise NotPossible(f"the repository of {tree.path} is gone", hint="look at the worktree by hand")
-    if not _is_applied(packet, tree):
+    return worktree.of(packet)
+
+
+def _check(packet: Packet, tree: Worktree) -> bool:
+    """Whether everything in the worktree was brought over as a patch, which git does not call merged. Raises NotPossible when it was
+    brought over in no way."""
+    from holdfast.workspace import apply, removal, scope, worktree
+
+    is_applied = worktree.mend(tree) and apply.is_applied(packet)
+    if not is_applied:
         removal.check_removable(tree, scope.of(packet))
-
-
-def _is_applied(packet: Packet, tree: Worktree) -> bool:
-    """Whether everything in the worktree was brought over as a patch, which git does not call merged."""
-    from holdfast.workspace import apply, worktree
-
-    return worktree.mend(tree) and apply.is_applied(packet)
-
-
-def remove_worktree(packet: Packet) -> str | None:
-    """Remove the worktree of a task whose work is merged; what apply left out of that is kept as a patch. Returns where. Raises
-    NotPossible otherwise."""
-    check_merged(packet)
-    if os.path.exists(os.path.join(packet.workspace, "worktree.json")):
-        from holdfast.workspace import removal, scope, worktree
-
-        tree = worktree.of(packet)
-        if tree is not None:
-            is_there = os.path.lexists(tree.path)
-            kept = removal.keep_left_out(packet) if is_there else None
-            is_applied = is_there and _is_applied(packet, tree)
-            removal.remove(tree, force=is_applied, scope=scope.of(packet))
-            return kept
-    return None
+    return is_applied
 
 
 def ended(home: Home) -> list[Packet]:

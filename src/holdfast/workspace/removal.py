@@ -23,14 +23,15 @@ if TYPE_CHECKING:
 
 def check_removable(tree: Worktree, scope: Scope | None = None) -> None:
     """Raises NotPossible when work in the worktree is nowhere else."""
+    task_id = os.path.basename(tree.path)
     if not os.path.isdir(tree.common_dir):
         # The repository is gone, and with it everything that the worktree could be merged into.
         if os.path.lexists(tree.path):
             raise NotPossible(
-                f"the repository of {tree.path} is gone", hint="look at it by hand; --force removes it"
+                f"the repository of {tree.path} is gone",
+                hint=f"look at it by hand; 'holdfast rm --force {task_id}' removes it",
             )
         return
-    task_id = os.path.basename(tree.path)
     if worktree.is_own_repository(tree):
         raise NotPossible(
             f"{tree.path} was made a repository of its own, with a history that is nowhere else",

@@ -13,7 +13,7 @@ from holdfast.workspace import git, submodules, worktree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from holdfast.workspace.scope import Scope
     from holdfast.workspace.worktree import Worktree
@@ -50,6 +50,11 @@ def uncommitted(tree: Worktree) -> list[str]:
     """Files in the worktree that are in no commit; without what git ignores. Raises NotPossible where nobody can tell."""
     if not os.path.isdir(tree.path) or worktree.is_begun(tree):
         return []
+    return _changed(lambda words: worktree.call(tree, words).stdout)
+
+
+def _changed(ask: Callable[[list[str]], bytes]) -> list[str]:
+    """What is in no commit, of the repository that `ask` asks."""
     words = [
         "status",
         "--porcelain",
@@ -58,7 +63,7 @@ def uncommitted(tree: Worktree) -> list[str]:
         "--untracked-files=all",
         "--ignore-submodules=none",
     ]
-    return [entry[3:] for entry in git.names(worktree.call(tree, words).stdout)]
+    return [entry[3:] for entry in git.names(ask(words))]
 
 
 def outside(tree: Worktree, paths: Iterable[str], scope: Scope | None) -> list[str]:
@@ -123,15 +128,7 @@ def commit_all(tree: Worktree, message: str, scope: Scope | None = None) -> list
 
 def _commit_inside(tree: Worktree, place: str, message: str, scope: Scope | None) -> list[str]:
     directory = os.path.join(tree.path, place)
-    words = [
-        "status",
-        "--porcelain",
-        "-z",
-        "--no-renames",
-        "--untracked-files=all",
-        "--ignore-submodules=none",
-    ]
-    changed = [entry[3:] for entry in git.names(git.run(words, cwd=directory))]
+    changed = _changed(lambda words: git.run(words, cwd=directory))
     left_out = set(outside(tree, [f"{place}/{path}" for path in changed], scope))
     if len(left_out) < len(changed):
         _commit(directory, message, [path for path in changed if f"{place}/{path}" in left_out])

@@ -119,8 +119,8 @@ def _keep_for_s() -> float:
 
 def _remove(packet: Packet, item: Candidate, *, keep_summaries: bool) -> None:
     home = packet.home
-    if kept := retention.remove_worktree(packet):
-        out.talk(f"{packet.task_id}: what apply left out is kept in {kept}")
+    if left := retention.remove_worktree(packet).words:
+        out.talk(f"{packet.task_id}: {left}")
     if keep_summaries:
         archive.strip(packet if item.is_archived else archive.archive(packet))
     else:

@@ -13,6 +13,7 @@ from holdfast.queue.waiters import Waiters
 from holdfast.store import audit, index
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
+from holdfast.views import retention
 from holdfast.views.ask import ask
 from holdfast.views.cli import out
 from holdfast.views.cli.spec import JSON, Argument, Command, Option
@@ -58,7 +59,7 @@ def run(values: dict[str, Any]) -> int:
         try:
             packet = load.find(home, text, archived=True)
             _check(packet, force=values["force"])
-            left = _remove_worktree(packet, force=values["force"])
+            left = retention.remove_worktree(packet, force=values["force"]).words
             waiters.note_removal(packet.task_id)
             remove(packet)
             # Now, and not when somebody lists: a new task may take the id, and even the inode, before.
@@ -110,24 +111,3 @@ def _check_agents(packet: Packet) -> None:
         raise NotPossible(
             f"{packet.task_id} cannot be read, and its agent is alive", hint="end its agent by hand first"
         )
-
-
-def _remove_worktree(packet: Packet, *, force: bool) -> str:
-    """The task's worktree goes with it, unless work in it is nowhere else. Returns what is left, in words."""
-    if not os.path.exists(os.path.join(packet.workspace, "worktree.json")):
-        return ""
-    from holdfast.workspace import apply, removal, scope, worktree
-
-    tree = worktree.of(packet)
-    if tree is None:
-        return ""
-    if force:
-        return removal.remove(tree, force=True)
-    is_applied = worktree.mend(tree) and apply.is_applied(packet)
-    if not is_applied:
-        removal.check_removable(tree, scope.of(packet))
-    kept = removal.keep_left_out(packet)
-    left = removal.remove(tree, force=is_applied, scope=scope.of(packet))
-    return "; ".join(
-        part for part in (f"what apply left out is kept in {kept}" if kept else "", left) if part
-    )
