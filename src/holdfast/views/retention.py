@@ -70,8 +70,7 @@ def _check(packet: Packet, tree: Worktree) -> bool:
     from holdfast.workspace import apply, removal, scope, worktree
 
     is_applied = worktree.mend(tree) and apply.is_applied(packet)
-    if not is_applied:
-        removal.check_removable(tree, scope.of(packet))
+    removal.check_removable(tree, scope.of(packet), is_applied=is_applied)
     return is_applied
 
 

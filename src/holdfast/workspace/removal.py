@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from holdfast.workspace.worktree import Worktree
 
 
-def check_removable(tree: Worktree, scope: Scope | None = None) -> None:
-    """Raises NotPossible when work in the worktree is nowhere else."""
+def check_removable(tree: Worktree, scope: Scope | None = None, *, is_applied: bool = False) -> None:
+    """Raises NotPossible when work in the worktree is nowhere else. What `is_applied` as a patch is; but no patch has the commits of
+    submodules."""
     task_id = os.path.basename(tree.path)
     if not os.path.isdir(tree.common_dir):
         # The repository is gone, and with it everything that the worktree could be merged into.
@@ -37,12 +38,13 @@ def check_removable(tree: Worktree, scope: Scope | None = None) -> None:
             f"{tree.path} was made a repository of its own, with a history that is nowhere else",
             hint=f"look at it by hand; 'holdfast rm --force {task_id}' gives it up",
         )
-    commits, files, inside = unmerged.commits(tree), unmerged.files(tree, scope), submodules.unmerged(tree)
+    commits, files = (0, []) if is_applied else (unmerged.commits(tree), unmerged.files(tree, scope))
+    inside = submodules.unmerged(tree)
     if not commits and not files and not inside:
         return
     branch = worktree.branch_of(tree)
     where = f"on {branch}" if branch is not None else "on no branch"
-    if unmerged.stray_commits(tree) == commits:
+    if commits and unmerged.stray_commits(tree) == commits:
         where = f"on {tree.branch}"
     parts = [f"{_counted(commits, 'commit')} {where}"] if commits else []
     parts += [f"{_counted(len(files), 'uncommitted file')} in {tree.path}"] if files else []

@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.errors import NotPossible
 from holdfast.store.layout import Packet
+from holdfast.views import retention
 from holdfast.workspace import base as bases
 from holdfast.workspace import changes, git, removal, submodules, unmerged, worktree
 from holdfast.workspace import scope as scopes
@@ -198,6 +199,20 @@ def test_a_commit_in_a_submodule_that_nothing_names_is_not_removed(home: str) ->
     vend.git("branch", "kept", "HEAD@{1}")
     with pytest.raises(NotPossible, match="1 commit in the submodule vend"):
         case.removes()
+
+
+def test_a_patch_does_not_cover_commits_in_a_submodule(home: str) -> None:
+    case = Case(home, submodule=True)
+    vend = case.fetch_submodule()
+    vend.commit("g")
+    vend.git("branch", "kept")
+    vend.git("checkout", "-q", "HEAD~1")
+    case.work.write("a", "changed\n")
+    case.apply(as_patch=True)
+    with pytest.raises(NotPossible, match="not merged: 1 commit in the submodule vend"):
+        retention.remove_worktree(case.packet)
+    vend.git("branch", "-q", "-D", "kept")
+    assert retention.remove_worktree(case.packet).words == ""
 
 
 def test_without_the_projects_own_repository_nothing_is_merged(home: str) -> None:
