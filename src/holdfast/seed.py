@@ -74,8 +74,9 @@ def prepare() -> None:
     for module in PRELOADED:
         importlib.import_module(module)
     recorder.boot_id()
-    # Its shapes are compiled when they are first used, which takes longer than the fork of a runner.
-    Redactor({})("")
+    # What it looks for is compiled when it is first used, which takes longer than the fork of a runner. A text that is too short
+    # to hold anything would be passed over.
+    Redactor({})("nothing to be masked")
 
 
 def _listen(home: Home) -> socket.socket:
