@@ -122,6 +122,19 @@ def test_a_retry_takes_its_turn_in_the_queue(home: str) -> None:
     assert all(end <= begin for end, begin in zip(sorted(ended), sorted(opened)[1:], strict=False))
 
 
+def test_a_retry_is_not_held_for_what_was_done_before_its_first_turn(home: str) -> None:
+    fill(first=working(), then=loops.item(working(then="test -e again"), after=["first"]))
+    up()
+    task("then").wait_for("failed", within_s=20)
+    eventually(lambda: loops.queue() == {})
+    assert holdfast("rm", "first").returncode == 0
+    with open(os.path.join(workspace(), "again"), "w", encoding="utf-8"):
+        pass
+    done = holdfast("retry", "then")
+    assert "is queued, and goes first" in done.stderr
+    task("then").wait_for("completed", within_s=20)
+
+
 def test_work_that_was_done_outside_is_completed_and_lets_others_go_on(home: str) -> None:
     fill(o1=working(), next={"command": working(), "after": ["o1"]})
     off = {"HOLDFAST_KEEPER": "off"}

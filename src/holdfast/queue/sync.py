@@ -55,7 +55,9 @@ def sync(home: Home, engine: Engine, *, counts_ends: bool = False) -> None:
     items, has_new = {item.task_id: item for item in engine.items()}, False
     for task_id, row in sorted(live.items(), key=lambda pair: (pair[1]["started_at"] or "", pair[0])):
         if task_id not in items and row["status"] == Status.QUEUED:
-            item = item_of(home.packet(task_id), has_run=bool(row["attempt"]))
+            # Its turn may have come and ended before any attempt: a look at what it needs found something missing.
+            has_run = bool(row["attempt"] or row["begun_at"])
+            item = item_of(home.packet(task_id), has_run=has_run)
             if item is not None:
                 has_new = engine.add(item) or has_new
     if has_new:
@@ -129,15 +131,16 @@ def _is_claimed(engine: Engine, item: Item) -> bool:
 
 
 def item_of(packet: Packet, *, has_run: bool) -> Item | None:
-    """The item of a queued packet; None when it is not queued, or cannot be read. One that has run before goes first."""
+    """The item of a queued packet; None when it is not queued, or cannot be read. One that has run before goes first, and
+    waits for nobody: what it is after was done then, whatever has become of it since."""
     try:
         task = load.fold(packet)
     except HoldfastError:
         return None
     if task.status != Status.QUEUED:
         return None
-    done = completed_before(packet)
-    return item_for(task.spec, added_at=task.created_at, front=has_run, done=done)
+    item = item_for(task.spec, added_at=task.created_at, front=has_run, done=completed_before(packet))
+    return item.evolve(after=()) if has_run else item
 
 
 def completed_before(packet: Packet) -> frozenset[str]:

@@ -98,6 +98,15 @@ def test_an_interrupted_task_needs_no_place_and_goes_first_when_it_is_resumed(ho
     assert rows(home)["a"].front
 
 
+@pytest.mark.parametrize("turn", [{"attempt": 1}, {"begun_at": "2026-01-31T12:00:00.000Z"}])
+def test_a_task_that_had_its_turn_waits_for_nobody_again(home: str, turn: dict[str, object]) -> None:
+    """What it was after was done then, and may have been removed since."""
+    packet(home, "b", after=("a",))
+    now_is(home, "b", "queued", **turn)
+    item = rows(home)["b"]
+    assert (item.state, item.after, item.waits_for, item.front) == ("queued", (), (), True)
+
+
 def test_a_claim_of_a_packet_that_still_waits_is_left_alone(home: str) -> None:
     packet(home, "a")
     with sync.open_queue(Home(home)) as queue:
