@@ -6,9 +6,11 @@ the rows, so that two writers follow each other.
 
 from __future__ import annotations
 
+from holdfast import clock
 from holdfast.errors import CorruptFile
 from holdfast.model.record import Record
-from holdfast.queue.engine import Item
+from holdfast.queue.engine import Item, parse_priority
+from holdfast.queue.owner import is_outside
 from holdfast.store import atomic
 
 TYPE_CHECKING = False
@@ -27,14 +29,49 @@ class Kept(Record):
 
 
 def read(path: str) -> Kept | None:
-    """What is kept; None where nothing was, or where it cannot be read: then the rows stand as they are."""
+    """What is kept; None where nothing was, or where it cannot be read: then the rows stand as they are. Of what somebody
+    edited, values with which the queue cannot go on are dropped."""
     try:
         data: dict[str, Any] | None = atomic.read_json(path)
         found = None if data is None else Kept.from_json(data)
     except (CorruptFile, ValueError):
         return None
     given: tuple[Any, ...] = () if found is None else (found.paused, found.claims, found.priorities)
-    return found if [type(each) for each in given] == [list, dict, dict] else None
+    if found is None or [type(each) for each in given] != [list, dict, dict]:
+        return None
+    return found.evolve(
+        paused=[pool for pool in found.paused if _is_text(pool)],
+        claims={key: claim for key, claim in found.claims.items() if _is_text(key) and _is_claim(claim)},
+        priorities={
+            key: value for key, value in found.priorities.items() if _is_text(key) and _is_priority(value)
+        },
+    )
+
+
+def _is_text(value: Any) -> bool:
+    """Whether it is a text that the database takes: half of a surrogate pair is none."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_claim(value: Any) -> bool:
+    try:
+        by, at = value["by"], value["at"]
+        return _is_text(by) and is_outside(by) and clock.parse_iso(at) >= 0
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError):
+        return False
+
+
+def _is_priority(value: Any) -> bool:
+    try:
+        return type(value) is int and parse_priority(value) == value
+    except ValueError:
+        return False
 
 
 def write(path: str, kept: Kept) -> None:

@@ -204,7 +204,8 @@ class LocalQueue:
         def act() -> list[Item]:
             where, values = ("", ()) if task_id is None else (" WHERE task_id = ?", (task_id,))
             waits: dict[str, tuple[str, ...]] = {}
-            for waiter, on_id in self._execute("SELECT task_id, on_id FROM waits ORDER BY rowid").fetchall():
+            query = f"SELECT task_id, on_id FROM waits{where} ORDER BY rowid"
+            for waiter, on_id in self._execute(query, *values).fetchall():
                 waits[waiter] = (*waits.get(waiter, ()), on_id)
             rows = self._execute(f"{_SELECT}{where} {_ORDER}", *values).fetchall()
             return [_item(row, waits.get(row[1], ())) for row in rows]
@@ -259,9 +260,18 @@ class LocalQueue:
     def _keep(self, change: Callable[[kept.Kept], kept.Kept]) -> None:
         """Change what outlives the rows, where that changes anything."""
         found = kept.read(self._kept_path)
-        changed = change(found or kept.Kept())
+        changed = change(found or self._as_rows_say())
         if changed != (found or kept.Kept()):
             kept.write(self._kept_path, changed)
+
+    def _as_rows_say(self) -> kept.Kept:
+        """What the file would say, had it not been lost: an empty one would end every pause."""
+        query = "SELECT task_id, claimed_by, claimed_at FROM items WHERE line = 1 ORDER BY seq"
+        found = kept.Kept(paused=self._paused())
+        for task_id, by, at in self._execute(query).fetchall():
+            if is_outside(by):
+                found = kept.claimed(found, task_id, by=by, at=at)
+        return found
 
     def _insert(self, item: Item) -> bool:
         item = kept.as_left(item, kept.read(self._kept_path))
@@ -387,10 +397,12 @@ class LocalQueue:
             return
 
         def act() -> None:
-            self._execute("DELETE FROM paused")
-            self._connection.executemany(
-                "INSERT OR IGNORE INTO paused VALUES (?)", [(pool,) for pool in found.paused]
-            )
+            # Once more, now that nobody writes: somebody may have paused or resumed since.
+            found = kept.read(self._kept_path)
+            if found is not None:
+                self._execute("DELETE FROM paused")
+                pools = [(pool,) for pool in found.paused]
+                self._connection.executemany("INSERT OR IGNORE INTO paused VALUES (?)", pools)
 
         self._write(act)
 
