@@ -48,8 +48,8 @@ class LoopState(Record):
     failures: int = 0
     #: No task is dispatched before this.
     not_before: str | None = None
-    #: Ends by status. A keeper that is killed between such a count and the row of the queue makes its successor count once
-    #: more: none is ever forgotten. (A start is counted once it is asked for; killed in between, it is not counted.)
+    #: Ends by status: each once, though a keeper be killed between this count and the row of the queue (see `counted`). (A start
+    #: is counted once it is asked for; killed in between, it is not counted.)
     ended: dict[str, int] = {}
     #: Why nothing, or not everything, is started (a shortage, failures, enough iterations), in words; or empty.
     short_of: str = ""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class Kept(Record):
+class LastGood(Record):
     """What the settings say of the loop, and who is told of what."""
 
     schema: str = "holdfast.settings/1"
@@ -32,12 +32,12 @@ class Kept(Record):
     wrong: str = ""
 
 
-def read(home: Home) -> Kept:
+def read(home: Home) -> LastGood:
     """What holds now. A mistake is told in keeper.log once, and in `wrong`."""
     try:
-        kept = Kept.from_json(atomic.read_json(home.settings) or {})
+        kept = LastGood.from_json(atomic.read_json(home.settings) or {})
     except (CorruptFile, TypeError, ValueError):
-        kept = Kept()
+        kept = LastGood()
     try:
         found = _settled()
     except (HoldfastError, ValueError) as error:  # a value of the environment is as somebody typed it
@@ -45,19 +45,19 @@ def read(home: Home) -> Kept:
         if found.wrong != kept.wrong:
             log(f"the settings are left aside, those before hold: {error}")
     # Whoever never set anything has nothing to keep.
-    if found != kept and (kept != Kept() or os.path.exists(paths.user_settings())):
+    if found != kept and (kept != LastGood() or os.path.exists(paths.user_settings())):
         _keep(home, found)
     return found
 
 
-def _keep(home: Home, found: Kept) -> None:
+def _keep(home: Home, found: LastGood) -> None:
     try:
         atomic.write_json(home.settings, found.to_json(), durable=True)
     except (OSError, HoldfastError) as error:
         log(f"the settings were not kept: {error}")
 
 
-def _settled() -> Kept:
+def _settled() -> LastGood:
     from holdfast.config import settings
 
     found = {name: each.value for name, each in settings.settle("/", os.environ).items()}
@@ -74,7 +74,7 @@ def _settled() -> Kept:
         "refresh_s": clock.parse_duration(str(found["refresh"])),
         "archive_after_s": _duration(found["archive_after"]),
     }
-    return Kept(loop=loop, notify=list(found["notify"] or []))
+    return LastGood(loop=loop, notify=list(found["notify"] or []))
 
 
 def _duration(text: Any) -> float | None:
