@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FIRST_LOOK_S = 0.5
 #: Without a keeper, and without a need for one.
 LOOK_S = 5.0
-#: A keeper that is watched tells us of its death.
+#: A keeper that is watched tells us of its death, and a fork what it found.
 _WATCHED_S = 60.0
 _NEEDED, _NOT_NEEDED = b"1", b"0"
 
@@ -56,7 +56,9 @@ class KeeperWatch:
         if now_mono >= self._due_mono and self._watch is None and self._answer < 0:
             self._due_mono = now_mono + LOOK_S
             self._find_keeper() if locks.is_held(self.home.keeper_lock) else self._ask()
-        return max(0.0, self._due_mono - now_mono) if self._watch is None else _WATCHED_S
+        # A fork that has not answered yet wakes us by its pipe, as a keeper that is watched does by its death.
+        is_told = self._watch is not None or self._answer >= 0
+        return _WATCHED_S if is_told else max(0.0, self._due_mono - now_mono)
 
     def _find_keeper(self) -> None:
         owner = locks.owner(self.home.keeper_lock)
@@ -95,8 +97,10 @@ class KeeperWatch:
         except BlockingIOError:
             return
         self._close_answer()
-        self.is_needed = said == _NEEDED
-        pause_s = max(1.0, start.keeper_pause_s(self.home)) if self.is_needed else LOOK_S
+        self.is_needed = (
+            said != _NOT_NEEDED
+        )  # one that died has told us nothing, and the next may die as well
+        pause_s = max(1.0, start.keeper_pause_s(self.home)) if said == _NEEDED else LOOK_S
         self._due_mono = clock.mono() + pause_s
 
     def _close_answer(self) -> None:

@@ -115,12 +115,14 @@ class Seed:
     def serve(self) -> None:
         """Until the home is gone, or unused."""
         asked_mono = clock.mono()
-        look_s = 0.0
+        look_s, wants_keeper = 0.0, False
         ready: list[socket.socket | int] = []
         while os.path.exists(self.home.seed_lock):
             if ready != [self.listener]:  # between two clients there is nothing to look at
-                look_s = self.keeper.look() if start.wants_keeper(self.home) else IDLE_S
-            watched = [self.listener, self.missed, *self.keeper.descriptors]
+                wants_keeper = start.wants_keeper(self.home)
+                look_s = self.keeper.look() if wants_keeper else IDLE_S
+            # What nobody looks at stays readable, and would wake us for ever.
+            watched = [self.listener, self.missed, *(self.keeper.descriptors if wants_keeper else ())]
             ready = select.select(watched, (), (), min(look_s, IDLE_S))[0]
             if self.missed in ready:
                 self._load()

@@ -45,12 +45,6 @@ def looks_on(task: Task) -> None:
         eventually(lambda old=before: task.manifest()["last_checked_at"] != old, what="the runner looks")
 
 
-def cpu_s(pid: int) -> float:
-    with open(f"/proc/{pid}/stat", "rb") as file:
-        fields = file.read().rpartition(b") ")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def passes(seconds: float) -> None:
     """Let so much time pass: for what is measured over time."""
     ends_mono = time.monotonic() + seconds
@@ -388,9 +382,9 @@ def test_a_full_disk_costs_neither_time_nor_descriptors(home: str) -> None:
     )
     runner = task.runner_pid()
     passes(0.5)
-    spent_s, open_files = cpu_s(runner), len(os.listdir(f"/proc/{runner}/fd"))
+    spent_s, open_files = processes.cpu_s(runner), len(os.listdir(f"/proc/{runner}/fd"))
     passes(2.5)
-    assert cpu_s(runner) - spent_s < 0.3
+    assert processes.cpu_s(runner) - spent_s < 0.3
     assert len(os.listdir(f"/proc/{runner}/fd")) == open_files
     task.kill_runner()
     kin.go()

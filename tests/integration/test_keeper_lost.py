@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 
 import pytest
 
 from holdfast.store.layout import Home
-from tests.support import keepers, kin, loops
+from tests.support import keepers, kin, loops, processes
 from tests.support.loops import fill, task, up, working
 from tests.support.tasks import holdfast, workspace
 from tests.support.waiting import eventually
@@ -91,3 +94,49 @@ def test_a_seed_that_nobody_needs_leaves_and_brings_nothing_back(
     assert keepers.status(home)["keeper_starts"] == []
     keepers.stays(lambda: keepers.pid(home) == 0, 3.0, "nothing needs a keeper")
     kin.kill(seed)
+
+
+# ── the seed rests ──
+
+
+def test_a_seed_whose_keeper_died_in_a_home_that_is_down_rests(home: str) -> None:
+    done = holdfast("submit", "--not-before", "+1h", "--id", "late", "--", "true", cwd=workspace())
+    assert done.returncode == 0, done.stderr
+    seed, keeper = seed_of(home), keepers.wait_for(home)
+
+    def is_watching() -> bool:
+        folder = f"/proc/{seed}/fd"
+        return any("pidfd" in os.readlink(os.path.join(folder, name)) for name in os.listdir(folder))
+
+    eventually(is_watching, what="the seed watches the keeper")
+    with open(Home(home).down, "w", encoding="utf-8"):
+        pass
+    kin.kill(keeper)
+    spent_s = processes.cpu_s(seed)
+    keepers.stays(lambda: processes.cpu_s(seed) - spent_s < 0.3, 1.5, "it waits")
+    kin.kill(seed)
+
+
+def test_a_fork_that_is_slow_to_answer_is_waited_for_and_one_that_died_is_no_answer(home: str) -> None:
+    script = """
+import os, select, signal, sys
+from holdfast import keeper_watch
+from holdfast.store.layout import Home
+keeper_watch.FIRST_LOOK_S = keeper_watch.LOOK_S = 0.0
+watch = keeper_watch.KeeperWatch(Home(sys.argv[1]))
+watch.look()
+keeper_watch.LOOK_S = 5.0
+(answer,) = watch.descriptors
+assert watch.look() > 1.0, "it spins"
+with open(f"/proc/self/task/{os.getpid()}/children") as file:
+    os.kill(int(file.read()), signal.SIGKILL)
+assert select.select([answer], (), (), 10)[0]
+watch.look()
+assert watch.is_needed, "nobody said that it is not"
+"""
+    os.mkfifo(Home(home).keeper_log)  # the fork waits for somebody who reads it
+    # Not through a pipe: a fork that is left would hold it.
+    with open(os.path.join(workspace(), "said"), "w+", encoding="utf-8") as said:
+        done = subprocess.run([sys.executable, "-c", script, home], stderr=said, timeout=30, check=False)
+        said.seek(0)
+        assert done.returncode == 0, said.read()

@@ -51,6 +51,13 @@ def is_alive(pid: int) -> bool:
     return look(pid) is not None
 
 
+def cpu_s(pid: int) -> float:
+    """The processor time that a living process has used."""
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        fields = file.read().rpartition(b") ")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def marked(*marks: str | os.PathLike[str]) -> list[Process]:
     """Live processes that carry one of `marks` in environment, command line or working directory.
 
