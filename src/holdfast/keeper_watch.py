@@ -97,9 +97,8 @@ class KeeperWatch:
         except BlockingIOError:
             return
         self._close_answer()
-        self.is_needed = (
-            said != _NOT_NEEDED
-        )  # one that died has told us nothing, and the next may die as well
+        # One that died has told us nothing; the next may die as well, so not at once.
+        self.is_needed = said != _NOT_NEEDED
         pause_s = max(1.0, start.keeper_pause_s(self.home)) if said == _NEEDED else LOOK_S
         self._due_mono = clock.mono() + pause_s
 
