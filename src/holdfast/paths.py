@@ -106,8 +106,10 @@ def ensure_home(path: str) -> str:
     for folder in (path, os.path.join(path, "tasks")):
         mode = os.stat(folder).st_mode
         if mode & (stat.S_IWGRP | stat.S_IWOTH):
+            from shlex import quote  # for a refusal only
+
             raise UnsafeHome(
                 f"other users can write into the home {folder} (mode {stat.S_IMODE(mode):04o})",
-                hint=f"chmod go-w {folder}",
+                hint=f"chmod go-w {quote(folder)}",
             )
     return path

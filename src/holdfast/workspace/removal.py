@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 
 from holdfast.errors import GitFailed, NotPossible
@@ -64,7 +65,8 @@ def _hint(tree: Worktree, inside: dict[str, int]) -> str:
     if unmerged.stray_commits(tree):
         ways.append(f"what is on {tree.branch} alone comes with 'git merge {tree.branch}'")
     if inside:
-        ways.append(f"'git -C {os.path.join(tree.path, next(iter(inside)))} push' takes a submodule's home")
+        submodule = shlex.quote(os.path.join(tree.path, next(iter(inside))))
+        ways.append(f"'git -C {submodule} push' takes a submodule's home")
     ways.append(f"'holdfast rm --force {task_id}' gives it up, and commits stay on the branch")
     return "; ".join(ways)
 

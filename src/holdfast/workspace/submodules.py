@@ -6,6 +6,7 @@ So what was committed in one is brought into the project's own repository of tha
 from __future__ import annotations
 
 import os
+import shlex
 
 from holdfast.errors import GitFailed, NotPossible
 from holdfast.workspace import git, worktree
@@ -97,7 +98,8 @@ def _bring_one(inside: str, path: str, commit: str, *, around: str, ref: str) ->
             return  # its origin has it, and an update brings it from there
         raise NotPossible(
             f"{path} has commits of its own, and {around} has no repository of that submodule to bring them into",
-            hint=f"'git -C {around} submodule update --init {path}' makes it, or push from {source}; then apply again",
+            hint=f"'git -C {shlex.quote(around)} submodule update --init {shlex.quote(path)}' makes it, "
+            f"or push from {source}; then apply again",
         )
     for name, named in _gitlinks(_ask(source, "ls-tree", "-r", "-z", commit)):
         _bring_one(source, name, named, around=home, ref=ref)

@@ -8,6 +8,7 @@ never touched: `git worktree prune` would forget those on a disk that is not mou
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 
 from holdfast.errors import NotPossible
@@ -103,7 +104,7 @@ def _intend(packet: Packet, project: str) -> Worktree:
     if tip is not None and _is_checked_out(tree):
         raise NotPossible(
             f"the branch {tree.branch} is checked out in another worktree of {tree.main}",
-            hint=f"'git -C {tree.main} worktree list' shows where",
+            hint=f"'git -C {shlex.quote(tree.main)} worktree list' shows where",
         )
     return tree
 

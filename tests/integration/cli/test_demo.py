@@ -114,19 +114,65 @@ def test_a_directory_with_something_in_it_is_refused(home: str) -> None:
     assert os.listdir(folder) == ["mine"]
 
 
-def test_ctrl_c_ends_all_of_it(home: str) -> None:
-    folder = folder_of(home)
-    demo = subprocess.Popen(
-        [sys.executable, "-m", "holdfast", "demo", "--home", folder],
+def start(*words: str, tmp: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "holdfast", "demo", *words],
+        env={**os.environ, "TMPDIR": tmp},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        text=True,
         start_new_session=True,
     )
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGTERM])
+def test_a_signal_ends_all_of_it_and_removes_its_own_folder(home: str, number: signal.Signals) -> None:
+    tmp = os.path.join(os.path.dirname(home), "tmp of the demo")
+    os.mkdir(tmp)
+    demo = start(tmp=tmp)
+    assert demo.stdout is not None
+    folder = demo.stdout.readline().strip().partition("The demo works in ")[2]
+    assert os.path.dirname(folder) == tmp
+    eventually(lambda: packet_of(folder).events("agent.tool_started"), what="the agent works")
+    os.kill(demo.pid, number)
+    _, said = demo.communicate(timeout=40)
+    assert said == "demo stopped\n"
+    assert demo.returncode == 128 + number
+    assert processes.marked(folder) == []
+    assert os.listdir(tmp) == []
+
+
+def test_stopped_before_there_is_a_task_it_leaves_nothing_either(home: str) -> None:
+    tmp = os.path.join(os.path.dirname(home), "tmp of the demo")
+    os.mkdir(tmp)
+    demo = start(tmp=tmp)
+    assert demo.stdout is not None
+    folder = demo.stdout.readline().strip().partition("The demo works in ")[2]
+    os.kill(demo.pid, signal.SIGTERM)
+    _, said = demo.communicate(timeout=40)
+    assert (demo.returncode, said) == (143, "demo stopped\n")
+    assert processes.marked(folder) == []
+    assert os.listdir(tmp) == []
+
+
+def test_a_folder_that_was_named_stays(home: str) -> None:
+    folder = folder_of(home)
+    demo = start("--home", folder, tmp=os.environ["TMPDIR"])
     eventually(lambda: packet_of(folder).events("agent.tool_started"), what="the agent works")
     os.kill(demo.pid, signal.SIGINT)
-    demo.communicate(timeout=40)
+    os.kill(demo.pid, signal.SIGINT)  # impatience
+    _, said = demo.communicate(timeout=40)
     assert demo.returncode == 130
+    assert said == f"demo stopped; its files are in {folder}\n"
     assert processes.marked(folder) == []
+    assert packet_of(folder).status() == "killed"
+
+
+def test_the_command_that_removes_the_files_can_be_copied(home: str) -> None:
+    folder = os.path.join(os.path.dirname(home), "my demo")
+    done = holdfast("demo", "--home", folder)
+    assert done.returncode == 0, done.stderr
+    assert f"  rm -r '{folder}'" in done.stdout
 
 
 def test_a_demo_that_goes_wrong_fails_and_says_what(home: str) -> None:

@@ -195,7 +195,9 @@ def _next_steps(packet: Packet, manifest: dict[str, Any]) -> list[tuple[str, str
         steps = [(action.get("command", ""), action.get("why", "")), (action.get("then", ""), "and then")]
         steps = [(command, meaning) for command, meaning in steps if command]
         if steps:
-            return [*steps, (f"less {packet.summary}", "all that is known")]
+            from shlex import quote  # for a failure only
+
+            return [*steps, (f"less {quote(packet.summary)}", "all that is known")]
     return words.next_steps(manifest)
 
 

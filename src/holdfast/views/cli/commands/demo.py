@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import os
+import shlex
+import signal
 
-from holdfast.errors import UsageError
+from holdfast.errors import HoldfastError, UsageError
 from holdfast.views.cli import out
 from holdfast.views.cli.spec import JSON, Command, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
+
+    from holdfast.views.demo.world import World
+
+#: Whoever sends one of these wants the demo gone, with all that it started.
+_STOPS = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
 
 COMMAND = Command(
     name="demo",
@@ -32,23 +40,79 @@ COMMAND = Command(
 )
 
 
+class _Stopped(KeyboardInterrupt):
+    """A signal came: the demo ends here, and so does what it started."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
 def run(values: dict[str, Any]) -> int:
     """Perform it; anything that does not hold is an error."""
-    from holdfast.views.demo.play import Demo
     from holdfast.views.demo.world import World
 
+    _listen()
     world = World(_folder(values["home"]))
     say = out.talk if values["json"] else _print
     try:
-        facts = Demo(world, say).run()
-    finally:
-        world.leave()
+        say(f"The demo works in {world.folder}")
+        facts = _perform(world, say)
+    except _Stopped as stopped:
+        return _clear_up(world, stopped.number, is_ours=values["home"] is None)
     say("  ok  keeper and seed are stopped, no process is left")
     if values["json"]:
         out.data(facts)
     else:
         _tell(world.folder, facts)
     return 0
+
+
+def _perform(world: World, say: Callable[[str], None]) -> dict[str, Any]:
+    """All acts, and what they started is gone, whether they went well or not."""
+    from holdfast.views.demo.play import Demo
+
+    try:
+        facts = Demo(world, say).run()
+    except Exception:
+        world.leave()
+        raise
+    world.leave()
+    return facts
+
+
+def _listen() -> None:
+    """Be told of signals, but for those that whoever started us has shut out (nohup, a shell in the background)."""
+    for number in _STOPS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _stop)
+
+
+def _stop(number: int, frame: object) -> None:
+    # A second Ctrl-C would leave half of the first one's work undone. A handler, as what we start inherits an ignored signal.
+    for other in _STOPS:
+        if signal.getsignal(other) is _stop:
+            signal.signal(other, _not_again)
+    raise _Stopped(number)
+
+
+def _not_again(number: int, frame: object) -> None:
+    """Nothing: we are leaving."""
+
+
+def _clear_up(world: World, number: int, *, is_ours: bool) -> int:
+    """End what the demo started, remove a folder that nobody asked for, and say so."""
+    try:
+        world.leave()
+    except HoldfastError as error:
+        out.complain(error)
+    if is_ours:
+        import shutil
+
+        shutil.rmtree(world.folder, ignore_errors=True)
+    left = f"; its files are in {world.folder}" if os.path.isdir(world.folder) else ""
+    out.talk(f"demo stopped{left}")
+    return 128 + number
 
 
 def _tell(folder: str, facts: dict[str, Any]) -> None:
@@ -69,7 +133,7 @@ def _tell(folder: str, facts: dict[str, Any]) -> None:
         ("--help", "the rest"),
     ):
         print(f"  {name + ' ' + words:46} {what}".rstrip())
-    print(f"  {'rm -r ' + folder:46} remove these files")
+    print(f"  {shlex.join(['rm', '-r', folder]):46} remove these files")
 
 
 def _program() -> str:
