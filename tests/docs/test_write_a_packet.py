@@ -16,6 +16,14 @@ _BLOCK = re.compile(
     r"(?:^`(?P<path>[^`\n]+)`:\n\n)?^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE
 )
 
+#: As a reader types them: where one command goes, and what it calls $packet, holds for the next.
+_IN_ONE_SHELL = """
+test -e "$1" && . "$1"
+eval "$2"; status=$?
+printf 'cd "%s"; packet="%s"\\n' "$PWD" "${packet-}" > "$1"
+exit $status
+"""
+
 
 def page() -> str:
     with open(os.path.join(ROOT, "docs", "guides", "write-a-packet.md"), encoding="utf-8") as file:
@@ -35,6 +43,7 @@ def steps(block: str) -> list[tuple[str, list[str]]]:
 def test_the_worked_example(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", os.path.dirname(sys.executable), prepend=":")
     root = workspace()
+    state = os.path.join(os.path.dirname(home), "state of the shell")
     for block in _BLOCK.finditer(page()):
         if block["kind"] != "console":
             path = os.path.join(root, block["path"])
@@ -44,8 +53,8 @@ def test_the_worked_example(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
             continue
         for command, expected in steps(block["text"]):
             done = subprocess.run(
-                ["sh", "-c", command],
-                cwd=os.path.join(root, "greeter") if _is_inside(command) else root,
+                ["sh", "-c", _IN_ONE_SHELL, "sh", state, command],
+                cwd=root,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -61,11 +70,6 @@ def test_the_worked_example(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "should return `hello Ada`" in prompt
     with open(os.path.join(root, "greeter", "greet.py"), encoding="utf-8") as file:
         assert "{name}" in file.read()
-
-
-def _is_inside(command: str) -> bool:
-    """The first block goes into the project, and stays there for its next lines."""
-    return command.startswith(("printf", "git add"))
 
 
 def test_its_verbs_exist() -> None:
