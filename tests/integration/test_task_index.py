@@ -96,3 +96,9 @@ def test_the_keeper_keeps_it(home: str, done: Task, monkeypatch: pytest.MonkeyPa
     index = eventually(lambda: on_disk(home), 20.0, "the keeper has written the index")
     assert index is not None
     assert list(index["tasks"]) == [done.id]
+
+
+def test_where_there_is_none_it_says_so(home: str) -> None:
+    shown = holdfast("pipeline", "index")
+    assert (shown.returncode, shown.stdout) == (0, "")
+    assert "no task here has stages with results" in shown.stderr

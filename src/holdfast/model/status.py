@@ -75,6 +75,9 @@ PARKED = frozenset({_S.QUEUED, _S.INTERRUPTED})
 #: States of a task whose agent may be alive.
 AGENT_MAY_LIVE = frozenset({_S.SPAWNING, _S.RUNNING})
 
+#: The reason of an interrupt that asks nobody anything: the home went down.
+BY_DOWN = "holdfast down --now"
+
 #: What a command that waited for the task exits with.
 EXIT_STATUS: dict[Status, int] = {
     _S.COMPLETED: 0,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from holdfast.model.status import BY_DOWN
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,5 +60,7 @@ def words(event: dict[str, Any]) -> str:
     why = f": {event['reason']}" if event.get("reason") else ""
     if event["event"] == "home_interrupt":
         return f"holdfast: every task waits for a person{why}"
+    if event["event"] == "interrupted" and event.get("reason") == BY_DOWN:
+        return f"holdfast: {event.get('task_id') or 'a task'} was interrupted by '{BY_DOWN}'"
     said = _SAID.get(event["event"], str(event["event"]))
     return f"holdfast: {event.get('task_id') or 'a task'} {said}{why}"

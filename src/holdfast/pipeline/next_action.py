@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from holdfast.model.record import Record
-from holdfast.model.status import Status
+from holdfast.model.status import BY_DOWN, Status
 from holdfast.pipeline.triage import REMEDIES, FailureClass
 
 
@@ -134,7 +134,7 @@ def _interrupted(view: ActionView) -> NextAction:
         return _filled("approve", view, f"stage {view.approval} waits for approval")
     if view.failure_class:
         return _failed(view)
-    if view.question:
+    if view.question and view.question != BY_DOWN:
         return _filled("answer", view, view.question)
     return _filled("resume", view, view.reason or "it was interrupted")
 

@@ -17,6 +17,7 @@ import sys
 
 from holdfast import clock
 from holdfast.errors import HoldfastError
+from holdfast.model.status import BY_DOWN
 from holdfast.packet import work
 from holdfast.redact import Redactor
 from holdfast.runner.ledger import Ledger
@@ -110,7 +111,7 @@ def _context(ledger: Ledger, reason: str, item: dict[str, Any] | None) -> dict[s
         ],
         "work": item if item is not None else (task.spec.work or None),
         "events": _last_events(ledger.packet.journal),
-        "resume": f"holdfast resume {task.spec.task_id} -m 'ANSWER'",
+        "resume": f"holdfast resume {task.spec.task_id}" + ("" if reason == BY_DOWN else " -m 'ANSWER'"),
     }
 
 
@@ -207,7 +208,8 @@ def _summary(context: dict[str, Any]) -> str:
         ("work", work.words(context["work"] if "progress" in (context["work"] or {}) else None) or "-"),
         ("cut off", tools or "-"),
     ]
-    lines = [f"# {context['task_id']} waits for a person", "", f"{context['timestamp']}", ""]
+    how = "was interrupted" if context["interrupt_reason"] == BY_DOWN else "waits for a person"
+    lines = [f"# {context['task_id']} {how}", "", f"{context['timestamp']}", ""]
     lines += [f"- {name}: {text}" for name, text in rows]
     if changed:
         lines += ["", "## Changed files", "", *(f"    {line}" for line in changed[:40])]

@@ -68,6 +68,14 @@ class TestWithoutTmux:
         assert "completed" in done.stderr
         assert len(holdfast("attach", task.id).stdout.splitlines()) == 40
 
+    def test_the_end_of_a_failed_one_is_shown_once(self) -> None:
+        task = Task.shell("seq 3; exit 3", "--max-retries", "0")
+        task.wait_for("failed")
+        done = holdfast("attach", task.id)
+        assert (done.returncode, done.stdout) == (1, "1\n2\n3\n")
+        assert "failed, exit code 3" in done.stderr
+        assert "| 3" not in done.stderr
+
     def test_an_interrupted_task_ends_it_with_4(self) -> None:
         task = Task.shell(SCRIPT, "--stop-pause", "1s")
         task.agent_pid()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 
 import jsonschema
 import pytest
@@ -15,6 +16,7 @@ from holdfast.store.layout import Home
 from holdfast.views.cli.commands import down
 from tests.support import kin, processes
 from tests.support.tasks import Task, holdfast, workspace
+from tests.support.waiting import eventually
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +41,55 @@ def test_now_interrupts_what_runs_and_says_how_to_go_on() -> None:
     assert (done.returncode, done.stdout) == (0, "")
     assert "interrupted it; 'holdfast resume it' goes on" in done.stderr
     assert "ended" not in done.stderr
+    assert "is stopped. 'holdfast up'" in done.stderr
+    # Nobody is asked anything: it can just go on.
+    for verb in ("show", "attach"):
+        said = task.ask(verb)
+        assert "ANSWER" not in said.stdout + said.stderr
+        assert "question" not in said.stdout
+        assert "needs a person" not in said.stderr
+        assert "holdfast resume it" in said.stdout + said.stderr
+    assert "it was interrupted by 'holdfast down --now'; 'holdfast resume it' goes on" in " ".join(
+        holdfast("status").stdout.split()
+    )
+    task.stop()
+
+
+def test_now_with_nothing_at_work_says_that_the_keeper_is_stopped(home: str) -> None:
+    done = holdfast("down", "--now")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert f"the keeper of {home} is stopped" in done.stderr
+
+
+def test_what_goes_on_in_a_home_that_is_down_says_that_nobody_guards_it(home: str) -> None:
+    task = Task.shell(f"test $HOLDFAST_RESUME_COUNT -gt 0 || {kin.WAIT.rstrip('; ')}", "--id", "it")
+    task.agent_pid()
+    holdfast("down", "--now")
+    for verb, state in (("resume", "completed"), ("retry", "completed")):
+        words = ("--from", task.manifest()["stage"]) if verb == "retry" else ()
+        done = task.ask(verb, *words)
+        assert done.returncode == 0, done.stderr
+        assert "this home is down: nobody starts another runner" in done.stderr
+        task.wait_for(state)
+    assert os.path.exists(os.path.join(home, "down"))
+
+
+def test_a_task_without_a_runner_in_a_home_that_is_down_is_not_waited_for_in_vain() -> None:
+    task = Task.shell(kin.WAIT, "--id", "it")
+    task.agent_pid()
+    holdfast("down")
+    os.kill(task.runner_pid(), signal.SIGKILL)
+    eventually(lambda: not locks.is_held(task.path("runner.lock")), what="the runner is gone")
+    short = task.ask("wait", "--timeout", "0.2s")
+    assert short.returncode == 6
+    assert "its runner is gone and this home is down: 'holdfast up'" in short.stderr
+    assert "goes on" not in short.stderr
+    done = task.ask("wait")
+    assert (done.returncode, done.stdout) == (4, "it running\n")
+    assert "its runner is gone and this home is down: 'holdfast up'" in done.stderr
+    shown = task.ask("show").stdout
+    assert "This home is down" in shown
+    assert "next      holdfast up" in shown
     task.stop()
 
 

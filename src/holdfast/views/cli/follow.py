@@ -166,15 +166,14 @@ def _progress(packet: Packet, manifest: dict[str, Any]) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def report(packet: Packet, manifest: dict[str, Any]) -> int:
-    """How it ended, in a few lines; returns the exit status that says the same."""
+def report(packet: Packet, manifest: dict[str, Any], *, has_log: bool = False) -> int:
+    """How it ended, in a few lines; returns the exit status that says the same. `has_log` for whoever has seen its output."""
     status = Status(manifest["status"])
     took = clock.words(words.elapsed_s(manifest, clock.now()))
     if status is Status.INTERRUPTED:
-        interrupt: dict[str, Any] = manifest["interrupt"] or {}
-        out.talk(f"{packet.task_id} needs a person: {interrupt.get('reason') or manifest['status_reason']}")
+        out.talk(words.parked(manifest))
     else:
-        if status is not Status.COMPLETED:
+        if status is not Status.COMPLETED and not has_log:
             _show_tail(packet)
         reason = f": {manifest['status_reason']}" if manifest["status_reason"] else ""
         attempts = words.plural(manifest["attempt"], "attempt")

@@ -51,7 +51,7 @@ class Live:
                 self.clear()
                 if self._line is None:
                     self._plain.settle(self.packet, manifest)
-                return follow.report(self.packet, manifest)
+                return follow.report(self.packet, manifest, has_log=True)
             self._tell(manifest)
             waker.look(self.packet, manifest["status"])
             if not has_more:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast import clock
-from holdfast.model.status import ENDS, Status
+from holdfast.model.status import BY_DOWN, ENDS, Status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,6 +105,21 @@ def exit_words(manifest: dict[str, Any]) -> str:
     return "no exit code" if code is None else f"exit code {code}"
 
 
+def is_question(manifest: dict[str, Any]) -> bool:
+    """Whether an interrupted task asks something. One that was interrupted as its home went down can just go on."""
+    interrupt: dict[str, Any] = manifest.get("interrupt") or {}
+    return (interrupt.get("reason") or manifest.get("status_reason")) != BY_DOWN
+
+
+def parked(manifest: dict[str, Any], how: str = "needs a person") -> str:
+    """Why an interrupted task does not go on by itself."""
+    task_id = manifest["task_id"]
+    if not is_question(manifest):
+        return f"{task_id} was interrupted by '{BY_DOWN}'; 'holdfast resume {task_id}' goes on"
+    interrupt: dict[str, Any] = manifest.get("interrupt") or {}
+    return f"{task_id} {how}: {interrupt.get('reason') or manifest['status_reason']}"
+
+
 def next_steps(manifest: dict[str, Any], *, turn: str = "") -> list[tuple[str, str]]:
     """Commands that make sense now, and what each does. `turn` is the state of its item in the queue."""
     task_id, status = manifest["task_id"], manifest["status"]
@@ -124,6 +139,8 @@ def next_steps(manifest: dict[str, Any], *, turn: str = "") -> list[tuple[str, s
             (f"holdfast approve {task_id}", "let the stage start"),
             (f"holdfast reject {task_id} -m 'WHY'", "end it"),
         ]
+    if status == Status.INTERRUPTED and not is_question(manifest):
+        return [(f"holdfast resume {task_id}", "go on"), (f"holdfast stop {task_id}", "give it up")]
     if status == Status.INTERRUPTED:
         return [
             (f"holdfast resume {task_id} -m 'ANSWER'", "answer and go on"),

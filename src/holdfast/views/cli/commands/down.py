@@ -7,7 +7,7 @@ import signal
 
 from holdfast import clock, paths
 from holdfast.errors import HoldfastError, Unanswered
-from holdfast.model.status import ENDS, PARKED, Status
+from holdfast.model.status import BY_DOWN, ENDS, PARKED, Status
 from holdfast.packet import load
 from holdfast.store import atomic, audit, process
 from holdfast.store import lock as locks
@@ -57,8 +57,9 @@ def run(values: dict[str, Any]) -> int:
         from holdfast.views.cli.commands import status
 
         out.data(status.look(home))
-    elif not values["now"]:
-        _say_goodbye(home)
+    else:
+        # Those that --now has asked were told of one by one.
+        _say_goodbye(home, [] if values["now"] else _going(home))
     return exit_status
 
 
@@ -72,8 +73,11 @@ def _close_windows(home: Home) -> None:
         out.talk(f"warning: {error}")
 
 
-def _say_goodbye(home: Home) -> None:
-    going = [task_id for task_id in load.task_ids(home) if locks.is_held(home.packet(task_id).runner_lock)]
+def _going(home: Home) -> list[str]:
+    return [task_id for task_id in load.task_ids(home) if locks.is_held(home.packet(task_id).runner_lock)]
+
+
+def _say_goodbye(home: Home, going: list[str]) -> None:
     count = len(going)
     on = f"; {words.plural(count, 'task')} {'goes' if count == 1 else 'go'} on without it" if going else ""
     out.talk(f"the keeper of {home.path} is stopped{on}. 'holdfast up', or the next 'run', starts it again")
@@ -106,7 +110,7 @@ def interrupt_all(home: Home, *, within_s: float) -> int:
             if state in ENDS or state in PARKED:
                 continue
             asked.append(packet)
-            ask(packet, "interrupt", {"reason": "holdfast down --now"})
+            ask(packet, "interrupt", {"reason": BY_DOWN})
         except Unanswered:
             continue  # the request stands, so there is something to wait for
         except (HoldfastError, ValueError) as error:

@@ -162,7 +162,7 @@ def _follow(packet: Packet, current: Any, *, wanted: AttemptDir | None) -> None:
         if is_over:
             return
         if status != told and status == Status.INTERRUPTED:
-            out.talk(f"{packet.task_id} needs a person: {manifest['status_reason']} (Ctrl-C leaves)")
+            out.talk(f"{words.parked(manifest)} (Ctrl-C leaves)")
         told = status
         waker.look(packet, status)
         clock.sleep(_PAUSE_S)

@@ -112,7 +112,10 @@ def _index(values: dict[str, Any]) -> int:
         for name, stages in entry["phases"].items()
         for stage in stages
     ]
-    grid.show(("TASK", "STATUS", "PHASE", "STAGE", "RESULT"), rows)
+    if rows:
+        grid.show(("TASK", "STATUS", "PHASE", "STAGE", "RESULT"), rows)
+    else:
+        out.talk("no task here has stages with results; 'holdfast new --help' says how to write a packet")
     return 0
 
 

@@ -53,7 +53,9 @@ def facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[st
     """What a person wants to know, name by name."""
     interrupt: dict[str, Any] = manifest.get("interrupt") or {}
     # A question is told once, under its own name.
-    why = "" if manifest.get("status_reason") == interrupt.get("reason") else manifest.get("status_reason")
+    asks = bool(interrupt) and words.is_question(manifest)
+    is_told = asks and manifest.get("status_reason") == interrupt.get("reason")
+    why = "" if is_told else manifest.get("status_reason")
     rows = [
         ("task", manifest["task_id"]),
         ("name", manifest.get("task_name") or ""),
@@ -67,7 +69,7 @@ def facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[st
         if item is not None:
             waits = turn.why(item, paused) or turn.held_back(packet.home)
             rows.append(("queue", f"{item.state}: {waits}" if waits else item.state))
-    if interrupt:
+    if asks:
         rows.append(("question", interrupt.get("reason") or ""))
     if manifest.get("wake_at"):
         left_s = clock.parse_iso(manifest["wake_at"]) - now
@@ -105,6 +107,8 @@ def facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[st
         ]
     elif worktree is None and manifest["status"] == Status.COMPLETED and _wrote_in_place(packet):
         steps = [(f"holdfast diff {packet.task_id}", "read what it changed"), *steps]
+    if gone and os.path.exists(packet.home.down):
+        steps = [("holdfast up", "bring a keeper, which starts another runner"), *steps]
     for at, (command, meaning) in enumerate(steps):
         rows.append(("next" if at == 0 else "", f"{command}   {meaning}"))
     return rows

@@ -13,7 +13,7 @@ from holdfast.store import atomic
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from holdfast.views import versions
-from holdfast.views.cli import out
+from holdfast.views.cli import out, words
 from holdfast.views.cli.spec import JSON, Command
 from holdfast.views.wake import is_left_alone
 
@@ -198,9 +198,7 @@ def _trouble(home: Home, row: dict[str, Any]) -> list[str]:
     names = inbox.names(packet) if row["finished_at"] is None else []
     found: list[str] = []
     if row["status"] == "interrupted":
-        interrupt: dict[str, Any] = row.get("interrupt") or {}
-        reason = interrupt.get("reason") or row["status_reason"]
-        found.append(f"{row['task_id']} waits for a person: {reason}")
+        found.append(words.parked(row, "waits for a person"))
     for name in names[:1]:
         try:
             age_s = clock.now() - os.stat(os.path.join(packet.inbox, name)).st_mtime

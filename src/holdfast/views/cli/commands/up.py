@@ -25,7 +25,7 @@ _START_S = 10.0
 COMMAND = Command(
     name="up",
     summary="Start the keeper: it guards every task of this home, brings back what died, and works the queue.",
-    description="It is also started by 'run' and 'submit'. What 'up' starts stays until 'down'. In the foreground, Ctrl-C "
+    description="It is also started by 'run', and by 'submit' unless the home is down. What 'up' starts stays until 'down'. In the foreground, Ctrl-C "
     "ends the loop: running tasks of the queue are interrupted with their context kept, and 'resume' goes on.",
     examples=("holdfast up", "holdfast up --slots 4", "holdfast up --foreground --max-iterations 10"),
     options=(

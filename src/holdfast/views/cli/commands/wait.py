@@ -21,7 +21,8 @@ COMMAND = Command(
     name="wait",
     summary="Wait until tasks have ended, or need a person.",
     description="Prints each task and its state as it settles. The exit status is that of the first task, in the order "
-    "given, that did not complete; 0 when all did (see 'holdfast help exit-codes').",
+    "given, that did not complete; 0 when all did (see 'holdfast help exit-codes'). It ends with 4, too, where a task has lost "
+    "its runner and the home is down.",
     examples=(
         "holdfast wait 20260131-fix --timeout 10m",
         "holdfast wait --any one two three",
@@ -37,7 +38,7 @@ COMMAND = Command(
     ),
 )
 
-#: How often the queue is asked about tasks that wait in it.
+#: How often the queue is asked about tasks that wait in it, and a look is taken at those that nobody may drive any more.
 _STUCK_LOOK_S = 1.0
 
 
@@ -53,7 +54,7 @@ def run(values: dict[str, Any]) -> int:
     for packet, manifest in _as_they_settle(packets, timeout_s):
         # Whoever cannot be told in words is told by the exit status.
         out.made(f"{packet.task_id} {manifest['status']}", manifest if values["json"] else None)
-        # One that is held in the queue waits for a person, as an interrupted one does.
+        # One that is held in the queue, or nobody drives, waits for a person, as an interrupted one does.
         settled[packet.path] = EXIT_STATUS.get(Status(manifest["status"]), EXIT_STATUS[Status.INTERRUPTED])
         if values["any"]:
             return settled[packet.path]
@@ -66,6 +67,7 @@ def _as_they_settle(packets: list[Packet], timeout_s: float | None) -> Any:
     pause_s = 0.005
     left = list(packets)
     is_told = False
+    alone: set[str] = set()
     stuck_mono = clock.mono()
     wakers = {packet.path: Waker() for packet in packets}
     while True:
@@ -80,6 +82,15 @@ def _as_they_settle(packets: list[Packet], timeout_s: float | None) -> Any:
                 left.remove(packet)
                 yield packet, manifest
                 continue
+            if clock.mono() >= stuck_mono:
+                # Seen twice: one runner may be just taking over from another.
+                is_lost = asking.is_lost(packet, manifest["status"])
+                if is_lost and packet.path in alone:
+                    out.talk(f"{packet.task_id} is {manifest['status']}: {asking.LOST}")
+                    left.remove(packet)
+                    yield packet, manifest
+                    continue
+                (alone.add if is_lost else alone.discard)(packet.path)
             if asking.is_held_back(packet, manifest) and not is_told:
                 out.talk(asking.IS_DOWN)
                 is_told = True
@@ -97,7 +108,9 @@ def _as_they_settle(packets: list[Packet], timeout_s: float | None) -> Any:
             )
             raise Unanswered(
                 f"{left[0].task_id} is still {status}{others}",
-                hint="it goes on; wait again, or look with 'holdfast show'",
+                hint=asking.LOST
+                if asking.is_lost(left[0], status)
+                else "it goes on; wait again, or look with 'holdfast show'",
             )
         clock.sleep(pause_s)
         pause_s = min(pause_s * 1.3, 0.2)
