@@ -412,3 +412,17 @@ def test_size_weights_and_order_are_settings() -> None:
     done = queue("import", "-", stdin=b"[]")
     assert done.returncode == 2
     assert "a number from 1 to 100" in done.stderr
+
+
+def test_to_look_at_the_queue_of_a_home_that_is_not_there_makes_none(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nowhere = os.path.join(os.path.dirname(home), "nowhere")
+    monkeypatch.setenv("HOLDFAST_HOME", nowhere)
+    empty = holdfast("queue")
+    assert (empty.returncode, empty.stdout, empty.stderr) == (0, "", "the queue is empty\n")
+    assert json.loads(holdfast("queue", "ls", "--json").stdout)["items"] == []
+    assert holdfast("queue", "next").returncode == 3
+    assert holdfast("queue", "show", "it").returncode == 3
+    assert holdfast("queue", "check").stdout == "0\n"
+    assert not os.path.exists(nowhere)

@@ -82,7 +82,7 @@ COMMAND = Command(
 
 def run(values: dict[str, Any]) -> int:
     """One of the actions."""
-    home = Home(paths.ensure_home(paths.home()))
+    home = Home(paths.home())
     values = {**values, "action": values["action"] or "ls"}
     if values["source"] is not None:
         if values["action"] != "import" or values["what"] is not None:
@@ -97,6 +97,12 @@ def run(values: dict[str, Any]) -> int:
         )
     if action in _NEEDS and not what:
         raise UsageError(f"'queue {action}' needs {_NEEDS[action]}", hint=f"'holdfast queue {action} …'")
+    if action in _LOOKS and not os.path.isdir(home.tasks):
+        # Nobody has worked here yet: whoever only looks makes nothing.
+        if action == "show" and what is not None:
+            load.find(home, what)  # which says that there is none
+        return _LOOKS[action](home, _Nothing(), values)
+    paths.ensure_home(home.path)
     with sync.open_queue(home) as queue:
         return _ACTS[action](home, queue, values)
 
@@ -114,7 +120,19 @@ _NEEDS = {
 # ── looking ──
 
 
-def _ls(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
+class _Nothing:
+    """The queue of a home that is not there."""
+
+    def items(self) -> list[Item]:
+        """None."""
+        return []
+
+    def paused(self) -> list[str]:
+        """None."""
+        return []
+
+
+def _ls(home: Home, queue: LocalQueue | _Nothing, values: dict[str, Any]) -> int:
     items, paused = queue.items(), queue.paused()
     if values["json"]:
         out.data(
@@ -156,7 +174,7 @@ def _show(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     return 0
 
 
-def _next(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
+def _next(home: Home, queue: LocalQueue | _Nothing, values: dict[str, Any]) -> int:
     paused, now = queue.paused(), clock.now()
     for item in queue.items():
         if is_ready(item, now=now, paused=paused):
@@ -164,7 +182,7 @@ def _next(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     raise NotFound("no task is ready", hint="'holdfast queue ls' shows what waits, and for what")
 
 
-def _check(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
+def _check(home: Home, queue: LocalQueue | _Nothing, values: dict[str, Any]) -> int:
     items, paused, now = queue.items(), queue.paused(), clock.now()
     counts = {
         state: sum(item.state == state for item in items) for state in ("queued", "claimed", "held", "poison")
@@ -480,6 +498,7 @@ def _find(home: Home, queue: LocalQueue, text: str) -> Item:
     return found[0]
 
 
+_LOOKS = {"ls": _ls, "show": _ls, "next": _next, "check": _check}
 _ACTS = {
     "ls": _ls,
     "show": _show,
