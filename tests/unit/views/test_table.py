@@ -36,6 +36,11 @@ def test_what_says_nothing_goes_before_an_id_leaves_its_place() -> None:
     assert table.fitting(HEAD, [ROW], room=66, dropped_first=(2, 3), shortest=10) == [0, 1, 2, 4]
 
 
+def test_a_shortened_text_keeps_its_beginning_and_says_so() -> None:
+    assert table.shorten("abcdef", 6) == "abcdef"
+    assert table.shorten("abcdef", 5) == "abcd…"
+
+
 @pytest.mark.parametrize(
     ("room", "widths"),
     [(100, [64, 9, 20]), (94, [64, 9, 17]), (80, [51, 9, 16]), (50, [24, 9, 13]), (30, [16, 9, 1])],

@@ -33,6 +33,7 @@ _NARROWEST_LAST = 16
 #: The longest id that keeps its place in its row while there are other columns to leave out: as long as we make them.
 _ID = 38
 _GAP = "  "
+_MARK = "…"
 
 
 def show(
@@ -119,6 +120,12 @@ def _close_up(widths: list[int], rows: Sequence[Sequence[str]]) -> None:
     longest = max(cell_width(row[-1]) for row in rows)
     widths[-1] = max(widths[-1], min(longest, widths[-1] + widths[0] - fitting_ids))
     widths[0] = fitting_ids
+
+
+def shorten(text: str, room: int) -> str:
+    """The beginning of a text, and a mark that it goes on."""
+    mark = out.shown(_MARK)
+    return text if cell_width(text) <= room else cut(text, max(0, room - len(mark))) + mark
 
 
 def cut(text: str, room: int) -> str:
