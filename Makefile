@@ -25,7 +25,8 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo "  ARGS='…' is handed to pytest, the storm or the benchmark, WORKERS=n sets the number of test processes."
+	@echo "  ARGS='...' is handed to pytest, the storm or the benchmark."
+	@echo "  WORKERS=n sets the number of test processes."
 
 setup: $(STAMP) tools  ## Make .venv with everything for development
 
@@ -54,10 +55,10 @@ tools:
 		echo "missing:$$missing (install them with your package manager; tests that need them are skipped)"; \
 	fi
 
-demo: $(CORE)  ## Show holdfast at work, with an agent that costs nothing
+demo: $(CORE)  ## Show holdfast at work; it costs nothing
 	@$(BIN)/holdfast demo
 
-test: setup  ## Run all tests (not the benchmarks, not the whole crash run)
+test: setup  ## Run all tests but benchmarks and whole crash run
 	$(BIN)/pytest -n $(WORKERS) tests $(ARGS)
 
 check: setup lint types layers quick  ## Format, lint, types, layers, unit and property tests
@@ -79,25 +80,25 @@ format: setup  ## Format the code and fix what can be fixed by itself
 	$(BIN)/ruff format $(CHECKED)
 	$(BIN)/ruff check --fix $(CHECKED)
 
-requirements: setup  ## Show which requirements are built and which tests show them
+requirements: setup  ## Show what is built, and which tests show it
 	$(BIN)/python -m tests.support.requirements
 
-crash: setup  ## Run the whole crash run: kill at every failpoint, restart, compare
+crash: setup  ## Kill at every failpoint, restart, compare
 	HOLDFAST_CRASH_FULL=1 $(BIN)/pytest -n $(WORKERS) tests/crash $(ARGS)
 
-chaos: setup  ## Work a queue of 500 tasks in 8 slots while everything of ours is killed at random
+chaos: setup  ## Work 500 tasks while we are killed at random
 	$(BIN)/python -m tests.chaos --tasks 500 --slots 8 $(ARGS)
 
 chaos-smoke: setup  ## A short storm: 60 tasks in 6 slots
 	$(BIN)/python -m tests.chaos --tasks 60 --slots 6 --within 240 $(ARGS)
 
-conformance: conformance-setup  ## Run the real CLIs against model servers, on loopback alone; writes docs/conformance.md
+conformance: conformance-setup  ## Run the real CLIs; writes docs/conformance.md
 	$(BIN)/python -m tests.conformance -n $(REAL_WORKERS) $(ARGS)
 
-conformance-smoke: conformance-setup  ## The four most telling scenarios of it, for each CLI, and one pipeline
+conformance-smoke: conformance-setup  ## Its four most telling scenarios, and one pipeline
 	$(BIN)/python -m tests.conformance --smoke -n $(REAL_WORKERS) $(ARGS)
 
-conformance-setup: setup  ## Install the pinned CLIs into the user's cache (npm, 1.7 GB)
+conformance-setup: setup  ## Install the pinned CLIs (npm, 1.7 GB)
 	@$(BIN)/python -m tests.conformance.install
 
 bench: setup  ## Measure, next to a baseline built in the same run

@@ -119,3 +119,16 @@ def test_every_verb_is_named() -> None:
     text = readme()
     for verb in verbs.VERBS:
         assert re.search(rf"`(holdfast )?{verb}\b", text), f"README does not name {verb}"
+
+
+def test_the_list_of_targets_fits_a_terminal_of_80_columns() -> None:
+    said = subprocess.run(
+        ["make", "--no-print-directory", "help"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    ).stdout
+    assert said.isascii()
+    assert [line for line in said.splitlines() if len(line) > 80] == []

@@ -80,7 +80,7 @@ def wrote(name: str, data: bytes = b"", mode: int = 0o600) -> str:
         (["--agent", "command"], "no command was given", "-- COMMAND"),
         (["--", "no-such-program-anywhere"], "no-such-program-anywhere: no such program", "PATH"),
         (["--", "./missing"], "./missing: no such program", "spelling"),
-        (["--", "/etc/passwd"], "/etc/passwd is not executable", "chmod +x /etc/passwd"),
+        (["--", "/etc/passwd"], "/etc/passwd is not executable", "it is no program"),
         (["--", "/tmp"], "/tmp is a directory", "program"),
         (["--", ""], "no command was given", "COMMAND"),
         (["--agent", "scripted"], "no prompt for scripted", "PROMPT"),
@@ -89,7 +89,11 @@ def wrote(name: str, data: bytes = b"", mode: int = 0o600) -> str:
         (["--agent", "scripted", "-f", "x.md", "do it"], "a prompt and --file were given", "one of them"),
         (["--project", "nowhere", "--", "true"], "nowhere does not exist", "--project"),
         (["--project", "/etc/passwd", "--", "true"], "/etc/passwd is not a directory", "--project"),
-        (["-o", "nonsense", "--", "true"], "--option nonsense: not KEY=VALUE", ""),
+        (
+            ["-o", "nonsense", "--", "true"],
+            "--option nonsense: not KEY=VALUE",
+            "give it a value: --option nonsense=VALUE",
+        ),
         (["--leftovers", "burn", "--", "true"], "'burn' is not one of", "--help"),
         (["--no-such-flag", "--", "true"], "--no-such-flag", "--help"),
         (["one", "two", "--", "true"], "two", "--help"),
@@ -99,6 +103,14 @@ def test_a_task_that_cannot_be_started_as_written(args: list[str], error: str, h
     said = refused("run", "-d", *args, cwd=workspace())
     assert error in said
     assert hint in said
+    assert nothing_made(home)
+
+
+def test_a_script_of_ones_own_may_be_made_executable(home: str) -> None:
+    path = os.path.join(workspace(), "script")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("#!/bin/sh\n")
+    assert f"hint: chmod +x {path}" in refused("run", "--", path, cwd=workspace())
     assert nothing_made(home)
 
 

@@ -29,6 +29,7 @@ class Key:
         default: Any = None,
         choices: tuple[str, ...] = (),
         may_be_none: bool = False,
+        least: int = 0,
         variable: str = "",
     ) -> None:
         #: duration, count, bytes, text, choice, choices, flag, names, commands, pairs, rules or file.
@@ -38,6 +39,8 @@ class Key:
         self.choices = choices
         #: Whether `none` is a value.
         self.may_be_none = may_be_none
+        #: Of a count.
+        self.least = least
         #: The environment variable that beats the files.
         self.variable = variable
 
@@ -127,7 +130,7 @@ KEYS: dict[str, Key] = {
         choices=("report", "kill", "keep"),
         about="What happens to processes that outlive a successful agent.",
     ),
-    "slots": Key(kind="count", default=1, about="Tasks of the queue that run at the same time."),
+    "slots": Key(kind="count", default=1, least=1, about="Tasks of the queue that run at the same time."),
     "max_iterations": Key(
         kind="count",
         default=0,
@@ -294,9 +297,9 @@ def _check(path: str, name: str, value: Any) -> Any:
         from difflib import get_close_matches
 
         near = get_close_matches(name, KEYS, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        hint = f"did you mean {near[0]!r}? Settings" if near else "settings"
         raise UsageError(
-            f"{path}: there is no setting {name!r}", hint=f"{hint}Settings are {', '.join(sorted(KEYS))}"
+            f"{path}: there is no setting {name!r}", hint=f"{hint} are {', '.join(sorted(KEYS))}"
         )
     try:
         return _CHECKS[key.kind](key, value, path)
@@ -317,8 +320,8 @@ def _duration(key: Key, value: Any, path: str) -> str:
 
 
 def _count(key: Key, value: Any, path: str) -> int:
-    if type(value) is not int or value < 0:
-        raise ValueError(f"a count is a whole number from 0 on, not {value!r}")
+    if type(value) is not int or value < key.least:
+        raise ValueError(f"a count is a whole number from {key.least} on, not {value!r}")
     return value
 
 

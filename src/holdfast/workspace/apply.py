@@ -122,7 +122,9 @@ def _no_worktree(packet: Packet) -> NotPossible:
         )
     return NotPossible(
         f"{packet.task_id} works in place: what it did is in its project already",
-        hint=f"'holdfast diff {packet.task_id}' shows it" if bases.read(packet) is not None else "",
+        hint=f"'holdfast diff {packet.task_id}' shows it"
+        if bases.read(packet) is not None
+        else "a task that is started with --worktree has something to apply",
     )
 
 

@@ -61,7 +61,7 @@ def test_in_place_there_is_nothing_to_apply(home: str) -> None:
     done = holdfast("apply", "it")
     assert done.returncode == 3
     assert "works in place" in done.stderr
-    assert "hint" not in done.stderr  # there is no record yet of what it began with
+    assert "--worktree" in done.stderr  # there is no record yet of what it began with
     prepare(packet)
     assert "hint: 'holdfast diff it' shows it" in holdfast("apply", "it").stderr
 

@@ -93,6 +93,8 @@ class TestErrors:
             ("grace = true\n", "not true or false", "grace ="),
             ("max_retries = 2.5\n", "max_retries: a count is a whole number", "max_retries = 10"),
             ("max_retries = -1\n", "max_retries: a count is a whole number", "max_retries = 10"),
+            ("slots = 0\n", "slots: a count is a whole number from 1 on, not 0", "slots = 10"),
+            ("zzz = 0\n", "there is no setting 'zzz'", "hint: settings are"),
             ('output_limit = "big"\n', "output_limit: not a size: 'big'", "output_limit ="),
             ('tmux = "sometimes"\n', "tmux: it is one of always, never, auto", "tmux ="),
             ('env = "HOME"\n', "env: it is a list of texts", "env ="),

@@ -127,6 +127,11 @@ class TestTrouble:
             )
         assert findings()["service"]["level"] == "warn"
 
+    def test_a_home_that_cannot_be_is_not_mended_by_a_unit(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("HOLDFAST_HOME", "/dev/null/holdfast")
+        found = findings(1)["service"]
+        assert (found["level"], found["fix"]) == ("warn", "see what is said of the home")
+
     def test_missing_programs_are_warnings(self, monkeypatch: pytest.MonkeyPatch) -> None:
         empty = os.path.join(os.environ["HOME"], "empty")
         os.mkdir(empty)

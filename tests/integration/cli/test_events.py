@@ -52,7 +52,28 @@ def test_a_type_or_a_family(task: Task) -> None:
     assert rows("it", "--type", "task.moved", "--json") == task.events("task.moved")
     assert rows("it", "--type", "agent.", "--json") == task.events("agent.")
     assert rows("it", "--type", "agent.tool_", "--json") == task.events("agent.tool_")
-    assert rows("it", "--type", "agent", "--json") == []
+    assert rows("it", "--type", "watch.", "--json") == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "hint"),
+    [
+        ("agent", "did you mean 'agent.'?"),
+        ("task.move", "did you mean 'task.moved'?"),
+        ("zz", "families of types are task., "),
+    ],
+)
+def test_a_type_that_is_none(kind: str, hint: str, task: Task) -> None:
+    done = holdfast("events", "it", "--type", kind)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"there is no event of type '{kind}'" in done.stderr
+    assert f"hint: {hint}" in done.stderr
+
+
+def test_a_type_of_a_newer_version_is_found(task: Task) -> None:
+    with open(os.path.join(task.packet, "events.jsonl"), "ab") as file:
+        file.write(b'{"type": "moon.rose", "at": "2026-01-01T00:00:00.000Z"}\n')
+    assert len(rows("it", "--type", "moon.", "--json")) == 1
 
 
 @pytest.mark.req("OUT-9", "OUT-5")

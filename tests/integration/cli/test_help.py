@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 
@@ -75,6 +76,24 @@ def test_a_long_example_is_folded_so_that_it_can_be_pasted(capsys: pytest.Captur
     assert max(map(len, lines)) <= 76
     assert "".join(line.removesuffix("\\").lstrip() for line in lines) == example
     assert folded("holdfast ls") == ["holdfast ls"]
+
+
+@pytest.mark.parametrize("verb", verbs.VERBS)
+def test_a_folded_example_is_the_same_to_a_shell(verb: str) -> None:
+    from holdfast.views.cli.full import folded
+
+    for example in verbs.load(verb).COMMAND.examples:
+        # In quotes the indent behind the mark would be part of the argument, and in single ones the mark too.
+        pasted = "\n".join(folded(example)).replace("\\\n", "")
+        assert shlex.split(pasted) == shlex.split(example)
+
+
+def test_a_usage_breaks_no_word() -> None:
+    usage = holdfast("queue", "--help", env={"COLUMNS": "80"}).stdout.partition("\n\n")[0]
+    assert (
+        " ".join(usage.split())
+        == "Usage: holdfast queue [OPTIONS] [ACTION] [TASK|JSON|SOURCE|POOL] [PRIORITY]"
+    )
 
 
 def test_every_exit_status_is_explained() -> None:

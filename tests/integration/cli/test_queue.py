@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 
 import jsonschema
@@ -283,6 +284,16 @@ def test_who_was_held_for_one_that_is_gone_waits_when_it_comes() -> None:
     submit("b")
     assert states() == {"a": "queued", "b": "queued"}
     assert told("queue-item", "show", "a")["waits_for"] == ["b"]
+
+
+def test_an_option_that_is_missing_is_shown_where_an_item_has_it(home: str) -> None:
+    done = queue("add", '{"title": "t"}', "--agent", "scripted")
+    assert done.returncode == 2
+    (hint,) = re.findall(r"^hint: for example '(.*)'$", done.stderr, re.MULTILINE)
+    with open(os.path.join(workspace(), "FILE"), "w", encoding="utf-8") as file:
+        file.write("[]")
+    done = queue("add", hint, "--agent", "scripted")
+    assert done.returncode == 0, done.stderr
 
 
 def test_issues_come_in_through_gh(home: str) -> None:

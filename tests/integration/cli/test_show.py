@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import re
+import time
 
 import jsonschema
 import pytest
 
+from holdfast import clock
 from holdfast.model import schema
 from tests.support import kin
 from tests.support.tasks import Task, holdfast, workspace
@@ -47,6 +50,27 @@ def test_a_running_task_shows_process_progress_and_how_to_follow_it() -> None:
     assert shown["next"][0].startswith("holdfast logs -f it")
     kin.go()
     task.wait_for("completed")
+
+
+def test_progress_is_when_it_printed_last() -> None:
+    task = Task.shell("echo hello; " + kin.WAIT, "--id", "it")
+    task.wait_for_log("hello")
+    (log,) = glob.glob(os.path.join(task.packet, "attempts", "*", "stdout.log"))
+    os.utime(log, (time.time() + 3600, time.time() + 3600))
+    said = fields(holdfast("show", "it").stdout)["progress"][0]
+    assert clock.parse_iso(said.split()[0]) > time.time() + 3000
+    kin.go()
+    task.wait_for("completed")
+
+
+def test_a_long_word_of_the_output_goes_on_in_its_column() -> None:
+    done = holdfast(
+        "run", "--id", "it", "--", "sh", "-c", "printf '%0300d\\n' 1; exit 1", env={"COLUMNS": "80"}
+    )
+    quoted = [line for line in done.stderr.splitlines() if line.startswith("|")]
+    assert [len(line) for line in quoted] == [80, 80, 80, 68]
+    shown = holdfast("show", "it", env={"COLUMNS": "80"}).stdout
+    assert "".join(fields(shown)["output"]) == "0" * 299 + "1"
 
 
 def test_an_ended_task_shows_why_and_what_to_do() -> None:

@@ -35,6 +35,19 @@ def test_a_command_in_quotes_stays_whole(columns: int) -> None:
     assert " ".join(line.strip() for line in lines) == HINT
 
 
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("0" * 20, ["| 00000000", "| 00000000", "| 0000"]),
+        ("ab " + "0" * 9, ["| ab", "| 00000000", "| 0"]),
+        ("漢字漢字漢", ["| 漢字漢字", "| 漢"]),
+        ("it says 'holdfast ls -a'", ["| it says", "| 'holdfas", "| t ls -a'"]),
+    ],
+)
+def test_what_a_task_printed_is_broken_where_it_must_be(text: str, lines: list[str]) -> None:
+    assert out.wrapped(text, 10, first="| ", rest="| ", is_quoted=True) == lines
+
+
 def test_a_fact_goes_on_in_its_column() -> None:
     assert out.wrapped("one two three", 14, first="name  ", rest=" " * 6) == ["name  one two", "      three"]
     # As far in as it can be.

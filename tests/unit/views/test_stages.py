@@ -23,6 +23,7 @@ def manifest(*states: str, status: str = "running", **more: object) -> dict[str,
         "stages": rows,
         "attempt": 1,
         "started_at": clock.iso_now(),
+        "status_updated_at": clock.iso_now(),
         "heartbeat": {"message_count": 0, "tool_calls": 0},
         **more,
     }
@@ -133,3 +134,12 @@ def test_progress_names_the_stage(capsys: pytest.CaptureFixture[str], tmp_path: 
     said = talk_of(capsys, os.path.join(tmp_path, "t1"), running, running, every_s=1e-9)
     assert said[0] == "codex_impl started (2 of 2)"
     assert said[1].startswith("codex_impl (2 of 2) running for ")
+
+
+def test_progress_tells_the_time_in_the_state_not_of_the_task(
+    capsys: pytest.CaptureFixture[str], tmp_path: os.PathLike[str]
+) -> None:
+    times = {"started_at": clock.iso(clock.now() - 600), "status_updated_at": clock.iso(clock.now() - 61)}
+    waiting = manifest("active", status="waiting", **times)
+    said = talk_of(capsys, os.path.join(tmp_path, "t1"), waiting, waiting, every_s=1e-9)
+    assert said[-1].startswith("waiting for 1m01s"), said

@@ -26,31 +26,17 @@ def test_then_the_columns_in_their_order() -> None:
 LONG = ("a-name-that-is-as-long-as-an-id-may-be-" + "x" * 25, *ROW[1:])
 
 
-def test_a_long_id_is_shortened_before_columns_go() -> None:
+def test_a_long_id_leaves_its_place_before_columns_go() -> None:
     assert table.fitting(HEAD, [LONG], room=66, dropped_first=(2, 3)) == [0, 1, 4]
     assert table.fitting(HEAD, [LONG], room=66, dropped_first=(2, 3), shortest=24) == [0, 1, 2, 4]
     assert table.fitting(HEAD, [LONG], room=50, dropped_first=(2, 3), shortest=24) == [0, 1, 4]
 
 
-def test_what_says_nothing_goes_before_an_id_is_shortened() -> None:
+def test_what_says_nothing_goes_before_an_id_leaves_its_place() -> None:
     assert table.fitting(HEAD, [ROW], room=66, dropped_first=(2, 3), shortest=10) == [0, 1, 2, 4]
 
 
-@pytest.mark.parametrize(
-    ("ids", "columns"),
-    [
-        (["one"], 24),
-        (["a" * 64, "b" * 64], 24),
-        (["a" * 40 + "b", "a" * 40 + "c" * 20], 42),  # the first that differs, and the mark
-        (["a" * 40, "a" * 40 + "c" * 20], 42),
-        ([], 24),
-    ],
-)
-def test_a_shortened_id_can_still_be_told_from_the_others(ids: list[str], columns: int) -> None:
-    assert table.shortest(ids) == columns
-
-
-def test_a_shortened_id_keeps_its_beginning_and_says_so() -> None:
+def test_a_shortened_text_keeps_its_beginning_and_says_so() -> None:
     assert table.shorten("abcdef", 6) == "abcdef"
     assert table.shorten("abcdef", 5) == "abcd…"
 

@@ -174,10 +174,21 @@ def _check_command(command: list[str] | None, project: str, *, verb: str) -> Non
         raise CommandNotFound(f"{program} is a directory", hint="name the program in it")
     for path in candidates:
         if os.path.isfile(path):
-            from shlex import quote  # for a mistake only
-
-            raise CommandNotFound(f"{path} is not executable", hint=f"chmod +x {quote(path)}")
+            raise CommandNotFound(f"{path} is not executable", hint=_how_to_run(path))
     raise CommandNotFound(f"{program}: no such program")
+
+
+def _how_to_run(path: str) -> str:
+    """What lets a file run: its mode, where it is the user's own and begins as a program does."""
+    from shlex import quote  # for a mistake only
+
+    try:
+        with open(path, "rb") as file:
+            is_program = file.read(4).startswith((b"#!", b"\x7fELF"))
+        is_own = os.stat(path).st_uid == os.getuid()
+    except OSError:
+        is_program = is_own = False
+    return f"chmod +x {quote(path)}" if is_program and is_own else "it is no program: name one that reads it"
 
 
 def _check_agent(adapter: Adapter, prompt: bytes | None, options: list[str], *, verb: str) -> None:
@@ -191,7 +202,7 @@ def _check_agent(adapter: Adapter, prompt: bytes | None, options: list[str], *, 
     given = {key: value for key, _, value in (pair.partition("=") for pair in options)}
     for name in adapter.capabilities.needs:
         if name not in given:
-            raise UsageError(f"{adapter.name} needs -o {name}=…", hint=f"for example -o {name}=FILE")
+            raise _lacks(adapter.name, name, verb=verb)
         if not os.path.isfile(given[name]) or not os.access(given[name], os.R_OK):
             raise UnreadableFile(
                 f"cannot read the file of -o {name}={given[name]}", hint="check its path and mode"
@@ -283,6 +294,15 @@ def _check_env(names: list[str]) -> None:
             )
 
 
+def _lacks(agent: str, option: str, *, verb: str) -> UsageError:
+    if verb == "queue add":  # an item brings its options along
+        return UsageError(
+            f"{agent} needs the option {option}",
+            hint=f'for example \'{{"title": "TITLE", "options": {{"{option}": "FILE"}}}}\'',
+        )
+    return UsageError(f"{agent} needs -o {option}=…", hint=f"for example -o {option}=FILE")
+
+
 def _options(pairs: list[str]) -> dict[str, object]:
     found: dict[str, object] = {}
     for text in pairs:
@@ -295,5 +315,7 @@ def _options(pairs: list[str]) -> dict[str, object]:
 def _pair(flag: str, text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals or not key:
-        raise UsageError(f"{flag} {text}: not KEY=VALUE")
+        raise UsageError(
+            f"{flag} {text}: not KEY=VALUE", hint=f"give it a value: {flag} {key or 'KEY'}=VALUE"
+        )
     return key, value

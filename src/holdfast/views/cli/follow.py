@@ -158,7 +158,7 @@ def _progress(packet: Packet, manifest: dict[str, Any]) -> str:
         output_bytes = 0
     heartbeat = manifest["heartbeat"]
     parts = [
-        clock.words(words.elapsed_s(manifest, clock.now())),
+        clock.words(words.in_state_s(manifest, clock.now())),
         f"{words.size(output_bytes)} of output",
         words.plural(heartbeat["message_count"], "message") if heartbeat["message_count"] else "",
         words.plural(heartbeat["tool_calls"], "tool call") if heartbeat["tool_calls"] else "",
@@ -205,4 +205,4 @@ def _show_tail(packet: Packet) -> None:
     if lines:
         out.talk("the last lines of its output:")
     for line in lines:
-        out.talk(f"| {line}", rest="| ")
+        out.quote(line)

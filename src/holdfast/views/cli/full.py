@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import click
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 #: Columns of a line of an example.
 _EXAMPLE = 76
+#: A word of the shell: what stands in quotes is one, spaces and all.
+_WORD = re.compile(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|[^ ])+""")
 #: Columns that the choices of an option may take beside its flag.
 _CHOICES = 40
 
@@ -120,9 +123,11 @@ def _help_text(command: spec.Command) -> str:
 
 
 def folded(example: str) -> list[str]:
-    """An example that is too long for 80 columns, in lines that a shell takes as one."""
+    """An example that is too long for 80 columns, in lines that a shell takes as one: broken between words, never in quotes."""
+    if len(example) <= _EXAMPLE:
+        return [example]
     lines = [""]
-    for word in example.split(" "):
+    for word in _WORD.findall(example):
         # Two columns are indent of ours, two of click's; the mark at the end takes two.
         if lines[-1].strip() and len(lines[-1]) + len(word) + 2 > _EXAMPLE:
             lines[-1] += "\\"

@@ -115,13 +115,30 @@ def cell_width(text: str) -> int:
     )
 
 
-def wrapped(text: str, columns: int | None, *, first: str = "", rest: str = "") -> list[str]:
+def count_fitting(text: str, columns: int) -> int:
+    """How many characters of a text fit."""
+    if text.isascii():
+        return min(len(text), columns)
+    used = 0
+    for at, char in enumerate(text):
+        used += cell_width(char)
+        if used > columns:
+            return at
+    return len(text)
+
+
+def wrapped(
+    text: str, columns: int | None, *, first: str = "", rest: str = "", is_quoted: bool = False
+) -> list[str]:
     """A text in lines that fit, `first` before the first of them and `rest` before the others. It is broken at spaces only:
-    a path, or a command of ours in quotes, that is longer than a line gets one of its own, to be copied whole."""
+    a path, or a command of ours in quotes, that is longer than a line gets one of its own, to be copied whole. What is quoted
+    from a task's output is broken wherever it must be."""
     lines: list[str] = []
     start, text = first, text.rstrip()
     while columns is not None and cell_width(text) > columns - cell_width(start):
         at = _break(text, columns - cell_width(start))
+        if is_quoted and (at is None or cell_width(text[:at].rstrip()) > columns - cell_width(start)):
+            at = max(1, count_fitting(text, columns - cell_width(start)))
         piece = text[:at].rstrip()
         if cell_width(piece) <= columns - cell_width(start):
             lines.append(start + piece)
@@ -174,6 +191,17 @@ def talk(text: str, *, rest: str = "  ") -> None:
     lines = wrapped(shown(text.lstrip(" "), sys.stderr), room(sys.stderr), first=indent, rest=indent + rest)
     try:
         print("\n".join(lines), file=sys.stderr, flush=True)
+    except OSError:
+        return
+
+
+def quote(line: str) -> None:
+    """A line that a task printed, on stderr, marked as such in every line that it goes on in."""
+    try:
+        for piece in wrapped(
+            shown(line, sys.stderr), room(sys.stderr), first="| ", rest="| ", is_quoted=True
+        ):
+            print(piece, file=sys.stderr, flush=True)
     except OSError:
         return
 

@@ -30,8 +30,8 @@ STATE_COLOURS = {
 }
 #: The last column is worth its place only if it has room for a few words.
 _NARROWEST_LAST = 16
-#: An id is never cut shorter than this for the sake of another column.
-_NARROWEST_ID = 24
+#: The longest id that keeps its place in its row while there are other columns to leave out: as long as we make them.
+_ID = 38
 _GAP = "  "
 _MARK = "…"
 
@@ -44,23 +44,30 @@ def show(
     dropped_first: Sequence[int] = (),
     begins_with_id: bool = False,
 ) -> None:
-    """Print a table, a row in a line. Where the width is known no line wraps: columns that say nothing go first, then ids in
-    the first column are cut as far as they can be told apart, then the columns of `dropped_first` go in their order, and the
-    last column takes what room is left. Elsewhere everything is whole."""
+    """Print a table, a row in a line. Where the width is known no line wraps: columns that say nothing go first, then those of
+    `dropped_first` in their order, and the last column takes what room is left. Ids in the first column are there to be
+    copied, so none is cut: a long one has a line for itself. Elsewhere everything is whole."""
     room = out.room()
     printed = [[out.shown(cell) for cell in row] for row in rows]
     columns = list(range(len(head)))
-    least = shortest([row[0] for row in printed]) if begins_with_id else None
+    least = None
+    if begins_with_id:
+        least = max(wide for row in (head, *printed) if (wide := cell_width(row[0])) <= _ID)
     if room is not None:
         columns = fitting(head, printed, room=room, dropped_first=dropped_first, shortest=least)
     widths = [max(cell_width(row[column]) for row in (head, *printed)) for column in columns]
     if room is not None:
         squeeze(widths, room, shortest=least)
+        if begins_with_id:
+            _close_up(widths, [[row[column] for column in columns] for row in (head, *printed)])
     in_colour = has_colour()
     for row in (head, *printed):
         cells: list[str] = []
         for column, wide in zip(columns, widths, strict=True):
-            text = (shorten if begins_with_id and column == 0 else cut)(row[column], wide)
+            text = cut(row[column], wide)
+            if begins_with_id and column == 0 and text != row[column]:
+                print(row[column])
+                text = ""
             code = (colours or {}).get(column, {}).get(row[column]) if in_colour and row is not head else None
             text = text if column == columns[-1] else text + " " * (wide - cell_width(text))
             cells.append(f"\x1b[{code}m{text}\x1b[0m" if code else text)
@@ -75,7 +82,7 @@ def fitting(
     dropped_first: Sequence[int],
     shortest: int | None = None,
 ) -> list[int]:
-    """The columns that are shown in so much room. The first may be cut down to `shortest`."""
+    """The columns that are shown in so much room. The first may become as narrow as `shortest`."""
     columns = list(range(len(head)))
     empty = [column for column in dropped_first if all(row[column] in ("", "-") for row in rows)]
 
@@ -107,35 +114,23 @@ def squeeze(widths: list[int], room: int, *, shortest: int | None = None) -> Non
         over -= less
 
 
-def shortest(ids: Sequence[str]) -> int:
-    """Columns in which every id can be told from the others by its beginning, with the mark behind it."""
-    ordered = sorted(ids)
-    common = [_common(one, ordered[at]) for at, one in enumerate(ordered[:-1], 1)]
-    return max([_NARROWEST_ID, *(count + 1 + len(out.shown(_MARK)) for count in common)])
-
-
-def _common(one: str, two: str) -> int:
-    return next(
-        (at for at, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two))
-    )
+def _close_up(widths: list[int], rows: Sequence[Sequence[str]]) -> None:
+    """What ids that have a line for themselves leave free goes to the last column."""
+    fitting_ids = max((wide for row in rows if (wide := cell_width(row[0])) <= widths[0]), default=widths[0])
+    longest = max(cell_width(row[-1]) for row in rows)
+    widths[-1] = max(widths[-1], min(longest, widths[-1] + widths[0] - fitting_ids))
+    widths[0] = fitting_ids
 
 
 def shorten(text: str, room: int) -> str:
-    """The beginning of an id, which is as good as the id, and a mark that it goes on."""
+    """The beginning of a text, and a mark that it goes on."""
     mark = out.shown(_MARK)
     return text if cell_width(text) <= room else cut(text, max(0, room - len(mark))) + mark
 
 
 def cut(text: str, room: int) -> str:
     """As much of a text as fits."""
-    if len(text) <= room and text.isascii():
-        return text
-    used = 0
-    for at, char in enumerate(text):
-        used += cell_width(char)
-        if used > room:
-            return text[:at]
-    return text
+    return text[: out.count_fitting(text, room)]
 
 
 def is_terminal(stream: TextIO | None = None) -> bool:

@@ -20,6 +20,11 @@ def elapsed_s(manifest: dict[str, Any], now: float) -> float:
     )
 
 
+def in_state_s(manifest: dict[str, Any], now: float) -> float:
+    """Since the task came into its state."""
+    return max(0.0, now - clock.parse_iso(manifest["status_updated_at"]))
+
+
 def tokens(manifest: dict[str, Any]) -> str:
     """`12.3k`; nothing where the agent said nothing."""
     usage: dict[str, Any] = manifest.get("usage") or {}

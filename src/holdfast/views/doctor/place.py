@@ -9,7 +9,7 @@ import stat
 
 from holdfast import clock, start
 from holdfast.config import settings
-from holdfast.errors import HoldfastError
+from holdfast.errors import CorruptFile, HoldfastError
 from holdfast.model.status import Status
 from holdfast.packet import load
 from holdfast.store import lock as locks
@@ -138,8 +138,10 @@ def service(home: Home) -> Finding:
 
     try:
         facts = manager.look(home)
-    except HoldfastError as error:
+    except CorruptFile as error:
         return warn("service", f"{error}", "'holdfast service install' writes it again")
+    except HoldfastError as error:
+        return warn("service", f"{error}", "see what is said of the home")
     if not facts["is_installed"]:
         return ok("service", "not installed; 'holdfast service install' brings tasks back after a reboot")
     if not facts["has_file"]:

@@ -9,11 +9,12 @@ import sys
 from holdfast import clock, paths
 from holdfast.errors import NotFound, UsageError
 from holdfast.model.analysis import TIMELINE, Analysis
+from holdfast.model.events import EVENTS
 from holdfast.model.status import ENDS
 from holdfast.packet import load, metrics
 from holdfast.store import atomic
 from holdfast.store.layout import Home, Packet
-from holdfast.views.cli import event_lines, given, grid, out, words
+from holdfast.views.cli import event_lines, given, grid, out, verbs, words
 from holdfast.views.cli.spec import JSON, Argument, Command, Option
 from holdfast.views.wake import Waker
 
@@ -69,6 +70,8 @@ def run(values: dict[str, Any]) -> int:
         raise UsageError(
             f"--type chooses events, and --{view} is made of all of them", hint="give one of them"
         )
+    if values["type"]:
+        _check_type(packet, values["type"])
     if view in (None, "timeline"):
         rows = _events(packet, follow=values["follow"], view=view, kind=values["type"])
         return _print(rows, values)
@@ -93,12 +96,27 @@ def _packet(home: Home, values: dict[str, Any]) -> Packet:
     return load.find(home, values["task"], archived=True)
 
 
+def _check_type(packet: Packet, kind: str) -> None:
+    """Raises UsageError where no event can be meant; one of a newer version may be in the journal."""
+    if any(_is_of(name, kind) for name in EVENTS):
+        return
+    if any(_is_of(str(event.get("type")), kind) for event in metrics.lines(packet.journal)):
+        return
+    families = tuple(dict.fromkeys(f"{name.partition('.')[0]}." for name in EVENTS))
+    hint = verbs.near(kind, (*families, *EVENTS)) or f"families of types are {', '.join(families)}"
+    raise UsageError(f"--type: there is no event of type {kind!r}", hint=hint)
+
+
+def _is_of(name: str, kind: str) -> bool:
+    return name == kind or (kind.endswith((".", "_")) and name.startswith(kind))
+
+
 def _events(packet: Packet, *, follow: bool, view: str | None, kind: str | None) -> Iterator[dict[str, Any]]:
     for event in _grown(packet, follow=follow):
         name = str(event.get("type"))
         if view == "timeline" and name not in TIMELINE:
             continue
-        if kind is None or name == kind or (kind.endswith((".", "_")) and name.startswith(kind)):
+        if kind is None or _is_of(name, kind):
             yield event
 
 

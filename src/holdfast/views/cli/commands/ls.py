@@ -23,8 +23,7 @@ _RECENT = 20
 COMMAND = Command(
     name="ls",
     summary="List the tasks: those that have not ended, and the last ones that have.",
-    description="On a narrow terminal long ids are cut (what is left of one is enough to name the task) and columns are left "
-    "out until every line fits; a pipe gets everything.",
+    description="On a narrow terminal columns are left out until every line fits, and a long id has a line for itself; a pipe gets everything.",
     examples=("holdfast ls", "holdfast ls --all --state failed", "holdfast ls --json | jq '.[].status'"),
     options=(
         Option(flags=("-a", "--all"), dest="all", kind="flag", help="Also all that ended long ago."),

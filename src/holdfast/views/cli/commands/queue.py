@@ -33,7 +33,7 @@ _REASON_BYTES = 4096
 COMMAND = Command(
     name="queue",
     summary="Show the queue, add work to it, or change its order of things.",
-    description="ls, which is what it does without an action; show [TASK]; next: the task whose turn it is; check: how many wait; add JSON (- is stdin): a work "
+    description="Actions: ls, which is what it does without an action; show [TASK]; next: the task whose turn it is; check: how many wait; add JSON (- is stdin): a work "
     "item; import SOURCE: a .json or .jsonl file, a folder of .md files, gh:label=NAME[,repo=OWNER/NAME], bd:, gt:[RIG,…] or "
     "cmd:COMMAND, and what is there already is left alone; claim [TASK]: take it for a worker outside; release TASK: give it "
     "back; done TASK: it was done outside; priority TASK PRIORITY: high, medium, low or a number; retry TASK: let a held or poison one go again; rm TASK; pause and resume [POOL]; clear: remove all that waits.",
@@ -44,7 +44,7 @@ COMMAND = Command(
         "holdfast queue pause nightly",
     ),
     arguments=(
-        Argument(dest="action", metavar=f"[{'|'.join(ACTIONS)}]", choices=ACTIONS, required=False),
+        Argument(dest="action", metavar="[ACTION]", choices=ACTIONS, required=False),
         Argument(dest="what", metavar="[TASK|JSON|SOURCE|POOL]", required=False, completes="task"),
         Argument(dest="value", metavar="[PRIORITY]", required=False),
     ),

@@ -40,8 +40,12 @@ def run(values: dict[str, Any]) -> int:
         out.data(manifest)
         return 0
     room = out.room()
+    of = ""
     for name, text in facts(packet, manifest, clock.now()):
-        lines = out.wrapped(out.shown(text), room, first=f"{name:{_AT}}", rest=" " * _AT)
+        of = name or of
+        lines = out.wrapped(
+            out.shown(text), room, first=f"{name:{_AT}}", rest=" " * _AT, is_quoted=of == "output"
+        )
         if name == "state":
             lines[0] = lines[0].replace(manifest["status"], table.state(manifest["status"]), 1)
         for line in lines:
@@ -84,7 +88,7 @@ def facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[st
         rows.append(("session", manifest["session_id"]))
     if words.steps(manifest):
         rows.append(("steps", words.steps(manifest)))
-    rows += _stages(manifest) + _attempts(packet, manifest) + _times(manifest, now)
+    rows += _stages(manifest) + _attempts(packet, manifest) + _times(packet, manifest, now)
     rows.append(("usage", _usage(manifest)))
     if manifest["status"] in ENDS:
         rows.append(("exit", words.exit_words(manifest)))
@@ -190,19 +194,33 @@ def _attempts(packet: Packet, manifest: dict[str, Any]) -> list[tuple[str, str]]
     return rows
 
 
-def _times(manifest: dict[str, Any], now: float) -> list[tuple[str, str]]:
+def _times(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[str, str]]:
     started = manifest["started_at"]
     ended = manifest.get("finished_at")
     took = clock.words(words.elapsed_s(manifest, now))
     rows = [("started", f"{started} ({clock.words(max(0.0, now - clock.parse_iso(started)))} ago)")]
     if ended:
         rows.append(("ended", f"{ended} (took {took})"))
-    elif manifest.get("last_progress_at"):
-        quiet_s = max(0.0, now - clock.parse_iso(manifest["last_progress_at"]))
-        rows.append(("progress", f"{manifest['last_progress_at']} ({clock.words(quiet_s)} ago)"))
+    elif at := _progress_at(packet, manifest):
+        rows.append(("progress", f"{clock.iso(at)} ({clock.words(max(0.0, now - at))} ago)"))
     if manifest.get("deadline_at") and not ended:
         rows.append(("deadline", manifest["deadline_at"]))
     return rows
+
+
+def _progress_at(packet: Packet, manifest: dict[str, Any]) -> float:
+    """When the agent did or printed something, 0 for never. The manifest is written when something happens, and for output
+    alone only now and then: the raw logs know better."""
+    told = manifest.get("last_progress_at")
+    found = clock.parse_iso(told) if told else 0.0
+    for name in load.attempt_names(packet)[-1:]:
+        for path in (packet.attempt(name).stdout, packet.attempt(name).stderr):
+            try:
+                state = os.stat(path)
+            except OSError:
+                continue
+            found = max(found, state.st_mtime if state.st_size else 0.0)
+    return found
 
 
 def _usage(manifest: dict[str, Any]) -> str:

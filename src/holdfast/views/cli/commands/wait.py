@@ -110,7 +110,7 @@ def _as_they_settle(packets: list[Packet], timeout_s: float | None) -> Any:
                 f"{left[0].task_id} is still {status}{others}",
                 hint=asking.LOST
                 if asking.is_lost(left[0], status)
-                else "it goes on; wait again, or look with 'holdfast show'",
+                else f"it goes on; wait again, or look with 'holdfast show {left[0].task_id}'",
             )
         clock.sleep(pause_s)
         pause_s = min(pause_s * 1.3, 0.2)
