@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 
 import pytest
 
@@ -178,7 +180,9 @@ def test_a_request_is_answered_during_a_flood(home: str) -> None:
 
 
 @pytest.mark.req("SUP-12")
-def test_a_request_is_answered_while_the_log_of_an_agent_that_ended_is_read(home: str) -> None:
+def test_a_request_is_answered_while_the_log_of_an_agent_that_ended_is_read(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The last bytes of a large log are read in helpings, with a look at the inbox between them."""
     gate = os.path.join(workspace(), "go")
     task = Task.play(Scenario().wait_file(gate).flood(12_000_000, line_bytes=20).say("last words"))
@@ -188,9 +192,18 @@ def test_a_request_is_answered_while_the_log_of_an_agent_that_ended_is_read(home
         pass
     exited = os.path.join(task.attempts()[0], "exit.json")
     eventually(lambda: os.path.exists(exited), within_s=30, what="the agent has ended")
+    # It stands still behind its first helping until the request lies there.
+    monkeypatch.setenv("HOLDFAST_FAILPOINT", "ingest.journalled=stop")
+    monkeypatch.setenv("HOLDFAST_FAILPOINT_ONCE", os.path.join(workspace(), "once"))
     task.start_runner()
-    task.wait_for_event("agent.text")
-    assert task.ask("stop").returncode == 0
+    monkeypatch.delenv("HOLDFAST_FAILPOINT")
+    runner = task.runner_pid()
+    eventually(lambda: _stands_still(runner), what="the runner stands still")
+    asking = threading.Thread(target=task.ask, args=("stop",))
+    asking.start()
+    eventually(lambda: os.listdir(task.path("inbox")), what="the request is there")
+    os.kill(runner, signal.SIGCONT)
+    asking.join(timeout=60)
     task.wait_for("killed", within_s=60)
     types = [event["type"] for event in task.events()]
     last_word = len(types) - types[::-1].index("agent.text") - 1
@@ -209,6 +222,11 @@ def test_a_task_that_prints_too_much_is_interrupted(home: str) -> None:
     assert manifest["pid"] == 0
     assert task.ask("wait").returncode == 4
     task.stop()
+
+
+def _stands_still(pid: int) -> bool:
+    found = processes.look(pid)
+    return found is not None and found.state == "T"
 
 
 def _peak_kb(pid: int) -> int:
