@@ -98,14 +98,14 @@ def _hand_over(order: recorder.Start, descriptors: tuple[int, ...], sign: Callab
     global _waiting
     spare, _waiting = _waiting, None
     assert spare is not None
+    # One that was stopped cannot be found by the lock that it has not taken in yet. Before the order: from then on it can.
+    os.kill(spare.pid, signal.SIGCONT)
     try:
         _send(spare.channel, marshal.dumps((vars(order), sign(spare.pid))), descriptors)
     except OSError:
         _end(spare)
         raise
     spare.channel.close()
-    # One that was stopped cannot be found by the lock that it has not taken in yet.
-    os.kill(spare.pid, signal.SIGCONT)
     return spare.pid
 
 

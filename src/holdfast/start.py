@@ -32,6 +32,8 @@ _UNIT_S = 3.0
 #: A keeper that was just started needs this long to take its lock.
 _START_S = 2.0
 _LONGEST_PAUSE_S = 60.0
+#: What the end of a session, or a key, sends to everybody in it.
+_OF_SESSION = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 
 
 def start_runner(packet: Packet, *, may_fork: bool = True) -> None:
@@ -51,10 +53,16 @@ def start_runner(packet: Packet, *, may_fork: bool = True) -> None:
 
 def fork_runner(packet: Packet) -> int:
     """Fork this process into the runner of a packet; returns its pid. The caller must have one thread only."""
-    pid = os.fork()
-    if pid:
-        return pid
-    return become_runner(packet)
+    # Until the child has a session of its own, whoever ends ours reaches it too; it takes the defaults again behind that.
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in _OF_SESSION}
+    pid = -1
+    try:
+        pid = os.fork()
+    finally:
+        if pid:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+    return pid or become_runner(packet)
 
 
 def become_runner(packet: Packet, *, keep: int = -1) -> NoReturn:
