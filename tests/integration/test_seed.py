@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import contextlib
 import os
 import shutil
 import signal
@@ -40,8 +41,11 @@ def seed_pid(home: str) -> Iterator[int]:
 
 
 def descriptors(pid: int) -> dict[int, str]:
-    folder = f"/proc/{pid}/fd"
-    return {int(name): os.readlink(os.path.join(folder, name)) for name in os.listdir(folder)}
+    folder, found = f"/proc/{pid}/fd", dict[int, str]()
+    for name in os.listdir(folder):
+        with contextlib.suppress(FileNotFoundError):  # one that was open for a moment
+            found[int(name)] = os.readlink(os.path.join(folder, name))
+    return found
 
 
 # ── what it does ──

@@ -38,7 +38,8 @@ def packet_of(done: subprocess.CompletedProcess[str]) -> Task:
 
 @pytest.mark.req("CON-1", "OUT-11")
 def test_stdout_is_the_id_and_stderr_tells_states_and_where_the_files_are() -> None:
-    done = run("--", "sh", "-c", "echo from the agent; echo too >&2")
+    # Long enough to be seen at work.
+    done = run("--", "sh", "-c", "echo from the agent; echo too >&2; sleep 1")
     task = packet_of(done)
     assert done.returncode == 0
     lines = done.stderr.splitlines()
