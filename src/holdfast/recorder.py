@@ -93,9 +93,25 @@ def record(start: Start, lock: int, started: int, *, signature: bytes) -> int:
     # Ends with nothing to read when exec closed the pipe, or with the errno of what failed.
     failure = os.read(told, 64)
     os.close(told)
+    place = _held(start.directory)
     if failure:
-        _forget(os.path.join(start.directory, "identity.json"))
-    return _wait(start.directory, agent, int(failure) if failure else None, lock)
+        _forget(os.path.join(place, "identity.json"))
+    return _wait(place, agent, int(failure) if failure else None, lock)
+
+
+def _held(directory: str) -> str:
+    """A path that leads to the directory also when it, or its home, has been given another name; as it is where there is none."""
+    try:
+        return f"/proc/self/fd/{os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)}"
+    except OSError:
+        return directory
+
+
+def _is_removed(place: str) -> bool:
+    try:
+        return os.stat(place).st_nlink == 0
+    except OSError:
+        return True
 
 
 def _execute(start: Start, tell: int) -> NoReturn:
@@ -147,7 +163,7 @@ def _wait(directory: str, agent: int, exec_errno: int | None, lock: int) -> int:
             told_to_leave = True
         elif number is None:
             # Nobody may be left but us: whoever removes a home wants its agents gone too. Believed at the second look.
-            is_gone = os.fstat(lock).st_nlink == 0 and not os.path.lexists(directory)
+            is_gone = os.fstat(lock).st_nlink == 0 and _is_removed(directory)
             if is_gone and was_gone:
                 return _end_all()
             was_gone = is_gone

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import kin, processes
+from tests.support import kin, loops, processes
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.tools import need
 from tests.support.waiting import eventually
@@ -275,3 +275,49 @@ def test_a_home_that_is_away_for_a_moment_costs_nobody(home: str) -> None:
     os.rename(home + ".away", home)
     task.stop()
     eventually(lambda: not any(map(processes.is_alive, members)), 20)
+
+
+def test_a_home_that_is_moved_is_followed(home: str) -> None:
+    task, members = family()
+    moved = {"HOLDFAST_HOME": home + "-moved"}
+    os.rename(home, moved["HOLDFAST_HOME"])
+    task = Task(os.path.join(moved["HOLDFAST_HOME"], "tasks", task.id))
+    assert task.wait_for_event("runner.left")["reason"] == "its packet was moved"
+    assert all(map(processes.is_alive, members))
+    done = holdfast("stop", task.id, env=moved)
+    assert done.returncode == 0, done.stderr
+    manifest = task.wait_for("killed")
+    assert (manifest["attempt"], manifest["tmpdir"]) == (1, task.packet)
+    assert not os.path.exists(home)
+    holdfast("down", "--now", env=moved)
+
+
+def test_an_agent_that_ends_while_its_home_has_another_name_is_not_lost(home: str) -> None:
+    task = Task.shell("echo on; while [ ! -e go ]; do sleep 0.05; done; exit 7")
+    task.wait_for_log("on")
+    holdfast("down")
+    os.kill(task.runner_pid(), signal.SIGKILL)
+    moved = {"HOLDFAST_HOME": home + "-moved"}
+    os.rename(home, moved["HOLDFAST_HOME"])
+    Path(workspace(), "go").touch()
+    task = Task(os.path.join(moved["HOLDFAST_HOME"], "tasks", task.id))
+    eventually(lambda: os.path.exists(os.path.join(task.attempts()[0], "exit.json")), 15, "its exit record")
+    kin.run_runner(task)
+    assert task.wait_for("failed")["exit_code"] == 7
+
+
+def test_a_file_among_the_tasks_is_passed_over(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = Task.shell("true")
+    task.wait_for("completed")
+    Path(home, "tasks", "notes.txt").touch()
+    assert holdfast("ls", "-q").stdout == f"{task.id}\n"
+    for verb in (("status",), ("report",), ("queue", "ls"), ("rm", "notes.txt")):
+        done = holdfast(*verb)
+        assert done.returncode == (3 if verb[0] == "rm" else 0), done.stderr
+    assert "there is no task 'notes.txt'" in holdfast("show", "notes.txt").stderr
+    monkeypatch.delenv("HOLDFAST_KEEPER")
+    submitted = loops.submit("--", "true")
+    assert holdfast("up").returncode == 0
+    submitted.wait_for("completed")
+    assert holdfast("down", "--now").returncode == 0
+    assert os.path.exists(Path(home, "tasks", "notes.txt"))

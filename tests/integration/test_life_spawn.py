@@ -29,6 +29,11 @@ def program(text: str, name: str = "program") -> str:
     return path
 
 
+def _replaces_itself(line: str) -> str:
+    """A script that becomes another one and is killed: what is wrong from the first is refused before there is a task."""
+    return f"#!/bin/sh\necho '{line}' > new; chmod +x new; mv new ./program; kill -KILL $$\n"
+
+
 # ── a start that fails ──
 
 
@@ -38,8 +43,8 @@ def program(text: str, name: str = "program") -> str:
     [
         ("#!/bin/sh\nrm ./program; kill -KILL $$\n", errno.ENOENT),
         ("#!/bin/sh\nchmod 600 ./program; kill -KILL $$\n", errno.EACCES),
-        ("#!/no/such/interpreter\n", errno.ENOENT),
-        ("neither a script nor a binary\n", errno.ENOEXEC),
+        (_replaces_itself("#!/no/such/interpreter"), errno.ENOENT),
+        (_replaces_itself("neither a script nor a binary"), errno.ENOEXEC),
     ],
     ids=["deleted", "not-executable", "bad-interpreter", "no-format"],
 )
@@ -83,7 +88,7 @@ def test_exit_127_of_a_shell_is_no_failed_exec(home: str) -> None:
 @pytest.mark.req("SUP-7", "RES-4")
 def test_a_start_that_failed_is_not_a_start(home: str) -> None:
     """Once the program can be executed, it runs for the first time."""
-    path = program("#!/no/such/interpreter\n")
+    path = program("\0 of a format that nobody knows\n")
     task = Task.start("--base-interval", "0.3", "--", path)
     task.wait_for("waiting")
     os.unlink(path)

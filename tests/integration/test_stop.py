@@ -11,6 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from holdfast.packet import inbox
+from holdfast.store.layout import Packet
 from holdfast.testing import Scenario
 from tests.support import kin, processes
 from tests.support.tasks import Task, workspace
@@ -117,6 +119,17 @@ def test_a_task_that_waits_for_its_next_attempt_is_stopped_at_once() -> None:
 
 
 # ── the intent comes first ──
+
+
+@pytest.mark.req("LCH-18")
+def test_an_interrupt_behind_a_stop_is_refused_also_when_the_agent_has_ended() -> None:
+    task = kin.make("--", "sh", "-c", "kill -9 $$")
+    kin.run_runner(task, env={"HOLDFAST_FAILPOINT": "watching.ended=kill"})
+    for verb in ("stop", "interrupt"):
+        inbox.drop(Packet(task.packet), verb, {}, by="a test")
+    kin.run_runner(task)
+    task.wait_for("killed")
+    assert task.events("request.refused")[0]["reason"] == "it is being stopped"
 
 
 @pytest.mark.req("LCH-18", "W-A6")

@@ -59,12 +59,18 @@ def _only(text: str, names: list[str]) -> str | None:
 
 def archived_ids(home: Home) -> list[str]:
     """Every task of the archive, in the order of their ids."""
+    return _packets_in(home.archive)
+
+
+def _packets_in(folder: str) -> list[str]:
+    """The directories in it; what else people or their editors leave there is no task."""
     try:
-        return sorted(name for name in os.listdir(home.archive) if name[0] != ".")
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in entries if entry.name[0] != "." and entry.is_dir())
     except FileNotFoundError:
         return []
     except OSError as error:
-        atomic.storage_failed(error, f"cannot read {home.archive}")
+        atomic.storage_failed(error, f"cannot read {folder}")
 
 
 def _near(home: Home, text: str) -> str:
@@ -83,12 +89,7 @@ def is_settled(packet: Packet, manifest: dict[str, Any]) -> bool:
 
 def task_ids(home: Home) -> list[str]:
     """Every task of the home, in the order of their ids."""
-    try:
-        return sorted(name for name in os.listdir(home.tasks) if name[0] != ".")
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        atomic.storage_failed(error, f"cannot read {home.tasks}")
+    return _packets_in(home.tasks)
 
 
 def attempt_names(packet: Packet) -> list[str]:

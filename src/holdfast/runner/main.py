@@ -19,7 +19,7 @@ from holdfast.runner import finish, requests
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.neighbour import Neighbour, hand_over
 from holdfast.runner.steps import Steps
-from holdfast.runner.vanished import CONFIRM_S, Vanished, end_agents
+from holdfast.runner.vanished import CONFIRM_S, Vanished, end_agents, moved_to
 from holdfast.runner.waiter import Waiter
 from holdfast.store import atomic, process
 from holdfast.store import lock as locks
@@ -45,8 +45,12 @@ def run(path: str) -> None:
         lock = locks.acquire(packet.runner_lock, role="runner")
         detached = _hold(packet, lock)
         failpoint("runner.before_release")
+        moved = moved_to(packet, lock)
         lock.release()
         failpoint("runner.released")
+        if moved is not None and not detached:
+            packet = Packet(moved)
+            continue
         # A request that was dropped after our last look found nobody to wake: it is ours.
         if detached or not inbox.names(packet):
             hand_over(packet.home)
@@ -143,6 +147,8 @@ def _loop(ledger: Ledger, waiter: Waiter, steps: Steps, vanished: Vanished) -> s
                 break
             clock.sleep(CONFIRM_S)
             continue
+        if moved_to(ledger.packet, vanished.lock) is not None:
+            return "its packet was moved"
         try:
             # Who drops a request rings; a look now and then is for those who were killed before they could.
             if "bell" in ready or clock.mono() - served_mono >= interval_s or not ready:
@@ -158,7 +164,8 @@ def _loop(ledger: Ledger, waiter: Waiter, steps: Steps, vanished: Vanished) -> s
                 errno.ENOSPC,
                 errno.EDQUOT,
             )
-            if not is_full and not vanished.is_suspected():
+            was_moved = moved_to(ledger.packet, vanished.lock) is not None
+            if not is_full and not was_moved and not vanished.is_suspected():
                 raise
             # Wait for room, and take the step again from the files alone. The agent works on meanwhile.
             steps.close()

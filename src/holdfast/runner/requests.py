@@ -83,7 +83,7 @@ def _interrupt(ledger: Ledger, request: Request) -> tuple[ev.Event, ...]:
         raise RequestRefused("it is queued and has not started")
     if ledger.task.status is Status.COMPLETING and _is_past_work(ledger.task):
         raise RequestRefused("its work is done, and it is completing")
-    if any(attempt.intent_name == "stop" for attempt in ledger.task.open_attempts):
+    if any(attempt.intent_name == "stop" for attempt in ledger.task.present):
         raise RequestRefused("it is being stopped")
     default = f"interrupted by {request.by}"
     return _end_by(ledger, request, intent="interrupt", status=Status.INTERRUPTED, default=default)

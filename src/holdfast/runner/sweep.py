@@ -32,6 +32,8 @@ class Sweep:
 
     def __init__(self, marker: str, recorder: int | None, *, tree_known: bool) -> None:
         self.marker = marker
+        #: The marker without the home: `/tasks/ID/attempts/NAME`.
+        self._within = "/" + "/".join(marker.split("/")[-4:])
         self.recorder = recorder
         self.tree_known = tree_known
         self.killed: dict[int, str] = {}
@@ -77,7 +79,7 @@ class Sweep:
         for pid in process.all_pids():
             if pid in found or pid in self._innocent:
                 continue
-            if process.has_variable(pid, "HOLDFAST_ATTEMPT", self.marker):
+            if self._is_marked(process.variable(pid, "HOLDFAST_ATTEMPT")):
                 found.add(pid)
             else:
                 self._innocent.add(pid)
@@ -91,11 +93,17 @@ class Sweep:
         identities = (process.identify(pid) for pid in found - spared)
         return [identity for identity in identities if identity is not None and process.is_alive(identity)]
 
+    def _is_marked(self, value: str | None) -> bool:
+        """Whether it is the attempt's marker, or was before the home got another name."""
+        if value is None or value == self.marker:
+            return value is not None
+        return value.endswith(self._within) and not os.path.exists(value)
+
     def _is_of_another(self, pid: int) -> bool:
         environ = process.environment(pid)
         if "HOLDFAST_ROLE" in environ:
             return True
-        if environ.get("HOLDFAST_ATTEMPT", self.marker) != self.marker:
+        if not self._is_marked(environ.get("HOLDFAST_ATTEMPT", self.marker)):
             return True
         return holds_our_lock(pid, self.marker)
 

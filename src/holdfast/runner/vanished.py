@@ -1,7 +1,7 @@
 """A packet that was removed under its runner (`rm -rf "$HOLDFAST_HOME"`): nothing can be written down any more, so nothing goes on.
 
 One look proves little: a file system may be away for a moment. The packet is gone when its path is gone, and the lock that we
-hold open has no name left, twice in a row (docs/decisions/0040-a-home-that-is-removed.md).
+hold open has no name left, twice in a row (docs/decisions/0040-a-home-that-is-removed.md). One that was moved is followed.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class Vanished:
 
     def __init__(self, packet: Packet, lock: Lock) -> None:
         self._packet = packet
-        self._lock = lock
+        self.lock = lock
         self._suspected_mono: float | None = None
 
     def is_suspected(self) -> bool:
         """Whether it is gone, as far as one look can tell. An agent that removes the lock alone has not removed the packet."""
-        is_gone = os.fstat(self._lock.descriptor).st_nlink == 0 and not os.path.lexists(self._packet.path)
+        is_gone = not os.path.lexists(self._packet.path) and os.fstat(self.lock.descriptor).st_nlink == 0
         if not is_gone:
             self._suspected_mono = None
         elif self._suspected_mono is None:
@@ -45,6 +45,19 @@ class Vanished:
             and self._suspected_mono is not None
             and clock.mono() - self._suspected_mono >= CONFIRM_S
         )
+
+
+def moved_to(packet: Packet, lock: Lock) -> str | None:
+    """Where the packet lies now, if somebody gave it or its home another name. Only the kernel's word counts: a path that is
+    missing may come back."""
+    if os.path.lexists(packet.path) or not process.HAS_PROC:
+        return None
+    try:
+        path = os.path.dirname(os.readlink(f"/proc/self/fd/{lock.descriptor}"))
+        is_there = os.path.samestat(os.stat(Packet(path).runner_lock), os.fstat(lock.descriptor))
+    except OSError:
+        return None
+    return path if is_there else None
 
 
 def end_agents(task: Task, packet: Packet) -> None:

@@ -158,7 +158,9 @@ class Index:
         if known is not None and known[0] == str(found.st_mtime_ns):
             return
         with os.scandir(self.home.tasks) as entries:
-            on_disk = {entry.name: entry.inode() for entry in entries if entry.name[0] != "."}
+            on_disk = {
+                entry.name: entry.inode() for entry in entries if entry.name[0] != "." and entry.is_dir()
+            }
         in_index = dict(self._connection.execute("SELECT task_id, inode FROM tasks").fetchall())
         for task_id, inode in on_disk.items():
             # Another directory under an old id is another task.

@@ -185,16 +185,16 @@ def open_files(pid: int) -> list[str]:
     return found
 
 
-def has_variable(pid: int, name: str, value: str) -> bool:
-    """Whether `pid` was executed with `name=value`. A sweep asks every process of the machine: the usual no is cheap."""
+def variable(pid: int, name: str) -> str | None:
+    """The value of `name` with which `pid` was executed. A sweep asks every process of the machine: the usual None is cheap."""
     if HAS_PROC:
         try:
             with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
-                if os.fsencode(f"{name}={value}") not in file.read():
-                    return False
+                if os.fsencode(f"{name}=") not in file.read():
+                    return None
         except OSError:
-            return False
-    return environment(pid).get(name) == value
+            return None
+    return environment(pid).get(name)
 
 
 def command_line(pid: int) -> str:

@@ -88,6 +88,15 @@ class TestTrouble:
         assert "holdfast rm" in found["fix"]
         assert "fail  tasks" in holdfast("doctor").stdout
 
+    def test_a_file_among_the_tasks(self, home: str) -> None:
+        path = os.path.join(home, "tasks", "notes.txt")
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8"):
+            pass
+        found = findings()["tasks"]
+        assert found["level"] == "warn"
+        assert path in found["said"]
+
     def test_a_staging_directory_that_was_left(self, home: str) -> None:
         path = os.path.join(home, "tasks", ".new-01ABC")
         os.makedirs(path)

@@ -105,3 +105,36 @@ def test_the_home_is_absolute_for_the_agent(home: str) -> None:
     assert done.returncode == 0, done.stderr
     with open(os.path.join(home, "tasks", "it", "output.log"), encoding="utf-8") as file:
         assert f"HOLDFAST_HOME={os.path.realpath(home)}\n" in file.read()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("echo hi\n", "it does not begin with #!"),
+        ("#!/no/such/interpreter -x\n", "needs /no/such/interpreter, which is not there"),
+        ("#!/bin/sh\r\necho hi\r\n", "end with CR LF"),
+    ],
+    ids=["no-first-line", "no-interpreter", "of-windows"],
+)
+def test_a_script_that_nobody_can_read(home: str, text: str, said: str) -> None:
+    path = os.path.join(workspace(), "script")
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        file.write(text)
+    os.chmod(path, 0o755)
+    assert said in refused(home, "--", "./script", cwd=workspace())
+
+
+def test_a_prompt_without_end(home: str) -> None:
+    scenario = os.path.join(workspace(), "scenario.json")
+    with open(scenario, "w", encoding="utf-8") as file:
+        file.write("[]")
+    with subprocess.Popen(["yes"], stdout=subprocess.PIPE) as endless:
+        asked = ["run", "--agent", "scripted", "-o", f"scenario={scenario}", "-f", "-"]
+        done = subprocess.run(
+            [sys.executable, "-m", "holdfast", *asked],
+            stdin=endless.stdout, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        endless.kill()
+    assert done.returncode == 2
+    assert "the prompt in stdin is larger than 16 MB" in done.stderr
+    assert os.listdir(os.path.join(home, "tasks")) == []

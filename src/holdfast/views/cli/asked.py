@@ -6,11 +6,12 @@ import os
 
 from holdfast import clock, ids, paths
 from holdfast.agents import program, registry
-from holdfast.errors import CommandNotFound, NoSuchDirectory, UnreadableFile, UsageError
+from holdfast.errors import CommandNotFound, NoSuchDirectory, PromptTooLarge, UnreadableFile, UsageError
 from holdfast.model.record import Record
 from holdfast.model.spec import QualitySpec, StageSpec, TaskSpec
 from holdfast.packet import environment, limits
 from holdfast.redact import MARGIN, Redactor, begin_of
+from holdfast.views.cli import executable
 from holdfast.views.cli.task_options import LIMIT_FLAGS
 
 TYPE_CHECKING = False
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from holdfast.agents.base import Adapter
 
 _GOAL_CHARS = 500
+_PROMPT_BYTES = 16 * 1024 * 1024
 
 
 class Asked(Record):
@@ -66,11 +68,18 @@ def _prompt(values: dict[str, Any]) -> bytes | None:
         return None if prompt is None else os.fsencode(prompt)
     try:
         with open(0 if file == "-" else file, "rb", closefd=file != "-") as opened:
-            return opened.read()
+            # One that never ends (`yes |`) would otherwise be read until the memory is full.
+            read = opened.read(_PROMPT_BYTES + 1)
     except OSError as error:
         raise UnreadableFile(
             f"cannot read the prompt file {file}: {error.strerror}", hint="check its path and mode"
         ) from error
+    if len(read) > _PROMPT_BYTES:
+        raise PromptTooLarge(
+            f"the prompt in {'stdin' if file == '-' else file} is larger than {_PROMPT_BYTES >> 20} MB",
+            hint="no model reads that much: let the prompt name the files to look at",
+        )
+    return read
 
 
 def _spec(
@@ -91,7 +100,9 @@ def _spec(
             )
         raise NoSuchDirectory(f"the project directory {project} does not exist")
     if agent == "command":
-        _check_command(command, project, verb=verb)
+        if not command or not command[0]:
+            raise UsageError("no command was given", hint=_how(verb))
+        executable.check(command[0], project)
     else:
         _check_agent(adapter, prompt, values["option"], verb=verb)
     if values["worktree"]:
@@ -155,40 +166,6 @@ def _name(goal: str, command: list[str] | None, redact: Redactor) -> str:
     if command:
         return redact(" ".join([os.path.basename(command[0]), *command[1:3]]))[:60]
     return (goal or "task").strip().partition("\n")[0][:60]
-
-
-def _check_command(command: list[str] | None, project: str, *, verb: str) -> None:
-    """A typo is told now, not after three backoffs."""
-    if not command or not command[0]:
-        raise UsageError("no command was given", hint=_how(verb))
-    program = command[0]
-    if "/" in program:
-        candidates = [os.path.join(project, program)]
-    else:
-        candidates = [
-            os.path.join(folder, program) for folder in os.environ.get("PATH", os.defpath).split(":")
-        ]
-    if any(os.access(path, os.X_OK) and not os.path.isdir(path) for path in candidates):
-        return
-    if "/" in program and os.path.isdir(candidates[0]):
-        raise CommandNotFound(f"{program} is a directory", hint="name the program in it")
-    for path in candidates:
-        if os.path.isfile(path):
-            raise CommandNotFound(f"{path} is not executable", hint=_how_to_run(path))
-    raise CommandNotFound(f"{program}: no such program")
-
-
-def _how_to_run(path: str) -> str:
-    """What lets a file run: its mode, where it is the user's own and begins as a program does."""
-    from shlex import quote  # for a mistake only
-
-    try:
-        with open(path, "rb") as file:
-            is_program = file.read(4).startswith((b"#!", b"\x7fELF"))
-        is_own = os.stat(path).st_uid == os.getuid()
-    except OSError:
-        is_program = is_own = False
-    return f"chmod +x {quote(path)}" if is_program and is_own else "it is no program: name one that reads it"
 
 
 def _check_agent(adapter: Adapter, prompt: bytes | None, options: list[str], *, verb: str) -> None:

@@ -143,7 +143,7 @@ class World:
         return [
             pid
             for pid in process.all_pids()
-            if process.has_variable(pid, "HOLDFAST_HOME", self.home.path) and _is_alive(pid)
+            if process.variable(pid, "HOLDFAST_HOME") == self.home.path and _is_alive(pid)
         ]
 
 

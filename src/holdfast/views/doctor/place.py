@@ -195,7 +195,20 @@ def packets(home: Home) -> Finding:
             f"{broken[0]}{more}",
             "repair the journal from a backup, or remove the task with 'holdfast rm --force TASK'",
         )
-    return ok("tasks", f"{count} {'task' if count == 1 else 'tasks'}, every journal reads")
+    tasks = f"{count} {'task' if count == 1 else 'tasks'}, every journal reads"
+    strays = _strays(home)
+    if strays:
+        return warn("tasks", f"{tasks}; {strays[0]} is no task", "move it elsewhere: only tasks belong there")
+    return ok("tasks", tasks)
+
+
+def _strays(home: Home) -> list[str]:
+    """Plain files among the tasks, where an editor or a person left them. Everybody else passes them over."""
+    try:
+        with os.scandir(home.tasks) as entries:
+            return sorted(entry.path for entry in entries if not entry.is_dir())
+    except OSError:
+        return []
 
 
 def _readable(home: Home) -> list[str]:

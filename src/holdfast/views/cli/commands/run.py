@@ -26,7 +26,8 @@ COMMAND = Command(
     summary="Run a task and do not let go of it.",
     description="Give a prompt for an agent, or a command behind --. It prints the task's id and follows the task until it "
     "has ended or needs a person; the exit status says how (see 'holdfast help exit-codes'). What the task prints is in "
-    "its files ('holdfast logs'). Ctrl-C detaches: the task lives on.",
+    "its files ('holdfast logs'). It gets no input: what stands behind a pipe is for --file - only, and a command reads "
+    "/dev/null. Ctrl-C detaches: the task lives on.",
     examples=(
         "holdfast run -- make test",
         'holdfast run --agent scripted -o scenario=demo.json "try it"',
