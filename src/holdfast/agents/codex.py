@@ -9,7 +9,7 @@ from holdfast.model.outcome import Outcome
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.agents.base import Adapter, Reader
-    from holdfast.model.task import Attempt
+    from holdfast.model.attempt import Attempt
 
 _DETAIL_CHARS = 300
 _TRIPLES = {

@@ -7,8 +7,8 @@ from holdfast.model.outcome import Outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from holdfast.model.attempt import Attempt
     from holdfast.model.process import Exit
-    from holdfast.model.task import Attempt
 
 _ASKED_TO_LEAVE = {1: "SIGHUP", 2: "SIGINT", 15: "SIGTERM"}
 _DETAIL_CHARS = 200

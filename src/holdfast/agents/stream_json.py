@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, cast
 
-    from holdfast.model.task import Attempt
+    from holdfast.model.attempt import Attempt
 else:
 
     def cast(_, value):

@@ -11,8 +11,9 @@ from holdfast import __version__, clock, recorder, spare
 from holdfast.errors import DiskFull, HoldfastError, NotFound
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
+from holdfast.model.fold import CRASH_LIMIT
 from holdfast.model.status import Status
-from holdfast.model.task import CRASH_LIMIT, Task
+from holdfast.model.task import Task
 from holdfast.packet import inbox, load
 from holdfast.redact import Redactor
 from holdfast.runner import finish, requests

@@ -11,7 +11,7 @@ import os
 from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.model import manifest
-from holdfast.model.lane import Attempt
+from holdfast.model.attempt import Attempt
 from holdfast.packet import work
 from holdfast.runner.ledger import Ledger
 

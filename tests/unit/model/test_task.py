@@ -6,8 +6,9 @@ import pytest
 
 from holdfast import clock
 from holdfast.model import events as ev
+from holdfast.model.fold import CRASH_LIMIT, QUICK_DEATH_S
 from holdfast.model.status import Status
-from holdfast.model.task import CRASH_LIMIT, QUICK_DEATH_S, Usage
+from holdfast.model.usage import Usage
 from tests.support.story import BEGIN, BOOT, Story
 
 
