@@ -38,7 +38,7 @@ class MovesMachine(RuleBasedStateMachine):
         self.events.append((clock.iso(self._at), event))
         apply(self.task, event, clock.iso(self._at))
 
-    @precondition(lambda self: MOVES[self.model])
+    @precondition(lambda self: bool(MOVES[self.model]))
     @rule(data=st.data())
     def legal(self, data: st.DataObject) -> None:
         new = data.draw(st.sampled_from(sorted(MOVES[self.model])))
