@@ -6,6 +6,7 @@ import os
 import re
 
 from holdfast.config import settings
+from holdfast.config.keys import KEYS
 from tests.docs.test_readme import ROOT
 
 
@@ -16,8 +17,8 @@ def page() -> str:
 
 def test_the_table_is_the_one_in_the_code() -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \|(.*)\|$", page(), re.MULTILINE))
-    assert list(rows) == list(settings.KEYS)
-    for name, key in settings.KEYS.items():
+    assert list(rows) == list(KEYS)
+    for name, key in KEYS.items():
         cells = [cell.strip().strip("`") for cell in rows[name].split("|")]
         assert cells[3] == key.variable, name
         if key.default:

@@ -24,9 +24,9 @@ def post(ledger: Ledger, event: str, reason: str | None = None) -> int:
     if not os.path.exists(paths.user_settings()):
         return 0  # nobody asked to be told, so nothing of it is loaded
     try:
-        from holdfast.config import notices
+        from holdfast.config import settings
 
-        rules = notices.rules()
+        rules = settings.notify_rules()
     except HoldfastError as error:
         # They were fine when the task was made: somebody is editing them. The keeper knows those before.
         print(f"the keeper finds out who is told of {event}: {error}", file=sys.stderr, flush=True)
