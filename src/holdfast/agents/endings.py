@@ -33,11 +33,16 @@ def by_signal(exit: Exit) -> Outcome | None:
 
 def finished(attempt: Attempt) -> Outcome:
     """A normal end, with the flaw that the summary names."""
+    return flaw(attempt) or Outcome(kind="success")
+
+
+def flaw(attempt: Attempt) -> Outcome | None:
+    """What went wrong on the way to a normal end; None where nothing did."""
     if attempt.tool_denied:
         return Outcome(kind="permission_denied_but_finished")
     if attempt.tool_failed:
         return Outcome(kind="tool_failed_but_finished")
-    return Outcome(kind="success")
+    return None
 
 
 def failed(attempt: Attempt) -> Outcome | None:
