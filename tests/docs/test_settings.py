@@ -7,12 +7,11 @@ import re
 
 from holdfast.config import settings
 from holdfast.config.keys import KEYS
-from tests.docs.test_readme import ROOT
+from tests.support import pages
 
 
 def page() -> str:
-    with open(os.path.join(ROOT, "docs", "guides", "settings.md"), encoding="utf-8") as file:
-        return file.read()
+    return pages.read("docs/guides/settings.md")
 
 
 def test_the_table_is_the_one_in_the_code() -> None:
@@ -26,10 +25,9 @@ def test_the_table_is_the_one_in_the_code() -> None:
 
 
 def test_the_example_reads(tmp_path: os.PathLike[str]) -> None:
-    (example,) = re.findall(r"^```toml\n(.*?)^```$", page(), re.DOTALL | re.MULTILINE)
     path = os.path.join(tmp_path, "config.toml")
     with open(path, "w", encoding="utf-8") as file:
-        file.write(example)
+        file.write(pages.fenced(page(), "toml"))
     found = settings.read(path)
     assert found["deadline"] == "2h"
     assert found["env_file"] == os.path.join(tmp_path, "secrets.env")
