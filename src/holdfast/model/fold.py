@@ -27,7 +27,6 @@ CRASH_LIMIT = 5
 
 def apply(task: Task, event: ev.Event, at: str) -> None:
     """Take in one event. Total: an event that means nothing here changes nothing."""
-    task.last_event = event.type
     handler = _HANDLERS.get(event.type)
     if handler is None:
         return

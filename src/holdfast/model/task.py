@@ -84,7 +84,6 @@ class Task:
         self.runner_crashes = 0
         self.runner: ev.RunnerStarted | None = None
         self.runner_started_at = ""
-        self.last_event = ""
 
     @property
     def has_ended(self) -> bool:

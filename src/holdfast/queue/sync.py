@@ -37,11 +37,6 @@ def open_queue(home: Home) -> LocalQueue:
     return queue
 
 
-def rebuild(home: Home) -> LocalQueue:
-    """A new queue from the packets alone; the old one is put aside where it cannot be used, and filled up where it can."""
-    return open_queue(home)
-
-
 def sync(home: Home, engine: Engine, *, counts_ends: bool = False) -> None:
     """Add queued packets that the queue lacks, take out what has ended or is gone, settle what others wait for.
 
