@@ -155,11 +155,7 @@ def _loop(ledger: Ledger, waiter: Waiter, steps: Steps, vanished: Vanished) -> s
                     ledger.redact = _redactor(ledger.task, env)
             wait_s = steps.step(ready)
         except (OSError, HoldfastError) as error:
-            is_full = isinstance(error, DiskFull) or getattr(error, "errno", 0) in (
-                errno.ENOSPC,
-                errno.EDQUOT,
-            )
-            if not is_full and not vanished.is_suspected():
+            if not _is_full(error) and not vanished.is_suspected():
                 raise
             # Wait for room, and take the step again from the files alone. The agent works on meanwhile.
             steps.close()
@@ -171,6 +167,10 @@ def _loop(ledger: Ledger, waiter: Waiter, steps: Steps, vanished: Vanished) -> s
         # Asked also when there is no time to sleep: a death or a request must not wait for the end of a flood.
         ready = waiter.wait(min(wait_s, neighbour.look(ready)) if wait_s > 0 else 0.0)
     return waiter.detached_by or "its packet was removed"
+
+
+def _is_full(error: Exception) -> bool:
+    return isinstance(error, DiskFull) or getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT)
 
 
 def _hello() -> ev.RunnerStarted:
