@@ -7,7 +7,7 @@ import os
 from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
-from holdfast.keeper import loop
+from holdfast.keeper import loop, settings
 from holdfast.keeper.log import log
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import load
@@ -97,7 +97,7 @@ def _ask_person(home: Home, spec: loop.LoopSpec, state: loop.LoopState) -> None:
 
 
 def _notify(home: Home, reason: str) -> None:
-    from holdfast.keeper import settings
+    # Rare, and dear to load.
     from holdfast.notify import outbox
     from holdfast.redact import Redactor
 

@@ -8,11 +8,12 @@ import sys
 from holdfast import paths
 from holdfast.errors import HoldfastError
 from holdfast.model.status import ENDS, Status
-from holdfast.runner.ledger import Ledger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from holdfast.runner.ledger import Ledger
 
 
 def post(ledger: Ledger, event: str, reason: str | None = None) -> int:
