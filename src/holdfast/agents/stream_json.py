@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holdfast.model.attempt import Attempt
 else:
 
-    def cast(_, value):
+    def cast(_, value):  # noqa: D103
         return value
 
 
