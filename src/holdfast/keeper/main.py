@@ -12,7 +12,6 @@ from holdfast.keeper.dispatch import Dispatch
 from holdfast.keeper.guard import Guard
 from holdfast.keeper.log import log
 from holdfast.keeper.outbox import Outbox
-from holdfast.packet import inbox
 from holdfast.store import atomic, audit, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
@@ -90,7 +89,7 @@ class Keeper:
                 self.guard.bury(task_id)
             else:
                 rung = True
-                inbox.drain(key.fd)
+                _drain(key.fd)
         _reap()
         return rung
 
@@ -101,6 +100,14 @@ def _open_bell(home: Home) -> int:
     except FileExistsError:
         pass
     return os.open(home.keeper_bell, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+def _drain(descriptor: int) -> None:
+    try:
+        while os.read(descriptor, 4096):
+            pass
+    except BlockingIOError:
+        return
 
 
 def _reap() -> None:

@@ -55,15 +55,6 @@ def _ring(bell: str) -> bool:
     return True
 
 
-def drain(descriptor: int) -> None:
-    """Take in all that was rung, here or at another pipe: one look answers it together."""
-    try:
-        while os.read(descriptor, 4096):
-            pass
-    except BlockingIOError:
-        return
-
-
 def path_of(packet: Packet, request_id: str) -> str:
     """The file of a request."""
     return os.path.join(packet.inbox, f"{request_id}.json")

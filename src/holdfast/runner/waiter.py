@@ -6,7 +6,6 @@ import os
 import selectors
 import signal
 
-from holdfast.packet import inbox
 from holdfast.store.layout import Packet
 
 TYPE_CHECKING = False
@@ -54,7 +53,7 @@ class Waiter:
         ready = {key.data for key, _ in self._selector.select(max(0.0, timeout_s))}
         for name, descriptor in (("bell", self._bell), ("signal", self._woken)):
             if name in ready:
-                inbox.drain(descriptor)
+                _drain(descriptor)
         return ready
 
     def close(self) -> None:
@@ -63,3 +62,11 @@ class Waiter:
         for descriptor in (self._bell, self._woken, self._wake):
             os.close(descriptor)
         self._selector.close()
+
+
+def _drain(descriptor: int) -> None:
+    try:
+        while os.read(descriptor, 4096):
+            pass
+    except BlockingIOError:
+        return

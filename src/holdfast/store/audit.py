@@ -91,25 +91,20 @@ def read(
     """The entries, oldest first, of one task, since a time (seconds since 1970), or of an operation (`task.` is a family)."""
     needle = task_id.encode() if task_id is not None else None
     since_at = clock.iso(since) if since is not None else ""
-    for line in _lines(home):
-        if needle is not None and needle not in line:
-            continue
-        entry = _entry(line)
-        if entry is None or str(entry.get("at", "")) < since_at:
-            continue
-        if task_id is not None and entry.get("task_id") != task_id:
-            continue
-        if operation is not None and not _is_of(str(entry.get("operation")), operation):
-            continue
-        yield entry
-
-
-def _lines(home: Home) -> Iterator[bytes]:
-    """Of all files, oldest first; of one that cannot be read as many as can be."""
     for path in files(home):
         try:
             with open(path, "rb") as file:
-                yield from file
+                for line in file:
+                    if needle is not None and needle not in line:
+                        continue
+                    entry = _entry(line)
+                    if entry is None or str(entry.get("at", "")) < since_at:
+                        continue
+                    if task_id is not None and entry.get("task_id") != task_id:
+                        continue
+                    if operation is not None and not _is_of(str(entry.get("operation")), operation):
+                        continue
+                    yield entry
         except OSError:
             continue
 

@@ -79,11 +79,30 @@ def _spec(
     command = values["command"]
     agent = values["agent"] or ("command" if command is not None else given.get("agent"))
     if agent is None:
-        raise UsageError("neither an agent nor a command was given", hint=_how(verb))
+        raise UsageError(
+            "neither an agent nor a command was given",
+            hint=_how(verb),
+        )
     adapter = registry.adapter(agent)
-    _check(adapter, values, prompt, project=project, verb=verb)
+    if not os.path.isdir(project):
+        if os.path.exists(project):
+            raise NoSuchDirectory(
+                f"the project {project} is not a directory", hint="name its directory with --project"
+            )
+        raise NoSuchDirectory(f"the project directory {project} does not exist")
+    if agent == "command":
+        _check_command(command, project, verb=verb)
+    else:
+        _check_agent(adapter, prompt, values["option"], verb=verb)
+    if values["worktree"]:
+        from holdfast.views.cli import repository
+
+        repository.check_worktree(project)
+    _check_session(adapter, values["session"])
     spare = _failover(agent, values["failover"])
     _check_env(values["env"])
+    stage = StageSpec(name=f"{agent}_run", agent=agent, model=values["model"])
+    flags = {field: values[field] for field in LIMIT_FLAGS if values[field] is not None}
     env_file = os.path.abspath(values["env_file"]) if values["env_file"] else given.get("env_file")
     added = environment.read_file(env_file) if env_file else {}
     declared = tuple(dict.fromkeys([*given.get("env", ()), *values["env"], *added]))
@@ -92,9 +111,12 @@ def _spec(
     captured["env"].update(added)
     # What is shown of a task everywhere; what it runs with is in its own files.
     redact = Redactor(captured["env"], declared)
-    goal = _goal(prompt, command, redact)
+    goal = (
+        begin_of(prompt[: _GOAL_CHARS + MARGIN], redact, _GOAL_CHARS)
+        if prompt
+        else redact(" ".join(command or ()))
+    )
     name = redact(values["name"] or "") or _name(goal, command, redact)
-    flags = {field: values[field] for field in LIMIT_FLAGS if values[field] is not None}
     spec = TaskSpec(
         task_id=ids.new_task_id(name) if values["id"] is None else ids.check_task_id(values["id"]),
         task_name=name,
@@ -104,7 +126,7 @@ def _spec(
         command=command,
         options={**_options(values["option"]), **({"yolo": True} if values["yolo"] else {})},
         project_dir=project,
-        stages=(StageSpec(name=f"{agent}_run", agent=agent, model=values["model"]),),
+        stages=(stage,),
         limits=limits.settle(
             os.environ, flags, stale_s=adapter.capabilities.stale_s, settings=given.get("limits", {})
         ),
@@ -120,33 +142,6 @@ def _spec(
         quality=None if values["no_quality"] else _quality(given),
     )
     return spec, captured
-
-
-def _check(
-    adapter: Adapter, values: dict[str, Any], prompt: bytes | None, *, project: str, verb: str
-) -> None:
-    """Whether it could begin: the project, who does the work, and the session that it goes on in."""
-    if not os.path.isdir(project):
-        if os.path.exists(project):
-            raise NoSuchDirectory(
-                f"the project {project} is not a directory", hint="name its directory with --project"
-            )
-        raise NoSuchDirectory(f"the project directory {project} does not exist")
-    if adapter.name == "command":
-        _check_command(values["command"], project, verb=verb)
-    else:
-        _check_agent(adapter, prompt, values["option"], verb=verb)
-    if values["worktree"]:
-        from holdfast.views.cli import repository
-
-        repository.check_worktree(project)
-    _check_session(adapter, values["session"])
-
-
-def _goal(prompt: bytes | None, command: list[str] | None, redact: Redactor) -> str:
-    if prompt:
-        return begin_of(prompt[: _GOAL_CHARS + MARGIN], redact, _GOAL_CHARS)
-    return redact(" ".join(command or ()))
 
 
 def _how(verb: str) -> str:
