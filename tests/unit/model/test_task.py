@@ -21,7 +21,7 @@ def test_a_new_task_has_its_spec_and_state() -> None:
     assert not task.has_ended
 
 
-def test_success() -> None:
+def test_a_success_is_settled_marked_and_then_the_end() -> None:
     story = Story().attempt(1).end(1, "success")
     assert story.task.is_unsettled
     story.move("completing", reason="success")
