@@ -26,12 +26,11 @@ HoldfastError
 │   ├── GitFailed
 │   └── StorageError
 │       └── DiskFull
-├── HumanNeeded              4   the task waits for a person
-├── Abandoned                5   abandoned or timed out
 ├── Unanswered               6   a wait ran out of time; what was asked still stands
 └── LockHeld                75   somebody else owns it: not a crash
 
 A class has a stable `code`, the `exit_status` of the command that ends with it, and a `hint` that says what to do.
+4 and 5 are no errors of ours: a command ends with them when the task that it waited for needs a person or was abandoned.
 """
 
 from __future__ import annotations
@@ -215,20 +214,6 @@ class DiskFull(StorageError):
 
     code = "disk-full"
     hint = "free some space; nothing that was there is lost"
-
-
-class HumanNeeded(HoldfastError):
-    """The task waits for a person."""
-
-    code = "human-needed"
-    exit_status = 4
-
-
-class Abandoned(HoldfastError):
-    """The task was abandoned or timed out."""
-
-    code = "abandoned"
-    exit_status = 5
 
 
 class Unanswered(HoldfastError):

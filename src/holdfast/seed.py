@@ -42,6 +42,7 @@ PRELOADED = (
     "holdfast.runner.reports",
     "holdfast.agents.command",
     "holdfast.agents.scripted",
+    "holdfast.patterns",
     "socket",
     "shutil",
     "encodings.ascii",  # of /proc

@@ -17,6 +17,7 @@ from holdfast.testing.models import (
 )
 from tests.conformance.rig import STEP_S, attempts
 from tests.conformance.test_deaths import BRIEFING
+from tests.support.manifests import STAGES
 from tests.support.packets import PACK, REPORTS, WORK, Written, brief, calls, gate, role_of, summary
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def report_of(task: Task, stage: str) -> str:
 
 
 def test_safe_impl(crew: Crew) -> None:
-    stages = ["gemini_brief", "codex_impl", "codex_verify", "gemini_review"]
+    stages = STAGES["safe_impl"]
     told = brief(f"grep -q hello {WORK}", pack=PACK.replace("said by the brief", "PACK OF THE BRIEF"))
     crew.serve_stages(
         {
@@ -98,7 +99,7 @@ def test_safe_impl(crew: Crew) -> None:
 
 
 def test_review_cross(crew: Crew) -> None:
-    stages = ["gemini_review", "codex_review", "copilot_review_consolidate"]
+    stages = STAGES["review_cross"]
     wide = REVIEW.replace("nothing to say", "the wide view: café, 漢字", 1)
     close = REVIEW.replace("nothing to say", "the close view: $(true) `x`", 1)
     both = REVIEW.replace("nothing to say", "both views", 1)
@@ -125,14 +126,7 @@ def test_review_cross(crew: Crew) -> None:
 
 
 def test_post_impl_review(crew: Crew) -> None:
-    stages = [
-        "gemini_review",
-        "gemini_test_design",
-        "gemini_static_verify",
-        "codex_review",
-        "codex_test_impl",
-        "codex_verify",
-    ]
+    stages = STAGES["post_impl_review"]
     turns = {stage: [text(REPORTS[role_of(stage)])] for stage in stages}
     turns["codex_test_impl"] = [text(REPORTS["test_impl"].replace("No changes required.\n", PATCH))]
     turns["codex_verify"].insert(0, shell(f"cat {WORK}"))

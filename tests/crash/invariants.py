@@ -9,8 +9,9 @@ from itertools import combinations, groupby
 from typing import Any
 
 from holdfast.agents import registry
+from holdfast.model import attempt, manifest, readable
 from holdfast.model import events as ev
-from holdfast.model import lane, manifest, readable
+from holdfast.model.fold import apply
 from holdfast.model.outcome import SUCCESS
 from holdfast.model.spec import TaskSpec
 from holdfast.model.status import ENDS, Status, check_move
@@ -118,7 +119,7 @@ def _check_moves(events: list[ev.Event]) -> None:
             ends += Status(event.new) in ENDS
         if isinstance(event, ev.RunOpened):
             assert task.has_ended, "a run was opened although the last one had not ended"
-        task.apply(event, "2000-01-01T00:00:00Z")
+        apply(task, event, "2000-01-01T00:00:00Z")
     runs = 1 + sum(isinstance(event, ev.RunOpened) for event in events)
     assert ends == runs, f"{runs} runs ended {ends} times"
 
@@ -158,7 +159,7 @@ def _check_attempts(case: Case, events: list[ev.Event], spec: TaskSpec) -> None:
 
 
 def _directory(case: Case, opened: ev.AttemptOpened) -> AttemptDir:
-    return case.packet.attempt(lane.dirname(opened.attempt, opened.stage, opened.kind))
+    return case.packet.attempt(attempt.dirname(opened.attempt, opened.stage, opened.kind))
 
 
 def _are_side_by_side(one: ev.AttemptOpened, other: ev.AttemptOpened, spec: TaskSpec) -> bool:
@@ -191,9 +192,11 @@ def _check_output(case: Case, events: list[ev.Event], spec: TaskSpec) -> None:
         printed = [_printed(case, event, said) for event in batch]
         if len(batch) == 1 and any(printed[0]) and batch[0] is not opened[0] and has_begun:
             mark = logged.pop(0)
-            assert mark == readable.mark(lane.Attempt(batch[0]), has_stages=len(spec.stages) > 1)
+            assert mark == readable.mark(attempt.Attempt(batch[0]), has_stages=len(spec.stages) > 1)
         else:
-            marks = {readable.mark(lane.Attempt(event), has_stages=len(spec.stages) > 1) for event in batch}
+            marks = {
+                readable.mark(attempt.Attempt(event), has_stages=len(spec.stages) > 1) for event in batch
+            }
             logged = [line for line in logged if line not in marks]
         has_begun = has_begun or any(map(any, printed))
         lines = sum(len(shown) + len(errors) for shown, errors in printed)

@@ -7,6 +7,7 @@ import os
 from typing import NamedTuple
 
 import holdfast
+from tests.support import sources
 
 
 class Point(NamedTuple):
@@ -21,13 +22,8 @@ def find() -> list[Point]:
     """Every call of `failpoint` in the package, found by reading it: nothing has to be registered."""
     root = os.path.dirname(os.path.abspath(holdfast.__file__))
     found: list[Point] = []
-    for folder, folders, files in os.walk(root):
-        folders.sort()
-        for name in sorted(files):
-            if name.endswith(".py"):
-                path = os.path.join(folder, name)
-                with open(path, encoding="utf-8") as file:
-                    found += _calls(file.read(), os.path.relpath(path, root))
+    for path, text in sources.below(root):
+        found += _calls(text, os.path.relpath(path, root))
     return found
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.docs.test_readme import ROOT
+from tests.support import pages
 from tests.support.tasks import Task, holdfast
 
 #: The program of the guide. It keeps its sessions below HOME, and waits where a file `hold` is.
@@ -40,13 +40,7 @@ say(event="end", ok=True)
 
 
 def page() -> str:
-    with open(os.path.join(ROOT, "docs", "guides", "add-an-agent.md"), encoding="utf-8") as file:
-        return file.read()
-
-
-def block(language: str) -> str:
-    (found,) = re.findall(rf"^```{language}\n(.*?)^```$", page(), re.DOTALL | re.MULTILINE)
-    return found
+    return pages.read("docs/guides/add-an-agent.md")
 
 
 @pytest.fixture
@@ -57,9 +51,9 @@ def plugin(home: str, monkeypatch: pytest.MonkeyPatch) -> str:
     info = os.path.join(site, "parrot_agent-1.0.dist-info")
     os.makedirs(info)
     os.mkdir(programs)
-    _write(os.path.join(site, "parrot_agent.py"), block("python"))
+    _write(os.path.join(site, "parrot_agent.py"), pages.fenced(page(), "python"))
     _write(os.path.join(info, "METADATA"), "Metadata-Version: 2.1\nName: parrot-agent\nVersion: 1.0\n")
-    _write(os.path.join(info, "entry_points.txt"), _entry_points(tomllib.loads(block("toml"))))
+    _write(os.path.join(info, "entry_points.txt"), _entry_points(tomllib.loads(pages.fenced(page(), "toml"))))
     _write(os.path.join(programs, "parrot"), PARROT)
     os.chmod(os.path.join(programs, "parrot"), 0o755)
     monkeypatch.setenv("PYTHONPATH", site, prepend=os.pathsep)
@@ -154,7 +148,8 @@ def test_a_broken_plug_in_is_told_in_a_sentence(plugin: str, code: str, words: s
 
 def test_one_name_for_entry_point_and_adapter(plugin: str) -> None:
     _write(
-        os.path.join(plugin, "parrot_agent.py"), block("python").replace('name = "parrot"', 'name = "bird"')
+        os.path.join(plugin, "parrot_agent.py"),
+        pages.fenced(page(), "python").replace('name = "parrot"', 'name = "bird"'),
     )
     assert "calls itself 'bird'" in holdfast("agent", "probe", "parrot").stderr
 

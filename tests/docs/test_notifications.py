@@ -10,12 +10,11 @@ import pytest
 from holdfast.config import notices, settings
 from holdfast.keeper import outbox
 from holdfast.notify import command
-from tests.docs.test_readme import ROOT
+from tests.support import pages
 
 
 def page() -> str:
-    with open(os.path.join(ROOT, "docs", "reference", "notifications.md"), encoding="utf-8") as file:
-        return file.read()
+    return pages.read("docs/reference/notifications.md")
 
 
 def test_every_event_and_notifier_is_explained() -> None:
@@ -37,14 +36,12 @@ def test_the_limits_are_those_of_the_code() -> None:
 
 
 def test_the_example_reads(place) -> None:
-    (example,) = re.findall(r"^```toml\n(.*?)^```$", page(), re.DOTALL | re.MULTILINE)
     path = os.path.join(place.root, "config.toml")
     with open(path, "w", encoding="utf-8") as file:
-        file.write(example)
+        file.write(pages.fenced(page(), "toml"))
     assert [rule["to"] for rule in settings.read(path)["notify"]] == ["desktop", "webhook", "command"]
 
 
 @pytest.mark.parametrize("name", ["context.json", "summary.md", "logs.txt", "work.json"])
 def test_the_files_of_an_interrupt_are_on_the_page_of_files(name: str) -> None:
-    with open(os.path.join(ROOT, "docs", "reference", "files.md"), encoding="utf-8") as file:
-        assert f"`T/state/interrupts/<n>/{name}`" in file.read()
+    assert f"`T/state/interrupts/<n>/{name}`" in pages.read("docs/reference/files.md")

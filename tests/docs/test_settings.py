@@ -6,18 +6,18 @@ import os
 import re
 
 from holdfast.config import settings
-from tests.docs.test_readme import ROOT
+from holdfast.config.keys import KEYS
+from tests.support import pages
 
 
 def page() -> str:
-    with open(os.path.join(ROOT, "docs", "guides", "settings.md"), encoding="utf-8") as file:
-        return file.read()
+    return pages.read("docs/guides/settings.md")
 
 
 def test_the_table_is_the_one_in_the_code() -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \|(.*)\|$", page(), re.MULTILINE))
-    assert list(rows) == list(settings.KEYS)
-    for name, key in settings.KEYS.items():
+    assert list(rows) == list(KEYS)
+    for name, key in KEYS.items():
         cells = [cell.strip().strip("`") for cell in rows[name].split("|")]
         assert cells[3] == key.variable, name
         if key.default:
@@ -25,10 +25,9 @@ def test_the_table_is_the_one_in_the_code() -> None:
 
 
 def test_the_example_reads(tmp_path: os.PathLike[str]) -> None:
-    (example,) = re.findall(r"^```toml\n(.*?)^```$", page(), re.DOTALL | re.MULTILINE)
     path = os.path.join(tmp_path, "config.toml")
     with open(path, "w", encoding="utf-8") as file:
-        file.write(example)
+        file.write(pages.fenced(page(), "toml"))
     found = settings.read(path)
     assert found["deadline"] == "2h"
     assert found["env_file"] == os.path.join(tmp_path, "secrets.env")

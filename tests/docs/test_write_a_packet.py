@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 
 import pytest
 
-from tests.docs.test_readme import ROOT, matches
+from tests.support import pages
 from tests.support.tasks import Task, workspace
 
 _BLOCK = re.compile(
@@ -26,18 +25,7 @@ exit $status
 
 
 def page() -> str:
-    with open(os.path.join(ROOT, "docs", "guides", "write-a-packet.md"), encoding="utf-8") as file:
-        return file.read()
-
-
-def steps(block: str) -> list[tuple[str, list[str]]]:
-    found: list[tuple[str, list[str]]] = []
-    for line in block.splitlines():
-        if line.startswith("$ "):
-            found.append((line[2:], []))
-        else:
-            found[-1][1].append(line)
-    return found
+    return pages.read("docs/guides/write-a-packet.md")
 
 
 def test_the_worked_example(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,19 +39,9 @@ def test_the_worked_example(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
             with open(path, "w", encoding="utf-8") as file:
                 file.write(block["text"])
             continue
-        for command, expected in steps(block["text"]):
-            done = subprocess.run(
-                ["sh", "-c", _IN_ONE_SHELL, "sh", state, command],
-                cwd=root,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                timeout=60,
-                check=False,
-                text=True,
-            )
-            assert done.returncode == 0, f"{command}\n{done.stdout}"
-            assert matches(expected, done.stdout), f"{command} printed\n{done.stdout}"
+        for command, expected in pages.steps(block["text"]):
+            argv = ["sh", "-c", _IN_ONE_SHELL, "sh", state, command]
+            assert pages.check(argv, command, expected, home=home) == 0, command
     task = Task(os.path.join(home, "tasks", "fix-greeting"))
     prompt = task.read("inputs", "prompt", "scripted.impl.md").decode()
     assert "INC-2041" not in prompt

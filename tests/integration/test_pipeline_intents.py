@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast.testing import Scenario
+from tests.support.manifests import STAGES
 from tests.support.packets import (
     PACK,
     REPORTS,
@@ -28,21 +29,6 @@ from tests.support.tasks import Task, holdfast
 
 pytestmark = pytest.mark.usefixtures("home")
 
-INTENTS = {
-    "safe_impl": ["gemini_brief", "codex_impl", "codex_verify", "gemini_review"],
-    "one_shot_impl": ["gemini_brief", "copilot_runbook", "codex_verify"],
-    "design_only": ["gemini_brief", "gemini_test_design", "gemini_review"],
-    "review_only": ["gemini_review"],
-    "review_cross": ["gemini_review", "codex_review", "copilot_review_consolidate"],
-    "post_impl_review": [
-        "gemini_review",
-        "gemini_test_design",
-        "gemini_static_verify",
-        "codex_review",
-        "codex_test_impl",
-        "codex_verify",
-    ],
-}
 #: Profiles that no intent is named after: intent, group's profile, stages.
 PROFILES = {
     "codex_only": ("safe_impl", ["codex_brief", "codex_impl", "codex_verify", "codex_review"]),
@@ -109,9 +95,9 @@ def check_stage(task: Task, stage: str) -> None:
 
 
 @pytest.mark.req("PKT-14", "PKT-15", "PIP-2", "PIP-3", "GAT-1", "CON-2", "CON-3", "TST-7")
-@pytest.mark.parametrize("intent", INTENTS)
+@pytest.mark.parametrize("intent", STAGES)
 def test_an_intent_runs_its_stages(intent: str) -> None:
-    stages = INTENTS[intent]
+    stages = STAGES[intent]
     stand_ins = StandIns(stages)
     packet = Written(intent=intent, acceptance={"commands": ["test -d ."]})
     assert [stage["name"] for stage in stages_of(packet.path, stand_ins.env)] == stages
@@ -198,7 +184,7 @@ def test_a_brief_without_commands_drops_stale_ones() -> None:
 
 @pytest.mark.req("PIP-2")
 def test_a_consolidation_gets_the_reviews_before_it() -> None:
-    stages = INTENTS["review_cross"]
+    stages = STAGES["review_cross"]
     reports = {
         "gemini_review": REPORTS["review"].replace("nothing to say", "the wide view", 1),
         "codex_review": REPORTS["review"].replace("nothing to say", "the close view", 1),

@@ -247,10 +247,13 @@ def test_a_setting_that_cannot_be_says_how_it_is_written(line: str, example: str
 
 # ── crashes ──
 
+#: A check that notes that it was asked, and looks until it may go on.
+LOOKS = "echo x >> ../asked; while [ ! -e ../go ]; do sleep 0.05; done"
 
-@pytest.mark.req("GAT-11")
-def test_a_gate_outlives_its_runner_and_is_asked_once() -> None:
-    repo = project('post_work = ["echo x >> ../asked; while [ ! -e ../go ]; do sleep 0.05; done"]\n')
+
+def completed_though_killed_at(settings: str) -> Task:
+    """A task whose runner was killed while a check looked; the check was asked once."""
+    repo = project(settings)
     task = Task.play(Scenario().say("done"), project=repo.path)
     asked = os.path.join(repo.path, "..", "asked")
     eventually(lambda: os.path.exists(asked), 15.0)
@@ -260,6 +263,12 @@ def test_a_gate_outlives_its_runner_and_is_asked_once() -> None:
     task.wait_for("completed")
     with open(asked, encoding="utf-8") as file:
         assert file.read() == "x\n"
+    return task
+
+
+@pytest.mark.req("GAT-11")
+def test_a_gate_outlives_its_runner_and_is_asked_once() -> None:
+    task = completed_though_killed_at(f'post_work = ["{LOOKS}"]\n')
     assert len(task.memory().starts()) == 1
 
 
@@ -272,21 +281,12 @@ def test_a_gate_whose_process_dies_is_asked_again_and_then_a_person() -> None:
 
 
 def test_checks_before_the_work_outlive_the_runner_too() -> None:
-    repo = project('pre_work = ["echo x >> ../asked; while [ ! -e ../go ]; do sleep 0.05; done; exit 5"]\n')
-    task = Task.play(Scenario().say("done"), project=repo.path)
-    asked = os.path.join(repo.path, "..", "asked")
-    eventually(lambda: os.path.exists(asked), 15.0)
-    task.kill_runner()
-    repo.write("../go")
-    task.start_runner()
-    task.wait_for("completed")
-    with open(asked, encoding="utf-8") as file:
-        assert file.read() == "x\n"
+    task = completed_though_killed_at(f'pre_work = ["{LOOKS}; exit 5"]\n')
     assert "failed with exit status 5" in task.memory().starts()[0].prompt
 
 
 def test_a_task_is_stopped_while_its_gate_looks_and_the_gate_is_asked_again() -> None:
-    repo = project('post_work = ["echo x >> ../asked; while [ ! -e ../go ]; do sleep 0.05; done"]\n')
+    repo = project(f'post_work = ["{LOOKS}"]\n')
     task = Task.play(Scenario().say("done"), project=repo.path)
     asked = os.path.join(repo.path, "..", "asked")
     eventually(lambda: os.path.exists(asked), 15.0)

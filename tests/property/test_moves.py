@@ -11,6 +11,7 @@ from holdfast import clock
 from holdfast.errors import InvalidMove
 from holdfast.model import events as ev
 from holdfast.model import manifest
+from holdfast.model.fold import apply
 from holdfast.model.spec import Limits, StageSpec, TaskSpec
 from holdfast.model.status import ENDS, MOVES, Status, check_move
 from holdfast.model.task import Task
@@ -35,9 +36,9 @@ class MovesMachine(RuleBasedStateMachine):
     def _apply(self, event: ev.Event) -> None:
         self._at += 1.5
         self.events.append((clock.iso(self._at), event))
-        self.task.apply(event, clock.iso(self._at))
+        apply(self.task, event, clock.iso(self._at))
 
-    @precondition(lambda self: MOVES[self.model])
+    @precondition(lambda self: bool(MOVES[self.model]))
     @rule(data=st.data())
     def legal(self, data: st.DataObject) -> None:
         new = data.draw(st.sampled_from(sorted(MOVES[self.model])))
@@ -94,8 +95,8 @@ class MovesMachine(RuleBasedStateMachine):
     def a_replay_gives_the_same(self) -> None:
         replayed = Task()
         for at, event in self.events:
-            replayed.apply(
-                ev.decode(ev.encode(event, at)) if not isinstance(event, ev.Unknown) else event, at
+            apply(
+                replayed, ev.decode(ev.encode(event, at)) if not isinstance(event, ev.Unknown) else event, at
             )
         assert manifest.render(replayed, "/p", {}) == manifest.render(self.task, "/p", {})
 

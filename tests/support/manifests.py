@@ -11,6 +11,18 @@ from holdfast.pipeline.config import Config
 from holdfast.pipeline.problem import Problem
 from holdfast.pipeline.resolve import Resolved, resolve
 
+#: The stages of each intent, as the shipped profiles have them.
+STAGES = {
+    "safe_impl": ["gemini_brief", "codex_impl", "codex_verify", "gemini_review"],
+    "one_shot_impl": ["gemini_brief", "copilot_runbook", "codex_verify"],
+    "design_only": ["gemini_brief", "gemini_test_design", "gemini_review"],
+    "review_only": ["gemini_review"],
+    "review_cross": ["gemini_review", "codex_review", "copilot_review_consolidate"],
+    "post_impl_review": [
+        "gemini_review", "gemini_test_design", "gemini_static_verify", "codex_review", "codex_test_impl", "codex_verify",
+    ],
+}  # fmt: skip
+
 
 def valid(intent: str = "safe_impl") -> dict[str, Any]:
     """Every required field, and nothing else."""

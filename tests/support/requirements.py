@@ -12,6 +12,8 @@ import re
 import tomllib
 from typing import Any, NamedTuple
 
+from tests.support import sources
+
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ID = re.compile(r"[A-Z]+-(?:[A-C]?)\d+")
 STATUSES = ("open", "built")
@@ -37,13 +39,8 @@ def load(path: str = os.path.join(TESTS, "requirements.toml")) -> dict[str, dict
 def uses(root: str = TESTS) -> list[Use]:
     """Every use of the marker below `root`, in order of file and line."""
     found: list[Use] = []
-    for folder, folders, files in os.walk(root):
-        folders.sort()
-        for name in sorted(files):
-            if name.endswith(".py"):
-                path = os.path.join(folder, name)
-                with open(path, encoding="utf-8") as file:
-                    found += uses_in(file.read(), os.path.relpath(path, os.path.dirname(root)))
+    for path, text in sources.below(root):
+        found += uses_in(text, os.path.relpath(path, os.path.dirname(root)))
     return found
 
 

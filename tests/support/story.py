@@ -6,6 +6,7 @@ from typing import Any
 
 from holdfast import clock
 from holdfast.model import events as ev
+from holdfast.model.fold import apply
 from holdfast.model.spec import Limits, PipelineSpec, StageSpec, TaskSpec
 from holdfast.model.task import Task
 
@@ -45,7 +46,7 @@ class Story:
     def tell(self, *events: ev.Event, after_s: float = 1.0) -> Story:
         for event in events:
             self.now += after_s
-            self.task.apply(event, clock.iso(self.now))
+            apply(self.task, event, clock.iso(self.now))
         return self
 
     def move(self, new: str, **more: Any) -> Story:

@@ -16,7 +16,7 @@ from holdfast import clock
         (4_102_444_799.999, "2099-12-31T23:59:59.999Z"),
     ],
 )
-def test_iso(at: float, text: str) -> None:
+def test_a_time_is_written_in_utc_and_read_again(at: float, text: str) -> None:
     assert clock.iso(at) == text
     assert clock.parse_iso(text) == pytest.approx(at, abs=0.001)
 
@@ -54,7 +54,7 @@ def test_now_is_written_with_z() -> None:
     [("90", 90), ("90s", 90), ("0", 0), ("0.5", 0.5), ("15m", 900), ("1.5h", 5400), ("1h30m", 5400), ("2d", 172800),
      ("1d1h1m1s", 90061), (" 5m ", 300), ("1m30", 90)],
 )  # fmt: skip
-def test_durations(text: str, seconds: float) -> None:
+def test_a_duration_reads_as_people_write_it(text: str, seconds: float) -> None:
     assert clock.parse_duration(text) == seconds
 
 

@@ -11,8 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
+    from holdfast.model.attempt import Attempt
     from holdfast.model.events import AgentEvent
-    from holdfast.model.task import Attempt
 
 
 class StopStep(Record):

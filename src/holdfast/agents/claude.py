@@ -10,7 +10,7 @@ from holdfast.model.outcome import Outcome
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.agents.base import Adapter, Reader
-    from holdfast.model.task import Attempt
+    from holdfast.model.attempt import Attempt
 
 _DETAIL_CHARS = 300
 #: Exit statuses with which it answers HUP, INT and TERM.
@@ -170,13 +170,8 @@ def _finished(attempt: Attempt) -> Outcome:
     error = attempt.error
     if error is not None and error.kind == "permission_denied_but_finished":
         return Outcome(kind=error.kind, detail=error.message[:_DETAIL_CHARS])
-    if attempt.tool_denied:
-        return Outcome(kind="permission_denied_but_finished")
-    if attempt.tool_failed:
-        return Outcome(kind="tool_failed_but_finished")
-    if not attempt.last_text and attempt.result is not None and not attempt.result.text:
-        return Outcome(kind="empty_reply")
-    return Outcome(kind="success")
+    is_empty = not attempt.last_text and attempt.result is not None and not attempt.result.text
+    return endings.flaw(attempt) or Outcome(kind="empty_reply" if is_empty else "success")
 
 
 def _without_result(end: End, attempt: Attempt) -> Outcome:

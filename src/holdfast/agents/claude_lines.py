@@ -16,8 +16,7 @@ from holdfast.model import events as ev
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+    pass
 
 _TEXT_LIMIT = 16_000
 _SUMMARY_LIMIT = 4000
@@ -106,7 +105,8 @@ class _Denial(Struct):
 
 
 class _Result(Struct):
-    is_error: bool = False
+    #: Always there; a line without it is damaged, and no success.
+    is_error: bool
     subtype: str = ""
     result: str | None = None
     session_id: str = ""
@@ -124,10 +124,19 @@ _INPUT = msgspec.json.Decoder(_Input)
 _DELTA = msgspec.json.Decoder(_Stream)
 
 
-class Lines:
+class Lines(json_lines.ByType):
     """The reader of one attempt."""
 
     def __init__(self) -> None:
+        super().__init__(
+            {
+                b"assistant": (_Assistant, self._assistant),
+                b"user": (_User, self._user),
+                b"system": (_System, self._system),
+                b"result": (_Result, self._result),
+                b"rate_limit_event": (_Limit, self._limited),
+            }
+        )
         self._session = ""
         #: Text of a block that is not complete yet.
         self._partial: list[str] = []
@@ -136,27 +145,13 @@ class Lines:
         #: The last limit that was refused: reset time and which.
         self._limit: _LimitInfo | None = None
         self._todos = Todos()
-        self._handlers: dict[
-            bytes, tuple[msgspec.json.Decoder[Any], Callable[[Any], list[ev.AgentEvent]]]
-        ] = {
-            b"assistant": (msgspec.json.Decoder(_Assistant), self._assistant),
-            b"user": (msgspec.json.Decoder(_User), self._user),
-            b"system": (msgspec.json.Decoder(_System), self._system),
-            b"result": (msgspec.json.Decoder(_Result), self._result),
-            b"rate_limit_event": (msgspec.json.Decoder(_Limit), self._limited),
-        }
 
     def read(self, line: bytes) -> list[ev.AgentEvent]:
         """The events of one line."""
         if line.startswith(b'{"type":"stream_event"'):
             self._stream(line)
             return []
-        handler = self._handlers.get(json_lines.kind(line))
-        if handler is None:
-            return []
-        decoder, handle = handler
-        found = json_lines.decode(decoder, line)
-        return handle(found) if found is not None else []
+        return super().read(line)
 
     def finish(self) -> list[ev.AgentEvent]:
         """Text that was cut off, and an error that no result line repeated."""

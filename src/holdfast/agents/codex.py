@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.agents import endings
 from holdfast.agents.base import Capabilities, End, Launch, LaunchSpec, PrivateHome, StopStep, model_name
 from holdfast.agents.codex_lines import Lines, error_kind
 from holdfast.model.outcome import Outcome
@@ -9,7 +10,7 @@ from holdfast.model.outcome import Outcome
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.agents.base import Adapter, Reader
-    from holdfast.model.task import Attempt
+    from holdfast.model.attempt import Attempt
 
 _DETAIL_CHARS = 300
 _TRIPLES = {
@@ -147,11 +148,7 @@ def _home(spec: LaunchSpec) -> PrivateHome | None:
 
 
 def _finished(attempt: Attempt) -> Outcome:
-    if attempt.tool_denied:
-        return Outcome(kind="permission_denied_but_finished")
-    if attempt.tool_failed:
-        return Outcome(kind="tool_failed_but_finished")
-    return Outcome(kind="success" if attempt.last_text else "empty_reply")
+    return endings.flaw(attempt) or Outcome(kind="success" if attempt.last_text else "empty_reply")
 
 
 def _without_turn(end: End, attempt: Attempt) -> Outcome:

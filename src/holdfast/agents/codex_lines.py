@@ -17,8 +17,7 @@ from holdfast.model import events as ev
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+    pass
 
 _TEXT_LIMIT = 16_000
 _SUMMARY_LIMIT = 4000
@@ -78,36 +77,27 @@ class _Failed(Struct):
 _TODOS = msgspec.json.Decoder(list[_Todo])
 
 
-class Lines:
+class Lines(json_lines.ByType):
     """The reader of one attempt."""
 
     def __init__(self) -> None:
+        super().__init__(
+            {
+                b"thread.started": (_Thread, self._thread),
+                b"item.started": (_OfItem, self._started),
+                b"item.updated": (_OfItem, self._updated),
+                b"item.completed": (_OfItem, self._item),
+                b"turn.completed": (_Completed, self._completed),
+                b"turn.failed": (_Failed, self._failed),
+                b"error": (_Failure, self._error),
+            }
+        )
         self._open: set[str] = set()
         self._last_text = ""
         #: Its to-do list as it was last told.
         self._todos = b""
         #: An error that no `turn.failed` has repeated yet.
         self._said: str | None = None
-        self._handlers: dict[
-            bytes, tuple[msgspec.json.Decoder[Any], Callable[[Any], list[ev.AgentEvent]]]
-        ] = {
-            b"thread.started": (msgspec.json.Decoder(_Thread), self._thread),
-            b"item.started": (msgspec.json.Decoder(_OfItem), self._started),
-            b"item.updated": (msgspec.json.Decoder(_OfItem), self._updated),
-            b"item.completed": (msgspec.json.Decoder(_OfItem), self._item),
-            b"turn.completed": (msgspec.json.Decoder(_Completed), self._completed),
-            b"turn.failed": (msgspec.json.Decoder(_Failed), self._failed),
-            b"error": (msgspec.json.Decoder(_Failure), self._error),
-        }
-
-    def read(self, line: bytes) -> list[ev.AgentEvent]:
-        """The events of one line."""
-        handler = self._handlers.get(json_lines.kind(line))
-        if handler is None:
-            return []
-        decoder, handle = handler
-        found = json_lines.decode(decoder, line)
-        return handle(found) if found is not None else []
 
     def finish(self) -> list[ev.AgentEvent]:
         """An error that was not repeated: the process ended before its turn did."""

@@ -15,8 +15,8 @@ from holdfast.model.outcome import Outcome
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.agents.base import Adapter, Reader
+    from holdfast.model.attempt import Attempt
     from holdfast.model.events import AgentEvent
-    from holdfast.model.task import Attempt
 
 #: Refused before any model call.
 _STDERR = [

@@ -7,8 +7,8 @@ from holdfast.model.outcome import Outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from holdfast.model.attempt import Attempt
     from holdfast.model.process import Exit
-    from holdfast.model.task import Attempt
 
 _ASKED_TO_LEAVE = {1: "SIGHUP", 2: "SIGINT", 15: "SIGTERM"}
 _DETAIL_CHARS = 200
@@ -33,11 +33,16 @@ def by_signal(exit: Exit) -> Outcome | None:
 
 def finished(attempt: Attempt) -> Outcome:
     """A normal end, with the flaw that the summary names."""
+    return flaw(attempt) or Outcome(kind="success")
+
+
+def flaw(attempt: Attempt) -> Outcome | None:
+    """What went wrong on the way to a normal end; None where nothing did."""
     if attempt.tool_denied:
         return Outcome(kind="permission_denied_but_finished")
     if attempt.tool_failed:
         return Outcome(kind="tool_failed_but_finished")
-    return Outcome(kind="success")
+    return None
 
 
 def failed(attempt: Attempt) -> Outcome | None:

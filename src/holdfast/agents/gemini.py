@@ -17,7 +17,7 @@ from holdfast.model.outcome import Outcome
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.agents.base import Adapter, Reader
-    from holdfast.model.task import Attempt
+    from holdfast.model.attempt import Attempt
 
 #: HTTP statuses that can stand behind an exit status.
 _HTTP_STATUS = {

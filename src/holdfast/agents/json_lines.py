@@ -12,7 +12,10 @@ import msgspec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeVar
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    from holdfast.model import events as ev
 
     T = TypeVar("T")
 
@@ -27,6 +30,22 @@ class _Typed(msgspec.Struct):
 
 
 _TYPED = msgspec.json.Decoder(_Typed)
+
+
+class ByType:
+    """A reader for which each type of line that means something has a shape and a taker of its own."""
+
+    def __init__(self, takers: dict[bytes, tuple[type[Any], Callable[[Any], list[ev.AgentEvent]]]]) -> None:
+        self._takers = {name: (msgspec.json.Decoder(shape), take) for name, (shape, take) in takers.items()}
+
+    def read(self, line: bytes) -> list[ev.AgentEvent]:
+        """The events of one line."""
+        taker = self._takers.get(kind(line))
+        if taker is None:
+            return []
+        decoder, take = taker
+        found = decode(decoder, line)
+        return take(found) if found is not None else []
 
 
 def kind(line: bytes) -> bytes:

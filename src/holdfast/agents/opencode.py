@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.agents.base import Adapter, Reader
-    from holdfast.model.task import Attempt
+    from holdfast.model.attempt import Attempt
 
 #: Options of a task that are flags of the same name.
 _FLAGS = ("agent", "variant")

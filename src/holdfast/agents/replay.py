@@ -5,8 +5,10 @@ from __future__ import annotations
 from holdfast import clock
 from holdfast.agents.base import End
 from holdfast.model import events as ev
+from holdfast.model.attempt import Attempt
+from holdfast.model.fold import apply
 from holdfast.model.process import Exit
-from holdfast.model.task import Attempt, Task
+from holdfast.model.task import Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +55,8 @@ def fold(adapter: Adapter, stdout: bytes, stderr: str = "") -> Attempt:
     """
     reader = adapter.reader()
     task = Task()
-    task.apply(
+    apply(
+        task,
         ev.AttemptOpened(attempt=1, attempt_id="att_replay", stage="main", agent=adapter.name, mode="fresh"),
         "",
     )
@@ -75,7 +78,7 @@ def _take(task: Task, found: list[ev.AgentEvent], offset: int, at: str) -> None:
         # Through JSON, as the journal would: an adapter may only count on what a successor can read.
         again = ev.decode({"type": event.type, **event.to_json()})
         assert isinstance(again, ev.AgentEvent)
-        task.apply(again.place(1, offset), at)
+        apply(task, again.place(1, offset), at)
 
 
 def exit_of(status: int | None) -> Exit:

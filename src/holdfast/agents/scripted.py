@@ -11,7 +11,7 @@ from holdfast.model.outcome import Outcome
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.agents.base import Adapter, Reader
-    from holdfast.model.task import Attempt
+    from holdfast.model.attempt import Attempt
 
 
 class Scripted:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from holdfast.agents import todo
+from holdfast.agents import endings, todo
 from holdfast.agents.base import End
 from holdfast.model import events as ev
 from holdfast.model.outcome import Outcome
@@ -17,10 +17,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, cast
 
-    from holdfast.model.task import Attempt
+    from holdfast.model.attempt import Attempt
 else:
 
-    def cast(_, value):
+    def cast(_, value):  # noqa: D103
         return value
 
 
@@ -111,11 +111,7 @@ def classify(end: End, attempt: Attempt) -> Outcome:
     """Exit status and result together."""
     exit, stderr_tail = end.exit, end.stderr_tail
     if attempt.result is not None and not attempt.result.is_error:
-        if attempt.tool_denied:
-            return Outcome(kind="permission_denied_but_finished")
-        if attempt.tool_failed:
-            return Outcome(kind="tool_failed_but_finished")
-        return Outcome(kind="success")
+        return endings.finished(attempt)
     if "No conversation found" in stderr_tail:
         return Outcome(kind="unknown_session", detail=stderr_tail.strip()[-200:])
     if exit.exit_signal is not None:

@@ -149,15 +149,3 @@ def _beside(text: str, path: str) -> str:
 
 
 _KINDS = {"text": _text, "argv": _argv, "file": _file}
-
-
-def rules() -> list[dict[str, Any]]:
-    """The user's rules as they are now. Raises UsageError, UnreadableFile."""
-    from holdfast import paths
-    from holdfast.config import settings
-
-    path = paths.user_settings()
-    if not os.path.exists(path):
-        return []
-    found: list[dict[str, Any]] = settings.read(path).get("notify", [])
-    return found

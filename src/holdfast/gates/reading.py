@@ -7,7 +7,7 @@ review must not fail for it: there it is a warning. In a worktree nobody else is
 from __future__ import annotations
 
 from holdfast.gates.base import Case, Check
-from holdfast.gates.scope import Violation, of_git, remarked, shortened, take_back, warned
+from holdfast.gates.violations import Violation, of_git, remarked, shortened, take_back, warned, words
 from holdfast.workspace.scope import Scope, seen_from
 
 TYPE_CHECKING = False
@@ -25,22 +25,20 @@ def check(case: Case) -> Check:
     prefix, name = workspace.base.place.prefix, case.stage.name
     refused, told_of_git = of_git(case, workspace)
     if workspace.base.kind != "worktree":
-        told = [
-            f"{_words(change, prefix)} while {name} ran, which only reads" for change in workspace.changes
-        ]
+        told = [f"{words(change, prefix)} while {name} ran, which only reads" for change in workspace.changes]
         return warned(remarked(case, shortened(told), is_warning=bool(told)), told_of_git)
     scope = Scope(case.pipeline.scope_allow, case.pipeline.scope_deny)
 
     def blamed(changes: Iterable[Change]) -> list[Violation]:
         return [
-            Violation(change=change, reason=f"{_words(change, prefix)} by {name}, which only reads")
+            Violation(change=change, reason=f"{words(change, prefix)} by {name}, which only reads")
             for change in changes
             if not _is_left_behind(change, scope, prefix)
         ]
 
     found = blamed(workspace.changes)
     left = [
-        f"{_words(change, prefix)} by {name}, outside the scope; diff and apply leave it out"
+        f"{words(change, prefix)} by {name}, outside the scope; diff and apply leave it out"
         for change in workspace.changes
         if _is_left_behind(change, scope, prefix)
     ]
@@ -56,12 +54,3 @@ def _is_left_behind(change: Change, scope: Scope, prefix: str) -> bool:
     """A new file outside the scope, such as a cache of the tests that a verifier ran: it comes home with nothing."""
     path = seen_from(prefix, change.path)
     return change.kind == "added" and not scope.has(change.path, prefix) and not scope.denies(path)
-
-
-def _words(change: Change, prefix: str) -> str:
-    path = seen_from(prefix, change.path)
-    if change.old_path is not None:
-        return f"{seen_from(prefix, change.old_path)} was renamed to {path}"
-    return (
-        f"{path} was {change.kind}" if change.kind != "submodule" else f"{path} was moved to another commit"
-    )

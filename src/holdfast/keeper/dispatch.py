@@ -9,19 +9,17 @@ from __future__ import annotations
 import os
 
 from holdfast import clock, units
-from holdfast.agents import registry
 from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
-from holdfast.keeper import loop
+from holdfast.keeper import ends, loop, room
 from holdfast.keeper.log import log
 from holdfast.keeper.sources import Sources
 from holdfast.keeper.sweep import Sweep
-from holdfast.model.outcome import WAITS
 from holdfast.model.request import Request
-from holdfast.model.status import ENDS, Status
+from holdfast.model.status import Status
 from holdfast.packet import inbox, load
 from holdfast.queue import owner, sync
-from holdfast.queue.engine import Item, Room, requeue_lost
+from holdfast.queue.engine import Item, requeue_lost
 from holdfast.queue.local import LocalQueue
 from holdfast.start import start_runner
 from holdfast.store import atomic, audit
@@ -38,13 +36,10 @@ SYNC_S = 15.0
 _FEW, _BREATH_S = 100, 0.001
 #: Before another look at a machine that is short of something.
 _SHORT_S = 5.0
-#: A dispatched task that does not use its slot.
-_RESTING = frozenset({Status.WAITING, Status.INTERRUPTED})
-_MB = 1024 * 1024
 #: How long a loop that is ended waits for its tasks to be parked.
 _PARK_S = 60.0
-#: How long a start may take until its claim is lost; and how long a wait must be to mean that an agent is out of quota.
-_ANSWER_S, _LIMIT_S = 60.0, 60.0
+#: How long a start may take until its claim is lost.
+_ANSWER_S = 60.0
 
 
 class Dispatch:
@@ -99,7 +94,10 @@ class Dispatch:
     def _pull(
         self, queue: LocalQueue, spec: loop.LoopSpec, now_mono: float, *, rung: bool, has_news: bool
     ) -> float:
-        self._note_ends(queue, spec)
+        for task_id in ends.take_out(self.home, queue, spec, started=self._iterations):
+            self._iterations.pop(task_id, None)
+            self._ends_mono.append(clock.mono())
+            self._sweep.note_end(spec)
         self._compare(queue, now_mono, rung=rung, has_news=has_news)
         is_empty = not queue.outlook(clock.now()).count
         if self.is_idle != is_empty:
@@ -130,76 +128,6 @@ class Dispatch:
             self._breath_s = max(0, queue.outlook(clock.now()).count - _FEW) * _BREATH_S
         elif has_news:
             sync.settle_strangers(self.home, queue)
-
-    # ── what has ended ──
-
-    def _note_ends(self, queue: LocalQueue, spec: loop.LoopSpec) -> None:
-        """Count the ends of dispatched tasks, and take them out of the queue."""
-        for item in queue.claims():
-            if owner.is_outside(item.claimed_by):
-                continue
-            status = sync.status_of(self.home, item.task_id)
-            end = self._end_of(item) if status in ENDS else None
-            if end is None:
-                continue
-            state = loop.read_state(self.home)
-            if state.counted != end:  # else a keeper was killed right here
-                state = loop.after_end(state, str(status), now=clock.now()).evolve(counted=end)
-                loop.write_state(self.home, state)
-            self._ask_person(spec, state)
-            self._ends_mono.append(clock.mono())
-            self._sweep.note_end(spec)
-            failpoint("dispatch.counted")
-            queue.ack(item.task_id, status=str(status))
-            log(f"{item.task_id} ended: {status}")
-            audit.append(
-                self.home,
-                {
-                    "operation": "loop.ended",
-                    "by": "keeper",
-                    "task_id": item.task_id,
-                    "reason": f"{status}; {state.failures} failed in a row",
-                    "level": "info" if status == Status.COMPLETED else "warn",
-                    "iteration": self._iteration_of(item.task_id),
-                },
-            )
-
-    def _iteration_of(self, task_id: str) -> int:
-        """The number under which it was started; others may have been since."""
-        known = self._iterations.pop(task_id, None)
-        if known is not None:
-            return known
-        try:  # another keeper started it
-            return load.fold(load.wherever(self.home.packet(task_id))).iteration
-        except HoldfastError:
-            return 0
-
-    def _end_of(self, item: Item) -> str | None:
-        """This end of a task, told apart from its others: it may have been retried. None while it is not marked."""
-        try:
-            found = os.stat(load.wherever(self.home.packet(item.task_id)).task_done)
-        except FileNotFoundError:
-            return None
-        return f"{item.task_id} {found.st_mtime_ns}"
-
-    def _ask_person(self, spec: loop.LoopSpec, state: loop.LoopState) -> None:
-        if not spec.max_failures or state.failures < spec.max_failures:
-            return
-        if os.path.lexists(self.home.interrupt_request):
-            return
-        reason = f"{state.failures} tasks of the queue failed in a row; nothing is started until this file is removed"
-        atomic.write(self.home.interrupt_request, f"{reason}\n".encode(), durable=True)
-        audit.append(
-            self.home,
-            {
-                "operation": "home.interrupted",
-                "by": "keeper",
-                "reason": reason,
-                "level": "warn",
-                "iteration": state.iteration,
-            },
-        )
-        _notify(self.home, reason)
 
     def _stands(self, item: Item) -> bool:
         """Whether a claim is still good: its task has begun, is about to, or belongs to somebody outside."""
@@ -236,7 +164,7 @@ class Dispatch:
                 f"no task of the queue is started before {state.not_before}: {state.failures} failed in a row"
             )
             return min(left_s, SYNC_S)
-        if _free_disk_bytes(self.home.path) < spec.min_free_disk_bytes:
+        if room.free_disk_bytes(self.home.path) < spec.min_free_disk_bytes:
             least = units.words(spec.min_free_disk_bytes)
             self._short = f"no task of the queue is started: less than {least} of disk is free"
             return _SHORT_S
@@ -254,14 +182,21 @@ class Dispatch:
         now_mono, now = clock.mono(), clock.now()
         outlook = queue.outlook(now)
         self._ends_mono = [at for at in self._ends_mono if now_mono - at < spec.iteration_delay_s]
-        room = self._room(queue.claims(), spec, cooling=len(self._ends_mono), agents=outlook.agents)
-        item = queue.claim(self._me, room)
+        free, too_big = room.measure(
+            self.home, queue.claims(), spec, cooling=len(self._ends_mono), agents=outlook.agents
+        )
+        self._short = too_big or self._short
+        item = queue.claim(self._me, free)
         if item is None:
             left = [spec.iteration_delay_s - (now_mono - at) for at in self._ends_mono]
             longest_s = _SHORT_S if self._short else SYNC_S
             due = [] if outlook.due_at is None else [outlook.due_at - now]
             return max(0.01, min([longest_s, *left, *due]))
         failpoint("dispatch.claimed")
+        return self._start(queue, item, spec)
+
+    def _start(self, queue: LocalQueue, item: Item, spec: loop.LoopSpec) -> float | None:
+        """Ask for the start of a claimed task, and see to its runner. None when another one may follow."""
         packet = self.home.packet(item.task_id)
         try:
             load.fold(packet)
@@ -276,9 +211,8 @@ class Dispatch:
         try:
             inbox.drop(packet, "start", {"iteration": state.iteration}, by="keeper")
         except (OSError, HoldfastError):
-            queue.release(
-                item.task_id, owner=self._me
-            )  # no fault of the task: the disk is full, or read-only
+            # No fault of the task: the disk is full, or read-only.
+            queue.release(item.task_id, owner=self._me)
             raise
         failpoint("dispatch.asked")
         loop.write_state(self.home, state)
@@ -297,57 +231,6 @@ class Dispatch:
         if spec.max_iterations and state.since_up >= spec.max_iterations:
             return SYNC_S
         return None
-
-    def _room(
-        self, items: list[Item], spec: loop.LoopSpec, *, cooling: int, agents: tuple[str, ...] = ()
-    ) -> Room:
-        """Slots count what works. What waits for a quota or a person has a claim, and needs no slot. `agents` are those of
-        tasks that wait."""
-        resting = [
-            item
-            for item in items
-            if item.state == "claimed" and sync.status_of(self.home, item.task_id) in _RESTING
-        ]
-        outside = sum(owner.is_outside(item.claimed_by) for item in items)
-        limits, pools = dict(spec.agents), dict(spec.pools)
-        for item in resting:
-            for table, name in ((limits, item.agent), (pools, item.pool)):
-                if name in table:
-                    table[name] += 1
-        for item in resting:
-            if self._is_at_limit(item):
-                # The next one would only join the queue at the service.
-                limits[item.agent] = 0
-        slots = max(0, spec.slots - cooling) + len(resting) + outside
-        limits |= self._too_big(agents, spec)
-        return Room(slots=slots, agents=limits, pools=pools)
-
-    def _is_at_limit(self, item: Item) -> bool:
-        """Whether its agent is out of quota for a while."""
-        try:
-            manifest = load.read_manifest(self.home.packet(item.task_id))
-            # A task that only pauses after a crash of its own says nothing about the service.
-            if str(manifest.get("status_reason")).partition(":")[0] not in WAITS:
-                return False
-            wake_at = manifest.get("wake_at")
-            return bool(wake_at) and clock.parse_iso(str(wake_at)) - clock.now() > _LIMIT_S
-        except (HoldfastError, ValueError):
-            return False
-
-    def _too_big(self, agents: tuple[str, ...], spec: loop.LoopSpec) -> dict[str, int]:
-        """Agents for which there is no memory now; no room for them until there is."""
-        free = _free_memory_bytes() - spec.min_free_memory_bytes
-        found: dict[str, int] = {}
-        for agent in agents:
-            try:
-                needed = registry.adapter(agent).capabilities.memory_mb * _MB
-            except HoldfastError:
-                continue  # its runner will say what is wrong with its agent
-            if needed > free:
-                found[agent] = 0
-                reserve = units.words(spec.min_free_memory_bytes)
-                self._short = f"{agent} is not started: it needs {units.words(needed)} of memory beside the reserve of {reserve}"
-        return found
 
     # ── the end of a loop in the foreground ──
 
@@ -379,23 +262,3 @@ def _is_asked(packet: Packet) -> bool:
 
 def _is_at_work(packet: Packet) -> bool:
     return bool(inbox.names(packet)) or locks.is_held(packet.runner_lock)
-
-
-def _free_disk_bytes(path: str) -> int:
-    found = os.statvfs(path)
-    return found.f_bavail * found.f_frsize
-
-
-def _free_memory_bytes() -> int:
-    import psutil  # dear to load, and only a queue needs it
-
-    return psutil.virtual_memory().available
-
-
-def _notify(home: Home, reason: str) -> None:
-    from holdfast.keeper import settings
-    from holdfast.notify import outbox
-    from holdfast.redact import Redactor
-
-    happened = {"event": "home_interrupt", "task_id": "", "status": "interrupted", "reason": reason}
-    outbox.post(home, settings.read(home).notify, happened, Redactor(dict(os.environ)))

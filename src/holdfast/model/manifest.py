@@ -65,7 +65,6 @@ def render(task: Task, packet_dir: str, seen: dict[str, Any]) -> dict[str, Any]:
     spec, attempt = task.spec, task.attempt
     started = attempt.started if attempt is not None else None
     ended = attempt.ended if attempt is not None else None
-    runner = task.runner
     usage = task.total_usage if attempt is not None and attempt.is_open else task.usage
     manifest: dict[str, Any] = {
         "schema": SCHEMA,
@@ -105,21 +104,9 @@ def render(task: Task, packet_dir: str, seen: dict[str, Any]) -> dict[str, Any]:
             "cost_usd": usage.cost_usd,
         },
         "paid_calls": task.paid_calls,
-        "interrupt": {
-            "requested": True,
-            "reason": task.interrupt or task.reason,
-            "timestamp": task.interrupted_at,
-            # Taking it away resumes the task.
-            "file": "state/interrupt-request.txt" if task.is_marked else None,
-            "approval": task.approval,
-        }
-        if task.status is Status.INTERRUPTED
-        else None,
+        "interrupt": _interrupt(task),
         "wake_at": task.wake_at,
-        "runner": {"pid": runner.pid, "boot_id": runner.boot_id, "start_time": runner.start_time}
-        # The last manifest of a task is written by a runner that is about to leave.
-        if runner and task.status not in ENDS
-        else None,
+        "runner": _runner(task),
         "verdict": seen.get("verdict"),
         "progress": progress(task, seen),
     }
@@ -134,6 +121,27 @@ def render(task: Task, packet_dir: str, seen: dict[str, Any]) -> dict[str, Any]:
             manifest["abandoned_at"] = task.finished_at
             manifest["abandon_reason"] = task.reason
     return manifest
+
+
+def _interrupt(task: Task) -> dict[str, Any] | None:
+    if task.status is not Status.INTERRUPTED:
+        return None
+    return {
+        "requested": True,
+        "reason": task.interrupt or task.reason,
+        "timestamp": task.interrupted_at,
+        # Taking it away resumes the task.
+        "file": "state/interrupt-request.txt" if task.is_marked else None,
+        "approval": task.approval,
+    }
+
+
+def _runner(task: Task) -> dict[str, Any] | None:
+    runner = task.runner
+    # The last manifest of a task is written by a runner that is about to leave.
+    if runner is None or task.status in ENDS:
+        return None
+    return {"pid": runner.pid, "boot_id": runner.boot_id, "start_time": runner.start_time}
 
 
 def progress(task: Task, seen: dict[str, Any]) -> dict[str, Any] | None:

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    #: Name, type and meaning of a figure, and its values by their labels.
+    Family = tuple[str, str, str, list[tuple[dict[str, str], Any]]]
+
 SCHEMA = "holdfast.metrics/1"
 DAY_S = 86400.0
 
@@ -127,8 +130,18 @@ def _per_hour(ended: list[dict[str, Any]], now: float, since: float | None) -> f
 
 def prometheus(home: dict[str, Any], tasks: Iterable[dict[str, Any]]) -> str:
     """The text format: figures of the home, and some of each task that has not ended."""
+    lines: list[str] = []
+    for name, kind, about, samples in _families(home, tasks):
+        known = [(labels, value) for labels, value in samples if value is not None]
+        if known:
+            lines += [f"# HELP holdfast_{name} {about}", f"# TYPE holdfast_{name} {kind}"]
+            lines += [f"holdfast_{name}{_labels(labels)} {value}" for labels, value in known]
+    return "\n".join(lines) + "\n"
+
+
+def _families(home: dict[str, Any], tasks: Iterable[dict[str, Any]]) -> list[Family]:
     usage = home["api_usage"]
-    families: list[tuple[str, str, str, list[tuple[dict[str, str], Any]]]] = [
+    return [
         ("tasks", "gauge", "Tasks by state.", [({"status": s}, n) for s, n in home["by_status"].items()]),
         ("success_ratio", "gauge", "Completed of all that ended.", [({}, home["success_rate"])]),
         ("interrupt_ratio", "gauge", "Tasks that asked for a person.", [({}, home["interrupt_rate"])]),
@@ -170,13 +183,6 @@ def prometheus(home: dict[str, Any], tasks: Iterable[dict[str, Any]]) -> str:
             ],
         ),
     ]
-    lines: list[str] = []
-    for name, kind, about, samples in families:
-        known = [(labels, value) for labels, value in samples if value is not None]
-        if known:
-            lines += [f"# HELP holdfast_{name} {about}", f"# TYPE holdfast_{name} {kind}"]
-            lines += [f"holdfast_{name}{_labels(labels)} {value}" for labels, value in known]
-    return "\n".join(lines) + "\n"
 
 
 def _labels(labels: dict[str, str]) -> str:

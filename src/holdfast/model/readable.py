@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from holdfast.model import events as ev
-from holdfast.model.lane import Attempt
+from holdfast.model.attempt import Attempt
 
 #: CSI, strings with an end (OSC, DCS, …), other escapes; then every control character but the tab.
 _CONTROL = re.compile(

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar, Self, dataclass_transform
 else:
 
-    def dataclass_transform(**_):
+    def dataclass_transform(**_):  # noqa: D103
         return lambda cls: cls
 
 

@@ -59,6 +59,7 @@ def notes(cls: type[Record]) -> dict[str, str]:
 
 
 def of_record(cls: type[Record]) -> Schema:
+    """The schema of a record, with the comments above its fields as descriptions."""
     said = notes(cls)
     properties: Schema = {}
     for name, kind in hints(cls).items():
@@ -73,6 +74,7 @@ def of_record(cls: type[Record]) -> Schema:
 
 
 def of_field(name: str, kind: typing.Any, cls: type[Record]) -> Schema:
+    """The schema of one field: its type, and the pattern of a time where its name says so."""
     if name == "schema":
         return {"const": cls.defaults["schema"]}
     schema = of_type(kind)
@@ -122,6 +124,7 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def named(name: str, schema: Schema, description: str, *, version: bool = True) -> Schema:
+    """A schema with its title, and unless `version` is false with the field `schema` that every file carries."""
     title = f"holdfast.{name}/1"
     schema = {**schema, "properties": dict(schema["properties"]), "required": list(schema["required"])}
     if version:
@@ -131,6 +134,7 @@ def named(name: str, schema: Schema, description: str, *, version: bool = True) 
 
 
 def of_fields(properties: Schema, optional: tuple[str, ...] = ()) -> Schema:
+    """An object with these fields."""
     return {
         "type": "object",
         "required": [name for name in properties if name not in optional],
@@ -139,4 +143,5 @@ def of_fields(properties: Schema, optional: tuple[str, ...] = ()) -> Schema:
 
 
 def or_null(schema: Schema) -> Schema:
+    """The same, or null."""
     return {"anyOf": [schema, {"type": "null"}]}

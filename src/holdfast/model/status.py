@@ -72,8 +72,6 @@ MOVES: dict[Status, frozenset[Status]] = {
 ENDS = frozenset({_S.COMPLETED, _S.FAILED, _S.ABANDONED, _S.KILLED})
 #: States in which nobody needs to act: no runner is started for them unless a request came.
 PARKED = frozenset({_S.QUEUED, _S.INTERRUPTED})
-#: States of a task whose agent may be alive.
-AGENT_MAY_LIVE = frozenset({_S.SPAWNING, _S.RUNNING})
 
 #: The reason of an interrupt that asks nobody anything: the home went down.
 BY_DOWN = "holdfast down --now"

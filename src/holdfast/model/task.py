@@ -1,14 +1,11 @@
-"""What is known of a task: the fold of its journal.
-
-`apply` is used live and in replay, so what a runner thinks and what its successor reads can never differ.
-"""
+"""What is known of a task, and the questions that can be asked of it. `fold.apply` alone changes it."""
 
 from __future__ import annotations
 
 from holdfast import clock
 from holdfast.model import events as ev
-from holdfast.model.lane import Attempt, Lane
-from holdfast.model.outcome import CANNOT_SERVE, WAITS
+from holdfast.model.attempt import Attempt
+from holdfast.model.lane import Lane
 from holdfast.model.spec import StageSpec, TaskSpec
 from holdfast.model.status import ENDS, Status
 from holdfast.model.usage import Usage, budget_reached
@@ -16,12 +13,6 @@ from holdfast.model.usage import Usage, budget_reached
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-
-#: A runner that died sooner than this counts towards the limit of CRASH_LIMIT.
-QUICK_DEATH_S = 60.0
-#: Quick deaths in a row, without progress of the task, after which it is parked for a person.
-CRASH_LIMIT = 5
 
 
 class Task:
@@ -93,9 +84,6 @@ class Task:
         self.runner_crashes = 0
         self.runner: ev.RunnerStarted | None = None
         self.runner_started_at = ""
-        self.last_event = ""
-
-    # ── questions ──
 
     @property
     def has_ended(self) -> bool:
@@ -201,7 +189,7 @@ class Task:
         total = self.usage
         for attempt in self.wave:
             if attempt.is_open:
-                total = total.plus(self._on_top(attempt))
+                total = total.plus(self.used_by(attempt))
         return total
 
     @property
@@ -221,7 +209,7 @@ class Task:
             return lived_s
         return max(0.0, lived_s - max(0.0, self.counted_until - clock.parse_iso(attempt.started.started_at)))
 
-    def _on_top(self, attempt: Attempt) -> Usage:
+    def used_by(self, attempt: Attempt) -> Usage:
         """What an attempt used, without what its session had before it."""
         if attempt.usage_is_of_session:
             return attempt.usage.minus(self.session_usage.get(attempt.session_id or "", Usage()))
@@ -249,372 +237,3 @@ class Task:
             if attempt.number == number:
                 return attempt
         return None
-
-    # ── the fold ──
-
-    def apply(self, event: ev.Event, at: str) -> None:
-        """Take in one event. Total: an event that means nothing here changes nothing."""
-        self.last_event = event.type
-        handler = _HANDLERS.get(event.type)
-        if handler is None:
-            return
-        try:
-            handler(self, event, at)
-        except (ValueError, TypeError, OverflowError):
-            # An agent's word may be of any type and size. It is in the journal by now, and must not stop who reads it.
-            if not isinstance(event, ev.AgentEvent):
-                raise
-
-
-def _created(task: Task, event: ev.TaskCreated, at: str) -> None:
-    task.spec = TaskSpec.from_json(event.spec)
-    task.status = Status(event.status)
-    task.created_at = task.moved_at = at
-    task.deadline_s = task.spec.limits.deadline_s
-
-
-def _moved(task: Task, event: ev.TaskMoved, at: str) -> None:
-    if task.status is Status.INTERRUPTED and event.new in (Status.SPAWNING, Status.QUEUED):
-        _go_on(task)
-    if task.status is Status.QUEUED and event.new == Status.SPAWNING:
-        task.begun_at = task.begun_at or at
-    task.status = Status(event.new)
-    task.moved_at = at
-    task.approval = event.approval
-    for attempt in task.wave if task.status is not Status.RUNNING else ():
-        attempt.is_settled = not attempt.is_open
-        if task.status is Status.COMPLETING and attempt.has_succeeded:
-            task.lane(attempt.stage).accepted = attempt.number
-    task.reason = event.reason
-    task.wake_at = event.wake_at
-    task.interrupt = event.interrupt
-    task.is_marked = event.marked
-    task.interrupted_at = at if task.status is Status.INTERRUPTED else None
-    task.iteration = event.iteration or task.iteration
-    if event.answer is not None:
-        task.answer = event.answer
-    if event.request is not None:
-        task.requests.setdefault(event.request, None)
-    task.finished_at = at if task.status in ENDS else None
-
-
-def _go_on(task: Task) -> None:
-    """A person lets it go on: what stood in the way is taken for mended, and a budget that was reached is there once more,
-    however far it was passed."""
-    if task.approval is None:
-        task.grants += task.has_no_call_left
-        if task.is_used_up:
-            task.usage_before_run, task.turns_before_run = task.usage, task.turns
-    task.voids_in_a_row = 0
-    for lane in task.lanes.values():
-        lane.unavailable = {agent: until for agent, until in lane.unavailable.items() if until is not None}
-
-
-def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
-    task.run = event.run
-    task.status = Status.QUEUED if event.is_queued else Status.SPAWNING
-    task.moved_at = at
-    task.reason = "retry"
-    task.finished_at = None
-    task.consecutive = task.total_retries = 0
-    task.waits = task.voids_in_a_row = 0
-    task.signatures = {}
-    task.last_failure = None
-    _go_on(task)
-    for attempt in task.wave:
-        attempt.triage = None
-    task.paid_calls = task.grants = 0
-    task.usage_before_run, task.turns_before_run = task.usage, task.turns
-    task.active_s = 0.0
-    task.answer = event.answer
-    task.requests.setdefault(event.request, None)
-    if event.sets_deadline:
-        task.deadline_s = event.deadline_s
-    if event.from_stage is not None:
-        names = [stage.name for stage in task.spec.stages]
-        for name in names[names.index(event.from_stage) :] if event.from_stage in names else ():
-            was_done = task.stages_done.pop(name, None) is not None
-            if name in task.lanes:
-                # What a stage of a pipeline is told depends on the stages before it, which may say something else now.
-                task.lanes[name].begin_again(afresh=task.spec.pipeline is not None, was_done=was_done)
-
-
-def _stage_done(task: Task, event: ev.StageDone, at: str) -> None:
-    task.stages_done[event.stage] = event.attempt
-    task.consecutive = 0
-
-
-def _handed_off(task: Task, event: ev.HandoffMade, at: str) -> None:
-    task.script = event.script
-
-
-def _runner_started(task: Task, event: ev.RunnerStarted, at: str) -> None:
-    if task.runner is not None:
-        lived_s = clock.parse_iso(at) - clock.parse_iso(task.runner_started_at)
-        # Only quick deaths look like a runner that cannot live; one a day is a machine that reboots.
-        task.runner_crashes = task.runner_crashes + 1 if lived_s < QUICK_DEATH_S else 0
-    task.runner = event
-    task.runner_started_at = at
-
-
-def _runner_left(task: Task, event: ev.RunnerLeft, at: str) -> None:
-    task.runner = None
-    task.runner_crashes = 0
-
-
-def _applied(task: Task, event: ev.RequestApplied | ev.RequestRefused, at: str) -> None:
-    task.requests[event.request] = event
-
-
-def _opened(task: Task, event: ev.AttemptOpened, at: str) -> None:
-    attempt = Attempt(event)
-    task.attempts = max(task.attempts, event.attempt)
-    if event.kind != "agent":
-        task.chores += 1
-        task.chore = attempt
-        return
-    if all(other.is_settled for other in task.wave):
-        task.wave = []
-    task.wave = [other for other in task.wave if other.stage != event.stage] + [attempt]
-    lane = task.lanes.setdefault(event.stage, Lane(event.stage, event.agent))
-    lane.attempt = attempt
-    lane.needs_fresh_session = False
-    # A session that begins anew has the program's own id, which is not known before it speaks; not that of the old one.
-    goes_on = lane.agent == event.agent and event.mode not in ("fresh", "briefing")
-    lane.session_id = event.session_id or (lane.session_id if goes_on else None)
-    if not goes_on:
-        task.progress = None  # the list was the old session's
-    lane.agent = event.agent
-    task.paid_calls += event.agent != "command"
-
-
-def _started(task: Task, event: ev.AttemptStarted, at: str) -> None:
-    attempt = task.find(event.attempt)
-    if attempt is not None:
-        attempt.started = event
-    task.voids_in_a_row = 0
-    task.runner_crashes = 0
-
-
-def _void(task: Task, event: ev.AttemptVoid, at: str) -> None:
-    attempt = task.find(event.attempt)
-    if attempt is None:
-        return
-    if attempt is task.chore:
-        task.chore = None
-    else:
-        task.wave.remove(attempt)
-        task.lane(attempt.stage).attempt = None
-        task.paid_calls -= attempt.agent != "command"
-    task.voids_in_a_row += 1
-
-
-def _ended(task: Task, event: ev.AttemptEnded, at: str) -> None:
-    attempt = task.find(event.attempt)
-    if attempt is None or not attempt.is_open:
-        return
-    if attempt is not task.chore:
-        _agent_ended(task, attempt, event)
-    attempt.ended = event
-    task.active_s += task.fresh_s(attempt, event.lived_s)
-    if attempt.started is not None:
-        until = clock.parse_iso(attempt.started.started_at) + event.lived_s
-        task.counted_until = max(task.counted_until, until)
-    task.voids_in_a_row = 0
-    task.runner_crashes = 0
-
-
-def _agent_ended(task: Task, attempt: Attempt, event: ev.AttemptEnded) -> None:
-    lane = task.lane(attempt.stage)
-    task.usage = task.usage.plus(task._on_top(attempt))  # pyright: ignore[reportPrivateUsage]
-    if attempt.usage_is_of_session and attempt.session_id is not None:
-        task.session_usage[attempt.session_id] = attempt.usage
-    task.waits = task.waits + 1 if event.outcome in WAITS else 0
-    lane.overflows += event.outcome == "context_too_long"
-    if event.outcome in WAITS:
-        heard = clock.parse_iso(event.noticed_at) if event.noticed_at else 0.0
-        until = clock.parse_iso(event.resets_at) if event.resets_at else 0.0
-        # A time that has passed is no announcement.
-        lane.unavailable[attempt.agent] = clock.iso(
-            until if until > heard else heard + _growing_s(task.waits)
-        )
-    elif event.outcome in CANNOT_SERVE:
-        lane.unavailable[attempt.agent] = None
-    else:
-        lane.unavailable.pop(attempt.agent, None)
-    if event.exec_errno is None:
-        lane.ran = attempt
-        lane.times_ran += 1
-        task.answer = None
-    if event.was_healthy:
-        task.consecutive = 0
-
-
-def _growing_s(waits: int) -> float:
-    """How long an agent that did not say when is taken for unavailable: 1, 2, 4 … minutes, an hour at most."""
-    return min(60.0 * 2.0 ** min(max(waits, 1) - 1, 10), 3600.0)
-
-
-def _swept(task: Task, event: ev.AttemptSwept, at: str) -> None:
-    attempt = task.find(event.attempt)
-    if attempt is not None:
-        attempt.swept = event
-
-
-def _stop_intended(task: Task, event: ev.StopIntended, at: str) -> None:
-    attempt = task.find(event.attempt)
-    if attempt is not None:
-        attempt.intent = event
-    if event.request is not None:
-        task.requests.setdefault(event.request, None)
-
-
-def _retry_planned(task: Task, event: ev.RetryPlanned, at: str) -> None:
-    task.consecutive = event.consecutive
-    task.total_retries = event.total
-    task.planned_delay_s = event.delay_s
-    if event.stage:
-        task.lane(event.stage).needs_fresh_session = event.fresh_session
-    task.voids_in_a_row = 0
-    task.planned_for = task.attempt.number if task.attempt else task.attempts
-
-
-def _prepared(task: Task, event: ev.WorkspacePrepared, at: str) -> None:
-    lane = task.lane(event.stage)
-    lane.workspace = event
-    lane.chores_in_vain = 0
-    task.chore = None
-
-
-def _pre_work_checked(task: Task, event: ev.PreWorkChecked, at: str) -> None:
-    lane = task.lane(event.stage)
-    lane.pre_work = event
-    lane.chores_in_vain = 0
-    task.chore = None
-
-
-def _gate_judged(task: Task, event: ev.GateJudged, at: str) -> None:
-    lane = task.lane(event.stage)
-    lane.gate = event
-    is_reader = not any(stage.name == event.stage and stage.writes for stage in task.spec.stages)
-    if is_reader and not event.passed and event.failed != "scope":
-        # What the gate's own commands left behind is not blamed on the next attempt.
-        lane.workspace = None
-    lane.chores_in_vain = 0
-    task.chore = None
-
-
-def _chore_failed(task: Task, event: ev.ChoreFailed, at: str) -> None:
-    task.lane(event.stage).chores_in_vain += event.counts
-    task.chore = None
-
-
-def _triaged(task: Task, event: ev.FailureTriaged, at: str) -> None:
-    task.last_failure = event
-    attempt = task.find(event.attempt)
-    if attempt is not None:
-        attempt.triage = event
-    if event.failure_class == "prompt_too_large" and event.outcome != "context_too_long":
-        # Known by its words on stderr alone; the next prompt is smaller all the same.
-        task.lane(event.stage).overflows += 1
-    seen = task.signatures.setdefault(event.signature, {"count": 0, "first_seen": at})
-    seen.update(count=seen["count"] + 1, last_seen=at, **{"class": event.failure_class})
-
-
-def _approved(task: Task, event: ev.ApprovalGiven, at: str) -> None:
-    task.lane(event.stage).is_approved = True
-    task.requests.setdefault(event.request, None)
-
-
-def _switched(task: Task, event: ev.AgentSwitched, at: str) -> None:
-    lane = task.lane(event.stage)
-    lane.agent = event.new
-    lane.session_id = None
-
-
-def _leftovers(task: Task, event: ev.LeftoversFound, at: str) -> None:
-    attempt = task.find(event.attempt)
-    if attempt is not None:
-        attempt.leftovers = event
-
-
-def _agent(task: Task, event: ev.AgentEvent, at: str) -> None:
-    attempt = task.find(event.attempt)
-    if attempt is None or attempt is task.chore:
-        return
-    offset, count = attempt.reached.get(event.stream, (0, 0))
-    attempt.reached[event.stream] = (max(offset, event.offset), count + 1 if event.offset == offset else 1)
-    attempt.retry_at = None
-    task.runner_crashes = 0
-    match event:
-        case ev.AgentSession():
-            attempt.session_id = event.session_id
-            task.lane(attempt.stage).session_id = event.session_id
-        case ev.AgentText():
-            attempt.messages += 1
-            task.messages += 1
-            attempt.earlier_text, attempt.last_text = attempt.last_text, event.text
-        case ev.AgentToolStarted():
-            attempt.tools_started += 1
-            attempt.is_limited = False
-            task.tool_calls += 1
-            attempt.open_tools[event.tool_id] = event
-        case ev.AgentToolFinished():
-            attempt.tools_finished += 1
-            attempt.is_limited = False
-            attempt.tool_failed = attempt.tool_failed or event.is_error
-            attempt.tool_denied = attempt.tool_denied or event.denied
-            attempt.open_tools.pop(event.tool_id, None)
-        case ev.AgentUsage():
-            base = Usage() if event.cumulative else attempt.usage
-            attempt.usage = base.plus(event)
-            attempt.usage_is_of_session = event.of_session
-        case ev.AgentRetry():
-            attempt.retry = event
-            attempt.retries_seen += 1
-            attempt.is_limited = attempt.is_limited or "429" in event.reason
-            attempt.retry_at = clock.iso(clock.parse_iso(at) + (event.delay_s or 0.0))
-        case ev.AgentRateLimit():
-            # Some tell it more than once, and not every time until when.
-            if event.resets_at is not None or attempt.rate_limit is None:
-                attempt.rate_limit = event
-            attempt.is_limited = True
-        case ev.AgentProgress():
-            # A list without steps was cleared.
-            task.progress = event if event.steps_total > 0 else None
-            task.progress_at = at
-        case ev.AgentError():
-            attempt.error = event
-        case ev.AgentResult():
-            attempt.result = event
-        case _:
-            pass
-
-
-_HANDLERS: dict[str, Any] = {
-    ev.TaskCreated.type: _created,
-    ev.TaskMoved.type: _moved,
-    ev.RunOpened.type: _run_opened,
-    ev.StageDone.type: _stage_done,
-    ev.HandoffMade.type: _handed_off,
-    ev.WorkspacePrepared.type: _prepared,
-    ev.GateJudged.type: _gate_judged,
-    ev.PreWorkChecked.type: _pre_work_checked,
-    ev.FailureTriaged.type: _triaged,
-    ev.ChoreFailed.type: _chore_failed,
-    ev.ApprovalGiven.type: _approved,
-    ev.AgentSwitched.type: _switched,
-    ev.RunnerStarted.type: _runner_started,
-    ev.RunnerLeft.type: _runner_left,
-    ev.RequestApplied.type: _applied,
-    ev.RequestRefused.type: _applied,
-    ev.AttemptOpened.type: _opened,
-    ev.AttemptStarted.type: _started,
-    ev.AttemptVoid.type: _void,
-    ev.AttemptEnded.type: _ended,
-    ev.AttemptSwept.type: _swept,
-    ev.StopIntended.type: _stop_intended,
-    ev.RetryPlanned.type: _retry_planned,
-    ev.LeftoversFound.type: _leftovers,
-    **{cls.type: _agent for cls in ev.EVENTS.values() if issubclass(cls, ev.AgentEvent)},
-}

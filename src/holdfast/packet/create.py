@@ -11,6 +11,7 @@ from holdfast.errors import DuplicateTask, HoldfastError
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.model import manifest
+from holdfast.model.fold import apply
 from holdfast.model.spec import TaskSpec
 from holdfast.model.status import Status
 from holdfast.model.task import Task
@@ -103,7 +104,7 @@ def _fill(
         manifest_sha256=sha256(yaml),
     )
     task = Task()
-    task.apply(created, at)
+    apply(task, created, at)
     _put(staged.manifest_yaml, yaml)
     _put(staged.env, json.dumps(env).encode() + b"\n")
     if prompt is not None:

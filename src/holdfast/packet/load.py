@@ -109,13 +109,14 @@ def attempt_names(packet: Packet) -> list[str]:
 def fold(packet: Packet) -> Task:
     """The task as its journal tells it. Raises NotFound, CorruptFile."""
     # Loaded late: commands that read a manifest need none of it.
+    from holdfast.model.fold import apply
     from holdfast.model.task import Task
     from holdfast.store import journal
 
     task = Task()
     try:
         for at, event in journal.read(packet.journal):
-            task.apply(event, at)
+            apply(task, event, at)
     except FileNotFoundError as error:
         raise NotFound(f"there is no task at {packet.path}") from error
     if not task.created_at:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from holdfast import ids, redact
+from holdfast import ids, patterns
 from holdfast.errors import InvalidId
 from holdfast.pipeline import forbidden
 from holdfast.pipeline.problem import Problem, join_hints, listed, near
@@ -142,7 +142,7 @@ class Checker:
         if len(value) > _MOST_PATTERN:
             self.blame(node, path, f"it is longer than {_MOST_PATTERN} characters")
             return None
-        why = redact.check_pattern(value)
+        why = patterns.objection(value)
         if why is not None:
             self.blame(node, path, why[:_MOST_PATTERN], "in YAML, use 'single quotes'")
             return None

@@ -137,13 +137,9 @@ def read(places: Mapping[str, str], problems: list[Problem]) -> Config:
             for name in _files(os.path.join(folder, kind)):
                 path = os.path.join(folder, kind, name)
                 label = f"package {kind}/{name}" if layer == "package" else path
-                node = yaml_file.read(path, problems)
-                if node is None:
-                    continue
-                reader = FileReader(path, label, problems)
-                of = reader.agent(node) if kind == "agents" else reader.pipeline(node)
+                of, leaves = _read_file(path, kind, label, problems)
                 if of is not None:
-                    _merge(target.setdefault(of, {}), reader.leaves)
+                    _merge(target.setdefault(of, {}), leaves)
     config = Config(
         agents={name: Agent(name=name, leaves=leaves) for name, leaves in sorted(agents.items())},
         groups={name: _group(name, leaves) for name, leaves in groups.items()},
@@ -151,6 +147,15 @@ def read(places: Mapping[str, str], problems: list[Problem]) -> Config:
     if not problems:
         _cross_check(config, problems)
     return config
+
+
+def _read_file(path: str, kind: str, label: str, problems: list[Problem]) -> tuple[str | None, list[Leaf]]:
+    """Which agent or group a file is about, and what it says; None where it cannot be used."""
+    node = yaml_file.read(path, problems)
+    if node is None:
+        return None, []
+    reader = FileReader(path, label, problems)
+    return (reader.agent(node) if kind == "agents" else reader.pipeline(node)), reader.leaves
 
 
 def _files(folder: str) -> list[str]:

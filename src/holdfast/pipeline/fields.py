@@ -180,7 +180,6 @@ FIELDS = (
         about="Paths that must not appear in any input.",
     ),
 )
-BY_PATH = {field.path: field for field in FIELDS}
 
 
 def tree() -> dict[str, Any]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.model import events as ev
-    from holdfast.model.lane import Attempt
+    from holdfast.model.attempt import Attempt
     from holdfast.model.spec import StageSpec
     from holdfast.model.task import Task
 

@@ -74,18 +74,38 @@ class Outlook(Record):
 
 if TYPE_CHECKING:
 
-    class Engine(Protocol):
-        """A queue. Pauses, claims of workers outside and other priorities outlive its rows. No method waits for work, and none holds state in memory: every process may have one of its own."""
+    class Line(Protocol):
+        """The items, in the order in which they would be claimed."""
 
         def add(self, item: Item) -> bool:
             """Put an item in. False, and nothing changes, when its task is there already."""
             ...
 
-        def claim(self, owner: str, room: Room = ..., *, task_id: str | None = None) -> Item | None:
-            """Take the first ready item, or the named one whatever its turn, for `owner`; None when there is none.
+        def items(self, task_id: str | None = None) -> list[Item]:
+            """All items, or the one, in the order in which they would be claimed."""
+            ...
 
-            No item is ever claimed twice at a time, whoever asks.
-            """
+        def outlook(self, now: float) -> Outlook:
+            """What there is, in short."""
+            ...
+
+        def prioritize(self, task_id: str, priority: int) -> bool:
+            """Give an item another priority; False when there is none, or it is claimed already."""
+            ...
+
+        def retry(self, task_id: str) -> bool:
+            """Let a held or poison item go again: its losses are forgotten, and so are the failed tasks it waits for."""
+            ...
+
+    class Claims(Protocol):
+        """Who has taken what. No item is ever claimed twice at a time, whoever asks."""
+
+        def claim(self, owner: str, room: Room = ..., *, task_id: str | None = None) -> Item | None:
+            """Take the first ready item, or the named one whatever its turn, for `owner`; None when there is none."""
+            ...
+
+        def claims(self) -> list[Item]:
+            """The items that are claimed."""
             ...
 
         def ack(self, task_id: str, *, owner: str | None = None, status: str | None = None) -> bool:
@@ -111,13 +131,8 @@ if TYPE_CHECKING:
             """Put an item aside as poison, claimed or not: delivered again, it would only be lost again."""
             ...
 
-        def retry(self, task_id: str) -> bool:
-            """Let a held or poison item go again: its losses are forgotten, and so are the failed tasks it waits for."""
-            ...
-
-        def prioritize(self, task_id: str, priority: int) -> bool:
-            """Give an item another priority; False when there is none, or it is claimed already."""
-            ...
+    class Dependencies(Protocol):
+        """Who waits for whom."""
 
         def settle(self, task_id: str, status: str) -> int:
             """A task ended: who waits for it goes on when it was completed, and is held otherwise. Returns how many changed."""
@@ -131,21 +146,12 @@ if TYPE_CHECKING:
             """A held item waits for a task that has not ended after all: it waits again, unless another one holds it."""
             ...
 
-        def items(self, task_id: str | None = None) -> list[Item]:
-            """All items, or the one, in the order in which they would be claimed."""
-            ...
-
-        def claims(self) -> list[Item]:
-            """The items that are claimed."""
-            ...
-
-        def outlook(self, now: float) -> Outlook:
-            """What there is, in short."""
-            ...
-
         def strangers(self) -> list[str]:
             """Tasks that somebody waits for and that are not in the queue."""
             ...
+
+    class Pauses(Protocol):
+        """Pools from which nothing is claimed."""
 
         def pause(self, pool: str = ALL, *, is_paused: bool = True) -> None:
             """Claim nothing from this pool, or from any, until it is resumed (`is_paused=False`)."""
@@ -155,8 +161,12 @@ if TYPE_CHECKING:
             """The paused pools; ALL among them when everything is."""
             ...
 
+    class Engine(Line, Claims, Dependencies, Pauses, Protocol):
+        """A queue. Pauses, claims of workers outside and other priorities outlive its rows. No method waits for work, and none
+        holds state in memory: every process may have one of its own."""
 
-def requeue_lost(engine: Engine, stands: Callable[[Item], bool]) -> list[Item]:
+
+def requeue_lost(engine: Claims, stands: Callable[[Item], bool]) -> list[Item]:
     """Give back the claims that do not stand any more, and no others: a task's own end is final."""
     lost = [item for item in engine.claims() if not stands(item)]
     return [item for item in lost if engine.release(item.task_id, owner=item.claimed_by, lost=True)]

@@ -18,7 +18,7 @@ from holdfast.store.layout import Home, Packet
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.model.spec import TaskSpec
-    from holdfast.queue.engine import Engine
+    from holdfast.queue.engine import Dependencies, Engine
 
 #: The owner of a claim that nobody remembers, though the packet's task runs.
 _BY_PACKET = "packet"
@@ -35,11 +35,6 @@ def open_queue(home: Home) -> LocalQueue:
         queue = LocalQueue(home)  # it was put aside just now: this one is new
         sync(home, queue)
     return queue
-
-
-def rebuild(home: Home) -> LocalQueue:
-    """A new queue from the packets alone; the old one is put aside where it cannot be used, and filled up where it can."""
-    return open_queue(home)
 
 
 def sync(home: Home, engine: Engine, *, counts_ends: bool = False) -> None:
@@ -68,7 +63,7 @@ def sync(home: Home, engine: Engine, *, counts_ends: bool = False) -> None:
     _settle_waits(home, engine, [item for item in items.values() if item.waits_for])
 
 
-def _settle_waits(home: Home, engine: Engine, waiting: list[Item]) -> None:
+def _settle_waits(home: Home, engine: Dependencies, waiting: list[Item]) -> None:
     """Who waits for what: it has ended or is gone, it came (back) after all, or it waits for the waiting one itself."""
     _, circles = order.dependencies_first({item.task_id: item.waits_for for item in waiting})
     closed = {(circle[0], circle[1 % len(circle)]): order.words(circle) for circle in circles}
@@ -88,7 +83,7 @@ def _settle_waits(home: Home, engine: Engine, waiting: list[Item]) -> None:
                 engine.expect(item.task_id, on_id)
 
 
-def settle_strangers(home: Home, engine: Engine) -> None:
+def settle_strangers(home: Home, engine: Dependencies) -> None:
     """Some task has ended: settle it, where somebody waits for it and it never was the queue's."""
     for on_id in engine.strangers():
         status = status_of(home, on_id)

@@ -10,7 +10,8 @@ from holdfast.agents.base import Launch, LaunchSpec
 from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
-from holdfast.model.lane import Lane, dirname
+from holdfast.model.attempt import dirname
+from holdfast.model.lane import Lane
 from holdfast.model.spec import StageSpec
 from holdfast.model.task import Task
 from holdfast.packet.create import remove_tree

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.model.lane import Attempt
+from holdfast.model.attempt import Attempt
 from holdfast.model.task import Task
 
 TYPE_CHECKING = False

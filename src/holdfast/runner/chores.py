@@ -14,7 +14,7 @@ from holdfast.agents.base import Launch
 from holdfast.errors import CorruptFile
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
-from holdfast.model.lane import Attempt
+from holdfast.model.attempt import Attempt
 from holdfast.model.spec import StageSpec
 from holdfast.model.task import Task
 from holdfast.redact import MARGIN, begin_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from holdfast.model import events as ev
-from holdfast.model.lane import Attempt
+from holdfast.model.attempt import Attempt
 from holdfast.model.status import Status
 from holdfast.pipeline import budget, policy, triage
 from holdfast.pipeline.policy import Follow

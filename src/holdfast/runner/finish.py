@@ -12,14 +12,15 @@ from holdfast import clock
 from holdfast.errors import CorruptFile
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
-from holdfast.model.lane import Attempt
+from holdfast.model.attempt import Attempt
 from holdfast.runner import notices, work_item
-from holdfast.runner.ledger import Ledger
 from holdfast.store import atomic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from holdfast.runner.ledger import Ledger
 
 TAIL_LINES = 100
 

@@ -7,7 +7,7 @@ import traceback
 
 from holdfast.model import events as ev
 from holdfast.model import readable
-from holdfast.model.lane import Attempt
+from holdfast.model.attempt import Attempt
 from holdfast.redact import LineRedactor, Redactor
 
 TYPE_CHECKING = False

@@ -12,6 +12,7 @@ from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.model import manifest
+from holdfast.model.fold import apply
 from holdfast.model.status import Status, check_move
 from holdfast.model.task import Task
 from holdfast.redact import Redactor
@@ -58,7 +59,7 @@ class Ledger:
             moves.before(self, moved)
         at = self._journal.append(events)
         for event in events:
-            self.task.apply(event, at)
+            apply(self.task, event, at)
         for moved in moves_of:
             moves.between(self, moved)
         self._is_behind = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast import clock
-from holdfast.model.lane import Attempt
+from holdfast.model.attempt import Attempt
 from holdfast.model.record import Record
 from holdfast.model.task import Task
 

@@ -11,8 +11,9 @@ from holdfast import __version__, clock, recorder, spare
 from holdfast.errors import DiskFull, HoldfastError, NotFound
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
+from holdfast.model.fold import CRASH_LIMIT
 from holdfast.model.status import Status
-from holdfast.model.task import CRASH_LIMIT, Task
+from holdfast.model.task import Task
 from holdfast.packet import inbox, load
 from holdfast.redact import Redactor
 from holdfast.runner import finish, requests
@@ -160,12 +161,8 @@ def _loop(ledger: Ledger, waiter: Waiter, steps: Steps, vanished: Vanished) -> s
                     ledger.redact = _redactor(ledger.task, env)
             wait_s = steps.step(ready)
         except (OSError, HoldfastError) as error:
-            is_full = isinstance(error, DiskFull) or getattr(error, "errno", 0) in (
-                errno.ENOSPC,
-                errno.EDQUOT,
-            )
             was_moved = moved_to(ledger.packet, vanished.lock) is not None
-            if not is_full and not was_moved and not vanished.is_suspected():
+            if not _is_full(error) and not was_moved and not vanished.is_suspected():
                 raise
             # Wait for room, and take the step again from the files alone. The agent works on meanwhile.
             steps.close()
@@ -177,6 +174,10 @@ def _loop(ledger: Ledger, waiter: Waiter, steps: Steps, vanished: Vanished) -> s
         # Asked also when there is no time to sleep: a death or a request must not wait for the end of a flood.
         ready = waiter.wait(min(wait_s, neighbour.look(ready)) if wait_s > 0 else 0.0)
     return waiter.detached_by or "its packet was removed"
+
+
+def _is_full(error: Exception) -> bool:
+    return isinstance(error, DiskFull) or getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT)
 
 
 def _hello() -> ev.RunnerStarted:

@@ -33,7 +33,7 @@ def between(ledger: Ledger, moved: ev.TaskMoved) -> None:
     """Once it is journalled, before it is shown: whoever sees in the manifest that a person is asked reads the summary next."""
     if moved.new != Status.INTERRUPTED:
         return
-    from holdfast.runner import finish
+    from holdfast.runner import finish  # rare, and dear to load
 
     finish.report(ledger)
 

@@ -8,11 +8,12 @@ import sys
 from holdfast import paths
 from holdfast.errors import HoldfastError
 from holdfast.model.status import ENDS, Status
-from holdfast.runner.ledger import Ledger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from holdfast.runner.ledger import Ledger
 
 
 def post(ledger: Ledger, event: str, reason: str | None = None) -> int:
@@ -24,9 +25,9 @@ def post(ledger: Ledger, event: str, reason: str | None = None) -> int:
     if not os.path.exists(paths.user_settings()):
         return 0  # nobody asked to be told, so nothing of it is loaded
     try:
-        from holdfast.config import notices
+        from holdfast.config import settings
 
-        rules = notices.rules()
+        rules = settings.notify_rules()
     except HoldfastError as error:
         # They were fine when the task was made: somebody is editing them. The keeper knows those before.
         print(f"the keeper finds out who is told of {event}: {error}", file=sys.stderr, flush=True)

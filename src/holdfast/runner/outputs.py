@@ -11,7 +11,7 @@ import os
 from holdfast import clock
 from holdfast.agents import registry, replay
 from holdfast.failpoints import failpoint
-from holdfast.model.lane import Attempt, dirname
+from holdfast.model.attempt import Attempt, dirname
 from holdfast.pipeline import records
 from holdfast.runner.ledger import Ledger
 from holdfast.store import atomic

@@ -8,8 +8,7 @@ stood in the workspace before, `pre_work` asks the repository's own checks, `gat
 from __future__ import annotations
 
 from holdfast.failpoints import failpoint
-from holdfast.model.attempt import VOID_LIMIT
-from holdfast.model.lane import Attempt
+from holdfast.model.attempt import VOID_LIMIT, Attempt
 from holdfast.model.spec import StageSpec
 from holdfast.model.status import Status
 from holdfast.runner import chores, confirmation, failures, finish, policy, prompts, quality

@@ -20,12 +20,13 @@ from holdfast.errors import HoldfastError
 from holdfast.model.status import BY_DOWN
 from holdfast.packet import work
 from holdfast.redact import Redactor
-from holdfast.runner.ledger import Ledger
 from holdfast.store import atomic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from holdfast.runner.ledger import Ledger
 
 SCHEMA = "holdfast.context/1"
 LOG_LINES = 100

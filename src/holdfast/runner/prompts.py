@@ -9,7 +9,8 @@ from holdfast.agents import registry
 from holdfast.errors import UnreadableFile
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
-from holdfast.model.lane import Attempt, Lane
+from holdfast.model.attempt import Attempt
+from holdfast.model.lane import Lane
 from holdfast.model.spec import StageSpec
 from holdfast.model.task import Task
 from holdfast.runner import briefing

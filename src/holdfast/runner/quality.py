@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.model.lane import Attempt, Lane
+from holdfast.model.attempt import Attempt
+from holdfast.model.lane import Lane
 from holdfast.model.status import Status
 from holdfast.model.task import Task
 from holdfast.runner import notices

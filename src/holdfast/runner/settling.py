@@ -13,7 +13,7 @@ from holdfast import clock
 from holdfast.agents import registry
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
-from holdfast.model.lane import Attempt
+from holdfast.model.attempt import Attempt
 from holdfast.model.status import Status
 from holdfast.runner import finish, marks, policy
 from holdfast.runner.ledger import Ledger

@@ -14,8 +14,8 @@ from holdfast.agents import registry
 from holdfast.errors import LockHeld, UsageError
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
-from holdfast.model.attempt import VOID_LIMIT
-from holdfast.model.lane import Attempt, Lane
+from holdfast.model.attempt import VOID_LIMIT, Attempt
+from holdfast.model.lane import Lane
 from holdfast.model.spec import StageSpec
 from holdfast.model.status import Status
 from holdfast.runner import finish, marks, policy, prompts

@@ -11,13 +11,14 @@ import os
 from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.model import manifest
-from holdfast.model.lane import Attempt
+from holdfast.model.attempt import Attempt
 from holdfast.packet import work
-from holdfast.runner.ledger import Ledger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from holdfast.runner.ledger import Ledger
 
 
 def look(ledger: Ledger) -> None:

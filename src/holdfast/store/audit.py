@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 SCHEMA = "holdfast.audit/1"
 #: A file that has grown beyond this is put aside.
 ROTATE_BYTES = 64 * 1024 * 1024
-LEVELS = ("info", "warn", "error")
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 _LONGEST = 4000
 

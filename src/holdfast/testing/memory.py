@@ -42,6 +42,7 @@ class SessionMemory:
 
     @property
     def session_id(self) -> str:
+        """The id of the session."""
         return self.path.name
 
     def starts(self) -> list[Start]:

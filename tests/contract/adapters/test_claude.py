@@ -35,6 +35,12 @@ def test_a_refusal_before_any_call(stderr: str, kind: str, words: str) -> None:
     assert words in outcome.detail
 
 
+def test_a_result_that_does_not_say_whether_it_is_an_error_is_no_success() -> None:
+    run = recorded.run("claude/a401_maxretries0")
+    assert replay(ADAPTER, run.stdout, run.stderr, 1)["outcome"] == "auth"
+    assert replay(ADAPTER, run.stdout + b'{"type":"result"}\n', run.stderr, 0)["outcome"] != "success"
+
+
 def test_text_that_was_cut_off_is_the_last_text() -> None:
     run = recorded.run("claude/slow_partial")
     head = run.stdout[: run.stdout.index(b'{"type":"assistant"')]

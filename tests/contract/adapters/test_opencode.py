@@ -143,7 +143,7 @@ TITLE = ["--title", "holdfast:tsk_1:0"]
         ({"max_turns": 3, "budget_usd": 1.0}, TITLE),
     ],
 )  # fmt: skip
-def test_launch(changes: dict[str, Any], rest: list[str]) -> None:
+def test_a_launch_takes_each_wish_as_a_flag(changes: dict[str, Any], rest: list[str]) -> None:
     launch = ADAPTER.launch(recorded.launch_spec("opencode", session_id=None, **changes))
     assert launch.argv == [*BASE, *rest]
     assert launch.stdin == "/packet/prompt.md"

@@ -178,7 +178,7 @@ def test_notes_go_where_the_project_keeps_them() -> None:
     assert not os.path.exists(os.path.join(os.environ["HOME"], "docs", "sessions", "d.md"))
 
 
-def test_errors() -> None:
+def test_wrong_words_are_2_and_an_unknown_task_is_3() -> None:
     assert holdfast("archive").returncode == 2
     assert holdfast("archive", "a", "--all-ended").returncode == 2
     assert holdfast("archive", "--all-ended", "--older-than", "soon").returncode == 2

@@ -104,7 +104,7 @@ class TestWithoutTmux:
         task.wait_for("completed")
         assert holdfast("attach", task.id).stdout == "no newline\n"
 
-    def test_errors(self) -> None:
+    def test_wrong_words_are_2_and_an_unknown_task_is_3(self) -> None:
         done = holdfast("attach", "nobody")
         assert done.returncode == 3
         assert "hint: " in done.stderr

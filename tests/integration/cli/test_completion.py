@@ -121,7 +121,7 @@ def test_nothing_is_offered_where_there_is_no_home(home: str) -> None:
     assert not os.path.exists(home)
 
 
-def test_errors() -> None:
+def test_an_unknown_shell_is_refused_with_those_that_are_known() -> None:
     done = holdfast("completion", "tcsh")
     assert (done.returncode, "bash" in done.stderr) == (2, True)
     assert holdfast("completion").returncode == 2

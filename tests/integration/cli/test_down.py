@@ -119,7 +119,7 @@ def test_a_task_that_takes_too_long_is_named_and_the_request_stands(
     task.stop()
 
 
-def test_errors() -> None:
+def test_a_wrong_word_is_refused_with_the_one_that_was_meant() -> None:
     assert holdfast("down", "later").returncode == 2
     wrong = holdfast("down", "--nw")
     assert (wrong.returncode, "--now" in wrong.stderr) == (2, True)

@@ -149,7 +149,7 @@ def test_a_torn_journal_is_read_up_to_the_tear(task: Task) -> None:
         (("nobody",), 3, "there is no task 'nobody'"),
     ],
 )
-def test_errors(words: tuple[str, ...], status: int, said: str) -> None:
+def test_a_mistake_says_what_is_wrong(words: tuple[str, ...], status: int, said: str) -> None:
     done = holdfast("events", *words)
     assert done.returncode == status
     assert said in done.stderr

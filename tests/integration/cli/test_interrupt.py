@@ -25,7 +25,7 @@ def test_the_agent_is_gone_and_the_question_stands() -> None:
     task.stop()
 
 
-def test_errors() -> None:
+def test_what_waits_or_has_ended_cannot_be_interrupted() -> None:
     task = Task.shell(kin.WAIT)
     task.agent_pid()
     task.ask("interrupt")

@@ -165,7 +165,7 @@ def test_a_task_without_output_prints_nothing() -> None:
         assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_errors() -> None:
+def test_a_mistake_says_what_is_wrong() -> None:
     task = kin.make("--", "true")
     for args, status, words in (
         (["--attempt", "3"], 3, "has no attempt 3"),

@@ -77,7 +77,7 @@ def test_what_was_read_is_not_read_again_and_a_broken_cache_does_no_harm(home: s
     assert figures()["home"]["interrupts"] == 0
 
 
-def test_prometheus() -> None:
+def test_the_text_for_prometheus_has_a_number_on_each_line() -> None:
     Task.shell("true").wait_for("completed")
     done = holdfast("metrics", "--prometheus")
     assert done.returncode == 0

@@ -108,7 +108,7 @@ def test_a_task_that_has_not_ended_never_goes(home: str) -> None:
     task.stop()
 
 
-def test_errors() -> None:
+def test_a_figure_that_is_none_is_refused() -> None:
     for words in (
         ["--keep", "x"],
         ["--max-size", "big"],

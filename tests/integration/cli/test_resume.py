@@ -35,7 +35,7 @@ def test_a_waiting_task_is_woken() -> None:
     task.wait_for("completed")
 
 
-def test_errors() -> None:
+def test_what_has_ended_cannot_be_resumed() -> None:
     task = Task.shell("true")
     task.wait_for("completed")
     done = task.ask("resume")

@@ -46,7 +46,7 @@ def test_a_completed_task_needs_the_stage() -> None:
     task.wait_for("completed")
 
 
-def test_errors() -> None:
+def test_only_what_has_ended_can_be_tried_again() -> None:
     task = Task.shell(kin.WAIT)
     task.agent_pid()
     done = task.ask("retry")

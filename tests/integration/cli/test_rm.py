@@ -134,7 +134,7 @@ def test_a_removal_that_was_killed_leaves_nothing_that_counts_and_the_keeper_cle
     assert names(home) == ["it"]
 
 
-def test_errors() -> None:
+def test_wrong_words_are_2_and_an_unknown_task_is_3() -> None:
     assert holdfast("rm").returncode == 2
     assert holdfast("rm", "nobody").returncode == 3
     assert holdfast("rm", "..").returncode == 2

@@ -102,7 +102,7 @@ class TestErrors:
         assert done.returncode == 3
         assert "no service is installed" in done.stderr
 
-    def test_wrong_words(self) -> None:
+    def test_wrong_words_are_2(self) -> None:
         assert holdfast("service").returncode == 2
         assert holdfast("service", "instal").returncode == 2
         assert holdfast("service", "install", "--kind", "launchd").returncode == 2

@@ -121,7 +121,7 @@ def test_what_a_task_prints_cannot_move_the_cursor() -> None:
     assert "\x1b" not in holdfast("show", "it").stdout
 
 
-def test_errors() -> None:
+def test_a_prefix_must_name_one_task() -> None:
     Task.shell("true", "--id", "alpha-1").wait_for("completed")
     Task.shell("true", "--id", "alpha-2").wait_for("completed")
     assert holdfast("show", "alpha-1").returncode == 0

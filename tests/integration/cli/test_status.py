@@ -91,5 +91,5 @@ def test_a_task_that_waits_for_a_person_is_named() -> None:
     task.stop()
 
 
-def test_errors() -> None:
+def test_it_takes_no_task() -> None:
     assert holdfast("status", "it").returncode == 2

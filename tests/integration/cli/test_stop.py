@@ -29,7 +29,7 @@ def test_a_prefix_is_enough() -> None:
     task.wait_for("killed")
 
 
-def test_errors() -> None:
+def test_what_has_ended_cannot_be_stopped() -> None:
     task = Task.shell("true")
     task.wait_for("completed")
     done = task.ask("stop")

@@ -69,7 +69,7 @@ def test_the_keeper_is_in_no_session_of_ours(home: str) -> None:
     eventually(lambda: not processes.is_alive(pid))
 
 
-def test_errors() -> None:
+def test_a_wrong_word_is_refused_with_the_one_that_was_meant() -> None:
     assert holdfast("up", "now").returncode == 2
     wrong = holdfast("up", "--forground")
     assert (wrong.returncode, "--foreground" in wrong.stderr) == (2, True)

@@ -85,7 +85,7 @@ def test_a_timeout_is_6_and_changes_nothing() -> None:
     task.wait_for("completed")
 
 
-def test_errors() -> None:
+def test_wrong_words_are_2_and_an_unknown_task_is_3() -> None:
     assert holdfast("wait").returncode == 2
     assert holdfast("wait", "nobody").returncode == 3
     task = kin.make("--", "true")

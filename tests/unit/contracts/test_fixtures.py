@@ -12,6 +12,7 @@ import pytest
 
 from holdfast.model import events as ev
 from holdfast.model import manifest, schema
+from holdfast.model.fold import apply
 from holdfast.model.process import Exit, ProcessIdentity
 from holdfast.model.record import Record
 from holdfast.model.request import VERBS, Request
@@ -46,7 +47,7 @@ def schema_of(data: dict[str, Any]) -> dict[str, Any]:
 def fold(name: str) -> Task:
     task = Task()
     for at, event in journal.read(os.path.join(FIXTURES, name)):
-        task.apply(event, at)
+        apply(task, event, at)
     return task
 
 
@@ -249,7 +250,7 @@ def test_replaying_a_part_of_the_journal_gives_the_manifest_of_that_moment() -> 
     wanted = load("manifest.running.json")
     task = Task()
     for at, event in journal.read(os.path.join(FIXTURES, "journal.crash-and-resume.jsonl")):
-        task.apply(event, at)
+        apply(task, event, at)
         if task.status == "running" and task.attempts == 2:
             break
     made = json.loads(json.dumps(manifest.render(task, wanted["tmpdir"], {})))
@@ -274,7 +275,7 @@ def _new_task() -> Task:
     """A task before its first attempt."""
     task = Task()
     at, event = next(iter(journal.read(os.path.join(FIXTURES, "journal.crash-and-resume.jsonl"))))
-    task.apply(event, at)
+    apply(task, event, at)
     return task
 
 

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from holdfast.gates.scope import violations
+from holdfast.gates.writing import violations
 from holdfast.workspace.changes import Change
 from holdfast.workspace.scope import Scope, seen_from
 from tests.support.repos import Repo, judge, packet_for, prepare, report

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from holdfast import clock, paths
-from holdfast.keeper import loop
+from holdfast.keeper import loop, room
 from holdfast.keeper.dispatch import Dispatch
 from holdfast.keeper.guard import Guard
 from holdfast.model import events as ev
@@ -176,12 +176,12 @@ def test_a_look_at_a_long_queue_costs_no_more_than_one_at_a_short_queue(keeper: 
 
 @pytest.mark.req("QUE-2")
 @pytest.mark.parametrize(
-    ("reason", "wake_s", "room"),
+    ("reason", "wake_s", "left"),
     [("rate_limit: come back later", 600.0, 0), ("rate_limit: a moment", 20.0, None), ("backoff after crashed", 600.0, None)],
     ids=("long", "short", "its own fault"),
 )  # fmt: skip
 def test_while_one_task_waits_for_quota_no_other_of_its_agent_is_started(
-    keeper: Keeper, reason: str, wake_s: float, room: int | None
+    keeper: Keeper, reason: str, wake_s: float, left: int | None
 ) -> None:
     waits = keeper.packet("a", agent="scripted")
     keeper.packet("b", agent="scripted")
@@ -190,12 +190,13 @@ def test_while_one_task_waits_for_quota_no_other_of_its_agent_is_started(
     keeper.claim("a")
     moved(waits, Status.WAITING, status_reason=reason, wake_at=clock.iso(clock.now() + wake_s))
     with LocalQueue(keeper.home) as queue:
-        found = keeper.dispatch._room(queue.items(), loop.read_spec(keeper.home), cooling=0)
-        assert found.agents.get("scripted") == room
-        assert found.slots == loop.read_spec(keeper.home).slots + 1, "who waits needs no slot"
+        spec = loop.read_spec(keeper.home)
+        found, _ = room.measure(keeper.home, queue.claims(), spec, cooling=0, agents=())
+        assert found.agents.get("scripted") == left
+        assert found.slots == spec.slots + 1, "who waits needs no slot"
         claimed = queue.claim("somebody", found)
     assert claimed is not None
-    assert claimed.task_id == ("c" if room == 0 else "b")
+    assert claimed.task_id == ("c" if left == 0 else "b")
 
 
 # ── what rests ──

@@ -90,7 +90,7 @@ def test_ends_are_counted_by_their_state_and_the_old_count_is_left_alone() -> No
 
 
 @pytest.mark.req("QUE-3")
-def test_the_defaults(at: Home) -> None:
+def test_without_settings_the_defaults_hold(at: Home) -> None:
     spec = loop.read_spec(at)
     assert (spec.slots, spec.max_iterations, spec.iteration_delay_s, spec.max_failures) == (1, 0, 5.0, 5)
     assert spec == LoopSpec()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.model import events as ev
-from holdfast.model.lane import Attempt, Lane, dirname
+from holdfast.model.attempt import Attempt, dirname
+from holdfast.model.lane import Lane
 
 
 def attempt(number: int = 1, **more: object) -> Attempt:

@@ -12,14 +12,9 @@ import pytest
 from holdfast.pipeline import config, reference, yaml_file
 from holdfast.pipeline.fields import FIELDS
 from holdfast.pipeline.problem import Problem
-from tests.docs.test_readme import ROOT
+from tests.support.pages import read
 
 REMAKE = "run python -m holdfast.pipeline.reference --write ."
-
-
-def read(path: str) -> str:
-    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
-        return file.read()
 
 
 @pytest.mark.parametrize("path", reference.SCHEMAS)

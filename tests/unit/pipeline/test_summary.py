@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from holdfast import clock
 from holdfast.model import events as ev
+from holdfast.model.fold import apply
 from holdfast.model.spec import Limits, PipelineSpec, StageSpec, TaskSpec
 from holdfast.model.status import Status
 from holdfast.model.task import Task
@@ -267,9 +268,9 @@ def task_of(*events: ev.Event, pipeline: bool = True) -> Task:
         pipeline=PipelineSpec(intent="safe_impl", group="impl", profile="safe_impl") if pipeline else None,
     )
     task = Task()
-    task.apply(ev.TaskCreated(task_id="t1", spec=spec.to_json(), status="spawning"), clock.iso(1e9))
+    apply(task, ev.TaskCreated(task_id="t1", spec=spec.to_json(), status="spawning"), clock.iso(1e9))
     for number, event in enumerate(events):
-        task.apply(event, clock.iso(1e9 + number))
+        apply(task, event, clock.iso(1e9 + number))
     return task
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 import pytest
@@ -12,7 +11,7 @@ from holdfast.pipeline import triage as module
 from holdfast.pipeline.next_action import ACTIONS
 from holdfast.pipeline.policy import RULES, Follow, decide
 from holdfast.pipeline.triage import Failure, FailureClass, classify, triage
-from tests.docs.test_readme import ROOT
+from tests.support import pages
 
 
 def failure(kind: str = "failed", **facts: object) -> Failure:
@@ -236,8 +235,7 @@ def test_a_person_is_asked_to_log_in_even_where_limits_end_the_task() -> None:
 
 
 def page() -> str:
-    with open(os.path.join(ROOT, "docs", "reference", "triage.md"), encoding="utf-8") as file:
-        return file.read()
+    return pages.read("docs/reference/triage.md")
 
 
 def rows(heading: str) -> dict[str, list[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.model import events as ev
-from holdfast.model.lane import Attempt
+from holdfast.model.attempt import Attempt
 from holdfast.runner import briefing
 from tests.support.story import Story
 

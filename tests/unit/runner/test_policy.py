@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.config.settings import KEYS
+from holdfast.config.keys import KEYS
 from holdfast.model import outcome
 from holdfast.model.spec import Limits
 from holdfast.model.status import MOVES, Status

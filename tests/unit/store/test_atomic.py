@@ -61,7 +61,7 @@ def test_what_is_no_json_object_is_corrupt(path: str, data: bytes) -> None:
         atomic.read_json(path)
 
 
-def test_absent_files(path: str) -> None:
+def test_what_is_not_there_reads_as_none_and_may_be_removed(path: str) -> None:
     assert atomic.read_json(path) is None
     atomic.remove(path)
 

@@ -30,7 +30,7 @@ def test_an_entry_has_time_level_and_what_it_was_given(home: str) -> None:
     assert os.stat(Home(home).audit).st_mode & 0o777 == 0o600
 
 
-def test_filters(home: str) -> None:
+def test_entries_are_found_by_task_operation_and_time(home: str) -> None:
     for task_id, operation in (("a", "request.stop"), ("ab", "request.retry"), ("a", "task.moved")):
         audit.append(Home(home), {"operation": operation, "task_id": task_id})
     assert [entry["operation"] for entry in entries(home, task_id="a")] == ["request.stop", "task.moved"]

@@ -43,7 +43,7 @@ def test_pieces_come_out_as_the_whole_and_hold_nothing_but_colours(
         ("\x1b[", "^[["),
     ],
 )
-def test_each_kind(text: str, wanted: str) -> None:
+def test_text_and_colours_pass_and_nothing_else_does(text: str, wanted: str) -> None:
     assert shown(text, has_colour=True) == wanted
 
 

@@ -63,7 +63,9 @@ CASES: list[tuple[str, float, dict[str, Any], Kind, float]] = [
 @pytest.mark.parametrize(
     ("now", "facts", "kind", "again"), [case[1:] for case in CASES], ids=[c[0] for c in CASES]
 )
-def test_verdict(now: float, facts: dict[str, Any], kind: Kind, again: float) -> None:
+def test_the_verdict_follows_from_evidence_and_time(
+    now: float, facts: dict[str, Any], kind: Kind, again: float
+) -> None:
     verdict = judge(Evidence(progress_mono=0.0, **facts), LIMITS, now)
     assert (verdict.kind, verdict.look_again_mono) == (kind, pytest.approx(again))
     assert verdict.because

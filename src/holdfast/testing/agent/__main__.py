@@ -36,6 +36,7 @@ class Refused(Exception):
 
 
 def main(argv: list[str]) -> NoReturn:
+    """Play a scenario in place of a coding-agent CLI."""
     # Until the scenario's own choice is installed: no traceback where a signal comes early.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     out = Output()

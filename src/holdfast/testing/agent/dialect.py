@@ -44,18 +44,22 @@ class Dialect:
         raise NotImplementedError
 
     def say(self, text: str) -> None:
+        """A text of the model."""
         self.last_text = text
         self.out.write(self.text_line(text))
 
     def tool_started(self, name: str, arguments: dict[str, Any]) -> None:
+        """A tool call begins."""
         raise NotImplementedError
 
     def tool_finished(self, output: str, *, exit_code: int) -> None:
+        """The tool call that is open ends, with what it printed."""
         raise NotImplementedError
 
     def retry_announced(
         self, *, delay_s: float, attempt: int, max_retries: int, error_status: int, error: str
     ) -> None:
+        """The CLI says that it tries again, and when."""
         raise NotImplementedError
 
     def use(self, *, input_tokens: int, output_tokens: int, cache_read_tokens: int, cost_usd: float) -> None:
@@ -86,6 +90,7 @@ class Dialect:
 
 
 def dialect_class(name: str) -> type[Dialect]:
+    """The dialect of a name."""
     from importlib import import_module
 
     module, attribute = DIALECTS[name]

@@ -21,6 +21,7 @@ class Output:
         self.is_writing = False
 
     def write(self, data: bytes, fd: int = 1) -> None:
+        """All of the bytes, however slowly they are taken; what nobody can take is counted in `lost_bytes`."""
         self.is_writing = True
         self.total_bytes += len(data)
         view = memoryview(data)
@@ -40,6 +41,7 @@ class Output:
         self.is_writing = False
 
     def line(self, text: str, fd: int = 1) -> None:
+        """One line."""
         self.write(encode(text + "\n"), fd)
 
 

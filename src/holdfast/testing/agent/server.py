@@ -8,6 +8,7 @@ import sys
 
 
 def main(fd: int, limit_s: int) -> None:
+    """Answer "ok" on a loopback port until the time is over."""
     signal.alarm(limit_s)
     listener = socket.socket(fileno=fd)
     while True:

@@ -23,6 +23,7 @@ ENV_NAMES = ("HOLDFAST_RESUME_COUNT", "HOLDFAST_TASK", "HOLDFAST_ATTEMPT")
 
 
 def default_state_dir() -> str:
+    """Where sessions are remembered when nobody says where."""
     if own := os.environ.get("HOLDFAST_SCRIPTED_STATE"):
         return own
     if packet := os.environ.get("HOLDFAST_PACKET"):
@@ -42,6 +43,7 @@ def new_session_id() -> str:
 
 
 def is_uuid(text: str) -> bool:
+    """Whether a text could be a session's id."""
     parts = text.split("-")
     return [len(part) for part in parts] == [8, 4, 4, 4, 12] and all(
         char in "0123456789abcdefABCDEF" for part in parts for char in part
@@ -71,6 +73,7 @@ class Session:
 
     @property
     def is_known(self) -> bool:
+        """Whether a process of the session has lived before."""
         return self.process_number > 0
 
     @property
@@ -104,11 +107,13 @@ class Session:
         )
 
     def record(self, kind: str, **facts: Any) -> None:
+        """Remember something; a power cut may forget it."""
         line = json.dumps({"kind": kind, "at": time.time(), **facts}) + "\n"
         # One write with O_APPEND: lines of two processes, or of a signal handler, never mix.
         os.write(self._fd, line.encode())
 
     def record_durably(self, kind: str, **facts: Any) -> None:
+        """Remember something that counts, synced."""
         self.record(kind, **facts)
         os.fsync(self._fd)
 

@@ -37,12 +37,14 @@ def install(play: Play, chosen: dict[str, Any]) -> None:
 
 
 def ignore(names: list[str]) -> None:
+    """Take no notice of these signals."""
     for name in names:
         # A handler that does nothing rather than SIG_IGN, which children would inherit.
         signal.signal(number(name), _nothing)
 
 
 def number(name: str) -> signal.Signals:
+    """The signal of a name, which is written without SIG."""
     return signal.Signals["SIG" + name]
 
 

@@ -31,10 +31,12 @@ class Scenario(Talk, Work, Offspring, Ending):
         self._resume_steps: list[dict[str, Any]] | None = None
 
     def on_resume(self, how: Literal["continue", "restart"]) -> Self:
+        """Where a resumed process goes on: after the last completed step, or from the first."""
         self._settings["on_resume"] = how
         return self
 
     def on_signal(self, name: str, action: str | dict[str, Any]) -> Self:
+        """What a signal does to it: as the imitated CLI (`agent`), as the kernel (`default`), nothing (`ignore`), or an exit after a while."""
         self._settings.setdefault("on_signal", {})[name] = action
         return self
 
@@ -52,6 +54,7 @@ class Scenario(Talk, Work, Offspring, Ending):
         return data
 
     def write_to(self, path: str | Path) -> Path:
+        """Write the scenario file; returns its path."""
         path = Path(path)
         path.write_text(json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8")
         return path

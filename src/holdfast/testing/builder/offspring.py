@@ -22,6 +22,7 @@ class Offspring(Steps):
         hold_output: bool | None = None,
         **when: Unpack[When],
     ) -> Self:
+        """Leave a sleeper in a session of its own; `orphan` forks twice, `hold_output` keeps stdout and stderr open."""
         return self.step(
             "grandchild",
             s=s,
@@ -42,6 +43,7 @@ class Offspring(Steps):
         limit_s: int | None = None,
         **when: Unpack[When],
     ) -> Self:
+        """Leave a server that answers "ok" over HTTP on a loopback port."""
         return self.step(
             "server",
             port=port,

@@ -34,4 +34,5 @@ class Steps:
 
 
 def optional_text(path: str | Path | None) -> str | None:
+    """A path as text, where there is one."""
     return None if path is None else str(path)

@@ -15,9 +15,11 @@ class Talk(Steps):
     """The verbs of `holdfast.testing.agent.steps.talk`."""
 
     def say(self, text: str, **when: Unpack[When]) -> Self:
+        """A text event, or a line."""
         return self.step("say", text=text, **when)
 
     def print(self, text: str, *, stream: Stream | None = None, **when: Unpack[When]) -> Self:
+        """Raw text, verbatim."""
         return self.step("print", text=text, stream=stream, **when)
 
     def pace(
@@ -29,6 +31,7 @@ class Talk(Steps):
         raw: bool | None = None,
         **when: Unpack[When],
     ) -> Self:
+        """So many lines, one every so many seconds; `{n}` in the text is the number."""
         return self.step("pace", lines=lines, every_s=every_s, text=text, raw=raw, **when)
 
     def flood(
@@ -40,9 +43,11 @@ class Talk(Steps):
         stream: Stream | None = None,
         **when: Unpack[When],
     ) -> Self:
+        """Lines as fast as they are taken."""
         return self.step("flood", bytes=bytes, line_bytes=line_bytes, raw=raw, stream=stream, **when)
 
     def long_line(self, bytes: int | None = None, *, raw: bool | None = None, **when: Unpack[When]) -> Self:
+        """A single line of so many bytes."""
         return self.step("long_line", bytes=bytes, raw=raw, **when)
 
     def half_line(
@@ -52,11 +57,13 @@ class Talk(Steps):
         finish_after_s: float | None = None,
         **when: Unpack[When],
     ) -> Self:
+        """Half a line; the next step's output follows at once, or the other half after a while."""
         return self.step("half_line", text=text, finish_after_s=finish_after_s, **when)
 
     def ask(
         self, text: str, *, wait: Literal["forever", "stdin"] | None = None, **when: Unpack[When]
     ) -> Self:
+        """A question without a newline; then it blocks for ever, or until a line comes on stdin."""
         return self.step("ask", text=text, wait=wait, **when)
 
     def usage(
@@ -68,6 +75,7 @@ class Talk(Steps):
         cost_usd: float | None = None,
         **when: Unpack[When],
     ) -> Self:
+        """Tokens and dollars, counted into the following messages and the result."""
         return self.step(
             "usage",
             input_tokens=input_tokens,
@@ -88,6 +96,7 @@ class Talk(Steps):
         error: str | None = None,
         **when: Unpack[When],
     ) -> Self:
+        """The CLI's retry event, then the wait that it announces, or `wait_s`."""
         return self.step(
             "announce_retry",
             delay_s=delay_s,
@@ -111,6 +120,7 @@ class Talk(Steps):
         denied: list[str] | None = None,
         **when: Unpack[When],
     ) -> Self:
+        """The final result; the process goes on to the next step."""
         return self.step(
             "result",
             text=text,

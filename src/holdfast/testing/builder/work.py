@@ -24,6 +24,7 @@ class Work(Steps):
         stays_open: bool | None = None,
         **when: Unpack[When],
     ) -> Self:
+        """A tool: it sleeps, computes and runs a shell command as given, and is finished unless it stays open."""
         return self.step(
             "tool",
             name=name,
@@ -45,6 +46,7 @@ class Work(Steps):
         append: bool | None = None,
         **when: Unpack[When],
     ) -> Self:
+        """Write a file; each write is remembered."""
         return self.step("write", path=str(path), content=content, append=append, **when)
 
     def holdfast(
@@ -55,16 +57,21 @@ class Work(Steps):
         pid_file: str | Path | None = None,
         **when: Unpack[When],
     ) -> Self:
+        """Run `holdfast` itself, waited for unless `wait` is false."""
         return self.step("holdfast", argv=argv, wait=wait, pid_file=optional_text(pid_file), **when)
 
     def sleep(self, s: float, **when: Unpack[When]) -> Self:
+        """Silence."""
         return self.step("sleep", s=s, **when)
 
     def wait_file(self, path: str | Path, *, limit_s: float | None = None, **when: Unpack[When]) -> Self:
+        """Wait until a file exists; fails after the limit."""
         return self.step("wait_file", path=str(path), limit_s=limit_s, **when)
 
     def expect_env(self, variables: dict[str, str | bool | None], **when: Unpack[When]) -> Self:
+        """Variables with a value, set (`True`) or absent (`None`); fails otherwise."""
         return self.step("expect_env", variables=variables, **when)
 
     def interrupt_request(self, text: str, **when: Unpack[When]) -> Self:
+        """Ask for a person, through `$INTERRUPT_FILE`."""
         return self.step("interrupt_request", text=text, **when)

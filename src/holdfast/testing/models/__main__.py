@@ -14,6 +14,7 @@ from holdfast.testing.models.turns import ScriptError
 
 
 def main(argv: list[str]) -> int:
+    """Serve a script until a signal comes."""
     parser = argparse.ArgumentParser(
         prog="python -m holdfast.testing.models",
         description="Answers Anthropic, OpenAI and Gemini requests on loopback by script, until SIGTERM.",

@@ -37,6 +37,7 @@ class Answer:
 def plain(
     status: int, body: bytes, *, headers: dict[str, str] | None = None, content_type: str = JSON
 ) -> Answer:
+    """A reply of these bytes."""
     events = iter([Event(body)])
     return Answer(
         status=status, headers=headers or {}, content_type=content_type, events=events, length=len(body)
@@ -44,6 +45,7 @@ def plain(
 
 
 def as_json(status: int, value: object, headers: dict[str, str] | None = None) -> Answer:
+    """A reply of this value."""
     return plain(status, encoded(value), headers=headers)
 
 

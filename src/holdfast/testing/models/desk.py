@@ -40,10 +40,12 @@ class Desk:
 
     @property
     def is_closed(self) -> bool:
+        """Whether the server ends."""
         return self.closed.is_set()
 
     @property
     def stalled(self) -> int:
+        """How many replies stand still now."""
         return self._stalled
 
     def take(
@@ -71,6 +73,7 @@ class Desk:
         return request
 
     def finish(self, request: ModelRequest, how: str) -> None:
+        """A request has been answered, or not: say how."""
         with self._changed:
             request.ended = how
             if self._log:
@@ -78,6 +81,7 @@ class Desk:
             self._changed.notify_all()
 
     def answer(self, request: ModelRequest) -> Answer:
+        """What is answered. A mistake in the script is an answer too, and kept in `errors`."""
         route, api = request.route, request.codec
         if route.operation == "models":
             listed = routes.models_list(route, self.script.models)
@@ -124,11 +128,13 @@ class Desk:
         return not self.is_closed
 
     def release(self) -> None:
+        """Let all replies that stand still go on."""
         with self._changed:
             self._releases += 1
             self._changed.notify_all()
 
     def close(self) -> None:
+        """End: whoever stands still gives up."""
         self.closed.set()
         self.release()
 

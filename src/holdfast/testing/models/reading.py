@@ -55,10 +55,12 @@ def all_texts(request: ModelRequest) -> list[str]:
 
 
 def system_text(request: ModelRequest) -> str:
+    """The system prompts, joined with newlines."""
     return "\n".join(passage.text for passage in passages(request) if passage.role == "system")
 
 
 def tool_results(request: ModelRequest) -> list[ToolResult]:
+    """What tools gave back, with the names of the tools where the calls are part of the request."""
     names = {call.id: call.name for call in tool_calls(request)}
     return [
         ToolResult(
@@ -73,6 +75,7 @@ def tool_results(request: ModelRequest) -> list[ToolResult]:
 
 
 def tool_calls(request: ModelRequest) -> list[ToolCall]:
+    """The calls of the model's that the client sent back."""
     return [
         ToolCall(id=passage.id, name=passage.name, arguments=passage.text)
         for passage in passages(request)

@@ -49,14 +49,17 @@ class ModelRequest:
 
     @property
     def route(self) -> routes.Route:
+        """What its method and path ask for."""
         return routes.find(self.method, self.path)
 
     @property
     def api(self) -> routes.ApiName | None:
+        """Whose API it is; None for another path."""
         return self.route.api
 
     @property
     def codec(self) -> Api | None:
+        """How that API is read and written."""
         return routes.APIS[self.api] if self.api else None
 
     @property
@@ -66,10 +69,12 @@ class ModelRequest:
 
     @property
     def model(self) -> str:
+        """The model that is asked."""
         return self.route.model or string((self.json or {}).get("model"))
 
     @property
     def streams(self) -> bool:
+        """Whether the answer is to be streamed."""
         streams = self.route.streams
         return (self.json or {}).get("stream") is True if streams is None else streams
 
@@ -98,6 +103,7 @@ def new_request(
 
 
 def parse(body: bytes) -> dict[str, Any] | None:
+    """A body as a JSON object; None where it is none."""
     try:
         return as_object(json.loads(body))
     except (ValueError, RecursionError):
@@ -112,6 +118,7 @@ class Log:
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
     def began(self, request: ModelRequest) -> None:
+        """A request has come in."""
         line: dict[str, Any] = {"schema": SCHEMA, "kind": "request"}
         for name in ("number", "at", "method", "path", "headers", "is_side"):
             line[name] = getattr(request, name)
@@ -121,10 +128,12 @@ class Log:
         self._write(line)
 
     def ended(self, request: ModelRequest) -> None:
+        """It has been answered."""
         line = {"kind": "end", "number": request.number, "turn": request.turn, "ended": request.ended}
         self._write(line)
 
     def close(self) -> None:
+        """Close the file."""
         os.close(self._fd)
 
     def _write(self, line: dict[str, Any]) -> None:

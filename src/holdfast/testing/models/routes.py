@@ -38,6 +38,7 @@ class Route(NamedTuple):
 
 
 def find(method: str, target: str) -> Route:
+    """The route of a method and a path."""
     # Not urlsplit, which raises on some garbage.
     path, _, query = target.partition("?")
     path = path.rstrip("/")

@@ -40,6 +40,7 @@ class Rule:
     """How many requests it answers; None is all that fit."""
 
     def fits(self, request: ModelRequest, nth: int) -> bool:
+        """Whether the rule is for this request."""
         return (
             request.is_side == self.is_side
             and (self.nth is None or self.nth == nth)

@@ -51,6 +51,7 @@ def object_at(value: Any, *keys: str) -> dict[str, Any]:
 
 
 def string(value: Any) -> str:
+    """The value where it is a text, else an empty one."""
     return value if isinstance(value, str) else ""
 
 

@@ -99,9 +99,11 @@ class Turn:
     """How many requests get this turn; None is all from here on."""
 
     def times(self, count: int) -> Self:
+        """The same for so many requests."""
         return replace(self, repeats=count)
 
     def forever(self) -> Self:
+        """The same for all requests from here on."""
         return replace(self, repeats=None)
 
     def using(
@@ -113,6 +115,7 @@ class Turn:
         cache_write_tokens: int = 0,
         reasoning_tokens: int = 0,
     ) -> Self:
+        """The same, with this usage reported."""
         usage = Usage(
             input_tokens=input_tokens,
             output_tokens=output_tokens,
@@ -123,13 +126,17 @@ class Turn:
         return replace(self, usage=usage)
 
     def slowly(self, piece_delay_s: float, *, head_delay_s: float = 0.0, pieces: int = 8) -> Self:
+        """The same, with a pause before the headers and before each piece."""
         return replace(self, piece_delay_s=piece_delay_s, head_delay_s=head_delay_s, pieces=pieces)
 
     def stalled(self, after: int | None = None, *, limit_s: float | None = None) -> Self:
+        """The same, silent after so many pieces, or before the headers."""
         return replace(self, fault=Fault(kind="stall", after=after, limit_s=limit_s))
 
     def dropped(self, after: int | None = None, *, how: Literal["reset", "close"] = "reset") -> Self:
+        """The same, with the connection broken after so many pieces, or before the headers."""
         return replace(self, fault=Fault(kind="drop", after=after, how=how))
 
     def cut_off(self) -> Self:
+        """The same, ended as if the limit of output tokens was reached."""
         return replace(self, is_cut_off=True)

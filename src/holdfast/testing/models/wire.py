@@ -45,9 +45,11 @@ class Reply:
     """The request."""
 
     def text_pieces(self) -> list[str]:
+        """The text as it is streamed."""
         return cut(self.text, self.pieces)
 
     def call_id(self, number: int) -> str:
+        """The id of the call of this number."""
         return f"call_{self.id}_{number}"
 
 
@@ -63,21 +65,46 @@ class Api(Protocol):
     """One API: encoding of replies, the vendor's errors, and reading of requests. Implemented by modules."""
 
     @property
-    def NAME(self) -> str: ...  # noqa: N802 - a constant of the module
-    def stream(self, reply: Reply, /) -> Iterator[Event]: ...
-    def whole(self, reply: Reply, /) -> dict[str, Any]: ...
-    def refusal(self, failure: Failure, model: str, /) -> Refusal: ...
-    def broken_stream(self, failure: Failure, reply: Reply, /) -> Iterator[Event] | None: ...
-    def passages(self, body: dict[str, Any], /) -> list[Passage]: ...
-    def offered(self, body: dict[str, Any], /) -> list[OfferedTool]: ...
-    def wanted_schema(self, body: dict[str, Any], /) -> dict[str, Any] | None: ...
+    def NAME(self) -> str:  # noqa: N802 - a constant of the module
+        """Of the API."""
+        ...
+
+    def stream(self, reply: Reply, /) -> Iterator[Event]:
+        """A reply, piece by piece."""
+        ...
+
+    def whole(self, reply: Reply, /) -> dict[str, Any]:
+        """A reply in one body."""
+        ...
+
+    def refusal(self, failure: Failure, model: str, /) -> Refusal:
+        """A failure, as the vendor tells it."""
+        ...
+
+    def broken_stream(self, failure: Failure, reply: Reply, /) -> Iterator[Event] | None:
+        """A failure in the middle of a stream; None where it is told before, as a refusal."""
+        ...
+
+    def passages(self, body: dict[str, Any], /) -> list[Passage]:
+        """What a model reads of a request, in order."""
+        ...
+
+    def offered(self, body: dict[str, Any], /) -> list[OfferedTool]:
+        """The tools that a request lets the model use."""
+        ...
+
+    def wanted_schema(self, body: dict[str, Any], /) -> dict[str, Any] | None:
+        """The JSON Schema that the answer must have; None where any text will do."""
+        ...
 
 
 def dumps(value: Any) -> str:
+    """JSON as the vendors write it."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def encoded(value: Any) -> bytes:
+    """The same in bytes."""
     # A lone surrogate in a script is legal JSON but not UTF-8.
     return dumps(value).encode("utf-8", "backslashreplace")
 

@@ -41,7 +41,7 @@ class Asked(Record):
 def read(values: dict[str, Any], *, verb: str = "run") -> Asked:
     """The task that the values of OPTIONS, PROMPT and `-- COMMAND` describe. Nothing is written. Raises UsageError."""
     if values["packet"] is not None:
-        from holdfast.views.cli import packet_task
+        from holdfast.views.cli import packet_task  # with all of the pipeline, which a plain task needs not
 
         return packet_task.from_packet(values["packet"], values=values)
     prompt = _prompt(values)

@@ -134,10 +134,10 @@ def keeper(home: Home) -> Finding:
 
 def service(home: Home) -> Finding:
     """Whether tasks come back after a reboot."""
-    from holdfast.views.service import manager
+    from holdfast.views.service import host
 
     try:
-        facts = manager.look(home)
+        facts = host.look(home)
     except CorruptFile as error:
         return warn("service", f"{error}", "'holdfast service install' writes it again")
     except HoldfastError as error:

@@ -18,7 +18,7 @@ STOPS = {
 }
 
 
-def test_text(api: str, stream: bool) -> None:
+def test_a_text_arrives_as_it_was_written(api: str, stream: bool) -> None:
     words = 'He said: "ünïcode 🪸 and\nnewlines", and that was all that there was to it.'
     with ModelServer([text(words)]) as server:
         heard = said(api, ask(server, api, stream=stream))

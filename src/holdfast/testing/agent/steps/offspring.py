@@ -7,7 +7,6 @@ import signal
 import sys
 
 from holdfast.testing.agent.play import ScriptFailure
-from holdfast.testing.agent.steps.work import replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,3 +118,11 @@ def _reset_signals(ignored: tuple[int, ...]) -> None:
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
+
+
+def replace_file(path: str, text: str) -> None:
+    """Whole or not at all, because others wait for the file to appear."""
+    temporary = f"{path}.{os.getpid()}.tmp"
+    with open(temporary, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.rename(temporary, path)

@@ -7,6 +7,7 @@ import sys
 import time
 
 from holdfast.testing.agent.play import ScriptFailure
+from holdfast.testing.agent.steps.offspring import replace_file, spawn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,8 +71,6 @@ def holdfast(play: Play, *, argv: list[str], wait: bool = True, pid_file: str | 
     if wait:
         code, printed = _run(play, command, pid_file)
     else:
-        from holdfast.testing.agent.steps.offspring import spawn
-
         spawn(command, pid_file=pid_file)
         code, printed = 0, ""
     play.session.record("effect", effect="holdfast", argv=argv, exit=code if wait else None)
@@ -116,14 +115,6 @@ def spin(seconds: float) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         sum(range(1000))
-
-
-def replace_file(path: str, text: str) -> None:
-    """Whole or not at all, because others wait for the file to appear."""
-    temporary = f"{path}.{os.getpid()}.tmp"
-    with open(temporary, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.rename(temporary, path)
 
 
 def _run(play: Play, command: list[str], pid_file: str | None = None) -> tuple[int, str]:

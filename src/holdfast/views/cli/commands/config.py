@@ -6,6 +6,7 @@ import os
 
 from holdfast import paths
 from holdfast.config import settings
+from holdfast.config.keys import KEYS
 from holdfast.packet import limits
 from holdfast.views.cli import grid, out
 from holdfast.views.cli.spec import JSON, Argument, Command, Option
@@ -18,7 +19,7 @@ COMMAND = Command(
     name="config",
     summary="Show the settings and where each comes from, or the files in which they are set.",
     description="A flag beats the environment (MONITOR_*), that beats .holdfast/config.toml in the project, that "
-    "beats config.toml of the user, that beats the default. Settings: " + ", ".join(settings.KEYS) + ".",
+    "beats config.toml of the user, that beats the default. Settings: " + ", ".join(KEYS) + ".",
     examples=("holdfast config show", "holdfast config show --json", "holdfast config path"),
     arguments=(Argument(dest="action", metavar="show|path", choices=("show", "path")),),
     options=(

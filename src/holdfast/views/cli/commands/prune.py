@@ -109,8 +109,9 @@ def _packets(home: Home, values: dict[str, Any]) -> dict[str, tuple[Packet, bool
 
 def _keep_for_s() -> float:
     from holdfast.config import settings
+    from holdfast.config.keys import KEYS
 
-    value = settings.KEYS["keep_for"].default
+    value = KEYS["keep_for"].default
     if paths.settings_files(paths.project(None)):
         found = settings.load(paths.project(None)).get("keep_for")
         value = found.value if found is not None else value

@@ -13,7 +13,7 @@ from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from holdfast.views.cli import out
 from holdfast.views.cli.spec import JSON, Argument, Command, Option
-from holdfast.views.service import manager, unit
+from holdfast.views.service import host, unit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,17 +52,17 @@ def run(values: dict[str, Any]) -> int:
     """One of the three."""
     if values["print"]:
         home = Home(paths.home())
-        return _print(home, values["kind"] or manager.kind(), as_json=values["json"])
+        return _print(home, values["kind"] or host.kind(), as_json=values["json"])
     if values["kind"]:
         raise UsageError("--kind goes with --print", hint="a unit can be installed for this machine only")
     return {"install": _install, "remove": _remove, "status": _status}[values["action"]](values)
 
 
 def _print(home: Home, of_kind: str, *, as_json: bool) -> int:
-    keeper = manager.keeper_of(home)
-    text = manager.text(keeper, of_kind)
+    keeper = host.keeper_of(home)
+    text = host.text(keeper, of_kind)
     if as_json:
-        path = manager.path(keeper, of_kind)
+        path = host.path(keeper, of_kind)
         out.data({"schema": "holdfast.service-unit/1", "kind": of_kind, "path": path, "text": text})
     else:
         sys.stdout.write(text)
@@ -70,14 +70,14 @@ def _print(home: Home, of_kind: str, *, as_json: bool) -> int:
 
 
 def _install(values: dict[str, Any]) -> int:
-    of_kind = manager.kind()
-    manager.check_present(of_kind)
+    of_kind = host.kind()
+    host.check_present(of_kind)
     home = Home(paths.ensure_home(paths.home()))
-    notes = manager.install(home, of_kind)
+    notes = host.install(home, of_kind)
     record = atomic.read_json(home.service) or {}
     start.lift(home)
     _dismiss(home)
-    manager.start(record)
+    host.start(record)
     ends_mono = clock.mono() + _START_S
     while not locks.is_held(home.keeper_lock):
         if clock.mono() > ends_mono:
@@ -88,7 +88,7 @@ def _install(values: dict[str, Any]) -> int:
         clock.sleep(0.02)
     for note in notes:
         out.talk(f"warning: {note}")
-    return _tell(values, manager.look(home), f"installed {record['path']}")
+    return _tell(values, host.look(home), f"installed {record['path']}")
 
 
 def _dismiss(home: Home) -> None:
@@ -111,12 +111,12 @@ def _remove(values: dict[str, Any]) -> int:
         raise NotFound(
             f"no service is installed for {home.path}", hint="'holdfast service install' installs one"
         )
-    manager.remove(home, record)
-    return _tell(values, manager.look(home), f"removed {record['path']}; tasks go on")
+    host.remove(home, record)
+    return _tell(values, host.look(home), f"removed {record['path']}; tasks go on")
 
 
 def _status(values: dict[str, Any]) -> int:
-    facts = manager.look(Home(paths.home()))
+    facts = host.look(Home(paths.home()))
     if values["json"]:
         out.data(facts)
     elif facts["is_installed"]:

@@ -1,4 +1,4 @@
-"""Installing, removing and asking about the unit, through systemctl and loginctl, or launchctl."""
+"""What supervises processes on this machine: the unit is installed, removed and asked about through systemctl and loginctl, or launchctl."""
 
 from __future__ import annotations
 

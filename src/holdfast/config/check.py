@@ -1,0 +1,157 @@
+"""Whether a value is one: what may stand in a settings file for each kind of setting."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import clock
+from holdfast.config.keys import KEYS, Key
+from holdfast.errors import UsageError
+from holdfast.units import parse_bytes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def check(path: str, name: str, value: Any) -> Any:
+    """What a file says of one setting, as it is kept. Raises UsageError."""
+    key = KEYS.get(name)
+    if key is None:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, KEYS, n=1)
+        hint = f"did you mean {near[0]!r}? Settings" if near else "settings"
+        raise UsageError(
+            f"{path}: there is no setting {name!r}", hint=f"{hint} are {', '.join(sorted(KEYS))}"
+        )
+    try:
+        return _CHECKS[key.kind](key, value, path)
+    except ValueError as error:
+        raise UsageError(f"{path}: {name}: {error}", hint=f"for example: {_example(name, key)}") from error
+
+
+def _duration(key: Key, value: Any, path: str) -> str:
+    if value == "none" and key.may_be_none:
+        return "none"
+    text = _plain_number(value)
+    if text is None:
+        if not isinstance(value, str):
+            raise ValueError(f"a duration is a text or a number of seconds, not {_type(value)}")
+        text = value
+    clock.parse_duration(text)
+    return text
+
+
+def _count(key: Key, value: Any, path: str) -> int:
+    if type(value) is not int or value < key.least:
+        raise ValueError(f"a count is a whole number from {key.least} on, not {value!r}")
+    return value
+
+
+def _bytes(key: Key, value: Any, path: str) -> int | str:
+    if value == "none" and key.may_be_none:
+        return "none"
+    if type(value) is int and value >= 0:
+        return value
+    if not isinstance(value, str):
+        raise ValueError(f"a size is a number of bytes or a text such as 500MiB, not {_type(value)}")
+    parse_bytes(value)
+    return value
+
+
+def _text(key: Key, value: Any, path: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"it is a text, not {_type(value)}")
+    return value
+
+
+def _choice(key: Key, value: Any, path: str) -> str:
+    if value not in key.choices:
+        raise ValueError(f"it is one of {', '.join(key.choices)}, not {value!r}")
+    return value
+
+
+def _several(key: Key, value: Any, path: str) -> list[str]:
+    return [_choice(key, name, path) for name in dict.fromkeys(_names(key, value, path))]
+
+
+def _flag(key: Key, value: Any, path: str) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"it is true or false, not {_type(value)}")
+    return value
+
+
+def _names(key: Key, value: Any, path: str) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):  # pyright: ignore
+        raise ValueError("it is a list of texts")
+    return [str(name) for name in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+def _pairs(key: Key, value: Any, path: str) -> list[str]:
+    pairs = _names(key, value, path)
+    for pair in pairs:
+        name, equals, count = pair.partition("=")
+        if not name or not equals or not count.isdigit():
+            raise ValueError(f"it is a list of NAME=COUNT, not {pair!r}")
+    return pairs
+
+
+def _rules(key: Key, value: Any, path: str) -> list[dict[str, Any]]:
+    # Loaded late: few set it.
+    from holdfast.config import notices
+
+    return notices.check(value, path)
+
+
+def _file(key: Key, value: Any, path: str) -> str:
+    """A relative path is meant from beside the settings, whoever reads them."""
+    text = os.path.expanduser(_text(key, value, path))
+    return os.path.join(os.path.dirname(path), text)
+
+
+_CHECKS = {
+    "duration": _duration,
+    "count": _count,
+    "bytes": _bytes,
+    "text": _text,
+    "choice": _choice,
+    "choices": _several,
+    "flag": _flag,
+    "names": _names,
+    "commands": _names,
+    "pairs": _pairs,
+    "file": _file,
+    "rules": _rules,
+}
+
+
+def _plain_number(value: Any) -> str | None:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return f"{value:g}" if is_number and 0 <= value < 1e12 else None
+
+
+def _type(value: object) -> str:
+    for kind, words in ((bool, "true or false"), (list, "a list"), (dict, "a table"), (str, "a text")):
+        if isinstance(value, kind):
+            return words
+    return repr(value)
+
+
+def _example(name: str, key: Key) -> str:
+    examples = {
+        "duration": '"90s"',
+        "count": "10",
+        "bytes": '"500MiB"',
+        "text": '"scripted"',
+        "choice": f'"{key.choices[0]}"' if key.choices else "",
+        "choices": f'["{key.choices[0]}"]' if key.choices else "",
+        "flag": "true",
+        "names": '["DATABASE_URL"]',
+        "commands": '["make test"]',
+        "pairs": '["claude=2"]',
+        "file": '"~/.config/holdfast/env"',
+        "rules": '[[notify]] on = ["failed"], to = "desktop"',
+    }
+    example = examples[key.kind]
+    return example if key.kind == "rules" else f"{name} = {example}"
