@@ -43,6 +43,8 @@ class Play:
         self.exit_code = 0
         #: pid and process group of the tool's command while one runs
         self.tool_pid: int | None = None
+        #: Between its fork and the line that notes its pid.
+        self.is_starting_tool = False
 
     def run(self) -> NoReturn:
         """Play to the end. A scenario that neither gave a result nor exited succeeds."""

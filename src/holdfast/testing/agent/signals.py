@@ -88,9 +88,9 @@ class _Interrupt:
         self.play = play
 
     def __call__(self, number: int, _frame: FrameType | None) -> None:
-        if self.play.out.is_writing:
-            # In the middle of a line: look again once it is out. A second timer tick rather
-            # than a flag, so that the line's writer need not know about signals.
+        if self.play.out.is_writing or self.play.is_starting_tool:
+            # In the middle of a line, or with a tool that nobody could kill yet: look again once it is done. A second timer
+            # tick rather than a flag, so that who writes or starts need not know about signals.
             signal.signal(signal.SIGALRM, self)
             signal.setitimer(signal.ITIMER_REAL, 0.01)
             return

@@ -126,14 +126,18 @@ def _run(play: Play, command: list[str], pid_file: str | None = None) -> tuple[i
 
     path = os.path.join(play.session.directory, f"tool-{os.getpid()}.out")
     with open(path, "w+b") as file:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        play.tool_pid = process.pid
+        play.is_starting_tool = True
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            play.tool_pid = process.pid
+        finally:
+            play.is_starting_tool = False
         if pid_file:
             replace_file(pid_file, f"{process.pid}\n")
         code = process.wait()
