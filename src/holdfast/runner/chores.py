@@ -165,7 +165,7 @@ def _take_failure(ledger: Ledger, chore: Attempt) -> None:
             return
         reason = f"its process died {lane.chores_in_vain} times: {reason}"
     if chore.kind == "prepare":
-        failures.stop_before_call(ledger, chore.stage, "prepare_failed", reason)
+        failures.stop_before_call(ledger, chore.stage, outcome="prepare_failed", reason=reason)
     elif chore.kind == "pre_work":
         ledger.record(ev.PreWorkChecked(stage=chore.stage, passed=False, reasons=(reason[:1000],)))
     else:

@@ -82,7 +82,7 @@ def is_out_of_calls(ledger: Ledger) -> bool:
     return True
 
 
-def stop_before_call(ledger: Ledger, stage: str, outcome: str, reason: str) -> None:
+def stop_before_call(ledger: Ledger, stage: str, *, outcome: str, reason: str) -> None:
     """Something that the stage needs is missing or wrong: end the task, before a call that costs something. One from the queue
     asks for a person: whoever submitted it is long gone."""
     facts = Failure(stage=stage, outcome=outcome, detail=reason, task_id=ledger.packet.task_id)

@@ -61,7 +61,7 @@ class PacketStages(Stages):
 
     def cannot_start(self, stage: StageSpec, reason: str) -> None:
         """Triaged like every failure of a packet."""
-        failures.stop_before_call(self.ledger, stage.name, "compose_failed", reason)
+        failures.stop_before_call(self.ledger, stage.name, outcome="compose_failed", reason=reason)
 
     def release(self) -> None:
         """Others may write now."""
@@ -99,7 +99,9 @@ class PacketStages(Stages):
         finish.write_attempt(self.ledger, chore)
         failpoint("packet_stages.chore_swept")
         if chore.intent is not None and chore.intent_name != "timeout":
-            decision = policy.after_attempt("stopped", "", chore.intent_name, chore.intent.reason)
+            decision = policy.after_attempt(
+                "stopped", intent=chore.intent_name, intent_reason=chore.intent.reason
+            )
             interrupt = decision.reason if decision.then is Then.INTERRUPT else None
             chores.drop(
                 self.ledger, chore, self.ledger.moved(decision.status, decision.reason, interrupt=interrupt)

@@ -53,7 +53,9 @@ _BY_INTENT: dict[str, tuple[Then, Status]] = {
 }
 
 
-def after_attempt(kind: str, detail: str, intent: str | None, intent_reason: str = "") -> Decision:
+def after_attempt(
+    kind: str, detail: str = "", *, intent: str | None = None, intent_reason: str = ""
+) -> Decision:
     """The decision on an attempt that ended with outcome `kind`, stopped by us for `intent` or not."""
     if intent in ("hang", "limit") and kind in oc.WAITS:
         return Decision(then=Then.WAIT, status=Status.WAITING, reason=f"{kind}: {detail}", burns=False)

@@ -43,7 +43,7 @@ def passes(ledger: Ledger, env: Mapping[str, str]) -> bool:
     from holdfast.runner import failures  # rare, and dear to load
 
     reason = ledger.redact("; ".join(problems))
-    failures.stop_before_call(ledger, task.stage or "", "preflight_failed", reason)
+    failures.stop_before_call(ledger, task.stage or "", outcome="preflight_failed", reason=reason)
     return False
 
 

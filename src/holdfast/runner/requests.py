@@ -119,10 +119,10 @@ def _resume(ledger: Ledger, request: Request) -> tuple[ev.Event, ...]:
             f"it waits for approval of {task.approval}; 'holdfast approve' or 'holdfast reject' answers"
         )
     answer = _text(request, "message")
-    return (_go_on(ledger, request, f"resumed by {request.by}", answer),)
+    return (_go_on(ledger, request, reason=f"resumed by {request.by}", answer=answer),)
 
 
-def _go_on(ledger: Ledger, request: Request, reason: str, answer: str | None) -> ev.TaskMoved:
+def _go_on(ledger: Ledger, request: Request, *, reason: str, answer: str | None) -> ev.TaskMoved:
     """Back to work; through the queue, where the task came from there: it goes first, once a slot is free."""
     task = ledger.task
     is_queued = task.spec.queue is not None and task.status is Status.INTERRUPTED
@@ -156,7 +156,7 @@ def _approve(ledger: Ledger, request: Request) -> tuple[ev.Event, ...]:
     stage = _awaited(ledger)
     given = ev.ApprovalGiven(stage=stage, by=request.by, request=request.id)
     reason = f"{stage} approved by {request.by}"
-    return (given, _go_on(ledger, request, reason, _text(request, "message")))
+    return (given, _go_on(ledger, request, reason=reason, answer=_text(request, "message")))
 
 
 def _reject(ledger: Ledger, request: Request) -> tuple[ev.Event, ...]:

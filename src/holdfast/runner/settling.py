@@ -72,7 +72,10 @@ class Settling:
         assert ended is not None
         intent = attempt.intent
         decision = policy.after_attempt(
-            ended.outcome, ended.detail, attempt.intent_name, intent.reason if intent else ""
+            ended.outcome,
+            ended.detail,
+            intent=attempt.intent_name,
+            intent_reason=intent.reason if intent else "",
         )
         decision = policy.at_limit(decision, attempt.intent_name, self.ledger.task.spec.limits)
         decision = self._with_advice(decision, attempt)

@@ -59,9 +59,7 @@ class Stages:
             return _AT_ONCE
         if task.voids_in_a_row >= VOID_LIMIT:
             reason = f"could not be started: {task.voids_in_a_row} attempts came to nothing"
-            self.settling.plan(
-                policy.after_attempt("spawn_failed", reason, None), "spawn_failed", due[0].name
-            )
+            self.settling.plan(policy.after_attempt("spawn_failed", reason), "spawn_failed", due[0].name)
             return _AT_ONCE
         if self.heeds_mark():
             return _AT_ONCE
@@ -96,7 +94,7 @@ class Stages:
         task = self.ledger.task
         if task.spent is None:
             return False
-        decision = policy.after_attempt("stopped", "", "budget", task.spent)
+        decision = policy.after_attempt("stopped", intent="budget", intent_reason=task.spent)
         decision = policy.at_limit(decision, "budget", task.spec.limits)
         decision = policy.unasked(decision, "budget", task.spec.interrupt_off)
         interrupt = decision.reason if decision.then is Then.INTERRUPT else None

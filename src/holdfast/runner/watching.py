@@ -178,7 +178,7 @@ class Watching:
             told = [intent.evolve(attempt=other.number) for other in others if other.intent is None]
             self.ledger.record(void, *told)
             return _AT_ONCE
-        decision = policy.after_attempt("void", "", intent.intent, intent.reason)
+        decision = policy.after_attempt("void", intent=intent.intent, intent_reason=intent.reason)
         interrupt = decision.reason if decision.status is Status.INTERRUPTED else None
         self.ledger.record(void, self.ledger.moved(decision.status, decision.reason, interrupt=interrupt))
         return _AT_ONCE

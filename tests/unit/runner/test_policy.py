@@ -52,7 +52,7 @@ LIMITS = Limits(base_interval_s=30.0, max_interval_s=300.0, max_retries=10)
     ],
 )
 def test_an_attempt_that_ended_by_itself(kind: str, then: Then, status: Status) -> None:
-    decision = after_attempt(kind, "why", None)
+    decision = after_attempt(kind, "why")
     assert (decision.then, decision.status) == (then, status)
     assert decision.reason
 
@@ -76,28 +76,28 @@ def test_an_attempt_that_ended_by_itself(kind: str, then: Then, status: Status) 
 def test_what_we_wanted_stands_whatever_the_dying_process_says(
     kind: str, intent: str, then: Then, status: Status
 ) -> None:
-    decision = after_attempt(kind, "its own words", intent, "our reason")
+    decision = after_attempt(kind, "its own words", intent=intent, intent_reason="our reason")
     assert (decision.then, decision.status, decision.reason) == (then, status, "our reason")
 
 
 @pytest.mark.req("SUP-18")
 def test_a_lingering_process_is_judged_by_its_result() -> None:
-    assert after_attempt("success", "", "linger", "it lingers").then is Then.COMPLETE
-    assert after_attempt("failed", "no", "linger", "it lingers").then is Then.END
+    assert after_attempt("success", intent="linger", intent_reason="it lingers").then is Then.COMPLETE
+    assert after_attempt("failed", "no", intent="linger", intent_reason="it lingers").then is Then.END
 
 
 @pytest.mark.req("BUD-7")
 def test_what_was_not_the_tasks_fault_burns_no_retry() -> None:
     for kind in (*outcome.BLAMELESS, *outcome.WAITS):
-        assert after_attempt(kind, "", None).burns is False
+        assert after_attempt(kind).burns is False
     for kind in outcome.RESUMABLE:
-        assert after_attempt(kind, "", None).burns is True
+        assert after_attempt(kind).burns is True
 
 
 def test_a_lost_session_is_not_resumed() -> None:
     for kind in outcome.NEEDS_FRESH_SESSION:
-        assert after_attempt(kind, "", None).fresh_session is True
-    assert after_attempt("crashed", "", None).fresh_session is False
+        assert after_attempt(kind).fresh_session is True
+    assert after_attempt("crashed").fresh_session is False
 
 
 @pytest.mark.req("PKT-13")
@@ -105,7 +105,7 @@ def test_every_decision_is_a_move_of_the_table() -> None:
     kinds = outcome.SUCCESS | outcome.WAITS | outcome.NEEDS_PERSON | outcome.FINAL | outcome.RESUMABLE
     for kind in kinds | outcome.BLAMELESS | outcome.NEEDS_FRESH_SESSION:
         for intent in (None, "linger", "limit", *INTENTS):
-            assert after_attempt(kind, "", intent).status in MOVES[Status.RUNNING]
+            assert after_attempt(kind, intent=intent).status in MOVES[Status.RUNNING]
 
 
 @pytest.mark.req("SUP-6", "BUD-7")
@@ -176,7 +176,7 @@ def test_a_budget_is_reached_by_what_is_known(
 @pytest.mark.req("SUP-17")
 def test_of_several_decisions_the_gravest_is_followed() -> None:
     kinds = ("success", "crashed", "rate_limit", "auth", "failed")
-    decisions = [after_attempt(kind, "", None) for kind in kinds]
+    decisions = [after_attempt(kind) for kind in kinds]
     assert [decision.then for decision in sorted(decisions, key=gravity)] == [
         Then.COMPLETE,
         Then.RETRY,
@@ -207,7 +207,9 @@ def test_of_several_decisions_the_gravest_is_followed() -> None:
 def test_a_task_that_ends_at_its_limits_asks_nobody(
     intent: str, on_limit: str, then: Then, status: Status
 ) -> None:
-    decision = at_limit(after_attempt("stopped", "", intent, "why"), intent, Limits(on_limit=on_limit))
+    decision = at_limit(
+        after_attempt("stopped", intent=intent, intent_reason="why"), intent, Limits(on_limit=on_limit)
+    )
     assert (decision.then, decision.status, decision.reason) == (then, status, "why")
     assert decision.status in MOVES[Status.RUNNING]
 
@@ -259,7 +261,7 @@ def test_a_wait_lasts_until_the_limit_is_lifted_or_grows() -> None:
 
 @pytest.mark.parametrize("intent", ["hang", "limit"])
 def test_one_that_was_stopped_at_a_limit_waits_and_burns_nothing(intent: str) -> None:
-    decision = after_attempt("rate_limit", "five hours", intent, "it is silent")
+    decision = after_attempt("rate_limit", "five hours", intent=intent, intent_reason="it is silent")
     assert (decision.then, decision.burns) == (Then.WAIT, False)
     assert "five hours" in decision.reason
 
@@ -280,7 +282,7 @@ def test_one_that_was_stopped_at_a_limit_waits_and_burns_nothing(intent: str) ->
 def test_each_condition_can_be_switched_off(
     kind: str, intent: str | None, name: str, then: Then, status: Status
 ) -> None:
-    decision = after_attempt(kind, "", intent, "why")
+    decision = after_attempt(kind, intent=intent, intent_reason="why")
     assert decision.then is Then.INTERRUPT
     why = condition(intent, kind)
     assert why == name
@@ -295,5 +297,5 @@ def test_each_condition_can_be_switched_off(
 
 @pytest.mark.req("INT-5")
 def test_a_person_who_interrupts_cannot_be_switched_off() -> None:
-    decision = after_attempt("stopped", "", "interrupt", "wait")
+    decision = after_attempt("stopped", intent="interrupt", intent_reason="wait")
     assert unasked(decision, condition("interrupt", "stopped"), KEYS["interrupt_off"].choices) is decision
