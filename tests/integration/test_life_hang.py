@@ -90,6 +90,16 @@ def test_new_output_clears_the_suspicion(home: str) -> None:
     assert "hung" not in verdicts
 
 
+@pytest.mark.req("W-A3", "SUP-3")
+def test_a_plain_command_whose_output_is_read_in_gulps_is_not_called_silent(home: str) -> None:
+    """Gulps grow beyond the threshold, and beyond the grace period with it."""
+    script = "for i in $(seq 40); do printf .; sleep 0.1; done"
+    task = Task.shell(script, env={**QUICK, "MONITOR_GRACE_PERIOD": "0.1"})
+    task.wait_for("completed")
+    assert [event["verdict"] for event in task.events("watch.verdict")] == []
+    assert task.manifest()["attempt"] == 1
+
+
 @pytest.mark.req("W-A3", "SUP-2")
 def test_silence_of_a_plain_command_means_nothing_by_default(home: str) -> None:
     """No base interval was set, so a silent command is never even looked at."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
+import subprocess
 import sys
 import threading
 
 import pytest
 
+from holdfast import clock
 from holdfast.testing import Scenario
 from tests.support import processes
 from tests.support.tasks import Task, workspace
@@ -214,6 +217,48 @@ def test_a_request_is_answered_while_the_log_of_an_agent_that_ended_is_read(
     assert texts[-1] == "last words"
 
 
+@pytest.mark.req("OUT-1")
+def test_a_plain_command_is_read_in_gulps_unless_somebody_follows(home: str) -> None:
+    task = Task.shell("i=0; while :; do i=$((i+1)); echo line $i; sleep 0.05; done")
+
+    def is_behind() -> bool:
+        return _lines(task.read(*RUN, "stdout.log")) - _lines(task.read("output.log")) >= 10
+
+    eventually(is_behind, what="it is read in gulps of half a second", journal=task.packet)
+    command = [sys.executable, "-m", "holdfast", "logs", "-f", task.id]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as following:
+        assert following.stdout is not None
+        fresh = 0
+        for line in itertools.islice(following.stdout, 600):
+            fresh = fresh + 1 if _lines(task.read(*RUN, "stdout.log")) - int(line.split()[1]) <= 5 else 0
+            if fresh >= 30:  # so for more than a second, and through two rings
+                break
+        following.terminate()
+    assert fresh >= 30
+    eventually(is_behind, what="and again when nobody follows", journal=task.packet)
+    # Who looks once is not late either.
+    printed = _lines(task.read(*RUN, "stdout.log"))
+    assert _lines(task.ask("logs").stdout.encode()) >= printed
+    task.stop()
+    assert task.log().splitlines() == [
+        f"line {number}" for number in range(1, _lines(task.log().encode()) + 1)
+    ]
+
+
+def test_progress_is_when_it_was_written_not_when_it_was_read(home: str) -> None:
+    """The second line comes inside a gulp, and nothing after it."""
+    task = Task.shell("echo first; sleep 0.06; echo second; sleep 60", "--base-interval", "0.2")
+    task.wait_for_log("second")
+    written_at = os.stat(task.path(*RUN, "stdout.log")).st_mtime
+
+    def is_told() -> bool:
+        told = task.manifest()["last_progress_at"]
+        return told is not None and -0.002 <= clock.parse_iso(told) - written_at < 0.03
+
+    eventually(is_told, what="its progress is that of the file", journal=task.packet)
+    task.stop()
+
+
 def test_a_task_that_prints_too_much_is_interrupted(home: str) -> None:
     task = Task.shell("while :; do echo 0123456789abcdef; done", "--output-limit", "1000000")
     manifest = task.wait_for("interrupted")
@@ -222,6 +267,10 @@ def test_a_task_that_prints_too_much_is_interrupted(home: str) -> None:
     assert manifest["pid"] == 0
     assert task.ask("wait").returncode == 4
     task.stop()
+
+
+def _lines(data: bytes) -> int:
+    return data.count(b"\n")
 
 
 def _stands_still(pid: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 
 from holdfast import clock, ids
 from holdfast.errors import CorruptFile, HoldfastError
@@ -47,6 +48,8 @@ def _ring(bell: str) -> bool:
             return False
         raise
     try:
+        if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+            return False  # somebody put another file in its place, and it is not ours to write to
         os.write(descriptor, b"!")
     except BlockingIOError:
         pass  # full of rings already: who listens will look

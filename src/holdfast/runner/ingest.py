@@ -102,6 +102,16 @@ class Ingest:
         """How much the agent has printed, read or not."""
         return self._stdout.size + self._stderr.size
 
+    @property
+    def is_plain(self) -> bool:
+        """Nothing that it prints decides anything."""
+        return not self._has_events and self._read_stderr is None
+
+    @property
+    def written_at(self) -> float:
+        """When it last printed something (wall time), as far as the last look could see."""
+        return max(self._stdout.written_at, self._stderr.written_at)
+
     def take(self, *, final: bool = False) -> bool:
         """Read what is new, for a moment. Returns whether there is more: an agent can print faster than we read, and requests
         must not wait for it. With `final`, nothing comes any more: the last line and the reader's last words count too."""

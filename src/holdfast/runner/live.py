@@ -19,6 +19,7 @@ from holdfast.redact import MARGIN, end_of
 from holdfast.runner import adopt
 from holdfast.runner.adopt import Found
 from holdfast.runner.attempt import Opened
+from holdfast.runner.gulps import Gulps
 from holdfast.runner.ingest import Ingest
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.position import Position
@@ -27,9 +28,8 @@ from holdfast.runner.stop import Stop
 from holdfast.runner.waiter import Waiter
 from holdfast.store import lock as locks
 from holdfast.store import process
+from holdfast.watch import progress
 from holdfast.watch.death import POLL_S, watch_death
-from holdfast.watch.growth import GrowthWatch
-from holdfast.watch.progress import CpuMeter, changed_since
 from holdfast.watch.verdict import Evidence, Kind, Verdict, judge
 
 TYPE_CHECKING = False
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from holdfast.watch.death import DeathWatch
     from holdfast.watch.prompting import Showing
 
-#: Logs are read at most this often: a flood is taken in gulps.
-GULP_S = 0.1
 #: A recorder that owes us a record for longer is woken with SIGCONT.
 OVERDUE_S = 2.0
 #: What is read of a log's end.
@@ -77,21 +75,21 @@ class Live:
         self._waiting_since_mono = clock.mono()
         self._woke_mono = 0.0
         self._death: DeathWatch | None = None
-        self._growth: GrowthWatch | None = None
-        self._growth_is_muted = False
+        self._gulps: Gulps | None = None
         # The pipe is watched once nothing can fail any more: who would unwatch it?
         self._started = -1
         self.ingest = Ingest(ledger, adapter, attempt, self.directory, position=position)
         if opened is not None:
             self._started = opened.started
             waiter.watch(self._started, self._name("started"))
-        self._took_mono = 0.0
-        self._size_bytes = 0
+        self._size_bytes = self._taken_bytes = 0
+        #: Whether this step was made to read a log, by a timer.
+        self._is_gulp = False
         self._stop: Stop | None = None
         self._showings: list[Showing] = []
         self.waits_for_input = False
-        #: When somebody has to think about it again, and how long the journal was when somebody did.
-        self._think_mono, self._thought_at = 0.0, -1
+        #: When somebody has to think about it again; what somebody knew who did: the journal's length, and the last progress.
+        self._think_mono, self._thought_of = 0.0, (-1, 0.0)
         self.identity: ProcessIdentity | None = None
         #: What was found when it was over; then only its logs are still read.
         self.end: Found | None = None
@@ -141,14 +139,11 @@ class Live:
         self._death = watch_death(identity)
         if self._death.descriptor >= 0:
             self.waiter.watch(self._death.descriptor, self._name("death"))
-        self._growth = GrowthWatch([self.directory.stdout, self.directory.stderr])
-        if self._growth.descriptor >= 0:
-            self.waiter.watch(self._growth.descriptor, self._name("growth"))
-        # What was written before the watch began makes no more news of it: the first look is not asked for.
-        self._took_mono = 0.0
+        logs = [self.directory.stdout, self.directory.stderr]
+        self._gulps = Gulps(self.waiter, self._name("growth"), logs, is_plain=self.ingest.is_plain)
         self.ingest.look()
-        self._size_bytes = self.ingest.raw_bytes()
-        self._meter = CpuMeter(identity.pid)
+        self._size_bytes = self._taken_bytes = self.ingest.raw_bytes()
+        self._meter = progress.CpuMeter(identity.pid)
         now_mono, now = clock.mono(), clock.now()
         # Silence from before an adoption counts, but never so much that no grace period is left.
         silent_s = min(max(0.0, now - self._last_write()), self.limits.stale_s or 0.0)
@@ -217,44 +212,35 @@ class Live:
 
     def take(self, ready: set[str]) -> float:
         """Read new output. Returns the seconds after which it must be asked again."""
-        assert self._growth is not None
+        assert self._gulps is not None
         now_mono = clock.mono()
-        must_poll = self._growth.descriptor < 0
-        is_first = self._took_mono == 0.0
-        if self._name("growth") not in ready and not self._growth_is_muted and not must_poll and not is_first:
-            return 3600.0
-        if now_mono - self._took_mono < GULP_S:
-            self._mute_growth()
-            return GULP_S - (now_mono - self._took_mono)
-        self._unmute_growth()
-        if self._growth.descriptor >= 0:
-            self._growth.drain()
-        self._took_mono = now_mono
+        left_s = self._gulps.left_s(ready, now_mono)
+        self._is_gulp = left_s <= 0 and not ready
+        if left_s > 0:
+            return left_s
+        unseen_s = self._gulps.unseen_s(now_mono)
+        self._gulps.begin(now_mono)
         has_more = self.ingest.take()
-        size = self.ingest.raw_bytes()
-        if size != self._size_bytes:
-            self._size_bytes = size
-            self._note_progress(now_mono)
+        self._note_growth(unseen_s)
         self._note_events(now_mono)
-        if has_more:
-            self._took_mono = 0.0
-            self._mute_growth()
-            return 0.0
-        return 1.0 if must_poll else 3600.0
+        grown = self._size_bytes - self._taken_bytes
+        self._taken_bytes = self._size_bytes
+        return self._gulps.end(grown, has_more=has_more, room_bytes=self._room_bytes())
 
-    def _mute_growth(self) -> None:
-        if not self._growth_is_muted and self._growth is not None and self._growth.descriptor >= 0:
-            self.waiter.unwatch(self._growth.descriptor)
-        self._growth_is_muted = True
+    def _room_bytes(self) -> int | None:
+        limit = self.limits.output_bytes
+        return max(0, limit - self._size_bytes) if limit else None
 
-    def _unmute_growth(self) -> None:
-        if self._growth_is_muted and self._growth is not None and self._growth.descriptor >= 0:
-            self.waiter.watch(self._growth.descriptor, self._name("growth"))
-        self._growth_is_muted = False
-
-    def _note_progress(self, now_mono: float) -> None:
-        self._progress_mono, self._progress_at = now_mono, clock.now()
-        self._looked_at = self._progress_at
+    def _note_growth(self, unseen_s: float) -> None:
+        """Progress is when it was written, not when we read it."""
+        size = self.ingest.raw_bytes()
+        if size == self._size_bytes:
+            return
+        self._size_bytes = size
+        now_mono, now = clock.mono(), clock.now()
+        age_s = progress.age_s(now - self.ingest.written_at, unseen_s)
+        self._progress_mono = max(self._progress_mono, now_mono - age_s)
+        self._progress_at = self._looked_at = now - (now_mono - self._progress_mono)
         self.ledger.seen["last_progress_at"] = clock.iso(self._progress_at)
 
     def _note_events(self, now_mono: float) -> None:
@@ -266,21 +252,25 @@ class Live:
 
     def left_to_think_s(self, ready: set[str]) -> float:
         """Time until somebody has to think about it. Output without a fact in it can only move that further away, so a line
-        costs no thought; everything else does, and at the old time it is seen how far it was moved."""
-        limit = self.limits.output_bytes
-        is_only_output = bool(ready) and all(name.startswith("growth.") for name in ready)
+        costs no thought, and neither does who follows; everything else does, and at the old time it is seen how far it was
+        moved. (A request that was granted is in the journal.)"""
+        is_only_output = (self._is_gulp or bool(ready)) and all(
+            name == "bell" or name.startswith("growth.") for name in ready
+        )
+        length, progress_mono = self._thought_of
         if (
             not is_only_output
-            or self.ledger.length != self._thought_at
-            or self._said[0] is not Kind.WORKING
-            or (limit and self._size_bytes > limit)
+            or self.ledger.length != length
+            or (self._said[0] is not Kind.WORKING and self._progress_mono != progress_mono)
+            or self._room_bytes() == 0
         ):
             return 0.0
         return max(0.0, self._think_mono - clock.mono())
 
     def think_again_in(self, wait_s: float) -> float:
         """Somebody has thought about it, and shall again then."""
-        self._think_mono, self._thought_at = clock.mono() + wait_s, self.ledger.length
+        self._think_mono = clock.mono() + wait_s
+        self._thought_of = (self.ledger.length, self._progress_mono)
         return wait_s
 
     def verdict(self) -> tuple[Verdict, Evidence, bool]:
@@ -288,6 +278,11 @@ class Live:
         now_mono = clock.mono()
         stale_s = self.limits.stale_s
         is_stale = stale_s is not None and now_mono - self._progress_mono >= stale_s
+        if is_stale and self._gulps is not None:
+            # Before a verdict the logs are looked at: they may be left alone just now.
+            self.ingest.look()
+            self._note_growth(self._gulps.unseen_s(now_mono))
+            is_stale = stale_s is not None and now_mono - self._progress_mono >= stale_s
         oldest = min(self._tools_mono.items(), key=lambda item: item[1], default=None)
         evidence = Evidence(
             progress_mono=self._progress_mono,
@@ -310,7 +305,7 @@ class Live:
 
     def _files_changed(self) -> bool:
         since, self._looked_at = self._looked_at, clock.now()
-        return changed_since(
+        return progress.changed_since(
             workspace_of(self.ledger.task, self.attempt.stage), since, skip=self.ledger.packet.home.path
         )
 
@@ -365,9 +360,10 @@ class Live:
 
     def close(self) -> None:
         """Stop watching. The agent does not notice."""
-        for watch in (self._death, self._growth):
-            if watch is not None and watch.descriptor >= 0:
-                self.waiter.unwatch(watch.descriptor)
-                watch.close()
+        if self._death is not None and self._death.descriptor >= 0:
+            self.waiter.unwatch(self._death.descriptor)
+            self._death.close()
+        if self._gulps is not None:
+            self._gulps.close()
         self.forget_start()
         self.ingest.close()

@@ -43,6 +43,8 @@ class RawLog:
         self._is_skipping = False
         self.is_torn = False
         self.size = 0
+        #: When it was last written to (wall time), as the last look found it.
+        self.written_at = 0.0
         #: Bytes of a flood that were passed over, and not reported yet. Pieces do not count: nobody misses them.
         self.left_out = 0
         #: How long lines are of late.
@@ -63,7 +65,8 @@ class RawLog:
                 )
             except OSError:
                 return
-        self.size = os.fstat(self._descriptor).st_size
+        found = os.fstat(self._descriptor)
+        self.size, self.written_at = found.st_size, found.st_mtime
 
     def before(self, count: int) -> bytes:
         """At most `count` bytes in front of what is read next."""

@@ -11,6 +11,8 @@ import os
 import sys
 
 _IN_MODIFY = 0x2
+#: A multiple of what one piece of news has.
+_DRAIN_BYTES = 4096
 _IN_NONBLOCK, _IN_CLOEXEC = 0o4000, 0o2000000
 
 
@@ -32,9 +34,12 @@ class GrowthWatch:
         self.descriptor = descriptor
 
     def drain(self) -> None:
-        """Forget what woke us. Writes coalesce in the kernel, so this is one short read."""
+        """Forget what woke us. Writes to one file coalesce in the kernel, so this is a short read; those to two in turn do not."""
+        if self.descriptor < 0:
+            return
         try:
-            os.read(self.descriptor, 4096)
+            while len(os.read(self.descriptor, _DRAIN_BYTES)) == _DRAIN_BYTES:
+                pass
         except BlockingIOError:
             return
 

@@ -22,6 +22,13 @@ _TICK_S = 0.01
 _SKIPPED = frozenset({".git", "node_modules", ".venv", "__pycache__"})
 
 
+def age_s(by_its_time_s: float, unseen_s: float) -> float:
+    """How long ago a log was written to that has grown since somebody looked, `unseen_s` ago. What its own time says, unless that
+    cannot be: a clock that was set, here or where the file lies, must not make it look older. Rather too young than too old."""
+    found_s = by_its_time_s - _TICK_S
+    return found_s if 0.0 < found_s <= unseen_s else 0.0
+
+
 class CpuMeter:
     """CPU use of a process tree between two looks."""
 

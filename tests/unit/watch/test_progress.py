@@ -65,3 +65,20 @@ def test_the_cpu_of_a_whole_tree_counts() -> None:
         idle.kill()
         idle.wait(timeout=10)
     assert not progress.CpuMeter(idle.pid).is_busy()
+
+
+@pytest.mark.parametrize(
+    ("by_its_time_s", "unseen_s", "age_s"),
+    [
+        (0.06, 0.1, 0.05),  # but for a tick of the kernel's coarse clock
+        (0.005, 0.1, 0.0),
+        (3600.0, 0.1, 0.0),  # the clock was set forward, or the file lies where it is slow
+        (-3600.0, 0.1, 0.0),
+        (4.0, 0.0, 0.0),  # the kernel has just told us
+        (4.01, 5.0, 4.0),
+    ],
+)
+def test_a_log_was_written_when_its_time_says_unless_that_cannot_be(
+    by_its_time_s: float, unseen_s: float, age_s: float
+) -> None:
+    assert progress.age_s(by_its_time_s, unseen_s) == pytest.approx(age_s)

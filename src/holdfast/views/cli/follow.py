@@ -15,6 +15,7 @@ from holdfast.packet import load
 from holdfast.store import atomic
 from holdfast.store.layout import Packet
 from holdfast.views.cli import leftovers, out, stages, table, tail, words
+from holdfast.views.presence import Presence
 from holdfast.views.wake import Waker
 
 TYPE_CHECKING = False
@@ -49,7 +50,7 @@ def follow(packet: Packet, every_s: float | None) -> dict[str, Any]:
     is_live = table.is_terminal(sys.stderr) and not table.is_dumb()
     view = LiveLine() if is_live else PlainLines(every_s)
     pause_s = 0.005
-    waker = Waker()
+    waker, presence = Waker(), Presence()
     try:
         while True:
             manifest = load.read_manifest(packet)
@@ -57,6 +58,8 @@ def follow(packet: Packet, every_s: float | None) -> dict[str, Any]:
                 view.settle(packet, manifest)
                 return manifest
             waker.look(packet, manifest["status"])
+            if is_live:  # elsewhere nothing is told of what it prints but how much
+                presence.show(packet, manifest["status"])
             view.show(packet, manifest)
             clock.sleep(pause_s)
             pause_s = min(pause_s * 1.3, _DRAW_S)

@@ -10,6 +10,7 @@ from holdfast.packet import load
 from holdfast.store.layout import Packet
 from holdfast.views.cli import follow, out, stages, table, tail, words
 from holdfast.views.cli.harmless import Harmless
+from holdfast.views.presence import Presence
 from holdfast.views.wake import Waker
 
 TYPE_CHECKING = False
@@ -39,7 +40,7 @@ class Live:
         manifest = load.read_manifest(self.packet)
         goal = manifest["goal"] or manifest["task_name"]
         out.talk(f"{self.packet.task_id}: {table.shorten(goal, _GOAL)}")
-        waker = Waker()
+        waker, presence = Waker(), Presence()
         while True:
             # The manifest first: what was logged before the end is then printed below.
             manifest = load.read_manifest(self.packet)
@@ -54,6 +55,7 @@ class Live:
                 return follow.report(self.packet, manifest, has_log=True)
             self._tell(manifest)
             waker.look(self.packet, manifest["status"])
+            presence.show(self.packet, manifest["status"])
             if not has_more:
                 clock.sleep(_PAUSE_S)
 

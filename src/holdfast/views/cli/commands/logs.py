@@ -13,6 +13,7 @@ from holdfast.packet import load
 from holdfast.store.layout import AttemptDir, Home, Packet
 from holdfast.views.cli import given, out, table, tail, words
 from holdfast.views.cli.spec import TASK, Command, Option
+from holdfast.views.presence import Presence, ask_for_output
 from holdfast.views.wake import Waker
 
 TYPE_CHECKING = False
@@ -74,6 +75,8 @@ def run(values: dict[str, Any]) -> int:
         return streams[path]
 
     try:
+        if not is_raw and not values["follow"]:
+            ask_for_output(packet)
         stream = current()
         if stream is not None:
             stream.print_end(count)
@@ -141,7 +144,7 @@ def _follow(packet: Packet, current: Any, *, wanted: AttemptDir | None) -> None:
     """Until the task has ended, or the one attempt that was asked for."""
     told = ""
     last: Stream | None = None
-    waker = Waker()
+    waker, presence = Waker(), Presence()
     while True:
         # The end is looked for first: what was written before it is then printed below.
         manifest = load.read_manifest(packet)
@@ -165,6 +168,8 @@ def _follow(packet: Packet, current: Any, *, wanted: AttemptDir | None) -> None:
             out.talk(f"{words.parked(manifest)} (Ctrl-C leaves)")
         told = status
         waker.look(packet, status)
+        if stream is not None and stream.path == packet.output_log:
+            presence.show(packet, status)
         clock.sleep(_PAUSE_S)
 
 
