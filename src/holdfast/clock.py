@@ -7,12 +7,16 @@ their import costs more than everything here.
 
 from __future__ import annotations
 
+import sys
 import time
 
 #: The last second that `parse_iso` can read.
 _LAST = 253402300799.0
 #: The longest duration that anybody can mean.
 LONGEST_S = 100 * 365 * 86400.0
+
+#: The times of files come from a clock of the kernel that is up to one tick behind: CLOCK_REALTIME_COARSE, which has no name here.
+FILE_TICK_S = time.clock_getres(5) if sys.platform == "linux" else 0.01
 
 now = time.time
 mono = time.monotonic

@@ -28,11 +28,12 @@ else:
     # In C. The one in Python turns every number into a member of an enumeration, in pages that each fork copies anew.
     import _signal as signal
 
-#: How often it looks whether the packet is still there, and how soon again where it seems gone.
-_LOOK_S, _CONFIRM_S = 30.0, 1.0
+#: How often it looks whether the packet is still there, and how soon again where it seems gone. While its runner lives, that
+#: looks more often than we would.
+_LOOK_S, _CONFIRM_S, _RUNNER_LOOKS_S = 30.0, 1.0, 3600.0
 #: Between the polite signal and the other one.
 _TERM_S = 2.0
-_PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 15, 36
+_PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36
 # Looked up once, before anybody forks: each CDLL() makes classes of its own, in memory that is shared no more.
 _prctl: Any = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 _boot_id = ""
@@ -74,9 +75,10 @@ def detach(*kept: int) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
 
 
-def record(start: Start, lock: int, started: int, *, signature: bytes) -> int:
+def record(start: Start, lock: int, started: int, *, signature: bytes, runner: int) -> int:
     """In a detached child: start the agent, and see it to its end. `lock` is the held lock of the attempt and `signature` its
-    text; `started` is the write end of a pipe whose reader sees the end of file once the agent was executed, or failed to be."""
+    text; `started` is the write end of a pipe whose reader sees the end of file once the agent was executed, or failed to be;
+    `runner` is the process that forked us."""
     failpoint("recorder.forked")
     os.ftruncate(lock, 0)
     os.pwrite(lock, signature, 0)
@@ -96,7 +98,10 @@ def record(start: Start, lock: int, started: int, *, signature: bytes) -> int:
     place = _held(start.directory)
     if failure:
         _forget(os.path.join(place, "identity.json"))
-    return _wait(place, agent, int(failure) if failure else None, lock)
+    # Its death wakes us as that of a child does. Where that cannot be had, we are on our own from the beginning.
+    if _prctl is None or _prctl(_PR_SET_PDEATHSIG, signal.SIGCHLD, 0, 0, 0) != 0:
+        runner = -1
+    return _wait(place, agent, int(failure) if failure else None, lock=lock, runner=runner)
 
 
 def _held(directory: str) -> str:
@@ -154,11 +159,13 @@ def _write_pid(directory: str) -> None:
         return  # for people only
 
 
-def _wait(directory: str, agent: int, exec_errno: int | None, lock: int) -> int:
+def _wait(directory: str, agent: int, exec_errno: int | None, *, lock: int, runner: int) -> int:
     """Reap until nothing is left, or until we are told to leave once the agent is recorded."""
     recorded = told_to_leave = was_gone = False
     while True:
-        number = _next_signal(_CONFIRM_S if was_gone else _LOOK_S)
+        number = _next_signal(
+            _CONFIRM_S if was_gone else _RUNNER_LOOKS_S if os.getppid() == runner else _LOOK_S
+        )
         if number == signal.SIGTERM:
             told_to_leave = True
         elif number is None:

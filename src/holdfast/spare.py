@@ -49,6 +49,7 @@ def prepare() -> None:
     if _waiting is not None:
         return
     recorder.boot_id()
+    runner = os.getpid()
     ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         pid = os.fork()
@@ -62,7 +63,7 @@ def prepare() -> None:
         return
     status = 70
     try:
-        status = _await_order(theirs)
+        status = _await_order(theirs, runner)
     finally:
         os._exit(status)
 
@@ -122,7 +123,7 @@ def _send(channel: _socket.socket, text: bytes, descriptors: tuple[int, ...]) ->
     channel.sendall(text)
 
 
-def _await_order(channel: _socket.socket) -> int:
+def _await_order(channel: _socket.socket, runner: int) -> int:
     """In the recorder."""
     gc.disable()  # it would write to all that it looks at, and a recorder makes no garbage
     recorder.detach(channel.fileno())
@@ -142,4 +143,4 @@ def _await_order(channel: _socket.socket) -> int:
     for descriptor in (lock, started, *keep):
         os.set_inheritable(descriptor, False)
     fields, signature = marshal.loads(text)
-    return recorder.record(recorder.Start(**fields), lock, started, signature=signature)
+    return recorder.record(recorder.Start(**fields), lock, started, signature=signature, runner=runner)

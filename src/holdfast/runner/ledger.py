@@ -17,7 +17,7 @@ from holdfast.model.status import Status, check_move
 from holdfast.model.task import Task
 from holdfast.redact import Redactor
 from holdfast.runner import moves
-from holdfast.store import atomic
+from holdfast.store import atomic, exchange
 from holdfast.store.journal import Journal
 from holdfast.store.layout import Packet
 
@@ -40,6 +40,7 @@ class Ledger:
         self.seen: dict[str, Any] = {}
         #: The manifest that current-session.json has not followed yet.
         self._shown: dict[str, Any] | None = None
+        self._shown_news = False
         #: Whether there are facts that the manifest does not show yet.
         self._is_behind = False
         self._cleaned: dict[str, str] = {}
@@ -102,17 +103,22 @@ class Ledger:
         """Take the task to another state."""
         self.record(self.moved(new, reason, interrupt=interrupt))
 
-    def show(self) -> None:
-        """Write manifest.json. It is derived: on a full disk it stays behind."""
+    def show(self, *, is_news: bool = True) -> None:
+        """Write manifest.json. It is derived: on a full disk it stays behind. Without news it says that somebody looked, and that
+        waits for no disk."""
         if self.task.has_ended and os.path.exists(self.packet.task_done):
             return  # whoever waits for the marker reads a manifest that does not change any more
+        is_news = is_news or self._is_behind
         unknown = self._carried_over()
         data = {**unknown, **manifest.render(self.task, self.packet.path, self.seen)}
         data.update(goal=self._clean(data["goal"]), task_name=self._clean(data["task_name"]))
         try:
-            atomic.write_json(self.packet.manifest, data, durable=False)
+            atomic.write_json(
+                self.packet.manifest, data, durable=False, place=os.rename if is_news else exchange.place
+            )
         except HoldfastError:
             return  # derived: it stays behind, and the next one is whole again
+        self._shown_news = self._shown_news or is_news
         self._shown, self._is_behind = data, False
 
     def _clean(self, text: str) -> str:
@@ -132,9 +138,11 @@ class Ledger:
         if "work" in view:
             view["work"]["details"] = self._clean(view["work"]["details"])
         try:
-            atomic.write_json(self.packet.current_session, view, durable=False)
+            place = os.rename if self._shown_news else exchange.place
+            atomic.write_json(self.packet.current_session, view, durable=False, place=place)
         except HoldfastError:
             return  # derived: it stays behind, and the next one is whole again
+        self._shown_news = False
 
     def _carried_over(self) -> dict[str, Any]:
         """Fields of another version survive a rewrite, and so does what an earlier runner saw last. Read once: nobody else

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast.errors import CorruptFile, LockHeld
+from holdfast.errors import HoldfastError, LockHeld
 from holdfast.model.status import ENDS, Status
+from holdfast.packet import load
 from holdfast.runner.ledger import Ledger
-from holdfast.store import atomic
 from holdfast.store.lock import Lock
 from holdfast.workspace import lock as workspace_lock
 
@@ -47,10 +47,10 @@ class WorkspaceLock:
 
     def _is_at_work(self, task_id: str) -> bool:
         try:
-            manifest = atomic.read_json(self.ledger.packet.home.packet(task_id).manifest)
-        except CorruptFile:
+            manifest = load.read_manifest(self.ledger.packet.home.packet(task_id))
+        except HoldfastError:
             return False
-        return manifest is not None and manifest.get("status") not in _AT_REST
+        return manifest["status"] not in _AT_REST
 
     def release(self) -> None:
         """Let others write."""

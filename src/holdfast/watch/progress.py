@@ -17,15 +17,13 @@ BUSY_SHARE = 0.02
 WALK_S = 0.02
 #: The same where their names are wanted, for a message that is written once.
 LONG_WALK_S = 1.0
-#: File times come from the kernel's coarse clock, which is up to one tick behind.
-_TICK_S = 0.01
 _SKIPPED = frozenset({".git", "node_modules", ".venv", "__pycache__"})
 
 
 def age_s(by_its_time_s: float, unseen_s: float) -> float:
     """How long ago a log was written to that has grown since somebody looked, `unseen_s` ago. What its own time says, unless that
     cannot be: a clock that was set, here or where the file lies, must not make it look older. Rather too young than too old."""
-    found_s = by_its_time_s - _TICK_S
+    found_s = by_its_time_s - clock.FILE_TICK_S
     return found_s if 0.0 < found_s <= unseen_s else 0.0
 
 
@@ -74,7 +72,7 @@ def _changes(root: str, at: float, *, skip: str, within_s: float) -> Iterator[st
                     if entry.is_dir(follow_symlinks=False):
                         if entry.name not in _SKIPPED and entry.path != skip:
                             todo.append(entry.path)
-                    elif entry.stat(follow_symlinks=False).st_mtime > at - _TICK_S:
+                    elif entry.stat(follow_symlinks=False).st_mtime > at - clock.FILE_TICK_S:
                         yield entry.path
         except OSError:
             continue

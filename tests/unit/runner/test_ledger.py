@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -56,3 +57,31 @@ def test_a_fact_that_is_not_shown_is_shown_with_the_next_one(ledger: Ledger) -> 
     ledger.record(_HELLO, shown=False)
     ledger.move(Status.INTERRUPTED, "why", interrupt="why")
     assert runner_shown(ledger.packet) == 4321
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux exchanges names")
+def test_a_heartbeat_waits_for_no_disk_and_a_fact_is_renamed_into_place(ledger: Ledger) -> None:
+    """Told apart by what only an exchange can do: take the place of a directory."""
+    packet = ledger.packet
+
+    def is_written(path: str, *, is_news: bool) -> bool:
+        os.unlink(path)
+        os.mkdir(path)
+        ledger.show(is_news=is_news)
+        ledger.catch_up()
+        is_file = os.path.isfile(path)
+        if not is_file:
+            os.rmdir(path)
+            ledger.show(is_news=is_news)
+            ledger.catch_up()
+        return is_file
+
+    ledger.record(_HELLO)
+    ledger.catch_up()
+    assert is_written(packet.manifest, is_news=False)
+    assert is_written(packet.current_session, is_news=False)
+    assert not is_written(packet.manifest, is_news=True)
+    assert not is_written(packet.current_session, is_news=True)
+    # A heartbeat that is the first to show a fact shows news.
+    ledger.record(_HELLO.evolve(pid=4322), shown=False)
+    assert not is_written(packet.manifest, is_news=False)

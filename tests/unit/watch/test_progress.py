@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast import clock
 from holdfast.watch import progress
 from tests.support.waiting import eventually
 
@@ -70,12 +71,12 @@ def test_the_cpu_of_a_whole_tree_counts() -> None:
 @pytest.mark.parametrize(
     ("by_its_time_s", "unseen_s", "age_s"),
     [
-        (0.06, 0.1, 0.05),  # but for a tick of the kernel's coarse clock
-        (0.005, 0.1, 0.0),
+        (0.05 + clock.FILE_TICK_S, 0.1, 0.05),
+        (clock.FILE_TICK_S / 2, 0.1, 0.0),
         (3600.0, 0.1, 0.0),  # the clock was set forward, or the file lies where it is slow
         (-3600.0, 0.1, 0.0),
         (4.0, 0.0, 0.0),  # the kernel has just told us
-        (4.01, 5.0, 4.0),
+        (4.0 + clock.FILE_TICK_S, 5.0, 4.0),
     ],
 )
 def test_a_log_was_written_when_its_time_says_unless_that_cannot_be(
