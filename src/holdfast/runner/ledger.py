@@ -17,7 +17,8 @@ from holdfast.model.status import Status, check_move
 from holdfast.model.task import Task
 from holdfast.redact import Redactor
 from holdfast.runner import moves
-from holdfast.store import atomic, exchange
+from holdfast.runner.stamps import NAMES, Stamps
+from holdfast.store import atomic
 from holdfast.store.journal import Journal
 from holdfast.store.layout import Packet
 
@@ -40,7 +41,9 @@ class Ledger:
         self.seen: dict[str, Any] = {}
         #: The manifest that current-session.json has not followed yet.
         self._shown: dict[str, Any] | None = None
-        self._shown_news = False
+        #: What was seen when the files were written that show it, and where its times stand in them.
+        self._seen_shown: dict[str, Any] | None = None
+        self._stamps: list[Stamps] = []
         #: Whether there are facts that the manifest does not show yet.
         self._is_behind = False
         self._cleaned: dict[str, str] = {}
@@ -103,23 +106,38 @@ class Ledger:
         """Take the task to another state."""
         self.record(self.moved(new, reason, interrupt=interrupt))
 
-    def show(self, *, is_news: bool = True) -> None:
-        """Write manifest.json. It is derived: on a full disk it stays behind. Without news it says that somebody looked, and that
-        waits for no disk."""
+    def show(self) -> None:
+        """Write manifest.json. It is derived: on a full disk it stays behind."""
         if self.task.has_ended and os.path.exists(self.packet.task_done):
             return  # whoever waits for the marker reads a manifest that does not change any more
-        is_news = is_news or self._is_behind
         unknown = self._carried_over()
         data = {**unknown, **manifest.render(self.task, self.packet.path, self.seen)}
         data.update(goal=self._clean(data["goal"]), task_name=self._clean(data["task_name"]))
+        text = atomic.encode_json(data)
         try:
-            atomic.write_json(
-                self.packet.manifest, data, durable=False, place=os.rename if is_news else exchange.place
-            )
+            atomic.write(self.packet.manifest, text, durable=False)
         except HoldfastError:
             return  # derived: it stays behind, and the next one is whole again
-        self._shown_news = self._shown_news or is_news
         self._shown, self._is_behind = data, False
+        self._seen_shown, self._stamps = self.seen.copy(), [Stamps(self.packet.manifest, text)]
+
+    def beat(self) -> None:
+        """Show that somebody looked. Where nothing else is new, times are renewed in place, and nobody waits for the disk."""
+        shown, seen = self._seen_shown, self.seen
+        is_old_news = (
+            shown is not None
+            and not self._is_behind
+            and self._shown is None
+            and all(
+                shown.get(name) == value
+                for name, value in seen.items()
+                if name not in NAMES or shown.get(name) is None
+            )
+        )
+        if is_old_news and all(stamps.renew(shown or {}, seen) for stamps in self._stamps):
+            self._seen_shown = seen.copy()
+        else:
+            self.show()
 
     def _clean(self, text: str) -> str:
         """What was asked, without secrets; it does not change, and is shown with every fact."""
@@ -137,12 +155,12 @@ class Ledger:
         view, self._shown = manifest.current_session(self.task, self._shown), None
         if "work" in view:
             view["work"]["details"] = self._clean(view["work"]["details"])
+        text = atomic.encode_json(view)
         try:
-            place = os.rename if self._shown_news else exchange.place
-            atomic.write_json(self.packet.current_session, view, durable=False, place=place)
+            atomic.write(self.packet.current_session, text, durable=False)
         except HoldfastError:
             return  # derived: it stays behind, and the next one is whole again
-        self._shown_news = False
+        self._stamps.append(Stamps(self.packet.current_session, text))
 
     def _carried_over(self) -> dict[str, Any]:
         """Fields of another version survive a rewrite, and so does what an earlier runner saw last. Read once: nobody else

@@ -239,7 +239,7 @@ class Watching:
             self._checked_mono = now_mono
             self.ledger.seen["last_checked_at"] = clock.iso_now()
             work_item.look(self.ledger)
-            self.ledger.show(is_news=False)
+            self.ledger.beat()
             self._heed_mark()
         return self._checked_mono + interval_s - now_mono
 

@@ -17,7 +17,6 @@ from holdfast.failpoints import failpoint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any, NoReturn
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -25,15 +24,8 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
 _counter = 0
 
 
-def write(
-    path: str,
-    data: bytes,
-    *,
-    durable: bool,
-    mode: int = 0o600,
-    place: Callable[[str, str], None] = os.rename,
-) -> None:
-    """Replace the file at `path` by `data`, or leave it as it was; `place` puts it there. Raises StorageError."""
+def write(path: str, data: bytes, *, durable: bool, mode: int = 0o600) -> None:
+    """Replace the file at `path` by `data`, or leave it as it was. Raises StorageError."""
     global _counter
     _counter += 1
     folder, name = os.path.split(path)
@@ -49,7 +41,7 @@ def write(
         finally:
             os.close(descriptor)
         failpoint("atomic.before_rename")
-        place(temporary, path)
+        os.rename(temporary, path)
         if durable:
             failpoint("atomic.after_rename")
             sync_directory(folder)
@@ -58,15 +50,15 @@ def write(
         storage_failed(error, f"cannot write {path}")
 
 
-def write_json(path: str, data: Any, *, durable: bool, place: Callable[[str, str], None] = os.rename) -> None:
-    """`write` for JSON; the text ends with a newline. A lone surrogate (half an emoji, or a byte that is no UTF-8) becomes its
-    JSON escape, so that the file is valid and gives the same text back."""
-    write(
-        path,
-        (json.dumps(data, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace"),
-        durable=durable,
-        place=place,
-    )
+def write_json(path: str, data: Any, *, durable: bool) -> None:
+    """`write` for JSON."""
+    write(path, encode_json(data), durable=durable)
+
+
+def encode_json(data: Any) -> bytes:
+    """The text of a JSON file, with a newline at its end. A lone surrogate (half an emoji, or a byte that is no UTF-8) becomes
+    its JSON escape, so that the file is valid and gives the same text back."""
+    return (json.dumps(data, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
 
 
 def write_all(descriptor: int, data: bytes) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -17,6 +16,7 @@ from holdfast.packet.create import create
 from holdfast.paths import ensure_home
 from holdfast.redact import Redactor
 from holdfast.runner.ledger import Ledger
+from holdfast.store import atomic
 from holdfast.store.journal import Journal
 from holdfast.store.layout import Home, Packet
 
@@ -59,29 +59,80 @@ def test_a_fact_that_is_not_shown_is_shown_with_the_next_one(ledger: Ledger) -> 
     assert runner_shown(ledger.packet) == 4321
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux exchanges names")
-def test_a_heartbeat_waits_for_no_disk_and_a_fact_is_renamed_into_place(ledger: Ledger) -> None:
-    """Told apart by what only an exchange can do: take the place of a directory."""
-    packet = ledger.packet
+def inodes(packet: Packet) -> list[int]:
+    return [os.stat(path).st_ino for path in (packet.manifest, packet.current_session)]
 
-    def is_written(path: str, *, is_news: bool) -> bool:
-        os.unlink(path)
-        os.mkdir(path)
-        ledger.show(is_news=is_news)
-        ledger.catch_up()
-        is_file = os.path.isfile(path)
-        if not is_file:
-            os.rmdir(path)
-            ledger.show(is_news=is_news)
-            ledger.catch_up()
-        return is_file
 
-    ledger.record(_HELLO)
+def look(ledger: Ledger, at: str, **more: object) -> None:
+    ledger.seen.update(last_checked_at=at, **more)
+    ledger.beat()
     ledger.catch_up()
-    assert is_written(packet.manifest, is_news=False)
-    assert is_written(packet.current_session, is_news=False)
-    assert not is_written(packet.manifest, is_news=True)
-    assert not is_written(packet.current_session, is_news=True)
-    # A heartbeat that is the first to show a fact shows news.
-    ledger.record(_HELLO.evolve(pid=4322), shown=False)
-    assert not is_written(packet.manifest, is_news=False)
+
+
+def test_a_look_without_news_renews_times_in_place(ledger: Ledger) -> None:
+    """A file that is put in the place of another waits for the disk."""
+    packet = ledger.packet
+    ledger.record(_HELLO)
+    look(ledger, "2026-01-01T00:00:00.000Z")
+    files, before = inodes(packet), atomic.read_json(packet.manifest)
+    look(ledger, "2026-01-01T00:00:30.000Z")
+    assert inodes(packet) == files
+    manifest = load.read_manifest(packet)
+    assert manifest["last_checked_at"] == manifest["heartbeat"]["last_check"] == "2026-01-01T00:00:30.000Z"
+    times = ("last_checked_at", "heartbeat")
+    assert before is not None
+    assert {**manifest, **{name: before[name] for name in times}} == before
+    # The first progress has no place yet; the second one has.
+    look(ledger, "2026-01-01T00:01:00.000Z", last_progress_at="2026-01-01T00:00:59.000Z")
+    assert inodes(packet)[0] != files[0]
+    files = inodes(packet)
+    look(ledger, "2026-01-01T00:01:30.000Z", last_progress_at="2026-01-01T00:01:29.000Z")
+    assert inodes(packet) == files
+    assert load.read_manifest(packet)["last_progress_at"] == "2026-01-01T00:01:29.000Z"
+
+
+@pytest.mark.parametrize("what", ["fact", "seen", "not yet shown", "replaced", "moved", "gone", "pipe"])
+def test_a_look_with_news_or_at_another_file_writes_it_anew(ledger: Ledger, what: str) -> None:
+    packet = ledger.packet
+    ledger.record(_HELLO)
+    look(ledger, "2026-01-01T00:00:00.000Z")
+    more: dict[str, object] = {}
+    match what:
+        case "fact":
+            ledger.record(_HELLO.evolve(pid=4322))
+        case "seen":
+            more = {"verdict": "quiet"}
+        case "not yet shown":
+            ledger.record(_HELLO.evolve(pid=4322), shown=False)
+        case "replaced":
+            with open(packet.manifest, "w", encoding="utf-8") as file:
+                file.write("x" * 5000)
+        case "moved":
+            with open(packet.manifest, "r+", encoding="utf-8") as file:
+                text = file.read()
+                file.seek(0)
+                file.write(" " + text)
+        case _:
+            os.unlink(packet.manifest)
+            if what == "pipe":
+                os.mkfifo(packet.manifest)
+    look(ledger, "2026-01-01T00:00:30.000Z", **more)
+    manifest = atomic.read_json(packet.manifest)
+    assert manifest is not None
+    assert manifest["last_checked_at"] == "2026-01-01T00:00:30.000Z"
+    assert manifest["verdict"] == more.get("verdict")
+    assert manifest["runner"]["pid"] == (4322 if what in ("fact", "not yet shown") else 4321)
+
+
+def test_words_that_look_like_a_time_of_ours_are_left_alone(ledger: Ledger) -> None:
+    words = '"last_checked_at": "2026-01-01T00:00:00.000Z"'
+    ledger.task.spec = ledger.task.spec.evolve(goal=words, task_name=words)
+    ledger.seen["unknown"] = {"of_another": {"last_check": "2026-01-01T00:00:00.000Z"}}
+    ledger.record(_HELLO)
+    look(ledger, "2026-01-01T00:00:00.000Z")
+    files = inodes(ledger.packet)
+    look(ledger, "2026-01-01T00:00:30.000Z")
+    assert inodes(ledger.packet) == files
+    manifest = load.read_manifest(ledger.packet)
+    assert (manifest["goal"], manifest["last_checked_at"]) == (words, "2026-01-01T00:00:30.000Z")
+    assert manifest["of_another"] == {"last_check": "2026-01-01T00:00:00.000Z"}
