@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import json
+import marshal
 import os
 import resource
 import sys
@@ -37,6 +38,8 @@ _PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36
 # Looked up once, before anybody forks: each CDLL() makes classes of its own, in memory that is shared no more.
 _prctl: Any = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 _boot_id = ""
+# Asked once as well: the answer is in a large table of names.
+_MOST_DESCRIPTORS = os.sysconf("SC_OPEN_MAX")
 #: The end of a child wakes us, SIGTERM asks us to leave; the others are for somebody else.
 _BLOCKED = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE})
 
@@ -68,6 +71,8 @@ def detach(*kept: int) -> None:
     """In a forked child: belong to nobody, with these descriptors only."""
     # First of all the runner's lock: a copy of it here would outlive the runner and keep its successor out.
     _close_all_but(*kept)
+    # A seed has its children reaped by the kernel.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()
     become_subreaper()
     set_name("holdfast-rec")
@@ -75,9 +80,9 @@ def detach(*kept: int) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
 
 
-def record(start: Start, lock: int, started: int, *, signature: bytes, runner: int) -> int:
-    """In a detached child: start the agent, and see it to its end. `lock` is the held lock of the attempt and `signature` its
-    text; `started` is the write end of a pipe whose reader sees the end of file once the agent was executed, or failed to be;
+def record(directory: str, order: bytes, lock: int, started: int, *, signature: bytes, runner: int) -> int:
+    """In a detached child: start the agent, and see it to its end. `order` is a Start, marshalled, for the attempt in
+    `directory`; `lock` is its held lock and `signature` the text of that; `started` is the write end of a pipe whose reader sees the end of file once the agent was executed, or failed to be;
     `runner` is the process that forked us."""
     failpoint("recorder.forked")
     os.ftruncate(lock, 0)
@@ -88,14 +93,14 @@ def record(start: Start, lock: int, started: int, *, signature: bytes, runner: i
     agent = os.fork()
     if agent == 0:
         os.close(told)
-        _execute(start, tell)
+        _execute(order, tell)
     os.close(tell)
     os.close(started)
     failpoint("recorder.agent_forked")
     # Ends with nothing to read when exec closed the pipe, or with the errno of what failed.
     failure = os.read(told, 64)
     os.close(told)
-    place = _held(start.directory)
+    place = _held(directory)
     if failure:
         _forget(os.path.join(place, "identity.json"))
     # Its death wakes us as that of a child does. Where that cannot be had, we are on our own from the beginning.
@@ -119,9 +124,10 @@ def _is_removed(place: str) -> bool:
         return True
 
 
-def _execute(start: Start, tell: int) -> NoReturn:
+def _execute(order: bytes, tell: int) -> NoReturn:
     """In the child: become the agent."""
     try:
+        start = Start(**marshal.loads(order))
         # A session of its own: an agent's `kill 0` must not reach the recorder.
         os.setsid()
         os.chdir(start.cwd)
@@ -277,7 +283,7 @@ def _close_all_but(*kept: int) -> None:
     for descriptor in sorted(kept):
         os.closerange(first, descriptor)
         first = descriptor + 1
-    os.closerange(first, os.sysconf("SC_OPEN_MAX"))
+    os.closerange(first, _MOST_DESCRIPTORS)
 
 
 def _redirect(start: Start) -> None:

@@ -12,7 +12,6 @@ import importlib
 import json
 import os
 import select
-import signal
 import socket
 import sys
 
@@ -28,7 +27,11 @@ from holdfast.store.layout import Home, Packet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     from typing import NoReturn
+else:
+    # In C, as in the recorder.
+    import _signal as signal
 
 #: How long it waits for a question before it looks whether it is still needed.
 IDLE_S = 60.0
@@ -155,12 +158,13 @@ class Seed:
     def _answer(self, client: socket.socket) -> NoReturn:
         """In the child."""
         try:
+            # First of all: what we touch before it, it has to keep.
+            spare.prepare()
+            # For whoever waits for its children.
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             # A copy of the lock would keep the next seed out.
             self.listener.close()
             self.lock.release()
-            # For a recorder, which waits for its children.
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            spare.prepare()
             client.settimeout(seed_client.PATIENCE_S)
             request = json.loads(client.recv(4096) or b"{}")
             if request.get("verb") == "fork":

@@ -24,7 +24,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_LENGTH = struct.Struct("!Q")
+#: Of the parts of an order: the signature, the attempt's directory, and what to start.
+_LENGTHS = struct.Struct("!III")
 _DESCRIPTOR = struct.Struct("i")
 #: Lock, pipe, and the locks to keep: of the session and of the workspace.
 _MOST_DESCRIPTORS = 8
@@ -102,7 +103,8 @@ def _hand_over(order: recorder.Start, descriptors: tuple[int, ...], sign: Callab
     # One that was stopped cannot be found by the lock that it has not taken in yet. Before the order: from then on it can.
     os.kill(spare.pid, signal.SIGCONT)
     try:
-        _send(spare.channel, marshal.dumps((vars(order), sign(spare.pid))), descriptors)
+        directory = order.directory.encode("utf-8", "surrogateescape")
+        _send(spare.channel, (sign(spare.pid), directory, marshal.dumps(vars(order))), descriptors)
     except OSError:
         _end(spare)
         raise
@@ -116,11 +118,11 @@ def _end(spare: _Spare) -> None:
     os.waitpid(spare.pid, 0)
 
 
-def _send(channel: _socket.socket, text: bytes, descriptors: tuple[int, ...]) -> None:
+def _send(channel: _socket.socket, parts: tuple[bytes, bytes, bytes], descriptors: tuple[int, ...]) -> None:
     packed = b"".join(_DESCRIPTOR.pack(each) for each in descriptors)
     rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, packed)
-    channel.sendmsg([_LENGTH.pack(len(text))], [rights])
-    channel.sendall(text)
+    channel.sendmsg([_LENGTHS.pack(*map(len, parts))], [rights])
+    channel.sendall(b"".join(parts))
 
 
 def _await_order(channel: _socket.socket, runner: int) -> int:
@@ -128,10 +130,11 @@ def _await_order(channel: _socket.socket, runner: int) -> int:
     gc.disable()  # it would write to all that it looks at, and a recorder makes no garbage
     recorder.detach(channel.fileno())
     space = _socket.CMSG_SPACE(_MOST_DESCRIPTORS * _DESCRIPTOR.size)
-    head, messages, _, _ = channel.recvmsg(_LENGTH.size, space)
-    if len(head) < _LENGTH.size or not messages:
+    head, messages, _, _ = channel.recvmsg(_LENGTHS.size, space)
+    if len(head) < _LENGTHS.size or not messages:
         return 0  # the runner left without an attempt
-    (left,) = _LENGTH.unpack(head)
+    signed, named, told = _LENGTHS.unpack(head)
+    left = signed + named + told
     text = b""
     while len(text) < left:
         part = channel.recv(left - len(text))
@@ -142,5 +145,7 @@ def _await_order(channel: _socket.socket, runner: int) -> int:
     lock, started, *keep = (number for (number,) in _DESCRIPTOR.iter_unpack(messages[0][2]))
     for descriptor in (lock, started, *keep):
         os.set_inheritable(descriptor, False)
-    fields, signature = marshal.loads(text)
-    return recorder.record(recorder.Start(**fields), lock, started, signature=signature, runner=runner)
+    directory = str(text[signed : signed + named], "utf-8", "surrogateescape")
+    # What to start is for the child alone: here it would be in memory for as long as the agent lives.
+    order = text[signed + named :]
+    return recorder.record(directory, order, lock, started, signature=text[:signed], runner=runner)

@@ -122,7 +122,7 @@ def test_it_leaves_with_its_runner_and_starts_nothing_from_half_an_order(tmp_pat
     assert found is not None
     lock = locks.acquire(str(tmp_path / "lock"), role="runner")
     rights = (spare._socket.SOL_SOCKET, spare._socket.SCM_RIGHTS, spare._DESCRIPTOR.pack(lock.descriptor))  # pyright: ignore[reportPrivateUsage]
-    found.channel.sendmsg([spare._LENGTH.pack(1000) + b"half"], [rights])  # pyright: ignore[reportPrivateUsage]
+    found.channel.sendmsg([spare._LENGTHS.pack(10, 10, 980) + b"half"], [rights])  # pyright: ignore[reportPrivateUsage]
     lock.release()
     assert locks.is_held(str(tmp_path / "lock"))
     found.channel.close()
