@@ -10,6 +10,8 @@ import ctypes
 import os
 import sys
 
+# Once, before anybody forks: each CDLL() makes classes of its own, in memory that is shared no more.
+_libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 _IN_MODIFY = 0x2
 #: A multiple of what one piece of news has.
 _DRAIN_BYTES = 4096
@@ -21,14 +23,13 @@ class GrowthWatch:
 
     def __init__(self, paths: list[str]) -> None:
         self.descriptor = -1
-        if sys.platform != "linux":
+        if _libc is None:
             return
-        libc = ctypes.CDLL(None, use_errno=True)
-        descriptor = libc.inotify_init1(_IN_NONBLOCK | _IN_CLOEXEC)
+        descriptor = _libc.inotify_init1(_IN_NONBLOCK | _IN_CLOEXEC)
         if descriptor < 0:
             return
         for path in paths:
-            if libc.inotify_add_watch(descriptor, os.fsencode(path), _IN_MODIFY) < 0:
+            if _libc.inotify_add_watch(descriptor, os.fsencode(path), _IN_MODIFY) < 0:
                 os.close(descriptor)
                 return
         self.descriptor = descriptor
