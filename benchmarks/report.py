@@ -40,15 +40,16 @@ it. What stays beside that:
   290 in what becomes the agent.
 - **Row 3**: the exit record and three synced records lie between death and the next start, and the sweep reads every process's
   environment once.
-- **Row 4**: the median is a few milliseconds; the worst of a run is one look at the process tree and the workspace on a busy core.
+- **Row 4**: the median is some milliseconds; the worst of a run is one look at the process tree and the workspace, and two
+  synced records, on a busy core.
 - **Row 5, memory**: a forked interpreter copies a page when it touches a reference count in it. A recorder is forked before its runner
-  has touched anything and has about 1.2 MB of its own; a runner touches 3.5 MB before it sleeps, spread over nearly all
-  that the seed has loaded. What was tried is in decision 0041.
-- **Row 5, CPU**: one line costs a wake-up, an inotify read, two fstat, one read, one write and one note of the position, and
-  three quarters of its time is the interpreter. Reading a plain command's output every few seconds would cost less, and
-  `output.log` would be late for whoever follows it.
-- **Row 5, wake-ups**: an idle runner's timer fires once per check interval. The heartbeat then renames two files over old ones, and each
-  of them waits for the disk once, which counts as a wake-up.
+  has touched anything and has about 1.1 MB of its own; a runner touches 3.7 MB before it sleeps, spread over half of
+  all that the seed has loaded. A quarter of these pages hold the seed's bytes again: counts that went up and down. What was tried is
+  in decision 0041.
+- **Row 5, CPU**: a line wakes its runner only after a silence; while more comes, it is read in gulps of up to 5 s, unless somebody
+  follows (decision 0047).
+- **Row 5, wake-ups**: an idle runner's timer fires once per check interval, and its heartbeat waits for no disk. What is above that is
+  the keeper's.
 - **Row 7**: a line that is an event costs a decoded structure, a record, its redaction, its place in the journal and in the state: some
   12 µs, most of it in Python. Codex and OpenCode print nothing else, a few lines a second; the others print pieces of texts
   between, which cost next to nothing.

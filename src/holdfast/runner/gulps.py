@@ -62,12 +62,13 @@ class Gulps:
             self._due_mono = min(self._due_mono, now_mono)
         left_s = max(self._due_mono, self._looked_mono + GULP_S) - now_mono
         if is_asked and left_s > 0:
-            self._be_deaf(now_mono)
+            self._be_deaf(self._looked_mono)
         return max(0.0, left_s)
 
     def unseen_s(self, now_mono: float) -> float:
-        """For how long the logs may have grown without the kernel's telling us; 0 where it tells at once."""
-        return 0.0 if self._deaf_mono is None else now_mono - self._deaf_mono
+        """For how long the logs may have grown without our knowing: a moment where the kernel tells, since it may have told us
+        when no core was free."""
+        return GULP_S if self._deaf_mono is None else max(GULP_S, now_mono - self._deaf_mono)
 
     def begin(self, now_mono: float) -> None:
         """The logs are looked at now. What is written from here on is news again."""
@@ -102,10 +103,10 @@ class Gulps:
         self._due_mono = now_mono + seconds
         return seconds
 
-    def _be_deaf(self, now_mono: float) -> None:
+    def _be_deaf(self, since_mono: float) -> None:
         if self._deaf_mono is None:
             self._waiter.unwatch(self._watch.descriptor)
-            self._deaf_mono = now_mono
+            self._deaf_mono = since_mono
 
     def close(self) -> None:
         """Stop watching."""

@@ -11,7 +11,7 @@ import os
 import sys
 
 # Once, before anybody forks: each CDLL() makes classes of its own, in memory that is shared no more.
-_libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+_libc: ctypes.CDLL | None = ctypes.CDLL(None) if sys.platform == "linux" else None
 _IN_MODIFY = 0x2
 #: A multiple of what one piece of news has.
 _DRAIN_BYTES = 4096

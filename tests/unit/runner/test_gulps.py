@@ -97,7 +97,7 @@ def test_a_plain_command_is_left_alone_once_it_goes_on_printing(rig: Rig) -> Non
     assert rig.step(gulps, 60.0) == ({NAME}, 3600.0)
     rig.write("second\n")
     assert rig.step(gulps, 1.0) == ({NAME}, 2.0)
-    assert gulps.unseen_s(rig.now_mono) == 0.0
+    assert gulps.unseen_s(rig.now_mono) == GULP_S
     rig.write("third\n")
     assert rig.step(gulps, 0.5) == (set(), 1.5)
     assert gulps.unseen_s(rig.now_mono) == 0.5
@@ -137,6 +137,10 @@ def test_an_agent_with_events_is_always_read_at_once(rig: Rig) -> None:
     ready, left_s = rig.step(gulps, 0.04)
     assert ready == {NAME}
     assert left_s == pytest.approx(GULP_S - 0.04)
+    # From the last look on: what told us may have been written at any time since.
+    rig.now_mono += 1.0
+    assert gulps.unseen_s(rig.now_mono) == pytest.approx(1.04)
+    rig.now_mono -= 1.0
     rig.write("line\n")
     assert rig.step(gulps, 0.03)[0] == set()
     assert rig.step(gulps, 0.04) == (set(), 3600.0)
