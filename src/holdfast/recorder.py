@@ -82,8 +82,8 @@ def detach(*kept: int) -> None:
 
 def record(directory: str, order: bytes, lock: int, started: int, *, signature: bytes, runner: int) -> int:
     """In a detached child: start the agent, and see it to its end. `order` is a Start, marshalled, for the attempt in
-    `directory`; `lock` is its held lock and `signature` the text of that; `started` is the write end of a pipe whose reader sees the end of file once the agent was executed, or failed to be;
-    `runner` is the process that forked us."""
+    `directory`; `lock` is its held lock and `signature` the text of that; `started` is the write end of a pipe whose reader sees
+    the end of file once the agent was executed, or failed to be; `runner` is the process that forked us."""
     failpoint("recorder.forked")
     os.ftruncate(lock, 0)
     os.pwrite(lock, signature, 0)
