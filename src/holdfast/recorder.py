@@ -100,28 +100,12 @@ def record(directory: str, order: bytes, lock: int, started: int, *, signature: 
     # Ends with nothing to read when exec closed the pipe, or with the errno of what failed.
     failure = os.read(told, 64)
     os.close(told)
-    place = _held(directory)
     if failure:
-        _forget(os.path.join(place, "identity.json"))
+        _forget(os.path.join(directory, "identity.json"))
     # Its death wakes us as that of a child does. Where that cannot be had, we are on our own from the beginning.
     if _prctl is None or _prctl(_PR_SET_PDEATHSIG, signal.SIGCHLD, 0, 0, 0) != 0:
         runner = -1
-    return _wait(place, agent, int(failure) if failure else None, lock=lock, runner=runner)
-
-
-def _held(directory: str) -> str:
-    """A path that leads to the directory also when it, or its home, has been given another name; as it is where there is none."""
-    try:
-        return f"/proc/self/fd/{os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)}"
-    except OSError:
-        return directory
-
-
-def _is_removed(place: str) -> bool:
-    try:
-        return os.stat(place).st_nlink == 0
-    except OSError:
-        return True
+    return _wait(directory, agent, int(failure) if failure else None, lock=lock, runner=runner)
 
 
 def _execute(order: bytes, tell: int) -> NoReturn:
@@ -176,7 +160,7 @@ def _wait(directory: str, agent: int, exec_errno: int | None, *, lock: int, runn
             told_to_leave = True
         elif number is None:
             # Nobody may be left but us: whoever removes a home wants its agents gone too. Believed at the second look.
-            is_gone = os.fstat(lock).st_nlink == 0 and _is_removed(directory)
+            is_gone = os.fstat(lock).st_nlink == 0 and not os.path.lexists(directory)
             if is_gone and was_gone:
                 return _end_all()
             was_gone = is_gone
@@ -189,11 +173,24 @@ def _wait(directory: str, agent: int, exec_errno: int | None, *, lock: int, runn
                 break
             if pid == agent:
                 failpoint("recorder.before_exit_record")
-                write_exit(directory, by="recorder", status=status, usage=usage, exec_errno=exec_errno)
+                write_exit(
+                    _whereabouts(directory, lock),
+                    by="recorder",
+                    status=status,
+                    usage=usage,
+                    exec_errno=exec_errno,
+                )
                 failpoint("recorder.after_exit_record")
                 recorded = True
         if recorded and told_to_leave:
             return 0
+
+
+def _whereabouts(directory: str, lock: int) -> str:
+    """The attempt's directory, also when it or its home was given another name: the kernel knows where the held lock lies."""
+    if sys.platform != "linux" or os.path.lexists(directory):
+        return directory
+    return os.path.dirname(os.readlink(f"/proc/self/fd/{lock}"))
 
 
 def _next_signal(within_s: float) -> int | None:
