@@ -57,6 +57,11 @@ _SHAPES = (
         r"(?i)(authorization\\*[\"']?[ \t]*[:=][ \t]*\\*[\"']?(?:basic|token|apikey|negotiate)[ \t]+)[^\s\"'\\,]{6,}",
     ),
 )
+#: The same by their character, of which most texts have none or one.
+_BY_CHARACTER = tuple(
+    (character, tuple((hints, shape) for first, hints, shape in _SHAPES if first == character))
+    for character in dict.fromkeys(character for character, _, _ in _SHAPES)
+)
 _KEY_BEGIN = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?!.*-----END )")
 _KEY_END = re.compile(r"-----END [A-Z ]*PRIVATE KEY-----")
 #: A line of a key, bare or quoted, with a number or a sign before it as editors and diffs have; or a header of one.
@@ -104,13 +109,14 @@ class Redactor:
             if value in text:
                 text = text.replace(value, MASK)
         lower = text.lower()
-        for character, hints, shape in _SHAPES:
+        for character, shapes in _BY_CHARACTER:
             if character not in text:
                 continue
-            for hint in hints:
-                if hint in lower:
-                    text = re.sub(shape, rf"\1{MASK}" if "(?i)" in shape else MASK, text)
-                    break
+            for hints, shape in shapes:
+                for hint in hints:
+                    if hint in lower:
+                        text = re.sub(shape, rf"\1{MASK}" if "(?i)" in shape else MASK, text)
+                        break
         if _may_assign(lower):
             text = re.sub(_ASSIGNMENT, rf"\1{MASK}", text)
         # Last: a pattern that masks a name must not hide from us what stands behind it.

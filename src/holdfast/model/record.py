@@ -23,12 +23,16 @@ class Record:
     if TYPE_CHECKING:
         fields: ClassVar[tuple[str, ...]]
         field_set: ClassVar[frozenset[str]]
+        must_have: ClassVar[frozenset[str]]
         defaults: ClassVar[dict[str, Any]]
+        all_fields: ClassVar[dict[str, Any]]
         nested: ClassVar[dict[str, type[Record]]]
 
     fields = ()
-    field_set = frozenset()
+    field_set = must_have = frozenset()
     defaults = {}
+    #: Every field in its order, with its default where it has one: what a new record is filled over.
+    all_fields = {}
     #: Fields that are themselves records, for `from_json`.
     nested = {}
 
@@ -37,15 +41,17 @@ class Record:
         cls.fields = cls.fields + tuple(own)
         cls.field_set = frozenset(cls.fields)
         cls.defaults = {**cls.defaults, **{name: cls.__dict__[name] for name in own if name in cls.__dict__}}
+        cls.must_have = cls.field_set - cls.defaults.keys()
+        cls.all_fields = {name: cls.defaults.get(name) for name in cls.fields}
 
     if not TYPE_CHECKING:
 
         def __init__(self, **values):
             store = self.__dict__
-            store.update(self.defaults)
+            store.update(self.all_fields)
             store.update(values)
-            if store.keys() != self.field_set:
-                missing = [name for name in self.fields if name not in store]
+            if len(store) != len(self.all_fields) or not self.must_have <= values.keys():
+                missing = [name for name in self.fields if name in self.must_have and name not in values]
                 unknown = [name for name in values if name not in self.fields]
                 raise TypeError(f"{type(self).__name__}: missing {missing}, unknown {unknown}")
 

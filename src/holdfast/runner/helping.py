@@ -33,6 +33,7 @@ _LIMITS_OF = {
     cls: [(name, limit) for name, limit in _LIMITS.items() if name in cls.field_set]
     for cls in ev.EVENTS.values()
 }
+_NOWHERE = (0, 0)
 
 
 class Helping:
@@ -41,6 +42,7 @@ class Helping:
     def __init__(self, attempt: Attempt, redact: Redactor) -> None:
         self._attempt = attempt
         self._redact = redact
+        self._last = ("", "")
         #: Those that the journal does not have yet.
         self.events: list[ev.AgentEvent] = []
         #: For output.log.
@@ -59,13 +61,16 @@ class Helping:
 
         A line that makes it fail is no event: the raw log keeps it, and runner after runner would die of it.
         """
-        found: list[ev.AgentEvent] = []
-        words: list[str] = []
         try:
-            for event in read(line):
+            events = read(line)
+            if not events:
+                return False
+            found: list[ev.AgentEvent] = []
+            words: list[str] = []
+            for event in events:
                 if event.is_sound():
                     clean = self._redacted(event)
-                    found.append(clean)
+                    found.append(clean.place(self._attempt.number, offset, stream))
                     words += readable.lines(clean)
         except Exception:  # whoever reads runner.log sees it; an adapter's fault must not end the task
             print(f"a reader failed on {line[:200]!r}", file=sys.stderr)
@@ -73,11 +78,9 @@ class Helping:
             return False
         if not found:
             return False
-        for event in found:
-            event.place(self._attempt.number, offset, stream)
-        if is_shown:
+        if is_shown and words:
             self.shown += [readable.plain(text[:_SHOWN_CHARS]) for text in words]
-        reached, count = self._attempt.reached.get(stream, (0, 0))
+        reached, count = self._attempt.reached.get(stream, _NOWHERE)
         # Of a line that holds several events, a power cut leaves the first of them.
         self.events += found if offset > reached else found[count:] if offset == reached else ()
         return True
@@ -98,11 +101,20 @@ class Helping:
 
     def _redacted(self, event: ev.AgentEvent) -> ev.AgentEvent:
         # First redacted, then cut: a secret across the cut would leave its first half. (Readers cut further out.)
-        changes: dict[str, str] = {}
+        changes: dict[str, str] | None = None
+        store = event.__dict__
         for name, limit in _LIMITS_OF[type(event)]:
-            value = getattr(event, name)
-            if isinstance(value, str) and value:
-                clean = self._redact(value)[:limit]
-                if clean != value:
-                    changes[name] = clean
-        return event.evolve(**changes) if changes else event
+            value = store[name]
+            if value and isinstance(value, str):
+                clean = self._clean(value)
+                if len(clean) > limit:
+                    clean = clean[:limit]
+                if clean is not value and clean != value:
+                    changes = {**(changes or {}), name: clean}
+        return event if changes is None else event.evolve(**changes)
+
+    def _clean(self, text: str) -> str:
+        """`text` without secrets. A result often is the very text that was said just before."""
+        if text is not self._last[0]:
+            self._last = (text, self._redact(text))
+        return self._last[1]
