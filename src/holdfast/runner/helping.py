@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import traceback
 
 from holdfast.model import events as ev
 from holdfast.model import readable
@@ -73,6 +72,8 @@ class Helping:
                     found.append(clean.place(self._attempt.number, offset, stream))
                     words += readable.lines(clean)
         except Exception:  # whoever reads runner.log sees it; an adapter's fault must not end the task
+            import traceback  # dear to load, and hardly ever needed
+
             print(f"a reader failed on {line[:200]!r}", file=sys.stderr)
             traceback.print_exc()
             return False
