@@ -29,7 +29,7 @@ _LIMITS = {
 }
 #: The same for each kind of event: hundreds of thousands may come in a second, and most have none or one.
 _LIMITS_OF = {
-    cls: [(name, limit) for name, limit in _LIMITS.items() if name in cls.field_set]
+    cls: [(name, limit) for name, limit in _LIMITS.items() if name in cls.all_fields]
     for cls in ev.EVENTS.values()
 }
 _NOWHERE = (0, 0)
