@@ -67,10 +67,14 @@ class Helping:
             found: list[ev.AgentEvent] = []
             words: list[str] = []
             for event in events:
-                if event.is_sound():
-                    clean = self._redacted(event)
-                    found.append(clean.place(self._attempt.number, offset, stream))
-                    words += readable.lines(clean)
+                if not event.is_sound():
+                    continue
+                limits = _LIMITS_OF[type(event)]
+                if limits:
+                    event = self._redacted(event, limits)
+                found.append(event.place(self._attempt.number, offset, stream))
+                if is_shown:
+                    words += readable.lines(event)
         except Exception:  # whoever reads runner.log sees it; an adapter's fault must not end the task
             import traceback  # dear to load, and hardly ever needed
 
@@ -79,7 +83,7 @@ class Helping:
             return False
         if not found:
             return False
-        if is_shown and words:
+        if words:
             self.shown += [readable.plain(text[:_SHOWN_CHARS]) for text in words]
         reached, count = self._attempt.reached.get(stream, _NOWHERE)
         # Of a line that holds several events, a power cut leaves the first of them.
@@ -100,11 +104,11 @@ class Helping:
         """Say that so many bytes of a log were passed over."""
         self.shown.append(f"[{count} bytes left out; all of it is in {log}]")
 
-    def _redacted(self, event: ev.AgentEvent) -> ev.AgentEvent:
+    def _redacted(self, event: ev.AgentEvent, limits: list[tuple[str, int]]) -> ev.AgentEvent:
         # First redacted, then cut: a secret across the cut would leave its first half. (Readers cut further out.)
         changes: dict[str, str] | None = None
         store = event.__dict__
-        for name, limit in _LIMITS_OF[type(event)]:
+        for name, limit in limits:
             value = store[name]
             if value and isinstance(value, str):
                 clean = self._clean(value)
