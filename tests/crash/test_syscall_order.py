@@ -21,6 +21,8 @@ _TRACED = (
 _LINE = re.compile(r"(\w+)\((.*)\) += (-?\d+)")
 _DESCRIPTOR = re.compile(r"\d+<([^>]*)>")
 _TEXT = re.compile(r'"([^"]*)"')
+_OPENED = re.compile(r"= (\d+)<([^>]*)>$")
+_THROUGH = re.compile(r"/proc/self/fd/(\d+)")
 
 
 class Call(NamedTuple):
@@ -49,12 +51,15 @@ def traced(place: Place, clean_env: dict[str, str]) -> tuple[Case, list[list[Cal
 
 def _calls(path: str) -> list[Call]:
     found: list[Call] = []
+    opened: dict[str, str] = {}
     with open(path, encoding="utf-8", errors="replace") as file:
         for line in file:
             match = _LINE.match(line)
             if match is None or match[3].startswith("-"):
                 continue
-            name, arguments = match[1], match[2]
+            # A recorder goes through a descriptor of its directory, which may have another name by then.
+            name, arguments = match[1], _THROUGH.sub(lambda fd: opened.get(fd[1], fd[0]), match[2])
+            opened.update(_OPENED.findall(line))
             paths = _TEXT.findall(arguments) if name == "openat" or name.startswith("rename") else []
             descriptor = _DESCRIPTOR.match(arguments)
             found.append(Call(name, paths[-1] if paths else descriptor[1] if descriptor else "", arguments))
