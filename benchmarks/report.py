@@ -37,7 +37,7 @@ it. What stays beside that:
 
 - **Row 1, seed to first instruction**: two synced events, the identity and three forks, as planned. Much of the rest is page
   faults: a forked interpreter copies each page in which it touches a reference count, some 830 in the runner, 290 in the recorder and
-  290 in what becomes the agent.
+  290 in what becomes the agent. And eleven files and directories are made on the way, which is slow on a disk where many were deleted of late.
 - **Row 3**: the exit record and three synced records lie between death and the next start, and the sweep reads every process's
   environment once.
 - **Row 4**: the median is some milliseconds; the worst of a run is one look at the process tree and the workspace, and two
@@ -51,8 +51,8 @@ it. What stays beside that:
 - **Row 5, wake-ups**: an idle runner's timer fires once per check interval, and its heartbeat waits for no disk. What is above that is
   the keeper's.
 - **Row 7**: a line that is an event costs a decoded structure, a record, its redaction, its place in the journal and in the state: some
-  12 µs, most of it in Python. Codex and OpenCode print nothing else, a few lines a second; the others print pieces of texts
-  between, which cost next to nothing.
+  8 to 10 µs, nearly all of it in Python. Codex and OpenCode print nothing else, a few lines a second; the others print pieces of texts
+  between, which cost next to nothing. Where it goes, and what was tried, is in decision 0049.
 - **Row 8**: json and sqlite3, with the re, enum and datetime that they load, are between two and three bare interpreters; 25 small
   modules of ours are less than one. A start script of an older pip loads re as well.
 """

@@ -17,6 +17,8 @@ LONGEST_S = 100 * 365 * 86400.0
 
 #: The times of files come from a clock of the kernel that is up to one tick behind: CLOCK_REALTIME_COARSE, which has no name here.
 FILE_TICK_S = time.clock_getres(5) if sys.platform == "linux" else 0.01
+#: The second that was asked for last, and its text: whoever writes many times writes them within few seconds.
+_second = (0, "1970-01-01T00:00:00")
 
 now = time.time
 mono = time.monotonic
@@ -26,10 +28,20 @@ sleep = time.sleep
 def iso(at: float) -> str:
     """`1700000000.5` → `2023-11-14T22:13:20.500Z`. Total: a time that has no year of four digits becomes the nearest one
     that has (numbers come from agents, and an agent may say 1e300)."""
-    at = min(max(at, 0.0), _LAST) if at == at else 0.0
+    if not 0.0 <= at <= _LAST:
+        at = _LAST if at > _LAST else 0.0
     whole = int(at)
     millis = int((at - whole) * 1000)
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)) + f".{millis:03d}Z"
+    second = _second
+    if second[0] != whole:
+        second = _remember(whole)
+    return f"{second[1]}.{millis:03d}Z"
+
+
+def _remember(whole: int) -> tuple[int, str]:
+    global _second
+    _second = (whole, time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)))
+    return _second
 
 
 def parse_iso(text: str) -> float:

@@ -58,6 +58,11 @@ _last_ulid = (0, 0)
 _last_head = (-1, "")
 
 
+def _skip(count: int) -> None:
+    global _last_ulid
+    _last_ulid = (_last_ulid[0], _last_ulid[1] + count)
+
+
 def new_ulid() -> str:
     """A ULID; within one process they are strictly growing, so that file names sort in the order of their making."""
     global _last_ulid, _last_head
@@ -74,6 +79,21 @@ def new_ulid() -> str:
         head = "".join([_CROCKFORD[value >> shift & 31] for shift in range(125, 5, -5)])
         _last_head = (value >> 10, head)
     return head + _CROCKFORD[value >> 5 & 31] + _CROCKFORD[value & 31]
+
+
+def new_ulids(count: int) -> list[str]:
+    """As many in a row, at a third of the cost of each alone."""
+    found: list[str] = []
+    while len(found) < count:
+        first = new_ulid()
+        at = _last_ulid[1] & 1023
+        # Those that differ from it in their last two characters only.
+        until = min(1024, at + count - len(found))
+        _skip(until - at - 1)
+        head = first[:-2]
+        found.append(first)
+        found += [head + _CROCKFORD[low >> 5] + _CROCKFORD[low & 31] for low in range(at + 1, until)]
+    return found
 
 
 def is_ulid(text: str) -> bool:

@@ -10,7 +10,6 @@ Standard library and failpoints only, and as short as it can be: nobody watches 
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import json
 import marshal
@@ -35,8 +34,12 @@ _LOOK_S, _CONFIRM_S, _RUNNER_LOOKS_S = 30.0, 1.0, 3600.0
 #: Between the polite signal and the other one.
 _TERM_S = 2.0
 _PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36
-# Looked up once, before anybody forks: each CDLL() makes classes of its own, in memory that is shared no more.
-_prctl: Any = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
+_prctl = 0
+if sys.platform == "linux":
+    # The half of ctypes that is in C: the other one makes classes, for a millisecond and a half of every cold start.
+    import _ctypes
+
+    _prctl = _ctypes.dlsym(_ctypes.dlopen(None, 0), "prctl")  # pyright: ignore[reportArgumentType]
 _boot_id = ""
 # Asked once as well: the answer is in a large table of names.
 _MOST_DESCRIPTORS = os.sysconf("SC_OPEN_MAX")
@@ -103,7 +106,7 @@ def record(directory: str, order: bytes, lock: int, started: int, *, signature: 
     if failure:
         _forget(os.path.join(directory, "identity.json"))
     # Its death wakes us as that of a child does. Where that cannot be had, we are on our own from the beginning.
-    if _prctl is None or _prctl(_PR_SET_PDEATHSIG, signal.SIGCHLD, 0, 0, 0) != 0:
+    if not _prctl or _ctypes.call_function(_prctl, (_PR_SET_PDEATHSIG, signal.SIGCHLD, 0, 0, 0)) != 0:
         runner = -1
     return _wait(directory, agent, int(failure) if failure else None, lock=lock, runner=runner)
 
@@ -262,14 +265,14 @@ def write_exit(
 
 def become_subreaper() -> None:
     """Adopt the orphans below us, on Linux; elsewhere they go to init."""
-    if _prctl is not None:
-        _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    if _prctl:
+        _ctypes.call_function(_prctl, (_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 
 
 def set_name(name: str) -> None:
     """What `ps -o comm` shows; a forked process would show its parent's name."""
-    if _prctl is not None:
-        _prctl(_PR_SET_NAME, name.encode()[:15], 0, 0, 0)
+    if _prctl:
+        _ctypes.call_function(_prctl, (_PR_SET_NAME, name.encode()[:15], 0, 0, 0))
 
 
 def _close_all_but(*kept: int) -> None:

@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MASK = "***"
-_SECRET_NAME = (
-    r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASS|PWD|CREDENTIAL)S?$|(^|_)AUTH(_|$)|^DATABASE_URL$|(^|_)DSN$"
-)
+#: How the names of variables end that hold a secret; in lower case, and with an s too.
+_SECRET_ENDS = ("key", "token", "secret", "password", "passwd", "pass", "pwd", "credential")
 #: Names behind which a secret stands, wherever a longer name ends with them (`DB_PASSWORD`, `SecretAccessKey`).
 _NAME = (
     r"(?:pass(?:word|wd|phrase)|secret(?:[ _-]?(?:access[ _-]?)?key)?|(?:api|access|private|account|encryption)[ _-]?key"
@@ -57,10 +56,16 @@ _SHAPES = (
         r"(?i)(authorization\\*[\"']?[ \t]*[:=][ \t]*\\*[\"']?(?:basic|token|apikey|negotiate)[ \t]+)[^\s\"'\\,]{6,}",
     ),
 )
-_KEY_BEGIN = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?!.*-----END )")
-_KEY_END = re.compile(r"-----END [A-Z ]*PRIVATE KEY-----")
+#: The same by their character, of which most texts have none or one.
+_BY_CHARACTER = tuple(
+    (character, tuple((hints, shape) for first, hints, shape in _SHAPES if first == character))
+    for character in dict.fromkeys(character for character, _, _ in _SHAPES)
+)
+#: Compiled when a key is met: few tasks ever see one, and every command and runner loads this.
+_KEY_BEGIN = r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?!.*-----END )"
+_KEY_END = r"-----END [A-Z ]*PRIVATE KEY-----"
 #: A line of a key, bare or quoted, with a number or a sign before it as editors and diffs have; or a header of one.
-_KEY_BODY = re.compile(
+_KEY_BODY = (
     r"[^A-Za-z0-9+/=]*+(?:\d++[^A-Za-z0-9+/=]++)?([A-Za-z0-9+/=]*+)\W*+|\W*+(?:Proc-Type|DEK-Info): .*"
 )
 #: The longest key has some 200.
@@ -104,13 +109,14 @@ class Redactor:
             if value in text:
                 text = text.replace(value, MASK)
         lower = text.lower()
-        for character, hints, shape in _SHAPES:
+        for character, shapes in _BY_CHARACTER:
             if character not in text:
                 continue
-            for hint in hints:
-                if hint in lower:
-                    text = re.sub(shape, rf"\1{MASK}" if "(?i)" in shape else MASK, text)
-                    break
+            for hints, shape in shapes:
+                for hint in hints:
+                    if hint in lower:
+                        text = re.sub(shape, rf"\1{MASK}" if "(?i)" in shape else MASK, text)
+                        break
         if _may_assign(lower):
             text = re.sub(_ASSIGNMENT, rf"\1{MASK}", text)
         # Last: a pattern that masks a name must not hide from us what stands behind it.
@@ -119,9 +125,8 @@ class Redactor:
         return text
 
     def _exact(self) -> list[str]:
-        names = re.compile(_SECRET_NAME, re.IGNORECASE)
         secrets = [
-            value for name, value in self._env.items() if name in self._secret_names or names.search(name)
+            value for name, value in self._env.items() if name in self._secret_names or _is_secret(name)
         ]
         values = {value for value in secrets if len(value) >= _SHORTEST}
         for value in secrets:
@@ -157,14 +162,14 @@ class LineRedactor:
     def __call__(self, line: str) -> str:
         """The line without secrets, knowing those before it."""
         if self._left:
-            end = _KEY_END.search(line)
+            end = re.search(_KEY_END, line)
             if end is not None:
                 self._left = 0
                 return self._redact(MASK + line[end.end() :])
             if self._is_within(line):
                 return MASK
             self._left = 0
-        if "PRIVATE KEY-----" in line and _KEY_BEGIN.search(line):
+        if "PRIVATE KEY-----" in line and re.search(_KEY_BEGIN, line):
             self._left = _KEY_LINES
         return self._redact(line)
 
@@ -176,13 +181,26 @@ class LineRedactor:
             self(line)
 
     def _is_within(self, line: str) -> bool:
-        found = _KEY_BODY.fullmatch(line)
+        found = re.fullmatch(_KEY_BODY, line)
         if found is None or not found[1]:
             return found is not None
         # A word behind a key's first line alone is no key; a key's last line may be short.
         is_body = len(found[1]) >= _SHORTEST_LINE or self._left < _KEY_LINES
         self._left -= is_body
         return is_body
+
+
+def _is_secret(name: str) -> bool:
+    """Whether a variable looks as if it held a secret. No pattern: to compile one would cost every runner a millisecond."""
+    lower = name.casefold()
+    words = lower.split("_")
+    return (
+        lower.removesuffix("s").endswith(_SECRET_ENDS)
+        or lower.endswith(_SECRET_ENDS)
+        or "auth" in words
+        or lower == "database_url"
+        or words[-1] == "dsn"
+    )
 
 
 def _escaped(value: str) -> set[str]:

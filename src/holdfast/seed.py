@@ -38,6 +38,9 @@ IDLE_S = 60.0
 #: All that a runner uses: what is not loaded here would be loaded a hundred times.
 PRELOADED = (
     "holdfast.runner.main",
+    "holdfast.runner.watching",
+    "holdfast.runner.briefing",
+    "holdfast.watch.progress",
     "holdfast.runner.packet_stages",
     "holdfast.runner.outputs",
     "holdfast.runner.preflight",

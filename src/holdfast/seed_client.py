@@ -22,14 +22,15 @@ def fork_runner(packet: Packet) -> bool:
 
 def ask(home: Home, request: dict[str, str]) -> dict[str, object] | None:
     """One question, one answer; None when the seed is dead, deaf or slow."""
-    import socket
+    # In C, and all that is needed: the other one makes enumerations of every constant, for three milliseconds of each command.
+    import _socket
 
     # Socket paths are short (108 bytes): go through a descriptor of the directory.
     try:
         folder = os.open(home.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
         return None
-    client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    client = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         client.settimeout(PATIENCE_S)
         client.connect(short_path(home, folder))

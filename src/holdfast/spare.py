@@ -15,14 +15,16 @@ import _socket
 import gc
 import marshal
 import os
-import signal
 import struct
 
 from holdfast import recorder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Callable
+else:
+    import _signal as signal  # in C, as in the recorder
 
 #: Of the parts of an order: the signature, the attempt's directory, and what to start.
 _LENGTHS = struct.Struct("!III")

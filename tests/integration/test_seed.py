@@ -71,9 +71,13 @@ def test_nothing_of_the_seed_leaks_into_runner_recorder_and_agent(home: str, see
     own = descriptors(seed_pid)
     assert sorted(own)[:3] == [0, 1, 2]
     assert {own[fd] for fd in (0, 1, 2)} == {"/dev/null"}
-    assert set(descriptors(agent)) == {0, 1, 2}
+    eventually(lambda: set(descriptors(agent)) == {0, 1, 2}, what="the shell has loaded, and has no other")
     attempt = task.attempts()[0]
-    assert set(descriptors(recorder).values()) == {"/dev/null", os.path.join(attempt, "lock")}
+    # The pipe that tells it of the exec is open for a moment more.
+    held = {"/dev/null", os.path.join(attempt, "lock")}
+    eventually(
+        lambda: set(descriptors(recorder).values()) == held, what="it holds its lock and its directory"
+    )
     inherited = set(own.values()) & set(descriptors(runner).values())
     assert {path for path in inherited if not path.startswith(("/dev/null", "anon_inode"))} == set()
     assert not any("seed" in path for pid in (runner, recorder, agent) for path in descriptors(pid).values())

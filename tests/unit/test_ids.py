@@ -53,6 +53,17 @@ def test_ulids_grow_strictly_within_one_process() -> None:
     assert all(ids.is_ulid(text) for text in made)
 
 
+def test_many_ulids_at_once_grow_with_those_made_one_by_one() -> None:
+    made: list[str] = []
+    for count in (0, 1, 2, 1000, 1024, 5000, 3):
+        made.append(ids.new_ulid())
+        at_once = ids.new_ulids(count)
+        assert len(at_once) == count
+        made += at_once
+    assert made == sorted(set(made))
+    assert all(ids.is_ulid(text) for text in made)
+
+
 @pytest.mark.parametrize("text", ["", "0" * 25, "0" * 27, "I" * 26, "0" * 25 + "u", "0" * 25 + "/"])
 def test_what_is_no_ulid(text: str) -> None:
     assert not ids.is_ulid(text)

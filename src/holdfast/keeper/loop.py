@@ -89,7 +89,7 @@ def _fits(name: str, value: Any) -> bool:
             return False
     if name == "ended":
         return isinstance(value, dict) and all(type(count) is int for count in value.values())  # pyright: ignore
-    return type(value) is type(LoopState.defaults[name])
+    return type(value) is type(LoopState.all_fields[name])
 
 
 def write_state(home: Home, state: LoopState) -> None:

@@ -6,11 +6,12 @@ planted) decode to `Unknown` and change nothing, so an old runner can read a new
 
 from __future__ import annotations
 
-from holdfast.ids import new_ulid
+from holdfast.ids import new_ulid, new_ulids
 from holdfast.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any, ClassVar, Self
 
 
@@ -363,6 +364,7 @@ _KINDS: dict[str, Any] = {
     "int | None": (int, type(None)),
     "float | None": (int, float, type(None)),
 }
+_NUMBERS = frozenset({"int", "int | None", "float | None"})
 _HUGE = 1e15
 
 
@@ -374,29 +376,36 @@ class AgentEvent(Event):
     offset: int = 0
     #: Which log: stdout, or stderr where a program announces something there.
     stream: str = "stdout"
+    #: Each field of its own: what it may hold, and whether that is a number.
+    kinds: ClassVar[tuple[tuple[str, Any, bool], ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        own = cls.__annotations__.items()
+        cls.kinds = tuple((name, _KINDS.get(kind, object), kind in _NUMBERS) for name, kind in own)
 
     def is_sound(self) -> bool:
         """Whether each field is of its kind. A reader passes on what an agent printed, and that may be anything."""
         store = self.__dict__
-        for name, kind in type(self).__annotations__.items():
+        for name, kind, is_number in self.kinds:
             value: Any = store[name]
-            if not isinstance(value, _KINDS.get(kind, object)):
+            if not isinstance(value, kind):
                 return False
             # Written so that NaN is none either.
-            if isinstance(value, (int, float)) and not -_HUGE < value < _HUGE:
+            if is_number and value is not None and not -_HUGE < value < _HUGE:
                 return False
         return True
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, as all of its fields are: nothing needs to be looked into."""
-        store = self.__dict__
-        return {name: store[name] for name in self.fields}
+        return self.__dict__.copy()
 
     def place(self, attempt: int, offset: int, stream: str = "stdout") -> Self:
         """Say where it came from. In place: there may be hundreds of thousands in a second."""
-        self.__dict__["attempt"] = attempt
-        self.__dict__["offset"] = offset
-        self.__dict__["stream"] = stream
+        store = self.__dict__
+        store["attempt"] = attempt
+        store["offset"] = offset
+        store["stream"] = stream
         return self
 
 
@@ -513,6 +522,14 @@ EVENTS: dict[str, type[Event]] = {
 def encode(event: Event, at: str) -> dict[str, Any]:
     """The journal line of an event, as data."""
     return {"id": new_ulid(), "at": at, "type": event.type, **event.to_json()}
+
+
+def encode_many(events: Sequence[Event], at: str) -> list[dict[str, Any]]:
+    """The same of many."""
+    return [
+        {"id": name, "at": at, "type": event.type, **event.to_json()}
+        for name, event in zip(new_ulids(len(events)), events, strict=True)
+    ]
 
 
 def decode(data: dict[str, Any]) -> Event:

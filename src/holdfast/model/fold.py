@@ -315,54 +315,90 @@ def _agent(task: Task, event: ev.AgentEvent, at: str) -> None:
     if attempt is None or attempt is task.chore:
         return
     offset, count = attempt.reached.get(event.stream, (0, 0))
-    attempt.reached[event.stream] = (max(offset, event.offset), count + 1 if event.offset == offset else 1)
+    if event.offset > offset:
+        attempt.reached[event.stream] = (event.offset, 1)
+    else:
+        attempt.reached[event.stream] = (offset, count + 1 if event.offset == offset else 1)
     attempt.retry_at = None
     task.runner_crashes = 0
-    match event:
-        case ev.AgentSession():
-            attempt.session_id = event.session_id
-            task.lane(attempt.stage).session_id = event.session_id
-        case ev.AgentText():
-            attempt.messages += 1
-            task.messages += 1
-            attempt.earlier_text, attempt.last_text = attempt.last_text, event.text
-        case ev.AgentToolStarted():
-            attempt.tools_started += 1
-            attempt.is_limited = False
-            task.tool_calls += 1
-            attempt.open_tools[event.tool_id] = event
-        case ev.AgentToolFinished():
-            attempt.tools_finished += 1
-            attempt.is_limited = False
-            attempt.tool_failed = attempt.tool_failed or event.is_error
-            attempt.tool_denied = attempt.tool_denied or event.denied
-            attempt.open_tools.pop(event.tool_id, None)
-        case ev.AgentUsage():
-            base = Usage() if event.cumulative else attempt.usage
-            attempt.usage = base.plus(event)
-            attempt.usage_is_of_session = event.of_session
-        case ev.AgentRetry():
-            attempt.retry = event
-            attempt.retries_seen += 1
-            attempt.is_limited = attempt.is_limited or "429" in event.reason
-            attempt.retry_at = clock.iso(clock.parse_iso(at) + (event.delay_s or 0.0))
-        case ev.AgentRateLimit():
-            # Some tell it more than once, and not every time until when.
-            if event.resets_at is not None or attempt.rate_limit is None:
-                attempt.rate_limit = event
-            attempt.is_limited = True
-        case ev.AgentProgress():
-            # A list without steps was cleared.
-            task.progress = event if event.steps_total > 0 else None
-            task.progress_at = at
-        case ev.AgentError():
-            attempt.error = event
-        case ev.AgentResult():
-            attempt.result = event
-        case _:
-            pass
+    # By its class, not by a row of questions: there may be hundreds of thousands in a second.
+    heard = _HEARD.get(type(event))
+    if heard is not None:
+        heard(task, attempt, event, at)
 
 
+def _session(task: Task, attempt: Attempt, event: ev.AgentSession, at: str) -> None:
+    attempt.session_id = event.session_id
+    task.lane(attempt.stage).session_id = event.session_id
+
+
+def _text(task: Task, attempt: Attempt, event: ev.AgentText, at: str) -> None:
+    attempt.messages += 1
+    task.messages += 1
+    attempt.earlier_text, attempt.last_text = attempt.last_text, event.text
+
+
+def _tool_started(task: Task, attempt: Attempt, event: ev.AgentToolStarted, at: str) -> None:
+    attempt.tools_started += 1
+    attempt.is_limited = False
+    task.tool_calls += 1
+    attempt.open_tools[event.tool_id] = event
+
+
+def _tool_finished(task: Task, attempt: Attempt, event: ev.AgentToolFinished, at: str) -> None:
+    attempt.tools_finished += 1
+    attempt.is_limited = False
+    attempt.tool_failed = attempt.tool_failed or event.is_error
+    attempt.tool_denied = attempt.tool_denied or event.denied
+    attempt.open_tools.pop(event.tool_id, None)
+
+
+def _used(task: Task, attempt: Attempt, event: ev.AgentUsage, at: str) -> None:
+    base = Usage() if event.cumulative else attempt.usage
+    attempt.usage = base.plus(event)
+    attempt.usage_is_of_session = event.of_session
+
+
+def _retry(task: Task, attempt: Attempt, event: ev.AgentRetry, at: str) -> None:
+    attempt.retry = event
+    attempt.retries_seen += 1
+    attempt.is_limited = attempt.is_limited or "429" in event.reason
+    attempt.retry_at = clock.iso(clock.parse_iso(at) + (event.delay_s or 0.0))
+
+
+def _rate_limit(task: Task, attempt: Attempt, event: ev.AgentRateLimit, at: str) -> None:
+    # Some tell it more than once, and not every time until when.
+    if event.resets_at is not None or attempt.rate_limit is None:
+        attempt.rate_limit = event
+    attempt.is_limited = True
+
+
+def _progress(task: Task, attempt: Attempt, event: ev.AgentProgress, at: str) -> None:
+    # A list without steps was cleared.
+    task.progress = event if event.steps_total > 0 else None
+    task.progress_at = at
+
+
+def _error(task: Task, attempt: Attempt, event: ev.AgentError, at: str) -> None:
+    attempt.error = event
+
+
+def _result(task: Task, attempt: Attempt, event: ev.AgentResult, at: str) -> None:
+    attempt.result = event
+
+
+_HEARD: dict[type[ev.AgentEvent], Any] = {
+    ev.AgentSession: _session,
+    ev.AgentText: _text,
+    ev.AgentToolStarted: _tool_started,
+    ev.AgentToolFinished: _tool_finished,
+    ev.AgentUsage: _used,
+    ev.AgentRetry: _retry,
+    ev.AgentRateLimit: _rate_limit,
+    ev.AgentProgress: _progress,
+    ev.AgentError: _error,
+    ev.AgentResult: _result,
+}
 _HANDLERS: dict[str, Any] = {
     ev.TaskCreated.type: _created,
     ev.TaskMoved.type: _moved,

@@ -7,6 +7,10 @@ import re
 from holdfast.model import events as ev
 from holdfast.model.attempt import Attempt
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 #: CSI, strings with an end (OSC, DCS, …), other escapes; then every control character but the tab.
 _CONTROL = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]|[\x00-\x08\x0a-\x1f\x7f-\x9f]"
@@ -26,35 +30,57 @@ def mark(attempt: Attempt, *, has_stages: bool) -> str:
 
 def lines(event: ev.AgentEvent) -> list[str]:
     """The readable lines of an agent's event; often none."""
-    match event:
-        case ev.AgentSession():
-            return [f"[session {event.session_id}]"]
-        case ev.AgentText():
-            return event.text.splitlines()
-        case ev.AgentToolStarted():
-            return [f"[tool] {event.name} {event.summary}".rstrip()]
-        case ev.AgentToolFinished() if event.denied:
-            return ["[tool denied]"]
-        case ev.AgentToolFinished() if event.is_error:
-            return ["[tool failed]"]
-        case ev.AgentRetry():
-            return [
-                f"[retry in {event.delay_s:.1f}s] {event.reason}"
-                if event.delay_s
-                else f"[retry] {event.reason}"
-            ]
-        case ev.AgentRateLimit():
-            return [
-                f"[rate limit] {event.reason}" + (f", resets at {event.resets_at}" if event.resets_at else "")
-            ]
-        case ev.AgentProgress():
-            words = f"{event.steps_completed}/{event.steps_total} {event.current_step or ''}"
-            return [f"[{' '.join(words.split())}]"]
-        case ev.AgentError():
-            return [f"[error: {event.kind}] {event.message}"]
-        case ev.AgentResult():
-            return [
-                f"[result: {'error' if event.is_error else 'ok'}{' ' + event.subtype if event.subtype else ''}]"
-            ]
-        case _:
-            return []
+    said = _SAID.get(type(event))
+    return said(event) if said is not None else []
+
+
+def _session(event: ev.AgentSession) -> list[str]:
+    return [f"[session {event.session_id}]"]
+
+
+def _text(event: ev.AgentText) -> list[str]:
+    return event.text.splitlines()
+
+
+def _tool_started(event: ev.AgentToolStarted) -> list[str]:
+    return [f"[tool] {event.name} {event.summary}".rstrip()]
+
+
+def _tool_finished(event: ev.AgentToolFinished) -> list[str]:
+    if event.denied:
+        return ["[tool denied]"]
+    return ["[tool failed]"] if event.is_error else []
+
+
+def _retry(event: ev.AgentRetry) -> list[str]:
+    return [f"[retry in {event.delay_s:.1f}s] {event.reason}" if event.delay_s else f"[retry] {event.reason}"]
+
+
+def _rate_limit(event: ev.AgentRateLimit) -> list[str]:
+    return [f"[rate limit] {event.reason}" + (f", resets at {event.resets_at}" if event.resets_at else "")]
+
+
+def _progress(event: ev.AgentProgress) -> list[str]:
+    words = f"{event.steps_completed}/{event.steps_total} {event.current_step or ''}"
+    return [f"[{' '.join(words.split())}]"]
+
+
+def _error(event: ev.AgentError) -> list[str]:
+    return [f"[error: {event.kind}] {event.message}"]
+
+
+def _result(event: ev.AgentResult) -> list[str]:
+    return [f"[result: {'error' if event.is_error else 'ok'}{' ' + event.subtype if event.subtype else ''}]"]
+
+
+_SAID: dict[type[ev.AgentEvent], Any] = {
+    ev.AgentSession: _session,
+    ev.AgentText: _text,
+    ev.AgentToolStarted: _tool_started,
+    ev.AgentToolFinished: _tool_finished,
+    ev.AgentRetry: _retry,
+    ev.AgentRateLimit: _rate_limit,
+    ev.AgentProgress: _progress,
+    ev.AgentError: _error,
+    ev.AgentResult: _result,
+}

@@ -68,7 +68,7 @@ def of_record(cls: type[Record]) -> Schema:
             properties[name]["description"] = said[name]
     return {
         "type": "object",
-        "required": [name for name in cls.fields if name not in cls.defaults],
+        "required": [name for name in cls.fields if name in cls.must_have],
         "properties": properties,
     }
 
@@ -76,10 +76,10 @@ def of_record(cls: type[Record]) -> Schema:
 def of_field(name: str, kind: typing.Any, cls: type[Record]) -> Schema:
     """The schema of one field: its type, and the pattern of a time where its name says so."""
     if name == "schema":
-        return {"const": cls.defaults["schema"]}
+        return {"const": cls.all_fields["schema"]}
     schema = of_type(kind)
     if (name == "at" or name.endswith("_at")) and "string" in schema.get("type", ()):
-        schema["pattern"] = f"^$|{TIME}" if cls.defaults.get(name) == "" else TIME
+        schema["pattern"] = f"^$|{TIME}" if cls.all_fields[name] == "" else TIME
     return schema
 
 

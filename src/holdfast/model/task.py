@@ -231,9 +231,7 @@ class Task:
 
     def find(self, number: int) -> Attempt | None:
         """The attempt of a number, if it is one of the present ones."""
-        if self.chore is not None and self.chore.number == number:
-            return self.chore
         for attempt in self.wave:
             if attempt.number == number:
                 return attempt
-        return None
+        return self.chore if self.chore is not None and self.chore.number == number else None

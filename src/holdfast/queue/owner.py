@@ -7,7 +7,8 @@ import os
 from holdfast.model.process import ProcessIdentity
 from holdfast.store import process
 
-_OUTSIDE = "outside:"
+#: How the owner of somebody else's claim begins.
+OUTSIDE = "outside:"
 
 
 def me() -> str:
@@ -19,12 +20,12 @@ def me() -> str:
 
 def outside(name: str) -> str:
     """A worker that is not ours: it keeps its claim until it gives it back."""
-    return f"{_OUTSIDE}{name}"
+    return f"{OUTSIDE}{name}"
 
 
 def is_outside(owner: str | None) -> bool:
     """Whether the claim is that of somebody else's worker."""
-    return owner is not None and owner.startswith(_OUTSIDE)
+    return owner is not None and owner.startswith(OUTSIDE)
 
 
 def is_alive(owner: str | None) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import traceback
 
 from holdfast.model import events as ev
 from holdfast.model import readable
@@ -30,9 +29,10 @@ _LIMITS = {
 }
 #: The same for each kind of event: hundreds of thousands may come in a second, and most have none or one.
 _LIMITS_OF = {
-    cls: [(name, limit) for name, limit in _LIMITS.items() if name in cls.field_set]
+    cls: [(name, limit) for name, limit in _LIMITS.items() if name in cls.all_fields]
     for cls in ev.EVENTS.values()
 }
+_NOWHERE = (0, 0)
 
 
 class Helping:
@@ -41,6 +41,7 @@ class Helping:
     def __init__(self, attempt: Attempt, redact: Redactor) -> None:
         self._attempt = attempt
         self._redact = redact
+        self._last = ("", "")
         #: Those that the journal does not have yet.
         self.events: list[ev.AgentEvent] = []
         #: For output.log.
@@ -59,25 +60,32 @@ class Helping:
 
         A line that makes it fail is no event: the raw log keeps it, and runner after runner would die of it.
         """
-        found: list[ev.AgentEvent] = []
-        words: list[str] = []
         try:
-            for event in read(line):
-                if event.is_sound():
-                    clean = self._redacted(event)
-                    found.append(clean)
-                    words += readable.lines(clean)
+            events = read(line)
+            if not events:
+                return False
+            found: list[ev.AgentEvent] = []
+            words: list[str] = []
+            for event in events:
+                if not event.is_sound():
+                    continue
+                limits = _LIMITS_OF[type(event)]
+                if limits:
+                    event = self._redacted(event, limits)
+                found.append(event.place(self._attempt.number, offset, stream))
+                if is_shown:
+                    words += readable.lines(event)
         except Exception:  # whoever reads runner.log sees it; an adapter's fault must not end the task
+            import traceback  # dear to load, and hardly ever needed
+
             print(f"a reader failed on {line[:200]!r}", file=sys.stderr)
             traceback.print_exc()
             return False
         if not found:
             return False
-        for event in found:
-            event.place(self._attempt.number, offset, stream)
-        if is_shown:
+        if words:
             self.shown += [readable.plain(text[:_SHOWN_CHARS]) for text in words]
-        reached, count = self._attempt.reached.get(stream, (0, 0))
+        reached, count = self._attempt.reached.get(stream, _NOWHERE)
         # Of a line that holds several events, a power cut leaves the first of them.
         self.events += found if offset > reached else found[count:] if offset == reached else ()
         return True
@@ -96,13 +104,22 @@ class Helping:
         """Say that so many bytes of a log were passed over."""
         self.shown.append(f"[{count} bytes left out; all of it is in {log}]")
 
-    def _redacted(self, event: ev.AgentEvent) -> ev.AgentEvent:
+    def _redacted(self, event: ev.AgentEvent, limits: list[tuple[str, int]]) -> ev.AgentEvent:
         # First redacted, then cut: a secret across the cut would leave its first half. (Readers cut further out.)
-        changes: dict[str, str] = {}
-        for name, limit in _LIMITS_OF[type(event)]:
-            value = getattr(event, name)
-            if isinstance(value, str) and value:
-                clean = self._redact(value)[:limit]
-                if clean != value:
-                    changes[name] = clean
-        return event.evolve(**changes) if changes else event
+        changes: dict[str, str] | None = None
+        store = event.__dict__
+        for name, limit in limits:
+            value = store[name]
+            if value and isinstance(value, str):
+                clean = self._clean(value)
+                if len(clean) > limit:
+                    clean = clean[:limit]
+                if clean is not value and clean != value:
+                    changes = {**(changes or {}), name: clean}
+        return event if changes is None else event.evolve(**changes)
+
+    def _clean(self, text: str) -> str:
+        """`text` without secrets. A result often is the very text that was said just before."""
+        if text is not self._last[0]:
+            self._last = (text, self._redact(text))
+        return self._last[1]

@@ -10,6 +10,7 @@ A successor cuts output.log back to the position, reads on from there, and journ
 
 from __future__ import annotations
 
+import gc
 import os
 
 from holdfast import clock
@@ -115,6 +116,16 @@ class Ingest:
     def take(self, *, final: bool = False) -> bool:
         """Read what is new, for a moment. Returns whether there is more: an agent can print faster than we read, and requests
         must not wait for it. With `final`, nothing comes any more: the last line and the reader's last words count too."""
+        was_enabled = gc.isenabled()
+        # A helping makes tens of thousands of things and no circles: looking for those would take a fifth of the time.
+        gc.disable()
+        try:
+            return self._take(final=final)
+        finally:
+            if was_enabled:
+                gc.enable()
+
+    def _take(self, *, final: bool) -> bool:
         ends_mono = clock.mono() + _TAKE_S
         if not self._is_final:
             # Once only when it is over: what its children print behind it may have no end.

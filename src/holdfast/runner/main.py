@@ -125,12 +125,14 @@ def _mend(packet: Packet) -> None:
     """Directories and the bell, where somebody removed them; and what killed writers left."""
     for name in PACKET_DIRECTORIES:
         atomic.make_directory(os.path.join(packet.path, name))
-    if os.path.lexists(packet.bell) and not stat.S_ISFIFO(os.lstat(packet.bell).st_mode):
-        atomic.put_aside(packet.bell)
     try:
+        is_there = stat.S_ISFIFO(os.lstat(packet.bell).st_mode)
+        if not is_there:
+            atomic.put_aside(packet.bell)
+    except FileNotFoundError:
+        is_there = False
+    if not is_there:
         os.mkfifo(packet.bell, 0o600)
-    except FileExistsError:
-        pass
     atomic.forget_temporaries(packet.path, packet.state, packet.outputs, packet.done)
     atomic.forget_temporaries(packet.inbox, only_of_the_dead=True)
 

@@ -18,6 +18,7 @@ from holdfast.runner.stages import Stages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from holdfast.runner.ledger import Ledger
@@ -32,7 +33,9 @@ _TAKEN_S, _TAKEN = 1.0, "waits for the workspace, in which another task writes"
 class PacketStages(Stages):
     """Starts and ends the stages of a packet."""
 
-    def __init__(self, ledger: Ledger, watching: Watching, settling: Settling, env: dict[str, Any]) -> None:
+    def __init__(
+        self, ledger: Ledger, watching: Callable[[], Watching], settling: Settling, env: dict[str, Any]
+    ) -> None:
         super().__init__(ledger, watching, settling, env)
         self._workspace_lock = WorkspaceLock(ledger)
 

@@ -13,9 +13,7 @@ from holdfast.model.attempt import Attempt
 from holdfast.model.lane import Lane
 from holdfast.model.spec import StageSpec
 from holdfast.model.task import Task
-from holdfast.runner import briefing
 from holdfast.runner.ledger import Ledger
-from holdfast.watch import progress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,9 +49,12 @@ def compose(ledger: Ledger, stage: StageSpec, lane: Lane) -> bytes | None:
         checked = lane.pre_work
         if checked is None or checked.passed or lane.agent == "command":
             return request
+        from holdfast.runner import briefing
+
         return _bytes(briefing.pre_work(checked.reasons)) + b"\n\n" + request
     # Only pipelines pay for the import.
     from holdfast.pipeline import compose as composing
+    from holdfast.runner import briefing
 
     stage = stage.evolve(agent=lane.agent)
     verdict = lane.gate
@@ -108,8 +109,10 @@ def _earlier(ledger: Ledger, stage: StageSpec) -> list[Attachment]:
 
 def for_mode(ledger: Ledger, lane: Lane, mode: str, prompt: bytes | None) -> bytes | None:
     """What the attempt is given, by how it begins."""
-    if prompt is None:
-        return None
+    if prompt is None or mode not in ("resume", "briefing"):
+        return prompt
+    from holdfast.runner import briefing  # a first attempt pays nothing for it
+
     if mode == "resume" and lane.ran is not None:
         verdict = lane.gate if lane.gate is not None and lane.gate.attempt == lane.ran.number else None
         refused = verdict.reasons if verdict is not None and not verdict.passed else ()
@@ -131,6 +134,8 @@ def changed_files(ledger: Ledger, lane: Lane) -> tuple[str, ...]:
     started = lane.ran.started if lane.ran is not None else None
     if started is None:
         return ()
+    from holdfast.watch import progress
+
     since = clock.parse_iso(started.started_at)
     return progress.changed_files(workspace_of(ledger.task, lane.stage), since, skip=ledger.packet.home.path)
 

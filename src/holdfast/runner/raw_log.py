@@ -103,6 +103,14 @@ class RawLog:
         base = self.position
         found: list[tuple[int, bytes]] = []
         begin = 0
+        if leap is None and not self._is_skipping:
+            # Every line is wanted: cut in one go.
+            lines = data.split(b"\n")
+            begin = len(data) - len(lines.pop())
+            at = base
+            for line in lines:
+                at += len(line) + 1
+                found.append((at, line))
         while (end := data.find(b"\n", begin)) >= 0:
             if not self._is_skipping:
                 found.append((base + end + 1, data[begin:end]))

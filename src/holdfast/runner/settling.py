@@ -7,7 +7,6 @@ The attempts of one wave are settled together. Where some succeeded and some did
 from __future__ import annotations
 
 import os
-import signal
 
 from holdfast import clock
 from holdfast.agents import registry
@@ -21,6 +20,12 @@ from holdfast.runner.policy import Decision, Then
 from holdfast.runner.sweep import Sweep, as_list
 from holdfast.store import lock as locks
 from holdfast.store import process
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+else:
+    import _signal as signal  # in C: it is loaded before an agent starts
 
 _AT_ONCE = 0.0
 #: Intents under which nothing more is done for the task, whatever else succeeded.

@@ -23,12 +23,13 @@ from holdfast.runner.attempt import Opened, open_attempt
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.policy import Decision, Then
 from holdfast.runner.settling import Settling
-from holdfast.runner.watching import Watching
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+
+    from holdfast.runner.watching import Watching
 
 _AT_ONCE = 0.0
 #: Before another try where the machine had no process to give.
@@ -38,7 +39,9 @@ _NO_FORK_S = 1.0
 class Stages:
     """Starts and ends the stages of a task."""
 
-    def __init__(self, ledger: Ledger, watching: Watching, settling: Settling, env: dict[str, Any]) -> None:
+    def __init__(
+        self, ledger: Ledger, watching: Callable[[], Watching], settling: Settling, env: dict[str, Any]
+    ) -> None:
         self.ledger = ledger
         self.watching = watching
         self.settling = settling
@@ -193,7 +196,7 @@ class Stages:
         attempt = task.find(opened.attempt)
         assert attempt is not None
         self._recorders.append(opened.recorder_pid)
-        self.watching.begin(attempt, opened)
+        self.watching().begin(attempt, opened)
         return None
 
     def reap_recorders(self) -> None:

@@ -14,11 +14,12 @@ from holdfast.runner.ledger import Ledger
 from holdfast.runner.settling import Settling
 from holdfast.runner.stages import Stages
 from holdfast.runner.waiter import Waiter
-from holdfast.runner.watching import Watching
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from holdfast.runner.watching import Watching
 
 _AT_ONCE = 0.0
 #: A task of the queue that waited for longer goes on through the queue.
@@ -30,18 +31,27 @@ class Steps:
 
     def __init__(self, ledger: Ledger, waiter: Waiter, env: dict[str, Any]) -> None:
         self.ledger = ledger
-        self.watching = Watching(ledger, waiter)
+        self._waiter = waiter
+        self._watching: Watching | None = None
         self.settling = Settling(ledger)
         self.stages = _stages(ledger)(ledger, self.watching, self.settling, env)
         #: When the present wait is over on the clock that nobody sets, and which wait that is.
         self._wake_mono = 0.0
         self._wake_of: tuple[str, str | None] | None = None
 
+    def watching(self) -> Watching:
+        """What watches the open attempts. Loaded when there is one: without a seed its agent is being started meanwhile."""
+        if self._watching is None:
+            from holdfast.runner.watching import Watching
+
+            self._watching = Watching(self.ledger, self._waiter)
+        return self._watching
+
     def step(self, ready: set[str]) -> float | None:
         """Do what is next. Returns the seconds until the next step, or None when a runner has nothing more to do."""
         task = self.ledger.task
         if task.open_attempts:
-            return self.watching.step(ready)
+            return self.watching().step(ready)
         self.stages.reap_recorders()
         if task.chore is not None:
             return self.stages.take_chore(task.chore)
@@ -74,7 +84,8 @@ class Steps:
 
     def close(self) -> None:
         """Let go of the agents; they live on."""
-        self.watching.close()
+        if self._watching is not None:
+            self._watching.close()
 
     def _sleep(self) -> float:
         task = self.ledger.task

@@ -8,7 +8,6 @@ to another holdfast: they have HOLDFAST_ROLE, another attempt's marker, or a flo
 from __future__ import annotations
 
 import os
-import signal
 
 from holdfast import clock
 from holdfast.model.process import ProcessIdentity
@@ -18,7 +17,10 @@ from holdfast.store.layout import is_our_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     from typing import Any
+else:
+    import _signal as signal  # in C: it is loaded before an agent starts
 
 #: Between the polite signal and the other one.
 TERM_S = 2.0

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-import selectors
-import signal
+import select
 
 from holdfast.store.layout import Packet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     from types import FrameType
+else:
+    # In C; and poll itself, not what `selectors` makes of it: both are loaded before an agent starts.
+    import _signal as signal
 
 #: Signals that mean: let go of the task, it goes on without you.
 DETACH = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -20,7 +23,8 @@ class Waiter:
     """Sleeps until a descriptor is ready, a signal comes, or the time is over."""
 
     def __init__(self, packet: Packet) -> None:
-        self._selector = selectors.DefaultSelector()
+        self._poll = select.poll()
+        self._names: dict[int, str] = {}
         # Open for writing too: the last ringer's close must not leave an end of file that is ready for ever.
         self._bell = os.open(packet.bell, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         self.watch(self._bell, "bell")
@@ -35,22 +39,23 @@ class Waiter:
             signal.signal(number, self._on_signal)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        import signal
+
         self.detached_by = signal.Signals(number).name
 
     def watch(self, descriptor: int, name: str) -> None:
         """Wake up when `descriptor` is readable, and say `name`."""
-        self._selector.register(descriptor, selectors.EVENT_READ, name)
+        self._poll.register(descriptor, select.POLLIN)
+        self._names[descriptor] = name
 
     def unwatch(self, descriptor: int) -> None:
         """Do not wake up for it any more."""
-        try:
-            self._selector.unregister(descriptor)
-        except KeyError:
-            return
+        if self._names.pop(descriptor, None) is not None:
+            self._poll.unregister(descriptor)
 
     def wait(self, timeout_s: float) -> set[str]:
         """Sleep; returns the names of what is ready, empty when the time was over."""
-        ready = {key.data for key, _ in self._selector.select(max(0.0, timeout_s))}
+        ready = {self._names[descriptor] for descriptor, _ in self._poll.poll(max(0.0, timeout_s) * 1000)}
         for name, descriptor in (("bell", self._bell), ("signal", self._woken)):
             if name in ready:
                 _drain(descriptor)
@@ -61,7 +66,6 @@ class Waiter:
         signal.set_wakeup_fd(-1)
         for descriptor in (self._bell, self._woken, self._wake):
             os.close(descriptor)
-        self._selector.close()
 
 
 def _drain(descriptor: int) -> None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+#: Longer ones are read in several goes.
+_WHOLE_BYTES = 128 * 1024
 _counter = 0
 
 
@@ -71,8 +73,7 @@ def write_all(descriptor: int, data: bytes) -> None:
 def read_json(path: str) -> dict[str, Any] | None:
     """The JSON object at `path`; None when there is no file. Raises CorruptFile when it is not a JSON object."""
     try:
-        with open(path, "rb") as file:
-            raw = file.read()
+        raw = read_all(path)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -86,6 +87,18 @@ def read_json(path: str) -> dict[str, Any] | None:
     if not isinstance(data, dict):
         raise CorruptFile(f"{path} is not a JSON object", hint="it is kept as it is; look at it by hand")
     return data  # pyright: ignore[reportUnknownVariableType]
+
+
+def read_all(path: str) -> bytes:
+    """All of a file. Not `open`, which asks six questions more of it: a launch reads some ten of them. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        data = os.read(descriptor, _WHOLE_BYTES)
+        while part := os.read(descriptor, _WHOLE_BYTES):
+            data += part
+        return data
+    finally:
+        os.close(descriptor)
 
 
 def read_small(path: str, limit: int) -> bytes | None:
@@ -104,11 +117,13 @@ def read_small(path: str, limit: int) -> bytes | None:
 def make_directory(path: str) -> None:
     """A directory, mode 0700, if there is none. What is in its way is put aside: an agent may have put anything there."""
     try:
-        os.mkdir(path, 0o700)
-    except FileExistsError:
-        if not os.path.isdir(path) or os.path.islink(path):
-            put_aside(path)
-            os.mkdir(path, 0o700)
+        # Nearly always it is there.
+        if stat.S_ISDIR(os.lstat(path).st_mode):
+            return
+        put_aside(path)
+    except FileNotFoundError:
+        pass
+    os.mkdir(path, 0o700)
 
 
 def put_aside(path: str) -> None:

@@ -37,7 +37,7 @@ def _encode_lines(events: Sequence[ev.Event], at: str) -> bytes:
         import msgspec
 
         try:
-            return msgspec.json.Encoder().encode_lines([ev.encode(event, at) for event in events])
+            return msgspec.json.Encoder().encode_lines(ev.encode_many(events, at))
         except (ValueError, OverflowError):
             pass  # a surrogate, or a number too large for it
     return b"".join([encode_line(event, at) for event in events])

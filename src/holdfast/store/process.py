@@ -20,8 +20,7 @@ def boot_id() -> str:
     global _boot_id
     if not _boot_id:
         if HAS_PROC:
-            with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-                _boot_id = file.read().strip()
+            _boot_id = _read("/proc/sys/kernel/random/boot_id").decode().strip()
         else:
             import psutil
 
@@ -29,11 +28,19 @@ def boot_id() -> str:
     return _boot_id
 
 
+def _read(path: str) -> bytes:
+    """A small file of the kernel's. Not `open`: it asks six questions of every file, and loads a codec for some."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, 4096)
+    finally:
+        os.close(descriptor)
+
+
 def stat_fields(pid: int) -> list[bytes] | None:
     """/proc/<pid>/stat behind the name: [state, ppid, pgrp, session, …]; None when there is no such process."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            raw = file.read()
+        raw = _read(f"/proc/{pid}/stat")
     except (FileNotFoundError, ProcessLookupError):
         return None
     # The name is in parentheses and may hold anything, parentheses included.

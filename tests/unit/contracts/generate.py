@@ -106,7 +106,7 @@ def _fields(cls: type[Record]) -> str:
     said = schema_parts.notes(cls)
     rows = ["| field | type | default | |", "|---|---|---|---|"]
     for name, kind in schema_parts.hints(cls).items():
-        default = f"`{json.dumps(cls.defaults[name])}`" if name in cls.defaults else "required"
+        default = "required" if name in cls.must_have else f"`{json.dumps(cls.all_fields[name])}`"
         rows.append(f"| `{name}` | {_kind(kind)} | {default} | {said.get(name, '')} |")
     return "\n".join(rows) + "\n"
 

@@ -94,9 +94,7 @@ def test_no_field_is_called_as_the_fields_of_every_line(event: ev.Event) -> None
     assert not {"id", "at", "type"} & set(event.fields)
 
 
-@pytest.mark.parametrize(
-    "name", sorted(name for name, cls in ev.EVENTS.items() if set(cls.fields) - set(cls.defaults))
-)
+@pytest.mark.parametrize("name", sorted(name for name, cls in ev.EVENTS.items() if cls.must_have))
 def test_a_known_type_without_a_required_field_is_an_error(name: str) -> None:
     with pytest.raises(ValueError, match=ev.EVENTS[name].__name__):
         ev.decode({"id": "I", "at": AT, "type": name})

@@ -23,7 +23,8 @@ IDENTITY = ProcessIdentity(boot_id="b", pid=7, start_time=9)
 
 def test_fields_are_the_annotations_inherited_ones_first() -> None:
     assert Named.fields == ("x", "y", "name")
-    assert Named.defaults == {"y": 0, "name": ""}
+    assert Named.all_fields == {"x": None, "y": 0, "name": ""}
+    assert Named.must_have == {"x"}
 
 
 def test_a_value_is_frozen() -> None:

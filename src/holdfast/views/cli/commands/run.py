@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 
 from holdfast import paths
 from holdfast.errors import HoldfastError
@@ -17,9 +16,13 @@ from holdfast.views.cli.task_options import OPTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     from typing import Any
 
     from holdfast.views.cli.asked import Asked
+else:
+    # In C: the other one gives names to its numbers, for half a millisecond.
+    import _signal as signal
 
 COMMAND = Command(
     name="run",
