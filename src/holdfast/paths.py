@@ -63,6 +63,15 @@ def project(chosen: str | None) -> str:
         raise NoSuchDirectory("the current directory does not exist any more") from error
 
 
+#: What the environment says to the keeper, beside its files.
+KEEPER_VARIABLES = ("MAX_ITERATIONS", "ITERATION_DELAY", "MAX_CONSECUTIVE_FAILURES", "HOLDFAST_KEEPER_IDLE")
+
+
+def has_keeper_variables() -> bool:
+    """Whether any of them is set: whoever sets none loads nothing to check them."""
+    return any(os.environ.get(name) for name in KEEPER_VARIABLES)
+
+
 def config_dir() -> str:
     """The user's own settings."""
     base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")

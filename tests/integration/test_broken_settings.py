@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from holdfast.notify import outbox
+from holdfast.packet import load
 from holdfast.store.layout import Home
 from tests.support import keepers, loops
 from tests.support.loops import fill, item, ring, settings, task, up, working
@@ -102,3 +107,76 @@ def test_a_notice_that_nobody_can_address_waits_for_the_settings(
     eventually(lambda: ("completed", "n2") in told(), 20, "it is told when the settings are mended")
     eventually(lambda: outbox.names(Home(home)) == [], what="and it is gone then")
     assert told().count(("completed", "n2")) == 1
+
+
+BAD = [
+    ("ITERATION_DELAY", "foo"),
+    ("MAX_ITERATIONS", "-3"),
+    ("MAX_CONSECUTIVE_FAILURES", "1.5"),
+    ("HOLDFAST_KEEPER_IDLE", "soon"),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), BAD)
+def test_a_variable_that_cannot_be_is_refused_before_anything_is_started(
+    home: str, name: str, value: str
+) -> None:
+    env = {name: value}
+    for words in (("up",), ("up", "--foreground"), ("run", "-d", "--", "true"), ("submit", "--", "true")):
+        done = holdfast(*words, cwd=workspace(), env=env)
+        assert (done.returncode, done.stdout) == (2, ""), (words, done.stderr)
+        assert f"error: {name}: " in done.stderr
+        assert f"hint: for example {name}=" in done.stderr
+    assert keepers.pid(home) == 0
+    assert not os.path.exists(Home(home).up)
+    assert load.task_ids(Home(home)) == []
+    told = json.loads(holdfast("status", "--json", env=env).stdout)["attention"]
+    assert any(f"{name}: " in line for line in told)
+    assert f"{name}: " in holdfast("doctor", cwd=workspace(), env=env).stdout
+
+
+@pytest.mark.parametrize(("name", "value"), BAD[:3])
+def test_config_show_refuses_a_variable_that_cannot_be(home: str, name: str, value: str) -> None:
+    done = holdfast("config", "show", cwd=workspace(), env={name: value})
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"error: {name}: " in done.stderr
+
+
+def test_up_refuses_a_broken_file_and_the_keeper_at_work_goes_on(home: str) -> None:
+    settings("slots = 2\n")
+    up()
+    keeper = keepers.wait_for(home)
+    eventually(lambda: os.path.exists(Home(home).settings), what="the settings are kept")
+    settings("slots = -1\n")
+    done = holdfast("up", "--slots", "7", cwd=workspace())
+    assert done.returncode == 2
+    assert "config.toml: slots: a count is a whole number from 1 on, not -1" in done.stderr
+    assert keepers.pid(home) == keeper
+    with open(Home(home).up, encoding="utf-8") as file:
+        assert "slots" not in json.load(file)["loop"]
+
+
+def test_status_tells_what_is_wrong_in_the_environment_of_the_keeper(home: str) -> None:
+    """As a unit hands it on: nobody was there who could be refused."""
+    with keeping(home, ITERATION_DELAY="foo"):
+        keepers.wait_for(home)
+        eventually(
+            lambda: any(
+                "ITERATION_DELAY: not a duration" in line for line in keepers.status(home)["attention"]
+            ),
+            what="status tells",
+        )
+    assert not any("ITERATION_DELAY" in line for line in keepers.status(home)["attention"])
+
+
+@contextmanager
+def keeping(home: str, **env: str) -> Iterator[None]:
+    """A keeper as a unit starts it."""
+    argv = [sys.executable, "-P", "-m", "holdfast.keeper"]
+    with open(keepers.log_of(home), "ab") as log:
+        keeper = subprocess.Popen(argv, env={**os.environ, **env}, stderr=log)
+    try:
+        yield
+    finally:
+        keeper.terminate()
+        keeper.wait(20)

@@ -31,6 +31,20 @@ def check(path: str, name: str, value: Any) -> Any:
         raise UsageError(f"{path}: {name}: {error}", hint=f"for example: {_example(name, key)}") from error
 
 
+def check_variable(key: Key, text: str) -> Any:
+    """What the environment says of one setting, as it is kept. Raises UsageError."""
+    value: Any = int(text) if key.kind == "count" and _is_whole(text) else text
+    try:
+        return _CHECKS[key.kind](key, value, "")
+    except ValueError as error:
+        example = f"{key.variable}={key.default or '10m'}"
+        raise UsageError(f"{key.variable}: {error}", hint=f"for example {example}, or unset it") from error
+
+
+def _is_whole(text: str) -> bool:
+    return len(text) < 12 and text.strip().removeprefix("-").isdecimal()
+
+
 def _duration(key: Key, value: Any, path: str) -> str:
     if value == "none" and key.may_be_none:
         return "none"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from holdfast import paths
-from holdfast.config.check import check
+from holdfast.config.check import check, check_variable
 from holdfast.config.keys import KEYS, LIMITS
 from holdfast.errors import UnreadableFile, UsageError
 from holdfast.units import parse_bytes
@@ -58,12 +58,15 @@ def _as_text(name: str, value: Any) -> str:
 
 
 def settle(project: str, environ: Mapping[str, str]) -> dict[str, Setting]:
-    """Every setting, with the environment and the defaults, for people who ask."""
+    """Every setting, with the environment and the defaults. Raises UsageError, UnreadableFile."""
     found = load(project)
     settled: dict[str, Setting] = {}
     for name, key in KEYS.items():
         if key.variable and environ.get(key.variable):
-            settled[name] = Setting(environ[key.variable], "environment", key.variable)
+            text = environ[key.variable]
+            # What bounds a task is checked where a task is made, by its own rules.
+            value = text if name in LIMITS else check_variable(key, text)
+            settled[name] = Setting(value, "environment", key.variable)
         else:
             settled[name] = found.get(name) or Setting(key.default, "default")
     return settled

@@ -183,7 +183,13 @@ def main(argv: list[str]) -> int:
 
 
 def _idle_s() -> float:
-    try:
-        return clock.parse_duration(os.environ["HOLDFAST_KEEPER_IDLE"])
-    except (KeyError, ValueError):
+    if not os.environ.get("HOLDFAST_KEEPER_IDLE"):
         return IDLE_S
+    from holdfast.config import variables
+
+    try:
+        found = variables.keeper_idle_s(os.environ)
+    except HoldfastError as error:
+        log(f"left aside: {error}")
+        found = None
+    return IDLE_S if found is None else found

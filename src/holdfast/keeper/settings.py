@@ -40,12 +40,12 @@ def read(home: Home) -> LastGood:
         kept = LastGood()
     try:
         found = _settled()
-    except (HoldfastError, ValueError) as error:  # a value of the environment is as somebody typed it
+    except (HoldfastError, ValueError) as error:
         found = kept.evolve(wrong=str(error))
         if found.wrong != kept.wrong:
             log(f"the settings are left aside, those before hold: {error}")
     # Whoever never set anything has nothing to keep.
-    if found != kept and (kept != LastGood() or os.path.exists(paths.user_settings())):
+    if found != kept and (found.wrong or kept != LastGood() or os.path.exists(paths.user_settings())):
         _keep(home, found)
     return found
 

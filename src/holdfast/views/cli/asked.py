@@ -40,6 +40,10 @@ class Asked(Record):
 
 def read(values: dict[str, Any], *, verb: str = "run") -> Asked:
     """The task that the values of OPTIONS, PROMPT and `-- COMMAND` describe. Nothing is written. Raises UsageError."""
+    if verb != "queue add" and paths.has_keeper_variables():
+        from holdfast.config import variables
+
+        variables.check_keeper(os.environ)  # the keeper that is started for the task would go by them
     if values["packet"] is not None:
         from holdfast.views.cli import packet_task  # with all of the pipeline, which a plain task needs not
 

@@ -8,7 +8,7 @@ import os
 import stat
 
 from holdfast import clock, start
-from holdfast.config import settings
+from holdfast.config import settings, variables
 from holdfast.errors import CorruptFile, HoldfastError
 from holdfast.model.status import Status
 from holdfast.packet import load
@@ -156,6 +156,7 @@ def config() -> Finding:
     """Whether the settings read."""
     try:
         found = settings.load(os.getcwd())
+        variables.check_keeper(os.environ)
     except HoldfastError as error:
         return fail("config", f"{error}", error.hint or "correct the file")
     files = sorted({setting.where for setting in found.values()})

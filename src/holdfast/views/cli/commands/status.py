@@ -90,7 +90,7 @@ def look(home: Home) -> dict[str, Any]:
         f"notices by {rule} fail: {failure.get('error')}"
         for rule, failure in sorted(notices["failing"].items())
     ]
-    attention += _settings() + _sources(home)
+    attention += _settings(home, has_keeper=keeper is not None) + _sources(home)
     queue = _queue(home, states_of)
     attention += queue.pop("attention") if queue is not None else []
     return {
@@ -118,17 +118,32 @@ def _tasks(home: Home) -> tuple[list[dict[str, Any]], dict[str, int]]:
         index.close()
 
 
-def _settings() -> list[str]:
-    """What is wrong with the settings of the home."""
-    if not paths.settings_files("/"):
-        return []
-    from holdfast.config import settings
+def _settings(home: Home, *, has_keeper: bool) -> list[str]:
+    """What is wrong with the settings: those in the files, those in the keeper's environment, and those in ours."""
+    found: list[str] = []
+    if paths.settings_files("/"):
+        from holdfast.config import settings
 
-    try:
-        settings.load("/")
-    except HoldfastError as error:
-        return [f"the settings are left aside, those before hold: {error}"]
-    return []
+        try:
+            settings.load("/")
+        except HoldfastError as error:
+            found.append(f"the settings are left aside, those before hold: {error}")
+    if not found and has_keeper:
+        try:
+            wrong = str((atomic.read_json(home.settings) or {}).get("wrong"))
+        except HoldfastError:
+            wrong = ""
+        # Of a file we know better: it may have been mended since the keeper looked.
+        if wrong.startswith(paths.KEEPER_VARIABLES):
+            found.append(f"the keeper leaves its settings aside, those before hold: {wrong}")
+    if paths.has_keeper_variables():
+        from holdfast.config import variables
+
+        try:
+            variables.check_keeper(os.environ)
+        except HoldfastError as error:
+            found.append(f"in this shell, {error}: 'up', 'run' and 'submit' refuse it")
+    return found
 
 
 def _sources(home: Home) -> list[str]:

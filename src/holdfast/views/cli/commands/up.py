@@ -54,6 +54,7 @@ COMMAND = Command(
 
 def run(values: dict[str, Any]) -> int:
     """Lift `down`, and make sure that a keeper lives."""
+    _check_settings()
     home = Home(paths.ensure_home(paths.home()))
     asked = {**_loop(values), "project": _here()}
     if values["foreground"]:
@@ -82,6 +83,14 @@ def run(values: dict[str, Any]) -> int:
     else:
         out.talk(f"the keeper of {home.path} runs as process {owner.pid}")
     return 0
+
+
+def _check_settings() -> None:
+    """Whoever types 'up' is there to mend them. A keeper that is at work goes by the last good ones."""
+    from holdfast.config import settings, variables
+
+    settings.settle("/", os.environ)
+    variables.check_keeper(os.environ)
 
 
 def _refuse_second(home: Home) -> None:
