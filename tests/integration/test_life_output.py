@@ -38,7 +38,7 @@ def test_the_readable_log_is_clean_and_the_raw_ones_are_as_printed(home: str) ->
     )
     task.wait_for("completed")
     lines = task.log().splitlines()
-    assert [line for line in lines if line != "warned"] == ["red ok plain", "50%100%", "link", "last"]
+    assert [line for line in lines if line != "warned"] == ["red ok plain", "100%", "link", "last"]
     assert "warned" in lines
     assert "\x1b" not in task.log()
     assert "\r" not in task.log()
@@ -56,6 +56,23 @@ def test_no_control_character_gets_into_the_readable_log_as_a_line_or_as_an_even
     spoken.wait_for("completed")
     assert "abc31md\te" in spoken.log().splitlines()
     assert [char for char in spoken.log() if not char.isprintable() and char not in "\n\t"] == []
+
+
+@pytest.mark.req("OUT-2")
+def test_of_a_line_that_is_drawn_over_itself_the_last_state_is_shown(home: str) -> None:
+    """Glued together, three states of a progress bar are one that never was."""
+    task = Task.shell(r"printf '10%%\r20%%\r30%%\nends as on Windows\r\n\r\n'; printf '1/2\r2/2 \r' >&2")
+    task.wait_for("completed")
+    lines = task.log().split("\n")
+    assert sorted(lines) == ["", "", "2/2", "30%", "ends as on Windows"]
+
+
+def test_a_key_that_begins_where_it_is_drawn_over_is_masked(home: str) -> None:
+    body = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo" * 2
+    script = rf"printf -- '-----BEGIN RSA PRIVATE KEY-----\r{body}\n{body}\n-----END RSA PRIVATE KEY-----\n'"
+    task = Task.shell(script)
+    task.wait_for("completed")
+    assert body not in task.log()
 
 
 @pytest.mark.req("OUT-1", "OUT-6", "OUT-7")

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _SHOWN_CHARS = 2000
 #: A shorter line can hold no secret, and a flood has millions of them.
 _HARMLESS_BYTES = 7
+#: As much of what was drawn over is looked through for the begin of a key.
+_DRAWN_BYTES = 64 * 1024
 #: Fields of events that hold an agent's words, and what they are cut to.
 _LIMITS = {
     "text": 4000,
@@ -95,10 +97,20 @@ class Helping:
         if len(line) < _HARMLESS_BYTES and line.isalnum() and not redact.is_inside:
             self.shown.append(line.decode("ascii", "replace"))
             return
+        if b"\r" in line:
+            line = self._last_state(line, redact)
         cut = line[: _SHOWN_CHARS * 4]
         text = readable.plain(cut.decode("utf-8", "replace"))
         more = f" … ({len(line)} bytes)" if len(line) > len(cut) else ""
         self.shown.append(redact(text)[: _SHOWN_CHARS * 2] + more)
+
+    def _last_state(self, line: bytes, redact: LineRedactor) -> bytes:
+        """Of a line that was drawn over itself, as a progress bar is, what stood there at last. A key may have begun before."""
+        line = line.rstrip(b"\r \t")
+        before, _, last = line.rpartition(b"\r")
+        if before:
+            redact.remember(before[-_DRAWN_BYTES:].replace(b"\r", b"\n").decode("utf-8", "replace"))
+        return last
 
     def tell_left_out(self, count: int, log: str) -> None:
         """Say that so many bytes of a log were passed over."""
