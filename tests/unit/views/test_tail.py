@@ -43,3 +43,18 @@ def test_the_last_line_that_says_something(place: Place) -> None:
     with open(path, "wb") as file:
         file.write(b"one\n  two  \n\n   \n\xff\n\n"[:-4])
     assert tail.last_line(path) == "two"
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("x" * 400, "x" * 400),
+        ("x" * 401, "x" * 400 + " …"),
+        ("x" * 4000 + " … (5000000 bytes)", "x" * 400 + " … (5000000 bytes)"),
+    ],
+)
+def test_a_line_that_is_quoted_fills_no_screen(place: Place, line: str, wanted: str) -> None:
+    path = os.path.join(place.root, "log")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"before\n{line}\n")
+    assert tail.last_lines(path, 5) == ["before", wanted]

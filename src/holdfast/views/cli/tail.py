@@ -5,12 +5,21 @@ from __future__ import annotations
 import os
 
 _BLOCK_BYTES = 16384
+#: What a line is cut to where it is quoted; 'logs' has it whole.
+_QUOTED_CHARS = 400
 
 
 def last_lines(path: str, count: int) -> list[str]:
-    """The last lines of a log; none when there is no log."""
+    """The last lines of a log, to be quoted: none fills a screen. None when there is no log."""
     data = from_last_lines(path, count)[0]
-    return data.decode("utf-8", "replace").splitlines()
+    return [_quoted(line) for line in data.decode("utf-8", "replace").splitlines()]
+
+
+def _quoted(line: str) -> str:
+    if len(line) <= _QUOTED_CHARS:
+        return line
+    size = line.rpartition(" … (")[2]  # one that was cut before says how long it is
+    return f"{line[:_QUOTED_CHARS]} …" + (f" ({size}" if size.endswith(" bytes)") else "")
 
 
 def from_last_lines(path: str, count: int) -> tuple[bytes, int]:
