@@ -9,6 +9,8 @@ from holdfast.errors import InvalidId
 
 _FIRST = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 _REST = _FIRST | frozenset("._-")
+#: Letters that are no other letter with a mark.
+_LETTERS = {ord(char): text for char, text in zip("ßæœøłđðþı", "ss ae oe o l d d th i".split(), strict=True)}
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
 
@@ -22,7 +24,8 @@ def check_task_id(text: str) -> str:
 
 def slug(text: str, limit: int = 24) -> str:
     """A few words of `text` as part of an id."""
-    kept = "".join(char if char in _FIRST else "-" for char in text.lower())
+    text = text.lower()
+    kept = "".join(char if char in _FIRST else "-" for char in (text if text.isascii() else _latin(text)))
     words = [word for word in kept.split("-") if word]
     out = ""
     for word in words:
@@ -30,6 +33,14 @@ def slug(text: str, limit: int = 24) -> str:
             break
         out = f"{out}-{word}" if out else word[:limit]
     return out or "task"
+
+
+def _latin(text: str) -> str:
+    """Letters without their accents, as far as there is such a letter."""
+    import unicodedata  # for those alone who need it
+
+    parts = unicodedata.normalize("NFKD", text.translate(_LETTERS))
+    return "".join(char for char in parts if not unicodedata.combining(char))
 
 
 def new_task_id(name: str) -> str:

@@ -31,7 +31,10 @@ def test_anything_else_is_refused_with_a_hint(text: str) -> None:
         ("Fix the tests!", "fix-the-tests"),
         ("", "task"),
         ("///", "task"),
-        ("Größe", "gr-e"),
+        ("Größe", "grosse"),
+        ("Überprüfung größer", "uberprufung-grosser"),
+        ("Ångström, Łódź: œuvre naïve", "angstrom-lodz-oeuvre"),
+        ("日本語 fix", "fix"),
         ("x" * 99, "x" * 24),
     ],
 )
