@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from holdfast.model.record import Record
 
+#: A task's name where nobody gave one; what it leaves out is in the goal.
+_NAME_CHARS = 60
+
+
+def short_name(text: str) -> str:
+    """The first line of a goal, a title or a command as a task's name, with a mark where it goes on."""
+    line = text.partition("\n")[0]
+    return line if len(line) <= _NAME_CHARS else line[: _NAME_CHARS - 1].rstrip() + "…"
+
 
 class Limits(Record):
     """Thresholds of one task, settled when it is made: flag, environment, configuration, adapter, in this order."""

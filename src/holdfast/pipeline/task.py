@@ -8,7 +8,7 @@ from holdfast import paths
 from holdfast.agents import registry
 from holdfast.errors import HoldfastError, InvalidManifest, NoSuchDirectory, UnreadableFile
 from holdfast.model.record import Record
-from holdfast.model.spec import Limits, PipelineSpec, StageSpec, TaskSpec
+from holdfast.model.spec import Limits, PipelineSpec, StageSpec, TaskSpec, short_name
 from holdfast.packet import inputs, limits
 from holdfast.pipeline import attachments, config, manifest, security_lens, template, yaml_file
 from holdfast.pipeline.forbidden import Forbidden
@@ -135,7 +135,7 @@ def spec(written: Written, *, limits: Limits, env: tuple[str, ...] = (), **more:
     stages = tuple(_absolute(stage, written.folder) for stage in resolved.stages)
     values: dict[str, Any] = {
         "task_id": checked.get("task_id"),
-        "task_name": _name(checked.get("goal").strip()),
+        "task_name": short_name(checked.get("goal").strip()),
         "goal": checked.get("goal").strip(),
         "agent": stages[0].agent,
         "model": stages[0].model,
@@ -174,10 +174,6 @@ def pipeline_spec(written: Written) -> PipelineSpec:
     )
 
 
-def _name(goal: str) -> str:
-    return goal.partition("\n")[0][:60]
-
-
 def redacted(spec: TaskSpec, env: Mapping[str, str]) -> TaskSpec:
     """The task without secrets in what is shown of it: journal and manifest.json have these words as they are here."""
     pipeline = spec.pipeline
@@ -186,7 +182,7 @@ def redacted(spec: TaskSpec, env: Mapping[str, str]) -> TaskSpec:
     criteria = tuple(redact(line) for line in pipeline.acceptance_criteria)
     goal = redact(spec.goal)
     # Cut anew: half a secret looks like none.
-    name = _name(goal) if spec.task_name == _name(spec.goal) else redact(spec.task_name)
+    name = short_name(goal) if spec.task_name == short_name(spec.goal) else redact(spec.task_name)
     return spec.evolve(
         task_name=name,
         goal=goal,

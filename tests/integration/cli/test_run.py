@@ -319,3 +319,10 @@ def test_every_move_is_journalled_with_its_old_and_new_state() -> None:
     moves = [(event["old"], event["new"]) for event in task.events("task.moved")]
     assert moves == [("spawning", "running"), ("running", "completing"), ("completing", "completed")]
     assert all(event["at"] for event in task.events("task.moved"))
+
+
+def test_a_name_that_is_cut_says_so() -> None:
+    script = "true " + "and so on " * 20
+    done = holdfast("run", "-d", "--json", "--", "sh", "-c", f": {script}", cwd=workspace())
+    name = json.loads(done.stdout)["task_name"]
+    assert name == f"sh -c : {script}"[:59].rstrip() + "…"

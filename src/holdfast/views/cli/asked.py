@@ -8,7 +8,7 @@ from holdfast import clock, ids, paths
 from holdfast.agents import program, registry
 from holdfast.errors import CommandNotFound, NoSuchDirectory, PromptTooLarge, UnreadableFile, UsageError
 from holdfast.model.record import Record
-from holdfast.model.spec import QualitySpec, StageSpec, TaskSpec
+from holdfast.model.spec import QualitySpec, StageSpec, TaskSpec, short_name
 from holdfast.packet import environment, limits
 from holdfast.redact import MARGIN, Redactor, begin_of
 from holdfast.views.cli import executable
@@ -168,8 +168,8 @@ def _how(verb: str) -> str:
 
 def _name(goal: str, command: list[str] | None, redact: Redactor) -> str:
     if command:
-        return redact(" ".join([os.path.basename(command[0]), *command[1:3]]))[:60]
-    return (goal or "task").strip().partition("\n")[0][:60]
+        return short_name(redact(" ".join([os.path.basename(command[0]), *command[1:3]])))
+    return short_name(goal.strip() or "task")
 
 
 def _check_agent(adapter: Adapter, prompt: bytes | None, options: list[str], *, verb: str) -> None:

@@ -6,7 +6,7 @@ import os
 
 from holdfast.errors import HoldfastError
 from holdfast.model.record import Record
-from holdfast.model.spec import QueueSpec
+from holdfast.model.spec import QueueSpec, short_name
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import inbox
 from holdfast.queue import sync
@@ -70,7 +70,7 @@ def values_of(work: Work, *, agent: str | None, project: str | None) -> dict[str
         "agent": None if work.command else work.agent or agent,
         "model": work.model,
         "project": work.project or project,
-        "name": work.title[:60],
+        "name": short_name(work.title),
         "id": work.task_id,
         # An agent that nobody watches has to know where it is, and how to ask.
         "bootstrap": None if work.command or work.bootstrap == "none" else work.bootstrap,
