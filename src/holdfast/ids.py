@@ -10,7 +10,9 @@ from holdfast.errors import InvalidId
 _FIRST = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 _REST = _FIRST | frozenset("._-")
 #: Letters that are no other letter with a mark.
-_LETTERS = {ord(char): text for char, text in zip("ßæœøłđðþı", "ss ae oe o l d d th i".split(), strict=True)}
+_LETTERS = str.maketrans(
+    {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i"}
+)
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 
 import pytest
 
+from holdfast.testing import Scenario
 from tests.support import kin, processes
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
@@ -138,3 +140,15 @@ def test_wrong_words_are_2_and_an_unknown_task_is_3() -> None:
     assert holdfast("rm").returncode == 2
     assert holdfast("rm", "nobody").returncode == 3
     assert holdfast("rm", "..").returncode == 2
+
+
+def test_what_outlived_the_task_is_named_when_its_record_goes() -> None:
+    task = Task.play(Scenario().grandchild(pid_file="left").result(), "--id", "it")
+    task.wait_for("completed")
+    pid = kin.pid_in("left")
+    done = holdfast("rm", "it")
+    assert (done.returncode, processes.is_alive(pid)) == (0, True)
+    assert f"what it left runs on: {pid} " in done.stderr
+    assert f"kill {pid}" in done.stderr
+    assert f"still running: {pid} " in holdfast("audit").stdout
+    os.kill(pid, signal.SIGKILL)

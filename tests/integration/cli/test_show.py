@@ -146,6 +146,7 @@ def test_what_outlived_a_successful_agent_is_told_by_run_and_show() -> None:
     (shown,) = fields(holdfast("show", "it").stdout)["left over"]
     assert shown.startswith(f"{pid} cat go")
     assert not shown.endswith("(gone)")
+    assert f"kill {pid}   end what it left running" in fields(holdfast("show", "it").stdout)["next"]
     with open(os.path.join(workspace(), "go"), "w", encoding="ascii"):
         pass
     eventually(

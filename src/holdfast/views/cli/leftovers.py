@@ -17,6 +17,20 @@ _NAMED = 5
 
 def found(packet: Packet) -> list[str]:
     """`PID COMMAND` of each, in the last run; those that are gone by now say so."""
+    processes = _of_last_run(packet)
+    lines = [
+        f"{each['pid']} {each['command']}{'' if _is_there(each) else ' (gone)'}"
+        for each in processes[:_NAMED]
+    ]
+    return [*lines, f"and {len(processes) - _NAMED} more"] if len(processes) > _NAMED else lines
+
+
+def living(packet: Packet) -> dict[int, str]:
+    """Those that are still there: pid → command."""
+    return {each["pid"]: each["command"] for each in _of_last_run(packet) if _is_there(each)}
+
+
+def _of_last_run(packet: Packet) -> list[dict[str, Any]]:
     processes: list[dict[str, Any]] = []
     try:
         with open(packet.journal, "rb") as file:
@@ -28,8 +42,7 @@ def found(packet: Packet) -> list[str]:
                     processes += _processes(line)
     except OSError:
         return []
-    lines = [_line(each) for each in processes[:_NAMED]]
-    return [*lines, f"and {len(processes) - _NAMED} more"] if len(processes) > _NAMED else lines
+    return processes
 
 
 def _processes(line: bytes) -> list[dict[str, Any]]:
@@ -40,8 +53,7 @@ def _processes(line: bytes) -> list[dict[str, Any]]:
     return event["processes"] if event.get("type") == "leftovers.found" else []
 
 
-def _line(each: dict[str, Any]) -> str:
+def _is_there(each: dict[str, Any]) -> bool:
     # What was redacted or cut cannot be compared in full; the number of a process is soon another's.
     now = process.command_line(each["pid"])
-    is_there = now.partition(" ")[0] == each["command"].partition(" ")[0] and now != ""
-    return f"{each['pid']} {each['command']}{'' if is_there else ' (gone)'}"
+    return now.partition(" ")[0] == each["command"].partition(" ")[0] and now != ""

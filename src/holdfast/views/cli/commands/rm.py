@@ -15,7 +15,7 @@ from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 from holdfast.views import retention
 from holdfast.views.ask import ask
-from holdfast.views.cli import out
+from holdfast.views.cli import leftovers, out
 from holdfast.views.cli.spec import JSON, Argument, Command, Option
 
 TYPE_CHECKING = False
@@ -61,12 +61,17 @@ def run(values: dict[str, Any]) -> int:
             _check(packet, force=values["force"])
             left = retention.remove_worktree(packet, force=values["force"]).words
             waiters.note_removal(packet.task_id)
+            daemons = leftovers.living(packet)  # nothing knows of them behind this
             remove(packet)
             # Now, and not when somebody lists: a new task may take the id, and even the inode, before.
             index.forget(packet.home, packet.task_id)
             removed.append(packet.task_id)
-            audit.append(home, {"operation": "task.removed", "task_id": packet.task_id, "by": audit.whoami()})
+            running = ", ".join(f"{pid} {command}" for pid, command in daemons.items())
+            _note(home, packet.task_id, f"still running: {running}" if running else "")
             out.talk(f"removed {packet.task_id}" + (f"; {left}" if left else ""))
+            if daemons:
+                out.talk(f"what it left runs on: {running}")
+                out.step(f"kill {' '.join(map(str, daemons))}", "end that")
         except HoldfastError as error:
             kept.append({"task": text, "code": error.code, "error": str(error), "hint": error.hint})
             out.complain(error)
@@ -74,6 +79,11 @@ def run(values: dict[str, Any]) -> int:
     if values["json"]:
         out.data({"schema": "holdfast.removed/1", "removed": removed, "kept": kept})
     return status
+
+
+def _note(home: Home, task_id: str, reason: str) -> None:
+    entry = {"operation": "task.removed", "task_id": task_id, "by": audit.whoami()}
+    audit.append(home, {**entry, "reason": reason} if reason else entry)
 
 
 def _check(packet: Packet, *, force: bool) -> None:

@@ -113,6 +113,9 @@ def facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[st
         steps = [(f"holdfast diff {packet.task_id}", "read what it changed"), *steps]
     if gone and os.path.exists(packet.home.down):
         steps = [("holdfast up", "bring a keeper, which starts another runner"), *steps]
+    daemons = leftovers.living(packet) if left else {}
+    if daemons:
+        steps = [*steps, (f"kill {' '.join(map(str, daemons))}", "end what it left running")]
     for at, (command, meaning) in enumerate(steps):
         rows.append(("next" if at == 0 else "", f"{command}   {meaning}"))
     return rows
