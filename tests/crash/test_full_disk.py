@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 
@@ -15,6 +16,7 @@ from tests.conftest import Place
 from tests.crash import invariants
 from tests.crash.drive import Case
 from tests.crash.scenarios import BY_NAME, play
+from tests.support.tasks import Task, holdfast, workspace
 from tests.support.tools import need
 from tests.support.waiting import eventually
 
@@ -96,6 +98,30 @@ def test_a_task_waits_for_room_on_a_full_disk_and_then_ends(
         assert case.runners_started <= 1 + kill_runner, "no runner died of the full disk"
     finally:
         case.close()
+
+
+def test_a_person_sees_that_the_disk_is_full_and_how_to_end_the_agent(
+    small_disk: str, home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stop cannot even be asked for."""
+    outside = workspace()
+    monkeypatch.setenv("HOLDFAST_HOME", os.path.join(small_disk, "home"))
+    task = Task.start("--id", "it", "--", "sleep", "60", project=outside)
+    pid = task.agent_pid()
+    for words in (("status",), ("show", "it")):
+        assert "full" not in holdfast(*words).stdout
+    ballast = os.path.join(small_disk, "ballast")
+    _fill(ballast, leave_bytes=0)
+    for words in (("stop", "it"), ("rm", "--force", "it"), ("down", "--now")):
+        done = holdfast(*words)
+        assert done.returncode == 3, (words, done.stderr)
+        assert f"'kill {pid}' ends the agent now" in done.stderr
+    assert f"the disk of {small_disk}/home is full" in holdfast("status").stdout
+    assert "disk      full" in holdfast("show", "it").stdout
+    os.kill(pid, signal.SIGTERM)
+    os.unlink(ballast)
+    assert holdfast("stop", "it").returncode == 0
+    task.wait_for("killed")
 
 
 def _is_owed(directory: AttemptDir) -> bool:

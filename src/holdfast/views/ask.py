@@ -6,7 +6,7 @@ import json
 import os
 
 from holdfast import clock
-from holdfast.errors import CorruptFile, HoldfastError, NotFound, RequestRefused, Unanswered
+from holdfast.errors import CorruptFile, DiskFull, HoldfastError, NotFound, RequestRefused, Unanswered
 from holdfast.packet import inbox, load
 from holdfast.start import start_runner
 from holdfast.store import atomic, audit
@@ -23,7 +23,12 @@ _RESTART_S = 0.3
 
 def ask(packet: Packet, verb: str, args: dict[str, Any]) -> None:
     """Raises RequestRefused with the runner's reason; Unanswered when nobody answered in 2 s, and the request stands."""
-    request = inbox.drop(packet, verb, args, by=audit.whoami())
+    try:
+        request = inbox.drop(packet, verb, args, by=audit.whoami())
+    except DiskFull as error:
+        from holdfast.views import room  # for this alone
+
+        raise room.with_advice(error, [packet]) from error
     # Not what was said with it: an answer may hold anything, and the journal has it.
     audit.append(
         packet.home,

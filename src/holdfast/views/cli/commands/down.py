@@ -6,7 +6,7 @@ import os
 import signal
 
 from holdfast import clock, paths
-from holdfast.errors import HoldfastError, Unanswered
+from holdfast.errors import DiskFull, HoldfastError, Unanswered
 from holdfast.model.status import BY_DOWN, ENDS, PARKED, Status
 from holdfast.packet import load
 from holdfast.store import atomic, audit, process
@@ -45,7 +45,13 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Write the flag durably, then send the keeper away."""
     home = Home(paths.ensure_home(paths.home()))
-    atomic.write_json(home.down, {"schema": "holdfast.down/1", "at": clock.iso_now()}, durable=True)
+    try:
+        atomic.write_json(home.down, {"schema": "holdfast.down/1", "at": clock.iso_now()}, durable=True)
+    except DiskFull as error:
+        from holdfast.views import room
+
+        packets = [home.packet(task_id) for task_id in load.task_ids(home)] if values["now"] else []
+        raise room.with_advice(error, packets) from error
     atomic.remove(home.up)
     audit.append(home, {"operation": "home.down", "by": audit.whoami()})
     _dismiss(home.keeper_lock, "keeper")

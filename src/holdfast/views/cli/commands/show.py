@@ -11,6 +11,7 @@ from holdfast.packet import load
 from holdfast.store import atomic
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
+from holdfast.views import room
 from holdfast.views.cli import leftovers, out, table, tail, words
 from holdfast.views.cli.spec import JSON, TASK, Command
 
@@ -39,12 +40,12 @@ def run(values: dict[str, Any]) -> int:
     if values["json"]:
         out.data(manifest)
         return 0
-    room = out.room()
+    columns = out.room()
     of = ""
     for name, text in facts(packet, manifest, clock.now()):
         of = name or of
         lines = out.wrapped(
-            out.shown(text), room, first=f"{name:{_AT}}", rest=" " * _AT, is_quoted=of == "output"
+            out.shown(text), columns, first=f"{name:{_AT}}", rest=" " * _AT, is_quoted=of == "output"
         )
         if name == "state":
             lines[0] = lines[0].replace(manifest["status"], table.state(manifest["status"]), 1)
@@ -94,6 +95,9 @@ def facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[st
         rows.append(("exit", words.exit_words(manifest)))
     elif manifest.get("pid"):
         rows.append(("process", str(manifest["pid"])))
+    disk = room.trouble(packet.home) if manifest["status"] not in ENDS else ""
+    if disk:
+        rows.append(("disk", disk))
     gone = _runner(packet, manifest["status"])
     if gone:
         rows.append(("runner", gone))

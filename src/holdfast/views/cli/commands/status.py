@@ -12,7 +12,7 @@ from holdfast.packet import inbox, load
 from holdfast.store import atomic
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
-from holdfast.views import versions
+from holdfast.views import room, versions
 from holdfast.views.cli import out, words
 from holdfast.views.cli.spec import JSON, Command
 from holdfast.views.wake import is_left_alone
@@ -81,6 +81,11 @@ def look(home: Home) -> dict[str, Any]:
         attention.append(
             f"{'1 task waits' if counts['queued'] == 1 else str(counts['queued']) + ' tasks wait'} in the queue and no keeper"
             " runs: 'holdfast up' starts it"
+        )
+    disk = room.trouble(home)
+    if disk:
+        attention.append(
+            f"the disk of {home.path} is {disk}; 'holdfast rm' of tasks that have ended makes some"
         )
     difference = versions.difference(home)
     if difference:
