@@ -9,6 +9,9 @@ import time
 import pytest
 
 from holdfast import __version__
+from holdfast.store.layout import Home
+from holdfast.views.doctor.place import directory, filesystem
+from tests.conftest import Place
 from tests.support.tasks import Task, holdfast
 
 CHECKS = [
@@ -59,6 +62,33 @@ class TestWell:
         assert os.listdir(home) == []
 
 
+def asked_as_nobody(place: Place, home: str) -> dict[str, list[str]]:
+    """Level and fix of what is said of the home, to whom its mode means something: root may write everywhere."""
+    reads, writes = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.chdir(place.root)  # what is above it may be root's alone
+            if os.geteuid() == 0:
+                os.chmod(".", 0o711)
+                for folder in (home, os.path.join(home, "tasks")):
+                    if os.path.exists(folder):
+                        os.chown(folder, 65534, 65534)
+                os.setgroups([])
+                os.setresgid(65534, 65534, 65534)
+                os.setresuid(65534, 65534, 65534)
+            at = Home(os.path.basename(home))
+            said = (directory(at), filesystem(at))
+            os.write(writes, json.dumps({found.check: [found.level, found.fix] for found in said}).encode())
+        finally:
+            os._exit(0)
+    os.close(writes)
+    with open(reads, "rb") as file:
+        answer = file.read()
+    os.waitpid(pid, 0)
+    return json.loads(answer)
+
+
 @pytest.mark.usefixtures("home")
 class TestTrouble:
     def test_a_home_that_others_can_write(self, home: str) -> None:
@@ -70,6 +100,20 @@ class TestTrouble:
     def test_a_home_that_others_can_read(self, home: str) -> None:
         os.chmod(home, 0o755)
         assert findings()["home"]["level"] == "warn"
+
+    @pytest.mark.parametrize("mode", [0o500, 0o000])
+    def test_a_home_that_we_cannot_write_ourselves(self, place: Place, home: str, mode: int) -> None:
+        os.chmod(home, mode)
+        found = asked_as_nobody(place, home)
+        assert found["home"] == ["fail", "chmod 700 home"]
+        assert found["filesystem"] == ["warn", "see what is said of the home"]
+
+    @pytest.mark.parametrize("mode", [0o500, 0o000])
+    def test_tasks_that_we_cannot_write_ourselves(self, place: Place, home: str, mode: int) -> None:
+        os.mkdir(os.path.join(home, "tasks"), mode)
+        found = asked_as_nobody(place, home)
+        assert found["home"] == ["fail", "chmod 700 home/tasks"]
+        assert found["filesystem"][0] == "ok"
 
     def test_a_home_that_is_a_file(self, home: str) -> None:
         os.rmdir(home)

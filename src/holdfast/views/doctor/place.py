@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import stat
+from shlex import quote
 
 from holdfast import clock, start
 from holdfast.config import settings, variables
@@ -41,20 +42,34 @@ def directory(home: Home) -> Finding:
         return ok("home", f"{path} (the first task makes it)")
     except OSError as error:
         return fail("home", f"{path}: {error.strerror}", "set HOLDFAST_HOME to a place of your own")
-    if not stat.S_ISDIR(found.st_mode):
-        return fail("home", f"{path} is not a directory", "set HOLDFAST_HOME to a place of your own")
-    if found.st_uid != os.geteuid():
-        return fail(
-            "home", f"{path} belongs to uid {found.st_uid}", "set HOLDFAST_HOME to a place of your own"
-        )
+    trouble = _closed(path, found)
+    if trouble is None and os.path.lexists(home.tasks):
+        trouble = _closed(home.tasks, os.stat(home.tasks))
+    if trouble is not None:
+        return trouble
     mode = stat.S_IMODE(found.st_mode)
-    if mode & 0o022:
-        return fail("home", f"other users can write into {path} (mode {mode:04o})", f"chmod 700 {path}")
     if mode & 0o055:
-        return warn("home", f"other users can look into {path} (mode {mode:04o})", f"chmod 700 {path}")
-    if not os.access(path, os.W_OK | os.X_OK):
-        return fail("home", f"{path} is not writable", f"chmod 700 {path}")
+        return warn("home", f"other users can look into {path} (mode {mode:04o})", f"chmod 700 {quote(path)}")
     return ok("home", f"{path} (mode {mode:04o})")
+
+
+def _closed(path: str, found: os.stat_result) -> Finding | None:
+    """Why a directory is not ours to work in; None where it is."""
+    elsewhere = "set HOLDFAST_HOME to a place of your own"
+    mode = stat.S_IMODE(found.st_mode)
+    if not stat.S_ISDIR(found.st_mode):
+        return fail("home", f"{path} is not a directory", elsewhere)
+    if found.st_uid != os.geteuid():
+        return fail("home", f"{path} belongs to uid {found.st_uid}", elsewhere)
+    if mode & 0o022:
+        return fail(
+            "home", f"other users can write into {path} (mode {mode:04o})", f"chmod 700 {quote(path)}"
+        )
+    if os.access(path, os.R_OK | os.W_OK | os.X_OK):
+        return None
+    if mode & 0o700 == 0o700:
+        return fail("home", f"{path} is on a file system that cannot be written", elsewhere)
+    return fail("home", f"you cannot write into {path} (mode {mode:04o})", f"chmod 700 {quote(path)}")
 
 
 def disk(home: Home) -> Finding:
@@ -78,6 +93,8 @@ def filesystem(home: Home) -> Finding:
     """flock and rename work: they are the ground on which everything stands. Tried with a file of our own."""
     if not os.path.isdir(home.path):
         return ok("filesystem", "not tried: there is no home yet")
+    if not os.access(home.path, os.W_OK | os.X_OK):
+        return warn("filesystem", "not tried: the home cannot be written", "see what is said of the home")
     first = os.path.join(home.path, f".doctor-{os.getpid()}")
     second = first + ".renamed"
     try:
