@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
+import subprocess
+import sys
 
 import pytest
 
@@ -76,6 +79,13 @@ def test_a_queued_task_that_cannot_be_interrupted() -> None:
         (("wait", "done", "--timeout", "abc"), "--timeout 10m"),
         (("prune", "--keep", "x"), "--keep 10"),
         (("queue", "import", "x.json", "--most", "0"), "--most 10"),
+        (("queue", "import"), "holdfast queue import items.json"),
+        (("queue", "add"), "holdfast queue add '{"),
+        (("queue", "rm"), "'holdfast queue rm TASK'"),
+        (("queue", "rm", "a", "b"), "'holdfast queue priority TASK PRIORITY'"),
+        (("run", "--max-turns", "-1", "--", "true"), "'holdfast run --help'"),
+        (("run", "--session", "x", "--", "true"), "'holdfast run --help'"),
+        (("events", "done", "--export", "no/such/x"), "make it, or name a file elsewhere"),
     ],
 )
 def test_a_value_that_cannot_be_read(args: tuple[str, ...], said: str) -> None:
@@ -145,3 +155,18 @@ def test_the_doctor_breaks_no_word(columns: int) -> None:
     terminal.finish()
     lines = terminal.text.replace("\r", "").splitlines()
     assert all(len(line) <= columns or " " not in line[18:].strip() for line in lines), lines
+
+
+@pytest.mark.parametrize(
+    "args", [("new", "--intent", "safe_impl", "--goal", "x"), ("run", "--", "true"), ("submit", "--", "true")]
+)
+def test_a_directory_that_is_gone_is_said_to_be_gone(args: tuple[str, ...]) -> None:
+    """And not that stdout has no room, which is what an error without a file looks like."""
+    here = os.path.join(workspace(), "gone")
+    os.mkdir(here)
+    script = f"rmdir {here}; {sys.executable} -P -m holdfast {shlex.join(args)}"
+    done = subprocess.run(
+        ["sh", "-c", script], cwd=here, capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("error: the current directory does not exist any more\nhint: ")

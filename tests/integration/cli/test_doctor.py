@@ -106,7 +106,7 @@ class TestTrouble:
         os.chmod(home, mode)
         found = asked_as_nobody(place, home)
         assert found["home"] == ["fail", "chmod 700 home"]
-        assert found["filesystem"] == ["warn", "see what is said of the home"]
+        assert found["filesystem"] == ["warn", "see 'home' above"]
 
     @pytest.mark.parametrize("mode", [0o500, 0o000])
     def test_tasks_that_we_cannot_write_ourselves(self, place: Place, home: str, mode: int) -> None:

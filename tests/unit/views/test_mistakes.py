@@ -40,6 +40,29 @@ def test_a_mistake_is_an_error_and_a_hint(
 
 
 @pytest.mark.parametrize(
+    ("argv", "error", "hint"),
+    [
+        (["logs", "it", "--tail", "3"], "no such option --tail", "-n or --lines N: Only the last N lines."),
+        (
+            ["ls", "--home", "x"],
+            "no such option --home",
+            "HOLDFAST_HOME=DIR before the command chooses the home",
+        ),
+        (
+            ["--home", "x", "ls"],
+            "no such option --home",
+            "HOLDFAST_HOME=DIR before the command chooses the home",
+        ),
+        (["show", "--tail"], "no such option --tail", "'holdfast show --help' shows what is possible"),
+    ],
+)
+def test_an_option_of_other_programs_leads_to_ours(
+    capsys: pytest.CaptureFixture[str], argv: list[str], error: str, hint: str
+) -> None:
+    assert told(capsys, *argv) == [f"error: {error}", f"hint: {hint}"]
+
+
+@pytest.mark.parametrize(
     ("argv", "meant"),
     [
         (["run", "echo", "hi there"], "holdfast run -- echo 'hi there'"),

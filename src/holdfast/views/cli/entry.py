@@ -15,6 +15,8 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
+
+    from holdfast.errors import HoldfastError
 else:
     # In C, and loaded in every interpreter. The one in Python gives names to its numbers, for half a millisecond.
     import _signal as signal
@@ -94,6 +96,7 @@ def run(argv: list[str]) -> int:
         sys.stdout.flush()
         return status
     except HoldfastError as error:
+        _advise(error, argv[is_verbose:])
         return out.complain(error)
     except KeyboardInterrupt:
         return CTRL_C
@@ -105,6 +108,15 @@ def run(argv: list[str]) -> int:
         Exception
     ) as error:  # a bug of ours, or a disk that does not take our output: whoever typed this sees it
         return _apologise(error, is_verbose=is_verbose)
+
+
+def _advise(error: HoldfastError, argv: list[str]) -> None:
+    """Whoever typed something wrong is never left without a next step."""
+    from holdfast.errors import UsageError
+    from holdfast.views.cli import verbs
+
+    if not error.hint and isinstance(error, UsageError) and argv and argv[0] in verbs.VERBS:
+        error.hint = f"'holdfast {argv[0]} --help' shows what is possible"
 
 
 def _dispatch(argv: list[str]) -> int:
@@ -140,6 +152,10 @@ def _apologise(error: Exception, *, is_verbose: bool) -> int:
     out.forget_stdout()
     if is_terminal_gone:
         return 0  # as with a pipe that nobody reads any more
+    if isinstance(error, FileNotFoundError) and error.filename is None and _is_nowhere():
+        out.talk("error: the current directory does not exist any more")
+        out.talk("hint: go to one that does, then try again")
+        return 2
     if isinstance(error, OSError) and error.filename is None and error.errno is not None:
         out.talk(f"error: cannot write the output: {error.strerror}")
         out.talk("hint: make room where stdout goes, or send it elsewhere; no task is harmed")
@@ -147,3 +163,12 @@ def _apologise(error: Exception, *, is_verbose: bool) -> int:
     out.talk(f"error: holdfast has a bug: {type(error).__name__}: {error}")
     out.talk("hint: no task is harmed; 'holdfast -vv …' shows the traceback, please report it")
     return OUR_BUG
+
+
+def _is_nowhere() -> bool:
+    """Whether the directory in which we were called was removed."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False

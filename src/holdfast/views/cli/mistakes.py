@@ -29,7 +29,7 @@ class TooMany(click.UsageError):
 def sentence(error: click.ClickException, command: spec.Command | None) -> str:
     """What, to which, why. `command` is the verb."""
     if isinstance(error, click.NoSuchOption):
-        near = error.possibilities or ()
+        near = () if _known(error.option_name, command) else error.possibilities or ()
         return f"no such option {error.option_name}" + (f", did you mean {near[0]}?" if near else "")
     if isinstance(error, click.BadOptionUsage):
         return (
@@ -51,8 +51,28 @@ def hint(error: click.ClickException, command: spec.Command | None, argv: list[s
         meant = _meant(command, argv)
         if meant:
             return meant
+    if isinstance(error, click.NoSuchOption):
+        known = _known(error.option_name, command)
+        if known:
+            return known
     of = f"holdfast {command.name}" if command is not None else "holdfast"
     return f"'{of} --help' shows what is possible"
+
+
+#: Options that other programs have, and what stands for them here: a flag of the verb, or a sentence.
+_KNOWN_ELSEWHERE = {
+    "--tail": "-n",
+    "--home": "HOLDFAST_HOME=DIR before the command chooses the home",
+}
+
+
+def _known(option: str, command: spec.Command | None) -> str:
+    """What an option of other programs is here; empty where there is nothing like it."""
+    here = _KNOWN_ELSEWHERE.get(option, "")
+    if not here.startswith("-"):
+        return here
+    flags = [each for each in command.options if here in each.flags] if command is not None else []
+    return f"{' or '.join(flags[0].flags)} {flags[0].metavar}: {flags[0].help}" if flags else ""
 
 
 def _meant(command: spec.Command, argv: list[str]) -> str:

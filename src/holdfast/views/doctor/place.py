@@ -91,10 +91,14 @@ def disk(home: Home) -> Finding:
 
 def filesystem(home: Home) -> Finding:
     """flock and rename work: they are the ground on which everything stands. Tried with a file of our own."""
-    if not os.path.isdir(home.path):
+    try:
+        os.stat(home.path)
+    except FileNotFoundError:
         return ok("filesystem", "not tried: there is no home yet")
-    if not os.access(home.path, os.W_OK | os.X_OK):
-        return warn("filesystem", "not tried: the home cannot be written", "see what is said of the home")
+    except OSError:
+        return warn("filesystem", "not tried: the home cannot be looked at", "see 'home' above")
+    if not os.access(home.path, os.W_OK):
+        return warn("filesystem", "not tried: the home cannot be written", "see 'home' above")
     first = os.path.join(home.path, f".doctor-{os.getpid()}")
     second = first + ".renamed"
     try:

@@ -7,7 +7,7 @@ import os
 import sys
 
 from holdfast import clock, paths
-from holdfast.errors import NotFound, UsageError
+from holdfast.errors import NoSuchDirectory, NotFound, UsageError
 from holdfast.model.analysis import TIMELINE, Analysis
 from holdfast.model.events import EVENTS
 from holdfast.model.status import ENDS
@@ -171,6 +171,11 @@ def _print(rows: Iterator[dict[str, Any]], values: dict[str, Any], *, view: str 
 
 
 def _export(rows: Iterator[dict[str, Any]], path: str) -> int:
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise NoSuchDirectory(
+            f"cannot write {path}: there is no directory {folder}", hint="make it, or name a file elsewhere"
+        )
     data = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
     atomic.write(os.path.abspath(path), "".join(data).encode("utf-8", "backslashreplace"), durable=False)
     out.talk(f"{words.plural(len(data), 'line')} in {path}")

@@ -96,6 +96,11 @@ _NEEDS = {
     "import": "a source",
     **dict.fromkeys(("release", "done", "priority", "retry", "rm"), "a task"),
 }
+_EXAMPLES = {
+    "add": """for example holdfast queue add '{"title": "Fix the tests"}' --agent claude""",
+    "import": "for example holdfast queue import items.json; 'holdfast queue --help' has every source",
+    "priority": "'holdfast queue priority TASK high'",
+}
 
 
 def run(values: dict[str, Any]) -> int:
@@ -111,10 +116,14 @@ def run(values: dict[str, Any]) -> int:
     action, what = values["action"], values["what"]
     if values["value"] is not None and action != "priority":
         raise UsageError(
-            f"'queue {action}' takes no {values['value']!r}", hint=f"'holdfast queue {action} …'"
+            f"'queue {action}' takes no {values['value']!r}",
+            hint="only a priority is two words: 'holdfast queue priority TASK PRIORITY'",
         )
     if action in _NEEDS and not what:
-        raise UsageError(f"'queue {action}' needs {_NEEDS[action]}", hint=f"'holdfast queue {action} …'")
+        raise UsageError(
+            f"'queue {action}' needs {_NEEDS[action]}",
+            hint=_EXAMPLES.get(action, f"'holdfast queue {action} TASK'; 'holdfast queue ls' shows them"),
+        )
     if action in _LOOKS and not os.path.isdir(home.tasks):
         # Nobody has worked here yet: whoever only looks makes nothing.
         if action == "show" and what is not None:
