@@ -56,3 +56,15 @@ def test_only_what_has_ended_can_be_tried_again() -> None:
     assert bad.returncode == 2
     assert holdfast("retry", "nobody").returncode == 3
     assert holdfast("retry").returncode == 2
+
+
+def test_a_task_that_has_a_time_of_its_own_keeps_it_and_says_so(home: str) -> None:
+    assert (
+        holdfast("submit", "--id", "it", "--not-before", "+1h", "--", "true", cwd=workspace()).returncode == 0
+    )
+    task = Task(os.path.join(home, "tasks", "it"))
+    assert task.ask("stop").returncode == 0
+    task.wait_for("killed")
+    done = holdfast("retry", "it")
+    assert done.returncode == 0
+    assert done.stderr.startswith("it is queued: not before 20")

@@ -71,11 +71,22 @@ def tell_going(packet: Packet, how: str, *, as_json: bool) -> None:
         out.talk(IS_DOWN)
         return
     if _waits_for_its_turn(packet):
-        how = "is queued, and goes first"
+        how = _turn(packet)
     sentence = f"{packet.task_id} {how}; 'holdfast logs -f {packet.task_id}' follows it"
     tell(packet, sentence, as_json=as_json)
     if os.path.exists(packet.home.down):
         out.talk(UNGUARDED)
+
+
+def _turn(packet: Packet) -> str:
+    """What a task of the queue waits for that goes on: one that has run before stands in front, and keeps to its time."""
+    from holdfast.queue import sync
+    from holdfast.views.cli import turn
+
+    item, paused = turn.find(packet.home, packet.task_id)
+    item = item or sync.item_of(packet, has_run=True)  # no keeper has come to it yet
+    waits = turn.why(item, paused) if item is not None else ""
+    return f"is queued: {waits}" if waits else "is queued, and goes first"
 
 
 def _waits_for_its_turn(packet: Packet) -> bool:
