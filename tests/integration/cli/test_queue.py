@@ -392,8 +392,17 @@ def test_clear_wants_a_yes() -> None:
     submit("b")
     done = queue("clear")
     assert (done.returncode, "2 tasks" in done.stderr) == (2, True)
-    assert queue("clear", "--yes").returncode == 0
+    done = queue("clear", "--yes")
+    assert (done.returncode, done.stderr) == (0, "2 tasks ended, as killed; 'holdfast rm' removes files\n")
     assert states() == {}
+    assert queue("clear", "--yes").stderr == "nothing waits\n"
+
+
+def test_another_priority_is_told() -> None:
+    submit("a")
+    done = queue("priority", "a", "high")
+    assert (done.returncode, done.stdout) == (0, "a\n")
+    assert done.stderr == "a has the priority 10 now, and had 5\n"
 
 
 @pytest.mark.parametrize(

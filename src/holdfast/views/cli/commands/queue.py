@@ -27,7 +27,7 @@ COMMAND = Command(
     description="Actions: ls, which is what it does without an action; show [TASK]; next: the task whose turn it is; check: how many wait; add JSON (- is stdin): a work "
     "item; import SOURCE: a .json or .jsonl file, a folder of .md files, gh:label=NAME[,repo=OWNER/NAME], bd:, gt:[RIG,…] or "
     "cmd:COMMAND, and what is there already is left alone; claim [TASK]: take it for a worker outside; release TASK: give it "
-    "back; done TASK: it was done outside; priority TASK PRIORITY: high, medium, low or a number; retry TASK: let a held or poison one go again; rm TASK; pause and resume [POOL]; clear: remove all that waits.",
+    "back; done TASK: it was done outside; priority TASK PRIORITY: high, medium, low or a number; retry TASK: let a held or poison one go again; rm TASK; pause and resume [POOL]; clear: end all that waits.",
     examples=(
         "holdfast queue ls",
         """holdfast queue add '{"id": "issue-123", "title": "Fix the tests", "priority": "high"}' --agent claude""",
@@ -65,7 +65,7 @@ COMMAND = Command(
             help="For import: the source, said with a flag.",
         ),
         Option(flags=("--by",), dest="by", metavar="NAME", help="For claim: who takes it (you)."),
-        Option(flags=("--yes",), dest="yes", kind="flag", help="For clear: yes, remove them."),
+        Option(flags=("--yes",), dest="yes", kind="flag", help="For clear: yes, end them."),
         JSON,
     ),
 )

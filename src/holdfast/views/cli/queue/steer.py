@@ -33,6 +33,8 @@ def prioritize(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
         raise UsageError(f"{error}", hint=f"'holdfast queue priority {item.task_id} high'") from error
     if not queue.prioritize(item.task_id, priority):
         raise NotPossible(f"{item.task_id} is claimed already: it has had its turn")
+    if not values["json"]:
+        out.talk(f"{item.task_id} has the priority {priority} now, and had {item.priority}")
     return tell(queue.items(item.task_id)[0], values)
 
 
@@ -79,7 +81,8 @@ def clear(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     if values["json"]:
         out.data(as_data(removed, queue.paused()))
     else:
-        out.talk(f"{words.plural(len(removed), 'task')} removed")
+        count = words.plural(len(removed), "task")
+        out.talk(f"{count} ended, as killed; 'holdfast rm' removes files" if removed else "nothing waits")
     return status
 
 
