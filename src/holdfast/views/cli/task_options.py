@@ -128,7 +128,7 @@ OPTIONS = (
         flags=("--stale",),
         dest="stale_s",
         metavar="TIME",
-        help="Silence after which it may be stuck (none).",
+        help="Silence after which it may be stuck (the agent's own).",
     ),
     Option(flags=("--grace",), dest="grace_s", metavar="TIME", help="Grace before silence is called a hang."),
     Option(
