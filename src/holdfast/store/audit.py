@@ -61,8 +61,17 @@ def _rotate(path: str, descriptor: int) -> None:
 
 def whoami() -> str:
     """Who acts: `user@machine`."""
-    user = os.environ.get("USER") or os.environ.get("LOGNAME") or f"uid-{os.getuid()}"
+    user = os.environ.get("USER") or os.environ.get("LOGNAME") or _login()
     return f"{user}@{os.uname().nodename}"
+
+
+def _login() -> str:
+    import pwd  # a service, or a container, may have neither variable
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid-{os.getuid()}"
 
 
 def files(home: Home) -> list[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 
 import pytest
 
@@ -126,3 +128,12 @@ def test_a_removed_task_is_still_accounted_for_and_time_limits() -> None:
     assert holdfast("audit", "nobody").stderr.startswith("nothing was done")
     assert holdfast("audit", "--since", "soon").returncode == 2
     assert holdfast("audit", "../x").returncode == 2
+
+
+def test_whoever_has_no_variable_is_asked_for_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container, or under a service manager."""
+    monkeypatch.delenv("USER", raising=False)
+    monkeypatch.delenv("LOGNAME", raising=False)
+    Task.shell("true", "--id", "it").wait_for("completed")
+    name = pwd.getpwuid(os.getuid()).pw_name
+    assert entries("it", "--operation", "task.created")[0]["by"].startswith(f"{name}@")

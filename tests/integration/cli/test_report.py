@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+from holdfast.testing import Scenario
 from tests.support import kin
 from tests.support.tasks import Task, holdfast, workspace
 
@@ -53,6 +54,14 @@ def test_state_activity_interrupts_and_figures() -> None:
     busy.wait_for("completed")
     asked.stop()
     assert facts()["interrupts"][0]["resolved_at"]
+
+
+def test_a_cost_that_is_known_in_part_is_said_to_be_so() -> None:
+    Task.play(Scenario().usage(cost_usd=0.25).result()).wait_for("completed")
+    assert "cost $0.25\n" in holdfast("report").stdout
+    Task.shell("true").wait_for("completed")
+    for verb in ("report", "metrics"):
+        assert "cost $0.25 (that of 1 task is unknown)\n" in holdfast(verb).stdout
 
 
 def test_what_was_archived_is_in_it_and_what_is_old_is_not() -> None:

@@ -45,7 +45,10 @@ def usage(told: dict[str, Any] | None) -> str:
     count_in, count_out = told.get("input_tokens") or 0, told.get("output_tokens") or 0
     is_told = bool(count_in or count_out)
     count = f"{short(count_in)} tokens in, {short(count_out)} out" if is_told else "tokens unknown"
-    return f"{count}, cost {cost({'usage': told}) or 'unknown'}"
+    dollars, silent = cost({"usage": told}), told.get("cost_unknown_of")
+    # Of many tasks, a sum without those that told nothing is not what they cost.
+    partly = f" (that of {plural(silent, 'task')} is unknown)" if dollars and silent else ""
+    return f"{count}, cost {dollars or 'unknown'}{partly}"
 
 
 def short(count: float) -> str:

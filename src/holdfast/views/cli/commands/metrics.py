@@ -90,9 +90,6 @@ def _home(home: dict[str, Any]) -> list[tuple[str, str]]:
     states = ", ".join(f"{count} {state}" for state, count in home["by_status"].items()) or "none"
     average, longest = home["average_duration_s"], home["longest_duration_s"]
     took = "-" if average is None else f"{clock.words(average)} on average, {clock.words(longest)} at most"
-    silent = home["api_usage"]["cost_unknown_of"]
-    is_partly_known = home["api_usage"]["cost_usd"] is not None and silent
-    unknown = f" (that of {words.plural(silent, 'task')} is unknown)" if is_partly_known else ""
     return [
         ("tasks", f"{home['tasks']}: {states}" if home["tasks"] else "none"),
         (
@@ -114,7 +111,7 @@ def _home(home: dict[str, Any]) -> list[tuple[str, str]]:
         ),
         ("duration", took),
         ("active", clock.words(home["active_s"])),
-        ("usage", words.usage(home["api_usage"]) + unknown),
+        ("usage", words.usage(home["api_usage"])),
         ("tools", _tools(home["tool_usage"])),
     ]
 
