@@ -99,3 +99,11 @@ def test_the_recorded_pid_is_the_agents_own(home: str) -> None:
     task.stop()
     ended = task.events("attempt.ended")[0]
     assert (ended["exit_signal"], ended["by"]) == (signal.SIGTERM, "recorder")
+
+
+@pytest.mark.parametrize(
+    ("retries", "said"), [(0, "no retries are allowed"), (1, "its one retry is used up")]
+)
+def test_the_reason_of_an_end_counts_retries_as_people_do(home: str, retries: int, said: str) -> None:
+    task = Task.shell("kill -9 $$", "--max-retries", str(retries), "--base-interval", "0.05s")
+    assert task.wait_for("abandoned")["status_reason"].startswith(f"{said}; the last failure: ")

@@ -205,7 +205,7 @@ class Settling:
         limits = task.spec.limits
         if decision.burns and not policy.has_retry_left(task.total_retries, limits):
             end = Status.FAILED if outcome == "spawn_failed" else Status.ABANDONED
-            reason = f"all {limits.max_retries} retries are used up; the last failure: {decision.reason}"
+            reason = f"{_used_up(limits.max_retries)}; the last failure: {decision.reason}"
             self.ledger.record(*passing, self.ledger.moved(end, reason, old=old))
             return
         left_s = None if task.deadline_s is None else task.deadline_s - task.active_s
@@ -313,3 +313,9 @@ class Settling:
 
 def _some(good: list[Attempt], wave: list[Attempt]) -> str:
     return f"{len(good)} of {len(wave)} stages side by side succeeded"
+
+
+def _used_up(retries: int) -> str:
+    if retries == 0:
+        return "no retries are allowed"
+    return "its one retry is used up" if retries == 1 else f"all {retries} retries are used up"

@@ -52,6 +52,14 @@ def test_an_archived_task_is_moved_and_read_where_it_is(home: str) -> None:
     assert os.stat(os.path.join(folder, "attempts", "001-command_run", "stdout.log")).st_mode & 0o077 == 0
 
 
+def test_where_all_is_put_away_ls_says_where() -> None:
+    assert holdfast("ls", "--archived").stderr == "nothing is in the archive\n"
+    Task.shell("true", "--id", "it").wait_for("completed")
+    assert holdfast("archive", "it").returncode == 0
+    said = "no tasks but 1 task in the archive: 'holdfast ls --archived' shows them\n"
+    assert holdfast("ls").stderr == said
+
+
 def test_whoever_would_change_it_is_told_where_it_is(home: str) -> None:
     ended()
     holdfast("archive", "it")

@@ -142,6 +142,12 @@ def test_wrong_words_are_2_and_an_unknown_task_is_3() -> None:
     assert holdfast("rm", "..").returncode == 2
 
 
+def test_a_task_that_is_named_twice_is_removed_once() -> None:
+    Task.shell("true", "--id", "it").wait_for("completed")
+    done = holdfast("rm", "it", "it")
+    assert (done.returncode, done.stderr) == (0, "removed it\n")
+
+
 def test_what_outlived_the_task_is_named_when_its_record_goes() -> None:
     task = Task.play(Scenario().grandchild(pid_file="left").result(), "--id", "it")
     task.wait_for("completed")

@@ -34,9 +34,10 @@ def run(values: dict[str, Any]) -> int:
     """Print them, oldest first."""
     home = Home(paths.home())
     since_s = given.duration(values["since"], "--since")
+    task_id = _task_id(home, values["task"])
     rows = audit.read(
         home,
-        task_id=_task_id(home, values["task"]),
+        task_id=task_id,
         since=None if since_s is None else clock.now() - since_s,
         operation=values["operation"],
     )
@@ -65,7 +66,9 @@ def _task_id(home: Home, text: str | None) -> str | None:
     try:
         return load.find(home, text, archived=True).task_id
     except NotFound:
-        return ids.check_task_id(text)
+        if next(audit.read(home, task_id=ids.check_task_id(text)), None) is None:
+            raise
+        return text
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:

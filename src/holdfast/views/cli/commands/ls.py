@@ -67,9 +67,21 @@ def run(values: dict[str, Any]) -> int:
             out.talk(f"only the last {_RECENT} that have ended are shown; 'holdfast ls --all' shows all")
     else:
         out.talk(
-            "no tasks; start one with 'holdfast run -- COMMAND'" if state is None else f"no task is {state}"
+            f"no task is {state}" if state is not None else _nothing(home, is_archive=values["archived"])
         )
     return 0
+
+
+def _nothing(home: Home, *, is_archive: bool) -> str:
+    if is_archive:
+        return "nothing is in the archive"
+    if os.path.isdir(home.archive):
+        from holdfast.packet import load
+
+        count = len(load.archived_ids(home))
+        if count:
+            return f"no tasks but {words.plural(count, 'task')} in the archive: 'holdfast ls --archived' shows them"
+    return "no tasks; start one with 'holdfast run -- COMMAND'"
 
 
 def tasks(home: Home, *, everything: bool, state: str | None) -> list[dict[str, Any]]:

@@ -55,7 +55,7 @@ def run(values: dict[str, Any]) -> int:
     status, waiters = 0, Waiters(home)
     removed: list[str] = []
     kept: list[dict[str, str]] = []
-    for text in values["task"]:
+    for text in dict.fromkeys(values["task"]):
         try:
             packet = load.find(home, text, archived=True)
             _check(packet, force=values["force"])
