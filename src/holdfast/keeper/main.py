@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from holdfast.store.lock import Lock
 
-#: A keeper that was started on demand leaves after this long without a live task; HOLDFAST_KEEPER_IDLE sets it.
+#: A keeper that was started on demand leaves after this long with nothing to look after; HOLDFAST_KEEPER_IDLE sets it. (A task
+#: that waits for a person goes on when its mark is taken away: somebody has to see that.)
 IDLE_S = 60.0
 #: How a loop in the foreground signs the keeper's lock, and how long it waits for a keeper in the background to leave.
 _FOREGROUND, _TAKE_OVER_S = "loop", 10.0

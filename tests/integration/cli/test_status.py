@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 
 import jsonschema
 import pytest
@@ -93,3 +94,13 @@ def test_a_task_that_waits_for_a_person_is_named() -> None:
 
 def test_it_takes_no_task() -> None:
     assert holdfast("status", "it").returncode == 2
+
+
+def test_a_keeper_that_was_started_just_now_is_starting(home: str) -> None:
+    """`run -d` returns before the keeper has its lock."""
+    assert holdfast("submit", "--id", "it", "--", "true", cwd=workspace()).returncode == 0
+    for ago_s, said, is_told in ((0.0, "starting", False), (30.0, "not running", True)):
+        with open(os.path.join(home, "keeper-starts.json"), "w", encoding="utf-8") as file:
+            json.dump({"schema": "holdfast.keeper-starts/1", "starts": [time.time() - ago_s]}, file)
+        assert f"keeper   {said}\n" in holdfast("status").stdout
+        assert any("no keeper runs" in line for line in status()["attention"]) is is_told

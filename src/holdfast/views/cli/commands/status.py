@@ -31,6 +31,8 @@ COMMAND = Command(
 _REASON_BYTES = 2000
 #: A request that nobody has answered for this long.
 _DEAF_S = 2.0
+#: What a keeper needs at most from its start to its lock.
+_STARTING_S = 2.0
 
 
 def run(values: dict[str, Any]) -> int:
@@ -43,7 +45,8 @@ def run(values: dict[str, Any]) -> int:
     keeper, seed = facts["keeper"], facts["seed"]
     down = " (down)" if facts["down"] else ""
     _say("home", home.path)
-    _say("keeper", f"process {keeper['pid']}" if keeper else f"not running{down}")
+    missing = "starting" if _is_starting(home) else f"not running{down}"
+    _say("keeper", f"process {keeper['pid']}" if keeper else missing)
     _say("seed", f"process {seed['pid']}" if seed else "not running")
     counts = ", ".join(f"{count} {state}" for state, count in sorted(facts["counts"].items())) or "none"
     _say("tasks", counts)
@@ -77,7 +80,7 @@ def look(home: Home) -> dict[str, Any]:
         attention.append(
             f"the keeper was started {len(starts)} times in ten minutes and does not live: see {home.keeper_log}"
         )
-    elif keeper is None and counts.get("queued") and not os.path.exists(home.down):
+    elif keeper is None and counts.get("queued") and not os.path.exists(home.down) and not _is_starting(home):
         attention.append(
             f"{'1 task waits' if counts['queued'] == 1 else str(counts['queued']) + ' tasks wait'} in the queue and no keeper"
             " runs: 'holdfast up' starts it"
@@ -110,6 +113,12 @@ def look(home: Home) -> dict[str, Any]:
         "queue": queue,
         "attention": attention,
     }
+
+
+def _is_starting(home: Home) -> bool:
+    """Whether a keeper was started just now: it has no lock yet."""
+    starts = start.keeper_starts(home)
+    return bool(starts) and 0 <= clock.now() - starts[-1] < _STARTING_S and not os.path.exists(home.down)
 
 
 def _tasks(home: Home) -> tuple[list[dict[str, Any]], dict[str, int]]:
