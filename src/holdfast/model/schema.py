@@ -174,6 +174,10 @@ def _request() -> Schema:
 # ── by hand: files that no record describes ─────────────────────────────────
 
 _PROCESS: Schema = of_record(ProcessIdentity)["properties"]
+_RUNNER_GONE: Schema = {
+    "type": ["boolean", "null"],
+    "description": "a runner should drive it and none lives; null where that cannot be known",
+}
 _IDENTITY = of_fields({**_PROCESS, "started_at": AT, "mono_s": SECONDS})
 _LOCK = of_fields(
     {
@@ -406,8 +410,10 @@ _MANIFEST = of_fields(
         "output_tail": TEXT,
         "abandoned_at": AT,
         "abandon_reason": TEXT,
+        "runner_gone": _RUNNER_GONE,
     },
     # Not in the manifests of 0.1.0; only of the queue; the others at the end, the last two only where the task was abandoned.
+    # `runner_gone` is never in the file: `show --json` adds what the lock says.
     optional=(
         "yolo",
         "progress",
@@ -418,6 +424,7 @@ _MANIFEST = of_fields(
         "output_tail",
         "abandoned_at",
         "abandon_reason",
+        "runner_gone",
     ),
 )
 
@@ -453,6 +460,8 @@ _SHORT = of_fields(
             "progress",
         )
     }
+    | {"runner_gone": _RUNNER_GONE},
+    optional=("runner_gone",),
 )
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -31,6 +31,11 @@ HOME_STATUS = of_fields(
             "propertyNames": STATUS,
             "additionalProperties": COUNT,
         },
+        "runners_gone": {
+            "type": "array",
+            "items": TEXT,
+            "description": "tasks at work that have no runner",
+        },
         "keeper_starts": {"type": "array", "items": AT, "description": "starts in the last ten minutes"},
         "outbox": of_fields(
             {
@@ -54,7 +59,7 @@ HOME_STATUS = of_fields(
         ),
         "attention": {"type": "array", "items": TEXT, "description": "what a person should look at"},
     },
-    optional=("outbox", "queue"),
+    optional=("outbox", "queue", "runners_gone"),
 )
 STARTS = of_fields(
     {"starts": {"type": "array", "items": SECONDS, "description": "seconds since 1970, oldest first"}}

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from holdfast import clock
 from holdfast.errors import HoldfastError
-from holdfast.model.status import ENDS, PARKED, Status
+from holdfast.model.status import Status
+from holdfast.packet.driver import is_left_alone, is_lost
 from holdfast.start import ensure_keeper
 from holdfast.store import lock as locks
 from holdfast.store.layout import Packet
 
 #: How often a watcher looks.
 _LOOK_S = 2.0
+#: How often it asks whether anybody can be expected to drive the task: two looks at a lock.
+_LOST_LOOK_S = 0.5
 
 
 class Waker:
@@ -35,9 +38,27 @@ class Waker:
             return  # a watcher watches; who can do more will
 
 
-def is_left_alone(packet: Packet, status: str) -> bool:
-    """Whether a task that should have a runner has none."""
-    return status not in ENDS and status not in PARKED and not locks.is_held(packet.runner_lock)
+class LostWatch:
+    """Notices that a task has lost its runner in a home that is down: nothing more happens until a person says `up`."""
+
+    def __init__(self) -> None:
+        self._due_mono = clock.mono()
+        self._is_suspected = False
+        #: Seen twice: one runner may be just taking over from another.
+        self.is_lost = False
+
+    def look(self, packet: Packet, status: str) -> bool:
+        """Called in a watcher's loop; looks now and then. Returns whether this is news."""
+        if clock.mono() < self._due_mono:
+            return False
+        self._due_mono = clock.mono() + _LOST_LOOK_S
+        try:
+            is_lost_now = is_lost(packet, status)
+        except HoldfastError:
+            return False
+        was, self.is_lost = self.is_lost, is_lost_now and self._is_suspected
+        self._is_suspected = is_lost_now
+        return self.is_lost and not was
 
 
 def is_turn_lost(packet: Packet, status: str) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 
 import jsonschema
 import pytest
@@ -91,6 +93,81 @@ def test_a_task_without_a_runner_in_a_home_that_is_down_is_not_waited_for_in_vai
     assert "This home is down" in shown
     assert "next      holdfast up" in shown
     task.stop()
+
+
+@pytest.fixture
+def lost(home: str) -> Task:
+    """A task at work whose runner was killed after `down`."""
+    task = Task.shell(f"echo at work; {kin.WAIT}", "--id", "it")
+    task.wait_for_log("at work")
+    lose(task)
+    return task
+
+
+def lose(task: Task) -> None:
+    holdfast("down")
+    os.kill(task.runner_pid(), signal.SIGKILL)
+    eventually(lambda: not locks.is_held(task.path("runner.lock")), what="the runner is gone")
+
+
+def test_lists_say_that_a_runner_is_gone_and_what_to_do(lost: Task) -> None:
+    listed = holdfast("ls", env={"COLUMNS": "80"})
+    assert "[no runner] at work" in listed.stdout
+    assert "it has no runner and this home is down: 'holdfast up'" in " ".join(listed.stderr.split())
+    (row,) = json.loads(holdfast("ls", "--json").stdout)
+    assert row["runner_gone"] is True
+    jsonschema.validate(row, schema.schemas()["short-manifest"])
+    shown = json.loads(lost.ask("show", "--json").stdout)
+    assert shown["runner_gone"] is True
+    jsonschema.validate(shown, schema.schemas()["manifest"])
+    said = json.loads(holdfast("status", "--json").stdout)
+    assert said["runners_gone"] == ["it"]
+    lost.stop()
+    (row,) = json.loads(holdfast("ls", "--json").stdout)
+    assert row["runner_gone"] is False
+    assert "[no runner]" not in holdfast("ls").stdout
+
+
+def test_a_task_that_is_driven_has_its_runner(home: str) -> None:
+    task = Task.shell(kin.WAIT, "--id", "it")
+    # Also in the first moment, in which its runner is still on the way.
+    assert json.loads(holdfast("ls", "--json").stdout)[0]["runner_gone"] is False
+    task.agent_pid()
+    assert json.loads(task.ask("show", "--json").stdout)["runner_gone"] is False
+    task.stop()
+
+
+def test_attach_ends_where_nobody_drives_the_task_and_says_what_to_do(lost: Task) -> None:
+    done = lost.ask("attach", "--no-tmux")
+    assert (done.returncode, done.stdout) == (4, "at work\n")
+    assert "its runner is gone and this home is down: 'holdfast up'" in " ".join(done.stderr.split())
+    assert "exit code" not in done.stderr
+    lost.stop()
+
+
+def test_run_ends_where_nobody_drives_the_task_and_says_what_to_do(home: str) -> None:
+    argv = [sys.executable, "-m", "holdfast", "run", "--id", "it", "--", "sh", "-c", f"echo on; {kin.WAIT}"]
+    with subprocess.Popen(argv, cwd=workspace(), stderr=subprocess.PIPE, text=True) as running:
+        task = Task(os.path.join(home, "tasks", "it"))
+        eventually(lambda: os.path.exists(task.packet), what="it is made")
+        task.wait_for_log("on")
+        lose(task)
+        _, said = running.communicate(timeout=20)
+    assert running.returncode == 4
+    assert "it is running: its runner is gone and this home is down: 'holdfast up'" in " ".join(said.split())
+    task.stop()
+
+
+def test_logs_that_are_followed_say_that_nobody_drives_the_task_and_go_on(lost: Task) -> None:
+    argv = [sys.executable, "-m", "holdfast", "logs", "-f", "it"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as following:
+        assert following.stderr is not None
+        line = following.stderr.readline()
+        assert "its runner is gone and this home is down: 'holdfast up'" in line
+        assert following.poll() is None
+        lost.stop()
+        _, more = following.communicate(timeout=20)
+    assert (following.returncode, more.strip()) == (0, "")
 
 
 def test_now_returns_when_what_it_says_is_true(home: str) -> None:

@@ -8,11 +8,9 @@ from holdfast import clock
 from holdfast.errors import RequestRefused
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import load
-from holdfast.store import lock as locks
 from holdfast.store.layout import Packet
 from holdfast.views.ask import ask
 from holdfast.views.cli import out
-from holdfast.views.wake import is_left_alone
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,9 +20,13 @@ JSON_HELP = "Print the manifest, as it is when the request was taken."
 #: For a slot that is free.
 _TURN_S = 1.0
 IS_DOWN = "this home is down: queued tasks start after 'holdfast up'"
-
 UNGUARDED = "this home is down: nobody starts another runner if this one dies; 'holdfast up' brings a keeper"
 LOST = "its runner is gone and this home is down: 'holdfast up' brings a keeper, which starts another"
+
+
+def lost(packet: Packet, status: str) -> str:
+    """What is said of a task that nobody drives, once."""
+    return f"{packet.task_id} is {status}: {LOST}"
 
 
 def request(packet: Packet, verb: str, args: dict[str, Any]) -> None:
@@ -102,9 +104,3 @@ def _waits_for_its_turn(packet: Packet) -> bool:
 def is_held_back(packet: Packet, manifest: dict[str, Any]) -> bool:
     """Whether it waits for its turn in a home in which no turn comes."""
     return manifest["status"] == Status.QUEUED and os.path.exists(packet.home.down)
-
-
-def is_lost(packet: Packet, status: str) -> bool:
-    """Whether its runner is gone, in a home in which nobody brings another."""
-    home = packet.home
-    return os.path.exists(home.down) and not locks.is_held(home.keeper_lock) and is_left_alone(packet, status)

@@ -14,9 +14,9 @@ from holdfast.model.status import ENDS, EXIT_STATUS, Status
 from holdfast.packet import load
 from holdfast.store import atomic
 from holdfast.store.layout import Packet
-from holdfast.views.cli import leftovers, out, stages, table, tail, words
+from holdfast.views.cli import asking, leftovers, out, stages, table, tail, words
 from holdfast.views.presence import Presence
-from holdfast.views.wake import Waker
+from holdfast.views.wake import LostWatch, Waker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,17 +46,23 @@ def interval_s() -> float | None:
 
 
 def follow(packet: Packet, every_s: float | None) -> dict[str, Any]:
-    """Until the task is settled; returns its manifest. Cheap, and it works when no process of ours lives."""
+    """Until the task is settled, or nobody drives it and nobody will; returns its manifest. Cheap, and it works when no process
+    of ours lives."""
     is_live = table.is_terminal(sys.stderr) and not table.is_dumb()
     view = LiveLine() if is_live else PlainLines(every_s)
     pause_s = 0.005
-    waker, presence = Waker(), Presence()
+    waker, presence, watch = Waker(), Presence(), LostWatch()
+    is_told = False
     try:
         while True:
             manifest = load.read_manifest(packet)
-            if load.is_settled(packet, manifest):
+            if load.is_settled(packet, manifest) or watch.look(packet, manifest["status"]):
                 view.settle(packet, manifest)
                 return manifest
+            if not is_told and asking.is_held_back(packet, manifest):
+                is_told = True
+                view.close()
+                out.talk(asking.IS_DOWN)
             waker.look(packet, manifest["status"])
             if is_live:  # elsewhere nothing is told of what it prints but how much
                 presence.show(packet, manifest["status"])
@@ -94,6 +100,7 @@ class LiveLine:
     def close(self) -> None:
         """Leave the terminal as it was."""
         if self._drawn:
+            self._drawn = ""
             out.draw("\r\x1b[K")
 
 
@@ -175,6 +182,13 @@ def report(packet: Packet, manifest: dict[str, Any], *, has_log: bool = False) -
     took = clock.words(words.elapsed_s(manifest, clock.now()))
     if status is Status.INTERRUPTED:
         out.talk(words.parked(manifest))
+    elif status not in ENDS:
+        # It stands still until a person says so, as one that is interrupted.
+        out.talk(asking.lost(packet, status))
+        out.step("holdfast up", "bring a keeper, which starts another runner")
+        out.step(f"holdfast attach {packet.task_id}", "watch it go on")
+        out.talk(f"files: {packet.path}")
+        return EXIT_STATUS[Status.INTERRUPTED]
     else:
         if status is not Status.COMPLETED and not has_log:
             _show_tail(packet)

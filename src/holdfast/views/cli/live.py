@@ -8,10 +8,10 @@ from holdfast import clock
 from holdfast.model.status import ENDS
 from holdfast.packet import load
 from holdfast.store.layout import Packet
-from holdfast.views.cli import follow, out, stages, table, tail, words
+from holdfast.views.cli import asking, follow, out, stages, table, tail, words
 from holdfast.views.cli.harmless import Harmless
 from holdfast.views.presence import Presence
-from holdfast.views.wake import Waker
+from holdfast.views.wake import LostWatch, Waker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,13 +40,20 @@ class Live:
         manifest = load.read_manifest(self.packet)
         goal = manifest["goal"] or manifest["task_name"]
         out.talk(f"{self.packet.task_id}: {table.shorten(goal, _GOAL)}")
-        waker, presence = Waker(), Presence()
+        waker, presence, watch = Waker(), Presence(), LostWatch()
+        is_told = False
         while True:
             # The manifest first: what was logged before the end is then printed below.
             manifest = load.read_manifest(self.packet)
             is_over = load.is_settled(self.packet, manifest) and not (
                 self.stays and manifest["status"] not in ENDS
             )
+            if watch.look(self.packet, manifest["status"]) and self.stays:
+                self._say(asking.lost(self.packet, manifest["status"]))
+            is_over = is_over or (watch.is_lost and not self.stays)
+            if not is_told and asking.is_held_back(self.packet, manifest):
+                is_told = True
+                self._say(asking.IS_DOWN)
             has_more = self._print_log(is_last=is_over)
             if is_over and not has_more:
                 self.clear()
@@ -63,6 +70,10 @@ class Live:
         """Leave the terminal as it was."""
         if self._line is not None:
             self._line.clear()
+
+    def _say(self, text: str) -> None:
+        self.clear()
+        out.talk(text)
 
     def _print_log(self, *, is_last: bool) -> bool:
         """Print what is new; returns whether there may be more. A line is held back until it is whole."""

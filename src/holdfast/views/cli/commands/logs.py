@@ -11,10 +11,10 @@ from holdfast.errors import NotFound, UsageError
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import load
 from holdfast.store.layout import AttemptDir, Home, Packet
-from holdfast.views.cli import given, out, table, tail, words
+from holdfast.views.cli import asking, given, out, table, tail, words
 from holdfast.views.cli.spec import TASK, Command, Option
 from holdfast.views.presence import Presence, ask_for_output
-from holdfast.views.wake import Waker
+from holdfast.views.wake import LostWatch, Waker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def _follow(packet: Packet, current: Any, *, wanted: AttemptDir | None) -> None:
     """Until the task has ended, or the one attempt that was asked for."""
     told = ""
     last: Stream | None = None
-    waker, presence = Waker(), Presence()
+    waker, presence, watch = Waker(), Presence(), LostWatch()
     while True:
         # The end is looked for first: what was written before it is then printed below.
         manifest = load.read_manifest(packet)
@@ -166,6 +166,10 @@ def _follow(packet: Packet, current: Any, *, wanted: AttemptDir | None) -> None:
             return
         if status != told and status == Status.INTERRUPTED:
             out.talk(f"{words.parked(manifest)} (Ctrl-C leaves)")
+        if status != told and asking.is_held_back(packet, manifest):
+            out.talk(f"{asking.IS_DOWN} (Ctrl-C leaves)")
+        if watch.look(packet, status):
+            out.talk(f"{asking.lost(packet, status)} (Ctrl-C leaves)")
         told = status
         waker.look(packet, status)
         if stream is not None and stream.path == packet.output_log:

@@ -59,6 +59,7 @@ def run(values: dict[str, Any]) -> int:
             print(row["task_id"])
     elif rows:
         _print(rows, home.archived if values["archived"] else home.packet)
+        _tell_gone(home, [row for row in rows if row["runner_gone"]])
         if (
             not (values["all"] or values["archived"])
             and state is None
@@ -97,7 +98,16 @@ def tasks(home: Home, *, everything: bool, state: str | None) -> list[dict[str, 
     # A task may have ended between the two questions: the later answer counts.
     rows = list({row["task_id"]: row for row in [*live, *ended]}.values())
     rows.sort(key=lambda row: (row["started_at"] or "", row["task_id"]), reverse=True)
-    return [row for row in rows if state is None or row["status"] == state]
+    rows = [row for row in rows if state is None or row["status"] == state]
+    for row in rows:
+        row["runner_gone"] = row["status"] not in ENDS and _is_runner_gone(home, row)
+    return rows
+
+
+def _is_runner_gone(home: Home, row: dict[str, Any]) -> bool | None:
+    from holdfast.packet import driver  # for those that have not ended
+
+    return driver.is_gone(home.packet(row["task_id"]), row["status"])
 
 
 def archived(home: Home, *, state: str | None) -> list[dict[str, Any]]:
@@ -108,11 +118,25 @@ def archived(home: Home, *, state: str | None) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for task_id in load.archived_ids(home):
         try:
-            rows.append(short(load.read_manifest(home.archived(task_id))))
+            rows.append({**short(load.read_manifest(home.archived(task_id))), "runner_gone": False})
         except HoldfastError:
             continue
     rows.sort(key=lambda row: (row["started_at"] or "", row["task_id"]), reverse=True)
     return [row for row in rows if state is None or row["status"] == state]
+
+
+def _tell_gone(home: Home, rows: list[dict[str, Any]]) -> None:
+    """What becomes of tasks that nobody drives. Where a keeper lives it is starting others for them."""
+    from holdfast.store import lock as locks
+
+    if not rows or locks.is_held(home.keeper_lock):
+        return
+    which = rows[0]["task_id"] if len(rows) == 1 else f"{len(rows)} tasks"
+    why = "this home is down" if os.path.exists(home.down) else "no keeper lives"
+    out.talk(
+        f"{which} {'has' if len(rows) == 1 else 'have'} no runner and {why}: 'holdfast up' brings a keeper,"
+        " which starts another"
+    )
 
 
 #: In a narrow terminal these go first.
@@ -141,5 +165,10 @@ def _cells(packet: Packet, row: dict[str, Any], now: float) -> tuple[str, ...]:
         words.tokens(row) or "-",
         words.cost(row) or "-",
         clock.words(max(0.0, now - clock.parse_iso(row["started_at"]))),
-        line if row["status"] in ENDS else words.at_step(row, line),
+        line if row["status"] in ENDS else _before(row) + words.at_step(row, line),
     )
+
+
+def _before(row: dict[str, Any]) -> str:
+    """What is to be known before the last line is read."""
+    return "[no runner] " if row["runner_gone"] else ""

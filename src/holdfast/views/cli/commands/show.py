@@ -6,8 +6,8 @@ import os
 
 from holdfast import clock, paths
 from holdfast.errors import CorruptFile, HoldfastError
-from holdfast.model.status import ENDS, PARKED, Status
-from holdfast.packet import load
+from holdfast.model.status import ENDS, Status
+from holdfast.packet import driver, load
 from holdfast.store import atomic
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
@@ -38,7 +38,7 @@ def run(values: dict[str, Any]) -> int:
     packet = load.find(Home(paths.home()), values["task"], archived=True)
     manifest = load.read_manifest(packet)
     if values["json"]:
-        out.data(manifest)
+        out.data({**manifest, "runner_gone": driver.is_gone(packet, manifest["status"])})
         return 0
     columns = out.room()
     of = ""
@@ -146,7 +146,7 @@ def _has_unmerged_work(packet: Packet) -> bool:
 
 def _runner(packet: Packet, status: str) -> str:
     """That the runner is gone, where one should be, and who brings another; else nothing."""
-    if status in ENDS or status in PARKED or locks.is_held(packet.runner_lock):
+    if not driver.is_gone(packet, status):
         return ""
     home = packet.home
     is_new = locks.owner(packet.runner_lock) is None

@@ -8,14 +8,13 @@ from holdfast import clock, paths, start
 from holdfast.errors import HoldfastError
 from holdfast.model.status import ENDS
 from holdfast.notify import outbox
-from holdfast.packet import inbox, load
+from holdfast.packet import driver, inbox, load
 from holdfast.store import atomic
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from holdfast.views import room, versions
 from holdfast.views.cli import out, words
 from holdfast.views.cli.spec import JSON, Command
-from holdfast.views.wake import is_left_alone
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,12 +67,16 @@ def look(home: Home) -> dict[str, Any]:
     counts: dict[str, int] = {}
     states_of: dict[str, str] = {}
     attention: list[str] = []
+    runners_gone: list[str] = []
     if os.path.isdir(home.tasks):
         live, counts = _tasks(home)
         for row in live:
             states_of[row["task_id"]] = row["status"]
+            row["runner_gone"] = driver.is_gone(home.packet(row["task_id"]), row["status"])
             counts[row["status"]] = counts.get(row["status"], 0) + 1
             attention += _trouble(home, row)
+            if row["runner_gone"]:
+                runners_gone.append(row["task_id"])
     starts = [at for at in start.keeper_starts(home) if clock.now() - at < start.STARTS_WINDOW_S]
     keeper = _owner(home.keeper_lock)
     if keeper is None and len(starts) >= start.STARTS_LIMIT:
@@ -108,6 +111,7 @@ def look(home: Home) -> dict[str, Any]:
         "seed": _owner(home.seed_lock),
         "down": os.path.exists(home.down),
         "counts": counts,
+        "runners_gone": runners_gone,
         "keeper_starts": [clock.iso(at) for at in starts],
         "outbox": notices,
         "queue": queue,
@@ -237,7 +241,7 @@ def _trouble(home: Home, row: dict[str, Any]) -> list[str]:
             found.append(
                 f"the runner of {row['task_id']} has not answered a request for {clock.words(age_s)}"
             )
-    if is_left_alone(packet, row["status"]):
+    if row["runner_gone"]:
         found.append(f"{row['task_id']} is {row['status']} and has no runner: 'holdfast up' brings one")
     elif row["status"] == "running" and not names and load.is_unresponsive(packet):
         found.append(f"the runner of {row['task_id']} gives no sign of life")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from holdfast import clock, paths
 from holdfast.errors import Unanswered, UsageError
 from holdfast.model.status import EXIT_STATUS, Status
-from holdfast.packet import load
+from holdfast.packet import driver, load
 from holdfast.store.layout import Home
 from holdfast.views.cli import asking, out
 from holdfast.views.cli.spec import JSON, Argument, Command, Option
-from holdfast.views.wake import Waker
+from holdfast.views.wake import LostWatch, Waker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ COMMAND = Command(
     ),
 )
 
-#: How often the queue is asked about tasks that wait in it, and a look is taken at those that nobody may drive any more.
+#: How often the queue is asked about tasks that wait in it.
 _STUCK_LOOK_S = 1.0
 
 
@@ -67,9 +67,9 @@ def _as_they_settle(packets: list[Packet], timeout_s: float | None) -> Any:
     pause_s = 0.005
     left = list(packets)
     is_told = False
-    alone: set[str] = set()
     stuck_mono = clock.mono()
     wakers = {packet.path: Waker() for packet in packets}
+    watches = {packet.path: LostWatch() for packet in packets}
     while True:
         for packet in list(left):
             there = load.wherever(packet)  # a task may be put away as soon as it has ended
@@ -82,15 +82,11 @@ def _as_they_settle(packets: list[Packet], timeout_s: float | None) -> Any:
                 left.remove(packet)
                 yield packet, manifest
                 continue
-            if clock.mono() >= stuck_mono:
-                # Seen twice: one runner may be just taking over from another.
-                is_lost = asking.is_lost(packet, manifest["status"])
-                if is_lost and packet.path in alone:
-                    out.talk(f"{packet.task_id} is {manifest['status']}: {asking.LOST}")
-                    left.remove(packet)
-                    yield packet, manifest
-                    continue
-                (alone.add if is_lost else alone.discard)(packet.path)
+            if watches[packet.path].look(packet, manifest["status"]):
+                out.talk(asking.lost(packet, manifest["status"]))
+                left.remove(packet)
+                yield packet, manifest
+                continue
             if asking.is_held_back(packet, manifest) and not is_told:
                 out.talk(asking.IS_DOWN)
                 is_told = True
@@ -109,7 +105,7 @@ def _as_they_settle(packets: list[Packet], timeout_s: float | None) -> Any:
             raise Unanswered(
                 f"{left[0].task_id} is still {status}{others}",
                 hint=asking.LOST
-                if asking.is_lost(left[0], status)
+                if driver.is_lost(left[0], status)
                 else f"it goes on; wait again, or look with 'holdfast show {left[0].task_id}'",
             )
         clock.sleep(pause_s)
