@@ -11,14 +11,17 @@ from holdfast.errors import DiskFull, NoSuchDirectory, StorageError, UnsafeHome,
 
 def home() -> str:
     """The directory of all tasks, as an absolute path without links; it need not exist yet. (The kernel names open files by
-    their real paths, and we compare with those.) Raises UsageError where a file is in its place."""
+    their real paths, and we compare with those.) Raises UsageError where a file is in its place, StorageError where it is not
+    ours to look at: "there is nothing" would be a guess."""
     path = chosen_home()
     try:
         is_in_the_way = not stat.S_ISDIR(os.stat(path).st_mode)
     except NotADirectoryError:
         is_in_the_way = True
-    except OSError:
-        is_in_the_way = False  # not there yet, or not ours to look at: whoever uses it says so
+    except FileNotFoundError:
+        return path
+    except OSError as error:
+        raise _unreadable(path, error.strerror) from error
     if is_in_the_way:
         file = path
         while not os.path.lexists(file):
@@ -27,7 +30,16 @@ def home() -> str:
             f"the home {path} cannot be one: {file} is a file",
             hint="set HOLDFAST_HOME to a directory, or to one that can be made",
         )
+    if not os.access(path, os.R_OK | os.X_OK):
+        raise _unreadable(path, "Permission denied")
     return path
+
+
+def _unreadable(path: str, why: str | None) -> StorageError:
+    return StorageError(
+        f"cannot read the home {path}: {why}",
+        hint="set HOLDFAST_HOME to a directory of your own, or ask its owner to let you read it",
+    )
 
 
 def chosen_home() -> str:

@@ -49,12 +49,18 @@ _ANYTHING = Room()
 
 
 class LocalQueue:
-    """An Engine on SQLite. Raises StorageError when the database cannot be used now, CorruptFile when it was put aside."""
+    """An Engine on SQLite. Raises StorageError when the database cannot be used now, CorruptFile when it was put aside.
 
-    def __init__(self, home: Home, *, poison_after: int = POISON_AFTER) -> None:
+    Whoever only looks (`reads_only`) gets a copy in memory where the home cannot be written; the file is left alone.
+    """
+
+    def __init__(self, home: Home, *, poison_after: int = POISON_AFTER, reads_only: bool = False) -> None:
         self.path = home.queue
         self._kept_path = home.queue_kept
         self.poison_after = poison_after
+        if reads_only and not _is_writable(home):
+            self._copy()
+            return
         try:
             self._connection, self.is_new = schema.connect(self.path)
         except schema.UnusableFile:
@@ -63,6 +69,14 @@ class LocalQueue:
         except sqlite3.OperationalError as error:
             raise self._unusable(error) from error
         self._inode = os.stat(self.path).st_ino
+        self._restore_pauses()
+
+    def _copy(self) -> None:
+        self.is_new, self._inode = False, 0
+        try:
+            self._connection = schema.copied(self.path)
+        except (schema.UnusableFile, sqlite3.OperationalError) as error:
+            raise self._unusable(error) from error
         self._restore_pauses()
 
     @property
@@ -452,10 +466,17 @@ class LocalQueue:
             raise self._unusable(error) from error
 
     def _unusable(self, error: Exception) -> StorageError:
-        return StorageError(
-            f"cannot use the queue {self.path}: {error}",
-            hint="try again; 'holdfast doctor' looks at the disk",
-        )
+        hint = "try again; 'holdfast doctor' looks at the disk"
+        if os.path.exists(self.path) and not os.access(self.path, os.R_OK | os.W_OK):
+            hint = "is it read-only, or does it belong to another user?"
+        return StorageError(f"cannot use the queue {self.path}: {error}", hint=hint)
+
+
+def _is_writable(home: Home) -> bool:
+    """Whether the database can be written, and the files that SQLite puts beside it."""
+    return os.access(home.path, os.W_OK) and (
+        not os.path.exists(home.queue) or os.access(home.queue, os.W_OK)
+    )
 
 
 def _item(row: tuple[Any, ...], waits_for: tuple[str, ...], **changes: Any) -> Item:

@@ -80,6 +80,49 @@ def connect(path: str) -> tuple[sqlite3.Connection, bool]:
         raise
 
 
+def copied(path: str) -> sqlite3.Connection:
+    """The same in memory, for whoever may only read the file: what is written goes nowhere. Raises UnusableFile,
+    sqlite3.OperationalError."""
+    memory = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        if not os.path.exists(path):
+            memory.executescript(_TABLES)
+            return memory
+        source = _readable(path)
+        try:
+            source.backup(memory)
+        finally:
+            source.close()
+        version = memory.execute("PRAGMA user_version").fetchone()[0]
+        if version != VERSION:
+            raise UnusableFile(f"it has version {version}, this holdfast has {VERSION}")
+    except BaseException:
+        memory.close()
+        raise
+    return memory
+
+
+def _readable(path: str) -> sqlite3.Connection:
+    """Beside a writer, who keeps the files that SQLite shares; without one these are not there, and nothing changes."""
+    from urllib.parse import quote
+
+    for options in ("mode=ro", "mode=ro&immutable=1"):
+        connection = sqlite3.connect(f"file:{quote(path)}?{options}", timeout=BUSY_S, uri=True)
+        try:
+            connection.execute("SELECT count(*) FROM paused").fetchone()
+            return connection
+        except sqlite3.OperationalError as error:
+            connection.close()
+            if "immutable" in options:
+                raise
+            if "no such" in str(error):
+                raise UnusableFile(str(error)) from error
+        except sqlite3.DatabaseError as error:
+            connection.close()
+            raise UnusableFile(str(error)) from error
+    raise AssertionError("the last way was tried")
+
+
 def put_aside(path: str) -> None:
     """Rename a database that cannot be used, unless another process has done it and made a new one meanwhile."""
     lock = locks.acquire(f"{path}.lock", role="queue", within_s=BUSY_S)

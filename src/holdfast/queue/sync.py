@@ -26,13 +26,13 @@ _BY_PACKET = "packet"
 UNREADABLE = "unreadable"
 
 
-def open_queue(home: Home) -> LocalQueue:
+def open_queue(home: Home, *, reads_only: bool = False) -> LocalQueue:
     """The queue of a home, in line with its packets. Raises StorageError."""
     try:
-        queue = LocalQueue(home)
+        queue = LocalQueue(home, reads_only=reads_only)
         sync(home, queue)
     except CorruptFile:
-        queue = LocalQueue(home)  # it was put aside just now: this one is new
+        queue = LocalQueue(home, reads_only=reads_only)  # it was put aside just now: this one is new
         sync(home, queue)
     return queue
 

@@ -77,7 +77,7 @@ def read_json(path: str) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+        raise StorageError(f"cannot read {path}: {error.strerror}", hint=_whose(error)) from error
     try:
         data = json.loads(raw)
     except (ValueError, RecursionError) as error:
@@ -159,12 +159,13 @@ def storage_failed(error: OSError, what: str) -> NoReturn:
         raise DiskFull(f"{what}: {error.strerror}") from error
     if error.errno == errno.ENOENT:
         raise NotFound(f"{what}: {error.strerror}", hint="was the task removed?") from error
-    hint = (
-        "is it read-only, or does it belong to another user?"
-        if error.errno in (errno.EACCES, errno.EROFS)
-        else ""
-    )
-    raise StorageError(f"{what}: {error.strerror}", hint=hint) from error
+    raise StorageError(f"{what}: {error.strerror}", hint=_whose(error)) from error
+
+
+def _whose(error: OSError) -> str:
+    """What to look at where a file is not ours to use; nothing where that is not the reason."""
+    is_kept_out = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+    return "is it read-only, or does it belong to another user?" if is_kept_out else ""
 
 
 def forget_temporaries(*directories: str, only_of_the_dead: bool = False) -> None:

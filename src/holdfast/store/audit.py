@@ -11,6 +11,7 @@ import json
 import os
 
 from holdfast import clock
+from holdfast.store import atomic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,8 +115,10 @@ def read(
                     if operation is not None and not _is_of(str(entry.get("operation")), operation):
                         continue
                     yield entry
-        except OSError:
+        except FileNotFoundError:
             continue
+        except OSError as error:
+            atomic.storage_failed(error, f"cannot read {path}")
 
 
 def _entry(line: bytes) -> dict[str, Any] | None:

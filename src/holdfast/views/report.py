@@ -64,7 +64,7 @@ def _queue(home: Home, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         from holdfast.queue.local import LocalQueue
 
         try:
-            with LocalQueue(home) as queue:
+            with LocalQueue(home, reads_only=True) as queue:
                 items = [item for item in queue.items() if item.state != "claimed"]
                 paused = queue.paused()
         except HoldfastError:

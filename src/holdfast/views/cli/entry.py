@@ -160,6 +160,10 @@ def _apologise(error: Exception, *, is_verbose: bool) -> int:
         out.talk(f"error: cannot write the output: {error.strerror}")
         out.talk("hint: make room where stdout goes, or send it elsewhere; no task is harmed")
         return 3
+    if isinstance(error, PermissionError) and error.filename is not None:
+        out.talk(f"error: cannot use {os.fsdecode(error.filename)}: {error.strerror}")
+        out.talk("hint: is it read-only, or does it belong to another user?")
+        return 3
     out.talk(f"error: holdfast has a bug: {type(error).__name__}: {error}")
     out.talk("hint: no task is harmed; 'holdfast -vv …' shows the traceback, please report it")
     return OUR_BUG

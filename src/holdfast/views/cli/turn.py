@@ -22,7 +22,7 @@ def find(home: Home, task_id: str) -> tuple[Item | None, list[str]]:
     if not os.path.exists(home.queue):
         return None, []
     try:
-        with LocalQueue(home) as queue:
+        with LocalQueue(home, reads_only=True) as queue:
             return next(iter(queue.items(task_id)), None), queue.paused()
     except HoldfastError:
         return None, []

@@ -129,6 +129,7 @@ def run(values: dict[str, Any]) -> int:
         if action == "show" and what is not None:
             load.find(home, what)  # which says that there is none
         return _LOOKS[action](home, look.Nothing(), values)
-    paths.ensure_home(home.path)
-    with sync.open_queue(home) as queue:
+    if action not in _LOOKS:
+        paths.ensure_home(home.path)
+    with sync.open_queue(home, reads_only=action in _LOOKS) as queue:
         return _ACTS[action](home, queue, values)

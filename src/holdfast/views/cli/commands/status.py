@@ -183,7 +183,7 @@ def _queue(home: Home, states_of: dict[str, str]) -> dict[str, Any] | None:
     states: dict[str, int] = {}
     attention: list[str] = []
     try:
-        with LocalQueue(home) as queue:
+        with LocalQueue(home, reads_only=True) as queue:
             items, paused = queue.items(), queue.paused()
         loop: dict[str, Any] = atomic.read_json(home.loop) or {}
     except HoldfastError as error:

@@ -1,0 +1,121 @@
+"""A home that may only be read, or not even that: what only looks shows what is there or says why not, and writes nothing."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from tests.support import kin, loops
+from tests.support.tasks import Task, holdfast, workspace
+from tests.support.tools import need
+
+LOOKS = [
+    ["ls"],
+    ["show", "it"],
+    ["logs", "it"],
+    ["status"],
+    ["queue", "ls"],
+    ["queue", "show", "waits"],
+    ["queue", "check"],
+    ["queue", "next"],
+    ["metrics"],
+    ["metrics", "it"],
+    ["report"],
+    ["audit"],
+    ["events", "it"],
+    ["wait", "it"],
+]
+
+
+def without_power(*args: str) -> subprocess.CompletedProcess[str]:
+    """A command that obeys modes: root gives up the power to pass them over."""
+    argv = [sys.executable, "-m", "holdfast", *args]
+    if os.geteuid() == 0:
+        need("setpriv")
+        argv = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all", *argv]
+    return subprocess.run(argv, cwd=workspace(), capture_output=True, timeout=30, text=True, check=False)
+
+
+@pytest.fixture
+def filled(home: str) -> str:
+    """A task that has ended, one that waits in the queue, and one pool that is paused."""
+    Task.shell("echo hello", "--id", "it").wait_for("completed")
+    loops.fill(waits="true")
+    assert holdfast("queue", "pause", "night").returncode == 0
+    assert holdfast("ls", "-q").returncode == 0
+    return home
+
+
+def everything(home: str) -> dict[str, tuple[int, int]]:
+    found: dict[str, tuple[int, int]] = {}
+    for folder, _, files in os.walk(home):
+        for name in (".", *files):
+            state = os.stat(os.path.join(folder, name))
+            found[os.path.join(folder, name)] = (state.st_size, state.st_mtime_ns)
+    return found
+
+
+def forbid(home: str, mode: int) -> None:
+    for folder, _, files in os.walk(home, topdown=False):
+        for name in (*files, "."):
+            path = os.path.join(folder, name)
+            os.chmod(path, stat.S_IMODE(os.stat(path).st_mode) & ~mode)
+
+
+@pytest.mark.parametrize("args", LOOKS, ids=" ".join)
+def test_what_cannot_be_written_is_read_all_the_same(filled: str, args: list[str]) -> None:
+    usual = holdfast(*args)
+    forbid(filled, 0o222)
+    before = everything(filled)
+    done = without_power(*args)
+    assert done.returncode == usual.returncode, done.stderr
+    # They tell the time, and how long ago things were: as many words, not the same ones.
+    assert len(done.stdout.split()) == len(usual.stdout.split())
+    assert "error" not in done.stderr.replace("error: no task is ready", "")
+    assert "cannot" not in done.stdout
+    assert everything(filled) == before
+
+
+def test_the_queue_of_a_home_that_cannot_be_written(filled: str) -> None:
+    forbid(filled, 0o222)
+    assert "waits" in without_power("queue", "ls").stdout
+    assert without_power("queue", "next").stdout == "waits\n"
+    assert without_power("queue", "check").stdout == "1\n"
+    for args in (["queue", "claim"], ["queue", "rm", "waits"], ["queue", "pause"]):
+        done = without_power(*args)
+        assert done.returncode == 3, done.stderr
+        assert "hint: is it read-only, or does it belong to another user?" in done.stderr
+
+
+@pytest.mark.parametrize("args", LOOKS, ids=" ".join)
+def test_what_cannot_be_read_is_no_empty_home(home: str, args: list[str]) -> None:
+    kin.make("--", "true", task_id="it")
+    os.chmod(home, 0)
+    done = without_power(*args)
+    os.chmod(home, 0o700)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert f"error: cannot read the home {home}: Permission denied" in done.stderr
+    assert "hint: " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "name"),
+    [
+        (["logs", "it"], "output.log"),
+        (["events", "it"], "events.jsonl"),
+        (["show", "it"], "manifest.json"),
+        (["ls"], "manifest.json"),
+        (["audit"], "../../audit.jsonl"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_no_bug(filled: str, args: list[str], name: str) -> None:
+    os.remove(os.path.join(filled, "index.db"))
+    os.chmod(os.path.join(filled, "tasks", "it", name), 0)
+    done = without_power(*args)
+    assert done.returncode == 3, done.stderr
+    assert f"{os.path.basename(name)}: Permission denied" in done.stderr
+    assert "hint: is it read-only, or does it belong to another user?" in done.stderr
