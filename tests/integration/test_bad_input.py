@@ -90,7 +90,7 @@ def wrote(name: str, data: bytes = b"", mode: int = 0o600) -> str:
         (["--project", "nowhere", "--", "true"], "nowhere does not exist", "--project"),
         (["--project", "/etc/passwd", "--", "true"], "/etc/passwd is not a directory", "--project"),
         (
-            ["-o", "nonsense", "--", "true"],
+            ["-o", "nonsense", "--agent", "scripted", "hi"],
             "--option nonsense: not KEY=VALUE",
             "give it a value: --option nonsense=VALUE",
         ),

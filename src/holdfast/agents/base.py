@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from holdfast.model.events import AgentEvent
 
 
+#: Options that the runner reads, whatever the agent.
+COMMON_OPTIONS = ("allowed_tools", "settings_path", "system_prompt_path")
+
+
 class StopStep(Record):
     """A signal and how long its effect is awaited before the next one."""
 
@@ -61,6 +65,10 @@ class Capabilities(Record):
     env: tuple[str, ...] = ()
     #: Options (`run -o KEY=FILE`) without which it cannot start; each names a file.
     needs: tuple[str, ...] = ()
+    #: Options that it knows beside COMMON_OPTIONS; null where the adapter does not say, then none is refused.
+    options: tuple[str, ...] | None = None
+    #: Those of them that are true or false.
+    switches: tuple[str, ...] = ()
     #: The command that logs a person in.
     login: str = ""
     #: Variables of which one is enough to be logged in, and files below HOME that a login leaves. Only whether they are

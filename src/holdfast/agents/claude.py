@@ -37,6 +37,7 @@ class Claude:
 
     name = "claude"
     capabilities = Capabilities(
+        options=("permission_mode",),
         program="claude",
         chooses_session_id=True,
         session_id_from="chosen",

@@ -34,6 +34,8 @@ class Codex:
 
     name = "codex"
     capabilities = Capabilities(
+        options=("sandbox", "skip_git_repo_check"),
+        switches=("skip_git_repo_check",),
         program="codex",
         native=_NATIVE,
         can_resume=True,

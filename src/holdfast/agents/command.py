@@ -15,7 +15,7 @@ class Command:
     """Runs `command` of the task as it is."""
 
     name = "command"
-    capabilities = Capabilities(stdin_prompt=True)
+    capabilities = Capabilities(stdin_prompt=True, options=())
 
     def launch(self, spec: LaunchSpec) -> Launch:
         """The command line as given; a prompt, if there is one, on stdin."""

@@ -34,6 +34,7 @@ class Copilot:
 
     name = "copilot"
     capabilities = Capabilities(
+        options=(),
         program="copilot",
         native=tuple(
             f"{folder}/copilot-{platform}/copilot"

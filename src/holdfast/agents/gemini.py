@@ -70,6 +70,8 @@ class Gemini:
 
     name = "gemini"
     capabilities = Capabilities(
+        options=("approval_mode", "sandbox"),
+        switches=("sandbox",),
         program="gemini",
         chooses_session_id=True,
         session_id_from="chosen",

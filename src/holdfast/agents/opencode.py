@@ -41,6 +41,7 @@ class Opencode:
 
     name = "opencode"
     capabilities = Capabilities(
+        options=_FLAGS,
         program="opencode",
         # No wrapper: its npm package puts the native binary in place of the command when it is installed.
         session_id_from="event",

@@ -37,6 +37,7 @@ class Pi:
 
     name = "pi"
     capabilities = Capabilities(
+        options=_FLAGS,
         program="pi",
         chooses_session_id=True,
         session_id_from="chosen",

@@ -28,6 +28,7 @@ class Scripted:
         stale_s=90.0,
         env=("HOLDFAST_SCRIPTED_STATE",),
         needs=("scenario",),
+        options=("scenario",),
     )
 
     def launch(self, spec: LaunchSpec) -> Launch:

@@ -8,6 +8,7 @@ import pwd
 
 import pytest
 
+from holdfast.testing import Scenario
 from tests.support import kin, loops
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
@@ -113,7 +114,7 @@ def test_every_operation_of_the_loop_has_time_level_and_iteration(
 
 
 def test_a_bypass_stands_out() -> None:
-    Task.start("--yolo", "--id", "it", "--", "true").wait_for("completed")
+    Task.play(Scenario().result(), "--yolo", "--id", "it").wait_for("completed")
     entry = entries("it", "--operation", "task.created")[0]
     assert entry["level"] == "warn"
     assert "bypassed" in entry["reason"]

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from holdfast.errors import UsageError
 from tests.support.packets import Written
 from tests.support.repos import Repo
 from tests.support.tasks import holdfast, workspace
@@ -38,6 +39,48 @@ def without_git(tmp_path: str) -> dict[str, str]:
 def test_an_option_that_names_no_file(home: str) -> None:
     said = refused(home, "--agent", "scripted", "-o", "scenario=no.json", "hi", cwd=workspace())
     assert "no.json" in said
+
+
+def test_an_option_that_the_agent_does_not_know(home: str) -> None:
+    said = refused(home, "--agent", "scripted", "-o", "scenari=x.json", "hi", cwd=workspace())
+    assert "-o scenari: scripted has no such option" in said
+    assert "did you mean 'scenario'?" in said
+    said = refused(home, "--agent", "scripted", "-o", "zzz=1", "hi", cwd=workspace())
+    assert "hint: it has scenario, allowed_tools, settings_path, system_prompt_path" in said
+    said = refused(home, "--agent", "scripted", "-o", "yolo=true", "hi", cwd=workspace())
+    assert "hint: --yolo" in said
+
+
+def test_a_switch_is_true_or_false(home: str) -> None:
+    from holdfast.agents import registry
+    from holdfast.views.cli import agent_options
+
+    codex = registry.adapter("codex")
+    assert agent_options.read(["skip_git_repo_check=true"], [codex]) == {"skip_git_repo_check": True}
+    with pytest.raises(UsageError, match="either true or false"):
+        agent_options.read(["skip_git_repo_check=1"], [codex])
+    # One that takes over may have options of its own.
+    gemini = registry.adapter("gemini")
+    assert agent_options.read(["approval_mode=plan"], [codex, gemini]) == {"approval_mode": "plan"}
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["-o", "scenario=x"],
+        ["--model", "large"],
+        ["--yolo"],
+        ["--bootstrap", "default"],
+        ["--var", "a=b"],
+        ["--budget-usd", "1"],
+        ["--budget-tokens", "1000"],
+        ["--max-turns", "3"],
+    ],
+    ids=" ".join,
+)
+def test_what_only_an_agent_hears_is_refused_for_a_command(home: str, flags: list[str]) -> None:
+    said = refused(home, *flags, "--", "true", cwd=workspace())
+    assert f"error: {flags[0]} is for an agent, and this is a plain command" in said
 
 
 def test_a_packet_whose_option_names_no_file(home: str) -> None:

@@ -11,7 +11,7 @@ from holdfast.model.record import Record
 from holdfast.model.spec import QualitySpec, StageSpec, TaskSpec, short_name
 from holdfast.packet import environment, limits
 from holdfast.redact import MARGIN, Redactor, begin_of
-from holdfast.views.cli import executable
+from holdfast.views.cli import agent_options, executable
 from holdfast.views.cli.task_options import LIMIT_FLAGS
 
 TYPE_CHECKING = False
@@ -107,14 +107,16 @@ def _spec(
         if not command or not command[0]:
             raise UsageError("no command was given", hint=_how(verb))
         executable.check(command[0], project)
-    else:
-        _check_agent(adapter, prompt, values["option"], verb=verb)
+    spare = _failover(agent, values["failover"])
+    options: dict[str, object] = {}
+    if agent != "command":
+        options = agent_options.read(values["option"], [adapter, *spare])
+        _check_agent(adapter, prompt, options, verb=verb)
     if values["worktree"]:
         from holdfast.views.cli import repository
 
         repository.check_worktree(project)
     _check_session(adapter, values["session"])
-    spare = _failover(agent, values["failover"])
     _check_env(values["env"])
     stage = StageSpec(name=f"{agent}_run", agent=agent, model=values["model"])
     flags = {field: values[field] for field in LIMIT_FLAGS if values[field] is not None}
@@ -139,7 +141,7 @@ def _spec(
         agent=agent,
         model=values["model"],
         command=command,
-        options={**_options(values["option"]), **({"yolo": True} if values["yolo"] else {})},
+        options={**options, **({"yolo": True} if values["yolo"] else {})},
         project_dir=project,
         stages=(stage,),
         limits=limits.settle(
@@ -151,11 +153,14 @@ def _spec(
         session=values["session"],
         workspace="worktree" if values["worktree"] else "in_place",
         bootstrap=_bootstrap(values["bootstrap"]),
-        variables=dict(_pair("--var", text) for text in values["var"]),
+        variables=dict(agent_options.pair("--var", text) for text in values["var"]),
         env=declared,
         env_file=env_file,
         quality=None if values["no_quality"] else _quality(given),
     )
+    if agent == "command":
+        # The last: what is wrong in itself was told by now.
+        agent_options.refuse_for_command(values)
     return spec, captured
 
 
@@ -172,7 +177,7 @@ def _name(goal: str, command: list[str] | None, redact: Redactor) -> str:
     return short_name(goal.strip() or "task")
 
 
-def _check_agent(adapter: Adapter, prompt: bytes | None, options: list[str], *, verb: str) -> None:
+def _check_agent(adapter: Adapter, prompt: bytes | None, options: dict[str, object], *, verb: str) -> None:
     """What is certain to fail is told now, not after ten retries."""
     if prompt is None or not prompt.strip():
         raise UsageError(
@@ -180,14 +185,12 @@ def _check_agent(adapter: Adapter, prompt: bytes | None, options: list[str], *, 
             hint=f"'holdfast {verb} --agent {adapter.name} PROMPT', or --file FILE (- is stdin)",
         )
     _check_installed(adapter)
-    given = {key: value for key, _, value in (pair.partition("=") for pair in options)}
     for name in adapter.capabilities.needs:
-        if name not in given:
+        if name not in options:
             raise _lacks(adapter.name, name, verb=verb)
-        if not os.path.isfile(given[name]) or not os.access(given[name], os.R_OK):
-            raise UnreadableFile(
-                f"cannot read the file of -o {name}={given[name]}", hint="check its path and mode"
-            )
+        path = str(options[name])
+        if not os.path.isfile(path) or not os.access(path, os.R_OK):
+            raise UnreadableFile(f"cannot read the file of -o {name}={path}", hint="check its path and mode")
 
 
 def _check_installed(adapter: Adapter) -> None:
@@ -282,21 +285,3 @@ def _lacks(agent: str, option: str, *, verb: str) -> UsageError:
             hint=f'for example \'{{"title": "TITLE", "options": {{"{option}": "FILE"}}}}\'',
         )
     return UsageError(f"{agent} needs -o {option}=…", hint=f"for example -o {option}=FILE")
-
-
-def _options(pairs: list[str]) -> dict[str, object]:
-    found: dict[str, object] = {}
-    for text in pairs:
-        key, value = _pair("--option", text)
-        # A file is meant from here, not from where the runner will be.
-        found[key] = os.path.abspath(value) if os.path.isfile(value) else value
-    return found
-
-
-def _pair(flag: str, text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals or not key:
-        raise UsageError(
-            f"{flag} {text}: not KEY=VALUE", hint=f"give it a value: {flag} {key or 'KEY'}=VALUE"
-        )
-    return key, value
