@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+#: What fits into the numbers of files and of SQLite.
+LARGEST = 2**63 - 1
 _SIZES = {"": 1, "b": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
 
 
@@ -10,9 +12,12 @@ def parse_bytes(text: str) -> int:
     body = text.strip().lower().removesuffix("b").removesuffix("i")
     number = body.rstrip("kmgt")
     try:
-        return int(float(number) * _SIZES[body[len(number) :]])
-    except (ValueError, KeyError):
+        size = int(float(number) * _SIZES[body[len(number) :]])
+    except (ValueError, KeyError, OverflowError):
         raise ValueError(f"not a size: {text!r} (write 1000, 500MiB, 10GiB)") from None
+    if not 0 <= size <= LARGEST:
+        raise ValueError(f"no size is {'less than nothing' if size < 0 else 'so large'}: {text!r}")
+    return size
 
 
 def words(count: int) -> str:

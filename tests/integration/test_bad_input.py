@@ -555,3 +555,24 @@ def test_a_disk_that_is_full_for_a_moment_loses_nothing(point: str, place) -> No
         assert len(task.events("attempt.ended")) == 1
         assert [name for name in os.listdir(task.packet) if name.endswith(".tmp")] == []
     shutil.rmtree(os.path.join(place.root, "home", "tasks"))
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["logs", "it", "--lines", "9" * 5000],
+        ["logs", "it", "--attempt", "9" * 5000],
+        ["attach", "it", "--lines", "-1"],
+        ["prune", "--keep", "9" * 5000],
+        ["prune", "--max-size", "inf"],
+        ["prune", "--max-size", "-1"],
+        ["wait", "it", "--timeout", ""],
+        ["report", "--since", ""],
+        ["up", "--slots", "9" * 5000],
+    ],
+    ids=lambda args: " ".join(args)[:30],
+)
+def test_numbers_that_nobody_means(args: list[str]) -> None:
+    Task.start("--id", "it", "--", "true").wait_for("completed")
+    said = complaint(holdfast(*args), 2)
+    assert args[-2] in said

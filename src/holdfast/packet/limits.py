@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast import clock
+from holdfast import clock, units
 from holdfast.errors import UsageError
 from holdfast.model.spec import Limits
 from holdfast.units import parse_bytes
@@ -57,16 +57,22 @@ def settle(
 
 def _whole(text: str) -> int:
     try:
-        return int(text)
+        found = int(text)
     except ValueError:
-        raise ValueError(f"not a whole number: {text!r}") from None
+        raise ValueError(f"not a whole number: {text[:40]!r}") from None
+    if abs(found) > units.LARGEST:
+        raise ValueError(f"too large a number: {text!r}")
+    return found
 
 
 def _dollars(text: str) -> float:
     try:
-        return float(text.removeprefix("$"))
+        found = float(text.removeprefix("$"))
     except ValueError:
         raise ValueError(f"not an amount: {text!r}") from None
+    if found == float("inf"):
+        raise ValueError(f"not an amount: {text!r} (without a limit, leave it out)")
+    return found
 
 
 ON_LIMIT = ("ask", "end")
@@ -92,6 +98,14 @@ _MAY_BE_ZERO = frozenset(
         "stop_pause_s",
     }
 )
+#: Less than that cannot work, and why.
+_LEAST: dict[str, tuple[float, str]] = {
+    "memory_bytes": (4 * 1024**2, "no program starts with less"),
+    "base_interval_s": (0.01, "the runner would do nothing but look"),
+    "deadline_s": (0.01, "no agent starts as fast"),
+    "timeout_s": (0.01, "no agent starts as fast"),
+    "stale_s": (0.01, "every agent is silent for so long"),
+}
 
 
 def _flag(field: str) -> str:
@@ -117,4 +131,8 @@ def _value(field: str, text: str, where: str) -> float | int | str | None:
     if value != value or value < 0 or (value == 0 and field not in _MAY_BE_ZERO):
         least = "zero or more" if field in _MAY_BE_ZERO else "more than zero"
         raise UsageError(f"{where} must be {least}, not {text}")
+    if field in _LEAST and value < _LEAST[field][0]:
+        least, why = _LEAST[field]
+        said = units.words(int(least)) if field.endswith("_bytes") else f"{least:g}s"
+        raise UsageError(f"{where} must be at least {said}, not {text}: {why}")
     return value

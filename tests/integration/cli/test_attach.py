@@ -113,7 +113,7 @@ class TestWithoutTmux:
         task.wait_for("completed")
         done = holdfast("attach", task.id, "-n", "many")
         assert done.returncode == 2
-        assert "--lines: 'many' is not a number of lines" in done.stderr
+        assert "--lines: not a whole number: 'many'" in done.stderr
 
     def test_help_has_examples(self) -> None:
         done = holdfast("attach", "--help")

@@ -44,3 +44,25 @@ def test_the_variables_of_a_harness() -> None:
 def test_nonsense_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--grace"):
         limits.settle({}, {"grace_s": text}, stale_s=None)
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "said"),
+    [
+        ("memory_bytes", "1", "--memory-limit must be at least 4 MiB, not 1: no program starts with less"),
+        ("base_interval_s", "0.0001", "--base-interval must be at least 0.01s"),
+        ("timeout_s", "0.0000001", "--timeout must be at least 0.01s"),
+        ("deadline_s", "0.001s", "--deadline must be at least 0.01s"),
+        ("stale_s", "0.001", "--stale must be at least 0.01s"),
+        ("max_retries", "9" * 40, "--max-retries: too large a number"),
+        ("max_retries", "9" * 5000, "--max-retries: not a whole number"),
+        ("budget_usd", "inf", "--budget-usd: not an amount"),
+        ("output_bytes", "1e400", "--output-limit: not a size"),
+        ("output_bytes", "9" * 40, "--output-limit: no size is so large"),
+        ("output_bytes", "-1", "--output-limit: no size is less than nothing"),
+    ],
+)
+def test_what_cannot_work_is_refused(field: str, text: str, said: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        limits.settle({}, {field: text}, stale_s=None)
+    assert said in str(raised.value)

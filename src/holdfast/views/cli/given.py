@@ -6,15 +6,18 @@ from holdfast import clock
 from holdfast.errors import UsageError
 from holdfast.units import parse_bytes
 
+#: Nobody counts further.
+_DIGITS = 18
 
-def duration(text: str | None, option: str) -> float | None:
+
+def duration(text: str | None, option: str, example: str = "7d") -> float | None:
     """`90s`, `7d` → seconds."""
     if text is None:
         return None
     try:
         return clock.parse_duration(text)
     except ValueError as error:
-        raise UsageError(f"{option}: {error}", hint=f"for example {option} 7d") from error
+        raise UsageError(f"{option}: {error}", hint=f"for example {option} {example}") from error
 
 
 def whole(text: str | None, option: str) -> int | None:
@@ -23,6 +26,8 @@ def whole(text: str | None, option: str) -> int | None:
         return None
     if not text.isascii() or not text.isdigit():
         raise UsageError(f"{option}: not a whole number: {text!r}", hint=f"for example {option} 10")
+    if len(text) > _DIGITS:
+        raise UsageError(f"{option}: a number of {len(text)} digits", hint=f"for example {option} 10")
     return int(text)
 
 

@@ -6,12 +6,11 @@ import os
 import sys
 
 from holdfast import paths
-from holdfast.errors import UsageError
 from holdfast.model.status import ENDS, EXIT_STATUS, Status
 from holdfast.packet import load
 from holdfast.store.layout import Home, Packet
 from holdfast.views import tmux
-from holdfast.views.cli import out
+from holdfast.views.cli import given, out
 from holdfast.views.cli.live import Live
 from holdfast.views.cli.spec import TASK, Command, Option
 
@@ -98,12 +97,5 @@ def _wants_tmux(packet: Packet) -> bool:
 
 
 def _lines(text: str | None) -> int:
-    if text is None:
-        return _LINES
-    try:
-        count = int(text)
-    except ValueError:
-        count = -1
-    if count < 0:
-        raise UsageError(f"--lines: {text!r} is not a number of lines", hint="for example --lines 100")
-    return count
+    count = given.whole(text, "--lines")
+    return _LINES if count is None else count

@@ -42,7 +42,7 @@ COMMAND = Command(
 
 def run(values: dict[str, Any]) -> int:
     """Print it."""
-    since_s = given.duration(values["since"] or _SINCE, "--since")
+    since_s = given.duration(_SINCE if values["since"] is None else values["since"], "--since")
     facts = report.gather(Home(paths.home()), since_s=since_s or 0.0)
     if values["json"]:
         out.data(facts)

@@ -128,8 +128,12 @@ def _here() -> str:
         return ""
 
 
+#: Nobody counts further.
+_DIGITS = 9
+
+
 def _count(name: str, text: str, least: int) -> int:
-    if not text.isdecimal() or int(text) < least:
+    if not text.isdecimal() or len(text) > _DIGITS or int(text) < least:
         flag = f"--{name.replace('_', '-')}"
         raise UsageError(f"{flag} {text}: not a whole number from {least} on", hint=f"for example {flag} 4")
     return int(text)

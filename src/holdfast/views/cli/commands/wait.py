@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from holdfast import clock, paths
-from holdfast.errors import Unanswered, UsageError
+from holdfast.errors import Unanswered
 from holdfast.model.status import EXIT_STATUS, Status
 from holdfast.packet import driver, load
 from holdfast.store.layout import Home
-from holdfast.views.cli import asking, out
+from holdfast.views.cli import asking, given, out
 from holdfast.views.cli.spec import JSON, Argument, Command, Option
 from holdfast.views.wake import LostWatch, Waker
 
@@ -46,10 +46,7 @@ def run(values: dict[str, Any]) -> int:
     """Wait; the exit status says how it ended."""
     home = Home(paths.home())
     packets = [load.find(home, text, archived=True) for text in dict.fromkeys(values["task"])]
-    try:
-        timeout_s = clock.parse_duration(values["timeout"]) if values["timeout"] else None
-    except ValueError as error:
-        raise UsageError(f"--timeout: {error}", hint="for example --timeout 10m") from error
+    timeout_s = given.duration(values["timeout"], "--timeout", "10m")
     settled: dict[str, int] = {}
     for packet, manifest in _as_they_settle(packets, timeout_s):
         # Whoever cannot be told in words is told by the exit status.
