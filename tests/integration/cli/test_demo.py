@@ -199,3 +199,19 @@ def test_help_has_examples() -> None:
     done = holdfast("demo", "--help")
     assert done.returncode == 0
     assert "holdfast demo --home" in done.stdout
+
+
+@pytest.mark.parametrize("given", [True, False], ids=["--home", "in TMPDIR"])
+def test_a_demo_that_is_killed_leaves_no_process_behind(home: str, *, given: bool) -> None:
+    flags = ["--home", folder_of(home)] if given else []
+    argv = [sys.executable, "-m", "holdfast", "demo", *flags]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, start_new_session=True) as demo:
+        assert demo.stdout is not None
+        folder = demo.stdout.readline().split()[-1]
+        for line in demo.stdout:
+            if line.startswith("The task has runner"):
+                break
+        assert processes.marked(folder)
+        os.killpg(demo.pid, signal.SIGKILL)
+    # Its folder goes where nobody asked for it.
+    eventually(lambda: not processes.marked(folder) and os.path.exists(folder) is given, 20, "all is gone")

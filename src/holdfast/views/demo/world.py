@@ -11,6 +11,7 @@ import sys
 from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.model.process import ProcessIdentity
+from holdfast.packet import load
 from holdfast.store import lock as locks
 from holdfast.store import process
 from holdfast.store.layout import Home, Packet
@@ -115,14 +116,18 @@ class World:
     def leave(self) -> None:
         """Stop everything that runs in this home. For a demo that was cut short, too."""
         try:
-            if self.packet is not None and not os.path.exists(self.packet.task_done):
-                self.holdfast("stop", self.packet.task_id)
-                packet = self.packet
+            packet = self.packet or self._find()
+            if packet is not None and not os.path.exists(packet.task_done):
+                self.holdfast("stop", packet.task_id)
                 self.until(lambda: os.path.exists(packet.task_done), "the task is stopped")
             if os.path.isdir(self.home.path):
                 self.holdfast("down")
         finally:
             self._end_all()
+
+    def _find(self) -> Packet | None:
+        """The task, for whoever was not told: the demo may have been cut short between its making and its name."""
+        return next((self.home.packet(task_id) for task_id in load.task_ids(self.home)), None)
 
     def _end_all(self) -> None:
         """Whatever was executed with this home in its environment."""

@@ -50,16 +50,21 @@ class _Stopped(KeyboardInterrupt):
 
 def run(values: dict[str, Any]) -> int:
     """Perform it; anything that does not hold is an error."""
+    from holdfast.views.demo.warden import Warden
     from holdfast.views.demo.world import World
 
     _listen()
     world = World(_folder(values["home"]))
+    warden = Warden(world, removes=values["home"] is None)
     say = out.talk if values["json"] else _print
     try:
+        warden.begin()
         say(f"The demo works in {world.folder}")
         facts = _perform(world, say)
     except _Stopped as stopped:
         return _clear_up(world, stopped.number, is_ours=values["home"] is None)
+    finally:
+        warden.dismiss()
     say("  ok  keeper and seed are stopped, no process is left")
     if values["json"]:
         out.data(facts)
