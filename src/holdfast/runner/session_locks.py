@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 
 from holdfast.errors import LockHeld
+from holdfast.packet import sessions
 from holdfast.runner.ledger import Ledger
 from holdfast.store import atomic
 from holdfast.store import lock as locks
-from holdfast.store.digest import sha256
 
 #: The recorder of the last attempt may be on its way out.
 _WITHIN_S = 2.0
@@ -24,9 +24,8 @@ def take(ledger: Ledger, agent: str, session_id: str, *, within_s: float = _WITH
         os.makedirs(home.sessions, mode=0o700, exist_ok=True)
     except OSError as error:
         atomic.storage_failed(error, f"cannot make {home.sessions}")
-    path = os.path.join(home.sessions, f"{sha256(f'{agent} {session_id}'.encode())[:32]}.lock")
     try:
-        return locks.acquire(path, role="runner", within_s=within_s)
+        return locks.acquire(sessions.lock_path(home, agent, session_id), role="runner", within_s=within_s)
     except LockHeld as error:
         raise LockHeld(
             f"another attempt is live in session {session_id} of {agent}; "

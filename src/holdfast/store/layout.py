@@ -34,6 +34,7 @@ class Home:
         self.metrics = f"{path}/metrics.json"
         self.task_index = f"{path}/task-index.json"
         self.sessions = f"{path}/sessions"
+        self.scripted_agent = f"{path}/scripted-agent"
         self.worktrees = f"{path}/worktrees"
         self.workspaces = f"{path}/workspaces"
         self.left_out = f"{path}/left-out"

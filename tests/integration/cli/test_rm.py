@@ -9,8 +9,11 @@ import signal
 
 import pytest
 
+
+from holdfast.store.layout import Home
 from holdfast.testing import Scenario
 from tests.support import kin, processes
+from tests.support.packets import Written
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
 
@@ -158,3 +161,34 @@ def test_what_outlived_the_task_is_named_when_its_record_goes() -> None:
     assert f"kill {pid}" in done.stderr
     assert f"still running: {pid} " in holdfast("audit").stdout
     os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("verb", ["rm", "prune"])
+def test_nothing_of_a_removed_task_stays_in_the_home(home: str, verb: str) -> None:
+    """Locks of its session and its workspace, what the scripted agent remembers, its window."""
+    Written({"scripted_impl": None}).run()
+    Task.shell("true", "--id", "stays").wait_for("completed")
+    folders = ("sessions", "workspaces", "scripted-agent")
+    assert all(os.listdir(os.path.join(home, folder)) for folder in folders)
+    words = ["rm", "it"] if verb == "rm" else ["prune", "--older-than", "0s", "--yes"]
+    done = holdfast(*words)
+    assert done.returncode == 0, done.stderr
+    assert {folder: os.listdir(os.path.join(home, folder)) for folder in folders} == {
+        folder: [] for folder in folders
+    }
+
+
+def test_what_another_task_uses_stays(home: str) -> None:
+    first = Task.play(Scenario().result(), "--id", "first")
+    session = first.wait_for("completed")["session_id"]
+    second = Task.play(Scenario().say("one").say("two").hang(), "--id", "second", "--session", session)
+    second.wait_for_log("two")
+    held = os.listdir(Home(home).sessions)
+    assert holdfast("rm", "first").returncode == 0
+    assert os.listdir(Home(home).sessions) == held
+    assert os.listdir(Home(home).scripted_agent) == [session]
+    # Nor does the session of another go with one that went on with it.
+    second.stop()
+    assert holdfast("rm", "second").returncode == 0
+    assert os.listdir(Home(home).sessions) == []
+    assert os.listdir(Home(home).scripted_agent) == [session]

@@ -14,6 +14,7 @@ import pytest
 from holdfast import clock
 from holdfast.model import schema
 from tests.support import kin
+from tests.support.packets import Written
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
 
@@ -111,7 +112,7 @@ def test_json_is_the_manifest() -> None:
     task.wait_for("completed")
     done = holdfast("show", task.id, "--json")
     manifest = json.loads(done.stdout)
-    assert manifest == task.manifest()
+    assert manifest == {**task.manifest(), "runner_gone": False}
     jsonschema.validate(manifest, schema.schemas()["manifest"])
 
 
@@ -158,3 +159,14 @@ def test_nothing_is_said_where_nothing_was_left_over() -> None:
     done = holdfast("run", "--id", "it", "--", "true", cwd=workspace())
     assert "still running" not in done.stderr
     assert "left over" not in fields(holdfast("show", "it").stdout)
+
+
+def test_the_count_of_attempts_says_what_it_counts() -> None:
+    Written({"scripted_impl": None}).run()
+    shown = fields(holdfast("show", "it").stdout)
+    assert shown["attempts"][0] == "1 of agents, and 2 chores of ours around them, no retries"
+    assert [line.split()[0] for line in shown["attempts"][1:]] == [
+        "001-scripted_impl.prepare",
+        "002-scripted_impl",
+        "003-scripted_impl.gate",
+    ]

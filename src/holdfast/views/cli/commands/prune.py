@@ -10,7 +10,7 @@ from holdfast.packet.remove import remove
 from holdfast.queue.waiters import Waiters
 from holdfast.store import audit, index
 from holdfast.store.layout import Home, Packet
-from holdfast.views import retention
+from holdfast.views import retention, traces
 from holdfast.views.cli import given, grid, out, words
 from holdfast.views.cli.spec import JSON, Command, Option
 
@@ -125,7 +125,9 @@ def _remove(packet: Packet, item: Candidate, *, keep_summaries: bool) -> None:
     if keep_summaries:
         archive.strip(packet if item.is_archived else archive.archive(packet))
     else:
+        left_in_home = traces.of(packet)
         remove(packet)
+        traces.clear(home, left_in_home)
         index.forget(home, packet.task_id)
     audit.append(
         home,

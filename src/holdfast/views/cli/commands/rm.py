@@ -13,7 +13,7 @@ from holdfast.queue.waiters import Waiters
 from holdfast.store import audit, index
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
-from holdfast.views import retention
+from holdfast.views import retention, traces
 from holdfast.views.ask import ask
 from holdfast.views.cli import leftovers, out
 from holdfast.views.cli.spec import JSON, Argument, Command, Option
@@ -62,7 +62,10 @@ def run(values: dict[str, Any]) -> int:
             left = retention.remove_worktree(packet, force=values["force"]).words
             waiters.note_removal(packet.task_id)
             daemons = leftovers.living(packet)  # nothing knows of them behind this
+
+            left_in_home = traces.of(packet)
             remove(packet)
+            traces.clear(home, left_in_home)
             # Now, and not when somebody lists: a new task may take the id, and even the inode, before.
             index.forget(packet.home, packet.task_id)
             removed.append(packet.task_id)

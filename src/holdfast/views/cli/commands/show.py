@@ -181,10 +181,15 @@ def _attempts(packet: Packet, manifest: dict[str, Any]) -> list[tuple[str, str]]
     retries = manifest["total_retries"]
     in_a_row = f", {manifest['retry_count']} in a row" if manifest["retry_count"] else ""
     run = f", run {manifest['run']}" if manifest.get("run", 1) > 1 else ""
-    rows = [
-        ("attempts", f"{count}, {'retries: ' + str(retries) + in_a_row if retries else 'no retries'}{run}")
-    ]
-    for name in load.attempt_names(packet)[-_ATTEMPTS:]:
+    names = load.attempt_names(packet)
+    # Numbered like attempts, and none: the count is of agents.
+    chores = sum("." in name for name in names)
+    beside = f" of agents, and {words.plural(chores, 'chore')} of ours around them" if chores else ""
+    tries = f"retries: {retries}{in_a_row}" if retries else "no retries"
+    rows = [("attempts", f"{count}{beside}, {tries}{run}")]
+    if len(names) > _ATTEMPTS:
+        rows.append(("", f"… {len(names) - _ATTEMPTS} before these"))
+    for name in names[-_ATTEMPTS:]:
         try:
             record = atomic.read_json(packet.attempt(name).record) or {}
         except CorruptFile:
