@@ -458,10 +458,11 @@ _SHORT = of_fields(
             "interrupt",
             "last_progress_at",
             "progress",
+            "verdict",
         )
     }
     | {"runner_gone": _RUNNER_GONE},
-    optional=("runner_gone",),
+    optional=("verdict", "runner_gone"),
 )
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -73,6 +73,9 @@ ENDS = frozenset({_S.COMPLETED, _S.FAILED, _S.ABANDONED, _S.KILLED})
 #: States in which nobody needs to act: no runner is started for them unless a request came.
 PARKED = frozenset({_S.QUEUED, _S.INTERRUPTED})
 
+#: How a verdict begins that says for what a task cannot start yet.
+WAITS = "waits for "
+
 #: The reason of an interrupt that asks nobody anything: the home went down.
 BY_DOWN = "holdfast down --now"
 

@@ -9,7 +9,7 @@ import re
 
 from holdfast.model.record import Record
 from holdfast.model.status import BY_DOWN, Status
-from holdfast.pipeline.triage import REMEDIES, FailureClass
+from holdfast.pipeline.triage import FailureClass, remedy
 
 
 class NextAction(Record):
@@ -56,7 +56,7 @@ ACTIONS: dict[str, Action] = {
     "fix_scope": Action(
         means="It changed files outside its scope.",
         command="holdfast diff {task} --all",
-        then="{again} -m 'WHAT MAY BE CHANGED'",
+        then="{again} -m 'WHAT TO LEAVE ALONE'",
     ),
     "fix_contract": Action(
         means="A gate did not pass.", command="holdfast show {task}", then="{again} -m 'WHAT IS MISSING'"
@@ -64,6 +64,11 @@ ACTIONS: dict[str, Action] = {
     "install_tool": Action(
         means="A program is missing, or refuses how it is called.",
         command="holdfast agent probe {agent}",
+        then="{again}",
+    ),
+    "fix_setup": Action(
+        means="Something that the stage needs is not as it should be.",
+        command="holdfast show {task}",
         then="{again}",
     ),
     "split_task": Action(
@@ -89,6 +94,8 @@ class ActionView(Record):
     login: str = ""
     #: Of the last failure that was not healed; empty where there is none.
     failure_class: str = ""
+    #: What that attempt came to.
+    failure_outcome: str = ""
     #: The question, where the task is interrupted with one.
     question: str = ""
     #: The stage that waits for a person's approval.
@@ -140,8 +147,8 @@ def _interrupted(view: ActionView) -> NextAction:
 
 
 def _failed(view: ActionView) -> NextAction:
-    if view.failure_class in REMEDIES:
-        name = REMEDIES[FailureClass(view.failure_class)][0]
+    if view.failure_class in tuple(FailureClass):
+        name = remedy(FailureClass(view.failure_class), view.failure_outcome, view.reason)[0]
     else:
         name = "raise_time" if view.status == Status.TIMEOUT else "read_log"
     # The reason stands beside it wherever it is shown; here, what the class means is news.

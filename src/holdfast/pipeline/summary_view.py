@@ -145,6 +145,7 @@ def action_view(task: Task, *, login: str = "", has_changes: bool = False) -> Ac
         agent=attempt.agent if attempt is not None else task.spec.agent,
         login=login,
         failure_class=_open_class(task),
+        failure_outcome=_outcome(task),
         question=task.interrupt or "",
         approval=task.approval or "",
         wake_at=task.wake_at,
@@ -173,6 +174,14 @@ def _open_class(task: Task) -> str:
     if attempt is None or attempt.ended is None or attempt.intent_name in _ASKED_FOR:
         return ""
     return BY_OUTCOME.get(attempt.ended.outcome, "")
+
+
+def _outcome(task: Task) -> str:
+    """What the failure that the task stands at came to."""
+    if task.last_failure is not None and not _is_healed(task, task.last_failure):
+        return task.last_failure.outcome
+    ended = task.attempt.ended if task.attempt is not None else None
+    return ended.outcome if ended is not None else ""
 
 
 _ASKED_FOR = ("stop", "interrupt", "deadline")

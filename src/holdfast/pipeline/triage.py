@@ -186,13 +186,41 @@ REMEDIES: dict[FailureClass, tuple[str, tuple[str, ...]]] = {
         ),
     ),
 }
+#: Failures of `tooling` in which no program is missing: something that the stage needs is not as it should be.
+_OF_SETUP = frozenset(
+    {
+        "invalid_request",
+        "model_not_found",
+        "preflight_failed",
+        "prepare_failed",
+        "compose_failed",
+        "gate_broken",
+    }
+)
+_SETUP = (
+    "fix_setup",
+    (
+        "Read the reason: a file, a setting, the workspace or a model's name is not as the stage needs it.",
+        "Put it right and go on: nothing of the work is lost.",
+    ),
+)
+
+
+def remedy(failure_class: FailureClass, outcome: str, detail: str = "") -> tuple[str, tuple[str, ...]]:
+    """What a person can do about a failure: the name of it, and sentences."""
+    # A look ahead finds missing programs, too.
+    is_of_setup = outcome in _OF_SETUP and "not installed" not in detail
+    is_of_setup = is_of_setup and failure_class is FailureClass.TOOLING
+    return _SETUP if is_of_setup else REMEDIES[failure_class]
+
+
 _BY_TEXT: list[tuple[FailureClass, re.Pattern[str]]] = []
 
 
 def triage(facts: Failure) -> Triage:
     """The class, the signature and the remedies of a failure."""
     found = classify(facts)
-    action, suggested = REMEDIES[found]
+    action, suggested = remedy(found, facts.outcome, facts.detail)
     return Triage(
         failure_class=found,
         signature=_signature(facts),

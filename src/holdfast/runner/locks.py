@@ -25,6 +25,11 @@ class WorkspaceLock:
         """What a recorder takes over, so that the lock outlives us for as long as the agent writes."""
         return (self._lock.descriptor,) if self._lock is not None else ()
 
+    @property
+    def writer(self) -> str | None:
+        """The task that has it; None where nobody says."""
+        return workspace_lock.writer(self.ledger.packet.home, self.ledger.task.spec.project_dir)
+
     def take(self) -> bool:
         """Whether we have it now."""
         spec, home = self.ledger.task.spec, self.ledger.packet.home

@@ -10,7 +10,7 @@ from __future__ import annotations
 from holdfast.failpoints import failpoint
 from holdfast.model.attempt import VOID_LIMIT, Attempt
 from holdfast.model.spec import StageSpec
-from holdfast.model.status import Status
+from holdfast.model.status import WAITS, Status
 from holdfast.runner import chores, confirmation, failures, finish, policy, prompts, quality
 from holdfast.runner.locks import WorkspaceLock
 from holdfast.runner.policy import Decision, Then
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 0.0
 #: Before another look where the workspace is taken.
-_TAKEN_S, _TAKEN = 1.0, "waits for the workspace, in which another task writes"
+_TAKEN_S = 1.0
 
 
 class PacketStages(Stages):
@@ -50,7 +50,7 @@ class PacketStages(Stages):
             return _AT_ONCE
         if failures.is_out_of_calls(self.ledger):
             return _AT_ONCE
-        if stage.writes and not self._workspace_lock.take():
+        if stage.writes and not self._takes_workspace():
             return self._await_workspace()
         if chores.needs_prepare(task, stage) and lane.workspace is None:
             return self._do_chore(stage, "prepare")
@@ -70,9 +70,18 @@ class PacketStages(Stages):
         """Others may write now."""
         self._workspace_lock.release()
 
+    def _takes_workspace(self) -> bool:
+        """Whether we have it now. What we said while we waited does not hold any more then."""
+        has_it = self._workspace_lock.take()
+        if has_it and str(self.ledger.seen.get("verdict")).startswith(WAITS):
+            self.ledger.seen["verdict"] = None
+            self.ledger.show()
+        return has_it
+
     def _await_workspace(self) -> float:
-        if self.ledger.seen.get("verdict") != _TAKEN:
-            self.ledger.seen["verdict"] = _TAKEN
+        said = f"{WAITS}the workspace, in which {self._workspace_lock.writer or 'another task'} writes"
+        if self.ledger.seen.get("verdict") != said:
+            self.ledger.seen["verdict"] = said
             self.ledger.show()
         return _AT_ONCE if self.heeds_mark() else _TAKEN_S
 
@@ -122,7 +131,7 @@ class PacketStages(Stages):
         lane = task.lane(stage)
         spec = next(spec for spec in task.spec.stages if spec.name == stage)
         if lane.verdict is None:
-            if spec.writes and not self._workspace_lock.take():
+            if spec.writes and not self._takes_workspace():
                 return self._await_workspace()
             return self._do_chore(spec, "gate", judged=attempt.number)
         if lane.verdict.passed:

@@ -12,7 +12,7 @@ from holdfast.errors import HoldfastError
 from holdfast.model import events as ev
 from holdfast.pipeline import phases, records, summary
 from holdfast.pipeline.next_action import NextAction
-from holdfast.pipeline.triage import REMEDIES, Failure, FailureClass, Triage
+from holdfast.pipeline.triage import Failure, FailureClass, Triage, remedy
 from holdfast.runner.ledger import Ledger
 from holdfast.store import atomic
 
@@ -96,7 +96,7 @@ def _facts(failed: ev.FailureTriaged) -> Failure:
 
 
 def _triage(failed: ev.FailureTriaged) -> Triage:
-    action, suggested = REMEDIES[FailureClass(failed.failure_class)]
+    action, suggested = remedy(FailureClass(failed.failure_class), failed.outcome, failed.detail)
     return Triage(
         failure_class=failed.failure_class,
         signature=failed.signature,

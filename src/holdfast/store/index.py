@@ -21,12 +21,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_VERSION = 4
+_VERSION = 5
 #: What a row holds of a manifest: enough for `ls`.
 FIELDS = (
     "schema", "task_id", "task_name", "goal", "status", "status_reason", "agent", "model", "stage", "attempt",
     "retry_count", "total_retries", "started_at", "begun_at", "finished_at", "wake_at", "usage", "project_dir", "pid", "exit_code",
-    "active_s", "interrupt", "last_progress_at", "progress",
+    "active_s", "interrupt", "last_progress_at", "progress", "verdict",
 )  # fmt: skip
 _BUSY_MS = 200
 #: The plus keeps SQLite from its index: where all are wanted, page after page is faster than row after row.

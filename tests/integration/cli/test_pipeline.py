@@ -87,6 +87,11 @@ class TestShow:
         assert line.split() == ["codex_impl", "codex", "gpt-5.2-codex", "high", "900s", "writes"]
         assert "manifest.yaml: routing.model.codex" in done.stdout
         assert "package agents/gemini.yaml: purpose_models.plan" in done.stdout
+        # The packet's own limit is the shorter one: that is what holds.
+        (line,) = [
+            line for line in done.stdout.splitlines() if line.startswith("stages.codex_impl.timeout_s")
+        ]
+        assert line.split()[1:] == ["manifest.yaml:", "budgets.max_wallclock_sec"]
 
     def test_json_has_the_same_by_stage(self) -> None:
         packet(valid("review_cross"))

@@ -6,6 +6,8 @@ import glob
 import json
 import os
 import re
+import subprocess
+import sys
 import time
 
 import jsonschema
@@ -13,6 +15,7 @@ import pytest
 
 from holdfast import clock
 from holdfast.model import schema
+from holdfast.testing import Scenario
 from tests.support import kin
 from tests.support.packets import Written
 from tests.support.tasks import Task, holdfast, workspace
@@ -170,3 +173,23 @@ def test_the_count_of_attempts_says_what_it_counts() -> None:
         "002-scripted_impl",
         "003-scripted_impl.gate",
     ]
+
+
+def test_a_task_that_waits_for_its_workspace_says_so_and_for_whom() -> None:
+    first = Written({"scripted_impl": Scenario().hang()}, task_id="first")
+    one = first.start()
+    one.wait_for("running")
+    second = Written({"scripted_impl": None}, task_id="second", project=first.project)
+    argv = [sys.executable, "-m", "holdfast", "run", "--packet", second.path]
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stderr is not None
+        lines = iter(running.stderr.readline, "")
+        said = "waits for the workspace, in which first writes"
+        assert next((line for line in lines if said in line), "") == f"second: {said}\n"
+        shown = fields(holdfast("show", "second").stdout)
+        assert shown["waits"] == ["for the workspace, in which first writes"]
+        assert f"[{said}]" in holdfast("ls").stdout
+        one.stop()
+        rest = running.communicate(timeout=40)[1]
+    assert running.returncode == 0, rest
+    assert "waits" not in fields(holdfast("show", "second").stdout)

@@ -50,7 +50,7 @@ def view(status: str, **facts: object) -> ActionView:
             view("failed", failure_class="scope_violation"),
             "fix_scope",
             "holdfast diff t1 --all",
-            "holdfast retry t1 -m 'WHAT MAY BE CHANGED'",
+            "holdfast retry t1 -m 'WHAT TO LEAVE ALONE'",
         ),
         (
             view("failed", failure_class="contract_violation"),
@@ -103,7 +103,7 @@ def everything() -> list[ActionView]:
 
 
 def test_the_set_is_closed_and_nothing_in_it_is_idle() -> None:
-    assert {for_task(each).name for each in everything()} | {"apply"} == set(ACTIONS)
+    assert {for_task(each).name for each in everything()} | {"apply", "fix_setup"} == set(ACTIONS)
 
 
 @pytest.mark.req("CTX-6")

@@ -353,7 +353,7 @@ def test_a_stage_that_could_not_start_is_the_one_that_failed() -> None:
     task = task_of(failed(0, "gemini_brief", outcome="compose_failed"), moved("failed"))
     seen = view_of(task)
     assert [line.state for line in seen.stages] == ["failed", "pending"]
-    assert seen.action.name == "install_tool"
+    assert seen.action.name == "fix_setup"
 
 
 @pytest.mark.parametrize(

@@ -231,6 +231,24 @@ def test_a_person_is_asked_to_log_in_even_where_limits_end_the_task() -> None:
     assert follow("auth", on_limit="end").then is Follow.ASK
 
 
+@pytest.mark.parametrize(
+    ("outcome", "action"),
+    [
+        ("spawn_failed", "install_tool"),
+        ("usage_error", "install_tool"),
+        ("prepare_failed", "fix_setup"),
+        ("preflight_failed", "fix_setup"),
+        ("compose_failed", "fix_setup"),
+        ("gate_broken", "fix_setup"),
+        ("model_not_found", "fix_setup"),
+    ],
+)
+def test_only_where_a_program_is_missing_is_one_to_be_installed(outcome: str, action: str) -> None:
+    found = module.triage(module.Failure(stage="codex_impl", outcome=outcome))
+    assert (found.failure_class, found.next_action) == ("tooling", action)
+    assert f"`{outcome}`" in page()
+
+
 # ── the page ──
 
 

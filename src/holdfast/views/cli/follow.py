@@ -12,7 +12,6 @@ from holdfast import clock
 from holdfast.errors import UsageError
 from holdfast.model.status import ENDS, EXIT_STATUS, Status
 from holdfast.packet import load
-from holdfast.store import atomic
 from holdfast.store.layout import Packet
 from holdfast.views.cli import asking, leftovers, out, stages, table, tail, words
 from holdfast.views.presence import Presence
@@ -110,7 +109,7 @@ def _rest(packet: Packet, manifest: dict[str, Any]) -> str:
     if manifest["status"] == Status.RUNNING:
         said = words.at_step(manifest, tail.last_line(packet.output_log))
     else:
-        said = manifest["status_reason"] or ""
+        said = words.waits(manifest) or manifest["status_reason"] or ""
     attempt = f" attempt {manifest['attempt']}" if manifest["attempt"] > 1 else ""
     return f"{stages.now(manifest)}{attempt} {elapsed}  {said}".rstrip()
 
@@ -120,7 +119,7 @@ class PlainLines:
 
     def __init__(self, every_s: float | None) -> None:
         self._every_s = every_s
-        self._shown = ""
+        self._shown = self._waits = ""
         self._stages = stages.Stages()
         self._due_mono = clock.mono() + (every_s or 0.0)
 
@@ -133,6 +132,10 @@ class PlainLines:
             # Where there are several stages, their lines say that it starts and runs.
             if not stages.are_many(manifest) or status in _EXPLAINED or status == Status.QUEUED:
                 self._tell_state(packet, manifest)
+        if (waits := words.waits(manifest)) != self._waits:
+            self._waits = waits
+            if waits:
+                out.talk(f"{packet.task_id}: {waits}")
         if self._every_s is not None and clock.mono() >= self._due_mono:
             self._due_mono = clock.mono() + self._every_s
             if stages.are_many(manifest):
@@ -204,17 +207,13 @@ def report(packet: Packet, manifest: dict[str, Any], *, has_log: bool = False) -
 
 
 def _next_steps(packet: Packet, manifest: dict[str, Any]) -> list[tuple[str, str]]:
-    """What the failure itself asks for, where one was looked into: not every one is healed by another try."""
-    if manifest["status"] in (Status.FAILED, Status.TIMEOUT):
-        failure = atomic.read_json(packet.last_failure) or {}
-        action: dict[str, Any] = failure.get("next_action") or {}
-        steps = [(action.get("command", ""), action.get("why", "")), (action.get("then", ""), "and then")]
-        steps = [(command, meaning) for command, meaning in steps if command]
-        if steps:
-            from shlex import quote  # for a failure only
+    """What the failure itself asks for, where one was looked into; a file with all that is known of it goes with that."""
+    steps = words.after_failure(packet, manifest)
+    if not steps:
+        return words.next_steps(manifest)
+    from shlex import quote  # for a failure only
 
-            return [*steps, (f"less {quote(packet.summary)}", "all that is known")]
-    return words.next_steps(manifest)
+    return [*steps, (f"less {quote(packet.summary)}", "all that is known")]
 
 
 def _show_tail(packet: Packet) -> None:

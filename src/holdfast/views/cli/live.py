@@ -121,7 +121,7 @@ class _Line:
             f"{manifest['agent']} {elapsed}",
             words.plural(manifest["attempt"], "attempt") if manifest["attempt"] > 1 else "",
             words.steps(manifest),
-            manifest["status_reason"] or "",
+            words.waits(manifest) or manifest["status_reason"] or "",
         ]
         text = " | ".join(part for part in parts if part)
         text = table.cut(out.shown(text, sys.stderr), (out.room(sys.stderr) or out.USUAL) - 1)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from holdfast import clock
-from holdfast.model.status import BY_DOWN, ENDS, Status
+from holdfast.errors import HoldfastError
+from holdfast.model.status import BY_DOWN, ENDS, WAITS, Status
+from holdfast.store import atomic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from holdfast.store.layout import Packet
 
 
 def elapsed_s(manifest: dict[str, Any], now: float) -> float:
@@ -79,6 +83,13 @@ def steps(manifest: dict[str, Any]) -> str:
     return " ".join(work.words(manifest).split())
 
 
+def waits(manifest: dict[str, Any]) -> str:
+    """`waits for the workspace, in which fix writes`: why a task does not start; nothing where it does."""
+    said = manifest.get("verdict") or ""
+    is_held_up = manifest["status"] in (Status.SPAWNING, Status.COMPLETING) and said.startswith(WAITS)
+    return said if is_held_up else ""
+
+
 def at_step(manifest: dict[str, Any], line: str) -> str:
     """A line of the agent's behind the step that it is at, `[3/10 writing the tests] ok`, unless it says just that."""
     said = f"[{steps(manifest)}]"
@@ -126,6 +137,28 @@ def parked(manifest: dict[str, Any], how: str = "needs a person") -> str:
         return f"{task_id} was interrupted by '{BY_DOWN}'; 'holdfast resume {task_id}' goes on"
     interrupt: dict[str, Any] = manifest.get("interrupt") or {}
     return f"{task_id} {how}: {interrupt.get('reason') or manifest['status_reason']}"
+
+
+def after_failure(packet: Packet, manifest: dict[str, Any]) -> list[tuple[str, str]]:
+    """What the failure asks for that a task of a pipeline stands at: not every one is healed by another try. Nothing where none was
+    looked into."""
+    if manifest["status"] not in (Status.FAILED, Status.TIMEOUT, Status.ABANDONED, Status.INTERRUPTED):
+        return []
+    try:
+        failure: dict[str, Any] = atomic.read_json(packet.last_failure) or {}
+    except HoldfastError:
+        return []
+    # One that failed stands at it. Another may have got over it, and stand at something else.
+    detail = failure.get("detail") or "\n"
+    is_at_it = detail in (manifest.get("status_reason") or "")
+    if manifest["status"] in (Status.ABANDONED, Status.INTERRUPTED) and not is_at_it:
+        return []
+    action: dict[str, Any] = failure.get("next_action") or {}
+    then = "then go on, with a word to the agent" if " -m " in action.get("then", "") else "then go on"
+    steps = [(action.get("command", ""), action.get("why", "")), (action.get("then", ""), then)]
+    if manifest["status"] == Status.INTERRUPTED:
+        steps.append((f"holdfast stop {manifest['task_id']}", "give it up"))
+    return [(command, meaning) for command, meaning in steps if command]
 
 
 def next_steps(manifest: dict[str, Any], *, turn: str = "") -> list[tuple[str, str]]:

@@ -171,4 +171,5 @@ def _cells(packet: Packet, row: dict[str, Any], now: float) -> tuple[str, ...]:
 
 def _before(row: dict[str, Any]) -> str:
     """What is to be known before the last line is read."""
-    return "[no runner] " if row["runner_gone"] else ""
+    said = "no runner" if row["runner_gone"] else words.waits(row)
+    return f"[{said}] " if said else ""

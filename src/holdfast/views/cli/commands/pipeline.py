@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.pipeline.config import Config, Profile
+    from holdfast.pipeline.resolve import Resolved
     from holdfast.pipeline.task import Written
 
 COMMAND = Command(
@@ -201,9 +202,19 @@ def _show(values: dict[str, Any]) -> int:
         rows.append((stage.name, stage.agent, stage.model or "-", stage.effort or "-", timeout, note))
     grid.show(("STAGE", "AGENT", "MODEL", "EFFORT", "TIMEOUT", "NOTES"), rows)
     print()
-    grid.show(("VALUE", "FROM"), [(path, source) for path, source in resolved.sources.items()])
+    sources = {**resolved.sources, **_of_the_packet(resolved, limit)}
+    grid.show(("VALUE", "FROM"), list(sources.items()))
     _talk_of_missing(written)
     return 0
+
+
+def _of_the_packet(resolved: Resolved, limit: float) -> dict[str, str]:
+    """Where the time limit of a stage comes from, where the packet's own is the shorter one: it always holds."""
+    return {
+        f"stages.{stage.name}.timeout_s": "manifest.yaml: budgets.max_wallclock_sec"
+        for stage in resolved.stages
+        if stage.timeout_s is None or limit <= stage.timeout_s
+    }
 
 
 def shown(written: Written) -> dict[str, Any]:

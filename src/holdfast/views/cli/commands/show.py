@@ -74,6 +74,8 @@ def facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[st
         if item is not None:
             waits = turn.why(item, paused) or turn.held_back(packet.home)
             rows.append(("queue", f"{item.state}: {waits}" if waits else item.state))
+    if words.waits(manifest):
+        rows.append(("waits", words.waits(manifest).removeprefix("waits ")))
     if asks:
         rows.append(("question", interrupt.get("reason") or ""))
     if manifest.get("wake_at"):
@@ -106,7 +108,9 @@ def facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[st
     lines = tail.last_lines(packet.output_log, _LINES)
     rows += [("output" if at == 0 else "", line) for at, line in enumerate(lines)]
     rows.append(("files", packet.path))
-    steps = words.next_steps(manifest, turn=item.state if item is not None else "")
+    steps = words.after_failure(packet, manifest) or words.next_steps(
+        manifest, turn=item.state if item is not None else ""
+    )
     if worktree is not None and manifest["status"] == Status.COMPLETED and _has_unmerged_work(packet):
         steps = [
             (f"holdfast diff {packet.task_id}", "read what it changed"),
