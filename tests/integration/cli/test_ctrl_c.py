@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tomllib
 
 import pytest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 #: Presses Ctrl-C when a module begins to load, then is the console script.
 _SCRIPT = """
@@ -46,6 +50,31 @@ def test_ctrl_c_while_it_loads_is_130_and_silent(when: str, how: str) -> None:
     words = ["ls"] if how == "script" else ["-m", "ls"]
     done = subprocess.run(
         [sys.executable, "-c", _SCRIPT, when, *words], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.usefixtures("home")
+def test_the_script_that_is_installed_loads_nothing_before_ctrl_c_is_quiet() -> None:
+    """The first module that is not ours, and not in every interpreter, is loaded behind `main`."""
+    script = """
+import os, signal, sys
+class Press:
+    def find_spec(self, name, path=None, target=None):
+        if not name.startswith("holdfast"):
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Press())
+sys.argv = ["holdfast", "ls"]
+exec(open(sys.orig_argv[-1]).read())
+"""
+    with open(os.path.join(ROOT, "pyproject.toml"), "rb") as file:
+        (path,) = tomllib.load(file)["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-scripts"]
+    done = subprocess.run(
+        [sys.executable, "-c", script, os.path.join(ROOT, path)],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
