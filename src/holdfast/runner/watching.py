@@ -255,6 +255,8 @@ class Watching:
     # ── its end ──
 
     def _end(self, live: Live, attempt: Attempt, found: Found) -> float:
+        if live.end is None:
+            live.ended_unasked = attempt.intent is None
         live.end = found
         # A log can be gigabytes, and whoever has a request does not wait for its last line.
         if live.ingest.take(final=True):
@@ -299,6 +301,7 @@ class Watching:
             return said.evolve(kind="rate_limit", detail=detail, resets_at=resets_at)
         if (
             attempt.intent is not None
+            and not live.ended_unasked
             and _OUTCOME_OF_INTENT.get(attempt.intent.intent, "stopped") is not None
         ):
             kind = _OUTCOME_OF_INTENT.get(attempt.intent.intent, "stopped") or "stopped"
