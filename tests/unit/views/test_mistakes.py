@@ -24,6 +24,7 @@ def told(capsys: pytest.CaptureFixture[str], *argv: str) -> list[str]:
         (["ls", "--json=yes"], "--json takes no value"),
         (["show"], "TASK is missing"),
         (["wait"], "TASK… is missing"),
+        (["review"], "review: one of cross, post-impl is missing"),
         (["show", "one", "two"], "'two' is one argument too many"),
         (["show", "one", "two", "three"], "'two three' are 2 arguments too many"),
         (["run", "--leftovers", "eat"], "--leftovers: 'eat' is not one of 'report', 'kill', 'keep'"),

@@ -35,9 +35,16 @@ def sentence(error: click.ClickException, command: spec.Command | None) -> str:
         return (
             f"{error.option_name} {'takes no' if _is_flag(command, error.option_name) else 'needs a'} value"
         )
-    if isinstance(error, click.MissingParameter):
+    if isinstance(error, click.MissingParameter) and error.param is not None:
+        if isinstance(error.param.type, click.Choice) and command is not None:
+            return f"{command.name}: one of {', '.join(error.param.type.choices)} is missing"
         return f"{_name(error)} is missing"
-    if isinstance(error, click.BadParameter) and isinstance(error.param, click.Argument) and command:
+    if (
+        isinstance(error, click.BadParameter)
+        and isinstance(error.param, click.Argument)
+        and isinstance(error.param.type, click.Choice)
+        and command
+    ):
         # Its name would be the list of what it may be, which the message says anyhow.
         return f"{command.name}: {error.message.rstrip('.')}"
     if isinstance(error, click.BadParameter):

@@ -189,15 +189,15 @@ def next_steps(manifest: dict[str, Any], *, turn: str = "") -> list[tuple[str, s
         ]
     if status == Status.WAITING:
         return [(f"holdfast resume {task_id}", "go on now"), (f"holdfast stop {task_id}", "give it up")]
-    if status == Status.QUEUED:
-        return [
-            (f"holdfast queue show {task_id}", "see what it waits for"),
-            (f"holdfast queue rm {task_id}", "take it out"),
-        ]
     if status == Status.COMPLETED:
         return [
             (f"holdfast logs {task_id}", "read its output"),
             (f"holdfast rm {task_id}", "remove its files"),
+        ]
+    if status == Status.ABANDONED and "deadline" in (manifest.get("status_reason") or ""):
+        return [
+            (f"holdfast retry {task_id} --deadline 10h", "go on, with more time"),
+            (f"holdfast logs {task_id} -n 40", "see what happened"),
         ]
     if status in ENDS:
         return [

@@ -107,7 +107,9 @@ def _home(home: dict[str, Any]) -> list[tuple[str, str]]:
         ("attempts", f"{home['attempts']}, {words.plural(home['retries'], 'retry')}"),
         (
             "per hour",
-            "-" if home["iterations_per_hour"] is None else words.plural(home["iterations_per_hour"], "task"),
+            "-"
+            if home["iterations_per_hour"] is None
+            else words.plural(round(home["iterations_per_hour"], 1), "task"),
         ),
         ("duration", took),
         ("active", clock.words(home["active_s"])),
