@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -49,6 +50,15 @@ def test_an_option_that_the_agent_does_not_know(home: str) -> None:
     assert "hint: it has scenario, allowed_tools, settings_path, system_prompt_path" in said
     said = refused(home, "--agent", "scripted", "-o", "yolo=true", "hi", cwd=workspace())
     assert "hint: --yolo" in said
+
+
+def test_a_packet_with_an_option_that_the_agent_does_not_know(home: str) -> None:
+    written = Written({"scripted_impl": None})
+    options = written.manifest["routing"]["options"]["scripted_impl"]
+    options["alowed_tools"] = ["Read"]
+    written.put("manifest.yaml", json.dumps(written.manifest))
+    said = refused(home, "--packet", written.path, cwd=written.project.path)
+    assert "scripted_impl: scripted has no option alowed_tools (did you mean 'allowed_tools'?)" in said
 
 
 def test_a_switch_is_true_or_false(home: str) -> None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.agents.base import Adapter
+    from holdfast.model.spec import StageSpec
 
 #: Options of a task that only an agent hears: the flag, by its name among the values.
 _OF_AGENTS = {
@@ -56,16 +57,35 @@ def read(pairs: list[str], adapters: list[Adapter]) -> dict[str, object]:
 def _check(key: str, adapters: list[Adapter]) -> None:
     if key == "yolo":
         raise UsageError("-o yolo: it has a flag of its own", hint="--yolo")
+    known = _known(adapters)
+    if known is not None and key not in known:
+        raise UsageError(f"-o {key}: {adapters[0].name} has no such option", hint=_instead(key, known))
+
+
+def unheard(stage: StageSpec, adapters: list[Adapter]) -> list[str]:
+    """The options of a stage that none of its agents knows, each with what may be meant."""
+    known = _known(adapters)
+    if known is None:
+        return []
+    return [
+        f"{stage.name}: {stage.agent} has no option {key} ({_instead(key, known)})"
+        for key in stage.options
+        if key not in (*known, "yolo")
+    ]
+
+
+def _known(adapters: list[Adapter]) -> tuple[str, ...] | None:
+    """What one of them knows; None where one does not say."""
     lists = [adapter.capabilities.options for adapter in adapters]
-    known = tuple(dict.fromkeys([*(name for names in lists for name in names or ()), *COMMON_OPTIONS]))
-    if key in known or None in lists:
-        return
+    if None in lists:
+        return None
+    return tuple(dict.fromkeys([*(name for names in lists for name in names or ()), *COMMON_OPTIONS]))
+
+
+def _instead(key: str, known: tuple[str, ...]) -> str:
     from holdfast.views.cli import verbs
 
-    raise UsageError(
-        f"-o {key}: {adapters[0].name} has no such option",
-        hint=verbs.near(key, known) or f"it has {', '.join(known)}",
-    )
+    return verbs.near(key, known) or f"it has {', '.join(known)}"
 
 
 def pair(flag: str, text: str) -> tuple[str, str]:

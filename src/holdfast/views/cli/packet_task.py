@@ -9,7 +9,7 @@ from holdfast.agents import program, registry
 from holdfast.errors import CommandNotFound, InvalidManifest, UnreadableFile, UsageError
 from holdfast.packet import environment, inputs
 from holdfast.pipeline import task
-from holdfast.views.cli import repository
+from holdfast.views.cli import agent_options, repository
 from holdfast.views.cli.asked import Asked
 from holdfast.views.cli.task_options import LIMIT_FLAGS
 
@@ -139,6 +139,18 @@ def check_agents(spec: TaskSpec, packet: str) -> None:
         for need in registry.adapter(stage.agent).capabilities.needs
         if need in stage.options and not os.path.isfile(str(stage.options[need]))
     ]
+    spare = [registry.adapter(name) for name in spec.failover]
+    unheard = [
+        said
+        for stage in spec.stages
+        for said in agent_options.unheard(stage, [registry.adapter(stage.agent), *spare])
+    ]
+    if unheard:
+        raise InvalidManifest(
+            f"{packet} sets options that no agent knows",
+            details=tuple(unheard),
+            hint="correct them in routing.options, or in the file that sets them: 'holdfast pipeline show'",
+        )
     if lacking:
         raise InvalidManifest(
             f"{packet} lacks options of agents",
