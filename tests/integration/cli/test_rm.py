@@ -9,7 +9,6 @@ import signal
 
 import pytest
 
-
 from holdfast.store.layout import Home
 from holdfast.testing import Scenario
 from tests.support import kin, processes
