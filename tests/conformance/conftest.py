@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,7 @@ from tests.conformance.table import TOGETHER
 # Elsewhere a real CLI could reach somebody: `make conformance` is the way in.
 collect_ignore_glob = [] if namespace.is_inside() else ["test_*.py"]
 
+_FOLDER = Path(__file__).parent
 #: One cell with all its waits; the slowest CLI retries a limit for more than a minute.
 CELL_S = 240
 
@@ -29,12 +31,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Each test is a row; rows of the smoke run are marked, and rows that wait for something are left out."""
-    pending = [item for item in items if _is_pending(item)]
+    # pytest shows us the tests of all other directories too.
+    ours = [item for item in items if isinstance(item, pytest.Function) and item.path.parent == _FOLDER]
+    pending = [item for item in ours if _is_pending(item)]
     if pending:
         config.hook.pytest_deselected(items=pending)
         items[:] = [item for item in items if item not in pending]
-    for item in items:
-        if not isinstance(item, pytest.Function) or not {"rig", "crew"} & set(item.fixturenames):
+    for item in ours:
+        if item in pending or not {"rig", "crew"} & set(item.fixturenames):
             continue
         rows = ROWS if "rig" in item.fixturenames else JOINTS
         item.add_marker(pytest.mark.timeout(CELL_S))
@@ -42,10 +46,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.smoke)
 
 
-def _is_pending(item: pytest.Item) -> bool:
-    if not isinstance(item, pytest.Function) or "rig" not in item.fixturenames:
-        return False
-    return bool(ROWS[item.originalname.removeprefix("test_")].not_built)
+def _is_pending(item: pytest.Function) -> bool:
+    return "rig" in item.fixturenames and bool(ROWS[item.originalname.removeprefix("test_")].not_built)
 
 
 @pytest.fixture(params=list(BY_AGENT))
