@@ -57,6 +57,13 @@ def new_attempt_id() -> str:
     return "ses_" + os.urandom(4).hex()
 
 
+def is_attempt_id(text: str) -> bool:
+    """Whether it looks like one of `new_attempt_id`."""
+    return (
+        len(text) == 12 and text.startswith("ses_") and all(digit in "0123456789abcdef" for digit in text[4:])
+    )
+
+
 def new_uuid() -> str:
     """A random (version 4) UUID, without the import of uuid."""
     raw = bytearray(os.urandom(16))

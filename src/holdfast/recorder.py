@@ -191,9 +191,21 @@ def _wait(directory: str, agent: int, exec_errno: int | None, *, lock: int, runn
 
 def _whereabouts(directory: str, lock: int) -> str:
     """The attempt's directory, also when it or its home was given another name: the kernel knows where the held lock lies."""
-    if sys.platform != "linux" or os.path.lexists(directory):
-        return directory
-    return os.path.dirname(os.readlink(f"/proc/self/fd/{lock}"))
+    held = os.fstat(lock)
+    for place in (directory, os.path.dirname(_link_of(lock))):
+        try:
+            if os.path.samestat(os.stat(os.path.join(place, "lock")), held):
+                return place
+        except OSError:
+            continue
+    return directory
+
+
+def _link_of(descriptor: int) -> str:
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}")
+    except OSError:
+        return ""
 
 
 def _next_signal(within_s: float) -> int | None:

@@ -13,7 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.testing import Scenario
+from tests.integration.test_pipeline_gates import implementing
 from tests.support import kin, loops, processes
+from tests.support.packets import WORK
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.tools import need
 from tests.support.waiting import eventually
@@ -271,8 +274,9 @@ def test_a_home_that_is_away_for_a_moment_costs_nobody(home: str) -> None:
     ticks = Path(workspace()).parent / "ticks"
     many = len(ticks.read_text()) + 30  # longer than two looks take
     eventually(lambda: len(ticks.read_text()) > many)
-    assert all(map(processes.is_alive, members))
+    assert all(map(processes.is_alive, members[:3]))
     os.rename(home + ".away", home)
+    assert task.wait_for("running")["attempt"] == 1
     task.stop()
     eventually(lambda: not any(map(processes.is_alive, members)), 20)
 
@@ -283,12 +287,50 @@ def test_a_home_that_is_moved_is_followed(home: str) -> None:
     os.rename(home, moved["HOLDFAST_HOME"])
     task = Task(os.path.join(moved["HOLDFAST_HOME"], "tasks", task.id))
     assert task.wait_for_event("runner.left")["reason"] == "its packet was moved"
-    assert all(map(processes.is_alive, members))
+    task.wait_for_event("runner.started", 2)
+    assert all(map(processes.is_alive, members[:3]))
     done = holdfast("stop", task.id, env=moved)
     assert done.returncode == 0, done.stderr
     manifest = task.wait_for("killed")
     assert (manifest["attempt"], manifest["tmpdir"]) == (1, task.packet)
     assert not os.path.exists(home)
+    holdfast("down", "--now", env=moved)
+
+
+def test_a_stage_that_writes_keeps_its_workspace_when_its_home_is_moved(home: str) -> None:
+    scenario = Scenario().write(WORK, content="hello\n").tool("sleep", run_s=4)
+    task = implementing(scenario).start()
+    task.wait_for_event("agent.tool_started")
+    moved = {"HOLDFAST_HOME": home + "-moved"}
+    os.rename(home, moved["HOLDFAST_HOME"])
+    task = Task(os.path.join(moved["HOLDFAST_HOME"], "tasks", task.id))
+    task.wait_for("completed", within_s=40)
+    assert task.events("runner.left")[0]["reason"] == "its packet was moved"
+    holdfast("down", "--now", env=moved)
+
+
+def test_what_stands_at_the_old_place_of_a_home_is_not_taken_for_it(home: str) -> None:
+    task, _ = family()
+    moved = {"HOLDFAST_HOME": home + "-moved"}
+    os.rename(home, moved["HOLDFAST_HOME"])
+    os.makedirs(task.packet)
+    task = Task(os.path.join(moved["HOLDFAST_HOME"], "tasks", task.id))
+    assert holdfast("stop", task.id, env=moved).returncode == 0
+    task.wait_for("killed")
+    holdfast("down", "--now", env=moved)
+
+
+def test_a_sweep_leaves_the_agents_of_another_home_alone(home: str) -> None:
+    """Also where the other home was moved, and the tasks have the same id."""
+    _, members = family("--id", "same")
+    moved = {"HOLDFAST_HOME": home + "-moved"}
+    os.rename(home, moved["HOLDFAST_HOME"])
+    other = Task.shell(kin.WAIT, "--id", "same")
+    other.agent_pid()
+    other.stop()
+    assert all(map(processes.is_alive, members[:3]))
+    holdfast("stop", "same", env=moved)
+    Task(os.path.join(moved["HOLDFAST_HOME"], "tasks", "same")).wait_for("killed")
     holdfast("down", "--now", env=moved)
 
 

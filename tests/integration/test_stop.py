@@ -122,6 +122,22 @@ def test_a_task_that_waits_for_its_next_attempt_is_stopped_at_once() -> None:
 
 
 @pytest.mark.req("LCH-18")
+def test_an_attempt_that_ended_before_the_stop_was_asked_for_is_told_as_it_ended() -> None:
+    task = Task.shell("while [ ! -e go ]; do sleep 0.05; done; exit 3")
+    task.agent_pid()
+    runner = task.runner_pid()
+    os.kill(runner, signal.SIGSTOP)
+    open(os.path.join(workspace(), "go"), "wb").close()
+    eventually(lambda: os.path.exists(os.path.join(task.attempts()[0], "exit.json")), what="its exit record")
+    inbox.drop(Packet(task.packet), "stop", {}, by="a test")
+    inbox.ring(Packet(task.packet))
+    os.kill(runner, signal.SIGCONT)
+    task.wait_for("killed")
+    ended = task.events("attempt.ended")[0]
+    assert (ended["outcome"], ended["exit_code"]) == ("failed", 3)
+
+
+@pytest.mark.req("LCH-18")
 def test_an_interrupt_behind_a_stop_is_refused_also_when_the_agent_has_ended() -> None:
     task = kin.make("--", "sh", "-c", "kill -9 $$")
     kin.run_runner(task, env={"HOLDFAST_FAILPOINT": "watching.ended=kill"})

@@ -34,6 +34,8 @@ class Attempt:
         self.resume_count = opened.resume_count
         self.started: ev.AttemptStarted | None = None
         self.intent: ev.StopIntended | None = None
+        #: When somebody first wanted to stop it.
+        self.intended_at = ""
         self.ended: ev.AttemptEnded | None = None
         self.swept: ev.AttemptSwept | None = None
         #: What follows from its end was decided and journalled.

@@ -237,6 +237,7 @@ def _stop_intended(task: Task, event: ev.StopIntended, at: str) -> None:
     attempt = task.find(event.attempt)
     if attempt is not None:
         attempt.intent = event
+        attempt.intended_at = attempt.intended_at or at
     if event.request is not None:
         task.requests.setdefault(event.request, None)
 

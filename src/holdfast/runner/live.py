@@ -93,8 +93,6 @@ class Live:
         self.identity: ProcessIdentity | None = None
         #: What was found when it was over; then only its logs are still read.
         self.end: Found | None = None
-        #: It was over before anybody wanted to stop it.
-        self.ended_unasked = False
         self.noticed_at = 0.0
 
     def _name(self, what: str) -> str:

@@ -57,6 +57,12 @@ class WorkspaceLock:
             return False
         return manifest["status"] not in _AT_REST
 
+    def close(self) -> None:
+        """Let go of it, and say nothing: whoever drives the task next takes it again."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
     def release(self) -> None:
         """Let others write."""
         if self._lock is not None:

@@ -22,6 +22,7 @@ from holdfast.runner.neighbour import Neighbour, hand_over
 from holdfast.runner.steps import Steps
 from holdfast.runner.vanished import CONFIRM_S, Vanished, end_agents, moved_to
 from holdfast.runner.waiter import Waiter
+from holdfast.start import start_runner
 from holdfast.store import atomic, process
 from holdfast.store import lock as locks
 from holdfast.store.journal import Journal
@@ -50,8 +51,9 @@ def run(path: str) -> None:
         lock.release()
         failpoint("runner.released")
         if moved is not None and not detached:
-            packet = Packet(moved)
-            continue
+            # By another process: this one has descriptors and paths of the old place.
+            start_runner(Packet(moved), may_fork=False)
+            return
         # A request that was dropped after our last look found nobody to wake: it is ours.
         if detached or not inbox.names(packet):
             hand_over(packet.home)
@@ -92,7 +94,11 @@ def _hold(packet: Packet, lock: locks.Lock) -> bool:
             except DiskFull:
                 waiter.wait(_DISK_PAUSE_S)
         vanished = Vanished(packet, lock)
-        reason = _loop(ledger, waiter, steps, vanished)
+        neighbour = Neighbour(packet.home, waiter, task.spec.limits.base_interval_s)
+        try:
+            reason = _loop(ledger, waiter, steps, vanished=vanished, neighbour=neighbour)
+        finally:
+            neighbour.close()
         if vanished.is_suspected():
             print(f"{packet.path} was removed: its agents were ended", file=sys.stderr)
         elif ledger.task.runner is not None:  # at a task's end, it was told before the marker
@@ -100,7 +106,7 @@ def _hold(packet: Packet, lock: locks.Lock) -> bool:
         failpoint("runner.left")
         return waiter.detached_by is not None
     finally:
-        steps.close()
+        steps.leave()
         waiter.close()
         ledger.close()
         if task.has_ended:
@@ -132,16 +138,18 @@ def _mend(packet: Packet) -> None:
     except FileNotFoundError:
         is_there = False
     if not is_there:
-        os.mkfifo(packet.bell, 0o600)
+        try:
+            os.mkfifo(packet.bell, 0o600)
+        except FileExistsError:
+            pass  # whoever woke us makes it too
     atomic.forget_temporaries(packet.path, packet.state, packet.outputs, packet.done)
     atomic.forget_temporaries(packet.inbox, only_of_the_dead=True)
 
 
-def _loop(ledger: Ledger, waiter: Waiter, steps: Steps, vanished: Vanished) -> str:
+def _loop(ledger: Ledger, waiter: Waiter, steps: Steps, *, vanished: Vanished, neighbour: Neighbour) -> str:
     """Returns why it ended."""
     ready: set[str] = set()
     interval_s = ledger.task.spec.limits.base_interval_s
-    neighbour = Neighbour(ledger.packet.home, waiter, interval_s)
     served_mono = float("-inf")
     while waiter.detached_by is None:
         if vanished.is_suspected():

@@ -70,6 +70,10 @@ class PacketStages(Stages):
         """Others may write now."""
         self._workspace_lock.release()
 
+    def close(self) -> None:
+        """A lock that we keep would keep out whoever drives the task next, which may be us."""
+        self._workspace_lock.close()
+
     def _takes_workspace(self) -> bool:
         """Whether we have it now. What we said while we waited does not hold any more then."""
         has_it = self._workspace_lock.take()

@@ -267,7 +267,8 @@ class Settling:
         held = locks.is_held(directory.lock)
         owner = locks.owner(directory.lock)
         known = attempt.ended is not None and attempt.ended.by != "nobody"
-        return Sweep(directory.path, owner.pid if held and owner else None, tree_known=known)
+        recorder = owner.pid if held and owner else None
+        return Sweep(directory.path, recorder, attempt_id=attempt.attempt_id, tree_known=known)
 
     def sweep_up(self, attempt: Attempt) -> float | None:
         """Kill what is left. Returns when to look again, None when it is done."""

@@ -245,6 +245,9 @@ class Stages:
     def release(self) -> None:
         """Let go of what was held for the stages that are over."""
 
+    def close(self) -> None:
+        """Let go of what only the task's runner may hold."""
+
     def pass_gate(self, attempt: Attempt) -> float | None:
         """Let the gate look at an attempt. Returns when to come again while it does, None once it has spoken."""
         finish.pass_plain_gate(self.ledger, attempt)

@@ -87,6 +87,11 @@ class Steps:
         if self._watching is not None:
             self._watching.close()
 
+    def leave(self) -> None:
+        """For good: whoever comes next has to find everything free."""
+        self.close()
+        self.stages.close()
+
     def _sleep(self) -> float:
         task = self.ledger.task
         wake = clock.parse_iso(task.wake_at) if task.wake_at else 0.0

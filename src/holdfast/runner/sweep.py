@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import clock
+from holdfast import clock, ids
 from holdfast.model.process import ProcessIdentity
 from holdfast.redact import Redactor
 from holdfast.store import process
@@ -32,8 +32,9 @@ _PASS_S = 0.01
 class Sweep:
     """One sweep, in steps that never block."""
 
-    def __init__(self, marker: str, recorder: int | None, *, tree_known: bool) -> None:
+    def __init__(self, marker: str, recorder: int | None, *, attempt_id: str, tree_known: bool) -> None:
         self.marker = marker
+        self.attempt_id = attempt_id
         #: The marker without the home: `/tasks/ID/attempts/NAME`.
         self._within = "/" + "/".join(marker.split("/")[-4:])
         self.recorder = recorder
@@ -81,7 +82,8 @@ class Sweep:
         for pid in process.all_pids():
             if pid in found or pid in self._innocent:
                 continue
-            if self._is_marked(process.variable(pid, "HOLDFAST_ATTEMPT")):
+            marker = process.variable(pid, "HOLDFAST_ATTEMPT")
+            if marker is not None and self._is_ours(pid, marker):
                 found.add(pid)
             else:
                 self._innocent.add(pid)
@@ -95,17 +97,20 @@ class Sweep:
         identities = (process.identify(pid) for pid in found - spared)
         return [identity for identity in identities if identity is not None and process.is_alive(identity)]
 
-    def _is_marked(self, value: str | None) -> bool:
-        """Whether it is the attempt's marker, or was before the home got another name."""
-        if value is None or value == self.marker:
-            return value is not None
-        return value.endswith(self._within) and not os.path.exists(value)
+    def _is_ours(self, pid: int, marker: str) -> bool:
+        """Whether it is the attempt's marker, or was before the home got another name. Then another home may have the old one, so
+        the id tells, unless the agent has put something else in its place."""
+        if not marker.endswith(self._within):
+            return False
+        attempt_id = process.variable(pid, "SESSION_ID") or ""
+        return attempt_id == self.attempt_id or (marker == self.marker and not ids.is_attempt_id(attempt_id))
 
     def _is_of_another(self, pid: int) -> bool:
         environ = process.environment(pid)
         if "HOLDFAST_ROLE" in environ:
             return True
-        if not self._is_marked(environ.get("HOLDFAST_ATTEMPT", self.marker)):
+        marker = environ.get("HOLDFAST_ATTEMPT")
+        if marker is not None and not self._is_ours(pid, marker):
             return True
         return holds_our_lock(pid, self.marker)
 

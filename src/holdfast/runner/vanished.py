@@ -48,22 +48,34 @@ class Vanished:
 
 
 def moved_to(packet: Packet, lock: Lock) -> str | None:
-    """Where the packet lies now, if somebody gave it or its home another name. Only the kernel's word counts: a path that is
-    missing may come back."""
-    if os.path.lexists(packet.path) or not process.HAS_PROC:
+    """Where the packet lies now, if somebody gave it or its home another name, whatever stands at the old one by now. Only the
+    kernel's word counts: a path that is missing may come back."""
+    if _is_held_at(packet.path, lock) or not process.HAS_PROC:
         return None
     try:
         path = os.path.dirname(os.readlink(f"/proc/self/fd/{lock.descriptor}"))
-        is_there = os.path.samestat(os.stat(Packet(path).runner_lock), os.fstat(lock.descriptor))
     except OSError:
         return None
-    return path if is_there else None
+    return path if _is_held_at(path, lock) else None
+
+
+def _is_held_at(path: str, lock: Lock) -> bool:
+    """Whether the lock that we hold is that of the packet at `path`."""
+    try:
+        return os.path.samestat(os.stat(Packet(path).runner_lock), os.fstat(lock.descriptor))
+    except OSError:
+        return False
 
 
 def end_agents(task: Task, packet: Packet) -> None:
     """End the agents of a packet that is gone, and all that they started. Their recorders then find nothing to wait for."""
     sweeps = [
-        Sweep(packet.attempt(attempt.dirname).path, _recorder(attempt.started), tree_known=True)
+        Sweep(
+            packet.attempt(attempt.dirname).path,
+            _recorder(attempt.started),
+            attempt_id=attempt.attempt_id,
+            tree_known=True,
+        )
         for attempt in task.open_attempts
     ]
     while sweeps:

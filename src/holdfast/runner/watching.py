@@ -255,8 +255,6 @@ class Watching:
     # ── its end ──
 
     def _end(self, live: Live, attempt: Attempt, found: Found) -> float:
-        if live.end is None:
-            live.ended_unasked = attempt.intent is None
         live.end = found
         # A log can be gigabytes, and whoever has a request does not wait for its last line.
         if live.ingest.take(final=True):
@@ -301,7 +299,7 @@ class Watching:
             return said.evolve(kind="rate_limit", detail=detail, resets_at=resets_at)
         if (
             attempt.intent is not None
-            and not live.ended_unasked
+            and not _ended_before(attempt.intended_at, found)
             and _OUTCOME_OF_INTENT.get(attempt.intent.intent, "stopped") is not None
         ):
             kind = _OUTCOME_OF_INTENT.get(attempt.intent.intent, "stopped") or "stopped"
@@ -318,6 +316,11 @@ class Watching:
         # Of a plain command, that it failed quickly says nothing by itself.
         is_telling = bool(live.adapter.capabilities.program or stderr_tail.strip())
         return endings.early(said, live.lived_s(), stderr_tail) if is_telling else said
+
+
+def _ended_before(intended_at: str, found: Found) -> bool:
+    """Whether the agent was gone before anybody wanted to stop it; in the same millisecond it was not."""
+    return found.exit is not None and found.exit.at < intended_at
 
 
 def _lived_s(attempt: Attempt, found: Found, stdout: str, checked_at: str | None) -> float:
