@@ -176,7 +176,7 @@ def test_scoped_tasks_in_one_place_take_turns(places: tuple[str, str]) -> None:
     eventually(lambda: os.path.exists(ran), 20, "the first is at work")
     tasks.append(packets[1].start())
     eventually(
-        lambda: "another task writes" in str(tasks[1].manifest().get("verdict")),
+        lambda: "in which a writes" in str(tasks[1].manifest().get("verdict")),
         20,
         "the second waits",
         journal=tasks[1].packet,
@@ -212,7 +212,7 @@ def test_who_holds_the_workspace_dies_and_nobody_comes_between() -> None:
     eventually(lambda: os.path.exists(ran), 20, "the first is at work")
     one.kill_runner()
     two = second.start()
-    eventually(lambda: "another task writes" in str(two.manifest().get("verdict")), 20, "the second waits")
+    eventually(lambda: "in which a writes" in str(two.manifest().get("verdict")), 20, "the second waits")
     with open(ran, encoding="utf-8") as file:
         assert file.read() == "a\n"
     one.start_runner()
