@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 MASK = "***"
 #: How the names of variables end that hold a secret; in lower case, and with an s too.
 _SECRET_ENDS = ("key", "token", "secret", "password", "passwd", "pass", "pwd", "credential")
-#: Names behind which a secret stands, wherever a longer name ends with them (`DB_PASSWORD`, `SecretAccessKey`).
+#: Names behind which a secret stands, wherever a longer name ends with them (`DB_PASSWORD`, `SecretAccessKey`). Behind the file
+#: /etc/passwd stands what is wrong with it.
 _NAME = (
-    r"(?:pass(?:word|wd|phrase)|secret(?:[ _-]?(?:access[ _-]?)?key)?|(?:api|access|private|account|encryption)[ _-]?key"
+    r"(?:pass(?:word|phrase)|(?<!/)passwd|secret(?:[ _-]?(?:access[ _-]?)?key)?|(?:api|access|private|account|encryption)[ _-]?key"
     r"|(?:access|auth|refresh|session|(?<![a-z])id)[_-]?token)"
 )
 #: What stands behind such a name in code and is none: a type, a constant, a call, the path of another such name.

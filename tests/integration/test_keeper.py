@@ -311,6 +311,15 @@ def test_up_after_down_takes_up_what_lives(home: str) -> None:
     task.wait_for("completed")
 
 
+def test_a_run_that_is_refused_leaves_a_home_down(home: str) -> None:
+    Task.start("--id", "a", "--", "true").wait_for("completed")
+    holdfast("down")
+    done = holdfast("run", "--id", "a", "--", "true", cwd=workspace())
+    assert done.returncode == 2
+    assert os.path.exists(Home(home).down)
+    assert keepers.pid(home) == 0
+
+
 def test_run_lifts_down(home: str) -> None:
     assert holdfast("down").returncode == 0
     Task.shell("true").wait_for("completed")

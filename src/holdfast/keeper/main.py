@@ -172,6 +172,7 @@ def _take_over(home: Home) -> Lock:
 def main(argv: list[str]) -> int:
     """`python -m holdfast.keeper [--idle-exit|--foreground]`, with HOLDFAST_HOME set."""
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))  # who executed us may have blocked it
         home = Home(paths.ensure_home(paths.home()))
         return run(
             home,
@@ -181,6 +182,8 @@ def main(argv: list[str]) -> int:
     except HoldfastError as error:
         log(f"error: {error} ({error.hint})")
         return error.exit_status
+    except KeyboardInterrupt:
+        return 130  # before it could serve
 
 
 def _idle_s() -> float:

@@ -8,7 +8,7 @@ from holdfast import clock, ids
 from holdfast.errors import AmbiguousId, CorruptFile, HoldfastError, NotFound
 from holdfast.model.status import ENDS, PARKED, Status
 from holdfast.packet import inbox
-from holdfast.store import atomic
+from holdfast.store import atomic, layout
 from holdfast.store.layout import Home, Packet
 
 TYPE_CHECKING = False
@@ -25,7 +25,7 @@ def find(home: Home, text: str, *, archived: bool = False) -> Packet:
     """
     ids.check_task_id(text)
     exact = home.packet(text)
-    if os.path.isdir(exact.path):
+    if os.path.isdir(exact.path) and (not os.path.islink(exact.path) or os.path.exists(exact.journal)):
         return exact
     found = _only(text, task_ids(home))
     if found is not None:
@@ -66,7 +66,7 @@ def _packets_in(folder: str) -> list[str]:
     """The directories in it; what else people or their editors leave there is no task."""
     try:
         with os.scandir(folder) as entries:
-            return sorted(entry.name for entry in entries if entry.name[0] != "." and entry.is_dir())
+            return sorted(entry.name for entry in entries if entry.name[0] != "." and layout.is_packet(entry))
     except FileNotFoundError:
         return []
     except OSError as error:

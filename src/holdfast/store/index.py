@@ -14,7 +14,7 @@ import sqlite3
 
 from holdfast import clock
 from holdfast.model.status import ENDS
-from holdfast.store import atomic
+from holdfast.store import atomic, layout
 from holdfast.store.layout import Home
 
 TYPE_CHECKING = False
@@ -159,7 +159,9 @@ class Index:
             return
         with os.scandir(self.home.tasks) as entries:
             on_disk = {
-                entry.name: entry.inode() for entry in entries if entry.name[0] != "." and entry.is_dir()
+                entry.name: entry.inode()
+                for entry in entries
+                if entry.name[0] != "." and layout.is_packet(entry)
             }
         in_index = dict(self._connection.execute("SELECT task_id, inode FROM tasks").fetchall())
         for task_id, inode in on_disk.items():

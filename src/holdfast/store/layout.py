@@ -150,6 +150,12 @@ class AttemptDir:
 PACKET_DIRECTORIES = ("inbox", "inputs", "attempts", "outputs", "state", "done")
 
 
+def is_packet(entry: os.DirEntry[str]) -> bool:
+    """Whether what stands among the tasks is one: a directory, or a link to a packet that somebody moved elsewhere. (Nothing may
+    be written behind any other link.)"""
+    return entry.is_dir() and (not entry.is_symlink() or os.path.exists(Packet(entry.path).journal))
+
+
 def is_our_lock(path: str) -> bool:
     """Whether a path is that of a lock file of holdfast: of a home, a packet or an attempt. Its name alone says nothing."""
     folder, name = os.path.split(path)

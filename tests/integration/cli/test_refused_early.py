@@ -177,6 +177,17 @@ def test_a_script_that_nobody_can_read(home: str, text: str, said: str) -> None:
     assert said in refused(home, "--", "./script", cwd=workspace())
 
 
+def test_an_agent_and_a_command(home: str) -> None:
+    said = refused(home, "--agent", "scripted", "-f", "p.txt", "--", "true", cwd=_with_prompt())
+    assert "an agent (scripted) and a command were given" in said
+
+
+def _with_prompt() -> str:
+    with open(os.path.join(workspace(), "p.txt"), "w", encoding="utf-8") as file:
+        file.write("do it")
+    return workspace()
+
+
 def test_a_prompt_without_end(home: str) -> None:
     scenario = os.path.join(workspace(), "scenario.json")
     with open(scenario, "w", encoding="utf-8") as file:

@@ -30,7 +30,7 @@ def test_an_ended_task_is_gone_from_disk_and_index(home: str) -> None:
     for task_id in ("one", "two", "three"):
         Task.shell("true", "--id", task_id).wait_for("completed")
     assert len(json.loads(holdfast("ls", "--json").stdout)) == 3
-    done = holdfast("rm", "one", "tw")
+    done = holdfast("rm", "one", "two")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "removed one\nremoved two\n")
     assert names(home) == ["three"]
     assert holdfast("ls", "-q").stdout == "three\n"
@@ -191,3 +191,23 @@ def test_what_another_task_uses_stays(home: str) -> None:
     assert holdfast("rm", "second").returncode == 0
     assert os.listdir(Home(home).sessions) == []
     assert os.listdir(Home(home).scripted_agent) == [session]
+
+
+def test_an_id_is_not_shortened() -> None:
+    for task_id in ("job", "job-2"):
+        Task.start("--id", task_id, "--", "true").wait_for("completed")
+    assert holdfast("rm", "job").returncode == 0
+    done = holdfast("rm", "job")
+    assert done.returncode == 3
+    assert "hint: 'holdfast rm job-2', if that is meant" in done.stderr
+    assert holdfast("ls", "-q").stdout == "job-2\n"
+
+
+def test_a_link_among_the_tasks_is_no_task(home: str) -> None:
+    elsewhere = os.path.join(workspace(), "elsewhere")
+    os.mkdir(elsewhere)
+    os.makedirs(os.path.join(home, "tasks"), exist_ok=True)
+    os.symlink(elsewhere, os.path.join(home, "tasks", "lnk"))
+    assert holdfast("rm", "lnk").returncode == 3
+    assert holdfast("ls", "-q").stdout == ""
+    assert os.listdir(elsewhere) == []

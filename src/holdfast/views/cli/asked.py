@@ -96,6 +96,11 @@ def _spec(
             "neither an agent nor a command was given",
             hint=_how(verb),
         )
+    if command is not None and agent != "command":
+        raise UsageError(
+            f"an agent ({agent}) and a command were given",
+            hint="give one of them: what stands behind -- is a command",
+        )
     adapter = registry.adapter(agent)
     if not os.path.isdir(project):
         if os.path.exists(project):

@@ -13,6 +13,7 @@ from holdfast.config import settings, variables
 from holdfast.errors import CorruptFile, HoldfastError
 from holdfast.model.status import Status
 from holdfast.packet import load
+from holdfast.store import layout
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from holdfast.views import versions
@@ -225,10 +226,10 @@ def packets(home: Home) -> Finding:
 
 
 def _strays(home: Home) -> list[str]:
-    """Plain files among the tasks, where an editor or a person left them. Everybody else passes them over."""
+    """Plain files and links among the tasks, where an editor or a person left them. Everybody else passes them over."""
     try:
         with os.scandir(home.tasks) as entries:
-            return sorted(entry.path for entry in entries if not entry.is_dir())
+            return sorted(entry.path for entry in entries if not layout.is_packet(entry))
     except OSError:
         return []
 

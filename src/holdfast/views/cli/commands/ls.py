@@ -52,6 +52,11 @@ def run(values: dict[str, Any]) -> int:
         rows = archived(home, state=state)
     else:
         rows = tasks(home, everything=values["all"], state=state)
+    is_cut = (
+        not (values["all"] or values["archived"])
+        and state is None
+        and sum(row["status"] in ENDS for row in rows) >= _RECENT
+    )
     if values["json"]:
         out.data(rows)
     elif values["quiet"]:
@@ -60,16 +65,12 @@ def run(values: dict[str, Any]) -> int:
     elif rows:
         _print(rows, home.archived if values["archived"] else home.packet)
         _tell_gone(home, [row for row in rows if row["runner_gone"]])
-        if (
-            not (values["all"] or values["archived"])
-            and state is None
-            and sum(row["status"] in ENDS for row in rows) >= _RECENT
-        ):
-            out.talk(f"only the last {_RECENT} that have ended are shown; 'holdfast ls --all' shows all")
     else:
         out.talk(
             f"no task is {state}" if state is not None else _nothing(home, is_archive=values["archived"])
         )
+    if is_cut:
+        out.talk(f"only the last {_RECENT} that have ended are shown; 'holdfast ls --all' shows all")
     return 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast import clock, paths
-from holdfast.errors import CorruptFile, HoldfastError, NotPossible, Unanswered
+from holdfast.errors import CorruptFile, HoldfastError, NotFound, NotPossible, Unanswered
 from holdfast.model.status import ENDS
 from holdfast.packet import load
 from holdfast.packet.remove import remove
@@ -28,7 +28,7 @@ _STOP_S = 90.0
 COMMAND = Command(
     name="rm",
     summary="Remove tasks that have ended, with all their files.",
-    description="A task that has not ended is refused; --force stops it first. Files outside the task's directory, such as "
+    description="By the whole id. A task that has not ended is refused; --force stops it first. Files outside the task's directory, such as "
     "the project, are never touched. A worktree goes with its task; one with work that is not merged is refused without --force, and "
     "commits stay on its branch. What apply left out, being outside the scope, is kept as a patch in the home.",
     examples=(
@@ -57,7 +57,7 @@ def run(values: dict[str, Any]) -> int:
     kept: list[dict[str, str]] = []
     for text in dict.fromkeys(values["task"]):
         try:
-            packet = load.find(home, text, archived=True)
+            packet = _named(home, text)
             _check(packet, force=values["force"])
             left = retention.remove_worktree(packet, force=values["force"]).words
             waiters.note_removal(packet.task_id)
@@ -82,6 +82,17 @@ def run(values: dict[str, Any]) -> int:
     if values["json"]:
         out.data({"schema": "holdfast.removed/1", "removed": removed, "kept": kept})
     return status
+
+
+def _named(home: Home, text: str) -> Packet:
+    """By its whole id: a second 'rm job' must not take job-2 for it."""
+    packet = load.find(home, text, archived=True)
+    if packet.task_id != text:
+        raise NotFound(
+            f"there is no task {text!r} in {home.path}",
+            hint=f"'holdfast rm {packet.task_id}', if that is meant: here an id is not shortened",
+        )
+    return packet
 
 
 def _note(home: Home, task_id: str, reason: str) -> None:

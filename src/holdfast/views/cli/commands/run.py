@@ -84,11 +84,11 @@ def _interval_s() -> float | None:
 
 
 def _begin(home: Home, task: Asked) -> Packet:
-    """A task that exists has a runner: Ctrl-C waits until both do."""
-    lift(home)
+    """A task that exists has a runner: Ctrl-C waits until both do. What cannot be made leaves a home that is down as it is."""
     masked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
     try:
         packet = making.make(home, task, status=Status.SPAWNING)
+        lift(home)
         start_runner(packet)
         _ensure_keeper(home)
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 from holdfast import clock, paths, start
@@ -72,6 +73,8 @@ def run(values: dict[str, Any]) -> int:
         os.environ["HOLDFAST_ROLE"] = "keeper"
         for name in start.OF_ATTEMPTS:
             os.environ.pop(name, None)
+        # Until it can answer: what loads in between would show a traceback.
+        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
         os.execv(sys.executable, [sys.executable, "-P", "-m", "holdfast.keeper", "--foreground"])
     start.ensure_keeper(home, by_person=True, for_good=True)
     owner = _await_keeper(home)
