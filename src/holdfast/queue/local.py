@@ -58,7 +58,8 @@ class LocalQueue:
         self.path = home.queue
         self._kept_path = home.queue_kept
         self.poison_after = poison_after
-        if reads_only and not _is_writable(home):
+        self._is_copy = reads_only and not _is_writable(home)
+        if self._is_copy:
             self._copy()
             return
         try:
@@ -283,7 +284,9 @@ class LocalQueue:
         return [row[0] for row in self._execute("SELECT pool FROM paused ORDER BY pool").fetchall()]
 
     def _keep(self, change: Callable[[kept.Kept], kept.Kept]) -> None:
-        """Change what outlives the rows, where that changes anything."""
+        """Change what outlives the rows, where that changes anything. A copy is nobody's word, and leaves it alone."""
+        if self._is_copy:
+            return
         found = kept.read(self._kept_path)
         changed = change(found or self._as_rows_say())
         if changed != (found or kept.Kept()):
@@ -453,6 +456,8 @@ class LocalQueue:
             raise self._unusable(error) from error
         except sqlite3.DatabaseError as error:
             self._connection.close()
+            if self._is_copy:
+                raise self._unusable(error) from error
             schema.put_aside(self.path)
             raise CorruptFile(
                 f"the queue {self.path} was corrupt and is put aside: {error}",
