@@ -125,7 +125,8 @@ def make_directory(path: str) -> None:
         except FileNotFoundError:
             pass
         try:
-            return os.mkdir(path, 0o700)
+            os.mkdir(path, 0o700)
+            return
         except FileExistsError:
             continue  # somebody was quicker: runners share some of them
 
