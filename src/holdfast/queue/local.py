@@ -38,7 +38,7 @@ _LEAVING = (
     "SELECT seq, waits, EXISTS (SELECT 1 FROM waits WHERE on_id = items.task_id), state, claimed_by"
     " FROM items WHERE task_id = ?"
 )
-#: Most items go like this: claimed by who says so, nobody waits, and the rows know of nothing that people said.
+#: Most items go like this, from the keeper: claimed by whom it says, nobody waits, and people have said nothing to the queue.
 _LEAVE_PLAINLY = (
     "DELETE FROM items WHERE task_id = ? AND state = 'claimed' AND claimed_by = ? AND waits = 0"
     " AND NOT EXISTS (SELECT 1 FROM waits WHERE on_id = items.task_id) AND NOT EXISTS (SELECT 1 FROM paused)"
