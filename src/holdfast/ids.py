@@ -17,9 +17,14 @@ _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
 
 
+def is_safe_name(text: str, limit: int = 128) -> bool:
+    """Whether a text can name a directory, and nothing above it or below it."""
+    return 0 < len(text) <= limit and text[0] in _FIRST and _REST.issuperset(text)
+
+
 def check_task_id(text: str) -> str:
     """The id itself when it is one. Raises InvalidId: an id is a directory name, so nothing else may pass."""
-    if not text or len(text) > 64 or text[0] not in _FIRST or not _REST.issuperset(text):
+    if not is_safe_name(text, 64):
         raise InvalidId(f"not a task id: {text!r}")
     return text
 

@@ -83,10 +83,12 @@ def detach(*kept: int) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
 
 
-def record(directory: str, order: bytes, lock: int, started: int, *, signature: bytes, runner: int) -> int:
+def record(
+    directory: str, order: bytearray, lock: int, started: int, *, signature: bytes | bytearray, runner: int
+) -> int:
     """In a detached child: start the agent, and see it to its end. `order` is a Start, marshalled, for the attempt in
-    `directory`; `lock` is its held lock and `signature` the text of that; `started` is the write end of a pipe whose reader sees
-    the end of file once the agent was executed, or failed to be; `runner` is the process that forked us."""
+    `directory`, and emptied; `lock` is its held lock and `signature` the text of that; `started` is the write end of a pipe whose
+    reader sees the end of file once the agent was executed, or failed to be; `runner` is the process that forked us."""
     failpoint("recorder.forked")
     os.ftruncate(lock, 0)
     os.pwrite(lock, signature, 0)
@@ -97,6 +99,8 @@ def record(directory: str, order: bytes, lock: int, started: int, *, signature: 
     if agent == 0:
         os.close(told)
         _execute(order, tell)
+    # It was for the child alone: here it would be in memory for as long as the agent lives.
+    order.clear()
     os.close(tell)
     os.close(started)
     failpoint("recorder.agent_forked")
@@ -111,7 +115,7 @@ def record(directory: str, order: bytes, lock: int, started: int, *, signature: 
     return _wait(directory, agent, int(failure) if failure else None, lock=lock, runner=runner)
 
 
-def _execute(order: bytes, tell: int) -> NoReturn:
+def _execute(order: bytearray, tell: int) -> NoReturn:
     """In the child: become the agent."""
     try:
         start = Start(**marshal.loads(order))

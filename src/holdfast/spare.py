@@ -135,19 +135,24 @@ def _await_order(channel: _socket.socket, runner: int) -> int:
     head, messages, _, _ = channel.recvmsg(_LENGTHS.size, space)
     if len(head) < _LENGTHS.size or not messages:
         return 0  # the runner left without an attempt
-    signed, named, told = _LENGTHS.unpack(head)
-    left = signed + named + told
-    text = b""
-    while len(text) < left:
-        part = channel.recv(left - len(text))
-        if not part:
-            return 0  # the runner was killed in the middle of a word
-        text += part
+    lengths = _LENGTHS.unpack(head)
+    signature, named, order = (_receive(channel, length) for length in lengths)
+    if (len(signature), len(named), len(order)) != lengths:
+        return 0  # the runner was killed in the middle of a word
     channel.close()
     lock, started, *keep = (number for (number,) in _DESCRIPTOR.iter_unpack(messages[0][2]))
     for descriptor in (lock, started, *keep):
         os.set_inheritable(descriptor, False)
-    directory = str(text[signed : signed + named], "utf-8", "surrogateescape")
-    # What to start is for the child alone: here it would be in memory for as long as the agent lives.
-    order = text[signed + named :]
-    return recorder.record(directory, order, lock, started, signature=text[:signed], runner=runner)
+    directory = str(named, "utf-8", "surrogateescape")
+    return recorder.record(directory, order, lock, started, signature=signature, runner=runner)
+
+
+def _receive(channel: _socket.socket, length: int) -> bytearray:
+    """So much, or less where the other end was closed. Into one piece of memory: an order can be large, and is given back."""
+    found = bytearray(length)
+    count = 0
+    with memoryview(found) as view:
+        while count < length and (more := channel.recv_into(view[count:])):
+            count += more
+    del found[count:]
+    return found

@@ -14,7 +14,7 @@ import pytest
 from holdfast.agents import registry
 from holdfast.model import events as ev
 from holdfast.model import manifest, schema
-from holdfast.model.attempt import Reading
+from holdfast.model.attempt_table import Reading
 from holdfast.model.request import Request
 from holdfast.model.spec import TaskSpec
 from holdfast.packet import inbox, load

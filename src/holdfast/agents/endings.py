@@ -50,7 +50,7 @@ def failed(attempt: Attempt) -> Outcome | None:
     error, limit = attempt.error, attempt.rate_limit
     if error is None:
         return None
-    resets_at = limit.resets_at if limit is not None and error.kind in oc.WAITS else None
+    resets_at = limit.resets_at if limit is not None and error.kind in oc.MUST_WAIT else None
     return Outcome(kind=error.kind, detail=error.message[:_DETAIL_CHARS], resets_at=resets_at)
 
 

@@ -131,7 +131,7 @@ class Gemini:
         message = attempt.error.message if attempt.error else ""
         status = _HTTP_STATUS.get(code) if code is not None else None
         kind = error_kind(message, result.subtype, status) or _by_exit(code, message)
-        limit = attempt.rate_limit if kind in oc.WAITS else None
+        limit = attempt.rate_limit if kind in oc.MUST_WAIT else None
         detail = message.splitlines()[0][:200] if message else result.subtype
         return Outcome(kind=kind, detail=detail, resets_at=limit.resets_at if limit else None)
 

@@ -213,7 +213,7 @@ class OpencodeLines:
             kind = kind or "usage_error"
         kind = kind or "crashed"
         events: list[ev.AgentEvent] = [ev.AgentError(kind=kind, message=data.message or error.name)]
-        if kind in oc.WAITS:
+        if kind in oc.MUST_WAIT:
             at = api_errors.resets_at(text, found.timestamp / 1000, data.response_headers)
             events.insert(0, ev.AgentRateLimit(resets_at=at, reason=data.message))
         return events
@@ -231,7 +231,7 @@ def _stream_error(quoted: bytes, said_at: bytes) -> list[ev.AgentEvent]:
     lifted_at = api_errors.resets_at(text, at)
     delay_s = None if lifted_at is None else clock.parse_iso(lifted_at) - at
     events: list[ev.AgentEvent] = []
-    if kind in oc.WAITS:
+    if kind in oc.MUST_WAIT:
         events.append(ev.AgentRateLimit(resets_at=lifted_at, reason=text[:_TEXT_CHARS]))
     if delay_s is None or delay_s <= _SHORT_WAIT_S:
         events.append(ev.AgentRetry(delay_s=delay_s, reason=text[:_TEXT_CHARS]))

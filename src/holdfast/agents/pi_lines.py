@@ -205,7 +205,7 @@ class PiLines:
         status = _STATUS.match(text)
         kind = api_errors.kind(int(status[1]) if status else None, text) or "crashed"
         error = ev.AgentError(kind=kind, message=text)
-        if kind not in oc.WAITS:
+        if kind not in oc.MUST_WAIT:
             return [error]
         at = api_errors.resets_at(text, message.timestamp / 1000)
         return [ev.AgentRateLimit(resets_at=at, reason=text), error]

@@ -41,7 +41,7 @@ def take_out(
             loop.write_state(home, state)
         _ask_person(home, spec, state)
         failpoint("dispatch.counted")
-        queue.ack(task_id, status=str(status))
+        queue.ack(task_id, owner=item.claimed_by, status=str(status))
         log(f"{task_id} ended: {status}")
         audit.append(
             home,

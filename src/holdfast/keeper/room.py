@@ -8,7 +8,7 @@ from holdfast import clock, units
 from holdfast.agents import registry
 from holdfast.errors import HoldfastError
 from holdfast.keeper.loop import LoopSpec
-from holdfast.model.outcome import WAITS
+from holdfast.model.outcome import MUST_WAIT
 from holdfast.model.status import Status
 from holdfast.packet import load
 from holdfast.queue import owner, sync
@@ -58,7 +58,7 @@ def _is_at_limit(home: Home, item: Item) -> bool:
     try:
         manifest = load.read_manifest(home.packet(item.task_id))
         # A task that only pauses after a crash of its own says nothing about the service.
-        if str(manifest.get("status_reason")).partition(":")[0] not in WAITS:
+        if str(manifest.get("status_reason")).partition(":")[0] not in MUST_WAIT:
             return False
         wake_at = manifest.get("wake_at")
         return bool(wake_at) and clock.parse_iso(str(wake_at)) - clock.now() > _LIMIT_S

@@ -1,8 +1,6 @@
-"""An attempt: what the journal knows of it, and what its directory says."""
+"""An attempt, so far as the journal knows."""
 
 from __future__ import annotations
-
-from enum import StrEnum
 
 from holdfast.model import events as ev
 from holdfast.model.outcome import SUCCESS
@@ -95,24 +93,3 @@ class Attempt:
     def intent_name(self) -> str | None:
         """Why we stopped it, if we did."""
         return self.intent.intent if self.intent is not None else None
-
-
-class Reading(StrEnum):
-    """What a runner finds in an attempt's directory."""
-
-    STARTING = "starting"
-    RUNNING = "running"
-    EXITED = "exited"
-    SPAWN_FAILED = "spawn_failed"
-    NEVER_STARTED = "never_started"
-    #: Recorder gone without a record: the agent is watched by its identity, its end is `lost`.
-    ORPHANED = "orphaned"
-
-
-def read_table(*, lock_held: bool, has_identity: bool, has_exit: bool) -> Reading:
-    """The six rows of the table: what lock, identity and exit record mean together. Read the lock before the files."""
-    if has_exit:
-        return Reading.EXITED if has_identity else Reading.SPAWN_FAILED
-    if has_identity:
-        return Reading.RUNNING if lock_held else Reading.ORPHANED
-    return Reading.STARTING if lock_held else Reading.NEVER_STARTED

@@ -9,7 +9,7 @@ from holdfast import clock
 from holdfast.model import events as ev
 from holdfast.model.attempt import Attempt
 from holdfast.model.lane import Lane
-from holdfast.model.outcome import CANNOT_SERVE, WAITS
+from holdfast.model.outcome import CANNOT_SERVE, MUST_WAIT
 from holdfast.model.spec import TaskSpec
 from holdfast.model.status import ENDS, Status
 from holdfast.model.task import Task
@@ -201,9 +201,9 @@ def _agent_ended(task: Task, attempt: Attempt, event: ev.AttemptEnded) -> None:
     task.usage = task.usage.plus(task.used_by(attempt))
     if attempt.usage_is_of_session and attempt.session_id is not None:
         task.session_usage[attempt.session_id] = attempt.usage
-    task.waits = task.waits + 1 if event.outcome in WAITS else 0
+    task.waits = task.waits + 1 if event.outcome in MUST_WAIT else 0
     lane.overflows += event.outcome == "context_too_long"
-    if event.outcome in WAITS:
+    if event.outcome in MUST_WAIT:
         heard = clock.parse_iso(event.noticed_at) if event.noticed_at else 0.0
         until = clock.parse_iso(event.resets_at) if event.resets_at else 0.0
         # A time that has passed is no announcement.

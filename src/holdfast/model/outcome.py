@@ -19,7 +19,7 @@ class Outcome(Record):
 #: Finished with an answer; two of them with a flaw that the summary names.
 SUCCESS = frozenset({"success", "tool_failed_but_finished", "permission_denied_but_finished"})
 #: Nothing wrong with task or agent: it waits, and no retry is burned.
-WAITS = frozenset({"rate_limit", "quota", "overloaded"})
+MUST_WAIT = frozenset({"rate_limit", "quota", "overloaded"})
 #: A person has to do something before another try makes sense.
 NEEDS_PERSON = frozenset({"auth", "no_auth", "not_trusted", "max_turns", "max_budget"})
 #: This agent cannot work until a person did something; another agent could.

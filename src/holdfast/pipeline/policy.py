@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from holdfast.model.outcome import WAITS
+from holdfast.model.outcome import MUST_WAIT
 from holdfast.model.record import Record
 from holdfast.pipeline import budget
 from holdfast.pipeline.triage import FailureClass, Triage
@@ -81,7 +81,7 @@ def decide(
     """
     kind = FailureClass(found.failure_class)
     rule = RULES[kind]
-    if found.outcome in WAITS:
+    if found.outcome in MUST_WAIT:
         if not budget.has_call_left(paid_left):
             return _no_call_left(on_limit)
         return Next(then=Follow.WAIT, reason=f"{found.outcome}: it waits", failure_class=kind)

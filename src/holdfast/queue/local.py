@@ -38,7 +38,7 @@ _LEAVING = (
     "SELECT seq, waits, EXISTS (SELECT 1 FROM waits WHERE on_id = items.task_id), state, claimed_by"
     " FROM items WHERE task_id = ?"
 )
-#: Most items go like this: claimed by who says so, nobody waits, and the rows know of nothing that people said.
+#: Most items go like this, from the keeper: claimed by whom it says, nobody waits, and people have said nothing to the queue.
 _LEAVE_PLAINLY = (
     "DELETE FROM items WHERE task_id = ? AND state = 'claimed' AND claimed_by = ? AND waits = 0"
     " AND NOT EXISTS (SELECT 1 FROM waits WHERE on_id = items.task_id) AND NOT EXISTS (SELECT 1 FROM paused)"
@@ -58,7 +58,8 @@ class LocalQueue:
         self.path = home.queue
         self._kept_path = home.queue_kept
         self.poison_after = poison_after
-        if reads_only and not _is_writable(home):
+        self._is_copy = reads_only and not _is_writable(home)
+        if self._is_copy:
             self._copy()
             return
         try:
@@ -283,7 +284,9 @@ class LocalQueue:
         return [row[0] for row in self._execute("SELECT pool FROM paused ORDER BY pool").fetchall()]
 
     def _keep(self, change: Callable[[kept.Kept], kept.Kept]) -> None:
-        """Change what outlives the rows, where that changes anything."""
+        """Change what outlives the rows, where that changes anything. A copy is nobody's word, and leaves it alone."""
+        if self._is_copy:
+            return
         found = kept.read(self._kept_path)
         changed = change(found or self._as_rows_say())
         if changed != (found or kept.Kept()):
@@ -453,6 +456,8 @@ class LocalQueue:
             raise self._unusable(error) from error
         except sqlite3.DatabaseError as error:
             self._connection.close()
+            if self._is_copy:
+                raise self._unusable(error) from error
             schema.put_aside(self.path)
             raise CorruptFile(
                 f"the queue {self.path} was corrupt and is put aside: {error}",

@@ -102,7 +102,7 @@ def _follow(home: Home, engine: Engine, item: Item, status: str | None, *, count
         return
     if status is None or status in ENDS:
         if status is None or not _is_counted_by_keeper(home, item, counts_ends=counts_ends):
-            engine.ack(item.task_id, status=status or "gone")
+            engine.ack(item.task_id, owner=item.claimed_by, status=status or "gone")
     elif status != Status.QUEUED and (status in PARKED or not _is_claimed(engine, item)):
         engine.ack(item.task_id, owner=item.claimed_by)
 

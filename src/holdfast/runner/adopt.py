@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.errors import CorruptFile
 from holdfast.failpoints import failpoint
-from holdfast.model.attempt import Reading, read_table
+from holdfast.model.attempt_table import Reading, read_table
 from holdfast.model.events import AttemptStarted
 from holdfast.model.process import Exit, ProcessIdentity
 from holdfast.model.record import Record

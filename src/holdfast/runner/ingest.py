@@ -17,7 +17,7 @@ from holdfast import clock
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.model import readable
-from holdfast.model.task import Attempt
+from holdfast.model.attempt import Attempt
 from holdfast.redact import LineRedactor
 from holdfast.runner.helping import Helping
 from holdfast.runner.ledger import Ledger

@@ -11,8 +11,8 @@ import signal
 
 from holdfast import clock, recorder
 from holdfast.failpoints import failpoint
-from holdfast.model.attempt import Reading
-from holdfast.model.lane import Attempt
+from holdfast.model.attempt import Attempt
+from holdfast.model.attempt_table import Reading
 from holdfast.model.process import ProcessIdentity
 from holdfast.model.spec import Limits, TaskSpec
 from holdfast.redact import MARGIN, end_of

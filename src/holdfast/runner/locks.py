@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.errors import HoldfastError, LockHeld
+from holdfast.errors import CorruptFile, LockHeld, NotFound
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import load
 from holdfast.runner.ledger import Ledger
@@ -53,7 +53,7 @@ class WorkspaceLock:
     def _is_at_work(self, task_id: str) -> bool:
         try:
             manifest = load.read_manifest(self.ledger.packet.home.packet(task_id))
-        except HoldfastError:
+        except (NotFound, CorruptFile):
             return False
         return manifest["status"] not in _AT_REST
 

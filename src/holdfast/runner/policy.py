@@ -57,7 +57,7 @@ def after_attempt(
     kind: str, detail: str = "", *, intent: str | None = None, intent_reason: str = ""
 ) -> Decision:
     """The decision on an attempt that ended with outcome `kind`, stopped by us for `intent` or not."""
-    if intent in ("hang", "limit") and kind in oc.WAITS:
+    if intent in ("hang", "limit") and kind in oc.MUST_WAIT:
         return Decision(then=Then.WAIT, status=Status.WAITING, reason=f"{kind}: {detail}", burns=False)
     if intent in _BY_INTENT:
         then, status = _BY_INTENT[intent]
@@ -70,7 +70,7 @@ def after_attempt(
         return Decision(then=Then.END, status=Status.FAILED, reason=detail or kind)
     if kind in oc.NEEDS_PERSON:
         return Decision(then=Then.INTERRUPT, status=Status.INTERRUPTED, reason=reason)
-    if kind in oc.WAITS:
+    if kind in oc.MUST_WAIT:
         return Decision(then=Then.WAIT, status=Status.WAITING, reason=reason, burns=False)
     return Decision(
         then=Then.RETRY,

@@ -14,8 +14,8 @@ from holdfast.agents.base import End
 from holdfast.errors import LockHeld
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
-from holdfast.model.attempt import Reading
-from holdfast.model.lane import Attempt
+from holdfast.model.attempt import Attempt
+from holdfast.model.attempt_table import Reading
 from holdfast.model.outcome import Outcome
 from holdfast.model.status import Status
 from holdfast.runner import limits, marks, policy, session_locks, work_item

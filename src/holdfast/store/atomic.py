@@ -116,14 +116,19 @@ def read_small(path: str, limit: int) -> bytes | None:
 
 def make_directory(path: str) -> None:
     """A directory, mode 0700, if there is none. What is in its way is put aside: an agent may have put anything there."""
-    try:
-        # Nearly always it is there.
-        if stat.S_ISDIR(os.lstat(path).st_mode):
+    while True:
+        try:
+            # Nearly always it is there.
+            if stat.S_ISDIR(os.lstat(path).st_mode):
+                return
+            put_aside(path)
+        except FileNotFoundError:
+            pass
+        try:
+            os.mkdir(path, 0o700)
             return
-        put_aside(path)
-    except FileNotFoundError:
-        pass
-    os.mkdir(path, 0o700)
+        except FileExistsError:
+            continue  # somebody was quicker: runners share some of them
 
 
 def put_aside(path: str) -> None:

@@ -26,9 +26,9 @@ def ask(packet: Packet, verb: str, args: dict[str, Any]) -> None:
     try:
         request = inbox.drop(packet, verb, args, by=audit.whoami())
     except DiskFull as error:
-        from holdfast.views import room  # for this alone
+        from holdfast.views import full_disk  # for this alone
 
-        raise room.with_advice(error, [packet]) from error
+        raise full_disk.with_advice(error, [packet]) from error
     # Not what was said with it: an answer may hold anything, and the journal has it.
     audit.append(
         packet.home,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast import ids
 from holdfast.errors import HoldfastError
 from holdfast.model.record import Record
 from holdfast.packet import sessions
@@ -74,13 +75,16 @@ def _forget_session(home: Home, agent: str, session_id: str, *, is_own: bool) ->
     lock = _take(sessions.lock_path(home, agent, session_id))
     if lock is None:
         return
-    # Whoever waits for the lock finds that its file is another one, and begins anew.
-    atomic.forget(lock.path)
-    if is_own and agent == "scripted" and os.path.basename(session_id) == session_id:
-        memory = os.path.join(home.scripted_agent, session_id)
-        if os.path.isdir(memory):
-            remove_tree(memory)
-    lock.release()
+    try:
+        # Whoever waits for the lock finds that its file is another one, and begins anew.
+        atomic.forget(lock.path)
+        # An id may be anything, "..", too: it comes from what an agent printed.
+        if is_own and agent == "scripted" and ids.is_safe_name(session_id):
+            memory = os.path.join(home.scripted_agent, session_id)
+            if os.path.isdir(memory):
+                remove_tree(memory)
+    finally:
+        lock.release()
 
 
 def _forget_workspace(home: Home, directory: str, task_id: str) -> None:
@@ -89,11 +93,13 @@ def _forget_workspace(home: Home, directory: str, task_id: str) -> None:
     lock = _take(workspaces.path_of(home, directory))
     if lock is None:
         return
-    # Another task may be about to go on there, though its runner was killed.
-    if workspaces.writer(home, directory) in (None, task_id):
-        workspaces.sign(home, directory, None)
-        atomic.forget(lock.path)
-    lock.release()
+    try:
+        # Another task may be about to go on there, though its runner was killed.
+        if workspaces.writer(home, directory) in (None, task_id):
+            workspaces.sign(home, directory, None)
+            atomic.forget(lock.path)
+    finally:
+        lock.release()
 
 
 def _take(path: str) -> locks.Lock | None:

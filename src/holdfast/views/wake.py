@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.model.status import Status
-from holdfast.packet.driver import is_left_alone, is_lost
+from holdfast.packet.runner_lost import is_left_alone, is_lost
 from holdfast.start import ensure_keeper
 from holdfast.store import lock as locks
 from holdfast.store.layout import Packet

@@ -47,7 +47,13 @@ EXITS = [
     *((name, -15, "", "interrupted", PASSING) for name in ("gemini", "codex", "copilot", "claude", "opencode", "pi")),
 ]  # fmt: skip
 KNOWN = (
-    oc.SUCCESS | oc.WAITS | oc.NEEDS_PERSON | oc.FINAL | oc.NEEDS_FRESH_SESSION | oc.BLAMELESS | oc.RESUMABLE
+    oc.SUCCESS
+    | oc.MUST_WAIT
+    | oc.NEEDS_PERSON
+    | oc.FINAL
+    | oc.NEEDS_FRESH_SESSION
+    | oc.BLAMELESS
+    | oc.RESUMABLE
 )
 
 

@@ -168,6 +168,20 @@ def test_a_folder_that_was_named_stays(home: str) -> None:
     assert packet_of(folder).status() == "killed"
 
 
+def test_a_demo_whose_warden_is_killed_goes_on_to_its_last_line(home: str) -> None:
+    demo = start("--home", folder_of(home), tmp=os.environ["TMPDIR"])
+    assert demo.stdout is not None
+    demo.stdout.readline()
+    with open(f"/proc/{demo.pid}/task/{demo.pid}/children", encoding="ascii") as file:
+        warden = int(file.read().split()[0])  # the first that it forks
+    eventually(lambda: os.getsid(warden) == warden, what="it has a session of its own")
+    os.kill(warden, signal.SIGKILL)
+    said, complaints = demo.communicate(timeout=60)
+    assert demo.returncode == 0, complaints
+    assert "no process is left" in said
+    assert "Try next:" in said
+
+
 def test_the_command_that_removes_the_files_can_be_copied(home: str) -> None:
     folder = os.path.join(os.path.dirname(home), "my demo")
     done = holdfast("demo", "--home", folder)

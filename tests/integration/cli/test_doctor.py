@@ -121,6 +121,13 @@ class TestTrouble:
             pass
         assert findings(1)["home"]["level"] == "fail"
 
+    def test_tasks_that_are_a_link_to_nowhere(self, home: str) -> None:
+        os.symlink("nowhere", os.path.join(home, "tasks"))
+        found = findings(1)["home"]
+        assert found["level"] == "fail"
+        assert os.path.join(home, "tasks") in found["said"]
+        assert "link" in found["fix"]
+
     def test_a_journal_that_does_not_read(self) -> None:
         task = Task.shell("true")
         task.wait_for("completed")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
 
 import pytest
 
+from holdfast.store import atomic
 from tests.support import kin, loops
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.tools import need
@@ -89,6 +91,21 @@ def test_the_queue_of_a_home_that_cannot_be_written(filled: str) -> None:
         done = without_power(*args)
         assert done.returncode == 3, done.stderr
         assert "hint: is it read-only, or does it belong to another user?" in done.stderr
+
+
+def test_who_may_only_read_the_queue_changes_nothing_that_people_said_to_it(filled: str) -> None:
+    assert holdfast("queue", "priority", "waits", "7").returncode == 0
+    kept = os.path.join(filled, "queue.json")
+    before = atomic.read_json(kept)
+    assert before is not None
+    assert before["priorities"] == {"waits": 7}
+    # In the copy its item is taken out: the packet is gone.
+    shutil.rmtree(os.path.join(filled, "tasks", "waits"))
+    for name in os.listdir(filled):
+        if name.startswith("queue.db"):
+            os.chmod(os.path.join(filled, name), 0o400)
+    assert without_power("queue", "ls").returncode == 0
+    assert atomic.read_json(kept) == before
 
 
 @pytest.mark.parametrize("args", LOOKS, ids=" ".join)

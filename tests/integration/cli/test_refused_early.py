@@ -37,6 +37,33 @@ def without_git(tmp_path: str) -> dict[str, str]:
     return {"PATH": folder}
 
 
+@pytest.mark.parametrize("first_of_path", ["", "tools"])
+def test_a_program_is_looked_for_from_the_project(home: str, first_of_path: str) -> None:
+    """As whoever executes it does: PATH and the first line of a script may say where, seen from there."""
+    project = workspace()
+    elsewhere = os.path.join(os.path.dirname(home), "elsewhere")
+    os.makedirs(os.path.join(project, "tools"))
+    os.mkdir(elsewhere)
+    os.symlink("/bin/sh", os.path.join(project, "tools", "shell"))
+    script = os.path.join(project, first_of_path, "greet")
+    with open(script, "w", encoding="utf-8") as file:
+        file.write("#!tools/shell\necho hello\n")
+    os.chmod(script, 0o700)
+    path = {"PATH": f"{first_of_path}:{os.environ['PATH']}"}
+    done = holdfast("run", "--id", "it", "--project", project, "--", "greet", cwd=elsewhere, env=path)
+    assert done.returncode == 0, done.stderr
+    assert "completed" in done.stderr
+
+
+def test_a_program_that_is_there_for_the_caller_alone(home: str) -> None:
+    elsewhere = os.path.join(os.path.dirname(home), "elsewhere")
+    os.mkdir(elsewhere)
+    os.symlink("/bin/true", os.path.join(elsewhere, "greet"))
+    path = {"PATH": f":{os.environ['PATH']}"}
+    said = refused(home, "--project", workspace(), "--", "greet", cwd=elsewhere, env=path)
+    assert "greet: no such program" in said
+
+
 def test_an_option_that_names_no_file(home: str) -> None:
     said = refused(home, "--agent", "scripted", "-o", "scenario=no.json", "hi", cwd=workspace())
     assert "no.json" in said

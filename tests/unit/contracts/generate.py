@@ -17,11 +17,11 @@ from holdfast.model import schema, schema_parts
 from holdfast.model.outcome import (
     BLAMELESS,
     FINAL,
+    MUST_WAIT,
     NEEDS_FRESH_SESSION,
     NEEDS_PERSON,
     RESUMABLE,
     SUCCESS,
-    WAITS,
 )
 from holdfast.model.record import Record
 from holdfast.model.request import VERBS
@@ -86,7 +86,7 @@ def outcomes() -> str:
     rows = ["| what follows | outcomes |", "|---|---|"]
     for meaning, kinds in (
         ("the gate, then the marker", SUCCESS),
-        ("`waiting`, no retry burned", WAITS),
+        ("`waiting`, no retry burned", MUST_WAIT),
         ("`interrupted`: a person is asked", NEEDS_PERSON),
         ("`failed`: trying again cannot help", FINAL),
         ("resumed, a retry is burned", RESUMABLE),

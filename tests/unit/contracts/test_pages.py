@@ -8,7 +8,7 @@ import re
 import pytest
 
 from holdfast.model import manifest, schema
-from holdfast.model.attempt import Reading, read_table
+from holdfast.model.attempt_table import Reading, read_table
 from holdfast.model.status import EXIT_STATUS, MOVES
 from holdfast.packet import environment
 from holdfast.pipeline import reference

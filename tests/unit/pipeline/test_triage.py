@@ -45,7 +45,7 @@ def test_a_typed_outcome_is_believed_whatever_else_is_said(kind: str, found: str
 
 
 def test_every_outcome_that_is_a_failure_has_a_class_or_leaves_it_to_the_words() -> None:
-    known = outcome.WAITS | outcome.NEEDS_PERSON | outcome.FINAL | outcome.NEEDS_FRESH_SESSION
+    known = outcome.MUST_WAIT | outcome.NEEDS_PERSON | outcome.FINAL | outcome.NEEDS_FRESH_SESSION
     known |= outcome.BLAMELESS | outcome.RESUMABLE
     assert known - module.BY_OUTCOME.keys() == {"failed", "crashed"}
     assert not outcome.SUCCESS & module.BY_OUTCOME.keys()

@@ -196,11 +196,13 @@ def test_a_packet_that_cannot_be_read_keeps_its_place_and_holds_nobody(home: str
     assert rows(home)["b"].waits_for == ("a",)
 
 
-def test_who_looked_too_early_does_not_take_a_live_claim_out(home: str) -> None:
-    packet(home, "a")
+@pytest.mark.parametrize("status", ["interrupted", "failed"])
+def test_who_looked_too_early_does_not_take_a_live_claim_out(home: str, status: str) -> None:
+    made = packet(home, "a")
     with sync.open_queue(Home(home)) as queue:
         queue.claim("keeper")
-    now_is(home, "a", "interrupted", attempt=1)
+    now_is(home, "a", status, attempt=1)
+    atomic.write(made.task_done, b"", durable=False)
 
     class Late(LocalQueue):
         """Between our look at the rows and what we do about them, it is resumed and claimed anew."""

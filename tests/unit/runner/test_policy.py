@@ -88,7 +88,7 @@ def test_a_lingering_process_is_judged_by_its_result() -> None:
 
 @pytest.mark.req("BUD-7")
 def test_what_was_not_the_tasks_fault_burns_no_retry() -> None:
-    for kind in (*outcome.BLAMELESS, *outcome.WAITS):
+    for kind in (*outcome.BLAMELESS, *outcome.MUST_WAIT):
         assert after_attempt(kind).burns is False
     for kind in outcome.RESUMABLE:
         assert after_attempt(kind).burns is True
@@ -102,7 +102,7 @@ def test_a_lost_session_is_not_resumed() -> None:
 
 @pytest.mark.req("PKT-13")
 def test_every_decision_is_a_move_of_the_table() -> None:
-    kinds = outcome.SUCCESS | outcome.WAITS | outcome.NEEDS_PERSON | outcome.FINAL | outcome.RESUMABLE
+    kinds = outcome.SUCCESS | outcome.MUST_WAIT | outcome.NEEDS_PERSON | outcome.FINAL | outcome.RESUMABLE
     for kind in kinds | outcome.BLAMELESS | outcome.NEEDS_FRESH_SESSION:
         for intent in (None, "linger", "limit", *INTENTS):
             assert after_attempt(kind, intent=intent).status in MOVES[Status.RUNNING]

@@ -7,6 +7,8 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
 
@@ -114,6 +116,19 @@ def test_a_directory_is_made_whatever_is_in_its_way(place, kind: str) -> None:
         assert os.stat(path).st_mode & 0o777 == 0o700
     aside = ["state.aside-1"] if kind in ("file", "link", "pipe") else []
     assert sorted(os.listdir(place.root)) == sorted(["elsewhere", "state", *aside])
+
+
+def test_many_make_the_same_directory_at_once(place) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        for number in range(200):
+            path = os.path.join(place.root, f"shared-{number}")
+            together = Barrier(8)
+
+            def make(_: int, path: str = path, together: Barrier = together) -> None:
+                together.wait(10)
+                atomic.make_directory(path)
+
+            assert list(pool.map(make, range(8))) == [None] * 8
 
 
 def test_a_small_file_is_read_and_nothing_else(place) -> None:

@@ -102,6 +102,8 @@ def test_starting_is_cheap(stage: Stage) -> None:
     ours = {name for name in loaded if name.startswith("holdfast")}
     assert {name for name in ours if not name.startswith("holdfast.testing.agent")} == {
         "holdfast",
+        "holdfast.errors",
+        "holdfast.ids",
         "holdfast.testing",
     }
 

@@ -7,6 +7,7 @@ import select
 import signal
 import sys
 
+from holdfast.ids import is_safe_name
 from holdfast.testing.agent import scenario as scenario_file
 from holdfast.testing.agent.command_line import USAGE, CommandLine, UsageError
 from holdfast.testing.agent.dialect import DIALECTS, dialect_class
@@ -15,7 +16,6 @@ from holdfast.testing.agent.play import Play
 from holdfast.testing.agent.session import (
     Session,
     default_state_dir,
-    is_safe_name,
     is_uuid,
     new_session_id,
 )

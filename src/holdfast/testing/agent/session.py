@@ -50,15 +50,6 @@ def is_uuid(text: str) -> bool:
     )
 
 
-def is_safe_name(text: str) -> bool:
-    """True where `text` can name a directory and nothing above it."""
-    return (
-        0 < len(text) <= 128
-        and text[0].isalnum()
-        and all(char.isascii() and (char.isalnum() or char in "._-") for char in text)
-    )
-
-
 class Session:
     """One session. Reading is free of side effects; `begin_process` creates the directory."""
 

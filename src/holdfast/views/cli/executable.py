@@ -14,12 +14,12 @@ def check(program: str, project: str) -> None:
     if "/" in program:
         candidates = [os.path.join(project, program)]
     else:
-        candidates = [
-            os.path.join(folder, program) for folder in os.environ.get("PATH", os.defpath).split(":")
-        ]
+        folders = os.environ.get("PATH", os.defpath).split(":")
+        # An empty one, or one that is not absolute, is meant from there as well.
+        candidates = [os.path.join(project, folder, program) for folder in folders]
     for path in candidates:
         if os.access(path, os.X_OK) and not os.path.isdir(path):
-            return _check_format(path)
+            return _check_format(path, project)
     if "/" in program and os.path.isdir(candidates[0]):
         raise CommandNotFound(f"{program} is a directory", hint="name the program in it")
     for path in candidates:
@@ -28,7 +28,7 @@ def check(program: str, project: str) -> None:
     raise CommandNotFound(f"{program}: no such program")
 
 
-def _check_format(path: str) -> None:
+def _check_format(path: str, project: str) -> None:
     """Of what the kernel may know how to run only text is certain: it needs a first line that says who reads it."""
     head = _head(path)
     if not head.startswith(b"#!"):
@@ -40,7 +40,7 @@ def _check_format(path: str) -> None:
         return
     line = head[2:].partition(b"\n")[0].replace(b"\t", b" ").strip(b" ")
     interpreter = os.fsdecode(line.partition(b" ")[0])
-    if os.path.exists(interpreter):
+    if interpreter and os.path.exists(os.path.join(project, interpreter)):
         return
     if interpreter.endswith("\r"):
         raise CommandNotFound(

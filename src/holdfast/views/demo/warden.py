@@ -27,19 +27,31 @@ class Warden:
 
     def begin(self) -> None:
         """Fork it, in a session of its own: whoever kills the demo's group does not reach it."""
-        heard, self._said = os.pipe()
-        self._pid = os.fork()
-        if not self._pid:
-            self._stand_by(heard)
-        os.close(heard)
+        heard, said = os.pipe()
+        # No signal in between: the demo's handlers would clear up in the child, too. It lets them in when it has its own.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            pid = os.fork()
+            if not pid:
+                self._stand_by(heard)
+            self._said, self._pid = said, pid
+        except OSError:
+            os.close(said)
+            raise
+        finally:
+            os.close(heard)
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def dismiss(self) -> None:
         """The demo clears up by itself, or has: it is not needed any more."""
         if self._said < 0:
             return
-        os.write(self._said, _DONE)
-        os.close(self._said)
-        self._said = -1
+        said, self._said = self._said, -1
+        try:
+            os.write(said, _DONE)
+        except OSError:
+            pass  # somebody killed it
+        os.close(said)
         os.waitpid(self._pid, 0)
 
     def _stand_by(self, heard: int) -> None:

@@ -45,7 +45,10 @@ def directory(home: Home) -> Finding:
         return fail("home", f"{path}: {error.strerror}", "set HOLDFAST_HOME to a place of your own")
     trouble = _closed(path, found)
     if trouble is None and os.path.lexists(home.tasks):
-        trouble = _closed(home.tasks, os.stat(home.tasks))
+        try:
+            trouble = _closed(home.tasks, os.stat(home.tasks))
+        except OSError as error:
+            trouble = fail("home", f"{home.tasks}: {error.strerror}", "a link that leads nowhere? remove it")
     if trouble is not None:
         return trouble
     mode = stat.S_IMODE(found.st_mode)

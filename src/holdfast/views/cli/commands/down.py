@@ -48,10 +48,10 @@ def run(values: dict[str, Any]) -> int:
     try:
         atomic.write_json(home.down, {"schema": "holdfast.down/1", "at": clock.iso_now()}, durable=True)
     except DiskFull as error:
-        from holdfast.views import room
+        from holdfast.views import full_disk
 
         packets = [home.packet(task_id) for task_id in load.task_ids(home)] if values["now"] else []
-        raise room.with_advice(error, packets) from error
+        raise full_disk.with_advice(error, packets) from error
     atomic.remove(home.up)
     audit.append(home, {"operation": "home.down", "by": audit.whoami()})
     _dismiss(home.keeper_lock, "keeper")

@@ -106,9 +106,9 @@ def tasks(home: Home, *, everything: bool, state: str | None) -> list[dict[str, 
 
 
 def _is_runner_gone(home: Home, row: dict[str, Any]) -> bool | None:
-    from holdfast.packet import driver  # for those that have not ended
+    from holdfast.packet import runner_lost  # for those that have not ended
 
-    return driver.is_gone(home.packet(row["task_id"]), row["status"])
+    return runner_lost.is_gone(home.packet(row["task_id"]), row["status"])
 
 
 def archived(home: Home, *, state: str | None) -> list[dict[str, Any]]:

@@ -7,11 +7,11 @@ import os
 from holdfast import clock, paths
 from holdfast.errors import CorruptFile, HoldfastError
 from holdfast.model.status import ENDS, Status
-from holdfast.packet import driver, load
+from holdfast.packet import load, runner_lost
 from holdfast.store import atomic
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
-from holdfast.views import room
+from holdfast.views import full_disk
 from holdfast.views.cli import leftovers, out, table, tail, words
 from holdfast.views.cli.spec import JSON, TASK, Command
 
@@ -38,7 +38,7 @@ def run(values: dict[str, Any]) -> int:
     packet = load.find(Home(paths.home()), values["task"], archived=True)
     manifest = load.read_manifest(packet)
     if values["json"]:
-        out.data({**manifest, "runner_gone": driver.is_gone(packet, manifest["status"])})
+        out.data({**manifest, "runner_gone": runner_lost.is_gone(packet, manifest["status"])})
         return 0
     columns = out.room()
     of = ""
@@ -97,7 +97,7 @@ def facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[st
         rows.append(("exit", words.exit_words(manifest)))
     elif manifest.get("pid"):
         rows.append(("process", str(manifest["pid"])))
-    disk = room.trouble(packet.home) if manifest["status"] not in ENDS else ""
+    disk = full_disk.trouble(packet.home) if manifest["status"] not in ENDS else ""
     if disk:
         rows.append(("disk", disk))
     gone = _runner(packet, manifest["status"])
@@ -150,7 +150,7 @@ def _has_unmerged_work(packet: Packet) -> bool:
 
 def _runner(packet: Packet, status: str) -> str:
     """That the runner is gone, where one should be, and who brings another; else nothing."""
-    if not driver.is_gone(packet, status):
+    if not runner_lost.is_gone(packet, status):
         return ""
     home = packet.home
     is_new = locks.owner(packet.runner_lock) is None

@@ -8,11 +8,11 @@ from holdfast import clock, paths, start
 from holdfast.errors import HoldfastError
 from holdfast.model.status import ENDS
 from holdfast.notify import outbox
-from holdfast.packet import driver, inbox, load
+from holdfast.packet import inbox, load, runner_lost
 from holdfast.store import atomic
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
-from holdfast.views import room, versions
+from holdfast.views import full_disk, versions
 from holdfast.views.cli import out, words
 from holdfast.views.cli.spec import JSON, Command
 
@@ -72,7 +72,7 @@ def look(home: Home) -> dict[str, Any]:
         live, counts = _tasks(home)
         for row in live:
             states_of[row["task_id"]] = row["status"]
-            row["runner_gone"] = driver.is_gone(home.packet(row["task_id"]), row["status"])
+            row["runner_gone"] = runner_lost.is_gone(home.packet(row["task_id"]), row["status"])
             counts[row["status"]] = counts.get(row["status"], 0) + 1
             attention += _trouble(home, row)
             if row["runner_gone"]:
@@ -88,7 +88,7 @@ def look(home: Home) -> dict[str, Any]:
             f"{'1 task waits' if counts['queued'] == 1 else str(counts['queued']) + ' tasks wait'} in the queue and no keeper"
             " runs: 'holdfast up' starts it"
         )
-    disk = room.trouble(home)
+    disk = full_disk.trouble(home)
     if disk:
         attention.append(
             f"the disk of {home.path} is {disk}; 'holdfast rm' of tasks that have ended makes some"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast import clock, paths
 from holdfast.errors import Unanswered
 from holdfast.model.status import EXIT_STATUS, Status
-from holdfast.packet import driver, load
+from holdfast.packet import load, runner_lost
 from holdfast.store.layout import Home
 from holdfast.views.cli import asking, given, out
 from holdfast.views.cli.spec import JSON, Argument, Command, Option
@@ -102,7 +102,7 @@ def _as_they_settle(packets: list[Packet], timeout_s: float | None) -> Any:
             raise Unanswered(
                 f"{left[0].task_id} is still {status}{others}",
                 hint=asking.LOST
-                if driver.is_lost(left[0], status)
+                if runner_lost.is_lost(left[0], status)
                 else f"it goes on; wait again, or look with 'holdfast show {left[0].task_id}'",
             )
         clock.sleep(pause_s)
