@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.errors import CorruptFile, LockHeld, NotFound
+from holdfast.errors import CorruptFile, LockHeld, NotFound, StorageError
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import load
 from holdfast.runner.ledger import Ledger
@@ -55,6 +55,8 @@ class WorkspaceLock:
             manifest = load.read_manifest(self.ledger.packet.home.packet(task_id))
         except (NotFound, CorruptFile):
             return False
+        except StorageError:
+            return True  # nobody can tell now: we wait, and ask again
         return manifest["status"] not in _AT_REST
 
     def close(self) -> None:

@@ -28,7 +28,8 @@ COMMAND = Command(
     name="logs",
     summary="Print what a task printed.",
     description="Without options, its readable log: all attempts, a line between them, no escape sequences, secrets "
-    "masked, of a line that is drawn over itself the last state, and of a flood its end, with a line that says so. "
+    "masked, of a line that is drawn over itself the last state, and of a flood its end, with a line that says so. A line is there "
+    "once it is finished; --raw has it before. "
     "With --raw or --stderr, the bytes of one attempt: as they are to a file or a pipe; on a terminal, control "
     "characters other than colours are shown and not obeyed.",
     examples=(
