@@ -45,7 +45,7 @@ def run(path: str) -> None:
     _prepare_recorder(packet)
     while True:
         lock = locks.acquire(packet.runner_lock, role="runner")
-        detached = _hold(packet, lock)
+        detached = _hold_in_place(packet, lock)
         failpoint("runner.before_release")
         moved = moved_to(packet, lock)
         lock.release()
@@ -69,6 +69,16 @@ def _prepare_recorder(packet: Packet) -> None:
             spare.prepare()
     except OSError:
         return  # no process to be had, or no such directory: the attempt will say so
+
+
+def _hold_in_place(packet: Packet, lock: locks.Lock) -> bool:
+    """`_hold`, of a packet that may be given another name before there is anything to step through."""
+    try:
+        return _hold(packet, lock)
+    except (OSError, HoldfastError):
+        if moved_to(packet, lock) is None:
+            raise
+        return False
 
 
 def _hold(packet: Packet, lock: locks.Lock) -> bool:

@@ -11,7 +11,7 @@ import os
 from holdfast import ids
 from holdfast.errors import HoldfastError
 from holdfast.model.record import Record
-from holdfast.packet import sessions
+from holdfast.packet import load, sessions
 from holdfast.packet.create import remove_tree
 from holdfast.packet.metrics import lines
 from holdfast.store import atomic
@@ -81,10 +81,21 @@ def _forget_session(home: Home, agent: str, session_id: str, *, is_own: bool) ->
         # An id may be anything, "..", too: it comes from what an agent printed.
         if is_own and agent == "scripted" and ids.is_safe_name(session_id):
             memory = os.path.join(home.scripted_agent, session_id)
-            if os.path.isdir(memory):
+            if os.path.isdir(memory) and not _is_used(home, session_id):
                 remove_tree(memory)
     finally:
         lock.release()
+
+
+def _is_used(home: Home, session_id: str) -> bool:
+    """Whether another task goes on with the session."""
+    for task_id in load.task_ids(home):
+        try:
+            if load.read_manifest(home.packet(task_id)).get("session_id") == session_id:
+                return True
+        except HoldfastError:
+            continue
+    return False
 
 
 def _forget_workspace(home: Home, directory: str, task_id: str) -> None:

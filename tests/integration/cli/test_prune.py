@@ -51,7 +51,7 @@ def test_nothing_goes_without_yes_and_only_old_tasks_by_default(home: str) -> No
     assert done.returncode == 0
     assert "old" in done.stdout
     assert "new" not in done.stdout
-    assert "would be removed; --yes removes them" in done.stderr
+    assert "would be removed; --yes does it" in done.stderr
     assert names(home) == ["new", "old"]
     assert "1 task, " in holdfast("prune", "--yes").stderr
     assert names(home) == ["new"]

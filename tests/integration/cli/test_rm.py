@@ -211,3 +211,13 @@ def test_a_link_among_the_tasks_is_no_task(home: str) -> None:
     assert holdfast("rm", "lnk").returncode == 3
     assert holdfast("ls", "-q").stdout == ""
     assert os.listdir(elsewhere) == []
+
+
+def test_a_session_that_another_task_goes_on_with_stays(home: str) -> None:
+    first = Task.play(Scenario().say("hello"))
+    session = first.wait_for("completed")["session_id"]
+    second = Task.play(Scenario().say("again"), "--session", session)
+    second.wait_for("completed")
+    memory = os.path.join(home, "scripted-agent", session)
+    assert holdfast("rm", first.id).returncode == 0
+    assert os.path.isdir(memory)

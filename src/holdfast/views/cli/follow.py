@@ -109,7 +109,7 @@ def _rest(packet: Packet, manifest: dict[str, Any]) -> str:
     if manifest["status"] == Status.RUNNING:
         said = words.at_step(manifest, tail.last_line(packet.output_log))
     else:
-        said = words.waits(manifest) or manifest["status_reason"] or ""
+        said = words.waits(manifest) or words.why(manifest, clock.now())
     attempt = f" attempt {manifest['attempt']}" if manifest["attempt"] > 1 else ""
     return f"{stages.now(manifest)}{attempt} {elapsed}  {said}".rstrip()
 
@@ -119,7 +119,7 @@ class PlainLines:
 
     def __init__(self, every_s: float | None) -> None:
         self._every_s = every_s
-        self._shown = self._waits = ""
+        self._shown, self._waits = ("", 0), ""
         self._stages = stages.Stages()
         self._due_mono = clock.mono() + (every_s or 0.0)
 
@@ -127,8 +127,10 @@ class PlainLines:
         """Say what is new."""
         status = manifest["status"]
         self._tell_stages(packet, manifest)
-        if status != self._shown and status not in ENDS:
-            self._shown = status
+        # It may be in the same state again: an attempt can come and go between two looks.
+        shown = (status, manifest["attempt"] if status in _EXPLAINED else 0)
+        if shown != self._shown and status not in ENDS:
+            self._shown = shown
             # Where there are several stages, their lines say that it starts and runs.
             if not stages.are_many(manifest) or status in _EXPLAINED or status == Status.QUEUED:
                 self._tell_state(packet, manifest)
@@ -154,10 +156,8 @@ class PlainLines:
     def _tell_state(self, packet: Packet, manifest: dict[str, Any]) -> None:
         status = manifest["status"]
         attempt = f", attempt {manifest['attempt']}" if manifest["attempt"] > 1 else ""
-        reason = (
-            f": {manifest['status_reason']}" if status in _EXPLAINED and manifest["status_reason"] else ""
-        )
-        out.talk(f"{packet.task_id}: {status} ({manifest['stage']}{attempt}){reason}")
+        why = words.why(manifest, clock.now()) if status in _EXPLAINED else ""
+        out.talk(f"{packet.task_id}: {status} ({manifest['stage']}{attempt})" + (f": {why}" if why else ""))
 
     def _tell_stages(self, packet: Packet, manifest: dict[str, Any]) -> None:
         for line in self._stages.news(manifest, clock.mono()):

@@ -83,6 +83,15 @@ def steps(manifest: dict[str, Any]) -> str:
     return " ".join(work.words(manifest).split())
 
 
+def why(manifest: dict[str, Any], now: float) -> str:
+    """The reason of its state, and when it goes on by itself."""
+    reason, wake_at = manifest["status_reason"] or "", manifest.get("wake_at")
+    if not wake_at or manifest["status"] != "waiting":
+        return reason
+    left_s = int(max(0.0, clock.parse_iso(wake_at) - now) + 0.5)
+    return f"{reason}; goes on in {clock.words(left_s).replace('.0s', 's')}"
+
+
 def waits(manifest: dict[str, Any]) -> str:
     """`waits for the workspace, in which fix writes`: why a task does not start; nothing where it does."""
     said = manifest.get("verdict") or ""

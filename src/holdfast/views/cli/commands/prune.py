@@ -162,5 +162,6 @@ def _say(rows: list[dict[str, Any]], values: dict[str, Any]) -> None:
     )
     going = [row for row in rows if not row["error"]]
     total = words.size(sum(row["bytes"] for row in going))
-    done = "removed" if values["yes"] else "would be removed; --yes removes them"
+    gone = "put into the archive as a summary" if values["keep_summaries"] else "removed"
+    done = gone if values["yes"] else f"would be {gone}; --yes does it"
     out.talk(f"{words.plural(len(going), 'task')}, {total}, {done}")
