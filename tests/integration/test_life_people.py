@@ -41,7 +41,8 @@ def test_an_interrupted_agent_is_gone_and_its_session_gets_the_answer(home: str)
     assert manifest["interrupt"]["reason"] == "which database?"
     assert manifest["interrupt"]["timestamp"]
     assert manifest["pid"] == 0
-    assert task.json("state", "current-session.json")["interrupt"]["reason"] == "which database?"
+    # It follows the manifest, before the runner leaves.
+    eventually(lambda: task.json("state", "current-session.json")["interrupt"]["reason"] == "which database?")
     # It waits for a person: no process of it is left, and no end is marked.
     eventually(lambda: not processes.is_alive(runner), what="the runner left")
     assert not os.path.exists(task.path("done", "_task.done"))

