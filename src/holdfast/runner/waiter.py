@@ -15,8 +15,9 @@ else:
     # In C; and poll itself, not what `selectors` makes of it: both are loaded before an agent starts.
     import _signal as signal
 
-#: Signals that mean: let go of the task, it goes on without you.
-DETACH = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+#: Signals that mean: let go of the task, it goes on without you. By name: a handler that looked it up would have to load what the
+#: code that it interrupts may be in the middle of loading.
+DETACH: dict[int, str] = {signal.SIGTERM: "SIGTERM", signal.SIGINT: "SIGINT", signal.SIGHUP: "SIGHUP"}
 
 
 class Waiter:
@@ -39,9 +40,7 @@ class Waiter:
             signal.signal(number, self._on_signal)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        import signal
-
-        self.detached_by = signal.Signals(number).name
+        self.detached_by = DETACH[number]
 
     def watch(self, descriptor: int, name: str) -> None:
         """Wake up when `descriptor` is readable, and say `name`."""
