@@ -19,7 +19,7 @@ from holdfast.model.request import Request
 from holdfast.model.spec import TaskSpec
 from holdfast.packet import inbox, load
 from holdfast.redact import Redactor
-from holdfast.runner import adopt
+from holdfast.runner.attempt import reading as adopt
 from holdfast.runner.ledger import Ledger
 from holdfast.store import atomic
 from holdfast.store.journal import Journal

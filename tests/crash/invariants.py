@@ -296,7 +296,7 @@ def _check_gates(case: Case, task: Task, events: list[ev.Event]) -> None:
         last = [event for event in gates if event.stage == stage][-1]
         said = _json(os.path.join(_directory(case, last).path, "result.json"))
         assert said == _json(case.packet.gate_result(stage)), f"the evidence of {stage} is not its gate's"
-        agent = task.lane(stage).agent
+        agent = task.stage_state(stage).agent
         meta = _json(case.packet.output(stage, agent, "meta.json"))
         assert meta is not None
         assert meta["attempt"] == number

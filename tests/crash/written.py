@@ -116,7 +116,7 @@ def in_worktree(case: Case) -> None:
 
 def check_worktree(case: Case, task: Task) -> None:
     """It worked there and nowhere else, and there is one."""
-    prepared = task.lane("command_run").workspace
+    prepared = task.stage_state("command_run").workspace
     assert prepared is not None
     assert os.path.exists(os.path.join(prepared.path, WORK))
     assert not os.path.exists(os.path.join(case.project, WORK))

@@ -12,9 +12,9 @@ import pytest
 from holdfast.model import schema
 from holdfast.packet import load
 from holdfast.redact import Redactor
-from holdfast.runner import preserve as preserving
 from holdfast.runner.ledger import Ledger
-from holdfast.runner.preserve import preserve
+from holdfast.runner.people import context as preserving
+from holdfast.runner.people.context import preserve
 from holdfast.store.journal import Journal
 from holdfast.store.layout import Packet
 from holdfast.testing import Scenario

@@ -22,8 +22,9 @@ from holdfast.model.status import ENDS, Status
 from holdfast.packet import inbox, load
 from holdfast.packet.create import create
 from holdfast.redact import Redactor
-from holdfast.runner import finish, requests
 from holdfast.runner.ledger import Ledger
+from holdfast.runner.people import requests
+from holdfast.runner.stage import finish
 from holdfast.store import journal
 from holdfast.store.journal import Journal
 from holdfast.store.layout import Home

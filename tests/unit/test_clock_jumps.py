@@ -17,10 +17,10 @@ from holdfast.model.spec import Limits
 from holdfast.queue.engine import Item
 from holdfast.queue.local import LocalQueue
 from holdfast.redact import Redactor
-from holdfast.runner import limits
 from holdfast.runner.ledger import Ledger
+from holdfast.runner.loop.waiter import Waiter
+from holdfast.runner.plan import limits
 from holdfast.runner.steps import Steps
-from holdfast.runner.waiter import Waiter
 from holdfast.store import atomic
 from holdfast.store.journal import Journal
 from holdfast.store.layout import Home

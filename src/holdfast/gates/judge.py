@@ -36,14 +36,14 @@ def case_of(packet: Packet, stage: str, *, artifact_at: str | None, reverted_at:
     spec = next((spec for spec in task.spec.stages if spec.name == stage), None)
     if spec is None or task.spec.pipeline is None:
         raise NotFound(f"{packet.task_id} has no stage {stage} that a gate could judge")
-    lane = task.lane(stage)
-    report = atomic.read_small(packet.output(stage, lane.agent, "out"), _REPORT_BYTES) or b""
+    stage_state = task.stage_state(stage)
+    report = atomic.read_small(packet.output(stage, stage_state.agent, "out"), _REPORT_BYTES) or b""
     workspace = None
-    prepared = lane.workspace or next(
-        (mate for name in task.beside(stage) if (mate := task.lane(name).workspace) is not None), None
+    prepared = stage_state.workspace or next(
+        (mate for name in task.beside(stage) if (mate := task.stage_state(name).workspace) is not None), None
     )
     if prepared is not None and prepared.tree:
-        number = lane.attempt.number if lane.attempt is not None else 0
+        number = stage_state.attempt.number if stage_state.attempt is not None else 0
         workspace = _workspace(packet, task.spec, prepared, seen=_seen(packet, stage, number))
     elif "patch" in checks_of(spec) and not is_writer(spec):
         workspace = _as_it_is(packet, task.spec)
@@ -52,8 +52,8 @@ def case_of(packet: Packet, stage: str, *, artifact_at: str | None, reverted_at:
         stage=spec,
         is_last=spec.name in task.beside(task.spec.stages[-1].name),
         pipeline=task.spec.pipeline,
-        agent=lane.agent,
-        attempt=lane.attempt.number if lane.attempt is not None else 0,
+        agent=stage_state.agent,
+        attempt=stage_state.attempt.number if stage_state.attempt is not None else 0,
         report=report.decode("utf-8", "replace"),
         directory=_directory(packet, task.spec),
         script=task.script,

@@ -8,9 +8,9 @@ from __future__ import annotations
 from holdfast import clock
 from holdfast.model import events as ev
 from holdfast.model.attempt import Attempt
-from holdfast.model.lane import Lane
 from holdfast.model.outcome import CANNOT_SERVE, MUST_WAIT
 from holdfast.model.spec import TaskSpec
+from holdfast.model.stage_state import StageState
 from holdfast.model.status import ENDS, Status
 from holdfast.model.task import Task
 from holdfast.model.usage import Usage
@@ -53,10 +53,10 @@ def _moved(task: Task, event: ev.TaskMoved, at: str) -> None:
     task.status = Status(event.new)
     task.moved_at = at
     task.approval = event.approval
-    for attempt in task.wave if task.status is not Status.RUNNING else ():
+    for attempt in task.current if task.status is not Status.RUNNING else ():
         attempt.is_settled = not attempt.is_open
         if task.status is Status.COMPLETING and attempt.has_succeeded:
-            task.lane(attempt.stage).accepted = attempt.number
+            task.stage_state(attempt.stage).accepted = attempt.number
     task.reason = event.reason
     task.wake_at = event.wake_at
     task.interrupt = event.interrupt
@@ -78,8 +78,10 @@ def _go_on(task: Task) -> None:
         if task.is_used_up:
             task.usage_before_run, task.turns_before_run = task.usage, task.turns
     task.voids_in_a_row = 0
-    for lane in task.lanes.values():
-        lane.unavailable = {agent: until for agent, until in lane.unavailable.items() if until is not None}
+    for stage_state in task.stage_states.values():
+        stage_state.unavailable = {
+            agent: until for agent, until in stage_state.unavailable.items() if until is not None
+        }
 
 
 def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
@@ -93,7 +95,7 @@ def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
     task.signatures = {}
     task.last_failure = None
     _go_on(task)
-    for attempt in task.wave:
+    for attempt in task.current:
         attempt.triage = None
     task.paid_calls = task.grants = 0
     task.usage_before_run, task.turns_before_run = task.usage, task.turns
@@ -106,9 +108,9 @@ def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
         names = [stage.name for stage in task.spec.stages]
         for name in names[names.index(event.from_stage) :] if event.from_stage in names else ():
             was_done = task.stages_done.pop(name, None) is not None
-            if name in task.lanes:
+            if name in task.stage_states:
                 # What a stage of a pipeline is told depends on the stages before it, which may say something else now.
-                task.lanes[name].begin_again(afresh=task.spec.pipeline is not None, was_done=was_done)
+                task.stage_states[name].begin_again(afresh=task.spec.pipeline is not None, was_done=was_done)
 
 
 def _stage_done(task: Task, event: ev.StageDone, at: str) -> None:
@@ -145,18 +147,18 @@ def _opened(task: Task, event: ev.AttemptOpened, at: str) -> None:
         task.chores += 1
         task.chore = attempt
         return
-    if all(other.is_settled for other in task.wave):
-        task.wave = []
-    task.wave = [other for other in task.wave if other.stage != event.stage] + [attempt]
-    lane = task.lanes.setdefault(event.stage, Lane(event.stage, event.agent))
-    lane.attempt = attempt
-    lane.needs_fresh_session = False
+    if all(other.is_settled for other in task.current):
+        task.current = []
+    task.current = [other for other in task.current if other.stage != event.stage] + [attempt]
+    stage_state = task.stage_states.setdefault(event.stage, StageState(event.stage, event.agent))
+    stage_state.attempt = attempt
+    stage_state.needs_fresh_session = False
     # A session that begins anew has the program's own id, which is not known before it speaks; not that of the old one.
-    goes_on = lane.agent == event.agent and event.mode not in ("fresh", "briefing")
-    lane.session_id = event.session_id or (lane.session_id if goes_on else None)
+    goes_on = stage_state.agent == event.agent and event.mode not in ("fresh", "briefing")
+    stage_state.session_id = event.session_id or (stage_state.session_id if goes_on else None)
     if not goes_on:
         task.progress = None  # the list was the old session's
-    lane.agent = event.agent
+    stage_state.agent = event.agent
     task.paid_calls += event.agent != "command"
 
 
@@ -175,8 +177,8 @@ def _void(task: Task, event: ev.AttemptVoid, at: str) -> None:
     if attempt is task.chore:
         task.chore = None
     else:
-        task.wave.remove(attempt)
-        task.lane(attempt.stage).attempt = None
+        task.current.remove(attempt)
+        task.stage_state(attempt.stage).attempt = None
         task.paid_calls -= attempt.agent != "command"
     task.voids_in_a_row += 1
 
@@ -197,26 +199,26 @@ def _ended(task: Task, event: ev.AttemptEnded, at: str) -> None:
 
 
 def _agent_ended(task: Task, attempt: Attempt, event: ev.AttemptEnded) -> None:
-    lane = task.lane(attempt.stage)
+    stage_state = task.stage_state(attempt.stage)
     task.usage = task.usage.plus(task.used_by(attempt))
     if attempt.usage_is_of_session and attempt.session_id is not None:
         task.session_usage[attempt.session_id] = attempt.usage
     task.waits = task.waits + 1 if event.outcome in MUST_WAIT else 0
-    lane.overflows += event.outcome == "context_too_long"
+    stage_state.overflows += event.outcome == "context_too_long"
     if event.outcome in MUST_WAIT:
         heard = clock.parse_iso(event.noticed_at) if event.noticed_at else 0.0
         until = clock.parse_iso(event.resets_at) if event.resets_at else 0.0
         # A time that has passed is no announcement.
-        lane.unavailable[attempt.agent] = clock.iso(
+        stage_state.unavailable[attempt.agent] = clock.iso(
             until if until > heard else heard + _growing_s(task.waits)
         )
     elif event.outcome in CANNOT_SERVE:
-        lane.unavailable[attempt.agent] = None
+        stage_state.unavailable[attempt.agent] = None
     else:
-        lane.unavailable.pop(attempt.agent, None)
+        stage_state.unavailable.pop(attempt.agent, None)
     if event.exec_errno is None:
-        lane.ran = attempt
-        lane.times_ran += 1
+        stage_state.ran = attempt
+        stage_state.times_ran += 1
         task.answer = None
     if event.was_healthy:
         task.consecutive = 0
@@ -247,38 +249,38 @@ def _retry_planned(task: Task, event: ev.RetryPlanned, at: str) -> None:
     task.total_retries = event.total
     task.planned_delay_s = event.delay_s
     if event.stage:
-        task.lane(event.stage).needs_fresh_session = event.fresh_session
+        task.stage_state(event.stage).needs_fresh_session = event.fresh_session
     task.voids_in_a_row = 0
     task.planned_for = task.attempt.number if task.attempt else task.attempts
 
 
 def _prepared(task: Task, event: ev.WorkspacePrepared, at: str) -> None:
-    lane = task.lane(event.stage)
-    lane.workspace = event
-    lane.chores_in_vain = 0
+    stage_state = task.stage_state(event.stage)
+    stage_state.workspace = event
+    stage_state.chores_in_vain = 0
     task.chore = None
 
 
 def _pre_work_checked(task: Task, event: ev.PreWorkChecked, at: str) -> None:
-    lane = task.lane(event.stage)
-    lane.pre_work = event
-    lane.chores_in_vain = 0
+    stage_state = task.stage_state(event.stage)
+    stage_state.pre_work = event
+    stage_state.chores_in_vain = 0
     task.chore = None
 
 
 def _gate_judged(task: Task, event: ev.GateJudged, at: str) -> None:
-    lane = task.lane(event.stage)
-    lane.gate = event
+    stage_state = task.stage_state(event.stage)
+    stage_state.gate = event
     is_reader = not any(stage.name == event.stage and stage.writes for stage in task.spec.stages)
     if is_reader and not event.passed and event.failed != "scope":
         # What the gate's own commands left behind is not blamed on the next attempt.
-        lane.workspace = None
-    lane.chores_in_vain = 0
+        stage_state.workspace = None
+    stage_state.chores_in_vain = 0
     task.chore = None
 
 
 def _chore_failed(task: Task, event: ev.ChoreFailed, at: str) -> None:
-    task.lane(event.stage).chores_in_vain += event.counts
+    task.stage_state(event.stage).chores_in_vain += event.counts
     task.chore = None
 
 
@@ -289,20 +291,20 @@ def _triaged(task: Task, event: ev.FailureTriaged, at: str) -> None:
         attempt.triage = event
     if event.failure_class == "prompt_too_large" and event.outcome != "context_too_long":
         # Known by its words on stderr alone; the next prompt is smaller all the same.
-        task.lane(event.stage).overflows += 1
+        task.stage_state(event.stage).overflows += 1
     seen = task.signatures.setdefault(event.signature, {"count": 0, "first_seen": at})
     seen.update(count=seen["count"] + 1, last_seen=at, **{"class": event.failure_class})
 
 
 def _approved(task: Task, event: ev.ApprovalGiven, at: str) -> None:
-    task.lane(event.stage).is_approved = True
+    task.stage_state(event.stage).is_approved = True
     task.requests.setdefault(event.request, None)
 
 
 def _switched(task: Task, event: ev.AgentSwitched, at: str) -> None:
-    lane = task.lane(event.stage)
-    lane.agent = event.new
-    lane.session_id = None
+    stage_state = task.stage_state(event.stage)
+    stage_state.agent = event.new
+    stage_state.session_id = None
 
 
 def _leftovers(task: Task, event: ev.LeftoversFound, at: str) -> None:
@@ -330,7 +332,7 @@ def _agent(task: Task, event: ev.AgentEvent, at: str) -> None:
 
 def _session(task: Task, attempt: Attempt, event: ev.AgentSession, at: str) -> None:
     attempt.session_id = event.session_id
-    task.lane(attempt.stage).session_id = event.session_id
+    task.stage_state(attempt.stage).session_id = event.session_id
 
 
 def _text(task: Task, attempt: Attempt, event: ev.AgentText, at: str) -> None:

@@ -157,8 +157,8 @@ def progress(task: Task, seen: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _stage(task: Task, name: str) -> dict[str, Any]:
-    lane = task.lanes.get(name)
-    attempt = lane.attempt if lane is not None else None
+    stage_state = task.stage_states.get(name)
+    attempt = stage_state.attempt if stage_state is not None else None
     is_due = any(stage.name == name for stage in task.due)
     if name in task.stages_done:
         state = "done"
@@ -166,15 +166,15 @@ def _stage(task: Task, name: str) -> dict[str, Any]:
         state = "failed" if task.has_ended else "active"
     else:
         state = "pending"
-    verdict = lane.verdict if lane is not None else None
+    verdict = stage_state.gate_result if stage_state is not None else None
     return {
         "name": name,
         "state": state,
-        "agent": lane.agent if lane is not None else task.lane(name).agent,
+        "agent": stage_state.agent if stage_state is not None else task.stage_state(name).agent,
         "attempt": attempt.number if attempt is not None else None,
         "outcome": attempt.ended.outcome if attempt is not None and attempt.ended is not None else None,
         "gate": None if verdict is None else "passed" if verdict.passed else "failed",
-        "session_id": lane.session_id if lane is not None else None,
+        "session_id": stage_state.session_id if stage_state is not None else None,
     }
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from holdfast import clock
 from holdfast.model import events as ev
 from holdfast.model.attempt import Attempt
-from holdfast.model.lane import Lane
 from holdfast.model.spec import StageSpec, TaskSpec
+from holdfast.model.stage_state import StageState
 from holdfast.model.status import ENDS, Status
 from holdfast.model.usage import Usage, budget_reached
 
@@ -37,9 +37,9 @@ class Task:
         self.run = 1
         self.deadline_s: float | None = None
         self.stages_done: dict[str, int] = {}
-        self.lanes: dict[str, Lane] = {}
+        self.stage_states: dict[str, StageState] = {}
         #: The attempts that run side by side now, or did last; one, unless a group of stages is due.
-        self.wave: list[Attempt] = []
+        self.current: list[Attempt] = []
         #: The chore of ours that runs now, or ended and was not taken in.
         self.chore: Attempt | None = None
         #: The highest number so far, and how many of them were chores.
@@ -119,18 +119,18 @@ class Task:
     @property
     def attempt(self) -> Attempt | None:
         """The last attempt of an agent, of whichever stage."""
-        return self.wave[-1] if self.wave else None
+        return self.current[-1] if self.current else None
 
     @property
     def open_attempts(self) -> list[Attempt]:
         """Every process of the task that may live: agents and a chore."""
-        everything = [*self.wave, self.chore] if self.chore is not None else self.wave
+        everything = [*self.current, self.chore] if self.chore is not None else self.current
         return [attempt for attempt in everything if attempt.is_open]
 
     @property
     def is_unsettled(self) -> bool:
         """Attempts have ended, and nothing was decided about them yet."""
-        return any(not attempt.is_open and not attempt.is_settled for attempt in self.wave)
+        return any(not attempt.is_open and not attempt.is_settled for attempt in self.current)
 
     @property
     def present(self) -> list[Attempt]:
@@ -140,13 +140,13 @@ class Task:
             return self.open_attempts
         if self.chore is not None:
             return [self.chore]
-        return self.wave if self.is_unsettled else []
+        return self.current if self.is_unsettled else []
 
     @property
     def session_id(self) -> str | None:
         """The session of the last attempt's stage."""
-        lane = self.lanes.get(self.attempt.stage) if self.attempt is not None else None
-        return lane.session_id if lane is not None else None
+        stage_state = self.stage_states.get(self.attempt.stage) if self.attempt is not None else None
+        return stage_state.session_id if stage_state is not None else None
 
     @property
     def paid_limit(self) -> int | None:
@@ -175,7 +175,7 @@ class Task:
         return self.spent is not None or any(
             attempt.intent_name == "budget"
             or (attempt.ended is not None and attempt.ended.outcome in ("max_turns", "max_budget"))
-            for attempt in self.wave
+            for attempt in self.current
         )
 
     @property
@@ -187,7 +187,7 @@ class Task:
     def total_usage(self) -> Usage:
         """Everything so far, open attempts included."""
         total = self.usage
-        for attempt in self.wave:
+        for attempt in self.current:
             if attempt.is_open:
                 total = total.plus(self.used_by(attempt))
         return total
@@ -205,7 +205,7 @@ class Task:
     def fresh_s(self, attempt: Attempt, lived_s: float) -> float:
         """Of an attempt's life the time that no other attempt of its wave was counted for: the deadline is about time that
         passed, not about how many worked in it."""
-        if attempt.started is None or len(self.wave) < 2:
+        if attempt.started is None or len(self.current) < 2:
             return lived_s
         return max(0.0, lived_s - max(0.0, self.counted_until - clock.parse_iso(attempt.started.started_at)))
 
@@ -215,12 +215,12 @@ class Task:
             return attempt.usage.minus(self.session_usage.get(attempt.session_id or "", Usage()))
         return attempt.usage
 
-    def lane(self, stage: str) -> Lane:
-        """The lane of a stage; a new one where nothing happened yet."""
-        if stage not in self.lanes:
+    def stage_state(self, stage: str) -> StageState:
+        """The stage_state of a stage; a new one where nothing happened yet."""
+        if stage not in self.stage_states:
             agent = next((spec.agent for spec in self.spec.stages if spec.name == stage), self.spec.agent)
-            self.lanes[stage] = Lane(stage, agent)
-        return self.lanes[stage]
+            self.stage_states[stage] = StageState(stage, agent)
+        return self.stage_states[stage]
 
     def beside(self, stage: str) -> tuple[str, ...]:
         """The stages that run side by side with one, itself included."""
@@ -231,7 +231,7 @@ class Task:
 
     def find(self, number: int) -> Attempt | None:
         """The attempt of a number, if it is one of the present ones."""
-        for attempt in self.wave:
+        for attempt in self.current:
             if attempt.number == number:
                 return attempt
         return self.chore if self.chore is not None and self.chore.number == number else None

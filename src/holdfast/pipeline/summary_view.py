@@ -167,7 +167,7 @@ def _open_class(task: Task) -> str:
         return failed.failure_class
     if task.is_spent:
         return FailureClass.BUDGET
-    verdict = task.lane(attempt.stage).verdict if attempt is not None else None
+    verdict = task.stage_state(attempt.stage).gate_result if attempt is not None else None
     if verdict is not None and not verdict.passed:
         return FailureClass.CONTRACT_VIOLATION
     # A plain run is not triaged: its last outcome says it, unless somebody asked for the end.
@@ -191,14 +191,14 @@ def _is_healed(task: Task, failed: ev.FailureTriaged) -> bool:
     """The stage got over it, or is at another try."""
     if failed.stage in task.stages_done:
         return True
-    lane = task.lanes.get(failed.stage)
-    attempt = lane.attempt if lane is not None else None
+    stage_state = task.stage_states.get(failed.stage)
+    attempt = stage_state.attempt if stage_state is not None else None
     return attempt is not None and attempt.number > failed.attempt > 0
 
 
 def _stage(task: Task, stage: StageSpec, output_lines: int | None) -> StageLine:
-    lane, failed = task.lanes.get(stage.name), task.last_failure
-    attempt = lane.attempt if lane is not None else None
+    stage_state, failed = task.stage_states.get(stage.name), task.last_failure
+    attempt = stage_state.attempt if stage_state is not None else None
     ended = attempt.ended if attempt is not None else None
     triaged = attempt.triage if attempt is not None else None
     if triaged is None and failed is not None and failed.stage == stage.name and not _is_healed(task, failed):
@@ -207,16 +207,16 @@ def _stage(task: Task, stage: StageSpec, output_lines: int | None) -> StageLine:
         state, triaged = "done", None
     elif task.has_ended and (attempt is not None or triaged is not None):
         state = "failed"
-    elif lane is not None and lane.awaits_gate:
+    elif stage_state is not None and stage_state.awaits_gate:
         state = "checking"
     else:
         state = "running" if attempt is not None else "pending"
     return StageLine(
         name=stage.name,
         state=state,
-        agent=lane.agent if lane is not None else stage.agent,
+        agent=stage_state.agent if stage_state is not None else stage.agent,
         role=stage.role,
-        attempts=lane.times_ran if lane is not None else 0,
+        attempts=stage_state.times_ran if stage_state is not None else 0,
         exit_code=ended.exit_code if ended is not None else None,
         duration_s=ended.lived_s if ended is not None else None,
         outcome=ended.outcome if ended is not None else "",
@@ -249,13 +249,13 @@ def _failure(task: Task) -> FailureView | None:
 
 def _remarks(task: Task) -> tuple[str, ...]:
     found: list[str] = []
-    for name, lane in task.lanes.items():
-        if lane.verdict is not None and lane.verdict.passed:
-            found += [f"{name}: {warning}" for warning in lane.verdict.warnings]
+    for name, stage_state in task.stage_states.items():
+        if stage_state.gate_result is not None and stage_state.gate_result.passed:
+            found += [f"{name}: {warning}" for warning in stage_state.gate_result.warnings]
     if task.spec.quality is None:
         return tuple(found)
-    for lane in task.lanes.values():
-        checked, verdict = lane.pre_work, lane.verdict
+    for stage_state in task.stage_states.values():
+        checked, verdict = stage_state.pre_work, stage_state.gate_result
         found += [f"before the work: {reason}" for reason in (checked.reasons if checked is not None else ())]
         found += [f"after the work: {reason}" for reason in (verdict.reasons if verdict is not None else ())]
     return tuple(found)

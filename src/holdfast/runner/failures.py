@@ -14,9 +14,9 @@ from holdfast.pipeline import budget, policy, triage
 from holdfast.pipeline.policy import Follow
 from holdfast.pipeline.triage import Failure, Triage
 from holdfast.redact import MARGIN, Redactor, begin_of, end_of
-from holdfast.runner import notices
 from holdfast.runner.ledger import Ledger
-from holdfast.runner.policy import Decision, Then
+from holdfast.runner.people import notices
+from holdfast.runner.plan.policy import Decision, Then
 
 #: Intents of ours that are no failure of the stage.
 _NOT_A_FAILURE = frozenset({"stop", "interrupt", "deadline"})
@@ -43,7 +43,7 @@ def judge_attempt(ledger: Ledger, attempt: Attempt, decision: Decision) -> Decis
 
 def judge_gate(ledger: Ledger, attempt: Attempt) -> Decision:
     """What follows from an attempt that its gate did not let pass."""
-    verdict = ledger.task.lane(attempt.stage).verdict
+    verdict = ledger.task.stage_state(attempt.stage).gate_result
     assert verdict is not None
     why = "; ".join(verdict.reasons[:3])
     outcome = "gate_broken" if verdict.failed == "gate_broken" else "success"

@@ -17,7 +17,7 @@ from holdfast.model.status import Status, check_move
 from holdfast.model.task import Task
 from holdfast.redact import Redactor
 from holdfast.runner import moves
-from holdfast.runner.stamps import NAMES, Stamps
+from holdfast.runner.timestamps import NAMES, Stamps
 from holdfast.store import atomic
 from holdfast.store.journal import Journal
 from holdfast.store.layout import Packet

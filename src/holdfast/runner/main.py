@@ -16,12 +16,13 @@ from holdfast.model.status import Status
 from holdfast.model.task import Task
 from holdfast.packet import inbox, load
 from holdfast.redact import Redactor
-from holdfast.runner import finish, requests
 from holdfast.runner.ledger import Ledger
-from holdfast.runner.neighbour import Neighbour, hand_over
+from holdfast.runner.loop.keeper_watch import Neighbour, hand_over
+from holdfast.runner.loop.packet_gone import CONFIRM_S, Vanished, end_agents, moved_to
+from holdfast.runner.loop.waiter import Waiter
+from holdfast.runner.people import requests
+from holdfast.runner.stage import finish
 from holdfast.runner.steps import Steps
-from holdfast.runner.vanished import CONFIRM_S, Vanished, end_agents, moved_to
-from holdfast.runner.waiter import Waiter
 from holdfast.start import start_runner
 from holdfast.store import atomic, process
 from holdfast.store import lock as locks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.model import events as ev
 from holdfast.model.status import Status
 from holdfast.packet import inbox
-from holdfast.runner import marks
+from holdfast.runner.people import marks
 from holdfast.store import audit
 
 TYPE_CHECKING = False
@@ -17,7 +17,8 @@ def before(ledger: Ledger, moved: ev.TaskMoved) -> None:
     """Before an interrupt is journalled. A kill in between means that all of it is done again, never that it is not done."""
     if moved.new != Status.INTERRUPTED:
         return
-    from holdfast.runner import notices, preserve  # rare, and dear to load
+    from holdfast.runner.people import context as preserve
+    from holdfast.runner.people import notices  # rare, and dear to load
 
     reason = moved.interrupt or moved.reason
     if ledger.seen.get("told") != (ledger.task.moved_at, reason):
@@ -33,7 +34,7 @@ def between(ledger: Ledger, moved: ev.TaskMoved) -> None:
     """Once it is journalled, before it is shown: whoever sees in the manifest that a person is asked reads the summary next."""
     if moved.new != Status.INTERRUPTED:
         return
-    from holdfast.runner import finish  # rare, and dear to load
+    from holdfast.runner.stage import finish  # rare, and dear to load
 
     finish.report(ledger)
 

@@ -11,9 +11,12 @@ from holdfast.failpoints import failpoint
 from holdfast.model.attempt import VOID_LIMIT, Attempt
 from holdfast.model.spec import StageSpec
 from holdfast.model.status import WAITS, Status
-from holdfast.runner import chores, confirmation, failures, finish, policy, prompts, quality
-from holdfast.runner.locks import WorkspaceLock
-from holdfast.runner.policy import Decision, Then
+from holdfast.runner import failures, quality
+from holdfast.runner.plan import approval as confirmation
+from holdfast.runner.plan import policy
+from holdfast.runner.plan.policy import Decision, Then
+from holdfast.runner.stage import chores, finish, prompts
+from holdfast.runner.stage.workspace_lock import WorkspaceLock
 from holdfast.runner.stages import Stages
 
 TYPE_CHECKING = False
@@ -41,7 +44,7 @@ class PacketStages(Stages):
 
     def make_ready(self, stage: StageSpec) -> float | None:
         """A person's approval, a call that may still be made, and the workspace; then as with any stage."""
-        task, lane = self.ledger.task, self.ledger.task.lane(stage.name)
+        task, stage_state = self.ledger.task, self.ledger.task.stage_state(stage.name)
         reason = confirmation.question(task, stage)
         if reason is not None:
             self.ledger.record(
@@ -52,9 +55,9 @@ class PacketStages(Stages):
             return _AT_ONCE
         if stage.writes and not self._takes_workspace():
             return self._await_workspace()
-        if chores.needs_prepare(task, stage) and lane.workspace is None:
+        if chores.needs_prepare(task, stage) and stage_state.workspace is None:
             return self._do_chore(stage, "prepare")
-        if quality.needs_pre_work(task, lane):
+        if quality.needs_pre_work(task, stage_state):
             return self._do_chore(stage, "pre_work")
         return super().make_ready(stage)
 
@@ -132,13 +135,13 @@ class PacketStages(Stages):
         task, stage = self.ledger.task, attempt.stage
         if task.spec.pipeline is None and not quality.has_gate(task):
             return super().pass_gate(attempt)
-        lane = task.lane(stage)
+        stage_state = task.stage_state(stage)
         spec = next(spec for spec in task.spec.stages if spec.name == stage)
-        if lane.verdict is None:
+        if stage_state.gate_result is None:
             if spec.writes and not self._takes_workspace():
                 return self._await_workspace()
             return self._do_chore(spec, "gate", judged=attempt.number)
-        if lane.verdict.passed:
+        if stage_state.gate_result.passed:
             prompts.hand_off(self.ledger, spec, attempt)
             failpoint("packet_stages.handed_off")
             finish.mark_stage(self.ledger, attempt)

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from holdfast.model.attempt import Attempt
-from holdfast.model.lane import Lane
+from holdfast.model.stage_state import StageState
 from holdfast.model.status import Status
 from holdfast.model.task import Task
-from holdfast.runner import notices
 from holdfast.runner.ledger import Ledger
-from holdfast.runner.policy import Decision, Then
+from holdfast.runner.people import notices
+from holdfast.runner.plan.policy import Decision, Then
 
 #: Reasons that are named where there is room for a line.
 _NAMED = 3
 
 
-def needs_pre_work(task: Task, lane: Lane) -> bool:
+def needs_pre_work(task: Task, stage_state: StageState) -> bool:
     """Whether the repository's checks are due: once, before the first attempt."""
     quality = task.spec.quality
     return (
-        quality is not None and quality.looks_before and lane.pre_work is None and task.spec.pipeline is None
+        quality is not None
+        and quality.looks_before
+        and stage_state.pre_work is None
+        and task.spec.pipeline is None
     )
 
 
@@ -29,7 +32,7 @@ def has_gate(task: Task) -> bool:
 
 def refused(ledger: Ledger, attempt: Attempt) -> Decision:
     """A person is asked. On a resume the agent goes on in its session, and is told the reasons."""
-    verdict = ledger.task.lane(attempt.stage).verdict
+    verdict = ledger.task.stage_state(attempt.stage).gate_result
     assert verdict is not None
     what = "could not be asked" if verdict.failed == "gate_broken" else "failed"
     reason = f"quality gate {what}: {'; '.join(verdict.reasons[:_NAMED])}"

@@ -14,10 +14,12 @@ from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.model.attempt import Attempt
 from holdfast.model.status import Status
-from holdfast.runner import finish, marks, policy
+from holdfast.runner.attempt.sweep import Sweep, as_list
 from holdfast.runner.ledger import Ledger
-from holdfast.runner.policy import Decision, Then
-from holdfast.runner.sweep import Sweep, as_list
+from holdfast.runner.people import marks
+from holdfast.runner.plan import policy
+from holdfast.runner.plan.policy import Decision, Then
+from holdfast.runner.stage import finish
 from holdfast.store import lock as locks
 from holdfast.store import process
 
@@ -41,14 +43,14 @@ class Settling:
 
     def step(self) -> float:
         """All attempts of the wave have ended: decide what follows, once everything they left running is dealt with."""
-        wave = self.ledger.task.wave
+        wave = self.ledger.task.current
         decided = [(attempt, self.decide(attempt)) for attempt in wave]
         for attempt, decision in decided:
             again = self._clean_up(attempt, decision)
             if again is not None:
                 return again
             if self.ledger.task.spec.pipeline is not None:
-                from holdfast.runner import outputs  # only pipelines pay for the import
+                from holdfast.runner.stage import outputs  # only pipelines pay for the import
 
                 outputs.write(self.ledger, attempt)
             finish.write_attempt(self.ledger, attempt)
@@ -103,7 +105,7 @@ class Settling:
         """What only the task's history or the adapter knows."""
         assert attempt.ended is not None
         task = self.ledger.task
-        if attempt.ended.outcome == "context_too_long" and task.lane(attempt.stage).overflows > 1:
+        if attempt.ended.outcome == "context_too_long" and task.stage_state(attempt.stage).overflows > 1:
             reason = f"{decision.reason}; a fresh session ran out of room too: split the task"
             return Decision(then=Then.INTERRUPT, status=Status.INTERRUPTED, reason=reason)
         if attempt.ended.outcome in ("auth", "no_auth"):
@@ -163,7 +165,7 @@ class Settling:
         task = self.ledger.task
         own = next((stage.agent for stage in task.spec.stages if stage.name == attempt.stage), attempt.agent)
         for agent in (own, *task.spec.failover):
-            until = task.lane(attempt.stage).unavailable.get(agent) if agent != attempt.agent else None
+            until = task.stage_state(attempt.stage).unavailable.get(agent) if agent != attempt.agent else None
             times += [clock.parse_iso(until)] if until is not None else []
         wake_at = clock.iso(min(times))
         self.ledger.record(self.ledger.moved(Status.WAITING, decision.reason, wake_at=wake_at))
@@ -171,13 +173,13 @@ class Settling:
     def _hand_over(self, decision: Decision, attempt: Attempt) -> bool:
         """Let another agent take over, where this one is out and the task names one that is not."""
         task, ended = self.ledger.task, attempt.ended
-        lane = task.lane(attempt.stage)
+        stage_state = task.stage_state(attempt.stage)
         if attempt.intent is not None and attempt.intent_name not in ("hang", "limit"):
             return False  # somebody wants it stopped, and no other agent either
-        if ended is None or not task.spec.failover or attempt.agent not in lane.unavailable:
+        if ended is None or not task.spec.failover or attempt.agent not in stage_state.unavailable:
             return False
         stage = next(stage for stage in task.spec.stages if stage.name == attempt.stage)
-        new = policy.available((stage.agent, *task.spec.failover), lane.unavailable, clock.now())
+        new = policy.available((stage.agent, *task.spec.failover), stage_state.unavailable, clock.now())
         if new is None or new == attempt.agent:
             return False
         reason = f"{attempt.agent}: {decision.reason}"

@@ -15,14 +15,16 @@ from holdfast.errors import LockHeld, UsageError
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.model.attempt import VOID_LIMIT, Attempt
-from holdfast.model.lane import Lane
 from holdfast.model.spec import StageSpec
+from holdfast.model.stage_state import StageState
 from holdfast.model.status import Status
-from holdfast.runner import finish, marks, policy, prompts
-from holdfast.runner.attempt import Opened, open_attempt
+from holdfast.runner.attempt.open import Opened, open_attempt
 from holdfast.runner.ledger import Ledger
-from holdfast.runner.policy import Decision, Then
+from holdfast.runner.people import marks
+from holdfast.runner.plan import policy
+from holdfast.runner.plan.policy import Decision, Then
 from holdfast.runner.settling import Settling
+from holdfast.runner.stage import finish, prompts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,14 +68,14 @@ class Stages:
             return _AT_ONCE
         if self.heeds_mark():
             return _AT_ONCE
-        if any(task.lane(stage.name).awaits_gate for stage in due):
+        if any(task.stage_state(stage.name).awaits_gate for stage in due):
             # It was interrupted while the gate looked: the agent has done its part.
             if task.status is Status.SPAWNING:
                 self.ledger.move(Status.RUNNING, "back to the gate")
             self.ledger.move(Status.COMPLETING, "back to the gate")
             return _AT_ONCE
         if self._looked_for != task.run and self._needs_preflight():
-            from holdfast.runner import preflight  # once a run; a plain command pays nothing for it
+            from holdfast.runner.stage import preflight  # once a run; a plain command pays nothing for it
 
             if preflight.is_due(task) and not preflight.passes(self.ledger, self.env.get("env", {})):
                 return _AT_ONCE
@@ -113,19 +115,21 @@ class Stages:
 
     def make_ready(self, stage: StageSpec) -> float | None:
         """What a stage needs before its agent can start: None when nothing is missing, else when to come again."""
-        self.choose_agent(stage, self.ledger.task.lane(stage.name))
+        self.choose_agent(stage, self.ledger.task.stage_state(stage.name))
         return None
 
-    def choose_agent(self, stage: StageSpec, lane: Lane) -> None:
+    def choose_agent(self, stage: StageSpec, stage_state: StageState) -> None:
         """Whoever was out may be back, or another may be there."""
         order = (stage.agent, *self.ledger.task.spec.failover)
         now = clock.now()
-        if policy.available((lane.agent,), lane.unavailable, now) is not None:
+        if policy.available((stage_state.agent,), stage_state.unavailable, now) is not None:
             return
-        new = policy.available(order, lane.unavailable, now)
-        if new is not None and new != lane.agent:
-            reason = f"{lane.agent} is out, {new} is available"
-            self.ledger.record(ev.AgentSwitched(stage=stage.name, old=lane.agent, new=new, reason=reason))
+        new = policy.available(order, stage_state.unavailable, now)
+        if new is not None and new != stage_state.agent:
+            reason = f"{stage_state.agent} is out, {new} is available"
+            self.ledger.record(
+                ev.AgentSwitched(stage=stage.name, old=stage_state.agent, new=new, reason=reason)
+            )
 
     def _launch(self, due: tuple[StageSpec, ...]) -> float:
         self.reap_recorders()
@@ -133,7 +137,7 @@ class Stages:
         for stage in due:
             # All of them before the first is started: nothing was paid for by then.
             try:
-                prompt = prompts.compose(self.ledger, stage, self.ledger.task.lane(stage.name))
+                prompt = prompts.compose(self.ledger, stage, self.ledger.task.stage_state(stage.name))
             except UsageError as error:
                 self.cannot_start(stage, str(error))
                 return _AT_ONCE
@@ -159,7 +163,7 @@ class Stages:
         return bool(started)
 
     def _open(self, stage: StageSpec, prompt: bytes | None) -> float | None:
-        adapter = registry.adapter(self.ledger.task.lane(stage.name).agent)
+        adapter = registry.adapter(self.ledger.task.stage_state(stage.name).agent)
         return self.open_guarded(
             lambda: open_attempt(
                 self.ledger, adapter, self.env, stage=stage, prompt=prompt, keep=self.kept_for(stage)
@@ -218,7 +222,7 @@ class Stages:
         """Through the gates; then on to what is next."""
         task = self.ledger.task
         failed: list[tuple[Attempt, Decision]] = []
-        for attempt in list(task.wave):
+        for attempt in list(task.current):
             self.settling.dismiss_recorder(attempt)  # once more: we may be the successor of one who could not
             if attempt.stage in task.stages_done:
                 continue

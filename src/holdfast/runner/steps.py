@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from holdfast import clock
 from holdfast.model.status import Status
-from holdfast.runner import finish
 from holdfast.runner.ledger import Ledger
+from holdfast.runner.loop.waiter import Waiter
 from holdfast.runner.settling import Settling
+from holdfast.runner.stage import finish
 from holdfast.runner.stages import Stages
-from holdfast.runner.waiter import Waiter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

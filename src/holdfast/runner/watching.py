@@ -18,13 +18,15 @@ from holdfast.model.attempt import Attempt
 from holdfast.model.attempt_table import Reading
 from holdfast.model.outcome import Outcome
 from holdfast.model.status import Status
-from holdfast.runner import limits, marks, policy, session_locks, work_item
-from holdfast.runner.adopt import Found
-from holdfast.runner.attempt import Opened
+from holdfast.runner.attempt import session_lock as session_locks
+from holdfast.runner.attempt.live import Live
+from holdfast.runner.attempt.open import Opened
+from holdfast.runner.attempt.reading import Found
 from holdfast.runner.ledger import Ledger
-from holdfast.runner.live import Live
-from holdfast.runner.position import Position
-from holdfast.runner.waiter import Waiter
+from holdfast.runner.loop.waiter import Waiter
+from holdfast.runner.output.position import Position
+from holdfast.runner.people import marks, work_item
+from holdfast.runner.plan import limits, policy
 from holdfast.store.lock import Lock
 from holdfast.watch.verdict import Kind
 
@@ -172,7 +174,9 @@ class Watching:
         if intent is None:
             self.ledger.record(void)
             return _AT_ONCE
-        others = [other for other in self.ledger.task.wave if other is not attempt and not other.is_settled]
+        others = [
+            other for other in self.ledger.task.current if other is not attempt and not other.is_settled
+        ]
         if others:
             # What was meant for it is left to those who are still there, or whose end was not dealt with.
             told = [intent.evolve(attempt=other.number) for other in others if other.intent is None]

@@ -76,9 +76,9 @@ def test_attempts_that_ran_are_told_apart_from_those_that_never_did() -> None:
         ev.AttemptVoid(attempt=2, reason="r"),
     )
     story.attempt(3).end(3, "spawn_failed", exec_errno=2)
-    assert story.task.lanes["a_run"].times_ran == 1
-    assert story.task.lanes["a_run"].ran is not None
-    assert story.task.lanes["a_run"].ran.number == 1
+    assert story.task.stage_states["a_run"].times_ran == 1
+    assert story.task.stage_states["a_run"].ran is not None
+    assert story.task.stage_states["a_run"].ran.number == 1
 
 
 def test_a_wait_has_a_time_and_the_next_move_forgets_it() -> None:

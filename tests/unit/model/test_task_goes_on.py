@@ -73,7 +73,7 @@ def test_a_retry_judges_what_failed_before_it_anew() -> None:
     assert failed.triage is not None
     story.move("killed").tell(ev.RunOpened(run=2, request="r"))
     assert story.task.signatures == {}
-    assert [attempt.triage for attempt in story.task.wave] == [None, None]
+    assert [attempt.triage for attempt in story.task.current] == [None, None]
 
 
 # ── agents that were out ──
@@ -82,13 +82,13 @@ def test_a_retry_judges_what_failed_before_it_anew() -> None:
 @pytest.mark.parametrize("onward", ["resume", "retry"])
 def test_an_agent_that_a_person_had_to_see_to_is_tried_again(onward: str) -> None:
     story = Story().attempt(1).end(1, "auth")
-    lane = story.task.lanes["a_run"]
-    assert lane.unavailable == {"a": None}
+    stage_state = story.task.stage_states["a_run"]
+    assert stage_state.unavailable == {"a": None}
     if onward == "resume":
         story.move("interrupted").move("spawning")
     else:
         story.move("failed").tell(ev.RunOpened(run=2, request="r"))
-    assert lane.unavailable == {}
+    assert stage_state.unavailable == {}
 
 
 def test_an_agent_that_is_out_for_a_time_stays_out_when_a_person_lets_the_task_go_on() -> None:
@@ -96,13 +96,13 @@ def test_an_agent_that_is_out_for_a_time_stays_out_when_a_person_lets_the_task_g
     until = clock.iso(story.now + 600)
     story.end(1, "rate_limit", noticed_at=clock.iso(story.now), resets_at=until)
     story.move("interrupted").move("spawning")
-    assert story.task.lanes["a_run"].unavailable == {"a": until}
+    assert story.task.stage_states["a_run"].unavailable == {"a": until}
 
 
 def test_a_reset_that_has_passed_already_is_no_announcement() -> None:
     story = Story().attempt(1)
     noticed_at = clock.iso(story.now)
     story.end(1, "rate_limit", noticed_at=noticed_at, resets_at=clock.iso(story.now - 5))
-    until = story.task.lanes["a_run"].unavailable["a"]
+    until = story.task.stage_states["a_run"].unavailable["a"]
     assert until is not None
     assert clock.parse_iso(until) - clock.parse_iso(noticed_at) >= 60

@@ -24,7 +24,7 @@ def side_by_side() -> Story:
 
 
 def numbers(task: Task) -> list[int]:
-    return [attempt.number for attempt in task.wave]
+    return [attempt.number for attempt in task.current]
 
 
 # ── waves ──
@@ -59,9 +59,9 @@ def test_two_attempts_side_by_side() -> None:
         ev.AgentUsage(attempt=2, offset=2, input_tokens=5, output_tokens=1),
         ev.AgentUsage(attempt=3, offset=2, input_tokens=7, output_tokens=1),
     )
-    assert [attempt.last_text for attempt in task.wave] == ["from the left", "from the right"]
+    assert [attempt.last_text for attempt in task.current] == ["from the left", "from the right"]
     assert (task.total_usage.input_tokens, task.usage.input_tokens) == (12, None)
-    assert (task.lanes["left"].session_id, task.lanes["right"].session_id) == ("L", "R")
+    assert (task.stage_states["left"].session_id, task.stage_states["right"].session_id) == ("L", "R")
     story.end(2, "success")
     assert [attempt.number for attempt in task.open_attempts] == [3]
     assert (task.usage.input_tokens, task.total_usage.input_tokens) == (5, 12)
@@ -76,12 +76,12 @@ def test_of_a_wave_the_good_one_goes_to_its_gate_and_the_other_is_tried_again() 
     story.end(2, "success").end(3, "crashed").move("completing")
     task = story.task
     assert not task.is_unsettled
-    assert (task.lanes["left"].awaits_gate, task.lanes["right"].awaits_gate) == (True, False)
+    assert (task.stage_states["left"].awaits_gate, task.stage_states["right"].awaits_gate) == (True, False)
     story.tell(ev.GateJudged(stage="left", attempt=2, passed=True), ev.StageDone(stage="left", attempt=2))
     story.move("spawning").open(5, stage="right")
     assert numbers(task) == [5]
-    assert task.lanes["left"].attempt is not None
-    assert task.lanes["left"].attempt.number == 2
+    assert task.stage_states["left"].attempt is not None
+    assert task.stage_states["left"].attempt.number == 2
 
 
 def test_a_void_of_one_leaves_the_other_alone() -> None:
@@ -89,7 +89,7 @@ def test_a_void_of_one_leaves_the_other_alone() -> None:
     story.tell(ev.AttemptVoid(attempt=3, reason="no process to be had"))
     task = story.task
     assert numbers(task) == [2]
-    assert task.lanes["right"].attempt is None
+    assert task.stage_states["right"].attempt is None
     assert (task.attempts, task.voids_in_a_row) == (3, 1)
     story.open(4, stage="right")
     assert numbers(task) == [2, 4]
@@ -98,7 +98,7 @@ def test_a_void_of_one_leaves_the_other_alone() -> None:
 def test_an_intent_for_each() -> None:
     story = side_by_side().open(2, stage="left").open(3, stage="right").start(2).start(3).move("running")
     story.tell(ev.StopIntended(attempt=3, intent="timeout", reason="r"))
-    assert [attempt.intent_name for attempt in story.task.wave] == [None, "timeout"]
+    assert [attempt.intent_name for attempt in story.task.current] == [None, "timeout"]
 
 
 # ── chores ──
@@ -110,7 +110,7 @@ def test_a_chore_takes_a_number_and_is_no_attempt_of_an_agent() -> None:
     story = Story(pipeline=PIPELINE).open(1, agent="command", kind="prepare", session_id=None).start(1)
     task = story.task
     assert (task.attempts, task.chores, task.paid_calls) == (1, 1, 0)
-    assert (task.attempt, task.wave, task.lanes) == (None, [], {})
+    assert (task.attempt, task.current, task.stage_states) == (None, [], {})
     assert [attempt.number for attempt in task.open_attempts] == [1]
     assert task.find(1) is task.chore
     # Whatever a program of ours prints is no word of an agent.
@@ -125,7 +125,7 @@ def test_a_chore_takes_a_number_and_is_no_attempt_of_an_agent() -> None:
     assert not task.is_unsettled
     story.tell(PREPARED)
     assert task.chore is None
-    assert task.lanes["a_run"].workspace == PREPARED
+    assert task.stage_states["a_run"].workspace == PREPARED
 
 
 def test_chores_in_vain_are_counted_until_one_is_of_use() -> None:
@@ -137,12 +137,12 @@ def test_chores_in_vain_are_counted_until_one_is_of_use() -> None:
         )
         story.tell(failed.evolve(attempt=number))
         assert story.task.chore is None
-    lane = story.task.lane("a_run")
-    assert lane.chores_in_vain == 2
+    stage_state = story.task.stage_state("a_run")
+    assert stage_state.chores_in_vain == 2
     story.tell(failed.evolve(attempt=3, counts=False))
-    assert lane.chores_in_vain == 2
+    assert stage_state.chores_in_vain == 2
     story.tell(PREPARED)
-    assert lane.chores_in_vain == 0
+    assert stage_state.chores_in_vain == 0
 
 
 def test_a_chore_that_never_started_is_void_like_an_attempt() -> None:
@@ -153,14 +153,14 @@ def test_a_chore_that_never_started_is_void_like_an_attempt() -> None:
 
 def test_the_gate_speaks_about_the_agents_attempt() -> None:
     story = Story(pipeline=PIPELINE).attempt(1).end(1, "success").move("completing")
-    lane = story.task.lanes["a_run"]
-    assert lane.awaits_gate
+    stage_state = story.task.stage_states["a_run"]
+    assert stage_state.awaits_gate
     story.open(2, agent="command", kind="gate", session_id=None).start(2).end(2, "success")
     assert numbers(story.task) == [1]
     story.tell(ev.GateJudged(stage="a_run", attempt=1, passed=False, failed="scope", reasons=("r",)))
-    assert (story.task.chore, lane.awaits_gate) == (None, False)
-    assert lane.verdict is not None
-    assert lane.verdict.failed == "scope"
+    assert (story.task.chore, stage_state.awaits_gate) == (None, False)
+    assert stage_state.gate_result is not None
+    assert stage_state.gate_result.failed == "scope"
 
 
 # ── what costs something ──
@@ -258,7 +258,7 @@ def triaged(attempt: int, signature: str = "s" * 16) -> ev.FailureTriaged:
 def test_failures_are_counted_by_their_signature() -> None:
     story = Story(pipeline=PIPELINE).attempt(1).end(1, "crashed").tell(triaged(1))
     first = clock.iso(story.now)
-    assert story.task.wave[0].triage == triaged(1)
+    assert story.task.current[0].triage == triaged(1)
     story.tell(triaged(2, "other" * 4)).tell(triaged(3))
     seen = story.task.signatures["s" * 16]
     assert seen == {"count": 2, "class": "transient", "first_seen": first, "last_seen": clock.iso(story.now)}
@@ -270,7 +270,7 @@ def test_failures_are_counted_by_their_signature() -> None:
 def test_a_prompt_that_was_too_large_by_its_words_alone_is_remembered(outcome: str, overflows: int) -> None:
     large = triaged(1).evolve(failure_class="prompt_too_large", outcome=outcome)
     # The other is counted at the attempt's end already.
-    assert Story(pipeline=PIPELINE).tell(large).task.lane("a_run").overflows == overflows
+    assert Story(pipeline=PIPELINE).tell(large).task.stage_state("a_run").overflows == overflows
 
 
 # ── who plays a stage ──
@@ -279,7 +279,7 @@ def test_a_prompt_that_was_too_large_by_its_words_alone_is_remembered(outcome: s
 def test_an_agent_at_its_limit_is_out_until_that_is_lifted() -> None:
     until = "2027-01-15T09:00:00.000Z"
     story = Story(failover=("b",)).attempt(1).end(1, "rate_limit", resets_at=until)
-    assert story.task.lanes["a_run"].unavailable == {"a": until}
+    assert story.task.stage_states["a_run"].unavailable == {"a": until}
 
 
 def test_without_a_time_it_is_out_for_longer_each_time() -> None:
@@ -287,21 +287,21 @@ def test_without_a_time_it_is_out_for_longer_each_time() -> None:
     for number, minutes in ((1, 1), (2, 2), (3, 4)):
         story.attempt(number).end(number, "overloaded", noticed_at=heard)
         until = clock.iso(clock.parse_iso(heard) + 60.0 * minutes)
-        assert story.task.lanes["a_run"].unavailable == {"a": until}
+        assert story.task.stage_states["a_run"].unavailable == {"a": until}
         story.move("waiting").move("spawning")
 
 
 @pytest.mark.parametrize("outcome", ["auth", "no_auth", "spawn_failed", "model_not_found"])
 def test_one_that_only_a_person_can_help_is_out_for_good(outcome: str) -> None:
     story = Story(failover=("b",)).attempt(1).end(1, outcome)
-    assert story.task.lanes["a_run"].unavailable == {"a": None}
+    assert story.task.stage_states["a_run"].unavailable == {"a": None}
 
 
 @pytest.mark.parametrize("outcome", ["success", "crashed"])
 def test_one_that_works_again_is_in_again(outcome: str) -> None:
     story = Story(failover=("b",)).attempt(1).end(1, "quota").move("waiting").move("spawning")
     story.attempt(2).end(2, outcome)
-    assert story.task.lanes["a_run"].unavailable == {}
+    assert story.task.stage_states["a_run"].unavailable == {}
 
 
 def test_whoever_takes_over_begins_a_session_of_its_own() -> None:
@@ -309,23 +309,23 @@ def test_whoever_takes_over_begins_a_session_of_its_own() -> None:
     story.tell(ev.AgentSwitched(stage="a_run", old="a", new="b", reason="quota")).move("waiting").move(
         "spawning"
     )
-    lane = story.task.lanes["a_run"]
-    assert (lane.agent, lane.session_id) == ("b", None)
+    stage_state = story.task.stage_states["a_run"]
+    assert (stage_state.agent, stage_state.session_id) == ("b", None)
     story.open(2, agent="b", mode="briefing", session_id=None)
-    assert (lane.agent, lane.session_id) == ("b", None)
+    assert (stage_state.agent, stage_state.session_id) == ("b", None)
     assert story.task.total_retries == 0
 
 
 def test_a_session_that_begins_anew_is_not_taken_for_the_old_one() -> None:
     story = Story().attempt(1, session="S").end(1, "context_too_long").move("crashed")
     story.tell(ev.RetryPlanned(stage="a_run", consecutive=1, total=1, delay_s=0.0, fresh_session=True))
-    lane = story.move("spawning").task.lanes["a_run"]
-    assert (lane.needs_fresh_session, lane.overflows) == (True, 1)
+    stage_state = story.move("spawning").task.stage_states["a_run"]
+    assert (stage_state.needs_fresh_session, stage_state.overflows) == (True, 1)
     # A program that names its session by itself says nothing before it is killed.
     story.attempt(2, mode="briefing", session=None)
-    assert (lane.needs_fresh_session, lane.session_id) == (False, None)
+    assert (stage_state.needs_fresh_session, stage_state.session_id) == (False, None)
     story.end(2, "crashed").move("crashed").move("spawning")
-    assert lane.session_id is None
+    assert stage_state.session_id is None
 
 
 # ── people ──
@@ -337,7 +337,10 @@ def test_an_approval_is_awaited_for_a_stage_and_stands() -> None:
     assert (story.task.approval, story.task.is_marked) == ("a_run", True)
     story.tell(ev.ApprovalGiven(stage="a_run", by="ada", request="R")).move("spawning", request="R")
     assert (story.task.approval, story.task.is_marked) == (None, False)
-    assert (story.task.lane("a_run").is_approved, story.task.lane("b_run").is_approved) == (True, False)
+    assert (story.task.stage_state("a_run").is_approved, story.task.stage_state("b_run").is_approved) == (
+        True,
+        False,
+    )
     assert "R" in story.task.requests
 
 
@@ -351,8 +354,13 @@ def test_a_retry_from_a_stage_begins_it_again() -> None:
     story.move("completing").tell(ev.GateJudged(stage="a_run", attempt=1, passed=True))
     story.tell(ev.StageDone(stage="a_run", attempt=1)).move("killed")
     story.tell(ev.RunOpened(run=2, request="r", from_stage="a_run"))
-    lane = story.task.lanes["a_run"]
-    assert (lane.workspace, lane.gate, lane.accepted, lane.session_id) == (None, None, 0, None)
+    stage_state = story.task.stage_states["a_run"]
+    assert (stage_state.workspace, stage_state.gate, stage_state.accepted, stage_state.session_id) == (
+        None,
+        None,
+        0,
+        None,
+    )
     assert [found.name for found in story.task.due] == ["a_run"]
 
 
@@ -361,6 +369,6 @@ def test_the_end_of_a_limit_that_was_told_once_is_not_forgotten() -> None:
     story = Story().attempt(1)
     for resets_at in (None, until, None):
         story.tell(ev.AgentRateLimit(attempt=1, offset=1, resets_at=resets_at, reason="used up"))
-    told = story.task.wave[0].rate_limit
+    told = story.task.current[0].rate_limit
     assert told is not None
     assert told.resets_at == until

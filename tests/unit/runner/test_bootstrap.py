@@ -10,8 +10,8 @@ import pytest
 from holdfast.errors import UnreadableFile, UsageError
 from holdfast.model import events as ev
 from holdfast.redact import Redactor
-from holdfast.runner import bootstrap
 from holdfast.runner.ledger import Ledger
+from holdfast.runner.stage import bootstrap
 from holdfast.store.journal import Journal
 from holdfast.store.layout import Home
 from tests.support.story import Story

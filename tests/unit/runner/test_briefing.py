@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.model import events as ev
 from holdfast.model.attempt import Attempt
-from holdfast.runner import briefing
+from holdfast.runner.stage import briefing
 from tests.support.story import Story
 
 
@@ -19,7 +19,7 @@ def crashed(*tools: tuple[str, str], said: str = "") -> tuple[Story, Attempt]:
     if said:
         story.tell(ev.AgentText(attempt=1, offset=90, text=said))
     story.end(1, "crashed", detail="killed by signal 9")
-    return story, story.task.wave[0]
+    return story, story.task.current[0]
 
 
 def test_the_same_session_hears_what_happened_and_what_was_cut_off() -> None:
@@ -33,7 +33,7 @@ def test_the_same_session_hears_what_happened_and_what_was_cut_off() -> None:
 def test_one_that_we_stopped_hears_why() -> None:
     story = Story().attempt(1)
     story.tell(ev.StopIntended(attempt=1, intent="hang", reason="silent for 10 minutes")).end(1, "hung")
-    assert "stopped: silent for 10 minutes" in briefing.resume_message(story.task, story.task.wave[0])
+    assert "stopped: silent for 10 minutes" in briefing.resume_message(story.task, story.task.current[0])
 
 
 def test_one_whose_work_was_refused_hears_every_reason_and_not_that_it_crashed() -> None:
@@ -97,6 +97,6 @@ def test_an_error_that_the_program_tells_in_the_agents_voice_is_not_its_last_wor
     story.tell(ev.AgentText(attempt=1, offset=1, text="I begin with half.txt."))
     story.tell(ev.AgentText(attempt=1, offset=2, text=limit))
     story.tell(ev.AgentError(attempt=1, offset=3, kind="quota", message=limit)).end(1, "quota", detail="out")
-    text = briefing.recovery_briefing(story.task, story.task.wave[0], "write both halves")
+    text = briefing.recovery_briefing(story.task, story.task.current[0], "write both halves")
     assert "Its last words were:\n\nI begin with half.txt." in text
     assert limit not in text

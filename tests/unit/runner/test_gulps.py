@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from holdfast import clock
-from holdfast.runner.gulps import FOLLOWED_S, GULP_S, LONGEST_S, SILENCE_S, Gulps, pause_s
-from holdfast.runner.waiter import Waiter
+from holdfast.runner.loop.waiter import Waiter
+from holdfast.runner.output.read_schedule import FOLLOWED_S, GULP_S, LONGEST_S, SILENCE_S, Gulps, pause_s
 from holdfast.store.layout import Packet
 
 NAME = "growth.1"

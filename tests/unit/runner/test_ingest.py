@@ -15,10 +15,10 @@ from holdfast.packet import load
 from holdfast.packet.create import create
 from holdfast.paths import ensure_home
 from holdfast.redact import Redactor
-from holdfast.runner import ingest, raw_log
-from holdfast.runner.ingest import Ingest
 from holdfast.runner.ledger import Ledger
-from holdfast.runner.position import Position
+from holdfast.runner.output import ingest, raw_log
+from holdfast.runner.output.ingest import Ingest
+from holdfast.runner.output.position import Position
 from holdfast.store import journal
 from holdfast.store.journal import Journal
 from holdfast.store.layout import Home, Packet

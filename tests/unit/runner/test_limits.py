@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.model import events as ev
 from holdfast.model.spec import Limits, PipelineSpec, StageSpec
-from holdfast.runner import limits
+from holdfast.runner.plan import limits
 from tests.support.story import Story
 
 PIPELINE = PipelineSpec(

@@ -14,7 +14,7 @@ from holdfast.packet.create import create
 from holdfast.paths import ensure_home
 from holdfast.redact import Redactor
 from holdfast.runner.ledger import Ledger
-from holdfast.runner.locks import WorkspaceLock
+from holdfast.runner.stage.workspace_lock import WorkspaceLock
 from holdfast.store.journal import Journal
 from holdfast.store.layout import Home, Packet
 from holdfast.workspace import lock as workspace_lock

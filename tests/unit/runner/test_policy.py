@@ -9,7 +9,7 @@ from holdfast.model import outcome
 from holdfast.model.spec import Limits
 from holdfast.model.status import MOVES, Status
 from holdfast.model.usage import Usage, budget_reached
-from holdfast.runner.policy import (
+from holdfast.runner.plan.policy import (
     Decision,
     Then,
     after_attempt,

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from holdfast.runner.position import Position
+from holdfast.runner.output.position import Position
 from holdfast.store.layout import Home, Packet
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.runner import raw_log
-from holdfast.runner.raw_log import RawLog, leap_over
+from holdfast.runner.output import raw_log
+from holdfast.runner.output.raw_log import RawLog, leap_over
 
 PIECE = b'{"type":"piece","text":"a"}'
 PIECES = ('{"type":"piece"', '{"type":"more.of.it"')

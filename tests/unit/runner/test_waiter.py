@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.runner.waiter import DETACH, Waiter
+from holdfast.runner.loop.waiter import DETACH, Waiter
 from holdfast.store.layout import Packet
 
 

@@ -50,9 +50,11 @@ def passes(ledger: Ledger, env: Mapping[str, str]) -> bool:
 def _agents(task: Task) -> list[str]:
     """Those of the stages that are left, and of no others."""
     left = [stage for stage in task.spec.stages if stage.name not in task.stages_done]
-    lanes = task.lanes
+    stage_states = task.stage_states
     return list(
-        dict.fromkeys(lanes[stage.name].agent if stage.name in lanes else stage.agent for stage in left)
+        dict.fromkeys(
+            stage_states[stage.name].agent if stage.name in stage_states else stage.agent for stage in left
+        )
     )
 
 

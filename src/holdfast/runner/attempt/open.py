@@ -11,12 +11,13 @@ from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.model.attempt import dirname
-from holdfast.model.lane import Lane
 from holdfast.model.spec import StageSpec
+from holdfast.model.stage_state import StageState
 from holdfast.model.task import Task
 from holdfast.packet.create import remove_tree
-from holdfast.runner import prompts, session_locks
+from holdfast.runner.attempt import session_lock as session_locks
 from holdfast.runner.ledger import Ledger
+from holdfast.runner.stage import prompts
 from holdfast.store import atomic
 from holdfast.store import lock as locks
 from holdfast.store.layout import AttemptDir
@@ -54,8 +55,8 @@ def open_attempt(
 ) -> Opened:
     """Start the next attempt of `stage`. `prompt` is for a fresh session; an old one gets a message instead. `keep` are held
     locks that the recorder takes over. Raises LockHeld when another attempt lives in the session."""
-    lane = ledger.task.lane(stage.name)
-    mode, session_id = _mode(adapter, ledger.task, lane)
+    stage_state = ledger.task.stage_state(stage.name)
+    mode, session_id = _mode(adapter, ledger.task, stage_state)
     opened = ev.AttemptOpened(
         attempt=next_number(ledger),
         attempt_id=ids.new_attempt_id(),
@@ -63,7 +64,7 @@ def open_attempt(
         agent=adapter.name,
         mode=mode,
         session_id=session_id,
-        resume_count=lane.times_ran,
+        resume_count=stage_state.times_ran,
     )
     session_lock = session_locks.take(ledger, adapter.name, session_id) if session_id is not None else None
     try:
@@ -119,7 +120,7 @@ def _prepare(
     env: dict[str, Any],
 ) -> Launch:
     """Prompt and command line, in the attempt's directory."""
-    text = prompts.for_mode(ledger, ledger.task.lane(stage.name), opened.mode, prompt)
+    text = prompts.for_mode(ledger, ledger.task.stage_state(stage.name), opened.mode, prompt)
     spec = _launch_spec(ledger, adapter, directory, opened, stage=stage, env=env)
     system = prompts.system_prompt(ledger, stage, opened)
     if system and adapter.capabilities.appends_system_prompt:
@@ -189,7 +190,7 @@ def _fork(
     captured: dict[str, str] = env.get("env", {})
     private: dict[str, str] = {}
     if launch.home is not None:
-        from holdfast.runner import private_home  # few programs need one, and shutil is dear
+        from holdfast.runner.attempt import private_home  # few programs need one, and shutil is dear
 
         private = private_home.prepare(launch.home, captured)
     start = recorder.Start(
@@ -235,27 +236,27 @@ def _resource_limits(ledger: Ledger, opened: ev.AttemptOpened, env: dict[str, An
     return {**captured, "RLIMIT_AS": [least, least]}
 
 
-def _mode(adapter: Adapter, task: Task, lane: Lane) -> tuple[str, str | None]:
+def _mode(adapter: Adapter, task: Task, stage_state: StageState) -> tuple[str, str | None]:
     """How the attempt begins, and the session it uses or makes. Attempts that never ran used no session."""
-    able, ran = adapter.capabilities, lane.ran
+    able, ran = adapter.capabilities, stage_state.ran
     fresh_id = ids.new_uuid() if able.chooses_session_id else None
     if ran is None:
         if task.spec.session is not None and adapter.name == task.spec.agent:
             return "resume", task.spec.session
-        return "fresh", lane.session_id or fresh_id
+        return "fresh", stage_state.session_id or fresh_id
     if ran.agent != adapter.name:
         # The first attempt of one who takes over; what never ran left its chosen id.
-        return "briefing", lane.session_id or fresh_id
+        return "briefing", stage_state.session_id or fresh_id
     if not able.can_resume:
         return "again", None
-    if lane.needs_fresh_session or lane.session_id is None:
+    if stage_state.needs_fresh_session or stage_state.session_id is None:
         return "briefing", fresh_id
-    if lane.session_id != ran.session_id:
+    if stage_state.session_id != ran.session_id:
         # The new session of a briefing never began.
-        return "briefing", lane.session_id
+        return "briefing", stage_state.session_id
     if ran.ended is not None and not ran.ended.resumable:
         return "briefing", fresh_id
-    return "resume", lane.session_id
+    return "resume", stage_state.session_id
 
 
 def next_number(ledger: Ledger) -> int:

@@ -16,8 +16,9 @@ from holdfast.model.request import VERBS, Request
 from holdfast.model.status import Status
 from holdfast.model.task import Task
 from holdfast.packet import inbox
-from holdfast.runner import finish, marks
 from holdfast.runner.ledger import Ledger
+from holdfast.runner.people import marks
+from holdfast.runner.stage import finish
 from holdfast.store import atomic
 
 TYPE_CHECKING = False

@@ -19,7 +19,7 @@ from holdfast.model.spec import StageSpec
 from holdfast.model.task import Task
 from holdfast.redact import MARGIN, begin_of
 from holdfast.runner import failures
-from holdfast.runner.attempt import Opened, next_number, start
+from holdfast.runner.attempt.open import Opened, next_number, start
 from holdfast.runner.ledger import Ledger
 from holdfast.store import atomic
 from holdfast.workspace.lock import has_repository
@@ -39,11 +39,13 @@ _REASON_CHARS, _EVIDENCE_BYTES = 1000, 64 * 1024 * 1024
 def needs_prepare(task: Task, stage: StageSpec) -> bool:
     """Whether the workspace has to be made, or looked at, before the stage's agent comes. Stages side by side that only read are
     compared with one look."""
-    if task.spec.workspace == "worktree" and not any(lane.workspace for lane in task.lanes.values()):
+    if task.spec.workspace == "worktree" and not any(
+        stage_state.workspace for stage_state in task.stage_states.values()
+    ):
         return True
     if stage.writes or task.spec.pipeline is None:
         return stage.writes
-    mates = [task.lane(name) for name in task.beside(stage.name)]
+    mates = [task.stage_state(name) for name in task.beside(stage.name)]
     if any(mate.workspace is not None and mate.gate is None for mate in mates):
         return False
     # Without git, every file would be read and copied for stages that should change none.
@@ -157,19 +159,19 @@ def _take_failure(ledger: Ledger, chore: Attempt) -> None:
     assert ended is not None
     said = atomic.read_small(ledger.packet.attempt(chore.dirname).stderr, _REASON_CHARS + MARGIN) or b""
     reason = begin_of(said, ledger.redact, _REASON_CHARS).strip() or f"{ended.outcome}: {ended.detail}"
-    lane = ledger.task.lane(chore.stage)
+    stage_state = ledger.task.stage_state(chore.stage)
     ledger.record(ev.ChoreFailed(stage=chore.stage, attempt=chore.number, kind=chore.kind, reason=reason))
     failpoint("chores.failed")
     if ended.exit_signal is not None or ended.outcome == "lost":
-        if lane.chores_in_vain < _TRIES:
+        if stage_state.chores_in_vain < _TRIES:
             return
-        reason = f"its process died {lane.chores_in_vain} times: {reason}"
+        reason = f"its process died {stage_state.chores_in_vain} times: {reason}"
     if chore.kind == "prepare":
         failures.stop_before_call(ledger, chore.stage, outcome="prepare_failed", reason=reason)
     elif chore.kind == "pre_work":
         ledger.record(ev.PreWorkChecked(stage=chore.stage, passed=False, reasons=(reason[:1000],)))
     else:
-        judged = lane.attempt.number if lane.attempt is not None else 0
+        judged = stage_state.attempt.number if stage_state.attempt is not None else 0
         ledger.record(
             ev.GateJudged(
                 stage=chore.stage,

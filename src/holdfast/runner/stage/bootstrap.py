@@ -78,4 +78,4 @@ def default_path() -> str:
     own = os.path.join(os.path.dirname(paths.user_settings()), "bootstrap.md")
     if os.path.exists(own):
         return own
-    return os.path.join(os.path.dirname(os.path.dirname(__file__)), "config", "bootstrap.md")
+    return os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "config", "bootstrap.md")

@@ -12,7 +12,7 @@ from holdfast import clock
 from holdfast.model.events import AttemptStarted
 from holdfast.model.process import ProcessIdentity
 from holdfast.model.task import Task
-from holdfast.runner.sweep import Sweep
+from holdfast.runner.attempt.sweep import Sweep
 from holdfast.store import process
 from holdfast.store.layout import Packet
 from holdfast.store.lock import Lock

@@ -10,8 +10,8 @@ from holdfast.errors import UnreadableFile
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.model.attempt import Attempt
-from holdfast.model.lane import Lane
 from holdfast.model.spec import StageSpec
+from holdfast.model.stage_state import StageState
 from holdfast.model.task import Task
 from holdfast.runner.ledger import Ledger
 
@@ -30,14 +30,21 @@ _FINDING = frozenset({"review", "security_review", "review_consolidate"})
 
 def workspace_of(task: Task, stage: str) -> str:
     """Where the agent of a stage works."""
-    prepared = task.lane(stage).workspace
+    prepared = task.stage_state(stage).workspace
     if prepared is None:
         # A stage that only reads works where others have written.
-        prepared = next((lane.workspace for lane in task.lanes.values() if lane.workspace is not None), None)
+        prepared = next(
+            (
+                stage_state.workspace
+                for stage_state in task.stage_states.values()
+                if stage_state.workspace is not None
+            ),
+            None,
+        )
     return prepared.path if prepared is not None else task.spec.project_dir
 
 
-def compose(ledger: Ledger, stage: StageSpec, lane: Lane) -> bytes | None:
+def compose(ledger: Ledger, stage: StageSpec, stage_state: StageState) -> bytes | None:
     """The prompt of a fresh session; None for a command without one. Raises HoldfastError where a stage's prompt cannot be
     made: nothing was paid for by then."""
     if ledger.task.spec.pipeline is None:
@@ -46,21 +53,21 @@ def compose(ledger: Ledger, stage: StageSpec, lane: Lane) -> bytes | None:
                 request = file.read()
         except FileNotFoundError:
             return None
-        checked = lane.pre_work
-        if checked is None or checked.passed or lane.agent == "command":
+        checked = stage_state.pre_work
+        if checked is None or checked.passed or stage_state.agent == "command":
             return request
-        from holdfast.runner import briefing
+        from holdfast.runner.stage import briefing
 
         return _bytes(briefing.pre_work(checked.reasons)) + b"\n\n" + request
     # Only pipelines pay for the import.
     from holdfast.pipeline import compose as composing
-    from holdfast.runner import briefing
+    from holdfast.runner.stage import briefing
 
-    stage = stage.evolve(agent=lane.agent)
-    verdict = lane.gate
+    stage = stage.evolve(agent=stage_state.agent)
+    verdict = stage_state.gate
     refused = verdict is not None and not verdict.passed
     notes = [briefing.refusal(verdict.reasons)] if refused and verdict is not None else []
-    if ledger.task.answer and lane.ran is None:
+    if ledger.task.answer and stage_state.ran is None:
         # A session that goes on, or a briefing, has it in its own words.
         notes.append(briefing.answer(ledger.task.answer))
     composed = composing.compose(
@@ -69,11 +76,11 @@ def compose(ledger: Ledger, stage: StageSpec, lane: Lane) -> bytes | None:
         stage,
         project_dir=workspace_of(ledger.task, stage.name),
         redact=ledger.redact,
-        digest_policy="aggressive" if lane.overflows else None,
+        digest_policy="aggressive" if stage_state.overflows else None,
         extra=_earlier(ledger, stage),
         notes="\n\n".join(notes),
         script=ledger.task.script,
-        limit_bytes=registry.adapter(lane.agent).capabilities.prompt_bytes,
+        limit_bytes=registry.adapter(stage_state.agent).capabilities.prompt_bytes,
     )
     composing.write(ledger.packet, stage, composed)
     return composed.text.encode("utf-8", "backslashreplace")
@@ -94,34 +101,38 @@ def _earlier(ledger: Ledger, stage: StageSpec) -> list[Attachment]:
         )
         if not wanted or earlier.name not in task.stages_done:
             continue
-        path = ledger.packet.output(earlier.name, task.lane(earlier.name).agent, "out")
+        path = ledger.packet.output(earlier.name, task.stage_state(earlier.name).agent, "out")
         if os.path.exists(path):
             with open(path, encoding="utf-8", errors="replace") as file:
                 text = file.read()
             found.append(Attachment(name=os.path.basename(path), text=text, is_whole=True))
     if stage.role in _READ_FINDINGS:
-        from holdfast.runner import findings
+        from holdfast.runner.stage import findings
 
         if (merged := findings.text(ledger)) is not None:
             found.append(Attachment(name=findings.NAME, text=merged, is_whole=True))
     return found
 
 
-def for_mode(ledger: Ledger, lane: Lane, mode: str, prompt: bytes | None) -> bytes | None:
+def for_mode(ledger: Ledger, stage_state: StageState, mode: str, prompt: bytes | None) -> bytes | None:
     """What the attempt is given, by how it begins."""
     if prompt is None or mode not in ("resume", "briefing"):
         return prompt
-    from holdfast.runner import briefing  # a first attempt pays nothing for it
+    from holdfast.runner.stage import briefing  # a first attempt pays nothing for it
 
-    if mode == "resume" and lane.ran is not None:
-        verdict = lane.gate if lane.gate is not None and lane.gate.attempt == lane.ran.number else None
+    if mode == "resume" and stage_state.ran is not None:
+        verdict = (
+            stage_state.gate
+            if stage_state.gate is not None and stage_state.gate.attempt == stage_state.ran.number
+            else None
+        )
         refused = verdict.reasons if verdict is not None and not verdict.passed else ()
-        changed = changed_files(ledger, lane)
-        return _bytes(briefing.resume_message(ledger.task, lane.ran, refused=refused, changed=changed))
+        changed = changed_files(ledger, stage_state)
+        return _bytes(briefing.resume_message(ledger.task, stage_state.ran, refused=refused, changed=changed))
     if mode == "briefing":
         text = prompt.decode("utf-8", "replace")
-        changed = changed_files(ledger, lane)
-        return _bytes(briefing.recovery_briefing(ledger.task, lane.ran, text, changed=changed))
+        changed = changed_files(ledger, stage_state)
+        return _bytes(briefing.recovery_briefing(ledger.task, stage_state.ran, text, changed=changed))
     return prompt
 
 
@@ -129,22 +140,24 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def changed_files(ledger: Ledger, lane: Lane) -> tuple[str, ...]:
+def changed_files(ledger: Ledger, stage_state: StageState) -> tuple[str, ...]:
     """Files that the earlier attempts of the stage changed, as far as that can be known at once; empty otherwise."""
-    started = lane.ran.started if lane.ran is not None else None
+    started = stage_state.ran.started if stage_state.ran is not None else None
     if started is None:
         return ()
     from holdfast.watch import progress
 
     since = clock.parse_iso(started.started_at)
-    return progress.changed_files(workspace_of(ledger.task, lane.stage), since, skip=ledger.packet.home.path)
+    return progress.changed_files(
+        workspace_of(ledger.task, stage_state.stage), since, skip=ledger.packet.home.path
+    )
 
 
 def system_prompt(ledger: Ledger, stage: StageSpec, opened: ev.AttemptOpened) -> bytes:
     """What is appended to the agent's own system prompt: the bootstrap and the file that the task names."""
     spec, parts = ledger.task.spec, list[bytes]()
     if spec.bootstrap is not None:
-        from holdfast.runner import bootstrap
+        from holdfast.runner.stage import bootstrap
 
         parts.append(bootstrap.render(ledger, stage, opened).encode("utf-8", "backslashreplace"))
     path = {**spec.options, **stage.options}.get("system_prompt_path")
@@ -172,6 +185,6 @@ def hand_off(ledger: Ledger, stage: StageSpec, attempt: Attempt) -> None:
             failpoint("prompts.handoff_recorded")
         handoff.apply(ledger.packet, read)
     elif stage.role in _FINDING:
-        from holdfast.runner import findings
+        from holdfast.runner.stage import findings
 
         findings.write(ledger, stage.name)

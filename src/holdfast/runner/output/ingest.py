@@ -19,10 +19,10 @@ from holdfast.model import events as ev
 from holdfast.model import readable
 from holdfast.model.attempt import Attempt
 from holdfast.redact import LineRedactor
-from holdfast.runner.helping import Helping
 from holdfast.runner.ledger import Ledger
-from holdfast.runner.position import Position
-from holdfast.runner.raw_log import RawLog, leap_over
+from holdfast.runner.output.log_batch import Helping
+from holdfast.runner.output.position import Position
+from holdfast.runner.output.raw_log import RawLog, leap_over
 from holdfast.store import atomic
 from holdfast.store.layout import AttemptDir
 

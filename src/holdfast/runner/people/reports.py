@@ -58,13 +58,13 @@ def _write_stats(ledger: Ledger) -> None:
 
 def _write_links(ledger: Ledger) -> None:
     task = ledger.task
-    played = {name: lane.agent for name, lane in task.lanes.items()}
+    played = {name: stage_state.agent for name, stage_state in task.stage_states.items()}
     links = phases.phase_links(
         task.spec.task_id,
         [stage.evolve(agent=played.get(stage.name, stage.agent)) for stage in task.spec.stages],
         task.stages_done,
         at=clock.iso_now(),
-        sessions={name: lane.session_id for name, lane in task.lanes.items()},
+        sessions={name: stage_state.session_id for name, stage_state in task.stage_states.items()},
     )
     atomic.write_json(ledger.packet.phase_links, links, durable=False)
 

@@ -1,4 +1,4 @@
-"""A lane: what one stage went through, and what its gate said of the last attempt."""
+"""A stage_state: what one stage went through, and what its gate said of the last attempt."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.model import events as ev
 from holdfast.model.attempt import Attempt, dirname
-from holdfast.model.lane import Lane
+from holdfast.model.stage_state import StageState
 
 
 def attempt(number: int = 1, **more: object) -> Attempt:
@@ -51,39 +51,39 @@ def test_an_attempt_succeeds_by_its_end_alone() -> None:
 
 
 def test_the_gate_is_awaited_from_success_until_it_speaks() -> None:
-    lane = Lane("codex_impl", "codex")
-    assert (lane.awaits_gate, lane.verdict) == (False, None)
-    lane.attempt = attempt(3)
-    assert lane.awaits_gate is False
-    lane.accepted = 3
-    assert lane.awaits_gate is True
-    lane.gate = judged(3, passed=False)
-    assert lane.awaits_gate is False
-    assert lane.verdict == judged(3, passed=False)
+    stage_state = StageState("codex_impl", "codex")
+    assert (stage_state.awaits_gate, stage_state.gate_result) == (False, None)
+    stage_state.attempt = attempt(3)
+    assert stage_state.awaits_gate is False
+    stage_state.accepted = 3
+    assert stage_state.awaits_gate is True
+    stage_state.gate = judged(3, passed=False)
+    assert stage_state.awaits_gate is False
+    assert stage_state.gate_result == judged(3, passed=False)
 
 
 def test_a_verdict_on_an_earlier_attempt_is_none_on_this_one() -> None:
-    lane = Lane("codex_impl", "codex")
-    lane.gate = judged(1, passed=False)
-    lane.attempt = attempt(2)
-    assert lane.verdict is None
+    stage_state = StageState("codex_impl", "codex")
+    stage_state.gate = judged(1, passed=False)
+    stage_state.attempt = attempt(2)
+    assert stage_state.gate_result is None
     # But it is still known, for the one who has to put it right.
-    assert lane.gate is not None
+    assert stage_state.gate is not None
 
 
 @pytest.mark.parametrize("afresh", [True, False])
 def test_a_stage_that_begins_again_is_judged_anew(afresh: bool) -> None:
-    lane = Lane("codex_impl", "codex")
-    lane.attempt = lane.ran = attempt(1)
-    lane.accepted, lane.gate = 1, judged(1, passed=True)
-    lane.workspace = ev.WorkspacePrepared(
+    stage_state = StageState("codex_impl", "codex")
+    stage_state.attempt = stage_state.ran = attempt(1)
+    stage_state.accepted, stage_state.gate = 1, judged(1, passed=True)
+    stage_state.workspace = ev.WorkspacePrepared(
         stage="codex_impl", path="/p", kind="in_place", tree="t", base_tree="t"
     )
-    lane.overflows = lane.chores_in_vain = 2
-    lane.session_id, lane.is_approved = "S", True
-    lane.begin_again(afresh=afresh, was_done=True)
-    assert (lane.verdict, lane.awaits_gate, lane.workspace) == (None, False, None)
-    assert (lane.overflows, lane.chores_in_vain) == (0, 0)
+    stage_state.overflows = stage_state.chores_in_vain = 2
+    stage_state.session_id, stage_state.is_approved = "S", True
+    stage_state.begin_again(afresh=afresh, was_done=True)
+    assert (stage_state.gate_result, stage_state.awaits_gate, stage_state.workspace) == (None, False, None)
+    assert (stage_state.overflows, stage_state.chores_in_vain) == (0, 0)
     # Afresh: a new session, and a person is asked again.
-    kept = (None, None, False) if afresh else ("S", lane.attempt, True)
-    assert (lane.session_id, lane.ran, lane.is_approved) == kept
+    kept = (None, None, False) if afresh else ("S", stage_state.attempt, True)
+    assert (stage_state.session_id, stage_state.ran, stage_state.is_approved) == kept

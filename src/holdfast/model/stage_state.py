@@ -1,4 +1,4 @@
-"""A lane: one stage's own history."""
+"""A stage_state: one stage's own history."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from holdfast.model import events as ev
 from holdfast.model.attempt import Attempt
 
 
-class Lane:
+class StageState:
     """What one stage went through: its sessions, its workspace, its gate."""
 
     def __init__(self, stage: str, agent: str) -> None:
@@ -35,7 +35,7 @@ class Lane:
         self.is_approved = False
 
     @property
-    def verdict(self) -> ev.GateJudged | None:
+    def gate_result(self) -> ev.GateJudged | None:
         """What the gate said about the last attempt; None while it has not spoken."""
         if self.gate is None or self.attempt is None or self.gate.attempt != self.attempt.number:
             return None
@@ -44,7 +44,7 @@ class Lane:
     @property
     def awaits_gate(self) -> bool:
         """The last attempt was handed to the gate, which has not spoken."""
-        return self.attempt is not None and self.accepted == self.attempt.number and self.verdict is None
+        return self.attempt is not None and self.accepted == self.attempt.number and self.gate_result is None
 
     def begin_again(self, *, afresh: bool, was_done: bool) -> None:
         """What it does now is judged from now on, if its gate had let it pass (`was_done`); else what it did before is judged

@@ -20,7 +20,7 @@ def text(ledger: Ledger, *, passed: str | None = None) -> str | None:
             stage.name not in task.stages_done and stage.name != passed
         ):
             continue
-        path = ledger.packet.output(stage.name, task.lane(stage.name).agent, "out")
+        path = ledger.packet.output(stage.name, task.stage_state(stage.name).agent, "out")
         report = (atomic.read_small(path, _REPORT_BYTES) or b"").decode("utf-8", "replace")
         if stage.role == _CONSOLIDATION:
             reports.clear()

@@ -8,7 +8,7 @@ the bell of the packet, and for a moment it is read at once (docs/decisions/0047
 from __future__ import annotations
 
 from holdfast import clock
-from holdfast.runner.waiter import Waiter
+from holdfast.runner.loop.waiter import Waiter
 from holdfast.watch.growth import GrowthWatch
 
 #: Logs are read at most this often: a flood is taken in gulps.

@@ -6,7 +6,7 @@ import os
 
 from holdfast import clock
 from holdfast.errors import HoldfastError
-from holdfast.runner.waiter import Waiter
+from holdfast.runner.loop.waiter import Waiter
 from holdfast.start import ensure_keeper, ensure_seed, wants_keeper
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home

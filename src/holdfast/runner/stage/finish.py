@@ -13,7 +13,7 @@ from holdfast.errors import CorruptFile
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.model.attempt import Attempt
-from holdfast.runner import notices, work_item
+from holdfast.runner.people import notices, work_item
 from holdfast.store import atomic
 
 TYPE_CHECKING = False
@@ -132,6 +132,6 @@ def reopen(ledger: Ledger) -> None:
 
 def report(ledger: Ledger) -> None:
     """Summary, statistics, the last failure: what people and brains read."""
-    from holdfast.runner import reports  # once a stage: the agent's start does not wait for it to load
+    from holdfast.runner.people import reports  # once a stage: the agent's start does not wait for it to load
 
     reports.write(ledger)

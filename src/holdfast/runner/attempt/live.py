@@ -16,16 +16,16 @@ from holdfast.model.attempt_table import Reading
 from holdfast.model.process import ProcessIdentity
 from holdfast.model.spec import Limits, TaskSpec
 from holdfast.redact import MARGIN, end_of
-from holdfast.runner import adopt
-from holdfast.runner.adopt import Found
-from holdfast.runner.attempt import Opened
-from holdfast.runner.gulps import Gulps
-from holdfast.runner.ingest import Ingest
+from holdfast.runner.attempt import reading as adopt
+from holdfast.runner.attempt.open import Opened
+from holdfast.runner.attempt.reading import Found
+from holdfast.runner.attempt.stop import Stop
 from holdfast.runner.ledger import Ledger
-from holdfast.runner.position import Position
-from holdfast.runner.prompts import workspace_of
-from holdfast.runner.stop import Stop
-from holdfast.runner.waiter import Waiter
+from holdfast.runner.loop.waiter import Waiter
+from holdfast.runner.output.ingest import Ingest
+from holdfast.runner.output.position import Position
+from holdfast.runner.output.read_schedule import Gulps
+from holdfast.runner.stage.prompts import workspace_of
 from holdfast.store import lock as locks
 from holdfast.store import process
 from holdfast.watch import progress

@@ -61,7 +61,7 @@ def _call(task: Task, attempt: Attempt) -> tuple[float, str] | None:
         found.append((spec.limits.timeout_s, "for one attempt"))
     if pipeline is not None:
         found.append((pipeline.max_wallclock_s, "for one call (budgets.max_wallclock_sec)"))
-        if pipeline.join_timeout_s is not None and len(task.wave) > 1:
+        if pipeline.join_timeout_s is not None and len(task.current) > 1:
             found.append((pipeline.join_timeout_s, "for stages side by side"))
     stage = next((stage for stage in spec.stages if stage.name == attempt.stage), None)
     if stage is not None and stage.timeout_s is not None:

@@ -16,7 +16,7 @@ def question(task: Task, stage: StageSpec) -> str | None:
     how = f"'holdfast approve {task.spec.task_id}'"
     if asked is not None:
         return f"{asked}; {stage.name} waits for approval: {how}"
-    if stage.approval and not task.lane(stage.name).is_approved:
+    if stage.approval and not task.stage_state(stage.name).is_approved:
         return f"{stage.name} waits for approval: {how}"
     return None
 
@@ -25,10 +25,10 @@ def _asked_by_reviewers(task: Task, stage: StageSpec) -> str | None:
     """The word of a reviewer is answered once for all the stages that were about to begin."""
     waves = _waves(task.spec.stages)
     at = next(at for at, wave in enumerate(waves) if any(each.name == stage.name for each in wave))
-    if at == 0 or any(task.lane(each.name).is_approved for each in waves[at]):
+    if at == 0 or any(task.stage_state(each.name).is_approved for each in waves[at]):
         return None
     for before in waves[at - 1]:
-        verdict = task.lane(before.name).gate
+        verdict = task.stage_state(before.name).gate
         said = verdict.reasons if verdict is not None and verdict.passed else ()
         asked = [reason.removeprefix(WORD).lstrip(": ") for reason in said if reason.startswith(WORD)]
         if asked:

@@ -1,0 +1,1 @@
+"""One attempt: open, observe, stop, sweep."""

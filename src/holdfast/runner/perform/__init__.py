@@ -1,0 +1,1 @@
+"""The performer: carries out the planner's steps."""

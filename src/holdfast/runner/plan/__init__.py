@@ -1,0 +1,1 @@
+"""The planner: pure functions from the task and the facts to the next step."""

@@ -1,0 +1,1 @@
+"""One stage: prompt, chores, outputs, markers."""
