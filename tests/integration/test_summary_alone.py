@@ -9,7 +9,8 @@ import shlex
 import pytest
 
 from holdfast.testing import Scenario
-from holdfast.views.cli import spec, verbs
+from holdfast.views.cli import verbs
+from holdfast.views.cli.parse import command_spec
 from tests.support import kin
 from tests.support.packets import WORK, Written, played
 from tests.support.tasks import Task, holdfast, workspace
@@ -45,7 +46,7 @@ class Summary:
         for command in self.commands:
             program, verb, *words = shlex.split(command)
             assert program == "holdfast"
-            values = spec.parse(verbs.load(verb).COMMAND, words)
+            values = command_spec.parse(verbs.load(verb).COMMAND, words)
             assert values, command
 
     def follow(self, **said: str) -> None:

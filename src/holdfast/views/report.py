@@ -10,8 +10,9 @@ from holdfast.model import metrics as figures
 from holdfast.model.status import ENDS
 from holdfast.packet import load, metrics
 from holdfast.store.layout import Home, Packet
-from holdfast.views.cli import tail, turn, words
 from holdfast.views.cli.commands import ls, status
+from holdfast.views.cli.queue import wait_reason
+from holdfast.views.cli.show import describe, tail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _queue(home: Home, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                     "task_id": item.task_id,
                     "state": "paused" if {"*", item.pool} & set(paused) else item.state,
                     "priority": item.priority,
-                    "reason": turn.why(item, []),
+                    "reason": wait_reason.why(item, []),
                     "since": item.added_at,
                 }
                 for item in items
@@ -99,7 +100,7 @@ def _active(home: Home, row: dict[str, Any], now: float) -> dict[str, Any]:
         "status": row["status"],
         "agent": row["agent"],
         "stage": row["stage"],
-        "elapsed_s": round(words.elapsed_s(row, now), 3),
+        "elapsed_s": round(describe.elapsed_s(row, now), 3),
         "wake_at": row["wake_at"],
         "last_line": tail.last_line(home.packet(row["task_id"]).output_log),
     }
@@ -113,7 +114,7 @@ def _ended(row: dict[str, Any], now: float) -> dict[str, Any]:
         "status": row["status"],
         "reason": row["status_reason"],
         "finished_at": row["finished_at"],
-        "took_s": round(words.elapsed_s(row, now), 3),
+        "took_s": round(describe.elapsed_s(row, now), 3),
         "cost_usd": usage.get("cost_usd"),
     }
 
@@ -157,8 +158,8 @@ def render(facts: dict[str, Any], *, detailed: bool) -> str:
     runs = f"process {keeper['pid']}" if keeper else "not running" + (" (down)" if facts["down"] else "")
     counts = ", ".join(f"{count} {state}" for state, count in sorted(facts["counts"].items())) or "none"
     parts = [
-        f"# holdfast, {words.minute(facts['at'])}",
-        f"{facts['home']}; what is new since {words.minute(facts['since'])}",
+        f"# holdfast, {describe.minute(facts['at'])}",
+        f"{facts['home']}; what is new since {describe.minute(facts['since'])}",
         _section(
             "State", [f"keeper: {runs}", f"tasks: {counts}", *(f"! {line}" for line in facts["attention"])]
         ),
@@ -186,14 +187,14 @@ def _section(title: str, lines: list[str], most: int | None = None) -> str:
 
 
 def _active_line(row: dict[str, Any], *, detailed: bool) -> str:
-    wakes = f", wakes {words.minute(row['wake_at'])}" if row["wake_at"] else ""
+    wakes = f", wakes {describe.minute(row['wake_at'])}" if row["wake_at"] else ""
     line = f"{row['task_id']}  {row['status']}, {row['agent']}, {clock.words(row['elapsed_s'])}{wakes}"
     return f"{line}: {row['last_line']}" if detailed and row["last_line"] else line
 
 
 def _queue_line(row: dict[str, Any]) -> str:
     why = f": {row['reason']}" if row["reason"] else ""
-    return f"{row['task_id']}  {row['state']} since {words.minute(row['since'])}{why}"
+    return f"{row['task_id']}  {row['state']} since {describe.minute(row['since'])}{why}"
 
 
 def _ended_line(row: dict[str, Any]) -> str:
@@ -213,12 +214,12 @@ def _statistics(found: dict[str, Any]) -> list[str]:
     tools = ", ".join(f"{name} {count}" for name, count in list(found["tool_usage"]["breakdown"].items())[:6])
     return [
         f"{found['ended']} ended, {found['completed']} completed" + _rate(found["success_rate"]),
-        f"{words.plural(found['interrupts'], 'interrupt')}{_of_tasks(found['interrupt_rate'])}; "
-        f"{words.plural(found['retries'], 'retry')}",
-        f"{words.plural(found['iterations_per_hour'] or 0, 'task')} an hour, "
+        f"{describe.plural(found['interrupts'], 'interrupt')}{_of_tasks(found['interrupt_rate'])}; "
+        f"{describe.plural(found['retries'], 'retry')}",
+        f"{describe.plural(found['iterations_per_hour'] or 0, 'task')} an hour, "
         + ("no duration yet" if average is None else f"{clock.words(average)} on average"),
-        words.usage(usage),
-        words.plural(found["tool_usage"]["total"], "tool call") + (f": {tools}" if tools else ""),
+        describe.usage(usage),
+        describe.plural(found["tool_usage"]["total"], "tool call") + (f": {tools}" if tools else ""),
     ]
 
 

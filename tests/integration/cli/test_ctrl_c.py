@@ -39,7 +39,7 @@ main()
         "holdfast.views",
         "holdfast.views.cli.entry",
         "holdfast.errors",
-        "holdfast.views.cli.out",
+        "holdfast.views.cli.show.out",
         "json",
         "holdfast.views.cli.verbs",
         "holdfast.views.cli.commands.ls",

@@ -118,7 +118,10 @@ def test_what_the_interpreter_has_in_c_is_not_loaded_in_python_again(args: list[
 
 def test_a_command_that_does_not_stay_does_not_load_what_draws() -> None:
     Task.shell("exit 1", "--id", "it").wait_for("failed")
-    drawing = {f"holdfast.views.cli.{name}" for name in ("follow", "table", "tail", "words")}
+    drawing = {
+        f"holdfast.views.cli.{name}"
+        for name in ("follow.follower", "show.table", "show.tail", "show.describe")
+    }
     for args in (["wait", "it"], ["run", "-d", "--", "true"]):
         assert loaded(*args) & drawing == set(), args
 

@@ -69,7 +69,7 @@ def too_wide(text: str) -> list[str]:
 
 
 def test_a_long_example_is_folded_so_that_it_can_be_pasted(capsys: pytest.CaptureFixture[str]) -> None:
-    from holdfast.views.cli.full import folded
+    from holdfast.views.cli.parse.click_app import folded
 
     example = "holdfast verb --first 'one two' " + " ".join(f"--option-{n} value" for n in range(9))
     lines = folded(example)
@@ -80,7 +80,7 @@ def test_a_long_example_is_folded_so_that_it_can_be_pasted(capsys: pytest.Captur
 
 @pytest.mark.parametrize("verb", verbs.VERBS)
 def test_a_folded_example_is_the_same_to_a_shell(verb: str) -> None:
-    from holdfast.views.cli.full import folded
+    from holdfast.views.cli.parse.click_app import folded
 
     for example in verbs.load(verb).COMMAND.examples:
         # In quotes the indent behind the mark would be part of the argument, and in single ones the mark too.

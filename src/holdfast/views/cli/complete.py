@@ -6,7 +6,9 @@ from holdfast import paths
 from holdfast.errors import HoldfastError
 from holdfast.model.status import ENDS, PARKED, Status
 from holdfast.store.layout import Home
-from holdfast.views.cli import out, spec, verbs
+from holdfast.views.cli import verbs
+from holdfast.views.cli.parse import command_spec
+from holdfast.views.cli.show import out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ def candidates(words: list[str]) -> list[tuple[str, str]]:
         return [(verb, verbs.load(verb).COMMAND.summary) for verb in verbs.VERBS if verb.startswith(word)]
     if before[0] not in verbs.VERBS:
         return []
-    command: spec.Command = verbs.load(before[0]).COMMAND
+    command: command_spec.Command = verbs.load(before[0]).COMMAND
     if command.takes_command and "--" in before:
         return [(FILES, "")]
     by_flag = {flag: option for option in command.options for flag in option.flags}
@@ -48,8 +50,8 @@ def candidates(words: list[str]) -> list[tuple[str, str]]:
 
 
 def _argument(
-    command: spec.Command, before: list[str], by_flag: dict[str, spec.Option]
-) -> spec.Argument | None:
+    command: command_spec.Command, before: list[str], by_flag: dict[str, command_spec.Option]
+) -> command_spec.Argument | None:
     """The argument at which the last word stands."""
     given = 0
     words = iter(before)

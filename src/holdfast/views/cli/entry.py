@@ -71,7 +71,7 @@ def _open_missing_streams() -> None:
 
 
 def _run_and_flush(argv: list[str]) -> int:
-    from holdfast.views.cli import out
+    from holdfast.views.cli.show import out
 
     out.settle()
     status = run(argv)
@@ -87,7 +87,7 @@ def run(argv: list[str]) -> int:
     """Run one command line; returns its exit status."""
     from holdfast import paths
     from holdfast.errors import HoldfastError
-    from holdfast.views.cli import out
+    from holdfast.views.cli.show import out
 
     is_verbose = bool(argv) and argv[0] in ("-v", "-vv")
     try:
@@ -120,13 +120,14 @@ def _advise(error: HoldfastError, argv: list[str]) -> None:
 
 
 def _dispatch(argv: list[str]) -> int:
-    from holdfast.views.cli import spec, verbs
+    from holdfast.views.cli import verbs
+    from holdfast.views.cli.parse import command_spec
 
     if argv and argv[0] in verbs.VERBS:
         module = verbs.load(argv[0])
         try:
-            values = spec.parse(module.COMMAND, argv[1:])
-        except spec.NeedsClick:
+            values = command_spec.parse(module.COMMAND, argv[1:])
+        except command_spec.NeedsClick:
             pass
         else:
             _raise_at_ctrl_c()
@@ -135,14 +136,14 @@ def _dispatch(argv: list[str]) -> int:
         from holdfast.views.cli import complete
 
         return complete.run(argv[1:])
-    from holdfast.views.cli import full
+    from holdfast.views.cli.parse import click_app
 
     _raise_at_ctrl_c()
-    return full.run(argv)
+    return click_app.run(argv)
 
 
 def _apologise(error: Exception, *, is_verbose: bool) -> int:
-    from holdfast.views.cli import out
+    from holdfast.views.cli.show import out
 
     if is_verbose:
         import traceback

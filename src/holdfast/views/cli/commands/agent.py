@@ -6,8 +6,8 @@ import os
 
 from holdfast.agents import probe, program, registry
 from holdfast.errors import BadPlugin, NotFound, UnreadableFile, UsageError
-from holdfast.views.cli import grid, out
-from holdfast.views.cli.spec import JSON, Argument, Command, Option
+from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
+from holdfast.views.cli.show import out, wrapped_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _list(values: dict[str, Any]) -> int:
         rows += [{"agent": name, "path": None, "problem": why} for name, why in broken.items()]
         out.data({"schema": "holdfast.agents/1", "agents": rows})
         return 0
-    grid.show(
+    wrapped_table.show(
         ("AGENT", "RESUMES", "COST", "PROGRAM"),
         [
             *((each.name, *_abilities(each.capabilities), _where(each)) for each in adapters),

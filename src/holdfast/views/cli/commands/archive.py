@@ -8,8 +8,9 @@ from holdfast.packet import load
 from holdfast.packet.archive import archive
 from holdfast.store.layout import Home, Packet
 from holdfast.views import retention
-from holdfast.views.cli import given, out, words
-from holdfast.views.cli.spec import Argument, Command, Option
+from holdfast.views.cli.parse import option_values
+from holdfast.views.cli.parse.command_spec import Argument, Command, Option
+from holdfast.views.cli.show import describe, out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def run(values: dict[str, Any]) -> int:
         raise UsageError(
             "name the tasks, or say --all-ended", hint="'holdfast ls --state completed' lists some"
         )
-    older_s = given.duration(values["older_than"], "--older-than")
+    older_s = option_values.duration(values["older_than"], "--older-than")
     status, count = 0, 0
     packets = retention.ended(home) if values["all_ended"] else _named(home, values["task"])
     for packet in packets:
@@ -70,7 +71,7 @@ def run(values: dict[str, Any]) -> int:
     if not count and not status:
         out.talk("nothing to archive")
     elif values["all_ended"]:
-        out.talk(f"{words.plural(count, 'task')} archived")
+        out.talk(f"{describe.plural(count, 'task')} archived")
     return status
 
 

@@ -10,9 +10,10 @@ from holdfast.model.status import ENDS, EXIT_STATUS, Status
 from holdfast.packet import load
 from holdfast.store.layout import Home, Packet
 from holdfast.views import tmux
-from holdfast.views.cli import given, out
-from holdfast.views.cli.live import Live
-from holdfast.views.cli.spec import TASK, Command, Option
+from holdfast.views.cli.follow.live_view import Live
+from holdfast.views.cli.parse import option_values
+from holdfast.views.cli.parse.command_spec import TASK, Command, Option
+from holdfast.views.cli.show import out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,5 +98,5 @@ def _wants_tmux(packet: Packet) -> bool:
 
 
 def _lines(text: str | None) -> int:
-    count = given.whole(text, "--lines")
+    count = option_values.whole(text, "--lines")
     return _LINES if count is None else count

@@ -5,8 +5,9 @@ from __future__ import annotations
 from holdfast import clock, ids, paths
 from holdfast.store import audit
 from holdfast.store.layout import Home
-from holdfast.views.cli import given, grid, out, words
-from holdfast.views.cli.spec import JSON, Argument, Command, Option
+from holdfast.views.cli.parse import option_values
+from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
+from holdfast.views.cli.show import describe, out, wrapped_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Print them, oldest first."""
     home = Home(paths.home())
-    since_s = given.duration(values["since"], "--since")
+    since_s = option_values.duration(values["since"], "--since")
     task_id = _task_id(home, values["task"])
     rows = audit.read(
         home,
@@ -49,7 +50,7 @@ def run(values: dict[str, Any]) -> int:
     if not found:
         out.talk("nothing was done, so far as audit.jsonl knows")
         return 0
-    grid.show(
+    wrapped_table.show(
         ("TIME", "LEVEL", "BY", "OPERATION", "TASK", "WHAT"),
         [_cells(row) for row in found],
     )
@@ -72,7 +73,7 @@ def _task_id(home: Home, text: str | None) -> str | None:
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    move = words.move(row.get("old"), row.get("new"), row.get("reason"))
+    move = describe.move(row.get("old"), row.get("new"), row.get("reason"))
     iteration = f"iteration {row['iteration']}" if row.get("iteration") else ""
     return (
         str(row.get("at", ""))[:19].replace("T", " "),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.views.cli.spec import Argument, Command
+from holdfast.views.cli.parse.command_spec import Argument, Command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from holdfast import paths
 from holdfast.config import settings
 from holdfast.config.keys import KEYS
 from holdfast.packet import limits
-from holdfast.views.cli import grid, out
-from holdfast.views.cli.spec import JSON, Argument, Command, Option
+from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
+from holdfast.views.cli.show import out, wrapped_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def run(values: dict[str, Any]) -> int:
         }
         out.data({"schema": "holdfast.config/1", "settings": shown})
         return 0
-    grid.show(
+    wrapped_table.show(
         ("SETTING", "VALUE", "FROM"),
         [(name, _words(found.value), _origin(found)) for name, found in settled.items()],
     )

@@ -7,8 +7,8 @@ import shlex
 import signal
 
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.views.cli import out
-from holdfast.views.cli.spec import JSON, Command, Option
+from holdfast.views.cli.parse.command_spec import JSON, Command, Option
+from holdfast.views.cli.show import out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from holdfast import paths
 from holdfast.errors import NotFound
 from holdfast.packet import load
 from holdfast.store.layout import Home
-from holdfast.views.cli import out
-from holdfast.views.cli.spec import JSON, TASK, Command, Option
+from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, Option
+from holdfast.views.cli.show import out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

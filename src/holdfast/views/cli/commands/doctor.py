@@ -5,8 +5,8 @@ from __future__ import annotations
 from holdfast import paths
 from holdfast.errors import HoldfastError
 from holdfast.store.layout import Home
-from holdfast.views.cli import out, table, words
-from holdfast.views.cli.spec import JSON, Command
+from holdfast.views.cli.parse.command_spec import JSON, Command
+from holdfast.views.cli.show import describe, out, table
 from holdfast.views.doctor import agents, machine, place
 from holdfast.views.doctor.finding import FAIL, WARN, Finding, fail
 
@@ -47,7 +47,7 @@ def run(values: dict[str, Any]) -> int:
         _print(found)
     warned = sum(found.level == WARN for found in findings)
     print(
-        f"\n{words.plural(len(findings), 'check')}, {len(failed)} failed, {words.plural(warned, 'warning')}"
+        f"\n{describe.plural(len(findings), 'check')}, {len(failed)} failed, {describe.plural(warned, 'warning')}"
     )
     return 1 if failed else 0
 

@@ -14,8 +14,10 @@ from holdfast.model.status import ENDS
 from holdfast.packet import load, metrics
 from holdfast.store import atomic
 from holdfast.store.layout import Home, Packet
-from holdfast.views.cli import event_lines, given, grid, out, verbs, words
-from holdfast.views.cli.spec import JSON, Argument, Command, Option
+from holdfast.views.cli import verbs
+from holdfast.views.cli.parse import option_values
+from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
+from holdfast.views.cli.show import describe, event_lines, out, wrapped_table
 from holdfast.views.wake import Waker
 
 TYPE_CHECKING = False
@@ -60,7 +62,7 @@ def run(values: dict[str, Any]) -> int:
     """Print the chosen view."""
     home = Home(paths.home())
     packet = _packet(home, values)
-    view = given.only_one(values, "summary", "tools", "errors", "timeline")
+    view = option_values.only_one(values, "summary", "tools", "errors", "timeline")
     if values["follow"] and (view in ("summary", "tools", "errors") or values["export"]):
         raise UsageError(
             "--follow shows events as they come, not what they come to",
@@ -178,7 +180,7 @@ def _export(rows: Iterator[dict[str, Any]], path: str) -> int:
         )
     data = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
     atomic.write(os.path.abspath(path), "".join(data).encode("utf-8", "backslashreplace"), durable=False)
-    out.talk(f"{words.plural(len(data), 'line')} in {path}")
+    out.talk(f"{describe.plural(len(data), 'line')} in {path}")
     return 0
 
 
@@ -186,7 +188,7 @@ def _table(rows: list[dict[str, Any]], view: str) -> int:
     if not rows:
         out.talk("no tool calls" if view == "tools" else "no errors")
     elif view == "tools":
-        grid.show(
+        wrapped_table.show(
             ("TIME", "ATTEMPT", "TOOK", "HOW", "TOOL", "WHAT"),
             [
                 (
@@ -198,7 +200,7 @@ def _table(rows: list[dict[str, Any]], view: str) -> int:
             ],
         )  # fmt: skip
     else:
-        grid.show(
+        wrapped_table.show(
             ("TIME", "ATTEMPT", "ERROR", "WHAT"),
             [(row["at"][11:19], str(row["attempt"] or "-"), row["kind"], row["message"]) for row in rows],
         )
@@ -242,13 +244,13 @@ def _facts(data: dict[str, Any]) -> list[tuple[str, str]]:
         ("events", str(sum(data["events"].values()))),
         (
             "messages",
-            f"{data['messages']}" + (f", {words.plural(data['turns'], 'turn')}" if data["turns"] else ""),
+            f"{data['messages']}" + (f", {describe.plural(data['turns'], 'turn')}" if data["turns"] else ""),
         ),
-        ("usage", words.usage(data["usage"])),
+        ("usage", describe.usage(data["usage"])),
         (
             "trouble",
-            f"{words.plural(data['errors'], 'error')}, {words.plural(data['retries'], 'retry')}, "
-            f"{words.plural(data['interrupts'], 'interrupt')}",
+            f"{describe.plural(data['errors'], 'error')}, {describe.plural(data['retries'], 'retry')}, "
+            f"{describe.plural(data['interrupts'], 'interrupt')}",
         ),
     ]
     for at, attempt in enumerate(data["attempts"]):
@@ -257,7 +259,7 @@ def _facts(data: dict[str, Any]) -> list[tuple[str, str]]:
             (
                 "attempts" if at == 0 else "",
                 f"{attempt['attempt']} {attempt['stage']} ({attempt['mode']}): {attempt['outcome'] or 'open'}{lived}, "
-                f"{words.plural(attempt['tool_calls'], 'tool call')}",
+                f"{describe.plural(attempt['tool_calls'], 'tool call')}",
             )
         )
     for at, (name, tool) in enumerate(data["tool_usage"]["breakdown"].items()):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 
 from holdfast.errors import UsageError
-from holdfast.views.cli import out, verbs
-from holdfast.views.cli.spec import Argument, Command
+from holdfast.views.cli import verbs
+from holdfast.views.cli.parse.command_spec import Argument, Command
+from holdfast.views.cli.show import out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,9 +45,9 @@ def run(values: dict[str, Any]) -> int:
         print(read(topic), end="")
         return 0
     if topic in verbs.VERBS:
-        from holdfast.views.cli import full
+        from holdfast.views.cli.parse import click_app
 
-        return full.run([topic, "--help"])
+        return click_app.run([topic, "--help"])
     known = (*topics(), *verbs.VERBS)
     hint = verbs.near(topic, known) or f"topics are {', '.join(topics())}; 'holdfast --help' lists the verbs"
     raise UsageError(f"no help on {topic!r}", hint=hint)

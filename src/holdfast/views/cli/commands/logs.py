@@ -11,8 +11,10 @@ from holdfast.errors import NotFound, UsageError
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import load
 from holdfast.store.layout import AttemptDir, Home, Packet
-from holdfast.views.cli import asking, given, out, table, tail, words
-from holdfast.views.cli.spec import TASK, Command, Option
+from holdfast.views.cli import request
+from holdfast.views.cli.parse import option_values
+from holdfast.views.cli.parse.command_spec import TASK, Command, Option
+from holdfast.views.cli.show import describe, out, table, tail
 from holdfast.views.presence import Presence, ask_for_output
 from holdfast.views.wake import LostWatch, Waker
 
@@ -20,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.views.cli.harmless import Harmless
+    from holdfast.views.cli.show.sanitize import Harmless
 
 _PAUSE_S = 0.1
 
@@ -60,8 +62,8 @@ def run(values: dict[str, Any]) -> int:
         raise UsageError(
             "--raw and --stderr were given", hint="give one of them: each is a stream of its own"
         )
-    count = given.whole(values["lines"], "--lines")
-    wanted = given.whole(values["attempt"], "--attempt")
+    count = option_values.whole(values["lines"], "--lines")
+    wanted = option_values.whole(values["attempt"], "--attempt")
     is_raw = values["raw"] or values["stderr"] or wanted is not None
     name = "stderr" if values["stderr"] else "stdout"
     only = _attempt(packet, wanted) if wanted is not None else None
@@ -137,7 +139,7 @@ class Stream:
 
 
 def _harmless() -> Harmless:
-    from holdfast.views.cli.harmless import Harmless  # only a terminal needs it
+    from holdfast.views.cli.show.sanitize import Harmless  # only a terminal needs it
 
     return Harmless(has_colour=table.has_colour())
 
@@ -167,11 +169,11 @@ def _follow(packet: Packet, current: Any, *, wanted: AttemptDir | None) -> None:
         if is_over:
             return
         if status != told and status == Status.INTERRUPTED:
-            out.talk(f"{words.parked(manifest)} (Ctrl-C leaves)")
-        if status != told and asking.is_held_back(packet, manifest):
-            out.talk(f"{asking.IS_DOWN} (Ctrl-C leaves)")
+            out.talk(f"{describe.parked(manifest)} (Ctrl-C leaves)")
+        if status != told and request.is_held_back(packet, manifest):
+            out.talk(f"{request.IS_DOWN} (Ctrl-C leaves)")
         if watch.look(packet, status):
-            out.talk(f"{asking.lost(packet, status)} (Ctrl-C leaves)")
+            out.talk(f"{request.lost(packet, status)} (Ctrl-C leaves)")
         told = status
         waker.look(packet, status)
         if stream is not None and stream.path == packet.output_log:
@@ -189,5 +191,5 @@ def _attempt(packet: Packet, number: int | None) -> AttemptDir | None:
             return packet.attempt(name)
     raise NotFound(
         f"{packet.task_id} has no attempt {number}",
-        hint=f"it has {words.plural(len(names), 'attempt')}" if names else "it has none yet",
+        hint=f"it has {describe.plural(len(names), 'attempt')}" if names else "it has none yet",
     )

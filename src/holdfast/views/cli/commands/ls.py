@@ -9,8 +9,9 @@ from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.status import ENDS, Status
 from holdfast.store.index import Index
 from holdfast.store.layout import Home, Packet
-from holdfast.views.cli import out, table, tail, verbs, words
-from holdfast.views.cli.spec import JSON, Command, Option
+from holdfast.views.cli import verbs
+from holdfast.views.cli.parse.command_spec import JSON, Command, Option
+from holdfast.views.cli.show import describe, out, table, tail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def _nothing(home: Home, *, is_archive: bool) -> str:
 
         count = len(load.archived_ids(home))
         if count:
-            return f"no tasks but {words.plural(count, 'task')} in the archive: 'holdfast ls --archived' shows them"
+            return f"no tasks but {describe.plural(count, 'task')} in the archive: 'holdfast ls --archived' shows them"
     return "no tasks; start one with 'holdfast run -- COMMAND'"
 
 
@@ -162,15 +163,15 @@ def _cells(packet: Packet, row: dict[str, Any], now: float) -> tuple[str, ...]:
         row["status"],
         row["agent"],
         row["stage"] or "-",
-        clock.words(words.elapsed_s(row, now)),
-        words.tokens(row) or "-",
-        words.cost(row) or "-",
+        clock.words(describe.elapsed_s(row, now)),
+        describe.tokens(row) or "-",
+        describe.cost(row) or "-",
         clock.words(max(0.0, now - clock.parse_iso(row["started_at"]))),
-        line if row["status"] in ENDS else _before(row) + words.at_step(row, line),
+        line if row["status"] in ENDS else _before(row) + describe.at_step(row, line),
     )
 
 
 def _before(row: dict[str, Any]) -> str:
     """What is to be known before the last line is read."""
-    said = "no runner" if row["runner_gone"] else words.waits(row)
+    said = "no runner" if row["runner_gone"] else describe.waits(row)
     return f"[{said}] " if said else ""

@@ -6,8 +6,9 @@ from holdfast import clock, paths
 from holdfast.model import metrics as figures
 from holdfast.packet import load, metrics
 from holdfast.store.layout import Home
-from holdfast.views.cli import given, out, words
-from holdfast.views.cli.spec import JSON, Argument, Command, Option
+from holdfast.views.cli.parse import option_values
+from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
+from holdfast.views.cli.show import describe, out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Print them."""
     home = Home(paths.home())
-    given.only_one(values, "json", "prometheus")
+    option_values.only_one(values, "json", "prometheus")
     if values["task"]:
         found = metrics.of_packet(load.find(home, values["task"], archived=True))
         if values["json"]:
@@ -75,13 +76,13 @@ def _task(task: dict[str, Any]) -> list[tuple[str, str]]:
         ("duration", f"{took}, active {clock.words(task['active_s'])}"),
         (
             "attempts",
-            f"{task['attempts']}, {words.plural(task['retries'], 'retry')}, {words.plural(task['interrupts'], 'interrupt')}",
+            f"{task['attempts']}, {describe.plural(task['retries'], 'retry')}, {describe.plural(task['interrupts'], 'interrupt')}",
         ),
         (
             "messages",
-            f"{task['messages']}" + (f", {words.plural(task['turns'], 'turn')}" if task["turns"] else ""),
+            f"{task['messages']}" + (f", {describe.plural(task['turns'], 'turn')}" if task["turns"] else ""),
         ),
-        ("usage", words.usage(task["api_usage"])),
+        ("usage", describe.usage(task["api_usage"])),
         ("tools", _tools(task["tool_usage"])),
     ]
 
@@ -104,16 +105,16 @@ def _home(home: dict[str, Any]) -> list[tuple[str, str]]:
             if home["tasks"]
             else "0",
         ),
-        ("attempts", f"{home['attempts']}, {words.plural(home['retries'], 'retry')}"),
+        ("attempts", f"{home['attempts']}, {describe.plural(home['retries'], 'retry')}"),
         (
             "per hour",
             "-"
             if home["iterations_per_hour"] is None
-            else words.plural(round(home["iterations_per_hour"], 1), "task"),
+            else describe.plural(round(home["iterations_per_hour"], 1), "task"),
         ),
         ("duration", took),
         ("active", clock.words(home["active_s"])),
-        ("usage", words.usage(home["api_usage"])),
+        ("usage", describe.usage(home["api_usage"])),
         ("tools", _tools(home["tool_usage"])),
     ]
 

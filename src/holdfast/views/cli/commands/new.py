@@ -10,8 +10,8 @@ from holdfast.errors import InvalidManifest, UsageError
 from holdfast.pipeline import scaffold, task
 from holdfast.pipeline.intents import INTENTS
 from holdfast.pipeline.scaffold import Draft
-from holdfast.views.cli import out
-from holdfast.views.cli.spec import JSON, Argument, Command, Option
+from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
+from holdfast.views.cli.show import out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

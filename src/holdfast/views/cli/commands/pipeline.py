@@ -11,8 +11,8 @@ from holdfast.pipeline import config, task, task_index
 from holdfast.pipeline.intents import DIGEST_POLICIES, INTENTS, OPTIONS, WORKSPACES
 from holdfast.pipeline.roles import ROLES
 from holdfast.store.layout import Home
-from holdfast.views.cli import grid, out
-from holdfast.views.cli.spec import JSON, Argument, Command, Option
+from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
+from holdfast.views.cli.show import out, wrapped_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _list(values: dict[str, Any]) -> int:
         (name, intent.group, _stages(found, intent.group, name), intent.about)
         for name, intent in INTENTS.items()
     ]
-    grid.show(("INTENT", "GROUP", "STAGES", "ABOUT"), rows)
+    wrapped_table.show(("INTENT", "GROUP", "STAGES", "ABOUT"), rows)
     print()
     others = [
         (profile.name, group.name, _words(profile))
@@ -83,7 +83,7 @@ def _list(values: dict[str, Any]) -> int:
         for profile in group.profiles.values()
         if INTENTS.get(profile.name) is None or INTENTS[profile.name].group != group.name
     ]
-    grid.show(("OTHER PROFILE", "GROUP", "STAGES"), others)
+    wrapped_table.show(("OTHER PROFILE", "GROUP", "STAGES"), others)
     print()
     rows = [
         (
@@ -93,11 +93,11 @@ def _list(values: dict[str, Any]) -> int:
         )
         for agent in found.agents.values()
     ]
-    grid.show(("AGENT", "MODEL", "ALLOWED"), rows)
+    wrapped_table.show(("AGENT", "MODEL", "ALLOWED"), rows)
     print()
     options = [(name, ", ".join(option.values), ", ".join(option.groups)) for name, option in OPTIONS.items()]
     flags = [(name, "true, false", group.name) for group in found.groups.values() for name in group.flags]
-    grid.show(("OPTION OR FLAG", "VALUES", "GROUP"), [*options, *flags])
+    wrapped_table.show(("OPTION OR FLAG", "VALUES", "GROUP"), [*options, *flags])
     return 0
 
 
@@ -114,7 +114,7 @@ def _index(values: dict[str, Any]) -> int:
         for stage in stages
     ]
     if rows:
-        grid.show(("TASK", "STATUS", "PHASE", "STAGE", "RESULT"), rows)
+        wrapped_table.show(("TASK", "STATUS", "PHASE", "STAGE", "RESULT"), rows)
     else:
         out.talk("no task here has stages with results; 'holdfast new --help' says how to write a packet")
     return 0
@@ -200,10 +200,10 @@ def _show(values: dict[str, Any]) -> int:
         timeout = f"{limit}s" if stage.timeout_s is None else f"{min(stage.timeout_s, limit):g}s"
         note = ", ".join(mark for mark in marks if mark) or "-"
         rows.append((stage.name, stage.agent, stage.model or "-", stage.effort or "-", timeout, note))
-    grid.show(("STAGE", "AGENT", "MODEL", "EFFORT", "TIMEOUT", "NOTES"), rows)
+    wrapped_table.show(("STAGE", "AGENT", "MODEL", "EFFORT", "TIMEOUT", "NOTES"), rows)
     print()
     sources = {**resolved.sources, **_of_the_packet(resolved, limit)}
-    grid.show(("VALUE", "FROM"), list(sources.items()))
+    wrapped_table.show(("VALUE", "FROM"), list(sources.items()))
     _talk_of_missing(written)
     return 0
 

@@ -11,8 +11,9 @@ from holdfast.queue.waiters import Waiters
 from holdfast.store import audit, index
 from holdfast.store.layout import Home, Packet
 from holdfast.views import retention, traces
-from holdfast.views.cli import given, grid, out, words
-from holdfast.views.cli.spec import JSON, Command, Option
+from holdfast.views.cli.parse import option_values
+from holdfast.views.cli.parse.command_spec import JSON, Command, Option
+from holdfast.views.cli.show import describe, out, wrapped_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,11 +51,11 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Choose, show, and with --yes remove."""
     home = Home(paths.home())
-    given.only_one(values, "archived", "ended")
+    option_values.only_one(values, "archived", "ended")
     packets = _packets(home, values)
-    older_s = given.duration(values["older_than"], "--older-than")
-    keep = given.whole(values["keep"], "--keep")
-    max_bytes = given.size(values["max_size"], "--max-size")
+    older_s = option_values.duration(values["older_than"], "--older-than")
+    keep = option_values.whole(values["keep"], "--keep")
+    max_bytes = option_values.size(values["max_size"], "--max-size")
     if older_s is None and keep is None and max_bytes is None:
         older_s = _keep_for_s()
     found = choose(
@@ -147,13 +148,13 @@ def _say(rows: list[dict[str, Any]], values: dict[str, Any]) -> None:
     if not rows:
         out.talk("nothing is old enough to go")
         return
-    grid.show(
+    wrapped_table.show(
         ("TASK", "ENDED", "SIZE", "WHERE", "WHY"),
         [
             (
                 row["task_id"],
                 row["ended_at"][:16].replace("T", " "),
-                words.size(row["bytes"]),
+                describe.size(row["bytes"]),
                 "archive" if row["archived"] else "tasks",
                 f"stays: {row['error']}" if row["error"] else row["why"],
             )
@@ -161,7 +162,7 @@ def _say(rows: list[dict[str, Any]], values: dict[str, Any]) -> None:
         ],
     )
     going = [row for row in rows if not row["error"]]
-    total = words.size(sum(row["bytes"] for row in going))
+    total = describe.size(sum(row["bytes"] for row in going))
     gone = "put into the archive as a summary" if values["keep_summaries"] else "removed"
     done = gone if values["yes"] else f"would be {gone}; --yes does it"
-    out.talk(f"{words.plural(len(going), 'task')}, {total}, {done}")
+    out.talk(f"{describe.plural(len(going), 'task')}, {total}, {done}")

@@ -9,8 +9,8 @@ from holdfast.errors import UsageError
 from holdfast.packet import load
 from holdfast.queue import sync
 from holdfast.store.layout import Home
-from holdfast.views.cli.queue import fill, look, outside, steer
-from holdfast.views.cli.spec import JSON, Argument, Command, Option
+from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
+from holdfast.views.cli.queue import add, change, external, listing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,23 +72,23 @@ COMMAND = Command(
 
 
 #: What only looks, in a home that is not there yet.
-_LOOKS = {"ls": look.ls, "show": look.ls, "next": look.next_ready, "check": look.check}
+_LOOKS = {"ls": listing.ls, "show": listing.ls, "next": listing.next_ready, "check": listing.check}
 _ACTS = {
-    "ls": look.ls,
-    "show": look.show,
-    "next": look.next_ready,
-    "check": look.check,
-    "add": fill.add,
-    "import": fill.import_from,
-    "claim": outside.claim,
-    "release": outside.release,
-    "done": outside.done,
-    "priority": steer.prioritize,
-    "retry": steer.retry,
-    "rm": steer.rm,
-    "clear": steer.clear,
-    "pause": steer.pause,
-    "resume": steer.pause,
+    "ls": listing.ls,
+    "show": listing.show,
+    "next": listing.next_ready,
+    "check": listing.check,
+    "add": add.add,
+    "import": add.import_from,
+    "claim": external.claim,
+    "release": external.release,
+    "done": external.done,
+    "priority": change.prioritize,
+    "retry": change.retry,
+    "rm": change.rm,
+    "clear": change.clear,
+    "pause": change.pause,
+    "resume": change.pause,
 }
 #: What an action cannot do without.
 _NEEDS = {
@@ -128,7 +128,7 @@ def run(values: dict[str, Any]) -> int:
         # Nobody has worked here yet: whoever only looks makes nothing.
         if action == "show" and what is not None:
             load.find(home, what)  # which says that there is none
-        return _LOOKS[action](home, look.Nothing(), values)
+        return _LOOKS[action](home, listing.Nothing(), values)
     if action not in _LOOKS:
         paths.ensure_home(home.path)
     with sync.open_queue(home, reads_only=action in _LOOKS) as queue:

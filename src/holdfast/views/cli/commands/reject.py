@@ -5,8 +5,8 @@ from __future__ import annotations
 from holdfast import paths
 from holdfast.packet import load
 from holdfast.store.layout import Home
-from holdfast.views.cli import asking
-from holdfast.views.cli.spec import JSON, TASK, Command, Option
+from holdfast.views.cli import request
+from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ COMMAND = Command(
     arguments=(TASK.evolve(completes="parked-task"),),
     options=(
         Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="Why; it becomes the reason."),
-        JSON.evolve(help=asking.JSON_HELP),
+        JSON.evolve(help=request.JSON_HELP),
     ),
 )
 
@@ -28,8 +28,8 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Ask for it."""
     packet = load.find(Home(paths.home()), values["task"])
-    asking.request(packet, "reject", {"message": values["message"]} if values["message"] else {})
-    asking.tell(
+    request.request(packet, "reject", {"message": values["message"]} if values["message"] else {})
+    request.tell(
         packet,
         f"{packet.task_id} has ended; 'holdfast retry {packet.task_id} --from STAGE' begins again",
         as_json=values["json"],

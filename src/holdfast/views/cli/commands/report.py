@@ -5,8 +5,9 @@ from __future__ import annotations
 from holdfast import paths
 from holdfast.store.layout import Home
 from holdfast.views import report
-from holdfast.views.cli import given, out
-from holdfast.views.cli.spec import JSON, Command, Option
+from holdfast.views.cli.parse import option_values
+from holdfast.views.cli.parse.command_spec import JSON, Command, Option
+from holdfast.views.cli.show import out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ COMMAND = Command(
 
 def run(values: dict[str, Any]) -> int:
     """Print it."""
-    since_s = given.duration(_SINCE if values["since"] is None else values["since"], "--since")
+    since_s = option_values.duration(_SINCE if values["since"] is None else values["since"], "--since")
     facts = report.gather(Home(paths.home()), since_s=since_s or 0.0)
     if values["json"]:
         out.data(facts)

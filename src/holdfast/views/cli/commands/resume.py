@@ -5,8 +5,8 @@ from __future__ import annotations
 from holdfast import paths
 from holdfast.packet import load
 from holdfast.store.layout import Home
-from holdfast.views.cli import asking
-from holdfast.views.cli.spec import JSON, TASK, Command, Option
+from holdfast.views.cli import request
+from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ COMMAND = Command(
         Option(
             flags=("-m", "--message"), dest="message", metavar="TEXT", help="The answer; the agent gets it."
         ),
-        JSON.evolve(help=asking.JSON_HELP),
+        JSON.evolve(help=request.JSON_HELP),
     ),
 )
 
@@ -30,6 +30,6 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Ask for it."""
     packet = load.find(Home(paths.home()), values["task"])
-    asking.request(packet, "resume", {"message": values["message"]} if values["message"] else {})
-    asking.tell_going(packet, "goes on", as_json=values["json"])
+    request.request(packet, "resume", {"message": values["message"]} if values["message"] else {})
+    request.tell_going(packet, "goes on", as_json=values["json"])
     return 0

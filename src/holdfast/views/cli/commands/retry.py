@@ -8,8 +8,8 @@ from holdfast import paths
 from holdfast.agents import registry
 from holdfast.packet import environment, limits, load
 from holdfast.store.layout import Home
-from holdfast.views.cli import asking
-from holdfast.views.cli.spec import JSON, TASK, Command, Option
+from holdfast.views.cli import request
+from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ COMMAND = Command(
             metavar="TIME",
             help="A new deadline (none for no deadline).",
         ),
-        JSON.evolve(help=asking.JSON_HELP),
+        JSON.evolve(help=request.JSON_HELP),
     ),
 )
 
@@ -53,14 +53,14 @@ def run(values: dict[str, Any]) -> int:
     args["env"] = environment.capture(dict(os.environ), (*able.env, *spec.env))
     if spec.env_file is not None:
         args["env"]["env"].update(environment.read_file(spec.env_file))
-    asking.request(packet, "retry", args)
+    request.request(packet, "retry", args)
     if spec.queue is not None:
         # It takes its turn again. Killed before this, the keeper finds it when it looks at ended tasks.
         from holdfast.store import index
-        from holdfast.views.cli import enqueue
+        from holdfast.views.cli.queue import enqueue
 
         index.update(packet.home, load.read_manifest(packet))
         if not os.path.exists(packet.home.down):
             enqueue.wake(packet.home)
-    asking.tell_going(packet, "runs again", as_json=values["json"])
+    request.tell_going(packet, "runs again", as_json=values["json"])
     return 0

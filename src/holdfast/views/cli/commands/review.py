@@ -12,9 +12,10 @@ from holdfast.pipeline import phases, scaffold
 from holdfast.pipeline.scaffold import Draft
 from holdfast.store import atomic
 from holdfast.store.layout import Home
-from holdfast.views.cli import out, spec
 from holdfast.views.cli.commands import run as run_verb
-from holdfast.views.cli.spec import JSON, Argument, Command, Option
+from holdfast.views.cli.parse import command_spec
+from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
+from holdfast.views.cli.show import out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -112,7 +113,12 @@ def _run(draft: Draft, project: str, *, context: bytes, report: bytes, as_json: 
             ("user_request.md", request.encode()),
         ):
             atomic.write(os.path.join(inputs, path), data, durable=False)
-        values = {**spec.defaults(run_verb.COMMAND), "packet": folder, "project": project, "json": as_json}
+        values = {
+            **command_spec.defaults(run_verb.COMMAND),
+            "packet": folder,
+            "project": project,
+            "json": as_json,
+        }
         return run_verb.run(values)
     finally:
         remove_tree(place)

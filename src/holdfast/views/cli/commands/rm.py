@@ -15,8 +15,8 @@ from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 from holdfast.views import retention, traces
 from holdfast.views.ask import ask
-from holdfast.views.cli import leftovers, out
-from holdfast.views.cli.spec import JSON, Argument, Command, Option
+from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
+from holdfast.views.cli.show import leftovers, out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,16 +10,17 @@ from holdfast.model.status import Status
 from holdfast.packet import load
 from holdfast.start import ensure_keeper, lift, start_runner
 from holdfast.store.layout import Home, Packet
-from holdfast.views.cli import asked, making, out
-from holdfast.views.cli.spec import JSON, Argument, Command, Option
-from holdfast.views.cli.task_options import OPTIONS
+from holdfast.views.cli.create import new_packet, new_task
+from holdfast.views.cli.create.task_options import OPTIONS
+from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
+from holdfast.views.cli.show import out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
     from typing import Any
 
-    from holdfast.views.cli.asked import Asked
+    from holdfast.views.cli.create.new_task import Asked
 else:
     # In C: the other one gives names to its numbers, for half a millisecond.
     import _signal as signal
@@ -54,7 +55,7 @@ def run(values: dict[str, Any]) -> int:
     """Make the task, start its runner, and follow it unless told not to."""
     home = Home(paths.ensure_home(paths.home()))
     every_s = None if values["detach"] else _interval_s()
-    task = asked.read(values)
+    task = new_task.read(values)
     task_id = task.spec.task_id
     try:
         packet = _begin(home, task)
@@ -65,29 +66,29 @@ def run(values: dict[str, Any]) -> int:
             return 0
         if not values["json"]:
             out.made(task_id)
-        from holdfast.views.cli import follow  # loaded for those who stay
+        from holdfast.views.cli.follow import follower  # loaded for those who stay
 
-        manifest = follow.follow(packet, every_s)
+        manifest = follower.follow(packet, every_s)
     except KeyboardInterrupt:
         _say_goodbye(home.packet(task_id))
         return 130
     if values["json"]:
         out.made(task_id, manifest)
-    return follow.report(packet, manifest)
+    return follower.report(packet, manifest)
 
 
 def _interval_s() -> float | None:
     """Read before the task is made: what is wrong with it is refused, and nothing has changed."""
-    from holdfast.views.cli import follow
+    from holdfast.views.cli.follow import follower
 
-    return follow.interval_s()
+    return follower.interval_s()
 
 
 def _begin(home: Home, task: Asked) -> Packet:
     """A task that exists has a runner: Ctrl-C waits until both do. What cannot be made leaves a home that is down as it is."""
     masked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
     try:
-        packet = making.make(home, task, status=Status.SPAWNING)
+        packet = new_packet.make(home, task, status=Status.SPAWNING)
         lift(home)
         start_runner(packet)
         _ensure_keeper(home)

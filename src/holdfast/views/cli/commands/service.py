@@ -11,8 +11,8 @@ from holdfast.errors import NotFound, Unanswered, UsageError
 from holdfast.store import atomic, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
-from holdfast.views.cli import out
-from holdfast.views.cli.spec import JSON, Argument, Command, Option
+from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
+from holdfast.views.cli.show import out
 from holdfast.views.service import host, unit
 
 TYPE_CHECKING = False

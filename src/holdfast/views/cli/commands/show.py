@@ -12,8 +12,8 @@ from holdfast.store import atomic
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 from holdfast.views import full_disk
-from holdfast.views.cli import leftovers, out, table, tail, words
-from holdfast.views.cli.spec import JSON, TASK, Command
+from holdfast.views.cli.parse.command_spec import JSON, TASK, Command
+from holdfast.views.cli.show import describe, leftovers, out, table, tail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[st
     """What a person wants to know, name by name."""
     interrupt: dict[str, Any] = manifest.get("interrupt") or {}
     # A question is told once, under its own name.
-    asks = bool(interrupt) and words.is_question(manifest)
+    asks = bool(interrupt) and describe.is_question(manifest)
     is_told = asks and manifest.get("status_reason") == interrupt.get("reason")
     why = "" if is_told else manifest.get("status_reason")
     rows = [
@@ -68,14 +68,14 @@ def facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[st
     ]
     item = None
     if manifest["status"] == Status.QUEUED:
-        from holdfast.views.cli import turn  # a database, for those alone that wait in it
+        from holdfast.views.cli.queue import wait_reason  # a database, for those alone that wait in it
 
-        item, paused = turn.find(packet.home, packet.task_id)
+        item, paused = wait_reason.find(packet.home, packet.task_id)
         if item is not None:
-            waits = turn.why(item, paused) or turn.held_back(packet.home)
+            waits = wait_reason.why(item, paused) or wait_reason.held_back(packet.home)
             rows.append(("queue", f"{item.state}: {waits}" if waits else item.state))
-    if words.waits(manifest):
-        rows.append(("waits", words.waits(manifest).removeprefix("waits ")))
+    if describe.waits(manifest):
+        rows.append(("waits", describe.waits(manifest).removeprefix("waits ")))
     if asks:
         rows.append(("question", interrupt.get("reason") or ""))
     if manifest.get("wake_at"):
@@ -89,12 +89,12 @@ def facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[st
         rows.append(("worktree", f"{worktree['path']} on the branch {worktree['branch']}"))
     if manifest.get("session_id"):
         rows.append(("session", manifest["session_id"]))
-    if words.steps(manifest):
-        rows.append(("steps", words.steps(manifest)))
+    if describe.steps(manifest):
+        rows.append(("steps", describe.steps(manifest)))
     rows += _stages(manifest) + _attempts(packet, manifest) + _times(packet, manifest, now)
     rows.append(("usage", _usage(manifest)))
     if manifest["status"] in ENDS:
-        rows.append(("exit", words.exit_words(manifest)))
+        rows.append(("exit", describe.exit_words(manifest)))
     elif manifest.get("pid"):
         rows.append(("process", str(manifest["pid"])))
     disk = full_disk.trouble(packet.home) if manifest["status"] not in ENDS else ""
@@ -108,7 +108,7 @@ def facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[st
     lines = tail.last_lines(packet.output_log, _LINES)
     rows += [("output" if at == 0 else "", line) for at, line in enumerate(lines)]
     rows.append(("files", packet.path))
-    steps = words.after_failure(packet, manifest) or words.next_steps(
+    steps = describe.after_failure(packet, manifest) or describe.next_steps(
         manifest, turn=item.state if item is not None else ""
     )
     if worktree is not None and manifest["status"] == Status.COMPLETED and _has_unmerged_work(packet):
@@ -188,7 +188,7 @@ def _attempts(packet: Packet, manifest: dict[str, Any]) -> list[tuple[str, str]]
     names = load.attempt_names(packet)
     # Numbered like attempts, and none: the count is of agents.
     chores = sum("." in name for name in names)
-    beside = f" of agents, and {words.plural(chores, 'chore')} of ours around them" if chores else ""
+    beside = f" of agents, and {describe.plural(chores, 'chore')} of ours around them" if chores else ""
     tries = f"retries: {retries}{in_a_row}" if retries else "no retries"
     rows = [("attempts", f"{count}{beside}, {tries}{run}")]
     if len(names) > _ATTEMPTS:
@@ -213,7 +213,7 @@ def _attempts(packet: Packet, manifest: dict[str, Any]) -> list[tuple[str, str]]
 def _times(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[str, str]]:
     started = manifest["started_at"]
     ended = manifest.get("finished_at")
-    took = clock.words(words.elapsed_s(manifest, now))
+    took = clock.words(describe.elapsed_s(manifest, now))
     rows = [("started", f"{started} ({clock.words(max(0.0, now - clock.parse_iso(started)))} ago)")]
     if ended:
         rows.append(("ended", f"{ended} (took {took})"))
@@ -242,8 +242,8 @@ def _progress_at(packet: Packet, manifest: dict[str, Any]) -> float:
 def _usage(manifest: dict[str, Any]) -> str:
     heartbeat: dict[str, Any] = manifest.get("heartbeat") or {}
     parts = [
-        words.usage(manifest.get("usage")),
-        words.plural(heartbeat.get("message_count") or 0, "message"),
-        words.plural(heartbeat.get("tool_calls") or 0, "tool call"),
+        describe.usage(manifest.get("usage")),
+        describe.plural(heartbeat.get("message_count") or 0, "message"),
+        describe.plural(heartbeat.get("tool_calls") or 0, "tool call"),
     ]
     return ", ".join(parts)

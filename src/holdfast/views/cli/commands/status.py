@@ -13,8 +13,8 @@ from holdfast.store import atomic
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from holdfast.views import full_disk, versions
-from holdfast.views.cli import out, words
-from holdfast.views.cli.spec import JSON, Command
+from holdfast.views.cli.parse.command_spec import JSON, Command
+from holdfast.views.cli.show import describe, out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ def _trouble(home: Home, row: dict[str, Any]) -> list[str]:
     names = inbox.names(packet) if row["finished_at"] is None else []
     found: list[str] = []
     if row["status"] == "interrupted":
-        found.append(words.parked(row, "waits for a person"))
+        found.append(describe.parked(row, "waits for a person"))
     for name in names[:1]:
         try:
             age_s = clock.now() - os.stat(os.path.join(packet.inbox, name)).st_mtime

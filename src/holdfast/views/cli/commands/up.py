@@ -12,8 +12,8 @@ from holdfast.packet import inbox
 from holdfast.store import atomic, audit, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
-from holdfast.views.cli import out
-from holdfast.views.cli.spec import JSON, Command, Option
+from holdfast.views.cli.parse.command_spec import JSON, Command, Option
+from holdfast.views.cli.show import out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,8 +7,10 @@ from holdfast.errors import Unanswered
 from holdfast.model.status import EXIT_STATUS, Status
 from holdfast.packet import load, runner_lost
 from holdfast.store.layout import Home
-from holdfast.views.cli import asking, given, out
-from holdfast.views.cli.spec import JSON, Argument, Command, Option
+from holdfast.views.cli import request
+from holdfast.views.cli.parse import option_values
+from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
+from holdfast.views.cli.show import out
 from holdfast.views.wake import LostWatch, Waker
 
 TYPE_CHECKING = False
@@ -46,7 +48,7 @@ def run(values: dict[str, Any]) -> int:
     """Wait; the exit status says how it ended."""
     home = Home(paths.home())
     packets = [load.find(home, text, archived=True) for text in dict.fromkeys(values["task"])]
-    timeout_s = given.duration(values["timeout"], "--timeout", "10m")
+    timeout_s = option_values.duration(values["timeout"], "--timeout", "10m")
     settled: dict[str, int] = {}
     for packet, manifest in _as_they_settle(packets, timeout_s):
         # Whoever cannot be told in words is told by the exit status.
@@ -80,12 +82,12 @@ def _as_they_settle(packets: list[Packet], timeout_s: float | None) -> Any:
                 yield packet, manifest
                 continue
             if watches[packet.path].look(packet, manifest["status"]):
-                out.talk(asking.lost(packet, manifest["status"]))
+                out.talk(request.lost(packet, manifest["status"]))
                 left.remove(packet)
                 yield packet, manifest
                 continue
-            if asking.is_held_back(packet, manifest) and not is_told:
-                out.talk(asking.IS_DOWN)
+            if request.is_held_back(packet, manifest) and not is_told:
+                out.talk(request.IS_DOWN)
                 is_told = True
             wakers[packet.path].look(packet, manifest["status"])
         if not left:
@@ -101,7 +103,7 @@ def _as_they_settle(packets: list[Packet], timeout_s: float | None) -> Any:
             )
             raise Unanswered(
                 f"{left[0].task_id} is still {status}{others}",
-                hint=asking.LOST
+                hint=request.LOST
                 if runner_lost.is_lost(left[0], status)
                 else f"it goes on; wait again, or look with 'holdfast show {left[0].task_id}'",
             )
@@ -111,14 +113,14 @@ def _as_they_settle(packets: list[Packet], timeout_s: float | None) -> Any:
 
 def _is_stuck(packet: Packet) -> bool:
     """Whether its turn never comes by itself; says why."""
-    from holdfast.views.cli import turn
+    from holdfast.views.cli.queue import wait_reason
 
-    item, paused = turn.find(packet.home, packet.task_id)
-    if item is None or item.state not in turn.STUCK:
+    item, paused = wait_reason.find(packet.home, packet.task_id)
+    if item is None or item.state not in wait_reason.STUCK:
         return False
     out.talk(
         out.printable(
-            f"{packet.task_id} is {item.state}: {turn.why(item, paused)}; 'holdfast queue retry {packet.task_id}' lets it go"
+            f"{packet.task_id} is {item.state}: {wait_reason.why(item, paused)}; 'holdfast queue retry {packet.task_id}' lets it go"
         )
     )
     return True

@@ -7,7 +7,7 @@ from holdfast.packet import load
 from holdfast.queue.engine import Item
 from holdfast.store import audit
 from holdfast.store.layout import Home
-from holdfast.views.cli import out
+from holdfast.views.cli.show import out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Following a task until it ends or needs a person."""

@@ -1,0 +1,188 @@
+"""The whole command line on click, built from the same specs that the quick path reads."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import click
+
+from holdfast import __version__
+from holdfast.errors import HoldfastError
+from holdfast.views.cli import verbs
+from holdfast.views.cli.parse import command_spec, usage_errors
+from holdfast.views.cli.show import out
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+#: Columns of a line of an example.
+_EXAMPLE = 76
+#: A word of the shell: what stands in quotes is one, spaces and all.
+_WORD = re.compile(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|[^ ])+""")
+#: Columns that the choices of an option may take beside its flag.
+_CHOICES = 40
+
+
+class Verb(click.Command):
+    """A verb whose help is in characters that the terminal has: click takes a stream of plain ASCII for a mistake, and
+    writes UTF-8 to it."""
+
+    def get_help(self, ctx: click.Context) -> str:
+        """The help, line by line as it will be shown."""
+        return _plain(super().get_help(ctx))
+
+
+class Verbs(click.Group):
+    """Loads a verb's module when it is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every verb."""
+        return list(verbs.VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The click command of a verb."""
+        if cmd_name not in verbs.VERBS:
+            return None
+        module = verbs.load(cmd_name)
+        return _command(module.COMMAND, module.run)
+
+    def get_help(self, ctx: click.Context) -> str:
+        """As of a verb."""
+        return _plain(super().get_help(ctx))
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The verbs in their sections."""
+        for title, names in verbs.SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, verbs.load(name).COMMAND.summary) for name in names])
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """With a suggestion for a typo."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:
+            hint = verbs.near(args[0], verbs.VERBS)
+            raise click.UsageError(f"no such verb {args[0]!r}" + (f", {hint}" if hint else ""), ctx) from None
+
+
+def _plain(text: str) -> str:
+    return "\n".join(out.shown(line) for line in text.split("\n"))
+
+
+def _command(command: command_spec.Command, run: Any) -> click.Command:
+    parameters: list[click.Parameter] = [
+        click.Argument(
+            [argument.dest],
+            required=argument.required,
+            nargs=-1 if argument.many else 1,
+            type=click.Choice(argument.choices) if argument.choices else str,
+            metavar=argument.metavar,
+        )
+        for argument in command.arguments
+    ]
+    parameters += [_option(option) for option in command.options]
+
+    def callback(**values: Any) -> int:
+        many = {option.dest for option in command.options if option.kind == "many"}
+        many |= {argument.dest for argument in command.arguments if argument.many}
+        known = {key: list(value) if key in many else value for key, value in values.items()}
+        context = click.get_current_context()
+        if context.args:
+            raise usage_errors.TooMany(context.args, context)
+        return run({**command_spec.defaults(command), **known, **(context.obj or {})})
+
+    return Verb(
+        command.name,
+        callback=callback,
+        params=parameters,
+        short_help=command.summary,
+        help=_help_text(command),
+        # They are told by us, with a hint.
+        context_settings={"allow_extra_args": True, "allow_interspersed_args": True},
+    )
+
+
+def _option(option: command_spec.Option) -> click.Option:
+    names = [*option.flags, option.dest]
+    if option.kind == "flag":
+        return click.Option(names, is_flag=True, help=option.help)
+    kind = click.Choice(option.choices) if option.choices else str
+    metavar, text = option.metavar or None, option.help
+    if metavar is None and len("|".join(option.choices)) > _CHOICES:
+        # What does not fit beside the flag is told in the text, which wraps.
+        metavar, text = option.dest.upper(), f"{text} One of {', '.join(option.choices)}."
+    return click.Option(names, type=kind, multiple=option.kind == "many", metavar=metavar, help=text)
+
+
+def _help_text(command: command_spec.Command) -> str:
+    parts = [command.summary, command.description]
+    if command.examples:
+        lines = [f"  {line}" for example in command.examples for line in folded(example)]
+        parts.append("\b\nExamples:\n" + "\n".join(lines))
+    return "\n\n".join(part for part in parts if part)
+
+
+def folded(example: str) -> list[str]:
+    """An example that is too long for 80 columns, in lines that a shell takes as one: broken between words, never in quotes."""
+    if len(example) <= _EXAMPLE:
+        return [example]
+    lines = [""]
+    for word in _WORD.findall(example):
+        # Two columns are indent of ours, two of click's; the mark at the end takes two.
+        if lines[-1].strip() and len(lines[-1]) + len(word) + 2 > _EXAMPLE:
+            lines[-1] += "\\"
+            lines.append("  ")
+        lines[-1] += word + " "
+    return [line.rstrip() for line in lines]
+
+
+cli = click.version_option(__version__, prog_name="holdfast")(
+    Verbs(
+        "holdfast",
+        help="holdfast runs coding agents and commands on long tasks and does not let go.",
+        epilog="'holdfast VERB --help' shows options and examples; 'holdfast help' lists topics; 'holdfast -vv VERB …' "
+        "shows the traceback of a bug.",
+        context_settings={"help_option_names": ["-h", "--help"]},
+        options_metavar="",
+        subcommand_metavar="VERB …",
+    )
+)
+
+
+def run(argv: list[str]) -> int:
+    """Run a command line through click; returns its exit status."""
+    obj: dict[str, Any] = {}
+    typed = argv
+    if argv and argv[0] in verbs.VERBS and verbs.load(argv[0]).COMMAND.takes_command:
+        argv, obj["command"] = command_spec.split_command(argv)
+    try:
+        result = cli.main(args=argv, prog_name="holdfast", standalone_mode=False, obj=obj)
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message())
+        return 0
+    except click.ClickException as error:
+        command = verbs.load(typed[0]).COMMAND if typed and typed[0] in verbs.VERBS else None
+        out.talk(f"error: {usage_errors.sentence(error, command)}")
+        _advise(usage_errors.hint(error, command, typed[1:]))
+        return 2
+    except click.exceptions.Abort:
+        return 130
+    except SystemExit as error:
+        # So click tells that the reader of our output left; what that means is decided in one place.
+        raise BrokenPipeError from error
+    except HoldfastError:
+        raise
+    return result if isinstance(result, int) else 0
+
+
+def _advise(hint: str) -> None:
+    """A hint in a line, or a command of many words below it: whole, to be copied."""
+    said, meant, command = hint.partition(usage_errors.MEANT)
+    room = out.room(sys.stderr)
+    if not meant or room is None or out.cell_width(f"hint: {hint}") <= room:
+        out.talk(f"hint: {hint}")
+        return
+    out.talk(f"hint: {said}{meant.rstrip()}")
+    out.step(command, "")

@@ -1,0 +1,119 @@
+"""Steering the queue: what goes first, what goes again, what goes away, and what stands still."""
+
+from __future__ import annotations
+
+from holdfast import paths
+from holdfast.errors import CorruptFile, HoldfastError, NotPossible, UsageError
+from holdfast.queue import owner
+from holdfast.queue.engine import ALL, Item, parse_priority, weights
+from holdfast.store.layout import Home
+from holdfast.views.cli.create import new_task
+from holdfast.views.cli.queue import enqueue, listing
+from holdfast.views.cli.queue.items import as_data, find, note, tell
+from holdfast.views.cli.show import describe, out
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.queue.local import LocalQueue
+
+
+def prioritize(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
+    """Give an item another priority."""
+    item = find(home, queue, values["what"])
+    if values["value"] is None:
+        raise UsageError(
+            "'queue priority' needs a priority", hint=f"'holdfast queue priority {item.task_id} high'"
+        )
+    try:
+        priority = parse_priority(
+            values["value"], weights(new_task.settings_of(paths.project(None)).get("priorities", ()))
+        )
+    except ValueError as error:
+        raise UsageError(f"{error}", hint=f"'holdfast queue priority {item.task_id} high'") from error
+    if not queue.prioritize(item.task_id, priority):
+        raise NotPossible(f"{item.task_id} is claimed already: it has had its turn")
+    if not values["json"]:
+        out.talk(f"{item.task_id} has the priority {priority} now, and had {item.priority}")
+    return tell(queue.items(item.task_id)[0], values)
+
+
+def retry(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
+    """Let a held or poison item go again."""
+    item = find(home, queue, values["what"])
+    if not queue.retry(item.task_id):
+        raise NotPossible(
+            f"{item.task_id} is {item.state}, neither held nor poison",
+            hint="'holdfast queue ls' shows what waits, and for what",
+        )
+    note(home, "retried", item, reason=item.reason)
+    enqueue.wake(home)
+    return tell(queue.items(item.task_id)[0], values)
+
+
+def rm(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
+    """End a task that never ran."""
+    item = find(home, queue, values["what"])
+    if item.state == "claimed" and not owner.is_outside(item.claimed_by):
+        raise NotPossible(f"{item.task_id} runs already", hint=f"'holdfast stop {item.task_id}' ends it")
+    _drop(home, queue, item)
+    note(home, "removed", item)
+    return tell(item, values)
+
+
+def clear(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
+    """End all tasks that wait."""
+    waiting = [item for item in queue.items() if item.state != "claimed"]
+    if not values["yes"]:
+        raise UsageError(
+            f"this ends {describe.plural(len(waiting), 'task')} that never ran",
+            hint="'holdfast queue clear --yes'",
+        )
+    note(home, "cleared", reason=describe.plural(len(waiting), "task"))
+    status, removed = 0, list[Item]()
+    for item in waiting:
+        try:
+            _drop(home, queue, item)
+            removed.append(item)
+        except HoldfastError as error:  # the others go all the same
+            out.complain(error)
+            status = status or error.exit_status
+    if values["json"]:
+        out.data(as_data(removed, queue.paused()))
+    else:
+        count = describe.plural(len(removed), "task")
+        out.talk(f"{count} ended, as killed; 'holdfast rm' removes files" if removed else "nothing waits")
+    return status
+
+
+def _drop(home: Home, queue: LocalQueue, item: Item) -> None:
+    """The packet says that it has ended, and the queue follows: otherwise the next look would add it again."""
+    from holdfast.views.ask import ask
+
+    if (
+        queue.claim(owner.me(), task_id=item.task_id) is None
+        and item.state == "queued"
+        and not item.waits_for
+    ):
+        return  # somebody was faster: it runs
+    try:
+        ask(home.packet(item.task_id), "stop", {})
+    except CorruptFile:
+        # It is never taken in again: nobody can read that it waits.
+        out.talk(f"{item.task_id} cannot be read; 'holdfast rm --force {item.task_id}' removes it")
+    queue.ack(item.task_id, status="killed")
+
+
+def pause(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
+    """Let a pool, or the whole queue, stand still; or, as `resume`, go on."""
+    is_paused = values["action"] == "pause"
+    queue.pause(values["what"] or ALL, is_paused=is_paused)
+    note(home, "paused" if is_paused else "resumed", reason=values["what"] or "everything")
+    if not is_paused:
+        enqueue.wake(home)
+    if values["json"]:
+        return listing.check(home, queue, values)
+    what = f"the pool {values['what']}" if values["what"] else "the queue"
+    out.talk(f"{what} is paused; what runs goes on" if is_paused else f"{what} goes on")
+    return 0

@@ -1,0 +1,84 @@
+"""Work that is done outside: somebody claims a task, and gives it back or says that it is done."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import clock
+from holdfast.errors import NotPossible
+from holdfast.queue import owner
+from holdfast.queue.engine import Item, is_ready
+from holdfast.store.layout import Home
+from holdfast.views.cli import request
+from holdfast.views.cli.queue import enqueue, wait_reason
+from holdfast.views.cli.queue.items import find, none_ready, note, tell
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.queue.local import LocalQueue
+
+
+def claim(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
+    """Take the next item, or the named one, for a worker outside."""
+    who = values["by"] or os.environ.get("USER") or str(os.getuid())
+    if values["what"] is None:
+        taken = queue.claim(owner.outside(who))
+        if taken is None:
+            raise none_ready()
+    else:
+        taken = _claim_named(queue, find(home, queue, values["what"]), who)
+    note(home, "claimed", taken, reason=f"for {who}")
+    return tell(taken, values)
+
+
+def _claim_named(queue: LocalQueue, item: Item, who: str) -> Item:
+    paused = queue.paused()
+    is_its_time = is_ready(item, now=clock.now(), paused=paused)
+    taken = queue.claim(owner.outside(who), task_id=item.task_id) if is_its_time else None
+    if taken is None:
+        said = wait_reason.why(item, paused) or f"it is {item.state}"
+        raise NotPossible(
+            f"{item.task_id} cannot be claimed: {said}",
+            hint="'holdfast queue next' names the task whose turn it is",
+        )
+    return taken
+
+
+def release(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
+    """Give back what a worker outside had claimed."""
+    item = _claimed_outside(
+        home,
+        queue,
+        values["what"],
+        hint="'holdfast stop TASK' ends it, 'holdfast interrupt TASK' stops it for a while",
+    )
+    queue.release(item.task_id, owner=item.claimed_by)
+    note(home, "released", item)
+    enqueue.wake(home)
+    return tell(queue.items(item.task_id)[0], values)
+
+
+def done(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
+    """A worker outside has done it: the task is completed, and what waits for it goes on."""
+    item = _claimed_outside(
+        home,
+        queue,
+        values["what"],
+        hint="'holdfast queue claim TASK' takes it for one; then it can be done there",
+    )
+    by = (item.claimed_by or "").partition(":")[2]
+    request.request(home.packet(item.task_id), "done", {"reason": f"done by {by}, outside"})
+    queue.ack(item.task_id, status="completed")
+    enqueue.wake(home)
+    return tell(item, values)
+
+
+def _claimed_outside(home: Home, queue: LocalQueue, text: str, *, hint: str) -> Item:
+    item = find(home, queue, text)
+    if item.state != "claimed" or not owner.is_outside(item.claimed_by):
+        raise NotPossible(
+            f"{item.task_id} is not claimed by a worker outside", hint=hint.replace("TASK", item.task_id)
+        )
+    return item

@@ -1,0 +1,104 @@
+"""Looking at the queue: what waits, in which order, and for what. Nothing changes."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import clock
+from holdfast.queue.engine import ALL, Item, is_ready
+from holdfast.store import atomic
+from holdfast.store.layout import Home
+from holdfast.views.cli import request
+from holdfast.views.cli.queue import wait_reason
+from holdfast.views.cli.queue.items import as_data, find, none_ready, tell
+from holdfast.views.cli.show import out, wrapped_table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.queue.local import LocalQueue
+
+#: As much of a reason as is shown.
+_REASON_BYTES = 4096
+
+
+class Nothing:
+    """The queue of a home that is not there."""
+
+    def items(self) -> list[Item]:
+        """There are none."""
+        return []
+
+    def paused(self) -> list[str]:
+        """Nothing is."""
+        return []
+
+
+def ls(home: Home, queue: LocalQueue | Nothing, values: dict[str, Any]) -> int:
+    """All items, and what holds the queue up."""
+    items, paused = queue.items(), queue.paused()
+    if values["json"]:
+        out.data(as_data(items, paused))
+        return 0
+    rows = [
+        [item.task_id, item.state, str(item.priority), item.pool, item.agent, wait_reason.why(item, paused)]
+        for item in items
+    ]
+    if rows:
+        wrapped_table.show(("TASK", "STATE", "PRIORITY", "POOL", "AGENT", ""), rows)
+    else:
+        out.talk("the queue is empty")
+    _tell_what_is_in_the_way(home, items, paused)
+    return 0
+
+
+def _tell_what_is_in_the_way(home: Home, items: list[Item], paused: list[str]) -> None:
+    if paused:
+        what = "everything" if ALL in paused else ", ".join(paused)
+        pool = "" if ALL in paused else f" {paused[0]}" if len(paused) == 1 else " POOL"
+        out.talk(f"paused: {what} ('holdfast queue resume{pool}' goes on)")
+    asked_for = atomic.read_small(home.interrupt_request, _REASON_BYTES)
+    if asked_for is not None:
+        out.talk(f"the queue waits for a person: {out.brief(asked_for)} (remove {home.interrupt_request})")
+    if items and os.path.exists(home.down):
+        out.talk(request.IS_DOWN)
+    elif any(item.state == "queued" for item in items) and wait_reason.held_back(home):
+        out.talk(out.printable(wait_reason.held_back(home)))
+
+
+def show(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
+    """One item with all that is known of it; without a task the same as `ls`."""
+    if values["what"] is None:
+        return ls(home, queue, values)
+    item = find(home, queue, values["what"])
+    if values["json"]:
+        return tell(item, values)
+    for name, value in item.to_json().items():
+        if name != "schema" and value not in (None, "", [], False):
+            text = ", ".join(str(part) for part in value) if isinstance(value, list) else str(value)  # pyright: ignore
+            out.fact(f"{name}:", text, at=14)
+    return 0
+
+
+def next_ready(home: Home, queue: LocalQueue | Nothing, values: dict[str, Any]) -> int:
+    """The item whose turn it is."""
+    paused, now = queue.paused(), clock.now()
+    for item in queue.items():
+        if is_ready(item, now=now, paused=paused):
+            return tell(item, values)
+    raise none_ready()
+
+
+def check(home: Home, queue: LocalQueue | Nothing, values: dict[str, Any]) -> int:
+    """How many are ready; in JSON also how many are in which state."""
+    items, paused, now = queue.items(), queue.paused(), clock.now()
+    counts = {
+        state: sum(item.state == state for item in items) for state in ("queued", "claimed", "held", "poison")
+    }
+    ready = sum(is_ready(item, now=now, paused=paused) for item in items)
+    if values["json"]:
+        out.data({"schema": "holdfast.queue-check/1", "ready": ready, **counts, "paused": paused})
+    else:
+        print(ready)
+    return 0

@@ -1,0 +1,50 @@
+"""A task's turn in the queue: whether it comes by itself, and why it has not come yet."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import clock
+from holdfast.errors import HoldfastError
+from holdfast.queue import owner
+from holdfast.queue.engine import ALL, Item
+from holdfast.queue.local import LocalQueue
+from holdfast.store import atomic
+from holdfast.store.layout import Home
+from holdfast.views.cli.show import describe
+
+#: States of an item that only a person ends.
+STUCK = frozenset({"held", "poison"})
+
+
+def find(home: Home, task_id: str) -> tuple[Item | None, list[str]]:
+    """The item of a task, and the paused pools; None where the queue does not have it or cannot be read."""
+    if not os.path.exists(home.queue):
+        return None, []
+    try:
+        with LocalQueue(home, reads_only=True) as queue:
+            return next(iter(queue.items(task_id)), None), queue.paused()
+    except HoldfastError:
+        return None, []
+
+
+def why(item: Item, paused: list[str]) -> str:
+    """Why it does not run, for people."""
+    if item.reason:
+        return item.reason
+    if item.state == "claimed":
+        return f"by {item.claimed_by}" if owner.is_outside(item.claimed_by) else ""
+    if item.waits_for:
+        return "after " + ", ".join(item.waits_for)
+    if item.not_before is not None and clock.parse_iso(item.not_before) > clock.now():
+        return f"not before {describe.minute(item.not_before)}"
+    return "paused" if ALL in paused or item.pool in paused else ""
+
+
+def held_back(home: Home) -> str:
+    """Why nothing of the queue is started now, as the keeper said last; empty where it did not."""
+    try:
+        said = (atomic.read_json(home.loop) or {}).get("short_of")
+    except HoldfastError:
+        return ""
+    return said if isinstance(said, str) else ""

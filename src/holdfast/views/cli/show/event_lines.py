@@ -1,0 +1,76 @@
+"""Lines of a journal for people: the time, the type, and what matters of it."""
+
+from __future__ import annotations
+
+from holdfast.views.cli.show import describe, out
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+#: In every line, or of use to programs only.
+_LEFT_OUT = frozenset(
+    {
+        "id",
+        "at",
+        "type",
+        "schema",
+        "offset",
+        "stream",
+        "boot_id",
+        "start_time",
+        "mono_s",
+        "request",
+        "evidence",
+    }
+)
+_LONGEST = 200
+#: The column in which the rest of a line goes on.
+AT = 35
+
+
+def line(event: dict[str, Any]) -> str:
+    """`12:00:01.250  agent.tool_started   attempt=1 Bash pytest -q`."""
+    at = str(event.get("at", ""))
+    kind = str(event.get("type", "?"))
+    return out.printable(f"{at[11:23]:12}  {kind:20} {said(event)}".rstrip())
+
+
+def said(event: dict[str, Any]) -> str:
+    """The fields, in short."""
+    match event.get("type"):
+        case "task.created":
+            return f"{event.get('task_id')} as {event.get('status')}"
+        case "task.moved":
+            return describe.move(event.get("old"), event.get("new"), event.get("reason"))
+        case "agent.text" | "agent.result":
+            return _short(str(event.get("text", "")))
+        case "agent.tool_started":
+            return _short(f"{event.get('name')} {event.get('summary', '')}")
+        case "agent.error":
+            return _short(f"{event.get('kind')}: {event.get('message')}")
+        case "attempt.opened":
+            return f"{event.get('attempt')} of {event.get('stage')} by {event.get('agent')} ({event.get('mode')})"
+        case "attempt.ended":
+            detail = f": {event['detail']}" if event.get("detail") else ""
+            return _short(f"{event.get('attempt')} {event.get('outcome')}{detail}")
+        case _:
+            parts = [f"{name}={_value(value)}" for name, value in event.items() if _is_shown(name, value)]
+            return _short(" ".join(parts))
+
+
+def _is_shown(name: str, value: object) -> bool:
+    return name not in _LEFT_OUT and value not in (None, "", [], {})
+
+
+def _value(value: object) -> str:
+    if isinstance(value, list):
+        return f"[{len(value)}]"  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(value, dict):
+        return "{…}"
+    return str(value)
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _LONGEST else flat[: _LONGEST - 1] + "…"

@@ -1,0 +1,154 @@
+"""Tables for a terminal: as wide as it is, in colour where there is one, plain text where not."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from holdfast.views.cli.show import out
+from holdfast.views.cli.show.out import cell_width
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import TextIO
+
+STATE_COLOURS = {
+    "running": "32",
+    "spawning": "36",
+    "completing": "36",
+    "queued": "36",
+    "waiting": "33",
+    "interrupted": "35",
+    "crashed": "31",
+    "hung": "31",
+    "timeout": "31",
+    "completed": "2;32",
+    "failed": "31",
+    "abandoned": "31",
+    "killed": "2",
+}
+#: The last column is worth its place only if it has room for a few words.
+_NARROWEST_LAST = 16
+#: The longest id that keeps its place in its row while there are other columns to leave out: as long as we make them.
+_ID = 38
+_GAP = "  "
+_MARK = "…"
+
+
+def show(
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    colours: Mapping[int, Mapping[str, str]] | None = None,
+    dropped_first: Sequence[int] = (),
+    begins_with_id: bool = False,
+) -> None:
+    """Print a table, a row in a line. Where the width is known no line wraps: columns that say nothing go first, then those of
+    `dropped_first` in their order, and the last column takes what room is left. Ids in the first column are there to be
+    copied, so none is cut: a long one has a line for itself. Elsewhere everything is whole."""
+    room = out.room()
+    printed = [[out.shown(cell) for cell in row] for row in rows]
+    columns = list(range(len(head)))
+    least = None
+    if begins_with_id:
+        least = max(wide for row in (head, *printed) if (wide := cell_width(row[0])) <= _ID)
+    if room is not None:
+        columns = fitting(head, printed, room=room, dropped_first=dropped_first, shortest=least)
+    widths = [max(cell_width(row[column]) for row in (head, *printed)) for column in columns]
+    if room is not None:
+        squeeze(widths, room, shortest=least)
+        if begins_with_id:
+            _close_up(widths, [[row[column] for column in columns] for row in (head, *printed)])
+    in_colour = has_colour()
+    for row in (head, *printed):
+        cells: list[str] = []
+        for column, wide in zip(columns, widths, strict=True):
+            text = cut(row[column], wide)
+            if begins_with_id and column == 0 and text != row[column]:
+                print(row[column])
+                text = ""
+            code = (colours or {}).get(column, {}).get(row[column]) if in_colour and row is not head else None
+            text = text if column == columns[-1] else text + " " * (wide - cell_width(text))
+            cells.append(f"\x1b[{code}m{text}\x1b[0m" if code else text)
+        print(_GAP.join(cells).rstrip())
+
+
+def fitting(
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    room: int,
+    dropped_first: Sequence[int],
+    shortest: int | None = None,
+) -> list[int]:
+    """The columns that are shown in so much room. The first may become as narrow as `shortest`."""
+    columns = list(range(len(head)))
+    empty = [column for column in dropped_first if all(row[column] in ("", "-") for row in rows)]
+
+    def needed(first_at_most: int | None) -> int:
+        *firsts, last = [max(cell_width(row[column]) for row in (head, *rows)) for column in columns]
+        if first_at_most is not None:
+            firsts[0] = min(firsts[0], first_at_most)
+        return sum(firsts) + len(_GAP) * len(firsts) + min(last, _NARROWEST_LAST)
+
+    for column in empty:
+        if needed(None) <= room:
+            break
+        columns.remove(column)
+    for column in dropped_first:
+        if needed(shortest) <= room:
+            break
+        if column in columns:
+            columns.remove(column)
+    return columns
+
+
+def squeeze(widths: list[int], room: int, *, shortest: int | None = None) -> None:
+    """Shorten the last column, then the first, each as far as it still says something; then as far as it must be."""
+    over = sum(widths) + len(_GAP) * (len(widths) - 1) - room
+    first = widths[0] if shortest is None else shortest
+    for column, least in ((-1, _NARROWEST_LAST), (0, first), (-1, 1), (0, 1)):
+        less = min(max(0, over), max(0, widths[column] - least))
+        widths[column] -= less
+        over -= less
+
+
+def _close_up(widths: list[int], rows: Sequence[Sequence[str]]) -> None:
+    """What ids that have a line for themselves leave free goes to the last column."""
+    fitting_ids = max((wide for row in rows if (wide := cell_width(row[0])) <= widths[0]), default=widths[0])
+    longest = max(cell_width(row[-1]) for row in rows)
+    widths[-1] = max(widths[-1], min(longest, widths[-1] + widths[0] - fitting_ids))
+    widths[0] = fitting_ids
+
+
+def shorten(text: str, room: int) -> str:
+    """The beginning of a text, and a mark that it goes on."""
+    mark = out.shown(_MARK)
+    return text if cell_width(text) <= room else cut(text, max(0, room - len(mark))) + mark
+
+
+def cut(text: str, room: int) -> str:
+    """As much of a text as fits."""
+    return text[: out.count_fitting(text, room)]
+
+
+def is_terminal(stream: TextIO | None = None) -> bool:
+    """Whether a person looks."""
+    return (stream or sys.stdout).isatty()
+
+
+def has_colour(stream: TextIO | None = None) -> bool:
+    """NO_COLOR, a dumb terminal and a pipe have none."""
+    return is_terminal(stream) and not os.environ.get("NO_COLOR") and not is_dumb()
+
+
+def is_dumb() -> bool:
+    """Whether the terminal understands no escape sequences."""
+    return os.environ.get("TERM", "dumb") in ("", "dumb")
+
+
+def state(status: str, stream: TextIO | None = None) -> str:
+    """A state, in its colour."""
+    code = STATE_COLOURS.get(status) if has_colour(stream) else None
+    return f"\x1b[{code}m{status}\x1b[0m" if code else status

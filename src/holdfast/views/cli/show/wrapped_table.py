@@ -1,0 +1,111 @@
+"""Tables of which nothing may be lost: a cell that is too wide goes on below, and columns that do not fit stand below the row.
+
+`table` cuts instead, so that a row stays a line: right for a list that is looked at over and over, wrong for facts.
+"""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+
+from holdfast.views.cli.show import out
+from holdfast.views.cli.show.out import cell_width
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_GAP = "  "
+#: Before columns that stand below their row.
+_INDENT = "    "
+#: A column of sentences gets at least so much, or a line of its own; one of words as much as the longest, but not for the
+#: sake of a few that are longer than this.
+_FEW_WORDS, _LONG_WORD = 24, 40
+
+
+def show(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table within the width of the output; whole where that has none."""
+    printed = [[out.shown(cell) for cell in row] for row in (head, *rows)]
+    columns = list(zip(*printed, strict=True))
+    widths = [max(map(cell_width, column)) for column in columns]
+    room = out.room()
+    bands = [list(range(len(head)))]
+    if room is not None and _sum(widths) > room:
+        said = [at for at, column in enumerate(columns) if any(cell not in ("", "-") for cell in column[1:])]
+        least = [min(_least(column), room - len(_INDENT)) for column in columns]
+        bands = banded(widths, least, room=room, columns=said)
+    for row in printed:
+        for at, band in enumerate(bands):
+            cells, wide = [row[column] for column in band], [widths[column] for column in band]
+            _print(cells, wide, indent=_INDENT if at else "", room=room)
+
+
+def banded(
+    widths: list[int], least: Sequence[int], *, room: int, columns: Sequence[int] | None = None
+) -> list[list[int]]:
+    """Which columns stand beside each other; `widths` become what they get. The first band may use all of the room."""
+    bands: list[list[int]] = [[]]
+    for column in range(len(widths)) if columns is None else columns:
+        beside = [*bands[-1], column]
+        if bands[-1] and _sum([least[each] for each in beside]) > _room(room, len(bands)):
+            bands.append([column])
+        else:
+            bands[-1] = beside
+    for count, band in enumerate(bands, 1):
+        over = _sum([widths[each] for each in band]) - _room(room, count)
+        while over > 0 and (wide := [each for each in band if widths[each] > least[each]]):
+            widths[max(wide, key=lambda each: (widths[each], each))] -= 1
+            over -= 1
+    return bands
+
+
+def _room(room: int, count: int) -> int:
+    return room if count == 1 else room - len(_INDENT)
+
+
+def _sum(widths: Sequence[int]) -> int:
+    return sum(widths) + len(_GAP) * (len(widths) - 1)
+
+
+def _least(column: Sequence[str]) -> int:
+    """As a rule no word is too wide, and a sentence is not stacked word on word."""
+    longest = max((_longest(cell) for cell in column), default=0)
+    return max(min(longest, _LONG_WORD), min(_FEW_WORDS, max(map(cell_width, column))))
+
+
+def _longest(cell: str) -> int:
+    return max((cell_width(word) for word in cell.split()), default=0)
+
+
+def _print(cells: Sequence[str], widths: Sequence[int], *, indent: str, room: int | None) -> None:
+    """A row, or the part of it that stands below. Behind a word that is too wide for its column the row goes on in the next
+    line, where it would have gone on in this one."""
+    if indent and not any(cells):
+        return
+    before = cell_width(indent)
+    beside: list[tuple[int, list[str]]] = []
+    for at, (cell, wide) in enumerate(zip(cells, widths, strict=True)):
+        start, is_wide = before, _longest(cell) > wide
+        if is_wide and room is not None:
+            start = min(before, max(0, room - _longest(cell)))
+            wide_here = room - start
+        else:
+            wide_here = wide
+        if start < before:  # nor does it fit behind the others
+            _beside(beside)
+            beside = []
+        beside.append((start, out.wrapped(cell, wide_here)))
+        if is_wide and any(cells[at + 1 :]):
+            _beside(beside)
+            beside = []
+        before += wide + len(_GAP)
+    _beside(beside)
+
+
+def _beside(parts: Sequence[tuple[int, list[str]]]) -> None:
+    """Texts of several lines, each beginning in its column."""
+    for line in zip_longest(*(lines for _, lines in parts), fillvalue=""):
+        text = ""
+        for (start, _), piece in zip(parts, line, strict=True):
+            text += " " * (start - cell_width(text)) + piece if piece else ""
+        if text.strip():
+            print(text)

@@ -1,0 +1,22 @@
+"""Words of several verbs."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast import clock
+from holdfast.views.cli.show import describe
+
+
+@pytest.mark.parametrize(
+    ("status", "wake_at", "said"),
+    [
+        ("waiting", "2026-01-31T12:00:30.000Z", "backoff after a crash; goes on in 30s"),
+        ("waiting", "2026-01-31T11:59:00.000Z", "backoff after a crash; goes on in 0s"),
+        ("waiting", None, "backoff after a crash"),
+        ("spawning", "2026-01-31T12:00:30.000Z", "backoff after a crash"),
+    ],
+)
+def test_a_reason_says_when_it_goes_on(status: str, wake_at: str | None, said: str) -> None:
+    manifest = {"status": status, "status_reason": "backoff after a crash", "wake_at": wake_at}
+    assert describe.why(manifest, clock.parse_iso("2026-01-31T12:00:00.000Z")) == said
