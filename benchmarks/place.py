@@ -129,8 +129,8 @@ class Holdfast:
         """The seed of the home, ready to fork; returns its pid."""
         # In a process of its own, which leaves: the seed is nobody's child then, as in real life.
         script = (
-            "import sys; from holdfast import start; from holdfast.store.layout import Home; "
-            "print(start.execute('holdfast.seed', [], Home(sys.argv[1]), role='seed'))"
+            "import sys; from holdfast import spawn; from holdfast.store.layout import Home; "
+            "print(spawn.execute('holdfast.seed', [], Home(sys.argv[1]), role='seed'))"
         )
         done = subprocess.run(
             [sys.executable, "-P", "-c", script, self.home],

@@ -117,7 +117,7 @@ def new_packet(home: Holdfast, argv: list[str]) -> str:
     """A packet that nobody runs yet."""
     script = (
         "import sys\n"
-        "from holdfast import start\n"
+        "from holdfast import spawn\n"
         "from holdfast.views.cli.commands import run\n"
         "run.start_runner = lambda packet: None\n"
         "from holdfast.views.cli.entry import run as main\n"

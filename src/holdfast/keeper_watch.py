@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import clock, start
+from holdfast import clock, spawn
 from holdfast.errors import HoldfastError
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
@@ -99,7 +99,7 @@ class KeeperWatch:
         self._close_answer()
         # One that died has told us nothing; the next may die as well, so not at once.
         self.is_needed = said != _NOT_NEEDED
-        pause_s = max(1.0, start.keeper_pause_s(self.home)) if said == _NEEDED else LOOK_S
+        pause_s = max(1.0, spawn.keeper_pause_s(self.home)) if said == _NEEDED else LOOK_S
         self._due_mono = clock.mono() + pause_s
 
     def _close_answer(self) -> None:
@@ -111,7 +111,7 @@ class KeeperWatch:
 def _bring_keeper(home: Home, answering: int) -> None:
     """In the fork: start a keeper where the home needs one, and say whether it does."""
     try:
-        start.become_detached(log=home.keeper_log, keep=answering)
+        spawn.become_detached(log=home.keeper_log, keep=answering)
         from holdfast.queue.need import is_keeper_needed
 
         try:
@@ -119,7 +119,7 @@ def _bring_keeper(home: Home, answering: int) -> None:
         except (OSError, HoldfastError):
             is_needed = True  # nobody can tell: a keeper that is not needed leaves by itself
         if is_needed:
-            start.ensure_keeper(home, by_person=False)
+            spawn.ensure_keeper(home, by_person=False)
         os.write(answering, _NEEDED if is_needed else _NOT_NEEDED)
     except Exception:  # our bug: keeper.log says so, and we look again
         import traceback

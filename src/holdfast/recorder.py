@@ -1,11 +1,11 @@
-"""The agent's parent: it starts the agent, waits, and writes down how it ended.
+"""The agent's parent: it starts the agent, waits for it, and records how it ended.
 
-It is forked by a runner (holdfast.spare) and outlives it. Everything it learns is in the attempt's directory, in an order that the
-attempt table (docs/contracts/attempt.md) can read after a SIGKILL at any line:
+A runner forks it (holdfast.idle_recorder) and it outlives the runner. It writes to the attempt's directory in
+an order that stays readable after a SIGKILL at any line (docs/contracts/attempt.md):
 
-    lock held → identity.json → (the agent runs) → exit.json → lock freed
+    lock held → identity.json → (the agent runs) → exit.json → lock released
 
-Standard library and failpoints only, and as short as it can be: nobody watches the recorder but the kernel.
+It imports only the standard library and failpoints, and is kept as short as possible: nothing supervises it.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ if TYPE_CHECKING:
     import signal
     from typing import Any, NoReturn
 else:
-    # In C. The one in Python turns every number into a member of an enumeration, in pages that each fork copies anew.
+    # The C module. The Python one turns every number into an enum member, in memory that each fork copies.
     import _signal as signal
 
-#: How often it looks whether the packet is still there, and how soon again where it seems gone. While its runner lives, that
-#: looks more often than we would.
-_LOOK_S, _CONFIRM_S, _RUNNER_LOOKS_S = 30.0, 1.0, 3600.0
-#: Between the polite signal and the other one.
+#: How often to check that the packet still exists, and when to check again after it seemed gone. A live
+#: runner checks more often itself, so the recorder need not.
+_CHECK_S, _CONFIRM_S, _RUNNER_CHECKS_S = 30.0, 1.0, 3600.0
+#: Time between SIGTERM and SIGKILL.
 _TERM_S = 2.0
 _PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36
 _prctl = 0
 if sys.platform == "linux":
-    # The half of ctypes that is in C: the other one makes classes, for a millisecond and a half of every cold start.
+    # The C half of ctypes: the Python half creates classes and adds 1.5 ms to every cold start.
     import _ctypes
 
     _prctl = _ctypes.dlsym(_ctypes.dlopen(None, 0), "prctl")  # pyright: ignore[reportArgumentType]
 _boot_id = ""
-# Asked once as well: the answer is in a large table of names.
-_MOST_DESCRIPTORS = os.sysconf("SC_OPEN_MAX")
-#: The end of a child wakes us, SIGTERM asks us to leave; the others are for somebody else.
+# Looked up once, because the lookup goes through a large table of names.
+_MAX_DESCRIPTORS = os.sysconf("SC_OPEN_MAX")
+#: SIGCHLD wakes the recorder, SIGTERM tells it to exit; the others are not meant for it.
 _BLOCKED = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE})
 
 
-class Start:
-    """What the recorder needs to start one agent."""
+class Order:
+    """Everything the recorder needs to start one agent."""
 
     def __init__(
         self,
@@ -70,81 +70,84 @@ class Start:
         self.limits = limits
 
 
-def detach(*kept: int) -> None:
-    """In a forked child: belong to nobody, with these descriptors only."""
-    # First of all the runner's lock: a copy of it here would outlive the runner and keep its successor out.
-    _close_all_but(*kept)
-    # A seed has its children reaped by the kernel.
+def detach(*keep: int) -> None:
+    """In a forked child: detach from the parent and keep only these descriptors open."""
+    # Close first: a copy of the runner's lock here would outlive the runner and block its successor.
+    _close_all_but(*keep)
+    # The seed ignores SIGCHLD; the recorder needs it.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()
     become_subreaper()
     set_name("holdfast-rec")
-    # Blocked before the agent is there, so that the end of a quick one waits for us in the queue.
+    # Blocked before the agent exists, so that the SIGCHLD of a short-lived agent stays pending.
     signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
 
 
 def record(
     directory: str, order: bytearray, lock: int, started: int, *, signature: bytes | bytearray, runner: int
 ) -> int:
-    """In a detached child: start the agent, and see it to its end. `order` is a Start, marshalled, for the attempt in
-    `directory`, and emptied; `lock` is its held lock and `signature` the text of that; `started` is the write end of a pipe whose
-    reader sees the end of file once the agent was executed, or failed to be; `runner` is the process that forked us."""
+    """In a detached child: start the agent and wait until it ends. Returns the exit status.
+
+    `order` is a marshalled Order for the attempt in `directory`; it is emptied after use. `lock` is the
+    attempt's held lock, and `signature` the content to write to it. `started` is the write end of a pipe; its
+    reader gets EOF once exec succeeded or failed. `runner` is the process that forked this one.
+    """
     failpoint("recorder.forked")
     os.ftruncate(lock, 0)
     os.pwrite(lock, signature, 0)
     failpoint("recorder.signed")
 
-    told, tell = os.pipe()
+    exec_result, exec_failed = os.pipe()
     agent = os.fork()
     if agent == 0:
-        os.close(told)
-        _execute(order, tell)
-    # It was for the child alone: here it would be in memory for as long as the agent lives.
+        os.close(exec_result)
+        _execute(order, exec_failed)
+    # Only the child needs the order; here it would stay in memory for as long as the agent lives.
     order.clear()
-    os.close(tell)
+    os.close(exec_failed)
     os.close(started)
     failpoint("recorder.agent_forked")
-    # Ends with nothing to read when exec closed the pipe, or with the errno of what failed.
-    failure = os.read(told, 64)
-    os.close(told)
+    # EOF if exec closed the pipe; otherwise the errno of the failure.
+    failure = os.read(exec_result, 64)
+    os.close(exec_result)
     if failure:
-        _forget(os.path.join(directory, "identity.json"))
-    # Its death wakes us as that of a child does. Where that cannot be had, we are on our own from the beginning.
+        _remove(os.path.join(directory, "identity.json"))
+    # Get SIGCHLD when the runner dies, too. If that is not available, act as if it were dead already.
     if not _prctl or _ctypes.call_function(_prctl, (_PR_SET_PDEATHSIG, signal.SIGCHLD, 0, 0, 0)) != 0:
         runner = -1
     return _wait(directory, agent, int(failure) if failure else None, lock=lock, runner=runner)
 
 
-def _execute(order: bytearray, tell: int) -> NoReturn:
+def _execute(marshalled: bytearray, exec_failed: int) -> NoReturn:
     """In the child: become the agent."""
     try:
-        start = Start(**marshal.loads(order))
-        # A session of its own: an agent's `kill 0` must not reach the recorder.
+        order = Order(**marshal.loads(marshalled))
+        # A new session: an agent's `kill 0` must not reach the recorder.
         os.setsid()
-        os.chdir(start.cwd)
-        _redirect(start)
-        for name, (soft, hard) in start.limits.items():
+        os.chdir(order.cwd)
+        _redirect(order)
+        for name, (soft, hard) in order.limits.items():
             _limit(name, soft, hard)
-        _write_pid(start.directory)
+        _write_pid(order.directory)
         failpoint("recorder.before_identity")
         _write(
-            start.directory,
+            order.directory,
             "identity.json",
             _line({"schema": "holdfast.identity/1", **_identity()}),
             durable=True,
         )
         failpoint("recorder.before_exec")
-        os.umask(start.umask)
-        # What has a handler loses it at exec; what is ignored, by us or by whoever started us, would stay so.
+        os.umask(order.umask)
+        # exec resets handlers, but signals that we or our ancestors ignore would stay ignored.
         for number in range(1, signal.NSIG):
             if signal.getsignal(number) == signal.SIG_IGN:
                 signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        os.execvpe(start.argv[0], start.argv, start.env)
+        os.execvpe(order.argv[0], order.argv, order.env)
     except OSError as error:
-        os.write(tell, b"%d" % (error.errno or errno.EIO))
+        os.write(exec_failed, b"%d" % (error.errno or errno.EIO))
     except (ValueError, TypeError):
-        os.write(tell, b"%d" % errno.EINVAL)
+        os.write(exec_failed, b"%d" % errno.EINVAL)
     finally:
         os._exit(127)
 
@@ -153,20 +156,21 @@ def _write_pid(directory: str) -> None:
     try:
         _write(directory, "pid", b"%d\n" % os.getpid())
     except OSError:
-        return  # for people only
+        return  # informational only
 
 
 def _wait(directory: str, agent: int, exec_errno: int | None, *, lock: int, runner: int) -> int:
-    """Reap until nothing is left, or until we are told to leave once the agent is recorded."""
-    recorded = told_to_leave = was_gone = False
+    """Reap children until none is left, or until SIGTERM arrives once the agent's end is recorded."""
+    recorded = told_to_exit = was_gone = False
     while True:
         number = _next_signal(
-            _CONFIRM_S if was_gone else _RUNNER_LOOKS_S if os.getppid() == runner else _LOOK_S
+            _CONFIRM_S if was_gone else _RUNNER_CHECKS_S if os.getppid() == runner else _CHECK_S
         )
         if number == signal.SIGTERM:
-            told_to_leave = True
+            told_to_exit = True
         elif number is None:
-            # Nobody may be left but us: whoever removes a home wants its agents gone too. Believed at the second look.
+            # If the home was removed, its agents should end too, and no other process may be left to end
+            # them. Only the second check in a row counts.
             is_gone = os.fstat(lock).st_nlink == 0 and not os.path.lexists(directory)
             if is_gone and was_gone:
                 return _end_all()
@@ -181,7 +185,7 @@ def _wait(directory: str, agent: int, exec_errno: int | None, *, lock: int, runn
             if pid == agent:
                 failpoint("recorder.before_exit_record")
                 write_exit(
-                    _whereabouts(directory, lock),
+                    _current_directory(directory, lock),
                     by="recorder",
                     status=status,
                     usage=usage,
@@ -189,12 +193,13 @@ def _wait(directory: str, agent: int, exec_errno: int | None, *, lock: int, runn
                 )
                 failpoint("recorder.after_exit_record")
                 recorded = True
-        if recorded and told_to_leave:
+        if recorded and told_to_exit:
             return 0
 
 
-def _whereabouts(directory: str, lock: int) -> str:
-    """The attempt's directory, also when it or its home was given another name: the kernel knows where the held lock lies."""
+def _current_directory(directory: str, lock: int) -> str:
+    """The attempt's directory, even if it or its home was renamed: the kernel knows the path of the held
+    lock."""
     held = os.fstat(lock)
     for place in (directory, os.path.dirname(_link_of(lock))):
         try:
@@ -213,16 +218,22 @@ def _link_of(descriptor: int) -> str:
 
 
 def _next_signal(within_s: float) -> int | None:
-    """The next one that we wait for; None when the time is over. (Without sigtimedwait it never is.)"""
+    """The next SIGCHLD or SIGTERM, or None after `within_s`.
+
+    (Without sigtimedwait, there is no time limit.)
+    """
     numbers = {signal.SIGCHLD, signal.SIGTERM}
     if not hasattr(signal, "sigtimedwait"):
         return signal.sigwait(numbers)
-    found = signal.sigtimedwait(numbers, within_s)
-    return found.si_signo if found is not None else None
+    info = signal.sigtimedwait(numbers, within_s)
+    return info.si_signo if info is not None else None
 
 
 def _end_all() -> int:
-    """End the agent and all below it: politely, then not. What loses its parent becomes a child of ours."""
+    """End the agent and all its descendants: SIGTERM, then SIGKILL.
+
+    Orphans become children of the recorder.
+    """
     began = time.monotonic()
     while True:
         number = signal.SIGTERM if time.monotonic() - began < _TERM_S else signal.SIGKILL
@@ -230,7 +241,7 @@ def _end_all() -> int:
             children = [int(child) for child in file.read().split()]
         for child in children:
             try:
-                # A group of its own, if it leads one: an agent's children learn of it together.
+                # The whole process group, if it leads one.
                 (os.killpg if os.getpgid(child) == child else os.kill)(child, number)
             except OSError:
                 continue
@@ -239,14 +250,16 @@ def _end_all() -> int:
                 pass
         except ChildProcessError:
             return 0
-        time.sleep(0.1)  # noqa: TID251 -- as below
+        time.sleep(0.1)  # noqa: TID251 -- nothing wakes us
 
 
 def write_exit(
     directory: str, *, by: str, status: int, usage: resource.struct_rusage, exec_errno: int | None
 ) -> None:
-    """exit.json, durably; then exit_code and done for those who look with a shell. Waits for room on a full disk:
-    nothing else will ever know how the agent ended."""
+    """Write exit.json durably, then exit_code and done for shell scripts.
+
+    Retries while the disk is full, because no other process can know how the agent ended.
+    """
     number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
     code = None if exec_errno else 128 + number if number else os.WEXITSTATUS(status)
     record = {
@@ -270,44 +283,44 @@ def write_exit(
             _write(directory, "done", b"")
             return
         except FileNotFoundError:
-            return  # the packet was removed under us: there is nobody left to tell
+            return  # the packet was removed
         except OSError:
-            time.sleep(pause)  # noqa: TID251 -- nothing can wake us when the disk has room again
+            time.sleep(pause)  # noqa: TID251 -- nothing wakes us when there is space again
             pause = min(pause * 2, 5.0)
 
 
-# ── small tools; the store has better ones, but may not be needed here ──────
+# ── small helpers; holdfast.store has better ones, but the recorder must not import it ──
 
 
 def become_subreaper() -> None:
-    """Adopt the orphans below us, on Linux; elsewhere they go to init."""
+    """Adopt orphaned descendants, on Linux; elsewhere they go to init."""
     if _prctl:
         _ctypes.call_function(_prctl, (_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 
 
 def set_name(name: str) -> None:
-    """What `ps -o comm` shows; a forked process would show its parent's name."""
+    """Set the name that `ps -o comm` shows; a forked process would show its parent's."""
     if _prctl:
         _ctypes.call_function(_prctl, (_PR_SET_NAME, name.encode()[:15], 0, 0, 0))
 
 
-def _close_all_but(*kept: int) -> None:
+def _close_all_but(*keep: int) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(null, standard)
     first = 3
-    for descriptor in sorted(kept):
+    for descriptor in sorted(keep):
         os.closerange(first, descriptor)
         first = descriptor + 1
-    os.closerange(first, _MOST_DESCRIPTORS)
+    os.closerange(first, _MAX_DESCRIPTORS)
 
 
-def _redirect(start: Start) -> None:
+def _redirect(order: Order) -> None:
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     for descriptor, path, flags in (
-        (0, start.stdin, os.O_RDONLY),
-        (1, os.path.join(start.directory, "stdout.log"), append),
-        (2, os.path.join(start.directory, "stderr.log"), append),
+        (0, order.stdin, os.O_RDONLY),
+        (1, os.path.join(order.directory, "stdout.log"), append),
+        (2, os.path.join(order.directory, "stderr.log"), append),
     ):
         opened = os.open(path, flags, 0o600)
         os.dup2(opened, descriptor)
@@ -320,11 +333,11 @@ def _limit(name: str, soft: int, hard: int) -> None:
         try:
             resource.setrlimit(which, (soft, hard))
         except (ValueError, OSError):
-            return  # a hard limit that was lowered since cannot be raised again
+            return  # the hard limit was lowered in the meantime and cannot be raised again
 
 
 def boot_id() -> str:
-    """This boot's name. Whoever forks asks first, so that those who are forked need not."""
+    """The id of the current boot, cached. Call it before forking, so that the children have it."""
     global _boot_id
     if not _boot_id:
         if sys.platform == "linux":
@@ -355,7 +368,10 @@ def _identity() -> dict[str, Any]:
 
 
 def _read(path: str) -> bytes:
-    """A small file of the kernel's. Not `open`: what that touches is copied, page by page, in every forked process."""
+    """Read a small kernel file.
+
+    Not with `open`: the memory it touches would be copied in every forked process.
+    """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(descriptor, 4096)
@@ -382,7 +398,7 @@ def _write(directory: str, name: str, data: bytes, *, durable: bool = False) -> 
             os.close(folder)
 
 
-def _forget(path: str) -> None:
+def _remove(path: str) -> None:
     try:
         os.unlink(path)
     except FileNotFoundError:

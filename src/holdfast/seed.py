@@ -15,7 +15,7 @@ import select
 import socket
 import sys
 
-from holdfast import __version__, clock, recorder, seed_client, spare, start
+from holdfast import __version__, clock, idle_recorder, recorder, seed_client, spawn
 from holdfast.agents import registry
 from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
@@ -126,7 +126,7 @@ class Seed:
         ready: list[socket.socket | int] = []
         while os.path.exists(self.home.seed_lock):
             if ready != [self.listener]:  # between two clients there is nothing to look at
-                wants_keeper = start.wants_keeper(self.home)
+                wants_keeper = spawn.keeper_allowed(self.home)
                 look_s = self.keeper.look() if wants_keeper else IDLE_S
             # What nobody looks at stays readable, and would wake us for ever.
             watched = [self.listener, self.missed, *(self.keeper.descriptors if wants_keeper else ())]
@@ -142,7 +142,7 @@ class Seed:
     def _is_needed(self) -> bool:
         if locks.is_held(self.home.keeper_lock):
             return True
-        return start.wants_keeper(self.home) and self.keeper.is_needed
+        return spawn.keeper_allowed(self.home) and self.keeper.is_needed
 
     def _accept(self) -> None:
         client, _ = self.listener.accept()
@@ -162,7 +162,7 @@ class Seed:
         """In the child."""
         try:
             # First of all: what we touch before it, it has to keep.
-            spare.prepare()
+            idle_recorder.prepare()
             # For whoever waits for its children.
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             # A copy of the lock would keep the next seed out.
@@ -174,7 +174,7 @@ class Seed:
                 packet = Packet(os.path.join(self.home.tasks, os.path.basename(request["packet"])))
                 client.sendall(json.dumps({"pid": os.getpid()}).encode() + b"\n")
                 self._tell(packet)
-                start.become_runner(packet, keep=spare.channel())
+                spawn.become_runner(packet, keep=idle_recorder.channel())
             client.sendall(json.dumps({"pong": os.getppid()}).encode() + b"\n")
         except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
             pass  # a client that went away or spoke nonsense costs nobody anything

@@ -111,8 +111,8 @@ def test_killing_the_outer_runner_and_recorder_leaves_the_nested_task_alone(inne
 @pytest.mark.req("LCH-1")
 def test_a_seed_that_an_agent_started_survives_the_stop_and_its_runners_too(home: str) -> None:
     lock = kin.alone(home)
-    script = "from holdfast import start; from holdfast.store.layout import Home; import os; "
-    script += "print(start.execute('holdfast.seed', [], Home(os.environ['HOLDFAST_HOME']), role='seed'))"
+    script = "from holdfast import spawn; from holdfast.store.layout import Home; import os; "
+    script += "print(spawn.execute('holdfast.seed', [], Home(os.environ['HOLDFAST_HOME']), role='seed'))"
     outer = Task.shell(f'{sys.executable} -c "{script}" > seed-pid; ' + start_inner(home) + "; sleep 300")
     seed = kin.pid_in("seed-pid")
     inner, members = family(home)

@@ -359,7 +359,7 @@ def test_the_keeper_delivers_at_once_and_stays_while_something_is_left(
 def test_a_keeper_with_a_notice_left_is_not_idle(home: str, place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HOLDFAST_KEEPER")
     monkeypatch.setenv("HOLDFAST_KEEPER_IDLE", "0.3")
-    from holdfast.start import ensure_keeper
+    from holdfast.spawn import ensure_keeper
 
     held = os.path.join(place.root, "marker")
     got = os.path.join(place.root, "got")

@@ -8,7 +8,7 @@ import sys
 
 _SCRIPT = """
 import os, signal, sys
-from holdfast import recorder, spare
+from holdfast import recorder, idle_recorder
 
 def written(pid):
     "What a process has written into its memory, piece by piece."
@@ -20,15 +20,15 @@ def written(pid):
                 yield memory.read(end - first)
 
 directory = sys.argv[1]
-spare.prepare()
+idle_recorder.prepare()
 told, tell = os.pipe()
 lock = os.open(os.path.join(directory, "lock"), os.O_RDWR | os.O_CREAT)
 mark = "of the agent alone " * 50
 env = {f"LARGE_{number}": mark * 100 for number in range(8)}
-order = recorder.Start(
+order = recorder.Order(
     directory=directory, argv=["/bin/sleep", "60"], env=env, cwd="/", stdin=os.devnull, umask=0o22, limits={}
 )
-pid = spare.start(order, lock, tell, keep=(), sign=lambda pid: b"signed")
+pid = idle_recorder.send_order(order, lock, tell, keep=(), sign=lambda pid: b"signed")
 os.close(tell)
 os.read(told, 1)  # the agent was forked, and executed
 with open(os.path.join(directory, "pid")) as file:

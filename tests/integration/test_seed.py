@@ -107,7 +107,7 @@ def test_a_runner_forked_from_the_seed_loads_no_further_module(home: str) -> Non
     ]
     script = """
 import importlib, json, sys
-from holdfast import seed, start
+from holdfast import seed, spawn
 for module in seed.PRELOADED:
     importlib.import_module(module)
 before = set(sys.modules)
@@ -124,7 +124,7 @@ print(json.dumps([status, sorted(set(sys.modules) - before)]))
             os.kill(item["pid"], signal.SIGKILL)
 
 
-def test_a_runner_that_takes_over_keeps_no_spare_recorder(home: str, seed_pid: int) -> None:
+def test_a_runner_that_takes_over_keeps_no_idle_recorder(home: str, seed_pid: int) -> None:
     task = Task.shell(kin.WAIT + "exit 0")
     task.agent_pid()
     task.kill_runner()

@@ -94,8 +94,8 @@ def run_runner(task: Task, env: dict[str, str] | None = None, within_s: float = 
 
 def start_seed(home: str, env: dict[str, str] | None = None) -> int:
     """Start the seed of a home as `run` and the keeper do; its pid, once it answers."""
-    script = "import sys; from holdfast import start; from holdfast.store.layout import Home; "
-    script += "print(start.execute('holdfast.seed', [], Home(sys.argv[1]), role='seed'))"
+    script = "import sys; from holdfast import spawn; from holdfast.store.layout import Home; "
+    script += "print(spawn.execute('holdfast.seed', [], Home(sys.argv[1]), role='seed'))"
     done = subprocess.run(
         [sys.executable, "-c", script, home],
         env={**os.environ, **(env or {})},

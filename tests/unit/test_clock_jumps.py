@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import clock, start
+from holdfast import clock, spawn
 from holdfast.keeper import loop, outbox
 from holdfast.model import events as ev
 from holdfast.model.spec import Limits
@@ -184,12 +184,12 @@ def test_starts_of_the_keeper_in_the_future_are_forgotten(
     monkeypatch.delenv("HOLDFAST_KEEPER")
     # As with a unit: whoever starts it says so, and it is none of ours.
     atomic.write_json(Home(home).service, {"start": ["true"]}, durable=False)
-    for _ in range(start.STARTS_LIMIT):
-        assert start.ensure_keeper(Home(home), by_person=False) is not None
+    for _ in range(spawn.STARTS_LIMIT):
+        assert spawn.ensure_keeper(Home(home), by_person=False) is not None
         hands.pass_by(61)
-    assert start.ensure_keeper(Home(home), by_person=False) is None
+    assert spawn.ensure_keeper(Home(home), by_person=False) is None
     hands.step_back(8 * HOUR)
-    assert start.ensure_keeper(Home(home), by_person=False) is not None
+    assert spawn.ensure_keeper(Home(home), by_person=False) is not None
 
 
 def test_a_notice_is_tried_again_after_its_pause_wherever_the_clock_went(hands: Clock) -> None:

@@ -17,7 +17,7 @@ from holdfast.errors import CorruptFile, HoldfastError
 from holdfast.keeper import settings
 from holdfast.keeper.log import log
 from holdfast.notify import outbox, rules
-from holdfast.start import execute
+from holdfast.spawn import execute
 from holdfast.store import atomic, process
 from holdfast.store.layout import Home
 from holdfast.watch.death import watch_death

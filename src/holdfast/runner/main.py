@@ -7,7 +7,7 @@ import os
 import stat
 import sys
 
-from holdfast import __version__, clock, recorder, spare
+from holdfast import __version__, clock, idle_recorder, recorder
 from holdfast.errors import DiskFull, HoldfastError, NotFound
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
@@ -23,7 +23,7 @@ from holdfast.runner.loop.waiter import Waiter
 from holdfast.runner.people import requests
 from holdfast.runner.stage import finish
 from holdfast.runner.steps import Steps
-from holdfast.start import start_runner
+from holdfast.spawn import start_runner
 from holdfast.store import atomic, process
 from holdfast.store import lock as locks
 from holdfast.store.journal import Journal
@@ -65,9 +65,9 @@ def _prepare_recorder(packet: Packet) -> None:
     """For a new task, before we touch anything, and before the lock, of which nobody else may have a copy."""
     try:
         if os.listdir(packet.attempts):
-            spare.dismiss()
+            idle_recorder.dismiss()
         else:
-            spare.prepare()
+            idle_recorder.prepare()
     except OSError:
         return  # no process to be had, or no such directory: the attempt will say so
 

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 
 from holdfast.errors import NotPossible
-from holdfast.start import OF_ATTEMPTS
+from holdfast.spawn import ATTEMPT_VARIABLES
 from holdfast.store import atomic
 from holdfast.store.digest import sha256
 from holdfast.store.layout import Home
@@ -126,7 +126,9 @@ class Server:
 
 def _environment() -> dict[str, str]:
     """The server outlives us and must not look like a tool of the attempt in which we may run."""
-    env = {name: value for name, value in os.environ.items() if name not in OF_ATTEMPTS and name != "TMUX"}
+    env = {
+        name: value for name, value in os.environ.items() if name not in ATTEMPT_VARIABLES and name != "TMUX"
+    }
     return {**env, "HOLDFAST_ROLE": "window"}
 
 

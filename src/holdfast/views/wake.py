@@ -6,7 +6,7 @@ from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.model.status import Status
 from holdfast.packet.runner_lost import is_left_alone, is_lost
-from holdfast.start import ensure_keeper
+from holdfast.spawn import ensure_keeper
 from holdfast.store import lock as locks
 from holdfast.store.layout import Packet
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import ids, recorder, spare
+from holdfast import idle_recorder, ids, recorder
 from holdfast.agents import program
 from holdfast.agents.base import Launch, LaunchSpec
 from holdfast.errors import HoldfastError
@@ -193,7 +193,7 @@ def _fork(
         from holdfast.runner.attempt import private_home  # few programs need one, and shutil is dear
 
         private = private_home.prepare(launch.home, captured)
-    start = recorder.Start(
+    order = recorder.Order(
         directory=directory.path,
         argv=launch.argv,
         env={**captured, **launch.env, **private, **_our_variables(ledger, directory, opened)},
@@ -207,8 +207,8 @@ def _fork(
         failpoint("attempt.locked")
         read_end, write_end = os.pipe()
         try:
-            pid = spare.start(
-                start,
+            pid = idle_recorder.send_order(
+                order,
                 lock.descriptor,
                 write_end,
                 keep=keep,

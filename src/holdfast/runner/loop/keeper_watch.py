@@ -7,7 +7,7 @@ import os
 from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.runner.loop.waiter import Waiter
-from holdfast.start import ensure_keeper, ensure_seed, wants_keeper
+from holdfast.spawn import ensure_keeper, ensure_seed, keeper_allowed
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from holdfast.watch.death import watch_death
@@ -88,7 +88,7 @@ def hand_over(home: Home) -> None:
     """We go, perhaps as the last one: where a queue may wait and there is no keeper, the seed sees to one, through pauses
     that are longer than we can stay."""
     try:
-        if wants_keeper(home) and os.path.exists(home.queue) and not locks.is_held(home.keeper_lock):
+        if keeper_allowed(home) and os.path.exists(home.queue) and not locks.is_held(home.keeper_lock):
             ensure_seed(home)
     except (OSError, HoldfastError):
         return  # whoever comes next finds what we found

@@ -59,7 +59,7 @@ def post(ledger: Ledger, event: str, reason: str | None = None) -> int:
 
 def _see_to_a_keeper(ledger: Ledger) -> None:
     """The last runner of a home may be about to leave: then there has to be somebody who delivers."""
-    from holdfast.start import ensure_keeper
+    from holdfast.spawn import ensure_keeper
 
     try:
         ensure_keeper(ledger.packet.home, by_person=False)

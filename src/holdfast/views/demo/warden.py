@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
-from holdfast import start
+from holdfast import spawn
 from holdfast.errors import HoldfastError
 
 TYPE_CHECKING = False
@@ -57,7 +57,7 @@ class Warden:
     def _stand_by(self, heard: int) -> None:
         try:
             # Not the other end of the pipe, or it would never close.
-            start.become_detached(keep=heard)
+            spawn.become_detached(keep=heard)
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
             if os.read(heard, 1) == _DONE:
                 return

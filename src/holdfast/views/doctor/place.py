@@ -8,7 +8,7 @@ import os
 import stat
 from shlex import quote
 
-from holdfast import clock, start
+from holdfast import clock, spawn
 from holdfast.config import settings, variables
 from holdfast.errors import CorruptFile, HoldfastError
 from holdfast.model.status import Status
@@ -141,8 +141,8 @@ def keeper(home: Home) -> Finding:
         return ok("keeper", f"process {owner.pid}, {with_seed}")
     if os.path.exists(home.down):
         return warn("keeper", "this home is down", "'holdfast up' lets it work again")
-    starts = [at for at in start.keeper_starts(home) if clock.now() - at < start.STARTS_WINDOW_S]
-    if len(starts) >= start.STARTS_LIMIT:
+    starts = [at for at in spawn.keeper_starts(home) if clock.now() - at < spawn.STARTS_WINDOW_S]
+    if len(starts) >= spawn.STARTS_LIMIT:
         return fail(
             "keeper", f"started {len(starts)} times in ten minutes, and dead", f"look at {home.keeper_log}"
         )

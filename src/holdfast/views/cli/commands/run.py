@@ -8,7 +8,7 @@ from holdfast import paths
 from holdfast.errors import HoldfastError
 from holdfast.model.status import Status
 from holdfast.packet import load
-from holdfast.start import ensure_keeper, lift, start_runner
+from holdfast.spawn import allow_keeper, ensure_keeper, start_runner
 from holdfast.store.layout import Home, Packet
 from holdfast.views.cli.create import new_packet, new_task
 from holdfast.views.cli.create.task_options import OPTIONS
@@ -89,7 +89,7 @@ def _begin(home: Home, task: Asked) -> Packet:
     masked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
     try:
         packet = new_packet.make(home, task, status=Status.SPAWNING)
-        lift(home)
+        allow_keeper(home)
         start_runner(packet)
         _ensure_keeper(home)
     finally:

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 
-from holdfast import clock, paths, start
+from holdfast import clock, paths, spawn
 from holdfast.errors import NotFound, Unanswered, UsageError
 from holdfast.store import atomic, process
 from holdfast.store import lock as locks
@@ -75,7 +75,7 @@ def _install(values: dict[str, Any]) -> int:
     home = Home(paths.ensure_home(paths.home()))
     notes = host.install(home, of_kind)
     record = atomic.read_json(home.service) or {}
-    start.lift(home)
+    spawn.allow_keeper(home)
     _dismiss(home)
     host.start(record)
     ends_mono = clock.mono() + _START_S

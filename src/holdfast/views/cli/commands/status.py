@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import clock, paths, start
+from holdfast import clock, paths, spawn
 from holdfast.errors import HoldfastError
 from holdfast.model.status import ENDS
 from holdfast.notify import outbox
@@ -77,9 +77,9 @@ def look(home: Home) -> dict[str, Any]:
             attention += _trouble(home, row)
             if row["runner_gone"]:
                 runners_gone.append(row["task_id"])
-    starts = [at for at in start.keeper_starts(home) if clock.now() - at < start.STARTS_WINDOW_S]
+    starts = [at for at in spawn.keeper_starts(home) if clock.now() - at < spawn.STARTS_WINDOW_S]
     keeper = _owner(home.keeper_lock)
-    if keeper is None and len(starts) >= start.STARTS_LIMIT:
+    if keeper is None and len(starts) >= spawn.STARTS_LIMIT:
         attention.append(
             f"the keeper was started {len(starts)} times in ten minutes and does not live: see {home.keeper_log}"
         )
@@ -121,7 +121,7 @@ def look(home: Home) -> dict[str, Any]:
 
 def _is_starting(home: Home) -> bool:
     """Whether a keeper was started just now: it has no lock yet."""
-    starts = start.keeper_starts(home)
+    starts = spawn.keeper_starts(home)
     return bool(starts) and 0 <= clock.now() - starts[-1] < _STARTING_S and not os.path.exists(home.down)
 
 

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 
-from holdfast import clock, paths, start
+from holdfast import clock, paths, spawn
 from holdfast.errors import CorruptFile, NotPossible, UsageError
 from holdfast.packet import inbox
 from holdfast.store import atomic, audit, process
@@ -60,7 +60,7 @@ def run(values: dict[str, Any]) -> int:
     asked = {**_loop(values), "project": _here()}
     if values["foreground"]:
         _refuse_second(home)
-    start.lift(home)
+    spawn.allow_keeper(home)
     if os.environ.get("HOLDFAST_KEEPER") == "off":
         raise NotPossible("HOLDFAST_KEEPER=off: no keeper is wanted here", hint="unset it, then try again")
     # Whoever is the keeper now, and whoever becomes it after a crash, stays, and goes on like this.
@@ -71,12 +71,12 @@ def run(values: dict[str, Any]) -> int:
     _begin_anew(home)
     if values["foreground"]:
         os.environ["HOLDFAST_ROLE"] = "keeper"
-        for name in start.OF_ATTEMPTS:
+        for name in spawn.ATTEMPT_VARIABLES:
             os.environ.pop(name, None)
         # Until it can answer: what loads in between would show a traceback.
         signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
         os.execv(sys.executable, [sys.executable, "-P", "-m", "holdfast.keeper", "--foreground"])
-    start.ensure_keeper(home, by_person=True, for_good=True)
+    spawn.ensure_keeper(home, by_person=True, for_good=True)
     owner = _await_keeper(home)
     inbox.ring_keeper(home)  # one that lived already goes on by what was asked now
     if values["json"]:

@@ -10,7 +10,7 @@ from holdfast.model.spec import QueueSpec, short_name
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import inbox
 from holdfast.queue import sync
-from holdfast.start import ensure_keeper
+from holdfast.spawn import ensure_keeper
 from holdfast.store.layout import Home, Packet
 from holdfast.views.cli import request
 from holdfast.views.cli.create import new_packet, new_task

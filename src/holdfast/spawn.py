@@ -1,7 +1,8 @@
-"""Starting our own processes, detached from whoever asked: a runner for a task, the seed and the keeper of a home.
+"""Start holdfast's own processes, detached: the runner of a task, the seed and the keeper of a home.
 
-The seed forks one in about a millisecond. Without a seed, a command forks itself into the runner: it has loaded all that a
-runner needs, so this is as fast as it gets cold. Whoever loses the race for runner.lock leaves quietly.
+The seed forks a runner in about a millisecond. Without a seed, a command forks itself into the runner,
+because it has loaded most of what a runner needs. Two runners may be started for a task; the one that does
+not get runner.lock exits.
 """
 
 from __future__ import annotations
@@ -20,62 +21,72 @@ if TYPE_CHECKING:
     import signal
     from typing import NoReturn
 else:
-    # In C, as in the recorder: no member of an enumeration for every number, in every process that is forked.
+    # The C module, as in the recorder: no enum members in the memory of every forked process.
     import _signal as signal
 
 
-#: At most so many starts of a keeper by runners in STARTS_WINDOW_S; then `status` says so and a person has to look.
+#: Variables that belong to an agent's attempt; holdfast's own processes must not inherit them.
+ATTEMPT_VARIABLES = frozenset(
+    {"HOLDFAST_ATTEMPT", "HOLDFAST_TASK", "HOLDFAST_PACKET", "HOLDFAST_RESUME_COUNT", "HOLDFAST_ANSWER"}
+)
+#: Runners start a keeper at most STARTS_LIMIT times in STARTS_WINDOW_S; then `status` reports it.
 STARTS_LIMIT = 5
 STARTS_WINDOW_S = 600.0
-#: How long a service manager may take to say that it was asked.
+#: Time limit for the service manager's start command.
 _UNIT_S = 3.0
-#: A keeper that was just started needs this long to take its lock.
+#: Time that a new keeper needs to take its lock; the base of the pause between starts.
 _START_S = 2.0
-_LONGEST_PAUSE_S = 60.0
-#: What the end of a session, or a key, sends to everybody in it.
-_OF_SESSION = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
+_MAX_PAUSE_S = 60.0
+#: Signals that a terminal or the end of a session sends to every process in it.
+_SESSION_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 
 
 def start_runner(packet: Packet, *, may_fork: bool = True) -> None:
-    """Make sure that a runner lives, or soon does. Returns at once.
+    """Make sure that the packet has a runner, or soon will. Returns immediately.
 
-    `may_fork` is False for a keeper: it holds a lock, and a forked copy of that would outlive it.
+    `may_fork` is False for a keeper: it holds a lock, and a forked copy of the lock would outlive it.
     """
     if seed_client.fork_runner(packet):
         return
     if not may_fork or "HOLDFAST_ATTEMPT" in os.environ:
-        # Inside somebody's attempt: its sweep knows a process by the environment it was executed with,
-        # so the runner must be executed with a clean one.
+        # Inside an agent's attempt, the sweep identifies processes by the environment they were executed
+        # with, so the runner must be executed with a clean one.
         execute("holdfast.runner", [packet.path], packet.home, role="runner", log=packet.runner_log)
     else:
         fork_runner(packet)
 
 
 def fork_runner(packet: Packet) -> int:
-    """Fork this process into the runner of a packet; returns its pid. The caller must have one thread only."""
-    # Until the child has a session of its own, whoever ends ours reaches it too; it takes the defaults again behind that.
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in _OF_SESSION}
+    """Fork this process into the runner of a packet; returns its pid.
+
+    The caller must have only one thread.
+    """
+    # Until the child has its own session, it gets the session's signals too. It restores the defaults after
+    # setsid.
+    handlers = {number: signal.signal(number, signal.SIG_IGN) for number in _SESSION_SIGNALS}
     pid = -1
     try:
         pid = os.fork()
     finally:
         if pid:
-            for number, handler in before.items():
+            for number, handler in handlers.items():
                 signal.signal(number, handler)
     return pid or become_runner(packet)
 
 
 def become_runner(packet: Packet, *, keep: int = -1) -> NoReturn:
-    """In a forked child: detach from everything but the descriptor `keep`, drive the task, and leave."""
+    """In a forked child: detach, keep only the descriptor `keep`, drive the task, and exit."""
     status = 70
     try:
-        # At once: whoever ends the session that we came from must not reach us.
+        # First, so that signals to the parent's session do not reach this process.
         become_detached(log=packet.runner_log, keep=keep)
         os.environ["HOLDFAST_ROLE"] = "runner"
         from holdfast.runner.main import main
 
         status = main([packet.path])
-    except Exception:  # our bug: whoever reads runner.log sees it, and the next runner starts from the packet
+    except (
+        Exception
+    ):  # a bug in holdfast: it goes to runner.log, and the next runner continues from the packet
         import traceback
 
         traceback.print_exc()
@@ -85,57 +96,60 @@ def become_runner(packet: Packet, *, keep: int = -1) -> NoReturn:
 
 
 def execute(module: str, args: list[str], home: Home, *, role: str, log: str = os.devnull) -> int:
-    """Execute `python -m module args`, detached, for a home; returns its pid.
+    """Execute `python -m module args` detached, for a home; returns its pid.
 
-    The environment loses what belongs to an agent's attempt and names the role, so that no sweep takes it for a tool.
+    The environment loses the variables of an agent's attempt and gets the role, so that no sweep takes the
+    process for an agent's tool.
     """
-    env = {name: value for name, value in os.environ.items() if name not in OF_ATTEMPTS}
+    env = {name: value for name, value in os.environ.items() if name not in ATTEMPT_VARIABLES}
     env["HOLDFAST_HOME"] = home.path
     env["HOLDFAST_ROLE"] = role
-    # -P: the current directory may be a project with a json.py of its own.
+    # -P: the current directory may be a project that contains, say, a json.py.
     argv = [sys.executable, "-P", "-m", module, *args]
     executed, executing = os.pipe()
     pid = os.fork()
     if pid:
-        # Until exec it looks like us: a sweep of ours must not come across it.
+        # Until exec, the child looks like this process. Wait, so that a sweep does not see it in that state.
         os.close(executing)
         os.read(executed, 1)
         os.close(executed)
         return pid
     try:
         become_detached(log=log, keep=executing)
-        _exec(argv, env)
+        os.execve(argv[0], argv, env)
     finally:
         os._exit(127)
 
 
 def ensure_seed(home: Home) -> None:
-    """Start the seed of a home, unless it lives."""
+    """Start the seed of a home unless it is running."""
     if not locks.is_held(home.seed_lock):
         execute("holdfast.seed", [], home, role="seed")
 
 
-def lift(home: Home) -> None:
-    """Let a keeper live here again. Only `up` and `run` remove the flag."""
+def allow_keeper(home: Home) -> None:
+    """Remove the `down` flag, so that the home may have a keeper again. Only `up` and `run` do this."""
     if os.path.exists(home.down):
         atomic.remove(home.down)
         atomic.sync_directory(home.path)
 
 
-def wants_keeper(home: Home) -> bool:
-    """Whether a keeper may live here at all."""
+def keeper_allowed(home: Home) -> bool:
+    """Whether the home may have a keeper."""
     return os.environ.get("HOLDFAST_KEEPER") != "off" and not os.path.exists(home.down)
 
 
 def ensure_keeper(home: Home, *, by_person: bool, for_good: bool = False) -> int | None:
-    """Start the keeper of a home, unless it lives or the home is down. Returns the pid of the one that was started, 0 when
-    a unit started it.
+    """Start the keeper of a home, unless it is running or the home is down.
 
-    Runners all notice the death of a keeper at once. One of them is the starter (it has keeper-start.lock); the times of the
-    starts are on disk, so that a keeper that cannot live is not started for ever. A person's start begins a new count.
-    HOLDFAST_KEEPER=off leaves the home to its runners (in a container, say, where something else restarts them).
+    Returns the pid of the new keeper, 0 if a service unit started it, None if nothing was started.
+
+    All runners notice the death of a keeper at once. The one that gets keeper-start.lock starts the next
+    keeper. The times of the starts are on disk, so that a keeper that keeps dying is not restarted forever; a
+    person's start resets the count. HOLDFAST_KEEPER=off disables the keeper (say, in a container where
+    something else restarts runners). `for_good` means that the keeper stays when there is nothing to do.
     """
-    if not wants_keeper(home):
+    if not keeper_allowed(home):
         return None
     if locks.is_held(home.keeper_lock):
         return None
@@ -145,7 +159,7 @@ def ensure_keeper(home: Home, *, by_person: bool, for_good: bool = False) -> int
         return None
     try:
         now = clock.now()
-        starts = [] if by_person else _counted(keeper_starts(home), now=now)
+        starts = [] if by_person else _recent(keeper_starts(home), now=now)
         if _pause_s(starts, now=now) > 0 or locks.is_held(home.keeper_lock):
             return None
         atomic.write_json(
@@ -157,7 +171,8 @@ def ensure_keeper(home: Home, *, by_person: bool, for_good: bool = False) -> int
 
 
 def _start_keeper(home: Home, *, for_good: bool) -> int:
-    """Through the unit where one is installed, so that it restarts what it started; otherwise by ourselves."""
+    """Through the service unit if one is installed, so that the unit can restart the keeper; otherwise
+    directly."""
     try:
         service = atomic.read_json(home.service)
     except CorruptFile:
@@ -179,11 +194,11 @@ def _run_quietly(argv: object) -> bool:
         pid = os.posix_spawnp(words[0], words, os.environ, file_actions=actions)
         ends_mono = clock.mono() + _UNIT_S
         while clock.mono() < ends_mono:
-            gone, status = os.waitpid(pid, os.WNOHANG)
-            if gone:
+            reaped, status = os.waitpid(pid, os.WNOHANG)
+            if reaped:
                 return os.waitstatus_to_exitcode(status) == 0
             clock.sleep(0.01)
-        return True  # slow, but asked: the lock decides
+        return True  # slow, but the request was made; the keeper's lock decides
     except OSError:
         return False
     finally:
@@ -191,7 +206,7 @@ def _run_quietly(argv: object) -> bool:
 
 
 def keeper_starts(home: Home) -> list[float]:
-    """When the keeper was started of late."""
+    """Times of the recorded keeper starts."""
     try:
         data = atomic.read_json(home.keeper_starts) or {}
         return [float(at) for at in data.get("starts", [])]
@@ -200,33 +215,24 @@ def keeper_starts(home: Home) -> list[float]:
 
 
 def keeper_pause_s(home: Home) -> float:
-    """How long nobody but a person starts a keeper."""
+    """Seconds until a keeper may be started automatically again."""
     now = clock.now()
-    return _pause_s(_counted(keeper_starts(home), now=now), now=now)
+    return _pause_s(_recent(keeper_starts(home), now=now), now=now)
 
 
-def _counted(starts: list[float], *, now: float) -> list[float]:
+def _recent(starts: list[float], *, now: float) -> list[float]:
     return [at for at in starts if 0 <= now - at < STARTS_WINDOW_S]
 
 
 def _pause_s(starts: list[float], *, now: float) -> float:
-    """Doubling from start to start; behind the last one that is allowed, until the window has moved on."""
+    """The pause doubles with each start; at the limit, it lasts until the oldest start leaves the window."""
     if len(starts) >= STARTS_LIMIT:
         return starts[-STARTS_LIMIT] + STARTS_WINDOW_S - now
-    return starts[-1] + min(_START_S ** len(starts), _LONGEST_PAUSE_S) - now if starts else 0.0
-
-
-OF_ATTEMPTS = frozenset(
-    {"HOLDFAST_ATTEMPT", "HOLDFAST_TASK", "HOLDFAST_PACKET", "HOLDFAST_RESUME_COUNT", "HOLDFAST_ANSWER"}
-)
-
-
-def _exec(argv: list[str], env: dict[str, str]) -> NoReturn:
-    os.execve(argv[0], argv, env)
+    return starts[-1] + min(_START_S ** len(starts), _MAX_PAUSE_S) - now if starts else 0.0
 
 
 def become_detached(*, log: str = os.devnull, keep: int = -1) -> None:
-    """A session of its own, nothing on 0 and 1, a log on 2, no other descriptor, default signals."""
+    """Detach: a new session, null on 0 and 1, a log on 2, no other descriptor but `keep`, default signals."""
     os.setsid()
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import recorder, spare
+from holdfast import idle_recorder, recorder
 from holdfast.store import lock as locks
 from tests.support import processes
 from tests.support.waiting import eventually
@@ -20,17 +20,17 @@ from tests.support.waiting import eventually
 @pytest.fixture(autouse=True)
 def nobody_is_left() -> Iterator[None]:
     yield
-    spare.dismiss()
+    idle_recorder.dismiss()
 
 
 def waiting_pid() -> int:
-    assert spare._waiting is not None  # pyright: ignore[reportPrivateUsage] -- whom else could the test kill?
-    return spare._waiting.pid  # pyright: ignore[reportPrivateUsage]
+    assert idle_recorder._waiting is not None  # pyright: ignore[reportPrivateUsage] -- whom else could the test kill?
+    return idle_recorder._waiting.pid  # pyright: ignore[reportPrivateUsage]
 
 
-def order(folder: Path, script: str, **env: str) -> recorder.Start:
+def order(folder: Path, script: str, **env: str) -> recorder.Order:
     (folder / "in").write_bytes(b"")
-    return recorder.Start(
+    return recorder.Order(
         directory=str(folder),
         argv=["/bin/sh", "-c", script],
         env={"PATH": os.defpath, **env},
@@ -41,11 +41,11 @@ def order(folder: Path, script: str, **env: str) -> recorder.Start:
     )
 
 
-def hand_over(told: recorder.Start, *, keep: tuple[int, ...] = ()) -> int:
+def hand_over(told: recorder.Order, *, keep: tuple[int, ...] = ()) -> int:
     """As a runner does it; returns the recorder's pid once the agent was executed."""
     lock = locks.acquire(os.path.join(told.directory, "lock"), role="runner")
     started, starting = os.pipe()
-    pid = spare.start(
+    pid = idle_recorder.send_order(
         told, lock.descriptor, starting, keep=keep, sign=lambda pid: locks.signature("recorder", pid)
     )
     os.close(starting)
@@ -61,7 +61,7 @@ def exit_code(folder: Path, pid: int) -> int:
 
 
 def test_the_one_that_waits_starts_the_agent_and_holds_its_lock(tmp_path: Path) -> None:
-    spare.prepare()
+    idle_recorder.prepare()
     waits = waiting_pid()
     go = tmp_path / "go"
     os.mkfifo(go)
@@ -107,7 +107,7 @@ def test_locks_to_keep_are_held_by_the_recorder_and_not_by_the_agent(tmp_path: P
 def test_one_that_was_killed_or_stopped_while_it_waited_costs_nothing(
     tmp_path: Path, number: signal.Signals
 ) -> None:
-    spare.prepare()
+    idle_recorder.prepare()
     waits = waiting_pid()
     os.kill(waits, number)
     if number is signal.SIGKILL:
@@ -118,16 +118,20 @@ def test_one_that_was_killed_or_stopped_while_it_waited_costs_nothing(
 
 
 def test_it_leaves_with_its_runner_and_starts_nothing_from_half_an_order(tmp_path: Path) -> None:
-    spare.prepare()
-    found = spare._waiting  # pyright: ignore[reportPrivateUsage]
+    idle_recorder.prepare()
+    found = idle_recorder._waiting  # pyright: ignore[reportPrivateUsage]
     assert found is not None
     lock = locks.acquire(str(tmp_path / "lock"), role="runner")
-    rights = (spare._socket.SOL_SOCKET, spare._socket.SCM_RIGHTS, spare._DESCRIPTOR.pack(lock.descriptor))  # pyright: ignore[reportPrivateUsage]
-    found.channel.sendmsg([spare._LENGTHS.pack(10, 10, 980) + b"half"], [rights])  # pyright: ignore[reportPrivateUsage]
+    rights = (
+        idle_recorder._socket.SOL_SOCKET,
+        idle_recorder._socket.SCM_RIGHTS,
+        idle_recorder._DESCRIPTOR.pack(lock.descriptor),
+    )  # pyright: ignore[reportPrivateUsage]
+    found.channel.sendmsg([idle_recorder._LENGTHS.pack(10, 10, 980) + b"half"], [rights])  # pyright: ignore[reportPrivateUsage]
     lock.release()
     assert locks.is_held(str(tmp_path / "lock"))
     found.channel.close()
     assert os.waitpid(found.pid, 0)[1] == 0
-    spare._waiting = None  # pyright: ignore[reportPrivateUsage]
+    idle_recorder._waiting = None  # pyright: ignore[reportPrivateUsage]
     assert not locks.is_held(str(tmp_path / "lock"))
     assert os.listdir(tmp_path) == ["lock"]
