@@ -10,10 +10,10 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
-from holdfast.pipeline import config, task, yaml_file
-from holdfast.pipeline.config_file import FileReader
-from holdfast.pipeline.fields import FIELDS
-from holdfast.pipeline.problem import Problem
+from holdfast.pipeline.define import catalog, written_packet, yaml_file
+from holdfast.pipeline.define.catalog_file import FileReader
+from holdfast.pipeline.define.manifest_fields import FIELDS
+from holdfast.pipeline.define.problem import Problem
 from tests.support import manifests
 
 PATHS = [field.path.replace("*", "codex") for field in FIELDS]
@@ -35,7 +35,7 @@ anything = st.recursive(
 
 
 def examined(data: bytes) -> tuple[Any, tuple[Problem, ...]]:
-    written, problems = task.examine(data, "/nowhere/p/manifest.yaml", project="/")
+    written, problems = written_packet.examine(data, "/nowhere/p/manifest.yaml", project="/")
     assert (written is None) == bool(problems)
     for problem in problems:
         assert problem.message
@@ -121,7 +121,7 @@ def test_any_profile_gives_a_configuration_or_problems(tmp_path_factory, profile
     with open(os.path.join(folder, "pipelines", "x.yaml"), "w", encoding="utf-8") as file:
         file.write(text)
     problems: list[Problem] = []
-    config.read({"package": config.folders(None)["package"], "project": folder}, problems)
+    catalog.read({"package": catalog.folders(None)["package"], "project": folder}, problems)
     if "stages" not in profile:
         assert problems
 
@@ -145,7 +145,7 @@ def test_the_malformed_corpus_always_gives_errors(data: bytes) -> None:
 
 
 def scaffolded() -> bytes:
-    from holdfast.pipeline.scaffold import Draft, manifest
+    from holdfast.pipeline.define.new_packet import Draft, manifest
 
     return manifest(
         Draft(task_id="t", goal="g", intent="safe_impl", allow=("src/",), commands=("make test",))

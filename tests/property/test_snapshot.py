@@ -9,10 +9,10 @@ import tempfile
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.workspace import snapshot
-from holdfast.workspace.changes import changed
 from holdfast.workspace.place import locate
-from holdfast.workspace.trees import Trees
+from holdfast.workspace.snapshots import snapshot
+from holdfast.workspace.snapshots.changes import changed
+from holdfast.workspace.snapshots.trees import Trees
 from tests.support.repos import Repo
 
 #: Few names, so that files, directories and links take each other's place.

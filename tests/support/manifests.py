@@ -6,10 +6,10 @@ import json
 import os
 from typing import Any
 
-from holdfast.pipeline import config, manifest, yaml_file
-from holdfast.pipeline.config import Config
-from holdfast.pipeline.problem import Problem
-from holdfast.pipeline.resolve import Resolved, resolve
+from holdfast.pipeline.define import catalog, manifest, yaml_file
+from holdfast.pipeline.define.catalog import Config
+from holdfast.pipeline.define.problem import Problem
+from holdfast.pipeline.define.resolve import Resolved, resolve
 
 #: The stages of each intent, as the shipped profiles have them.
 STAGES = {
@@ -62,7 +62,7 @@ def checked(data: Any, problems: list[Problem]) -> manifest.Manifest:
 def package() -> Config:
     """The configuration as shipped."""
     problems: list[Problem] = []
-    found = config.read({"package": config.folders(None)["package"]}, problems)
+    found = catalog.read({"package": catalog.folders(None)["package"]}, problems)
     assert problems == []
     return found
 

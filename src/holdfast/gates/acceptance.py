@@ -15,10 +15,10 @@ from holdfast.model import readable
 from holdfast.model.record import Record
 from holdfast.store import atomic
 from holdfast.workspace import base as bases
-from holdfast.workspace.changes import within
 from holdfast.workspace.prepare import now
 from holdfast.workspace.scope import Scope
-from holdfast.workspace.trees import Trees
+from holdfast.workspace.snapshots.changes import within
+from holdfast.workspace.snapshots.trees import Trees
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from holdfast.model.spec import PipelineSpec, StageSpec
     from holdfast.store.layout import Packet
     from holdfast.workspace.base import Base
-    from holdfast.workspace.changes import Change
-    from holdfast.workspace.trees import Trees
+    from holdfast.workspace.snapshots.changes import Change
+    from holdfast.workspace.snapshots.trees import Trees
 
     CheckFunction = Callable[["Case"], "Check"]
 

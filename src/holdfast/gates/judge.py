@@ -11,12 +11,12 @@ from holdfast.packet import load
 from holdfast.redact import Redactor
 from holdfast.store import atomic
 from holdfast.workspace import base as bases
-from holdfast.workspace import own_files
 from holdfast.workspace.base import Base
-from holdfast.workspace.changes import changed
 from holdfast.workspace.place import locate
 from holdfast.workspace.prepare import now
-from holdfast.workspace.trees import Trees
+from holdfast.workspace.snapshots import git_files
+from holdfast.workspace.snapshots.changes import changed
+from holdfast.workspace.snapshots.trees import Trees
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _workspace(packet: Packet, spec: TaskSpec, prepared: WorkspacePrepared, *, s
         old_tree=prepared.tree,
         new_tree=new,
         changes=changed(trees, prepared.tree, new),
-        own_files=own_files.changed_since(base.place, trees, prepared.own_files),
+        own_files=git_files.changed_since(base.place, trees, prepared.own_files),
     )
 
 

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from holdfast.workspace.changes import Change
+    from holdfast.workspace.snapshots.changes import Change
 
 
 def check(case: Case) -> Check:

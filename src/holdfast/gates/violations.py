@@ -6,18 +6,18 @@ import os
 
 from holdfast.gates.base import Case, Check
 from holdfast.model.record import Record
-from holdfast.workspace.changes import changed, within
-from holdfast.workspace.own_files import is_neutral
 from holdfast.workspace.prepare import now
-from holdfast.workspace.revert import revert
 from holdfast.workspace.scope import Scope, seen_from
+from holdfast.workspace.snapshots.changes import changed, within
+from holdfast.workspace.snapshots.git_files import is_neutral
+from holdfast.workspace.snapshots.revert import revert
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from holdfast.gates.base import Workspace
-    from holdfast.workspace.changes import Change
+    from holdfast.workspace.snapshots.changes import Change
 
 #: Reasons that are given, and paths that are named in one; more would only be noise.
 _NAMED, _FEW = 20, 5

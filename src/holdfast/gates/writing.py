@@ -12,16 +12,16 @@ import os
 from holdfast.errors import GitFailed
 from holdfast.gates.base import Case, Check
 from holdfast.gates.violations import Violation, few, of_git, remarked, shortened, take_back, warned, words
-from holdfast.workspace.changes import links
-from holdfast.workspace.hidden import newly_ignored
 from holdfast.workspace.scope import Scope, seen_from
+from holdfast.workspace.snapshots.changes import links
+from holdfast.workspace.snapshots.newly_ignored import newly_ignored
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from holdfast.gates.base import Workspace
-    from holdfast.workspace.changes import Change
+    from holdfast.workspace.snapshots.changes import Change
 
 
 def check(case: Case) -> Check:

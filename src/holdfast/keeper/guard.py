@@ -133,7 +133,7 @@ class Guard:
                 log(f"cannot look at {task_id}: {error!r}")
 
     def _write_task_index(self) -> None:
-        from holdfast.pipeline import task_index  # once in minutes
+        from holdfast.pipeline.results import task_index  # once in minutes
 
         try:
             task_index.update(self.home)

@@ -1,1 +1,1 @@
-"""Pipelines: from a written packet to stages that a runner can drive."""
+"""Pipelines: a written packet becomes stages, each stage gets a prompt, and its results are handed on."""

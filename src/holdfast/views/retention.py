@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.workspace.worktree import Worktree
+    from holdfast.workspace.worktrees.worktree import Worktree
 
 
 class Removed(Record):
@@ -46,7 +46,8 @@ def remove_worktree(packet: Packet, *, force: bool = False) -> Removed:
     tree = _worktree_of(packet)
     if tree is None:
         return Removed()
-    from holdfast.workspace import removal, scope
+    from holdfast.workspace import scope
+    from holdfast.workspace.worktrees import removal
 
     if force:
         return Removed(left=removal.remove(tree, force=True))
@@ -59,7 +60,7 @@ def _worktree_of(packet: Packet) -> Worktree | None:
     # Most tasks have none, and need not load what knows about them.
     if not os.path.exists(os.path.join(packet.workspace, "worktree.json")):
         return None
-    from holdfast.workspace import worktree
+    from holdfast.workspace.worktrees import worktree
 
     return worktree.of(packet)
 
@@ -67,7 +68,8 @@ def _worktree_of(packet: Packet) -> Worktree | None:
 def _check(packet: Packet, tree: Worktree) -> bool:
     """Whether everything in the worktree was brought over as a patch, which git does not call merged. Raises NotPossible when it was
     brought over in no way."""
-    from holdfast.workspace import apply, removal, scope, worktree
+    from holdfast.workspace import scope
+    from holdfast.workspace.worktrees import apply, removal, worktree
 
     is_applied = worktree.mend(tree) and apply.is_applied(packet)
     removal.check_removable(tree, scope.of(packet), is_applied=is_applied)

@@ -9,11 +9,13 @@ from holdfast.errors import GitFailed, GitMissing, NotPossible
 from holdfast.packet import load
 from holdfast.store import atomic
 from holdfast.workspace import base as bases
-from holdfast.workspace import git, own_files, snapshot, worktree
+from holdfast.workspace import git
 from holdfast.workspace.base import Base
-from holdfast.workspace.changes import changed
 from holdfast.workspace.place import locate
-from holdfast.workspace.trees import Trees
+from holdfast.workspace.snapshots import git_files, snapshot
+from holdfast.workspace.snapshots.changes import changed
+from holdfast.workspace.snapshots.trees import Trees
+from holdfast.workspace.worktrees import worktree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ def _prepare(packet: Packet, stage: str, spec: TaskSpec) -> dict[str, Any]:
         "commit": known.commit,
         "branch": known.branch,
         "dirty": dirty,
-        "own_files": own_files.note(known.place, trees),
+        "own_files": git_files.note(known.place, trees),
         "timestamp": clock.iso_now(),
     }
 

@@ -128,7 +128,7 @@ def test_work_that_is_not_merged_stays(home: str) -> None:
     subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first"], check=True)
     task = ended()
     from holdfast.store.layout import Packet
-    from holdfast.workspace import worktree
+    from holdfast.workspace.worktrees import worktree
 
     tree = worktree.make(Packet(task.packet), workspace())
     with open(os.path.join(tree.path, "new.txt"), "w", encoding="utf-8") as file:

@@ -11,7 +11,7 @@ from holdfast.model import manifest, schema
 from holdfast.model.attempt_table import Reading, read_table
 from holdfast.model.status import EXIT_STATUS, MOVES
 from holdfast.packet import environment
-from holdfast.pipeline import reference
+from holdfast.pipeline.define import reference
 from holdfast.store import layout
 from tests.unit.contracts import generate
 
@@ -31,7 +31,7 @@ def test_every_generated_part_stands_in_a_page() -> None:
 def test_the_schemas_on_disk_are_fresh() -> None:
     folder = os.path.join(generate.CONTRACTS, "schemas")
     wanted = {f"{name}.json": schema.as_text(found) for name, found in schema.schemas().items()}
-    # What people write by hand has a schema of another kind (tests/unit/pipeline/test_reference.py).
+    # What people write by hand has a schema of another kind (tests/unit/pipeline/define/test_reference.py).
     by_hand = {os.path.basename(path) for path in reference.SCHEMAS}
     assert sorted(set(os.listdir(folder)) - by_hand) == sorted(wanted)
     for name, text in wanted.items():

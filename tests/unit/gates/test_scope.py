@@ -7,8 +7,8 @@ import os
 import pytest
 
 from holdfast.gates.writing import violations
-from holdfast.workspace.changes import Change
 from holdfast.workspace.scope import Scope, seen_from
+from holdfast.workspace.snapshots.changes import Change
 from tests.support.repos import Repo, judge, packet_for, prepare, report
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast.errors import UsageError
-from holdfast.pipeline import yaml_file
+from holdfast.pipeline.define import yaml_file
 from holdfast.queue.engine import WEIGHTS
 from holdfast.queue.sources import run
 from holdfast.queue.work import Aside, from_json
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from holdfast.pipeline.problem import Problem
-    from holdfast.pipeline.yaml_file import Node
+    from holdfast.pipeline.define.problem import Problem
+    from holdfast.pipeline.define.yaml_file import Node
     from holdfast.queue.work import Work
 
 

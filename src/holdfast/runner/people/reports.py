@@ -10,8 +10,8 @@ from holdfast import clock
 from holdfast.agents import registry
 from holdfast.errors import HoldfastError
 from holdfast.model import events as ev
-from holdfast.pipeline import phases, records, summary
 from holdfast.pipeline.next_action import NextAction
+from holdfast.pipeline.results import phases, stage_files, summary
 from holdfast.pipeline.triage import Failure, FailureClass, Triage, remedy
 from holdfast.runner.ledger import Ledger
 from holdfast.store import atomic
@@ -44,7 +44,7 @@ def write(ledger: Ledger) -> None:
 def _write_stats(ledger: Ledger) -> None:
     task, pipeline = ledger.task, ledger.task.spec.pipeline
     assert pipeline is not None
-    stats = records.stats(
+    stats = stage_files.stats(
         task.spec.task_id,
         paid_calls=task.paid_calls,
         paid_call_budget=task.paid_limit,
@@ -71,7 +71,7 @@ def _write_links(ledger: Ledger) -> None:
 
 def _write_failure(ledger: Ledger, failed: ev.FailureTriaged, *, action: NextAction) -> None:
     seen = ledger.task.signatures[failed.signature]
-    record = records.last_failure(
+    record = stage_files.last_failure(
         _facts(failed),
         _triage(failed),
         action,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.pipeline import findings
+from holdfast.pipeline.results import findings
 from holdfast.runner.ledger import Ledger
 from holdfast.store import atomic
 

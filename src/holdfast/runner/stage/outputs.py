@@ -12,7 +12,7 @@ from holdfast import clock
 from holdfast.agents import registry, replay
 from holdfast.failpoints import failpoint
 from holdfast.model.attempt import Attempt, dirname
-from holdfast.pipeline import records
+from holdfast.pipeline.results import stage_files
 from holdfast.runner.ledger import Ledger
 from holdfast.store import atomic
 from holdfast.store.digest import sha256
@@ -40,7 +40,7 @@ def write(ledger: Ledger, attempt: Attempt) -> None:
     started_at = attempt.started.started_at if attempt.started is not None else ended.noticed_at
     prompt = atomic.read_small(directory.prompt, _READ_BYTES)
     spec = next((spec for spec in ledger.task.spec.stages if spec.name == attempt.stage), None)
-    meta = records.meta(
+    meta = stage_files.meta(
         attempt.stage,
         attempt.agent,
         exit_code=ended.exit_code,

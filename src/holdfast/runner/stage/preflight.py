@@ -69,7 +69,7 @@ def _of_the_place(ledger: Ledger, env: Mapping[str, str]) -> list[str]:
     if spec.bootstrap not in (None, "default") and not os.access(spec.bootstrap, os.R_OK):
         problems.append(f"the bootstrap {spec.bootstrap} cannot be read")
     if spec.pipeline is not None:
-        from holdfast.pipeline import template  # only pipelines pay for the import
+        from holdfast.pipeline.prompt import template  # only pipelines pay for the import
 
         left = [stage for stage in spec.stages if stage.name not in ledger.task.stages_done]
         problems += template.check(

@@ -17,7 +17,7 @@ from holdfast.runner.ledger import Ledger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.pipeline.attachments import Attachment
+    from holdfast.pipeline.prompt.attachments import Attachment
 
 #: Roles that get every report that was written before theirs; others get that of the implementation alone.
 _READ_EVERYTHING = frozenset({"review_consolidate", "plan_enrich", "plan_review", "plan_consolidate"})
@@ -60,7 +60,7 @@ def compose(ledger: Ledger, stage: StageSpec, stage_state: StageState) -> bytes 
 
         return _bytes(briefing.pre_work(checked.reasons)) + b"\n\n" + request
     # Only pipelines pay for the import.
-    from holdfast.pipeline import compose as composing
+    from holdfast.pipeline.prompt import compose as composing
     from holdfast.runner.stage import briefing
 
     stage = stage.evolve(agent=stage_state.agent)
@@ -88,7 +88,7 @@ def compose(ledger: Ledger, stage: StageSpec, stage_state: StageState) -> bytes 
 
 def _earlier(ledger: Ledger, stage: StageSpec) -> list[Attachment]:
     """The reports of earlier stages that this one needs. They are redacted already."""
-    from holdfast.pipeline.attachments import Attachment
+    from holdfast.pipeline.prompt.attachments import Attachment
 
     task, found = ledger.task, list[Attachment]()
     for earlier in task.spec.stages:
@@ -176,7 +176,7 @@ def hand_off(ledger: Ledger, stage: StageSpec, attempt: Attempt) -> None:
     """After the gate: what a brief says about the task becomes the inputs of the stages behind it, and what a reviewer found
     joins the list of findings. Done again after a kill, it does the same again."""
     if stage.role == "brief":
-        from holdfast.pipeline import handoff
+        from holdfast.pipeline.results import handoff
 
         with open(ledger.packet.output(stage.name, attempt.agent, "out"), encoding="utf-8") as file:
             read = handoff.read_brief(file.read())

@@ -35,7 +35,7 @@ COMMAND = Command(
 
 def run(values: dict[str, Any]) -> int:
     """Apply, and say what came over."""
-    from holdfast.workspace.apply import apply, named
+    from holdfast.workspace.worktrees.apply import apply, named
 
     packet = load.find(Home(paths.home()), values["task"])
     manifest = load.read_manifest(packet)

@@ -50,8 +50,9 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Print the patch: bytes, as git makes them."""
     from holdfast.workspace import base as bases
-    from holdfast.workspace import changes, scope
-    from holdfast.workspace.trees import Trees
+    from holdfast.workspace import scope
+    from holdfast.workspace.snapshots import changes
+    from holdfast.workspace.snapshots.trees import Trees
 
     packet = load.find(Home(paths.home()), values["task"], archived=True)
     base, trees = bases.require(packet), Trees.of(packet)

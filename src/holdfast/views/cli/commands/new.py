@@ -7,9 +7,9 @@ import shlex
 
 from holdfast import ids
 from holdfast.errors import InvalidManifest, UsageError
-from holdfast.pipeline import scaffold, task
-from holdfast.pipeline.intents import INTENTS
-from holdfast.pipeline.scaffold import Draft
+from holdfast.pipeline.define import new_packet, written_packet
+from holdfast.pipeline.define.intents import INTENTS
+from holdfast.pipeline.define.new_packet import Draft
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.show import out
 
@@ -81,8 +81,8 @@ def run(values: dict[str, Any]) -> int:
     """Write it, and prove that it can be run as written."""
     if values["intent"] is None:
         raise UsageError("no intent was given", hint=f"--intent is one of {', '.join(INTENTS)}")
-    plan = scaffold.read_plan(values["plan"]) if values["plan"] else None
-    goal = (values["goal"] or "").strip() or (scaffold.goal_of(plan) if plan else "")
+    plan = new_packet.read_plan(values["plan"]) if values["plan"] else None
+    goal = (values["goal"] or "").strip() or (new_packet.goal_of(plan) if plan else "")
     if not goal:
         raise UsageError("no goal was given", hint='--goal "what is wanted, in one sentence"')
     task_id = ids.new_task_id(goal) if values["id"] is None else ids.check_task_id(values["id"])
@@ -97,18 +97,18 @@ def run(values: dict[str, Any]) -> int:
         commands=tuple(values["accept"]),
         profile=values["profile"],
         plan=plan,
-        paid_call_budget=12 if values["intent"] == "post_impl_review" else scaffold.PAID_CALL_BUDGET,
+        paid_call_budget=12 if values["intent"] == "post_impl_review" else new_packet.PAID_CALL_BUDGET,
     )
-    draft = scaffold.from_plan(draft)
+    draft = new_packet.from_plan(draft)
     _check(draft, folder, values["project"])
-    scaffold.write(folder, draft)
+    new_packet.write(folder, draft)
     for each in draft.refused:
         out.talk(f"a command of the plan is left out, {each}")
     if values["json"]:
         out.data({"schema": "holdfast.new/1", "task_id": task_id, "path": folder})
     else:
         print(folder)
-        out.talk(f"edit {os.path.join(folder, task.NAME)}, then:")
+        out.talk(f"edit {os.path.join(folder, written_packet.NAME)}, then:")
         out.step(shlex.join(["holdfast", "run", "--packet", folder]), "")
     return 0
 
@@ -124,12 +124,12 @@ def _project(chosen: str | None, folder: str) -> str | None:
 
 def _check(draft: Draft, folder: str, project: str | None) -> None:
     """What is wrong on the command line is told before anything is written."""
-    _, problems = task.examine(
-        scaffold.manifest(draft).encode(), os.path.join(folder, task.NAME), project=project
+    _, problems = written_packet.examine(
+        new_packet.manifest(draft).encode(), os.path.join(folder, written_packet.NAME), project=project
     )
     if problems:
         raise InvalidManifest(
             "a packet of these values would not be valid",
-            details=tuple(str(each.evolve(file=task.NAME, line=0)) for each in problems),
+            details=tuple(str(each.evolve(file=written_packet.NAME, line=0)) for each in problems),
             hint="'holdfast pipeline list' shows what can be chosen",
         )

@@ -7,9 +7,10 @@ import os
 from holdfast import paths
 from holdfast.agents import program, registry
 from holdfast.errors import UsageError
-from holdfast.pipeline import config, task, task_index
-from holdfast.pipeline.intents import DIGEST_POLICIES, INTENTS, OPTIONS, WORKSPACES
-from holdfast.pipeline.roles import ROLES
+from holdfast.model.roles import ROLES
+from holdfast.pipeline.define import catalog, written_packet
+from holdfast.pipeline.define.intents import DIGEST_POLICIES, INTENTS, OPTIONS, WORKSPACES
+from holdfast.pipeline.results import task_index
 from holdfast.store.layout import Home
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.show import out, wrapped_table
@@ -18,9 +19,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.pipeline.config import Config, Profile
-    from holdfast.pipeline.resolve import Resolved
-    from holdfast.pipeline.task import Written
+    from holdfast.pipeline.define.catalog import Config, Profile
+    from holdfast.pipeline.define.resolve import Resolved
+    from holdfast.pipeline.define.written_packet import Written
 
 COMMAND = Command(
     name="pipeline",
@@ -67,7 +68,7 @@ def run(values: dict[str, Any]) -> int:
 
 
 def _list(values: dict[str, Any]) -> int:
-    found = config.load(paths.project(values["project"]))
+    found = catalog.load(paths.project(values["project"]))
     if values["json"]:
         out.data({"schema": "holdfast.pipelines/1", **choices(found)})
         return 0
@@ -186,7 +187,7 @@ def _words(profile: Profile) -> str:
 
 
 def _show(values: dict[str, Any]) -> int:
-    written = task.read(values["packet"], project=values["project"])
+    written = written_packet.read(values["packet"], project=values["project"])
     if values["json"]:
         out.data(shown(written))
         return 0
@@ -219,7 +220,7 @@ def _of_the_packet(resolved: Resolved, limit: float) -> dict[str, str]:
 
 def shown(written: Written) -> dict[str, Any]:
     """What a packet resolves to, for programs."""
-    spec, resolved = task.pipeline_spec(written), written.resolved
+    spec, resolved = written_packet.pipeline_spec(written), written.resolved
     stages: list[dict[str, Any]] = []
     for stage in resolved.stages:
         start = f"stages.{stage.name}."
@@ -243,8 +244,8 @@ def shown(written: Written) -> dict[str, Any]:
 
 
 def _check(values: dict[str, Any]) -> int:
-    text, path = task.text_of(values["packet"])
-    written, problems = task.examine(text, path, project=values["project"])
+    text, path = written_packet.text_of(values["packet"])
+    written, problems = written_packet.examine(text, path, project=values["project"])
     if values["json"]:
         out.data(
             {
@@ -257,7 +258,7 @@ def _check(values: dict[str, Any]) -> int:
         )
         return 0 if written is not None else 2
     if written is None:
-        raise task.invalid(path, problems)
+        raise written_packet.invalid(path, problems)
     out.say(f"{path} is valid: {' → '.join(stage.name for stage in written.resolved.stages)}", rest="  ")
     _talk_of_missing(written)
     return 0

@@ -8,8 +8,9 @@ from holdfast import ids, paths
 from holdfast.errors import DuplicateTask, UnreadableFile, UsageError
 from holdfast.packet.create import remove_tree
 from holdfast.packet.inputs import contents
-from holdfast.pipeline import phases, scaffold
-from holdfast.pipeline.scaffold import Draft
+from holdfast.pipeline.define import new_packet
+from holdfast.pipeline.define.new_packet import Draft
+from holdfast.pipeline.results import phases
 from holdfast.store import atomic
 from holdfast.store.layout import Home
 from holdfast.views.cli.commands import run as run_verb
@@ -104,7 +105,7 @@ def _run(draft: Draft, project: str, *, context: bytes, report: bytes, as_json: 
     place = tempfile.mkdtemp(prefix="holdfast-review-")
     try:
         folder = os.path.join(place, draft.task_id)
-        scaffold.write(folder, draft)
+        new_packet.write(folder, draft)
         inputs = os.path.join(folder, "inputs")
         request = f"{draft.goal}. The report is among the attachments: impl_report.md.\n"
         for path, data in (

@@ -140,7 +140,7 @@ def _worktree(packet: Packet) -> dict[str, Any] | None:
 
 def _has_unmerged_work(packet: Packet) -> bool:
     """Whether there is something to apply. Git is asked, so only where there is a worktree; and it may not know."""
-    from holdfast.workspace import apply
+    from holdfast.workspace.worktrees import apply
 
     try:
         return apply.is_needed(packet)

@@ -8,7 +8,7 @@ from holdfast import ids, paths
 from holdfast.agents import program, registry
 from holdfast.errors import CommandNotFound, InvalidManifest, UnreadableFile, UsageError
 from holdfast.packet import environment, inputs
-from holdfast.pipeline import task
+from holdfast.pipeline.define import written_packet
 from holdfast.views.cli.create import agent_options, check_git
 from holdfast.views.cli.create.new_task import Asked
 from holdfast.views.cli.create.task_options import LIMIT_FLAGS
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.model.spec import TaskSpec
-    from holdfast.pipeline.task import Written
+    from holdfast.pipeline.define.written_packet import Written
 
 _MOST_REQUEST_BYTES = 8 * 1024**2
 #: What a packet says itself, and a command line cannot say for it: value → flag.
@@ -42,15 +42,17 @@ def from_packet(path: str, *, values: dict[str, Any]) -> Asked:
             raise UsageError(
                 f"{flag} was given beside --packet", hint="a packet says it in its manifest.yaml and inputs/"
             )
-    written = task.read(path, project=values.get("project"))
+    written = written_packet.read(path, project=values.get("project"))
     settings = _settings(written.project_dir)
     prompt = _request(written)
     env_file = os.path.abspath(values["env_file"]) if values.get("env_file") else settings.get("env_file")
     added = environment.read_file(env_file) if env_file else {}
     flags = {name: values[name] for name in LIMIT_FLAGS if values.get(name) is not None}
-    spec = task.spec(
+    spec = written_packet.spec(
         written,
-        limits=task.settle_limits(written, os.environ, flags=flags, settings=settings.get("limits", {})),
+        limits=written_packet.settle_limits(
+            written, os.environ, flags=flags, settings=settings.get("limits", {})
+        ),
         env=(*settings.get("env", ()), *values.get("env", ()), *added),
         env_file=env_file,
         leftovers=values.get("leftovers") or settings.get("leftovers", "report"),
@@ -63,7 +65,7 @@ def from_packet(path: str, *, values: dict[str, Any]) -> Asked:
     captured = environment.capture(dict(os.environ), (*_variables(spec), *spec.env))
     captured["env"].update(added)
     return Asked(
-        spec=task.redacted(spec, captured["env"]),
+        spec=written_packet.redacted(spec, captured["env"]),
         prompt=prompt,
         env=captured,
         settings=settings,

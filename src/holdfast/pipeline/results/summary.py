@@ -1,0 +1,235 @@
+"""outputs/_summary.md: what a brain reads, and often all that it reads. At most 80 lines for any task.
+
+The conclusion and the next action come first, then what was spent, then the stages, then the words of the latest failure.
+Every part has a room of its own and is shortened to it: nothing is cut off at the end. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+
+from holdfast import clock
+from holdfast.model.status import Status
+from holdfast.pipeline.results.summary_facts import FailureView, StageLine, SummaryView, view_of
+
+__all__ = ["FailureView", "StageLine", "SummaryView", "render", "view_of"]
+
+MAX_LINES = 80
+#: Of the stderr of the latest failure.
+HEAD, TAIL = 20, 20
+#: Of the output of a task that has no failure to show.
+OUTPUT_LINES = 20
+#: A line of prose, and one of somebody's output.
+_PROSE, _RAW = 300, 200
+#: What is kept for the latest failure, however many stages there are: its facts and a few lines of its words.
+_FAILURE_ROOM = 24
+#: Reasons of a gate.
+_REASONS = 8
+#: A stage in full: heading, facts, empty line.
+_STAGE_LINES = 3
+
+
+def render(view: SummaryView) -> str:
+    """The text: at most MAX_LINES lines, whatever is in the view."""
+    lines = [*_head(view), "", *_budgets(view)]
+    if view.stages:
+        kept = _FAILURE_ROOM if view.failure is not None else 0
+        lines += ["", *_stage_part(view.stages, MAX_LINES - len(lines) - kept - 1)]
+    if view.failure is not None:
+        lines += ["", *_failure_part(view.failure, MAX_LINES - len(lines) - 1)]
+    if view.failure is None or not view.failure.excerpt.strip():
+        # A heading, an empty line and two fences stand around the words.
+        room = min(OUTPUT_LINES, MAX_LINES - len(lines) - 5)
+        if room > 0 and view.tail.strip():
+            lines += ["", "## Last output", "", *_fenced(view.tail.strip("\r\n").splitlines()[-room:])]
+    return "\n".join(lines) + "\n"
+
+
+def _head(view: SummaryView) -> list[str]:
+    action, failure = view.action, view.failure
+    because = f": {_prose(view.reason)}" if view.reason.strip() else ""
+    done = sum(stage.state == "done" for stage in view.stages)
+    progress = f" ({done} of {len(view.stages)} stages done)" if len(view.stages) > 1 else ""
+    lines = [
+        f"# {_prose(view.task_name, 80)}: {view.status}",
+        "",
+        f"{_CONCLUSION.get(view.status, 'The task is ' + _prose(view.status, 40))}{progress}{because}",
+        "",
+        f"- next_action: **{action.name}** ({_prose(action.why)})"
+        if action.why
+        else f"- next_action: **{action.name}**",
+    ]
+    if action.command:
+        lines.append(f"- command: {_code(action.command)}")
+    if action.then:
+        lines.append(f"- then: {_code(action.then)}")
+    if failure is not None and not failure.is_healed:
+        lines.append(
+            f"- error: {_prose(failure.failure_class, 40)}, signature {_code(failure.signature)}, in {_prose(failure.stage, 80)}"
+        )
+    lines.append(f"- task: {_prose(view.task_id, 80)}")
+    if view.goal.strip():
+        lines.append(f"- goal: {_prose(view.goal)}")
+    lines.append(f"- attempts: {view.attempts}, retries: {view.retries}")
+    lines.append(f"- started: {view.created_at or '-'}, finished: {view.finished_at or '-'}")
+    if view.updated_at:
+        lines.append(f"- updated: {view.updated_at}")
+    if view.exit_code is not None:
+        lines.append(f"- exit code: {view.exit_code}")
+    if view.leftovers:
+        lines.append(f"- still running {_prose(view.leftovers)}")
+    lines += [f"- {_prose(remark, 200)}" for remark in view.remarks[:_REASONS]]
+    if len(view.remarks) > _REASONS:
+        lines.append(f"- and {len(view.remarks) - _REASONS} more of these")
+    return lines
+
+
+_CONCLUSION: dict[str, str] = {
+    Status.COMPLETED: "The task is completed",
+    Status.FAILED: "The task failed",
+    Status.ABANDONED: "The task was abandoned",
+    Status.KILLED: "The task was stopped",
+    Status.TIMEOUT: "The task ran out of time",
+    Status.INTERRUPTED: "The task needs a person",
+    Status.WAITING: "The task waits and goes on by itself",
+}
+
+
+def _budgets(view: SummaryView) -> list[str]:
+    lines = ["## Budgets", ""]
+    if view.paid_calls is not None:
+        of = f" of {view.paid_call_budget}" if view.paid_call_budget is not None else ""
+        lines.append(f"- paid calls: {view.paid_calls}{of}")
+    deadline = f" of {clock.words(view.deadline_s)}" if view.deadline_s is not None else ""
+    call = f", at most {clock.words(view.call_limit_s)} per call" if view.call_limit_s is not None else ""
+    lines.append(f"- active time: {clock.words(view.active_s)}{deadline}{call}")
+    if not (view.input_tokens or view.output_tokens):  # no model works with none: nobody told
+        tokens = "unknown"
+    else:
+        tokens = f"{view.input_tokens or 0} in, {view.output_tokens or 0} out"
+    limit = f" of {view.budget_tokens}" if view.budget_tokens is not None else ""
+    cost = "unknown" if view.cost_usd is None else f"${view.cost_usd:.2f}"
+    dollars = f" of ${view.budget_usd:.2f}" if view.budget_usd is not None else ""
+    lines.append(f"- tokens: {tokens}{limit}; cost: {cost}{dollars}")
+    return lines
+
+
+def _stage_part(stages: tuple[StageLine, ...], room: int) -> list[str]:
+    """In full where they fit; otherwise a line each; otherwise what matters of them, and a count of the rest."""
+    lines = ["## Stages", ""]
+    room -= len(lines)
+    if len(stages) * _STAGE_LINES - 1 <= room:
+        for stage in stages:
+            lines += [f"### {_stage_title(stage)}", _stage_facts(stage), ""]
+        return lines[:-1]
+    if len(stages) > room:
+        room = max(1, room - 1)
+        # What failed or is at work says more than what is done or has not begun.
+        ranked = sorted(range(len(stages)), key=lambda number: (_RANK.get(stages[number].state, 0), -number))
+        shown = sorted(ranked[:room])
+    else:
+        shown = list(range(len(stages)))
+    lines += [f"- {_stage_title(stages[number])}; {_stage_facts(stages[number])}" for number in shown]
+    if len(shown) < len(stages):
+        rest = [stages[number].state for number in range(len(stages)) if number not in shown]
+        counts = ", ".join(f"{rest.count(state)} {_prose(state, 20)}" for state in dict.fromkeys(rest[:40]))
+        lines.append(f"- and {len(rest)} more: {_prose(counts)}")
+    return lines
+
+
+_RANK = {"failed": 0, "running": 1, "checking": 1, "done": 2, "pending": 3}
+
+
+def _stage_title(stage: StageLine) -> str:
+    who = "/".join(part for part in (stage.agent, stage.role) if part)
+    return (
+        f"{_prose(stage.name, 60)} ({_prose(who, 60)}) — {_prose(stage.state, 20)}"
+        if who
+        else (f"{_prose(stage.name, 60)} — {_prose(stage.state, 20)}")
+    )
+
+
+def _stage_facts(stage: StageLine) -> str:
+    parts = [
+        f"exit {stage.exit_code}" if stage.exit_code is not None else "",
+        clock.words(stage.duration_s) if stage.duration_s is not None else "",
+        f"{stage.attempts} attempts" if stage.attempts > 1 else "",
+        _prose(stage.outcome, 60),
+        f"{stage.output_lines} lines of output" if stage.output_lines is not None else "",
+        f"{_prose(stage.failure_class, 40)} {_code(stage.signature)}" if stage.failure_class else "",
+    ]
+    return ", ".join(part for part in parts if part) or "nothing yet"
+
+
+def _failure_part(failure: FailureView, room: int) -> list[str]:
+    """The facts as JSON, the reasons, and as much of the words as there is room for."""
+    facts = {
+        "stage": _prose(failure.stage, 80),
+        "class": _prose(failure.failure_class, 40),
+        "signature": _prose(failure.signature, 40),
+        "outcome": _prose(failure.outcome, 60),
+        "exit_code": failure.exit_code,
+        "gate_result": _prose(failure.gate_failed, 60) or None,
+        "suggested_actions": [_prose(text, 160) for text in failure.suggested_actions[:3]],
+    }
+    text = json.dumps(facts, ensure_ascii=False)
+    lines = ["## Last Failure" + (" (the task got over it)" if failure.is_healed else ""), ""]
+    lines += ["```json", text, "```"]
+    if failure.detail.strip():
+        lines.append(f"- detail: {_prose(failure.detail)}")
+    reasons = [f"- {_prose(reason, 200)}" for reason in failure.gate_reasons if reason.strip()]
+    if len(reasons) > _REASONS:
+        left = len(reasons) - _REASONS + 1
+        reasons = [*reasons[: _REASONS - 1], f"- and {left} more reasons"]
+    lines += reasons
+    words = _head_and_tail(failure.excerpt, room - len(lines) - 3)
+    if words:
+        lines += ["", *_fenced(words)]
+    return lines
+
+
+def _head_and_tail(text: str, room: int) -> list[str]:
+    """The first HEAD and the last TAIL lines, or fewer where the room is smaller, with a line that says how many are
+    left out."""
+    lines = text.strip("\r\n").splitlines()
+    if not text.strip() or room < 1:
+        return []
+    if len(lines) <= min(room, HEAD + TAIL):
+        return lines
+    room = min(room, HEAD + TAIL + 1) - 1
+    if room < 2:
+        return lines[-1:]
+    head = room // 2
+    tail = room - head
+    return [*lines[:head], f"… {len(lines) - head - tail} lines left out …", *lines[-tail:]]
+
+
+def _fenced(lines: list[str]) -> list[str]:
+    """A code block that nothing in it can close."""
+    cleaned = [_raw(line) for line in lines]
+    longest = run = 0
+    for char in "\n".join(cleaned):
+        run = run + 1 if char == "`" else 0
+        longest = max(longest, run)
+    fence = "`" * max(3, longest + 1)
+    return [fence, *cleaned, fence]
+
+
+def _raw(line: str) -> str:
+    return _cut("".join(char if char.isprintable() else " " for char in line).rstrip(), _RAW)
+
+
+def _prose(text: str, limit: int = _PROSE) -> str:
+    """One line, whatever it was."""
+    # split() knows every kind of line break; what is left unprintable could move the cursor or hide words.
+    # A back-tick could open a block that swallows what follows.
+    line = " ".join(text.split()).replace("`", "'")
+    return _cut("".join(char if char.isprintable() else "?" for char in line), limit)
+
+
+def _code(text: str) -> str:
+    return f"`{_prose(text)}`"
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"

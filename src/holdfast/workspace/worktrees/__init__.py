@@ -1,0 +1,1 @@
+"""The git worktree of a task: creating it, bringing its work home, and removing it."""

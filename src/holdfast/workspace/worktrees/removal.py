@@ -1,0 +1,146 @@
+"""Removing a task's worktree: never with work that is nowhere else, unless somebody gives it up."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+
+from holdfast.errors import GitFailed, NotPossible
+from holdfast.store import atomic
+from holdfast.workspace import base as bases
+from holdfast.workspace import git, prepare
+from holdfast.workspace import scope as scopes
+from holdfast.workspace.snapshots.changes import gitlinks, patch, within
+from holdfast.workspace.snapshots.snapshot import BIG_BYTES
+from holdfast.workspace.snapshots.trees import Trees
+from holdfast.workspace.worktrees import submodules, unmerged, worktree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.store.layout import Packet
+    from holdfast.workspace.scope import Scope
+    from holdfast.workspace.worktrees.worktree import Worktree
+
+
+def check_removable(tree: Worktree, scope: Scope | None = None, *, is_applied: bool = False) -> None:
+    """Raises NotPossible when work in the worktree is nowhere else. What `is_applied` as a patch is; but no patch has the commits of
+    submodules."""
+    task_id = os.path.basename(tree.path)
+    if not os.path.isdir(tree.common_dir):
+        # The repository is gone, and with it everything that the worktree could be merged into.
+        if os.path.lexists(tree.path):
+            raise NotPossible(
+                f"the repository of {tree.path} is gone",
+                hint=f"look at it by hand; 'holdfast rm --force {task_id}' removes it",
+            )
+        return
+    if worktree.is_own_repository(tree):
+        raise NotPossible(
+            f"{tree.path} was made a repository of its own, with a history that is nowhere else",
+            hint=f"look at it by hand; 'holdfast rm --force {task_id}' gives it up",
+        )
+    commits, files = (0, []) if is_applied else (unmerged.commits(tree), unmerged.files(tree, scope))
+    inside = submodules.unmerged(tree)
+    if not commits and not files and not inside:
+        return
+    branch = worktree.branch_of(tree)
+    where = f"on {branch}" if branch is not None else "on no branch"
+    if commits and unmerged.stray_commits(tree) == commits:
+        where = f"on {tree.branch}"
+    parts = [f"{_counted(commits, 'commit')} {where}"] if commits else []
+    parts += [f"{_counted(len(files), 'uncommitted file')} in {tree.path}"] if files else []
+    parts += [f"{_counted(count, 'commit')} in the submodule {path}" for path, count in inside.items()]
+    raise NotPossible(
+        f"{task_id} has work that is not merged: {' and '.join(parts)}", hint=_hint(tree, inside)
+    )
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' if count != 1 else ''}"
+
+
+def _hint(tree: Worktree, inside: dict[str, int]) -> str:
+    task_id = os.path.basename(tree.path)
+    ways = [f"'holdfast apply {task_id}' brings it into {tree.main}"]
+    if unmerged.stray_commits(tree):
+        ways.append(f"what is on {tree.branch} alone comes with 'git merge {tree.branch}'")
+    if inside:
+        submodule = shlex.quote(os.path.join(tree.path, next(iter(inside))))
+        ways.append(f"'git -C {submodule} push' takes a submodule's home")
+    ways.append(f"'holdfast rm --force {task_id}' gives it up, and commits stay on the branch")
+    return "; ".join(ways)
+
+
+def keep_left_out(packet: Packet) -> str | None:
+    """Before a worktree goes whose work was brought over: keep what was left out of that as a patch in the home. Returns where;
+    None when nothing was left out. Raises NotPossible when a patch cannot hold it."""
+    base, scope = bases.read(packet), scopes.of(packet)
+    if base is None or scope is None or not os.path.isdir(base.place.directory):
+        return None
+    trees, whole = Trees.of(packet), prepare.now(packet, base)
+    inside, left_out = within(trees, base.base_tree, whole, scope=scope, prefix=base.place.prefix)
+    if not left_out:
+        return None
+    if links := gitlinks(trees, inside, whole):
+        raise NotPossible(
+            f"{links[0]} was left out by apply, being outside the scope, and is a repository of its own, which no patch can hold",
+            hint=f"it is {os.path.join(base.place.top, links[0])}; 'holdfast rm --force {packet.task_id}' gives it up",
+        )
+    for path in left_out:
+        full = os.path.join(base.place.top, path)
+        if os.path.isfile(full) and os.path.getsize(full) > BIG_BYTES:
+            raise NotPossible(
+                f"{path} was left out by apply, being outside the scope, and is too large to be kept as a patch",
+                hint=f"it is {full}; 'holdfast rm --force {packet.task_id}' gives it up",
+            )
+    os.makedirs(packet.home.left_out, mode=0o700, exist_ok=True)
+    target, number = os.path.join(packet.home.left_out, f"{packet.task_id}.patch"), 1
+    while os.path.lexists(target):
+        number += 1
+        target = os.path.join(packet.home.left_out, f"{packet.task_id}-{number}.patch")
+    atomic.write(target, patch(trees, inside, whole), durable=True)
+    return target
+
+
+def remove(tree: Worktree, *, force: bool, scope: Scope | None = None) -> str:
+    """Remove the worktree; the task's branch goes with it if it is merged. Returns what is left of it, in words; often nothing.
+
+    Raises NotPossible, and changes nothing, when there is unmerged work and no `force`.
+    """
+    if not force:
+        check_removable(tree, scope)
+    if not os.path.isdir(tree.common_dir):
+        shutil.rmtree(tree.path, ignore_errors=True)
+        return ""
+    told = _hold_commits(tree)
+    admin = worktree.admin_of(tree)
+    if os.path.lexists(tree.path):
+        try:
+            shutil.rmtree(tree.path)
+        except OSError as error:
+            raise GitFailed(f"cannot remove the worktree {tree.path}: {error.strerror}") from error
+    if admin is not None:
+        shutil.rmtree(admin)
+    tip = worktree.tip_of(tree)
+    if tip is None or told:
+        return told
+    if not unmerged.is_merged(tree):
+        return f"its commits stay on the branch {tree.branch} of {tree.main}"
+    git.run(["update-ref", "-d", f"refs/heads/{tree.branch}", tip], cwd=tree.main)
+    return ""
+
+
+def _hold_commits(tree: Worktree) -> str:
+    """Commits that only a detached HEAD holds are given a branch before it goes: the task's own if it leads there. Returns what is
+    left, in words."""
+    head, tip = worktree.head_of(tree), worktree.tip_of(tree)
+    if head is None or worktree.branch_of(tree) is not None or unmerged.is_merged(tree):
+        return ""
+    branch = tree.branch
+    if tip is not None and not worktree.is_ancestor(tree, tip, head):
+        if worktree.is_ancestor(tree, head, tip):
+            return ""
+        branch = f"{tree.branch}-{head[:12]}"
+    git.run(["update-ref", f"refs/heads/{branch}", head], cwd=tree.main)
+    return f"its commits stay on the branch {branch} of {tree.main}"
