@@ -47,12 +47,12 @@ it. What stays beside that:
   all that the seed has loaded. A quarter of these pages hold the seed's bytes again: counts that went up and down. What was tried is
   in decision 0041.
 - **Row 5, CPU**: a line wakes its runner only after a silence; while more comes, it is read in gulps of up to 5 s, unless somebody
-  follows (decision 0047).
+  follows (decision 0042).
 - **Row 5, wake-ups**: an idle runner's timer fires once per check interval, and its heartbeat waits for no disk. What is above that is
   the keeper's.
 - **Row 7**: a line that is an event costs a decoded structure, a record, its redaction, its place in the journal and in the state: some
   8 to 10 µs, nearly all of it in Python. Codex and OpenCode print nothing else, a few lines a second; the others print pieces of texts
-  between, which cost next to nothing. Where it goes, and what was tried, is in decision 0049.
+  between, which cost next to nothing. Where it goes, and what was tried, is in decision 0042.
 - **Row 8**: json and sqlite3, with the re, enum and datetime that they load, are between two and three bare interpreters; 25 small
   modules of ours are less than one. A start script of an older pip loads re as well.
 """

@@ -3,7 +3,7 @@
 A forked process shares its parent's memory until one of them writes, and Python writes on every access
 (reference counts). A recorder forked from a busy runner would keep an old copy of most of the runner's memory
 for as long as the agent lives. So a task's first recorder is forked before its runner has done anything, and
-does as little as possible itself (docs/decisions/0041-what-an-idle-task-costs.md).
+does as little as possible itself (docs/decisions/0041-idle-tasks.md).
 
 The order and the attempt's held lock are sent through a socket. While they are in transit, the kernel keeps
 the lock held. So if the runner is killed, the lock tells the truth: either it is held by a recorder that will

@@ -1,5 +1,5 @@
 """The keeper of a home, as its seed sees it. Keeper and seed guard each other, so that a home with queued work and no
-runner does not end with one SIGKILL (docs/decisions/0044-who-brings-the-keeper-back.md)."""
+runner does not end with one SIGKILL (docs/decisions/0044-restarting-the-keeper.md)."""
 
 from __future__ import annotations
 

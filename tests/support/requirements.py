@@ -1,7 +1,7 @@
-"""The list of requirements and the tests that show them, compared in both directions.
+"""Requirements and the tests that cover them, compared in both directions.
 
-Markers are found by reading the source, so that a test which cannot be imported still counts and nothing runs.
-`python -m tests.support.requirements` prints where each work order stands.
+Markers are found by parsing the source, so nothing is imported or run. `python -m tests.support.requirements` prints the
+state of each milestone.
 """
 
 from __future__ import annotations
@@ -17,10 +17,26 @@ from tests.support import sources
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ID = re.compile(r"[A-Z]+-(?:[A-C]?)\d+")
 STATUSES = ("open", "built")
+#: In the order in which they are built.
+MILESTONES = (
+    "core",
+    "command line",
+    "agents",
+    "pipelines",
+    "queue",
+    "house",
+    "hardening",
+    "trust",
+    "daily use",
+    "data layer",
+    "views",
+    "fleet",
+    "release",
+)
 
 
 class Use(NamedTuple):
-    """One `pytest.mark.req(...)` in the tests. `id` is None where an argument is not a plain string."""
+    """One `pytest.mark.req(...)` in the tests. `id` is None if an argument is not a plain string."""
 
     id: str | None
     file: str
@@ -56,20 +72,26 @@ def uses_in(source: str, file: str) -> list[Use]:
 
 
 def problems(listed: dict[str, dict[str, Any]], used: list[Use]) -> list[str]:
-    """What does not fit, one sentence each; empty when list and tests agree."""
+    """One sentence per mismatch; empty if list and tests agree."""
     found: list[str] = []
     for id_, entry in listed.items():
         if not ID.fullmatch(id_):
             found.append(f"{id_}: not an id")
-        if set(entry) - {"also"} != {"text", "order", "status"}:
-            found.append(f"{id_}: has {sorted(entry)}, needs text, order and status")
-        elif entry["status"] not in STATUSES:
-            found.append(f"{id_}: status {entry['status']!r} is none of {STATUSES}")
-    shown = {use.id for use in used}
+        if set(entry) - {"also"} != {"text", "milestone", "status"}:
+            found.append(f"{id_}: has {sorted(entry)}, needs text, milestone and status")
+            continue
+        if entry["status"] not in STATUSES:
+            found.append(f"{id_}: unknown status {entry['status']!r}")
+        found += [
+            f"{id_}: unknown milestone {name!r}"
+            for name in (entry["milestone"], *entry.get("also", ()))
+            if name not in MILESTONES
+        ]
+    covered = {use.id for use in used}
     found += [
-        f"{id_}: is marked built, but no test carries it"
+        f"{id_}: marked built, but no test names it"
         for id_, entry in listed.items()
-        if entry.get("status") == "built" and id_ not in shown
+        if entry.get("status") == "built" and id_ not in covered
     ]
     for use in used:
         if use.id is None:
@@ -95,10 +117,14 @@ def main() -> None:
     for use in used:
         if use.id is not None:
             counts[use.id] = counts.get(use.id, 0) + 1
-    for order in sorted({entry["order"] for entry in listed.values()}):
-        entries = {id_: entry for id_, entry in listed.items() if entry["order"] == order}
+    for milestone in MILESTONES:
+        entries = {id_: entry for id_, entry in listed.items() if entry["milestone"] == milestone}
         built = sum(entry["status"] == "built" for entry in entries.values())
-        print(f"work order {order}: {built} of {len(entries)} built")
+        print(
+            f"{milestone}: {built} of {len(entries)} built"
+            if entries
+            else f"{milestone}: no requirements yet"
+        )
         for id_, entry in entries.items():
             tests = counts.get(id_, 0)
             if entry["status"] == "open":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support import requirements
 
-_ENTRY = {"text": "a sentence", "order": 1, "status": "built"}
+_ENTRY = {"text": "a sentence", "milestone": "core", "status": "built"}
 
 
 def test_every_built_requirement_has_a_test_and_every_marked_test_a_requirement() -> None:
@@ -12,7 +12,7 @@ def test_every_built_requirement_has_a_test_and_every_marked_test_a_requirement(
 
 
 def test_a_built_requirement_without_a_test_is_found() -> None:
-    assert requirements.problems({"SUP-1": _ENTRY}, []) == ["SUP-1: is marked built, but no test carries it"]
+    assert requirements.problems({"SUP-1": _ENTRY}, []) == ["SUP-1: marked built, but no test names it"]
 
 
 def test_an_open_requirement_needs_no_test() -> None:
@@ -30,3 +30,8 @@ def test_a_marker_with_an_unknown_id_is_found() -> None:
 def test_a_computed_id_is_refused() -> None:
     used = requirements.uses_in('pytestmark = [pytest.mark.req("SUP-" + "1")]\n', "test_x.py")
     assert requirements.problems({}, used) == ["test_x.py:1: req() takes plain strings only"]
+
+
+def test_an_unknown_milestone_is_found() -> None:
+    listed = {"SUP-1": {**_ENTRY, "status": "open", "milestone": "core", "also": ["corr"]}}
+    assert requirements.problems(listed, []) == ["SUP-1: unknown milestone 'corr'"]

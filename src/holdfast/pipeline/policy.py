@@ -1,7 +1,7 @@
 """What follows from a failure of a stage. Pure: a triage in, a decision out; the runner acts on it.
 
 Two limits hold together: each class has its own (`RULES`), and the packet's retry_budget counts for each signature
-(docs/decisions/0015-retry-budget.md). The smaller one wins.
+(docs/reference/triage.md). The smaller one wins.
 """
 
 from __future__ import annotations

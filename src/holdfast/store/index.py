@@ -3,7 +3,7 @@
 The keeper puts a row when a task comes to life or has ended, or skips it when the database is busy. A reader looks again at
 the manifests of the tasks that have not ended, and at the names in `tasks/` whenever that directory changed. What is
 missing, corrupt or of another version is built anew from the packets. Runners stay out of it: SQLite would cost each of
-them more memory than everything else they do (docs/decisions/0012-index-by-keeper.md).
+them more memory than everything else they do (docs/contracts/files.md).
 """
 
 from __future__ import annotations

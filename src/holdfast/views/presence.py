@@ -1,5 +1,5 @@
 """Whoever follows the readable log lets the runner know: a plain command's output is otherwise read in gulps of some seconds
-(docs/decisions/0047-gulps.md). A ring asks for nothing and leaves nothing behind."""
+(docs/decisions/0042-reading-output.md). A ring asks for nothing and leaves nothing behind."""
 
 from __future__ import annotations
 

@@ -258,7 +258,7 @@ profiles:
 
 A file that gives a profile its `stages` defines the profile anew; one without them changes only the keys that it names. Elsewhere
 maps are merged and lists replaced. A stage that writes has its wave to itself, and may edit its workspace without `--yolo`
-([decision 0030](../decisions/0030-a-stage-that-writes-may-edit.md)). `timeout_sec: 0` is no limit; the parallel groups
+([decision 0030](../decisions/0030-permissions-of-writing-stages.md)). `timeout_sec: 0` is no limit; the parallel groups
 of a profile share one.
 
 Model: `routing.model`, then `stage_models`, `purpose_models`, `default_model`. Effort: `stage_efforts`, `purpose_efforts`,

@@ -1,7 +1,7 @@
 """A packet that was removed under its runner (`rm -rf "$HOLDFAST_HOME"`): nothing can be written down any more, so nothing goes on.
 
 One look proves little: a file system may be away for a moment. The packet is gone when its path is gone, and the lock that we
-hold open has no name left, twice in a row (docs/decisions/0040-a-home-that-is-removed.md). One that was moved is followed.
+hold open has no name left, twice in a row (docs/decisions/0040-removed-homes.md). One that was moved is followed.
 """
 
 from __future__ import annotations

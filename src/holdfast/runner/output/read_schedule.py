@@ -2,7 +2,7 @@
 
 What a plain command prints decides nothing. The first line after a silence is read at once; while more comes, the logs are left
 alone for longer and longer, by a timer and without the kernel's telling us of each line. Whoever follows the readable log rings
-the bell of the packet, and for a moment it is read at once (docs/decisions/0047-gulps.md).
+the bell of the packet, and for a moment it is read at once (docs/decisions/0042-reading-output.md).
 """
 
 from __future__ import annotations
