@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.testing import Scenario
 from holdfast.views.cli import verbs
-from holdfast.views.cli.parse import command_spec
+from holdfast.views.cli.parse import quick
 from tests.support import kin
 from tests.support.packets import WORK, Written, played
 from tests.support.tasks import Task, holdfast, workspace
@@ -46,7 +46,7 @@ class Summary:
         for command in self.commands:
             program, verb, *words = shlex.split(command)
             assert program == "holdfast"
-            values = command_spec.parse(verbs.load(verb).COMMAND, words)
+            values = quick.parse(verbs.load(verb).COMMAND, words)
             assert values, command
 
     def follow(self, **said: str) -> None:

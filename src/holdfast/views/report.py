@@ -12,7 +12,7 @@ from holdfast.packet import load, metrics
 from holdfast.store.layout import Home, Packet
 from holdfast.views.cli.commands import ls, status
 from holdfast.views.cli.queue import wait_reason
-from holdfast.views.cli.show import describe, tail
+from holdfast.views.cli.show import amounts, describe, tail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _queue(home: Home, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                     "task_id": item.task_id,
                     "state": "paused" if {"*", item.pool} & set(paused) else item.state,
                     "priority": item.priority,
-                    "reason": wait_reason.why(item, []),
+                    "reason": wait_reason.reason(item, []),
                     "since": item.added_at,
                 }
                 for item in items
@@ -158,8 +158,8 @@ def render(facts: dict[str, Any], *, detailed: bool) -> str:
     runs = f"process {keeper['pid']}" if keeper else "not running" + (" (down)" if facts["down"] else "")
     counts = ", ".join(f"{count} {state}" for state, count in sorted(facts["counts"].items())) or "none"
     parts = [
-        f"# holdfast, {describe.minute(facts['at'])}",
-        f"{facts['home']}; what is new since {describe.minute(facts['since'])}",
+        f"# holdfast, {amounts.minute(facts['at'])}",
+        f"{facts['home']}; what is new since {amounts.minute(facts['since'])}",
         _section(
             "State", [f"keeper: {runs}", f"tasks: {counts}", *(f"! {line}" for line in facts["attention"])]
         ),
@@ -187,14 +187,14 @@ def _section(title: str, lines: list[str], most: int | None = None) -> str:
 
 
 def _active_line(row: dict[str, Any], *, detailed: bool) -> str:
-    wakes = f", wakes {describe.minute(row['wake_at'])}" if row["wake_at"] else ""
+    wakes = f", wakes {amounts.minute(row['wake_at'])}" if row["wake_at"] else ""
     line = f"{row['task_id']}  {row['status']}, {row['agent']}, {clock.words(row['elapsed_s'])}{wakes}"
     return f"{line}: {row['last_line']}" if detailed and row["last_line"] else line
 
 
 def _queue_line(row: dict[str, Any]) -> str:
     why = f": {row['reason']}" if row["reason"] else ""
-    return f"{row['task_id']}  {row['state']} since {describe.minute(row['since'])}{why}"
+    return f"{row['task_id']}  {row['state']} since {amounts.minute(row['since'])}{why}"
 
 
 def _ended_line(row: dict[str, Any]) -> str:
@@ -214,12 +214,12 @@ def _statistics(found: dict[str, Any]) -> list[str]:
     tools = ", ".join(f"{name} {count}" for name, count in list(found["tool_usage"]["breakdown"].items())[:6])
     return [
         f"{found['ended']} ended, {found['completed']} completed" + _rate(found["success_rate"]),
-        f"{describe.plural(found['interrupts'], 'interrupt')}{_of_tasks(found['interrupt_rate'])}; "
-        f"{describe.plural(found['retries'], 'retry')}",
-        f"{describe.plural(found['iterations_per_hour'] or 0, 'task')} an hour, "
+        f"{amounts.plural(found['interrupts'], 'interrupt')}{_of_tasks(found['interrupt_rate'])}; "
+        f"{amounts.plural(found['retries'], 'retry')}",
+        f"{amounts.plural(found['iterations_per_hour'] or 0, 'task')} an hour, "
         + ("no duration yet" if average is None else f"{clock.words(average)} on average"),
-        describe.usage(usage),
-        describe.plural(found["tool_usage"]["total"], "tool call") + (f": {tools}" if tools else ""),
+        amounts.usage(usage),
+        amounts.plural(found["tool_usage"]["total"], "tool call") + (f": {tools}" if tools else ""),
     ]
 
 

@@ -73,7 +73,7 @@ def _open_missing_streams() -> None:
 def _run_and_flush(argv: list[str]) -> int:
     from holdfast.views.cli.show import out
 
-    out.settle()
+    out.set_up_streams()
     status = run(argv)
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -102,7 +102,7 @@ def run(argv: list[str]) -> int:
         return CTRL_C
     except BrokenPipeError:
         # The reader of our output left (`| head`): nothing to say, and nowhere to say it.
-        out.forget_stdout()
+        out.discard_stdout()
         return 0
     except (
         Exception
@@ -121,13 +121,13 @@ def _advise(error: HoldfastError, argv: list[str]) -> None:
 
 def _dispatch(argv: list[str]) -> int:
     from holdfast.views.cli import verbs
-    from holdfast.views.cli.parse import command_spec
+    from holdfast.views.cli.parse import quick
 
     if argv and argv[0] in verbs.VERBS:
         module = verbs.load(argv[0])
         try:
-            values = command_spec.parse(module.COMMAND, argv[1:])
-        except command_spec.NeedsClick:
+            values = quick.parse(module.COMMAND, argv[1:])
+        except quick.NeedsClick:
             pass
         else:
             _raise_at_ctrl_c()
@@ -150,7 +150,7 @@ def _apologise(error: Exception, *, is_verbose: bool) -> int:
 
         traceback.print_exc()
     is_terminal_gone = out.is_terminal_gone(error)
-    out.forget_stdout()
+    out.discard_stdout()
     if is_terminal_gone:
         return 0  # as with a pipe that nobody reads any more
     if isinstance(error, FileNotFoundError) and error.filename is None and _is_nowhere():

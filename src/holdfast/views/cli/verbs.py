@@ -53,12 +53,3 @@ def load(verb: str) -> ModuleType:
     """The module of a verb: it has a COMMAND and a `run(values)`."""
     # As importlib.import_module does it, without loading that.
     return __import__(f"holdfast.views.cli.commands.{verb}", fromlist=("run",))
-
-
-def near(text: str, known: tuple[str, ...]) -> str:
-    """`Did you mean …?` for a typo, or nothing."""
-    # Loaded for a mistake only: difflib is dear.
-    from difflib import get_close_matches
-
-    found = get_close_matches(text, known, n=1)
-    return f"did you mean '{found[0]}'?" if found else ""

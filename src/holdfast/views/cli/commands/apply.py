@@ -8,7 +8,7 @@ from holdfast.model.status import ENDS, Status
 from holdfast.packet import load
 from holdfast.store.layout import Home
 from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, Option
-from holdfast.views.cli.show import describe, out
+from holdfast.views.cli.show import amounts, out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def run(values: dict[str, Any]) -> int:
     if values["json"]:
         out.data({"schema": "holdfast.apply/1", "task_id": packet.task_id, **applied.to_json()})
         return 0
-    files = describe.plural(len(applied.paths), "file")
+    files = amounts.plural(len(applied.paths), "file")
     if applied.how == "merge":
         out.talk(f"merged {packet.task_id} into {applied.branch} of {applied.into}: {files}")
     else:

@@ -31,6 +31,6 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Ask for it."""
     packet = load.find(Home(paths.home()), values["task"])
-    request.request(packet, "approve", {"message": values["message"]} if values["message"] else {})
-    request.tell_going(packet, "goes on", as_json=values["json"])
+    request.send(packet, "approve", {"message": values["message"]} if values["message"] else {})
+    request.confirm_going(packet, "goes on", as_json=values["json"])
     return 0

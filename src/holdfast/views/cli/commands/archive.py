@@ -10,7 +10,7 @@ from holdfast.store.layout import Home, Packet
 from holdfast.views import retention
 from holdfast.views.cli.parse import option_values
 from holdfast.views.cli.parse.command_spec import Argument, Command, Option
-from holdfast.views.cli.show import describe, out
+from holdfast.views.cli.show import amounts, out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def run(values: dict[str, Any]) -> int:
     if not count and not status:
         out.talk("nothing to archive")
     elif values["all_ended"]:
-        out.talk(f"{describe.plural(count, 'task')} archived")
+        out.talk(f"{amounts.plural(count, 'task')} archived")
     return status
 
 

@@ -98,5 +98,5 @@ def _wants_tmux(packet: Packet) -> bool:
 
 
 def _lines(text: str | None) -> int:
-    count = option_values.whole(text, "--lines")
+    count = option_values.whole_number(text, "--lines")
     return _LINES if count is None else count

@@ -73,7 +73,7 @@ def _task_id(home: Home, text: str | None) -> str | None:
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    move = describe.move(row.get("old"), row.get("new"), row.get("reason"))
+    move = describe.transition(row.get("old"), row.get("new"), row.get("reason"))
     iteration = f"iteration {row['iteration']}" if row.get("iteration") else ""
     return (
         str(row.get("at", ""))[:19].replace("T", " "),

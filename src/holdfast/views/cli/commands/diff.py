@@ -10,7 +10,7 @@ from holdfast.errors import NotFound
 from holdfast.packet import load
 from holdfast.store.layout import Home
 from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, Option
-from holdfast.views.cli.show import out
+from holdfast.views.cli.show import fit_text, out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def run(values: dict[str, Any]) -> int:
     if sys.stdout.isatty():
         # A file's bytes must not move the cursor of whoever reads them.
         lines = text.decode("utf-8", "replace").split("\n")
-        sys.stdout.write("\n".join(out.printable(line.expandtabs()) for line in lines))
+        sys.stdout.write("\n".join(fit_text.printable(line.expandtabs()) for line in lines))
     else:
         sys.stdout.buffer.write(text)
     if left_out:

@@ -6,7 +6,7 @@ from holdfast import paths
 from holdfast.errors import HoldfastError
 from holdfast.store.layout import Home
 from holdfast.views.cli.parse.command_spec import JSON, Command
-from holdfast.views.cli.show import describe, out, table
+from holdfast.views.cli.show import amounts, fit_text, out, terminal
 from holdfast.views.doctor import agents, machine, place
 from holdfast.views.doctor.finding import FAIL, WARN, Finding, fail
 
@@ -47,7 +47,7 @@ def run(values: dict[str, Any]) -> int:
         _print(found)
     warned = sum(found.level == WARN for found in findings)
     print(
-        f"\n{describe.plural(len(findings), 'check')}, {len(failed)} failed, {describe.plural(warned, 'warning')}"
+        f"\n{amounts.plural(len(findings), 'check')}, {len(failed)} failed, {amounts.plural(warned, 'warning')}"
     )
     return 1 if failed else 0
 
@@ -87,8 +87,8 @@ def _ask(name: str, check: Callable[[], Finding]) -> Finding:
 
 def _print(found: Finding) -> None:
     name, rest = f"{found.level:4}  {found.check:10}  ", " " * _INDENT
-    said, *others = out.wrapped(out.shown(found.said), out.room(), first=name, rest=rest)
-    colour = _COLOURS[found.level] if table.has_colour() else None
+    said, *others = fit_text.wrap(fit_text.as_displayed(found.said), terminal.width(), first=name, rest=rest)
+    colour = _COLOURS[found.level] if terminal.has_colour() else None
     print(said if colour is None else said.replace(found.level, f"\x1b[{colour}m{found.level}\x1b[0m", 1))
     for line in others:
         print(line)

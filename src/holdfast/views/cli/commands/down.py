@@ -14,7 +14,7 @@ from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 from holdfast.views.ask import ask
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
-from holdfast.views.cli.show import describe, out
+from holdfast.views.cli.show import amounts, out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _going(home: Home) -> list[str]:
 
 def _say_goodbye(home: Home, going: list[str]) -> None:
     count = len(going)
-    on = f"; {describe.plural(count, 'task')} {'goes' if count == 1 else 'go'} on without it" if going else ""
+    on = f"; {amounts.plural(count, 'task')} {'goes' if count == 1 else 'go'} on without it" if going else ""
     out.talk(f"the keeper of {home.path} is stopped{on}. 'holdfast up', or the next 'run', starts it again")
 
 

@@ -14,10 +14,9 @@ from holdfast.model.status import ENDS
 from holdfast.packet import load, metrics
 from holdfast.store import atomic
 from holdfast.store.layout import Home, Packet
-from holdfast.views.cli import verbs
-from holdfast.views.cli.parse import option_values
+from holdfast.views.cli.parse import option_values, suggest
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
-from holdfast.views.cli.show import describe, event_lines, out, wrapped_table
+from holdfast.views.cli.show import amounts, event_lines, out, wrapped_table
 from holdfast.views.wake import Waker
 
 TYPE_CHECKING = False
@@ -105,7 +104,7 @@ def _check_type(packet: Packet, kind: str) -> None:
     if any(_is_of(str(event.get("type")), kind) for event in metrics.lines(packet.journal)):
         return
     families = tuple(dict.fromkeys(f"{name.partition('.')[0]}." for name in EVENTS))
-    hint = verbs.near(kind, (*families, *EVENTS)) or f"families of types are {', '.join(families)}"
+    hint = suggest.did_you_mean(kind, (*families, *EVENTS)) or f"families of types are {', '.join(families)}"
     raise UsageError(f"--type: there is no event of type {kind!r}", hint=hint)
 
 
@@ -166,7 +165,7 @@ def _print(rows: Iterator[dict[str, Any]], values: dict[str, Any], *, view: str 
         if values["json"]:
             out.data(row)
         else:
-            out.say(event_lines.line(row), rest=" " * event_lines.AT)
+            out.say(event_lines.line(row), rest=" " * event_lines.DETAIL_COLUMN)
             if values["follow"]:
                 sys.stdout.flush()
     return 0
@@ -180,7 +179,7 @@ def _export(rows: Iterator[dict[str, Any]], path: str) -> int:
         )
     data = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
     atomic.write(os.path.abspath(path), "".join(data).encode("utf-8", "backslashreplace"), durable=False)
-    out.talk(f"{describe.plural(len(data), 'line')} in {path}")
+    out.talk(f"{amounts.plural(len(data), 'line')} in {path}")
     return 0
 
 
@@ -244,13 +243,13 @@ def _facts(data: dict[str, Any]) -> list[tuple[str, str]]:
         ("events", str(sum(data["events"].values()))),
         (
             "messages",
-            f"{data['messages']}" + (f", {describe.plural(data['turns'], 'turn')}" if data["turns"] else ""),
+            f"{data['messages']}" + (f", {amounts.plural(data['turns'], 'turn')}" if data["turns"] else ""),
         ),
-        ("usage", describe.usage(data["usage"])),
+        ("usage", amounts.usage(data["usage"])),
         (
             "trouble",
-            f"{describe.plural(data['errors'], 'error')}, {describe.plural(data['retries'], 'retry')}, "
-            f"{describe.plural(data['interrupts'], 'interrupt')}",
+            f"{amounts.plural(data['errors'], 'error')}, {amounts.plural(data['retries'], 'retry')}, "
+            f"{amounts.plural(data['interrupts'], 'interrupt')}",
         ),
     ]
     for at, attempt in enumerate(data["attempts"]):
@@ -259,7 +258,7 @@ def _facts(data: dict[str, Any]) -> list[tuple[str, str]]:
             (
                 "attempts" if at == 0 else "",
                 f"{attempt['attempt']} {attempt['stage']} ({attempt['mode']}): {attempt['outcome'] or 'open'}{lived}, "
-                f"{describe.plural(attempt['tool_calls'], 'tool call')}",
+                f"{amounts.plural(attempt['tool_calls'], 'tool call')}",
             )
         )
     for at, (name, tool) in enumerate(data["tool_usage"]["breakdown"].items()):

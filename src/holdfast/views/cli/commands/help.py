@@ -6,8 +6,9 @@ import os
 
 from holdfast.errors import UsageError
 from holdfast.views.cli import verbs
+from holdfast.views.cli.parse import suggest
 from holdfast.views.cli.parse.command_spec import Argument, Command
-from holdfast.views.cli.show import out
+from holdfast.views.cli.show import fit_text, terminal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +50,10 @@ def run(values: dict[str, Any]) -> int:
 
         return click_app.run([topic, "--help"])
     known = (*topics(), *verbs.VERBS)
-    hint = verbs.near(topic, known) or f"topics are {', '.join(topics())}; 'holdfast --help' lists the verbs"
+    hint = (
+        suggest.did_you_mean(topic, known)
+        or f"topics are {', '.join(topics())}; 'holdfast --help' lists the verbs"
+    )
     raise UsageError(f"no help on {topic!r}", hint=hint)
 
 
@@ -66,6 +70,8 @@ def _overview() -> int:
 
 def _entry(name: str, text: str) -> None:
     """A name and what it is, within 80 columns also where the terminal is wider: as click does it."""
-    room = min(out.room() or _WIDEST, _WIDEST)
-    for line in out.wrapped(out.shown(text), room, first=f"  {name:{_NAME - 3}} ", rest=" " * _NAME):
+    room = min(terminal.width() or _WIDEST, _WIDEST)
+    for line in fit_text.wrap(
+        fit_text.as_displayed(text), room, first=f"  {name:{_NAME - 3}} ", rest=" " * _NAME
+    ):
         print(line)

@@ -28,8 +28,8 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Ask for it."""
     packet = load.find(Home(paths.home()), values["task"])
-    request.request(packet, "interrupt", {"reason": values["message"]} if values["message"] else {})
-    request.tell(
+    request.send(packet, "interrupt", {"reason": values["message"]} if values["message"] else {})
+    request.confirm(
         packet,
         f"{packet.task_id} is being interrupted; 'holdfast resume {packet.task_id}' goes on",
         as_json=values["json"],

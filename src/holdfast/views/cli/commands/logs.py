@@ -11,10 +11,9 @@ from holdfast.errors import NotFound, UsageError
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import load
 from holdfast.store.layout import AttemptDir, Home, Packet
-from holdfast.views.cli import request
 from holdfast.views.cli.parse import option_values
 from holdfast.views.cli.parse.command_spec import TASK, Command, Option
-from holdfast.views.cli.show import describe, out, table, tail
+from holdfast.views.cli.show import amounts, describe, home_down, out, tail, terminal
 from holdfast.views.presence import Presence, ask_for_output
 from holdfast.views.wake import LostWatch, Waker
 
@@ -22,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.views.cli.show.sanitize import Harmless
+    from holdfast.views.cli.show.sanitize import Sanitizer
 
 _PAUSE_S = 0.1
 
@@ -62,8 +61,8 @@ def run(values: dict[str, Any]) -> int:
         raise UsageError(
             "--raw and --stderr were given", hint="give one of them: each is a stream of its own"
         )
-    count = option_values.whole(values["lines"], "--lines")
-    wanted = option_values.whole(values["attempt"], "--attempt")
+    count = option_values.whole_number(values["lines"], "--lines")
+    wanted = option_values.whole_number(values["attempt"], "--attempt")
     is_raw = values["raw"] or values["stderr"] or wanted is not None
     name = "stderr" if values["stderr"] else "stdout"
     only = _attempt(packet, wanted) if wanted is not None else None
@@ -100,7 +99,7 @@ class Stream:
         self._offset = 0
         # Bytes pass through as they are, unless a person looks, or they are text and the locale
         # speaks something else than UTF-8.
-        self._harmless = _harmless() if table.is_terminal() else None
+        self._harmless = _harmless() if terminal.is_terminal() else None
         is_utf8 = codecs.lookup(sys.stdout.encoding or "ascii").name == "utf-8"
         passes = (is_utf8 or not is_text) and self._harmless is None
         self._decoder = None if passes else codecs.getincrementaldecoder("utf-8")("replace")
@@ -108,7 +107,7 @@ class Stream:
     def print_end(self, count: int | None) -> None:
         """Its last lines, or all of it."""
         if count is not None:
-            data, self._offset = tail.from_last_lines(self.path, count)
+            data, self._offset = tail.read_last_lines(self.path, count)
             self._write(data)
         self.print_news()
 
@@ -138,10 +137,10 @@ class Stream:
             sys.stdout.flush()
 
 
-def _harmless() -> Harmless:
-    from holdfast.views.cli.show.sanitize import Harmless  # only a terminal needs it
+def _harmless() -> Sanitizer:
+    from holdfast.views.cli.show.sanitize import Sanitizer  # only a terminal needs it
 
-    return Harmless(has_colour=table.has_colour())
+    return Sanitizer(has_colour=terminal.has_colour())
 
 
 def _follow(packet: Packet, current: Any, *, wanted: AttemptDir | None) -> None:
@@ -160,7 +159,7 @@ def _follow(packet: Packet, current: Any, *, wanted: AttemptDir | None) -> None:
         if last is not None and stream is not last:
             last.print_news()  # the attempt before this one may have said a last word
             last.close()
-            if stream is not None and table.is_terminal():
+            if stream is not None and terminal.is_terminal():
                 attempt = os.path.basename(os.path.dirname(stream.path)).partition("-")[0].lstrip("0")
                 print(f"--- attempt {attempt} ---")
         last = stream
@@ -169,11 +168,11 @@ def _follow(packet: Packet, current: Any, *, wanted: AttemptDir | None) -> None:
         if is_over:
             return
         if status != told and status == Status.INTERRUPTED:
-            out.talk(f"{describe.parked(manifest)} (Ctrl-C leaves)")
-        if status != told and request.is_held_back(packet, manifest):
-            out.talk(f"{request.IS_DOWN} (Ctrl-C leaves)")
+            out.talk(f"{describe.interruption(manifest)} (Ctrl-C leaves)")
+        if status != told and home_down.holds_back(packet, manifest):
+            out.talk(f"{home_down.QUEUE_WAITS} (Ctrl-C leaves)")
         if watch.look(packet, status):
-            out.talk(f"{request.lost(packet, status)} (Ctrl-C leaves)")
+            out.talk(f"{home_down.runner_lost(packet, status)} (Ctrl-C leaves)")
         told = status
         waker.look(packet, status)
         if stream is not None and stream.path == packet.output_log:
@@ -191,5 +190,5 @@ def _attempt(packet: Packet, number: int | None) -> AttemptDir | None:
             return packet.attempt(name)
     raise NotFound(
         f"{packet.task_id} has no attempt {number}",
-        hint=f"it has {describe.plural(len(names), 'attempt')}" if names else "it has none yet",
+        hint=f"it has {amounts.plural(len(names), 'attempt')}" if names else "it has none yet",
     )

@@ -9,9 +9,9 @@ from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.status import ENDS, Status
 from holdfast.store.index import Index
 from holdfast.store.layout import Home, Packet
-from holdfast.views.cli import verbs
+from holdfast.views.cli.parse import suggest
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
-from holdfast.views.cli.show import describe, out, table, tail
+from holdfast.views.cli.show import amounts, describe, out, table, tail, terminal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def run(values: dict[str, Any]) -> int:
     """Print them, newest first."""
     state = values["state"]
     if state is not None and state not in tuple(Status):
-        hint = verbs.near(state, tuple(Status)) or f"states are {', '.join(Status)}"
+        hint = suggest.did_you_mean(state, tuple(Status)) or f"states are {', '.join(Status)}"
         raise UsageError(f"--state: there is no state {state!r}", hint=hint)
     home = Home(paths.home())
     if values["archived"]:
@@ -83,7 +83,7 @@ def _nothing(home: Home, *, is_archive: bool) -> str:
 
         count = len(load.archived_ids(home))
         if count:
-            return f"no tasks but {describe.plural(count, 'task')} in the archive: 'holdfast ls --archived' shows them"
+            return f"no tasks but {amounts.plural(count, 'task')} in the archive: 'holdfast ls --archived' shows them"
     return "no tasks; start one with 'holdfast run -- COMMAND'"
 
 
@@ -150,7 +150,7 @@ def _print(rows: list[dict[str, Any]], packet_of: Callable[[str], Packet]) -> No
     table.show(
         ("TASK", "STATE", "AGENT", "STAGE", "ELAPSED", "TOKENS", "COST", "AGE", "LAST LINE"),
         [_cells(packet_of(row["task_id"]), row, now) for row in rows],
-        colours={1: table.STATE_COLOURS},
+        colours={1: terminal.STATE_COLOURS},
         dropped_first=_DROPPED_FIRST,
         begins_with_id=True,
     )
@@ -164,14 +164,14 @@ def _cells(packet: Packet, row: dict[str, Any], now: float) -> tuple[str, ...]:
         row["agent"],
         row["stage"] or "-",
         clock.words(describe.elapsed_s(row, now)),
-        describe.tokens(row) or "-",
-        describe.cost(row) or "-",
+        amounts.tokens(row) or "-",
+        amounts.cost(row) or "-",
         clock.words(max(0.0, now - clock.parse_iso(row["started_at"]))),
-        line if row["status"] in ENDS else _before(row) + describe.at_step(row, line),
+        line if row["status"] in ENDS else _before(row) + describe.with_step(row, line),
     )
 
 
 def _before(row: dict[str, Any]) -> str:
     """What is to be known before the last line is read."""
-    said = "no runner" if row["runner_gone"] else describe.waits(row)
+    said = "no runner" if row["runner_gone"] else describe.waiting_for(row)
     return f"[{said}] " if said else ""

@@ -8,7 +8,7 @@ from holdfast.packet import load, metrics
 from holdfast.store.layout import Home
 from holdfast.views.cli.parse import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
-from holdfast.views.cli.show import describe, out
+from holdfast.views.cli.show import amounts, out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,13 +76,13 @@ def _task(task: dict[str, Any]) -> list[tuple[str, str]]:
         ("duration", f"{took}, active {clock.words(task['active_s'])}"),
         (
             "attempts",
-            f"{task['attempts']}, {describe.plural(task['retries'], 'retry')}, {describe.plural(task['interrupts'], 'interrupt')}",
+            f"{task['attempts']}, {amounts.plural(task['retries'], 'retry')}, {amounts.plural(task['interrupts'], 'interrupt')}",
         ),
         (
             "messages",
-            f"{task['messages']}" + (f", {describe.plural(task['turns'], 'turn')}" if task["turns"] else ""),
+            f"{task['messages']}" + (f", {amounts.plural(task['turns'], 'turn')}" if task["turns"] else ""),
         ),
-        ("usage", describe.usage(task["api_usage"])),
+        ("usage", amounts.usage(task["api_usage"])),
         ("tools", _tools(task["tool_usage"])),
     ]
 
@@ -105,16 +105,16 @@ def _home(home: dict[str, Any]) -> list[tuple[str, str]]:
             if home["tasks"]
             else "0",
         ),
-        ("attempts", f"{home['attempts']}, {describe.plural(home['retries'], 'retry')}"),
+        ("attempts", f"{home['attempts']}, {amounts.plural(home['retries'], 'retry')}"),
         (
             "per hour",
             "-"
             if home["iterations_per_hour"] is None
-            else describe.plural(round(home["iterations_per_hour"], 1), "task"),
+            else amounts.plural(round(home["iterations_per_hour"], 1), "task"),
         ),
         ("duration", took),
         ("active", clock.words(home["active_s"])),
-        ("usage", describe.usage(home["api_usage"])),
+        ("usage", amounts.usage(home["api_usage"])),
         ("tools", _tools(home["tool_usage"])),
     ]
 

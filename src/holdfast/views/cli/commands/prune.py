@@ -13,7 +13,7 @@ from holdfast.store.layout import Home, Packet
 from holdfast.views import retention, traces
 from holdfast.views.cli.parse import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
-from holdfast.views.cli.show import describe, out, wrapped_table
+from holdfast.views.cli.show import amounts, out, wrapped_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def run(values: dict[str, Any]) -> int:
     option_values.only_one(values, "archived", "ended")
     packets = _packets(home, values)
     older_s = option_values.duration(values["older_than"], "--older-than")
-    keep = option_values.whole(values["keep"], "--keep")
+    keep = option_values.whole_number(values["keep"], "--keep")
     max_bytes = option_values.size(values["max_size"], "--max-size")
     if older_s is None and keep is None and max_bytes is None:
         older_s = _keep_for_s()
@@ -154,7 +154,7 @@ def _say(rows: list[dict[str, Any]], values: dict[str, Any]) -> None:
             (
                 row["task_id"],
                 row["ended_at"][:16].replace("T", " "),
-                describe.size(row["bytes"]),
+                amounts.size(row["bytes"]),
                 "archive" if row["archived"] else "tasks",
                 f"stays: {row['error']}" if row["error"] else row["why"],
             )
@@ -162,7 +162,7 @@ def _say(rows: list[dict[str, Any]], values: dict[str, Any]) -> None:
         ],
     )
     going = [row for row in rows if not row["error"]]
-    total = describe.size(sum(row["bytes"] for row in going))
+    total = amounts.size(sum(row["bytes"] for row in going))
     gone = "put into the archive as a summary" if values["keep_summaries"] else "removed"
     done = gone if values["yes"] else f"would be {gone}; --yes does it"
-    out.talk(f"{describe.plural(len(going), 'task')}, {total}, {done}")
+    out.talk(f"{amounts.plural(len(going), 'task')}, {total}, {done}")

@@ -128,7 +128,7 @@ def run(values: dict[str, Any]) -> int:
         # Nobody has worked here yet: whoever only looks makes nothing.
         if action == "show" and what is not None:
             load.find(home, what)  # which says that there is none
-        return _LOOKS[action](home, listing.Nothing(), values)
+        return _LOOKS[action](home, listing.EmptyQueue(), values)
     if action not in _LOOKS:
         paths.ensure_home(home.path)
     with sync.open_queue(home, reads_only=action in _LOOKS) as queue:

@@ -28,8 +28,8 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Ask for it."""
     packet = load.find(Home(paths.home()), values["task"])
-    request.request(packet, "reject", {"message": values["message"]} if values["message"] else {})
-    request.tell(
+    request.send(packet, "reject", {"message": values["message"]} if values["message"] else {})
+    request.confirm(
         packet,
         f"{packet.task_id} has ended; 'holdfast retry {packet.task_id} --from STAGE' begins again",
         as_json=values["json"],

@@ -30,6 +30,6 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Ask for it."""
     packet = load.find(Home(paths.home()), values["task"])
-    request.request(packet, "resume", {"message": values["message"]} if values["message"] else {})
-    request.tell_going(packet, "goes on", as_json=values["json"])
+    request.send(packet, "resume", {"message": values["message"]} if values["message"] else {})
+    request.confirm_going(packet, "goes on", as_json=values["json"])
     return 0

@@ -53,7 +53,7 @@ def run(values: dict[str, Any]) -> int:
     args["env"] = environment.capture(dict(os.environ), (*able.env, *spec.env))
     if spec.env_file is not None:
         args["env"]["env"].update(environment.read_file(spec.env_file))
-    request.request(packet, "retry", args)
+    request.send(packet, "retry", args)
     if spec.queue is not None:
         # It takes its turn again. Killed before this, the keeper finds it when it looks at ended tasks.
         from holdfast.store import index
@@ -61,6 +61,6 @@ def run(values: dict[str, Any]) -> int:
 
         index.update(packet.home, load.read_manifest(packet))
         if not os.path.exists(packet.home.down):
-            enqueue.wake(packet.home)
-    request.tell_going(packet, "runs again", as_json=values["json"])
+            enqueue.wake_keeper(packet.home)
+    request.confirm_going(packet, "runs again", as_json=values["json"])
     return 0

@@ -61,7 +61,7 @@ def run(values: dict[str, Any]) -> int:
             _check(packet, force=values["force"])
             left = retention.remove_worktree(packet, force=values["force"]).words
             waiters.note_removal(packet.task_id)
-            daemons = leftovers.living(packet)  # nothing knows of them behind this
+            daemons = leftovers.still_running(packet)  # nothing knows of them behind this
 
             left_in_home = traces.of(packet)
             remove(packet)

@@ -10,7 +10,7 @@ from holdfast.model.status import Status
 from holdfast.packet import load
 from holdfast.spawn import allow_keeper, ensure_keeper, start_runner
 from holdfast.store.layout import Home, Packet
-from holdfast.views.cli.create import new_packet, new_task
+from holdfast.views.cli.create import from_command_line, new_task
 from holdfast.views.cli.create.task_options import OPTIONS
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.show import out
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import signal
     from typing import Any
 
-    from holdfast.views.cli.create.new_task import Asked
+    from holdfast.views.cli.create.new_task import NewTask
 else:
     # In C: the other one gives names to its numbers, for half a millisecond.
     import _signal as signal
@@ -55,17 +55,17 @@ def run(values: dict[str, Any]) -> int:
     """Make the task, start its runner, and follow it unless told not to."""
     home = Home(paths.ensure_home(paths.home()))
     every_s = None if values["detach"] else _interval_s()
-    task = new_task.read(values)
+    task = from_command_line.read(values)
     task_id = task.spec.task_id
     try:
         packet = _begin(home, task)
         if values["tmux"] or task.settings.get("tmux") == "always":
             _open_window(packet)
         if values["detach"]:
-            out.made(task_id, load.read_manifest(packet) if values["json"] else None)
+            out.task_line(task_id, load.read_manifest(packet) if values["json"] else None)
             return 0
         if not values["json"]:
-            out.made(task_id)
+            out.task_line(task_id)
         from holdfast.views.cli.follow import follower  # loaded for those who stay
 
         manifest = follower.follow(packet, every_s)
@@ -73,7 +73,7 @@ def run(values: dict[str, Any]) -> int:
         _say_goodbye(home.packet(task_id))
         return 130
     if values["json"]:
-        out.made(task_id, manifest)
+        out.task_line(task_id, manifest)
     return follower.report(packet, manifest)
 
 
@@ -84,11 +84,11 @@ def _interval_s() -> float | None:
     return follower.interval_s()
 
 
-def _begin(home: Home, task: Asked) -> Packet:
+def _begin(home: Home, task: NewTask) -> Packet:
     """A task that exists has a runner: Ctrl-C waits until both do. What cannot be made leaves a home that is down as it is."""
     masked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
     try:
-        packet = new_packet.make(home, task, status=Status.SPAWNING)
+        packet = new_task.create(home, task, status=Status.SPAWNING)
         allow_keeper(home)
         start_runner(packet)
         _ensure_keeper(home)

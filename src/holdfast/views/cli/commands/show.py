@@ -13,7 +13,7 @@ from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 from holdfast.views import full_disk
 from holdfast.views.cli.parse.command_spec import JSON, TASK, Command
-from holdfast.views.cli.show import describe, leftovers, out, table, tail
+from holdfast.views.cli.show import amounts, describe, fit_text, leftovers, out, tail, terminal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,15 +40,19 @@ def run(values: dict[str, Any]) -> int:
     if values["json"]:
         out.data({**manifest, "runner_gone": runner_lost.is_gone(packet, manifest["status"])})
         return 0
-    columns = out.room()
+    columns = terminal.width()
     of = ""
     for name, text in facts(packet, manifest, clock.now()):
         of = name or of
-        lines = out.wrapped(
-            out.shown(text), columns, first=f"{name:{_AT}}", rest=" " * _AT, is_quoted=of == "output"
+        lines = fit_text.wrap(
+            fit_text.as_displayed(text),
+            columns,
+            first=f"{name:{_AT}}",
+            rest=" " * _AT,
+            is_quoted=of == "output",
         )
         if name == "state":
-            lines[0] = lines[0].replace(manifest["status"], table.state(manifest["status"]), 1)
+            lines[0] = lines[0].replace(manifest["status"], terminal.coloured_state(manifest["status"]), 1)
         for line in lines:
             print(line)
     return 0
@@ -70,12 +74,12 @@ def facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[st
     if manifest["status"] == Status.QUEUED:
         from holdfast.views.cli.queue import wait_reason  # a database, for those alone that wait in it
 
-        item, paused = wait_reason.find(packet.home, packet.task_id)
+        item, paused = wait_reason.find_item(packet.home, packet.task_id)
         if item is not None:
-            waits = wait_reason.why(item, paused) or wait_reason.held_back(packet.home)
+            waits = wait_reason.reason(item, paused) or wait_reason.keeper_reason(packet.home)
             rows.append(("queue", f"{item.state}: {waits}" if waits else item.state))
-    if describe.waits(manifest):
-        rows.append(("waits", describe.waits(manifest).removeprefix("waits ")))
+    if describe.waiting_for(manifest):
+        rows.append(("waits", describe.waiting_for(manifest).removeprefix("waits ")))
     if asks:
         rows.append(("question", interrupt.get("reason") or ""))
     if manifest.get("wake_at"):
@@ -89,12 +93,12 @@ def facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[st
         rows.append(("worktree", f"{worktree['path']} on the branch {worktree['branch']}"))
     if manifest.get("session_id"):
         rows.append(("session", manifest["session_id"]))
-    if describe.steps(manifest):
-        rows.append(("steps", describe.steps(manifest)))
+    if describe.agent_step(manifest):
+        rows.append(("steps", describe.agent_step(manifest)))
     rows += _stages(manifest) + _attempts(packet, manifest) + _times(packet, manifest, now)
     rows.append(("usage", _usage(manifest)))
     if manifest["status"] in ENDS:
-        rows.append(("exit", describe.exit_words(manifest)))
+        rows.append(("exit", describe.exit_status(manifest)))
     elif manifest.get("pid"):
         rows.append(("process", str(manifest["pid"])))
     disk = full_disk.trouble(packet.home) if manifest["status"] not in ENDS else ""
@@ -103,7 +107,7 @@ def facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[st
     gone = _runner(packet, manifest["status"])
     if gone:
         rows.append(("runner", gone))
-    left = leftovers.found(packet)
+    left = leftovers.as_lines(packet)
     rows += [("left over" if at == 0 else "", line) for at, line in enumerate(left)]
     lines = tail.last_lines(packet.output_log, _LINES)
     rows += [("output" if at == 0 else "", line) for at, line in enumerate(lines)]
@@ -121,7 +125,7 @@ def facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[st
         steps = [(f"holdfast diff {packet.task_id}", "read what it changed"), *steps]
     if gone and os.path.exists(packet.home.down):
         steps = [("holdfast up", "bring a keeper, which starts another runner"), *steps]
-    daemons = leftovers.living(packet) if left else {}
+    daemons = leftovers.still_running(packet) if left else {}
     if daemons:
         steps = [*steps, (f"kill {' '.join(map(str, daemons))}", "end what it left running")]
     for at, (command, meaning) in enumerate(steps):
@@ -188,7 +192,7 @@ def _attempts(packet: Packet, manifest: dict[str, Any]) -> list[tuple[str, str]]
     names = load.attempt_names(packet)
     # Numbered like attempts, and none: the count is of agents.
     chores = sum("." in name for name in names)
-    beside = f" of agents, and {describe.plural(chores, 'chore')} of ours around them" if chores else ""
+    beside = f" of agents, and {amounts.plural(chores, 'chore')} of ours around them" if chores else ""
     tries = f"retries: {retries}{in_a_row}" if retries else "no retries"
     rows = [("attempts", f"{count}{beside}, {tries}{run}")]
     if len(names) > _ATTEMPTS:
@@ -242,8 +246,8 @@ def _progress_at(packet: Packet, manifest: dict[str, Any]) -> float:
 def _usage(manifest: dict[str, Any]) -> str:
     heartbeat: dict[str, Any] = manifest.get("heartbeat") or {}
     parts = [
-        describe.usage(manifest.get("usage")),
-        describe.plural(heartbeat.get("message_count") or 0, "message"),
-        describe.plural(heartbeat.get("tool_calls") or 0, "tool call"),
+        amounts.usage(manifest.get("usage")),
+        amounts.plural(heartbeat.get("message_count") or 0, "message"),
+        amounts.plural(heartbeat.get("tool_calls") or 0, "tool call"),
     ]
     return ", ".join(parts)

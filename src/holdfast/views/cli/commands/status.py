@@ -14,7 +14,7 @@ from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from holdfast.views import full_disk, versions
 from holdfast.views.cli.parse.command_spec import JSON, Command
-from holdfast.views.cli.show import describe, out
+from holdfast.views.cli.show import describe, fit_text, out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def _queue(home: Home, states_of: dict[str, str]) -> dict[str, Any] | None:
     asked = atomic.read_small(home.interrupt_request, _REASON_BYTES)
     if asked is not None:
         attention.append(
-            f"the queue waits for a person: {out.brief(asked)} (remove {home.interrupt_request})"
+            f"the queue waits for a person: {fit_text.one_line(asked)} (remove {home.interrupt_request})"
         )
     return {"states": states, "paused": paused, "loop": loop, "attention": attention}
 
@@ -231,7 +231,7 @@ def _trouble(home: Home, row: dict[str, Any]) -> list[str]:
     names = inbox.names(packet) if row["finished_at"] is None else []
     found: list[str] = []
     if row["status"] == "interrupted":
-        found.append(describe.parked(row, "waits for a person"))
+        found.append(describe.interruption(row, "waits for a person"))
     for name in names[:1]:
         try:
             age_s = clock.now() - os.stat(os.path.join(packet.inbox, name)).st_mtime

@@ -28,8 +28,8 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Ask for it."""
     packet = load.find(Home(paths.home()), values["task"])
-    request.request(packet, "stop", {"reason": values["message"]} if values["message"] else {})
-    request.tell(
+    request.send(packet, "stop", {"reason": values["message"]} if values["message"] else {})
+    request.confirm(
         packet,
         f"{packet.task_id} is being stopped; 'holdfast wait {packet.task_id}' returns when it has ended",
         as_json=values["json"],

@@ -9,7 +9,7 @@ from holdfast.packet import load
 from holdfast.queue.engine import parse_priority, weights
 from holdfast.queue.work import parse_time
 from holdfast.store.layout import Home
-from holdfast.views.cli.create import new_task
+from holdfast.views.cli.create import from_command_line
 from holdfast.views.cli.create.task_options import OPTIONS
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.queue import enqueue
@@ -62,11 +62,11 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Make the packet, put it into the queue, and wake the keeper."""
     home = Home(paths.ensure_home(paths.home()))
-    task = new_task.read(values, verb="submit")
-    packet = enqueue.make(home, task, _place(home, values, task.settings))
+    task = from_command_line.read(values, verb="submit")
+    packet = enqueue.create(home, task, _place(home, values, task.settings))
     enqueue.add(home, packet)
-    out.made(packet.task_id, load.read_manifest(packet) if values["json"] else None)
-    enqueue.wake(home)
+    out.task_line(packet.task_id, load.read_manifest(packet) if values["json"] else None)
+    enqueue.wake_keeper(home)
     return 0
 
 

@@ -7,10 +7,9 @@ from holdfast.errors import Unanswered
 from holdfast.model.status import EXIT_STATUS, Status
 from holdfast.packet import load, runner_lost
 from holdfast.store.layout import Home
-from holdfast.views.cli import request
 from holdfast.views.cli.parse import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
-from holdfast.views.cli.show import out
+from holdfast.views.cli.show import fit_text, home_down, out
 from holdfast.views.wake import LostWatch, Waker
 
 TYPE_CHECKING = False
@@ -52,7 +51,7 @@ def run(values: dict[str, Any]) -> int:
     settled: dict[str, int] = {}
     for packet, manifest in _as_they_settle(packets, timeout_s):
         # Whoever cannot be told in words is told by the exit status.
-        out.made(f"{packet.task_id} {manifest['status']}", manifest if values["json"] else None)
+        out.task_line(f"{packet.task_id} {manifest['status']}", manifest if values["json"] else None)
         # One that is held in the queue, or nobody drives, waits for a person, as an interrupted one does.
         settled[packet.path] = EXIT_STATUS.get(Status(manifest["status"]), EXIT_STATUS[Status.INTERRUPTED])
         if values["any"]:
@@ -82,12 +81,12 @@ def _as_they_settle(packets: list[Packet], timeout_s: float | None) -> Any:
                 yield packet, manifest
                 continue
             if watches[packet.path].look(packet, manifest["status"]):
-                out.talk(request.lost(packet, manifest["status"]))
+                out.talk(home_down.runner_lost(packet, manifest["status"]))
                 left.remove(packet)
                 yield packet, manifest
                 continue
-            if request.is_held_back(packet, manifest) and not is_told:
-                out.talk(request.IS_DOWN)
+            if home_down.holds_back(packet, manifest) and not is_told:
+                out.talk(home_down.QUEUE_WAITS)
                 is_told = True
             wakers[packet.path].look(packet, manifest["status"])
         if not left:
@@ -103,7 +102,7 @@ def _as_they_settle(packets: list[Packet], timeout_s: float | None) -> Any:
             )
             raise Unanswered(
                 f"{left[0].task_id} is still {status}{others}",
-                hint=request.LOST
+                hint=home_down.RUNNER_LOST
                 if runner_lost.is_lost(left[0], status)
                 else f"it goes on; wait again, or look with 'holdfast show {left[0].task_id}'",
             )
@@ -115,12 +114,12 @@ def _is_stuck(packet: Packet) -> bool:
     """Whether its turn never comes by itself; says why."""
     from holdfast.views.cli.queue import wait_reason
 
-    item, paused = wait_reason.find(packet.home, packet.task_id)
-    if item is None or item.state not in wait_reason.STUCK:
+    item, paused = wait_reason.find_item(packet.home, packet.task_id)
+    if item is None or item.state not in wait_reason.NEEDS_PERSON:
         return False
     out.talk(
-        out.printable(
-            f"{packet.task_id} is {item.state}: {wait_reason.why(item, paused)}; 'holdfast queue retry {packet.task_id}' lets it go"
+        fit_text.printable(
+            f"{packet.task_id} is {item.state}: {wait_reason.reason(item, paused)}; 'holdfast queue retry {packet.task_id}' lets it go"
         )
     )
     return True

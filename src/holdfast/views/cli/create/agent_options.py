@@ -62,7 +62,7 @@ def _check(key: str, adapters: list[Adapter]) -> None:
         raise UsageError(f"-o {key}: {adapters[0].name} has no such option", hint=_instead(key, known))
 
 
-def unheard(stage: StageSpec, adapters: list[Adapter]) -> list[str]:
+def unknown(stage: StageSpec, adapters: list[Adapter]) -> list[str]:
     """The options of a stage that none of its agents knows, each with what may be meant."""
     known = _known(adapters)
     if known is None:
@@ -83,9 +83,9 @@ def _known(adapters: list[Adapter]) -> tuple[str, ...] | None:
 
 
 def _instead(key: str, known: tuple[str, ...]) -> str:
-    from holdfast.views.cli import verbs
+    from holdfast.views.cli.parse import suggest
 
-    return verbs.near(key, known) or f"it has {', '.join(known)}"
+    return suggest.did_you_mean(key, known) or f"it has {', '.join(known)}"
 
 
 def pair(flag: str, text: str) -> tuple[str, str]:

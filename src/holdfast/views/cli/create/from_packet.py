@@ -10,7 +10,7 @@ from holdfast.errors import CommandNotFound, InvalidManifest, UnreadableFile, Us
 from holdfast.packet import environment, inputs
 from holdfast.pipeline.define import written_packet
 from holdfast.views.cli.create import agent_options, check_git
-from holdfast.views.cli.create.new_task import Asked
+from holdfast.views.cli.create.new_task import NewTask
 from holdfast.views.cli.create.task_options import LIMIT_FLAGS
 
 TYPE_CHECKING = False
@@ -35,7 +35,7 @@ _OF_THE_PACKET = {
 }
 
 
-def from_packet(path: str, *, values: dict[str, Any]) -> Asked:
+def read(path: str, *, values: dict[str, Any]) -> NewTask:
     """The task that a written packet describes; limits, variables and the id of the command line beat it."""
     for name, flag in _OF_THE_PACKET.items():
         if values.get(name):
@@ -64,7 +64,7 @@ def from_packet(path: str, *, values: dict[str, Any]) -> Asked:
     _check_variables(spec, path, added)
     captured = environment.capture(dict(os.environ), (*_variables(spec), *spec.env))
     captured["env"].update(added)
-    return Asked(
+    return NewTask(
         spec=written_packet.redacted(spec, captured["env"]),
         prompt=prompt,
         env=captured,
@@ -145,7 +145,7 @@ def check_agents(spec: TaskSpec, packet: str) -> None:
     unheard = [
         said
         for stage in spec.stages
-        for said in agent_options.unheard(stage, [registry.adapter(stage.agent), *spare])
+        for said in agent_options.unknown(stage, [registry.adapter(stage.agent), *spare])
     ]
     if unheard:
         raise InvalidManifest(

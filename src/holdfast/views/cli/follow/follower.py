@@ -13,9 +13,8 @@ from holdfast.errors import UsageError
 from holdfast.model.status import ENDS, EXIT_STATUS, Status
 from holdfast.packet import load
 from holdfast.store.layout import Packet
-from holdfast.views.cli import request
 from holdfast.views.cli.follow import stages
-from holdfast.views.cli.show import describe, leftovers, out, table, tail
+from holdfast.views.cli.show import amounts, describe, fit_text, home_down, leftovers, out, tail, terminal
 from holdfast.views.presence import Presence
 from holdfast.views.wake import LostWatch, Waker
 
@@ -49,7 +48,7 @@ def interval_s() -> float | None:
 def follow(packet: Packet, every_s: float | None) -> dict[str, Any]:
     """Until the task is settled, or nobody drives it and nobody will; returns its manifest. Cheap, and it works when no process
     of ours lives."""
-    is_live = table.is_terminal(sys.stderr) and not table.is_dumb()
+    is_live = terminal.is_terminal(sys.stderr) and not terminal.is_dumb()
     view = LiveLine() if is_live else PlainLines(every_s)
     pause_s = 0.005
     waker, presence, watch = Waker(), Presence(), LostWatch()
@@ -60,10 +59,10 @@ def follow(packet: Packet, every_s: float | None) -> dict[str, Any]:
             if load.is_settled(packet, manifest) or watch.look(packet, manifest["status"]):
                 view.settle(packet, manifest)
                 return manifest
-            if not is_told and request.is_held_back(packet, manifest):
+            if not is_told and home_down.holds_back(packet, manifest):
                 is_told = True
                 view.close()
-                out.talk(request.IS_DOWN)
+                out.talk(home_down.QUEUE_WAITS)
             waker.look(packet, manifest["status"])
             if is_live:  # elsewhere nothing is told of what it prints but how much
                 presence.show(packet, manifest["status"])
@@ -89,8 +88,11 @@ class LiveLine:
         self._drawn_mono = now_mono
         status, rest = manifest["status"], _rest(packet, manifest)
         # One column stays free: a terminal wraps when the last one is filled.
-        rest = table.cut(out.shown(rest, sys.stderr), (out.room(sys.stderr) or out.USUAL) - len(status) - 2)
-        line = f"{table.state(status, sys.stderr)} {rest}"
+        rest = fit_text.cut(
+            fit_text.as_displayed(rest, sys.stderr),
+            (terminal.width(sys.stderr) or terminal.DEFAULT_WIDTH) - len(status) - 2,
+        )
+        line = f"{terminal.coloured_state(status, sys.stderr)} {rest}"
         if line != self._drawn:
             self._drawn = line
             out.draw(f"\r{line}\x1b[K")
@@ -109,9 +111,9 @@ def _rest(packet: Packet, manifest: dict[str, Any]) -> str:
     elapsed = clock.words(int(describe.elapsed_s(manifest, clock.now())))
     elapsed = elapsed.replace(".0s", "s")
     if manifest["status"] == Status.RUNNING:
-        said = describe.at_step(manifest, tail.last_line(packet.output_log))
+        said = describe.with_step(manifest, tail.last_line(packet.output_log))
     else:
-        said = describe.waits(manifest) or describe.why(manifest, clock.now())
+        said = describe.waiting_for(manifest) or describe.reason(manifest, clock.now())
     attempt = f" attempt {manifest['attempt']}" if manifest["attempt"] > 1 else ""
     return f"{stages.now(manifest)}{attempt} {elapsed}  {said}".rstrip()
 
@@ -136,7 +138,7 @@ class PlainLines:
             # Where there are several stages, their lines say that it starts and runs.
             if not stages.are_many(manifest) or status in _EXPLAINED or status == Status.QUEUED:
                 self._tell_state(packet, manifest)
-        if (waits := describe.waits(manifest)) != self._waits:
+        if (waits := describe.waiting_for(manifest)) != self._waits:
             self._waits = waits
             if waits:
                 out.talk(f"{packet.task_id}: {waits}")
@@ -158,7 +160,7 @@ class PlainLines:
     def _tell_state(self, packet: Packet, manifest: dict[str, Any]) -> None:
         status = manifest["status"]
         attempt = f", attempt {manifest['attempt']}" if manifest["attempt"] > 1 else ""
-        why = describe.why(manifest, clock.now()) if status in _EXPLAINED else ""
+        why = describe.reason(manifest, clock.now()) if status in _EXPLAINED else ""
         out.talk(f"{packet.task_id}: {status} ({manifest['stage']}{attempt})" + (f": {why}" if why else ""))
 
     def _tell_stages(self, packet: Packet, manifest: dict[str, Any]) -> None:
@@ -174,9 +176,9 @@ def _progress(packet: Packet, manifest: dict[str, Any]) -> str:
     heartbeat = manifest["heartbeat"]
     parts = [
         clock.words(describe.in_state_s(manifest, clock.now())),
-        f"{describe.size(output_bytes)} of output",
-        describe.plural(heartbeat["message_count"], "message") if heartbeat["message_count"] else "",
-        describe.plural(heartbeat["tool_calls"], "tool call") if heartbeat["tool_calls"] else "",
+        f"{amounts.size(output_bytes)} of output",
+        amounts.plural(heartbeat["message_count"], "message") if heartbeat["message_count"] else "",
+        amounts.plural(heartbeat["tool_calls"], "tool call") if heartbeat["tool_calls"] else "",
     ]
     return ", ".join(part for part in parts if part)
 
@@ -186,10 +188,10 @@ def report(packet: Packet, manifest: dict[str, Any], *, has_log: bool = False) -
     status = Status(manifest["status"])
     took = clock.words(describe.elapsed_s(manifest, clock.now()))
     if status is Status.INTERRUPTED:
-        out.talk(describe.parked(manifest))
+        out.talk(describe.interruption(manifest))
     elif status not in ENDS:
         # It stands still until a person says so, as one that is interrupted.
-        out.talk(request.lost(packet, status))
+        out.talk(home_down.runner_lost(packet, status))
         out.step("holdfast up", "bring a keeper, which starts another runner")
         out.step(f"holdfast attach {packet.task_id}", "watch it go on")
         out.talk(f"files: {packet.path}")
@@ -198,9 +200,9 @@ def report(packet: Packet, manifest: dict[str, Any], *, has_log: bool = False) -
         if status is not Status.COMPLETED and not has_log:
             _show_tail(packet)
         reason = f": {manifest['status_reason']}" if manifest["status_reason"] else ""
-        attempts = describe.plural(manifest["attempt"], "attempt")
-        out.talk(f"{packet.task_id} {status}, {describe.exit_words(manifest)}, {took}, {attempts}{reason}")
-        for line in leftovers.found(packet):
+        attempts = amounts.plural(manifest["attempt"], "attempt")
+        out.talk(f"{packet.task_id} {status}, {describe.exit_status(manifest)}, {took}, {attempts}{reason}")
+        for line in leftovers.as_lines(packet):
             out.talk(f"still running: {line}")
     for command, meaning in _next_steps(packet, manifest) if status is not Status.COMPLETED else ():
         out.step(command, meaning)

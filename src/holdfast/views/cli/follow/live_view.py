@@ -8,10 +8,9 @@ from holdfast import clock
 from holdfast.model.status import ENDS
 from holdfast.packet import load
 from holdfast.store.layout import Packet
-from holdfast.views.cli import request
 from holdfast.views.cli.follow import follower, stages
-from holdfast.views.cli.show import describe, out, table, tail
-from holdfast.views.cli.show.sanitize import Harmless
+from holdfast.views.cli.show import amounts, describe, fit_text, home_down, out, tail, terminal
+from holdfast.views.cli.show.sanitize import Sanitizer
 from holdfast.views.presence import Presence
 from holdfast.views.wake import LostWatch, Waker
 
@@ -32,16 +31,16 @@ class Live:
         self.packet = packet
         #: Whether to stay while the task waits for a person.
         self.stays = stays
-        self._line = _Line() if table.is_terminal(sys.stderr) and not table.is_dumb() else None
+        self._line = _Line() if terminal.is_terminal(sys.stderr) and not terminal.is_dumb() else None
         self._plain = follower.PlainLines(None)
-        self._harmless = Harmless(has_colour=table.has_colour()) if table.is_terminal() else None
-        self._pending, self._offset = tail.from_last_lines(packet.output_log, lines)
+        self._harmless = Sanitizer(has_colour=terminal.has_colour()) if terminal.is_terminal() else None
+        self._pending, self._offset = tail.read_last_lines(packet.output_log, lines)
 
     def run(self) -> int:
         """Until the task has ended or needs a person; returns the exit status that says how."""
         manifest = load.read_manifest(self.packet)
         goal = manifest["goal"] or manifest["task_name"]
-        out.talk(f"{self.packet.task_id}: {table.shorten(goal, _GOAL)}")
+        out.talk(f"{self.packet.task_id}: {fit_text.shorten(goal, _GOAL)}")
         waker, presence, watch = Waker(), Presence(), LostWatch()
         is_told = False
         while True:
@@ -51,11 +50,11 @@ class Live:
                 self.stays and manifest["status"] not in ENDS
             )
             if watch.look(self.packet, manifest["status"]) and self.stays:
-                self._say(request.lost(self.packet, manifest["status"]))
+                self._say(home_down.runner_lost(self.packet, manifest["status"]))
             is_over = is_over or (watch.is_lost and not self.stays)
-            if not is_told and request.is_held_back(self.packet, manifest):
+            if not is_told and home_down.holds_back(self.packet, manifest):
                 is_told = True
-                self._say(request.IS_DOWN)
+                self._say(home_down.QUEUE_WAITS)
             has_more = self._print_log(is_last=is_over)
             if is_over and not has_more:
                 self.clear()
@@ -121,12 +120,15 @@ class _Line:
             manifest["status"],
             stages.now(manifest) if stages.are_many(manifest) else "",
             f"{manifest['agent']} {elapsed}",
-            describe.plural(manifest["attempt"], "attempt") if manifest["attempt"] > 1 else "",
-            describe.steps(manifest),
-            describe.waits(manifest) or manifest["status_reason"] or "",
+            amounts.plural(manifest["attempt"], "attempt") if manifest["attempt"] > 1 else "",
+            describe.agent_step(manifest),
+            describe.waiting_for(manifest) or manifest["status_reason"] or "",
         ]
         text = " | ".join(part for part in parts if part)
-        text = table.cut(out.shown(text, sys.stderr), (out.room(sys.stderr) or out.USUAL) - 1)
+        text = fit_text.cut(
+            fit_text.as_displayed(text, sys.stderr),
+            (terminal.width(sys.stderr) or terminal.DEFAULT_WIDTH) - 1,
+        )
         if text != self._drawn:
             self._drawn = text
             out.draw(f"\r\x1b[7m{text}\x1b[0m\x1b[K")

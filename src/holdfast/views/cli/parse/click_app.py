@@ -10,8 +10,8 @@ import click
 from holdfast import __version__
 from holdfast.errors import HoldfastError
 from holdfast.views.cli import verbs
-from holdfast.views.cli.parse import command_spec, usage_errors
-from holdfast.views.cli.show import out
+from holdfast.views.cli.parse import command_spec, quick, suggest, usage_errors
+from holdfast.views.cli.show import fit_text, out, terminal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,12 +63,12 @@ class Verbs(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError:
-            hint = verbs.near(args[0], verbs.VERBS)
+            hint = suggest.did_you_mean(args[0], verbs.VERBS)
             raise click.UsageError(f"no such verb {args[0]!r}" + (f", {hint}" if hint else ""), ctx) from None
 
 
 def _plain(text: str) -> str:
-    return "\n".join(out.shown(line) for line in text.split("\n"))
+    return "\n".join(fit_text.as_displayed(line) for line in text.split("\n"))
 
 
 def _command(command: command_spec.Command, run: Any) -> click.Command:
@@ -90,7 +90,7 @@ def _command(command: command_spec.Command, run: Any) -> click.Command:
         known = {key: list(value) if key in many else value for key, value in values.items()}
         context = click.get_current_context()
         if context.args:
-            raise usage_errors.TooMany(context.args, context)
+            raise usage_errors.UnexpectedArguments(context.args, context)
         return run({**command_spec.defaults(command), **known, **(context.obj or {})})
 
     return Verb(
@@ -156,7 +156,7 @@ def run(argv: list[str]) -> int:
     obj: dict[str, Any] = {}
     typed = argv
     if argv and argv[0] in verbs.VERBS and verbs.load(argv[0]).COMMAND.takes_command:
-        argv, obj["command"] = command_spec.split_command(argv)
+        argv, obj["command"] = quick.split_command(argv)
     try:
         result = cli.main(args=argv, prog_name="holdfast", standalone_mode=False, obj=obj)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -179,9 +179,9 @@ def run(argv: list[str]) -> int:
 
 def _advise(hint: str) -> None:
     """A hint in a line, or a command of many words below it: whole, to be copied."""
-    said, meant, command = hint.partition(usage_errors.MEANT)
-    room = out.room(sys.stderr)
-    if not meant or room is None or out.cell_width(f"hint: {hint}") <= room:
+    said, meant, command = hint.partition(usage_errors.DID_YOU_MEAN)
+    room = terminal.width(sys.stderr)
+    if not meant or room is None or fit_text.cell_width(f"hint: {hint}") <= room:
         out.talk(f"hint: {hint}")
         return
     out.talk(f"hint: {said}{meant.rstrip()}")

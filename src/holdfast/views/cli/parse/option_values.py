@@ -20,7 +20,7 @@ def duration(text: str | None, option: str, example: str = "7d") -> float | None
         raise UsageError(f"{option}: {error}", hint=f"for example {option} {example}") from error
 
 
-def whole(text: str | None, option: str) -> int | None:
+def whole_number(text: str | None, option: str) -> int | None:
     """A whole number from 0 on."""
     if text is None:
         return None

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 #: What stands before a command that may be copied as it is.
-MEANT = "did you mean: "
+DID_YOU_MEAN = "did you mean: "
 
 
-class TooMany(click.UsageError):
+class UnexpectedArguments(click.UsageError):
     """More arguments than the verb takes."""
 
     def __init__(self, extra: Sequence[str], ctx: click.Context) -> None:
@@ -54,7 +54,11 @@ def sentence(error: click.ClickException, command: command_spec.Command | None) 
 
 def hint(error: click.ClickException, command: command_spec.Command | None, argv: list[str]) -> str:
     """What to do. `command` is the verb, `argv` what was typed behind it."""
-    if command is not None and command.takes_command and isinstance(error, (TooMany, click.NoSuchOption)):
+    if (
+        command is not None
+        and command.takes_command
+        and isinstance(error, (UnexpectedArguments, click.NoSuchOption))
+    ):
         meant = _meant(command, argv)
         if meant:
             return meant
@@ -88,7 +92,7 @@ def _meant(command: command_spec.Command, argv: list[str]) -> str:
     if at is None or "--" in argv:
         return ""
     if shutil.which(argv[at]):
-        return f"{MEANT}{shlex.join(['holdfast', command.name, *argv[:at], '--', *argv[at:]])}"
+        return f"{DID_YOU_MEAN}{shlex.join(['holdfast', command.name, *argv[:at], '--', *argv[at:]])}"
     words = argv[at:]
     return (
         ""

@@ -12,8 +12,8 @@ from holdfast.queue.engine import MOST, weights
 from holdfast.queue.work import EXAMPLE
 from holdfast.store.layout import Home, Packet
 from holdfast.views.cli.create import new_task
-from holdfast.views.cli.queue import enqueue
-from holdfast.views.cli.show import describe, out
+from holdfast.views.cli.queue import enqueue, work_items
+from holdfast.views.cli.show import amounts, out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def add(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     found = lines.parse(
         text.encode("utf-8", "surrogateescape"),
         source="queue add",
-        weights=weights(new_task.settings_of(paths.project(values["project"])).get("priorities", ())),
+        weights=weights(new_task.project_settings(paths.project(values["project"])).get("priorities", ())),
     )
     if not found:
         raise UsageError("no item that is ready", hint=EXAMPLE)
@@ -40,20 +40,20 @@ def add(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
         raise UsageError(circles[0], hint="leave out one of the 'after'")
     _refuse_known(home, [work.task_id for work in found])
     intakes = [
-        enqueue.check(work, agent=values["agent"], project=values["project"], pool=values["pool"])
+        work_items.check(work, agent=values["agent"], project=values["project"], pool=values["pool"])
         for work in ready
     ]
     made: list[Packet] = []
     try:
         for intake in intakes:
-            made.append(enqueue.take_in(home, intake))
+            made.append(work_items.create(home, intake))
     finally:
         # Those that are there are there, though the disk be full by now.
         sync.sync(home, queue)
         for packet in made:
-            out.made(packet.task_id, load.read_manifest(packet) if values["json"] else None)
+            out.task_line(packet.task_id, load.read_manifest(packet) if values["json"] else None)
         if made:
-            enqueue.wake(home)
+            enqueue.wake_keeper(home)
     return 0
 
 
@@ -71,7 +71,7 @@ def import_from(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     from holdfast.queue import sources
 
     project = paths.project(values["project"])
-    given = new_task.settings_of(project)
+    given = new_task.project_settings(project)
     found = sources.read(
         values["what"],
         project=project,
@@ -86,8 +86,8 @@ def import_from(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     try:
         for work in found.works:
             try:
-                intake = enqueue.check(work, agent=values["agent"], project=project, pool=values["pool"])
-                enqueue.take_in(home, intake)
+                intake = work_items.check(work, agent=values["agent"], project=project, pool=values["pool"])
+                work_items.create(home, intake)
                 added.append(work.task_id)
             except DuplicateTask:
                 skipped.append(work.task_id)
@@ -96,12 +96,12 @@ def import_from(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     finally:
         sync.sync(home, queue)
         if added:
-            enqueue.wake(home)
+            enqueue.wake_keeper(home)
     _tell_import(values, added=added, skipped=skipped, failed=failed, left=found.left)
     if failed:
         kind = NotPossible if added else UsageError
         raise kind(
-            f"{values['what']}: {describe.plural(len(failed), 'item')} could not be taken in",
+            f"{values['what']}: {amounts.plural(len(failed), 'item')} could not be taken in",
             hint="mend them at their source; the next import takes them in",
             details=tuple(failed),
         )
@@ -126,7 +126,7 @@ def _tell_import(
     for task_id in added:
         print(task_id)
     more = f", {left} left for the next import" if left else ""
-    out.talk(f"{describe.plural(len(added), 'item')} added, {len(skipped)} there already{more}")
+    out.talk(f"{amounts.plural(len(added), 'item')} added, {len(skipped)} there already{more}")
 
 
 def _most(text: str) -> int:

@@ -9,8 +9,8 @@ from holdfast.queue.engine import ALL, Item, parse_priority, weights
 from holdfast.store.layout import Home
 from holdfast.views.cli.create import new_task
 from holdfast.views.cli.queue import enqueue, listing
-from holdfast.views.cli.queue.items import as_data, find, note, tell
-from holdfast.views.cli.show import describe, out
+from holdfast.views.cli.queue.items import as_json, find, print_item, record
+from holdfast.views.cli.show import amounts, out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def prioritize(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
         )
     try:
         priority = parse_priority(
-            values["value"], weights(new_task.settings_of(paths.project(None)).get("priorities", ()))
+            values["value"], weights(new_task.project_settings(paths.project(None)).get("priorities", ()))
         )
     except ValueError as error:
         raise UsageError(f"{error}", hint=f"'holdfast queue priority {item.task_id} high'") from error
@@ -36,7 +36,7 @@ def prioritize(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
         raise NotPossible(f"{item.task_id} is claimed already: it has had its turn")
     if not values["json"]:
         out.talk(f"{item.task_id} has the priority {priority} now, and had {item.priority}")
-    return tell(queue.items(item.task_id)[0], values)
+    return print_item(queue.items(item.task_id)[0], values)
 
 
 def retry(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
@@ -47,9 +47,9 @@ def retry(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
             f"{item.task_id} is {item.state}, neither held nor poison",
             hint="'holdfast queue ls' shows what waits, and for what",
         )
-    note(home, "retried", item, reason=item.reason)
-    enqueue.wake(home)
-    return tell(queue.items(item.task_id)[0], values)
+    record(home, "retried", item, reason=item.reason)
+    enqueue.wake_keeper(home)
+    return print_item(queue.items(item.task_id)[0], values)
 
 
 def rm(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
@@ -58,8 +58,8 @@ def rm(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     if item.state == "claimed" and not owner.is_outside(item.claimed_by):
         raise NotPossible(f"{item.task_id} runs already", hint=f"'holdfast stop {item.task_id}' ends it")
     _drop(home, queue, item)
-    note(home, "removed", item)
-    return tell(item, values)
+    record(home, "removed", item)
+    return print_item(item, values)
 
 
 def clear(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
@@ -67,10 +67,10 @@ def clear(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     waiting = [item for item in queue.items() if item.state != "claimed"]
     if not values["yes"]:
         raise UsageError(
-            f"this ends {describe.plural(len(waiting), 'task')} that never ran",
+            f"this ends {amounts.plural(len(waiting), 'task')} that never ran",
             hint="'holdfast queue clear --yes'",
         )
-    note(home, "cleared", reason=describe.plural(len(waiting), "task"))
+    record(home, "cleared", reason=amounts.plural(len(waiting), "task"))
     status, removed = 0, list[Item]()
     for item in waiting:
         try:
@@ -80,9 +80,9 @@ def clear(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
             out.complain(error)
             status = status or error.exit_status
     if values["json"]:
-        out.data(as_data(removed, queue.paused()))
+        out.data(as_json(removed, queue.paused()))
     else:
-        count = describe.plural(len(removed), "task")
+        count = amounts.plural(len(removed), "task")
         out.talk(f"{count} ended, as killed; 'holdfast rm' removes files" if removed else "nothing waits")
     return status
 
@@ -109,9 +109,9 @@ def pause(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     """Let a pool, or the whole queue, stand still; or, as `resume`, go on."""
     is_paused = values["action"] == "pause"
     queue.pause(values["what"] or ALL, is_paused=is_paused)
-    note(home, "paused" if is_paused else "resumed", reason=values["what"] or "everything")
+    record(home, "paused" if is_paused else "resumed", reason=values["what"] or "everything")
     if not is_paused:
-        enqueue.wake(home)
+        enqueue.wake_keeper(home)
     if values["json"]:
         return listing.check(home, queue, values)
     what = f"the pool {values['what']}" if values["what"] else "the queue"

@@ -11,7 +11,7 @@ from holdfast.queue.engine import Item, is_ready
 from holdfast.store.layout import Home
 from holdfast.views.cli import request
 from holdfast.views.cli.queue import enqueue, wait_reason
-from holdfast.views.cli.queue.items import find, none_ready, note, tell
+from holdfast.views.cli.queue.items import find, nothing_ready, print_item, record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,11 +26,11 @@ def claim(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     if values["what"] is None:
         taken = queue.claim(owner.outside(who))
         if taken is None:
-            raise none_ready()
+            raise nothing_ready()
     else:
         taken = _claim_named(queue, find(home, queue, values["what"]), who)
-    note(home, "claimed", taken, reason=f"for {who}")
-    return tell(taken, values)
+    record(home, "claimed", taken, reason=f"for {who}")
+    return print_item(taken, values)
 
 
 def _claim_named(queue: LocalQueue, item: Item, who: str) -> Item:
@@ -38,7 +38,7 @@ def _claim_named(queue: LocalQueue, item: Item, who: str) -> Item:
     is_its_time = is_ready(item, now=clock.now(), paused=paused)
     taken = queue.claim(owner.outside(who), task_id=item.task_id) if is_its_time else None
     if taken is None:
-        said = wait_reason.why(item, paused) or f"it is {item.state}"
+        said = wait_reason.reason(item, paused) or f"it is {item.state}"
         raise NotPossible(
             f"{item.task_id} cannot be claimed: {said}",
             hint="'holdfast queue next' names the task whose turn it is",
@@ -55,9 +55,9 @@ def release(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
         hint="'holdfast stop TASK' ends it, 'holdfast interrupt TASK' stops it for a while",
     )
     queue.release(item.task_id, owner=item.claimed_by)
-    note(home, "released", item)
-    enqueue.wake(home)
-    return tell(queue.items(item.task_id)[0], values)
+    record(home, "released", item)
+    enqueue.wake_keeper(home)
+    return print_item(queue.items(item.task_id)[0], values)
 
 
 def done(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
@@ -69,10 +69,10 @@ def done(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
         hint="'holdfast queue claim TASK' takes it for one; then it can be done there",
     )
     by = (item.claimed_by or "").partition(":")[2]
-    request.request(home.packet(item.task_id), "done", {"reason": f"done by {by}, outside"})
+    request.send(home.packet(item.task_id), "done", {"reason": f"done by {by}, outside"})
     queue.ack(item.task_id, status="completed")
-    enqueue.wake(home)
-    return tell(item, values)
+    enqueue.wake_keeper(home)
+    return print_item(item, values)
 
 
 def _claimed_outside(home: Home, queue: LocalQueue, text: str, *, hint: str) -> Item:

@@ -28,23 +28,23 @@ def find(home: Home, queue: LocalQueue, text: str) -> Item:
     return found[0]
 
 
-def tell(item: Item, values: dict[str, Any]) -> int:
+def print_item(item: Item, values: dict[str, Any]) -> int:
     """One item: its id, or all of it in JSON."""
     out.data(item.to_json()) if values["json"] else print(item.task_id)
     return 0
 
 
-def as_data(items: list[Item], paused: list[str]) -> dict[str, Any]:
+def as_json(items: list[Item], paused: list[str]) -> dict[str, Any]:
     """Several items, for programs."""
     return {"schema": "holdfast.queue/1", "paused": paused, "items": [item.to_json() for item in items]}
 
 
-def none_ready() -> NotFound:
+def nothing_ready() -> NotFound:
     """What is said when no item can be claimed."""
     return NotFound("no task is ready", hint="'holdfast queue ls' shows what waits, and for what")
 
 
-def note(home: Home, what: str, item: Item | None = None, *, reason: str = "") -> None:
+def record(home: Home, what: str, item: Item | None = None, *, reason: str = "") -> None:
     """Who did this, for those who have to account for it."""
     entry: dict[str, Any] = {"operation": f"queue.{what}", "by": audit.whoami()}
     if item is not None:

@@ -1,4 +1,4 @@
-"""Looking at the queue: what waits, in which order, and for what. Nothing changes."""
+"""Looking at the queue: what waits, in which order, and for what. EmptyQueue changes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from holdfast import clock
 from holdfast.queue.engine import ALL, Item, is_ready
 from holdfast.store import atomic
 from holdfast.store.layout import Home
-from holdfast.views.cli import request
 from holdfast.views.cli.queue import wait_reason
-from holdfast.views.cli.queue.items import as_data, find, none_ready, tell
-from holdfast.views.cli.show import out, wrapped_table
+from holdfast.views.cli.queue.items import as_json, find, nothing_ready, print_item
+from holdfast.views.cli.show import fit_text, home_down, out, wrapped_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 _REASON_BYTES = 4096
 
 
-class Nothing:
+class EmptyQueue:
     """The queue of a home that is not there."""
 
     def items(self) -> list[Item]:
@@ -31,18 +30,25 @@ class Nothing:
         return []
 
     def paused(self) -> list[str]:
-        """Nothing is."""
+        """EmptyQueue is."""
         return []
 
 
-def ls(home: Home, queue: LocalQueue | Nothing, values: dict[str, Any]) -> int:
+def ls(home: Home, queue: LocalQueue | EmptyQueue, values: dict[str, Any]) -> int:
     """All items, and what holds the queue up."""
     items, paused = queue.items(), queue.paused()
     if values["json"]:
-        out.data(as_data(items, paused))
+        out.data(as_json(items, paused))
         return 0
     rows = [
-        [item.task_id, item.state, str(item.priority), item.pool, item.agent, wait_reason.why(item, paused)]
+        [
+            item.task_id,
+            item.state,
+            str(item.priority),
+            item.pool,
+            item.agent,
+            wait_reason.reason(item, paused),
+        ]
         for item in items
     ]
     if rows:
@@ -60,11 +66,13 @@ def _tell_what_is_in_the_way(home: Home, items: list[Item], paused: list[str]) -
         out.talk(f"paused: {what} ('holdfast queue resume{pool}' goes on)")
     asked_for = atomic.read_small(home.interrupt_request, _REASON_BYTES)
     if asked_for is not None:
-        out.talk(f"the queue waits for a person: {out.brief(asked_for)} (remove {home.interrupt_request})")
+        out.talk(
+            f"the queue waits for a person: {fit_text.one_line(asked_for)} (remove {home.interrupt_request})"
+        )
     if items and os.path.exists(home.down):
-        out.talk(request.IS_DOWN)
-    elif any(item.state == "queued" for item in items) and wait_reason.held_back(home):
-        out.talk(out.printable(wait_reason.held_back(home)))
+        out.talk(home_down.QUEUE_WAITS)
+    elif any(item.state == "queued" for item in items) and wait_reason.keeper_reason(home):
+        out.talk(fit_text.printable(wait_reason.keeper_reason(home)))
 
 
 def show(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
@@ -73,7 +81,7 @@ def show(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
         return ls(home, queue, values)
     item = find(home, queue, values["what"])
     if values["json"]:
-        return tell(item, values)
+        return print_item(item, values)
     for name, value in item.to_json().items():
         if name != "schema" and value not in (None, "", [], False):
             text = ", ".join(str(part) for part in value) if isinstance(value, list) else str(value)  # pyright: ignore
@@ -81,16 +89,16 @@ def show(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     return 0
 
 
-def next_ready(home: Home, queue: LocalQueue | Nothing, values: dict[str, Any]) -> int:
+def next_ready(home: Home, queue: LocalQueue | EmptyQueue, values: dict[str, Any]) -> int:
     """The item whose turn it is."""
     paused, now = queue.paused(), clock.now()
     for item in queue.items():
         if is_ready(item, now=now, paused=paused):
-            return tell(item, values)
-    raise none_ready()
+            return print_item(item, values)
+    raise nothing_ready()
 
 
-def check(home: Home, queue: LocalQueue | Nothing, values: dict[str, Any]) -> int:
+def check(home: Home, queue: LocalQueue | EmptyQueue, values: dict[str, Any]) -> int:
     """How many are ready; in JSON also how many are in which state."""
     items, paused, now = queue.items(), queue.paused(), clock.now()
     counts = {

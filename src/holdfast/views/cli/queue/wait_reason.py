@@ -11,13 +11,13 @@ from holdfast.queue.engine import ALL, Item
 from holdfast.queue.local import LocalQueue
 from holdfast.store import atomic
 from holdfast.store.layout import Home
-from holdfast.views.cli.show import describe
+from holdfast.views.cli.show import amounts
 
 #: States of an item that only a person ends.
-STUCK = frozenset({"held", "poison"})
+NEEDS_PERSON = frozenset({"held", "poison"})
 
 
-def find(home: Home, task_id: str) -> tuple[Item | None, list[str]]:
+def find_item(home: Home, task_id: str) -> tuple[Item | None, list[str]]:
     """The item of a task, and the paused pools; None where the queue does not have it or cannot be read."""
     if not os.path.exists(home.queue):
         return None, []
@@ -28,7 +28,7 @@ def find(home: Home, task_id: str) -> tuple[Item | None, list[str]]:
         return None, []
 
 
-def why(item: Item, paused: list[str]) -> str:
+def reason(item: Item, paused: list[str]) -> str:
     """Why it does not run, for people."""
     if item.reason:
         return item.reason
@@ -37,11 +37,11 @@ def why(item: Item, paused: list[str]) -> str:
     if item.waits_for:
         return "after " + ", ".join(item.waits_for)
     if item.not_before is not None and clock.parse_iso(item.not_before) > clock.now():
-        return f"not before {describe.minute(item.not_before)}"
+        return f"not before {amounts.minute(item.not_before)}"
     return "paused" if ALL in paused or item.pool in paused else ""
 
 
-def held_back(home: Home) -> str:
+def keeper_reason(home: Home) -> str:
     """Why nothing of the queue is started now, as the keeper said last; empty where it did not."""
     try:
         said = (atomic.read_json(home.loop) or {}).get("short_of")

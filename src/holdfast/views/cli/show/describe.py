@@ -29,51 +29,7 @@ def in_state_s(manifest: dict[str, Any], now: float) -> float:
     return max(0.0, now - clock.parse_iso(manifest["status_updated_at"]))
 
 
-def tokens(manifest: dict[str, Any]) -> str:
-    """`12.3k`; nothing where the agent said nothing."""
-    usage: dict[str, Any] = manifest.get("usage") or {}
-    count = (usage.get("input_tokens") or 0) + (usage.get("output_tokens") or 0)
-    return short(count) if count else ""
-
-
-def cost(manifest: dict[str, Any]) -> str:
-    """`$1.20`; nothing where it is unknown."""
-    usage: dict[str, Any] = manifest.get("usage") or {}
-    usd = usage.get("cost_usd")
-    return "" if usd is None else f"${usd:.2f}"
-
-
-def usage(told: dict[str, Any] | None) -> str:
-    """`12.3k tokens in, 950 out, cost $1.20`: of a task or of many. What no agent told is unknown, not zero."""
-    told = told or {}
-    count_in, count_out = told.get("input_tokens") or 0, told.get("output_tokens") or 0
-    is_told = bool(count_in or count_out)
-    count = f"{short(count_in)} tokens in, {short(count_out)} out" if is_told else "tokens unknown"
-    dollars, silent = cost({"usage": told}), told.get("cost_unknown_of")
-    # Of many tasks, a sum without those that told nothing is not what they cost.
-    partly = f" (that of {plural(silent, 'task')} is unknown)" if dollars and silent else ""
-    return f"{count}, cost {dollars or 'unknown'}{partly}"
-
-
-def short(count: float) -> str:
-    """`950`, `12.3k`, `4.5M`."""
-    if count < 1000:
-        return str(int(count))
-    if count < 999_950:
-        return f"{count / 1000:.1f}k"
-    return f"{count / 1_000_000:.1f}M"
-
-
-def size(count_bytes: int) -> str:
-    """`12 bytes`, `3.4 kB`."""
-    return (
-        f"{count_bytes} bytes"
-        if count_bytes < 1000
-        else f"{short(count_bytes).replace('k', ' k').replace('M', ' M')}B"
-    )
-
-
-def steps(manifest: dict[str, Any]) -> str:
+def agent_step(manifest: dict[str, Any]) -> str:
     """`3/10 writing the tests`; nothing where the agent says nothing of its steps."""
     if not manifest.get("progress"):
         return ""
@@ -83,7 +39,7 @@ def steps(manifest: dict[str, Any]) -> str:
     return " ".join(work.words(manifest).split())
 
 
-def why(manifest: dict[str, Any], now: float) -> str:
+def reason(manifest: dict[str, Any], now: float) -> str:
     """The reason of its state, and when it goes on by itself."""
     reason, wake_at = manifest["status_reason"] or "", manifest.get("wake_at")
     if not wake_at or manifest["status"] != "waiting":
@@ -92,40 +48,27 @@ def why(manifest: dict[str, Any], now: float) -> str:
     return f"{reason}; goes on in {clock.words(left_s).replace('.0s', 's')}"
 
 
-def waits(manifest: dict[str, Any]) -> str:
+def waiting_for(manifest: dict[str, Any]) -> str:
     """`waits for the workspace, in which fix writes`: why a task does not start; nothing where it does."""
     said = manifest.get("verdict") or ""
     is_held_up = manifest["status"] in (Status.SPAWNING, Status.COMPLETING) and said.startswith(WAITS)
     return said if is_held_up else ""
 
 
-def at_step(manifest: dict[str, Any], line: str) -> str:
+def with_step(manifest: dict[str, Any], line: str) -> str:
     """A line of the agent's behind the step that it is at, `[3/10 writing the tests] ok`, unless it says just that."""
-    said = f"[{steps(manifest)}]"
+    said = f"[{agent_step(manifest)}]"
     return line if said in ("[]", line) else f"{said} {line}".rstrip()
 
 
-def plural(count: float, noun: str) -> str:
-    """`1 attempt`, `2 attempts`, `0 retries`."""
-    said = f"{count:g}" if isinstance(count, float) else str(count)
-    if count == 1:
-        return f"{said} {noun}"
-    return f"{said} {noun[:-1]}ies" if noun.endswith("y") else f"{said} {noun}s"
-
-
-def minute(at: str) -> str:
-    """`2026-01-31 12:00 UTC`: a time, for people."""
-    return at[:16].replace("T", " ") + " UTC"
-
-
-def move(old: object, new: object, reason: object) -> str:
+def transition(old: object, new: object, reason: object) -> str:
     """`running → crashed: killed by signal 9`. A reason that begins with the state's name says it once."""
     said = str(reason or "").removeprefix(f"{new}: ")
     went = f"{old} → {new}" if old and new else str(new or "")
     return ": ".join(part for part in (went, said) if part)
 
 
-def exit_words(manifest: dict[str, Any]) -> str:
+def exit_status(manifest: dict[str, Any]) -> str:
     """How the last process ended."""
     if manifest.get("exit_signal"):
         return f"killed by signal {manifest['exit_signal']}"
@@ -139,7 +82,7 @@ def is_question(manifest: dict[str, Any]) -> bool:
     return (interrupt.get("reason") or manifest.get("status_reason")) != BY_DOWN
 
 
-def parked(manifest: dict[str, Any], how: str = "needs a person") -> str:
+def interruption(manifest: dict[str, Any], how: str = "needs a person") -> str:
     """Why an interrupted task does not go on by itself."""
     task_id = manifest["task_id"]
     if not is_question(manifest):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.views.cli.show import describe, out
+from holdfast.views.cli.show import describe, fit_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,14 +26,14 @@ _LEFT_OUT = frozenset(
 )
 _LONGEST = 200
 #: The column in which the rest of a line goes on.
-AT = 35
+DETAIL_COLUMN = 35
 
 
 def line(event: dict[str, Any]) -> str:
     """`12:00:01.250  agent.tool_started   attempt=1 Bash pytest -q`."""
     at = str(event.get("at", ""))
     kind = str(event.get("type", "?"))
-    return out.printable(f"{at[11:23]:12}  {kind:20} {said(event)}".rstrip())
+    return fit_text.printable(f"{at[11:23]:12}  {kind:20} {said(event)}".rstrip())
 
 
 def said(event: dict[str, Any]) -> str:
@@ -42,7 +42,7 @@ def said(event: dict[str, Any]) -> str:
         case "task.created":
             return f"{event.get('task_id')} as {event.get('status')}"
         case "task.moved":
-            return describe.move(event.get("old"), event.get("new"), event.get("reason"))
+            return describe.transition(event.get("old"), event.get("new"), event.get("reason"))
         case "agent.text" | "agent.result":
             return _short(str(event.get("text", "")))
         case "agent.tool_started":

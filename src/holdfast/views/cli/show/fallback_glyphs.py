@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from io import TextIOWrapper
     from typing import Any
 
-#: The name under which the streams know `stand_in`.
-ERRORS = "holdfast.stand_in"
+#: The name under which the streams know `replace`.
+ERRORS = "holdfast.replace"
 
 GLYPHS = {
     "…": "...", "→": "->", "←": "<-", "↑": "^", "↓": "v", "⇒": "=>", "×": "x", "÷": "/", "·": ".", "•": "*", "●": "*",
@@ -26,7 +26,7 @@ GLYPHS = {
 }  # fmt: skip
 
 
-def stand_in(error: UnicodeError) -> tuple[str, int]:
+def replace(error: UnicodeError) -> tuple[str, int]:
     """What goes out in place of characters that the encoding has not: a handler as `codecs.register_error` wants it."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
@@ -39,10 +39,10 @@ def _plain(char: str) -> str:
     return GLYPHS.get(char) or char.encode("ascii", "backslashreplace").decode("ascii")
 
 
-def settle(stream: TextIOWrapper[Any], environ: Mapping[str, str]) -> None:
+def use_locale_encoding(stream: TextIOWrapper[Any], environ: Mapping[str, str]) -> None:
     """Make a stream write what the locale can hold. Python itself takes the C locale for UTF-8 (PEP 538 and 540), which is
     right for files and wrong for a terminal. Whoever set PYTHONIOENCODING has said what the streams speak."""
-    codecs.register_error(ERRORS, stand_in)
+    codecs.register_error(ERRORS, replace)
     is_told = bool(environ.get("PYTHONIOENCODING"))
     is_utf8 = codecs.lookup(stream.encoding or "ascii").name == "utf-8"
     encoding = "ascii" if is_utf8 and not is_told else stream.encoding

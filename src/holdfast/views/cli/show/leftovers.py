@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _NAMED = 5
 
 
-def found(packet: Packet) -> list[str]:
+def as_lines(packet: Packet) -> list[str]:
     """`PID COMMAND` of each, in the last run; those that are gone by now say so."""
     processes = _of_last_run(packet)
     lines = [
@@ -25,7 +25,7 @@ def found(packet: Packet) -> list[str]:
     return [*lines, f"and {len(processes) - _NAMED} more"] if len(processes) > _NAMED else lines
 
 
-def living(packet: Packet) -> dict[int, str]:
+def still_running(packet: Packet) -> dict[int, str]:
     """Those that are still there: pid → command."""
     return {each["pid"]: each["command"] for each in _of_last_run(packet) if _is_there(each)}
 

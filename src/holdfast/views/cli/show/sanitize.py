@@ -13,7 +13,7 @@ _FOUND = re.compile(r"\x1b\[[0-9;:]*m|\r\n|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _BEGUN = re.compile(r"(?:\x1b(?:\[[0-9;:]{0,40})?|\r)\Z")
 
 
-class Harmless:
+class Sanitizer:
     """One stream on its way to a terminal. Pieces may be cut anywhere."""
 
     def __init__(self, *, has_colour: bool) -> None:

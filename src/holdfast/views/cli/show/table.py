@@ -2,38 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
-from holdfast.views.cli.show import out
-from holdfast.views.cli.show.out import cell_width
+from holdfast.views.cli.show import terminal
+from holdfast.views.cli.show.fit_text import as_displayed, cell_width, cut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import TextIO
 
-STATE_COLOURS = {
-    "running": "32",
-    "spawning": "36",
-    "completing": "36",
-    "queued": "36",
-    "waiting": "33",
-    "interrupted": "35",
-    "crashed": "31",
-    "hung": "31",
-    "timeout": "31",
-    "completed": "2;32",
-    "failed": "31",
-    "abandoned": "31",
-    "killed": "2",
-}
 #: The last column is worth its place only if it has room for a few words.
 _NARROWEST_LAST = 16
 #: The longest id that keeps its place in its row while there are other columns to leave out: as long as we make them.
 _ID = 38
 _GAP = "  "
-_MARK = "…"
 
 
 def show(
@@ -47,20 +27,20 @@ def show(
     """Print a table, a row in a line. Where the width is known no line wraps: columns that say nothing go first, then those of
     `dropped_first` in their order, and the last column takes what room is left. Ids in the first column are there to be
     copied, so none is cut: a long one has a line for itself. Elsewhere everything is whole."""
-    room = out.room()
-    printed = [[out.shown(cell) for cell in row] for row in rows]
+    room = terminal.width()
+    printed = [[as_displayed(cell) for cell in row] for row in rows]
     columns = list(range(len(head)))
     least = None
     if begins_with_id:
         least = max(wide for row in (head, *printed) if (wide := cell_width(row[0])) <= _ID)
     if room is not None:
-        columns = fitting(head, printed, room=room, dropped_first=dropped_first, shortest=least)
+        columns = fitting_columns(head, printed, room=room, dropped_first=dropped_first, shortest=least)
     widths = [max(cell_width(row[column]) for row in (head, *printed)) for column in columns]
     if room is not None:
         squeeze(widths, room, shortest=least)
         if begins_with_id:
             _close_up(widths, [[row[column] for column in columns] for row in (head, *printed)])
-    in_colour = has_colour()
+    in_colour = terminal.has_colour()
     for row in (head, *printed):
         cells: list[str] = []
         for column, wide in zip(columns, widths, strict=True):
@@ -74,7 +54,7 @@ def show(
         print(_GAP.join(cells).rstrip())
 
 
-def fitting(
+def fitting_columns(
     head: Sequence[str],
     rows: Sequence[Sequence[str]],
     *,
@@ -120,35 +100,3 @@ def _close_up(widths: list[int], rows: Sequence[Sequence[str]]) -> None:
     longest = max(cell_width(row[-1]) for row in rows)
     widths[-1] = max(widths[-1], min(longest, widths[-1] + widths[0] - fitting_ids))
     widths[0] = fitting_ids
-
-
-def shorten(text: str, room: int) -> str:
-    """The beginning of a text, and a mark that it goes on."""
-    mark = out.shown(_MARK)
-    return text if cell_width(text) <= room else cut(text, max(0, room - len(mark))) + mark
-
-
-def cut(text: str, room: int) -> str:
-    """As much of a text as fits."""
-    return text[: out.count_fitting(text, room)]
-
-
-def is_terminal(stream: TextIO | None = None) -> bool:
-    """Whether a person looks."""
-    return (stream or sys.stdout).isatty()
-
-
-def has_colour(stream: TextIO | None = None) -> bool:
-    """NO_COLOR, a dumb terminal and a pipe have none."""
-    return is_terminal(stream) and not os.environ.get("NO_COLOR") and not is_dumb()
-
-
-def is_dumb() -> bool:
-    """Whether the terminal understands no escape sequences."""
-    return os.environ.get("TERM", "dumb") in ("", "dumb")
-
-
-def state(status: str, stream: TextIO | None = None) -> str:
-    """A state, in its colour."""
-    code = STATE_COLOURS.get(status) if has_colour(stream) else None
-    return f"\x1b[{code}m{status}\x1b[0m" if code else status

@@ -11,7 +11,7 @@ _QUOTED_CHARS = 400
 
 def last_lines(path: str, count: int) -> list[str]:
     """The last lines of a log, to be quoted: none fills a screen. None when there is no log."""
-    data = from_last_lines(path, count)[0]
+    data = read_last_lines(path, count)[0]
     return [_quoted(line) for line in data.decode("utf-8", "replace").splitlines()]
 
 
@@ -22,7 +22,7 @@ def _quoted(line: str) -> str:
     return f"{line[:_QUOTED_CHARS]} …" + (f" ({size}" if size.endswith(" bytes)") else "")
 
 
-def from_last_lines(path: str, count: int) -> tuple[bytes, int]:
+def read_last_lines(path: str, count: int) -> tuple[bytes, int]:
     """The bytes of the last `count` lines, and the size of the file up to which they go."""
     try:
         with open(path, "rb") as file:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from itertools import zip_longest
 
-from holdfast.views.cli.show import out
-from holdfast.views.cli.show.out import cell_width
+from holdfast.views.cli.show import terminal
+from holdfast.views.cli.show.fit_text import as_displayed, cell_width, wrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ _FEW_WORDS, _LONG_WORD = 24, 40
 
 def show(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table within the width of the output; whole where that has none."""
-    printed = [[out.shown(cell) for cell in row] for row in (head, *rows)]
+    printed = [[as_displayed(cell) for cell in row] for row in (head, *rows)]
     columns = list(zip(*printed, strict=True))
     widths = [max(map(cell_width, column)) for column in columns]
-    room = out.room()
+    room = terminal.width()
     bands = [list(range(len(head)))]
     if room is not None and _sum(widths) > room:
         said = [at for at, column in enumerate(columns) if any(cell not in ("", "-") for cell in column[1:])]
@@ -93,7 +93,7 @@ def _print(cells: Sequence[str], widths: Sequence[int], *, indent: str, room: in
         if start < before:  # nor does it fit behind the others
             _beside(beside)
             beside = []
-        beside.append((start, out.wrapped(cell, wide_here)))
+        beside.append((start, wrap(cell, wide_here)))
         if is_wide and any(cells[at + 1 :]):
             _beside(beside)
             beside = []

@@ -15,7 +15,7 @@ from holdfast.store.digest import sha256
 from holdfast.store.layout import Home
 from holdfast.views.cli.commands import run
 from holdfast.views.cli.create import from_packet
-from holdfast.views.cli.create.new_task import Asked
+from holdfast.views.cli.create.new_task import NewTask
 from holdfast.views.cli.parse import command_spec
 from tests.support import manifests
 from tests.support.manifests import put, valid
@@ -47,13 +47,11 @@ def written(tmp_path, **changes: object) -> str:
     return folder
 
 
-def ask(folder: str, **values: object) -> Asked:
-    return from_packet.from_packet(
-        folder, values={**command_spec.defaults(run.COMMAND), "packet": folder, **values}
-    )
+def ask(folder: str, **values: object) -> NewTask:
+    return from_packet.read(folder, values={**command_spec.defaults(run.COMMAND), "packet": folder, **values})
 
 
-def make(asked: Asked, home: str):
+def make(asked: NewTask, home: str):
     return create(
         Home(home), asked.spec, prompt=asked.prompt, env=asked.env, status=Status.QUEUED,
         inputs=asked.inputs, manifest_yaml=asked.manifest_yaml,

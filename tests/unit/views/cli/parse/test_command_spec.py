@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.views.cli import verbs
 from holdfast.views.cli.complete import SOURCES
-from holdfast.views.cli.parse import command_spec
+from holdfast.views.cli.parse import command_spec, quick
 
 COMMAND = command_spec.Command(
     name="try",
@@ -25,7 +25,7 @@ COMMAND = command_spec.Command(
 
 
 def test_values_are_placed_wherever_they_stand() -> None:
-    found = command_spec.parse(
+    found = quick.parse(
         COMMAND, ["x", "-f", "--text=1", "y", "--many", "2", "--many=3", "z", "--choice", "a"]
     )
     assert found == {
@@ -39,7 +39,7 @@ def test_values_are_placed_wherever_they_stand() -> None:
 
 
 def test_what_is_not_given_has_its_default() -> None:
-    assert command_spec.parse(COMMAND, ["x"]) == {
+    assert quick.parse(COMMAND, ["x"]) == {
         "first": "x", "rest": [], "flag": False, "text": None, "many": [], "choice": None,
     }  # fmt: skip
 
@@ -58,25 +58,25 @@ def test_what_is_not_given_has_its_default() -> None:
     ],
 )
 def test_what_is_out_of_the_ordinary_is_left_to_click(argv: list[str]) -> None:
-    with pytest.raises(command_spec.NeedsClick):
-        command_spec.parse(COMMAND, argv)
+    with pytest.raises(quick.NeedsClick):
+        quick.parse(COMMAND, argv)
 
 
 def test_a_command_behind_two_dashes_is_taken_whole() -> None:
     command = COMMAND.evolve(takes_command=True)
-    found = command_spec.parse(command, ["x", "--", "make", "--flag", "--", "y"])
+    found = quick.parse(command, ["x", "--", "make", "--flag", "--", "y"])
     assert found["command"] == ["make", "--flag", "--", "y"]
     assert found["flag"] is False
-    assert command_spec.parse(command, ["x"])["command"] is None
+    assert quick.parse(command, ["x"])["command"] is None
 
 
 def test_an_argument_may_have_choices() -> None:
     command = command_spec.Command(
         name="c", summary="", arguments=(command_spec.Argument(dest="a", metavar="A", choices=("on", "off")),)
     )
-    assert command_spec.parse(command, ["on"]) == {"a": "on"}
-    with pytest.raises(command_spec.NeedsClick):
-        command_spec.parse(command, ["of"])
+    assert quick.parse(command, ["on"]) == {"a": "on"}
+    with pytest.raises(quick.NeedsClick):
+        quick.parse(command, ["of"])
 
 
 @pytest.mark.parametrize("verb", verbs.VERBS)
@@ -109,6 +109,6 @@ def test_click_finds_the_same_defaults(verb: str) -> None:
         if argument.required
     ]
     context = made.make_context(verb, list(words))
-    parsed = command_spec.parse(command, list(words))
+    parsed = quick.parse(command, list(words))
     for name, value in context.params.items():
         assert (list(value) if isinstance(value, tuple) else value) == parsed[name], name

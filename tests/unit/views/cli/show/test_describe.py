@@ -19,4 +19,4 @@ from holdfast.views.cli.show import describe
 )
 def test_a_reason_says_when_it_goes_on(status: str, wake_at: str | None, said: str) -> None:
     manifest = {"status": status, "status_reason": "backoff after a crash", "wake_at": wake_at}
-    assert describe.why(manifest, clock.parse_iso("2026-01-31T12:00:00.000Z")) == said
+    assert describe.reason(manifest, clock.parse_iso("2026-01-31T12:00:00.000Z")) == said

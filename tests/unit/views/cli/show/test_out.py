@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.views.cli.show import describe, fallback_glyphs, out
+from holdfast.views.cli.show import amounts, fallback_glyphs, fit_text, out
 
 HINT = "hint: nothing is lost; 'holdfast queue retry 20260131-fix' lets it go again, when you like"
 PATH = "/a/path/that/is/longer/than/the/line/may/be"
@@ -24,12 +24,12 @@ PATH = "/a/path/that/is/longer/than/the/line/may/be"
     ],
 )
 def test_a_text_is_broken_at_spaces_only(text: str, columns: int | None, lines: list[str]) -> None:
-    assert out.wrapped(text, columns, rest="  ") == lines
+    assert fit_text.wrap(text, columns, rest="  ") == lines
 
 
 @pytest.mark.parametrize("columns", range(20, 90))
 def test_a_command_in_quotes_stays_whole(columns: int) -> None:
-    lines = out.wrapped(HINT, columns, rest="  ")
+    lines = fit_text.wrap(HINT, columns, rest="  ")
     assert any("'holdfast queue retry 20260131-fix'" in line for line in lines)
     assert all(len(line) <= max(columns, 37) for line in lines)
     assert " ".join(line.strip() for line in lines) == HINT
@@ -45,13 +45,16 @@ def test_a_command_in_quotes_stays_whole(columns: int) -> None:
     ],
 )
 def test_what_a_task_printed_is_broken_where_it_must_be(text: str, lines: list[str]) -> None:
-    assert out.wrapped(text, 10, first="| ", rest="| ", is_quoted=True) == lines
+    assert fit_text.wrap(text, 10, first="| ", rest="| ", is_quoted=True) == lines
 
 
 def test_a_fact_goes_on_in_its_column() -> None:
-    assert out.wrapped("one two three", 14, first="name  ", rest=" " * 6) == ["name  one two", "      three"]
+    assert fit_text.wrap("one two three", 14, first="name  ", rest=" " * 6) == [
+        "name  one two",
+        "      three",
+    ]
     # As far in as it can be.
-    assert out.wrapped("x" * 12, 14, first="name  ", rest=" " * 6) == ["name", "  " + "x" * 12]
+    assert fit_text.wrap("x" * 12, 14, first="name  ", rest=" " * 6) == ["name", "  " + "x" * 12]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +78,7 @@ def test_the_locale_that_was_asked_for(environ: dict[str, str], is_utf8: bool) -
 def test_signs_have_stand_ins_and_letters_are_escaped() -> None:
     def shown(text: str, encoding: str = "ascii") -> bytes:
         bad = UnicodeEncodeError(encoding, text, 0, len(text), "")
-        return fallback_glyphs.stand_in(bad)[0].encode(encoding)
+        return fallback_glyphs.replace(bad)[0].encode(encoding)
 
     assert shown("…→“”–─") == b'...->""--'
     assert shown("ü漢\udcff😀") == rb"\xfc\u6f22\xff\U0001f600"
@@ -94,11 +97,11 @@ def test_signs_have_stand_ins_and_letters_are_escaped() -> None:
     ],
 )
 def test_counts_have_their_plural(count: float, noun: str, said: str) -> None:
-    assert describe.plural(count, noun) == said
+    assert amounts.plural(count, noun) == said
 
 
 def test_what_nobody_told_is_unknown() -> None:
-    assert describe.usage(None) == "tokens unknown, cost unknown"
-    assert describe.usage({"input_tokens": 0, "output_tokens": 0, "cost_usd": None}) == describe.usage({})
+    assert amounts.usage(None) == "tokens unknown, cost unknown"
+    assert amounts.usage({"input_tokens": 0, "output_tokens": 0, "cost_usd": None}) == amounts.usage({})
     told = {"input_tokens": 12_300, "output_tokens": 5, "cost_usd": 1.2}
-    assert describe.usage(told) == "12.3k tokens in, 5 out, cost $1.20"
+    assert amounts.usage(told) == "12.3k tokens in, 5 out, cost $1.20"

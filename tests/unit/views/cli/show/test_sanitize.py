@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.views.cli.show.sanitize import Harmless
+from holdfast.views.cli.show.sanitize import Sanitizer
 
 pieces = st.lists(
     st.sampled_from(
@@ -18,7 +18,7 @@ pieces = st.lists(
 
 
 def shown(*texts: str, has_colour: bool) -> str:
-    harmless = Harmless(has_colour=has_colour)
+    harmless = Sanitizer(has_colour=has_colour)
     return "".join(map(harmless.show, texts)) + harmless.end()
 
 
@@ -48,5 +48,5 @@ def test_text_and_colours_pass_and_nothing_else_does(text: str, wanted: str) -> 
 
 
 def test_a_sequence_without_end_is_not_waited_for_for_ever() -> None:
-    harmless = Harmless(has_colour=True)
+    harmless = Sanitizer(has_colour=True)
     assert harmless.show("\x1b[" + "1" * 100).startswith("^[[1")

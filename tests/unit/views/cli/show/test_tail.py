@@ -28,12 +28,12 @@ def test_the_last_lines(place: Place, data: bytes, count: int, wanted: bytes) ->
     path = os.path.join(place.root, "log")
     with open(path, "wb") as file:
         file.write(data)
-    assert tail.from_last_lines(path, count) == (wanted, len(data))
+    assert tail.read_last_lines(path, count) == (wanted, len(data))
 
 
 def test_no_log_has_no_lines(place: Place) -> None:
     path = os.path.join(place.root, "nothing")
-    assert tail.from_last_lines(path, 5) == (b"", 0)
+    assert tail.read_last_lines(path, 5) == (b"", 0)
     assert tail.last_lines(path, 5) == []
     assert tail.last_line(path) == ""
 

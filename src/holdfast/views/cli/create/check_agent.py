@@ -1,0 +1,74 @@
+"""Checks of an agent before a task is created: an error now is better than one after ten retries."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.agents import program, registry
+from holdfast.errors import CommandNotFound, UnreadableFile, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.agents.base import Adapter
+
+
+def check(adapter: Adapter, prompt: bytes | None, options: dict[str, object], *, verb: str) -> None:
+    """The agent has a prompt, is installed, and has the options that it needs. Raises UsageError."""
+    if prompt is None or not prompt.strip():
+        raise UsageError(
+            f"no prompt for {adapter.name}",
+            hint=f"'holdfast {verb} --agent {adapter.name} PROMPT', or --file FILE (- is stdin)",
+        )
+    check_installed(adapter)
+    for name in adapter.capabilities.needs:
+        if name not in options:
+            raise _missing_option(adapter.name, name, verb=verb)
+        path = str(options[name])
+        if not os.path.isfile(path) or not os.access(path, os.R_OK):
+            raise UnreadableFile(f"cannot read the file of -o {name}={path}", hint="check its path and mode")
+
+
+def check_installed(adapter: Adapter) -> None:
+    """The agent's program is in PATH. Raises CommandNotFound."""
+    capabilities = adapter.capabilities
+    if capabilities.program and program.find(capabilities, os.environ.get("PATH", os.defpath)) is None:
+        raise CommandNotFound(
+            f"{adapter.name} is not installed: no {capabilities.program} in PATH",
+            hint=f"'holdfast agent probe {adapter.name}' says more",
+        )
+
+
+def check_session(adapter: Adapter, session: str | None) -> None:
+    """`--session` can be resumed by this agent. Raises UsageError."""
+    if session is None:
+        return
+    if not adapter.capabilities.can_resume:
+        raise UsageError(f"--session {session}: {adapter.name} has no sessions that can go on")
+    if not session or session.startswith("-") or not session.isprintable() or " " in session:
+        raise UsageError(
+            f"--session {session!r}: not the id of a session",
+            hint="'holdfast show TASK' has that of a task; the agent's program lists its own",
+        )
+
+
+def failover(agent: str, names: list[str]) -> list[Adapter]:
+    """The agents that may take over, all installed: a missing one would be noticed when it is needed most."""
+    if names and "command" in (agent, *names):
+        raise UsageError("a command has no failover", hint="--failover is between agents")
+    adapters: list[Adapter] = []
+    for name in dict.fromkeys(names):
+        if name == agent:
+            raise UsageError(f"--failover {name}: it is the agent of the task already")
+        adapter = registry.adapter(name)
+        check_installed(adapter)
+        adapters.append(adapter)
+    return adapters
+
+
+def _missing_option(agent: str, option: str, *, verb: str) -> UsageError:
+    if verb == "queue add":  # options are part of the work item
+        return UsageError(
+            f"{agent} needs the option {option}",
+            hint=f'for example \'{{"title": "TITLE", "options": {{"{option}": "FILE"}}}}\'',
+        )
+    return UsageError(f"{agent} needs -o {option}=…", hint=f"for example -o {option}=FILE")

@@ -1,0 +1,215 @@
+"""A task from a command line: its options are read and checked, and nothing is written."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import clock, ids, paths
+from holdfast.agents import registry
+from holdfast.errors import NoSuchDirectory, PromptTooLarge, UnreadableFile, UsageError
+from holdfast.model.spec import QualitySpec, StageSpec, TaskSpec, short_name
+from holdfast.packet import environment, limits
+from holdfast.redact import MARGIN, Redactor, begin_of
+from holdfast.views.cli.create import agent_options, check_agent, check_command
+from holdfast.views.cli.create.new_task import NewTask, project_settings
+from holdfast.views.cli.create.task_options import LIMIT_FLAGS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_GOAL_CHARS = 500
+_PROMPT_BYTES = 16 * 1024 * 1024
+
+
+def read(values: dict[str, Any], *, verb: str = "run") -> NewTask:
+    """The task that OPTIONS, PROMPT and `-- COMMAND` describe. Raises UsageError."""
+    if verb != "queue add" and paths.has_keeper_variables():
+        from holdfast.config import variables
+
+        variables.check_keeper(os.environ)  # the keeper that may be started for the task reads them
+    if values["packet"] is not None:
+        from holdfast.views.cli.create import from_packet  # loads all of the pipeline
+
+        return from_packet.read(values["packet"], values=values)
+    prompt = _prompt(values)
+    project = paths.project(values["project"])
+    settings = project_settings(project)
+    spec, env = _spec(values, prompt, settings, project=project, verb=verb)
+    return NewTask(spec=spec, prompt=prompt, env=env, settings=settings)
+
+
+def _prompt(values: dict[str, Any]) -> bytes | None:
+    prompt, file = values["prompt"], values["file"]
+    if prompt is not None and file is not None:
+        raise UsageError("a prompt and --file were given", hint="give one of them")
+    if file is None:
+        return None if prompt is None else os.fsencode(prompt)
+    try:
+        with open(0 if file == "-" else file, "rb", closefd=file != "-") as opened:
+            # With a limit: input without end (`yes |`) would fill the memory.
+            data = opened.read(_PROMPT_BYTES + 1)
+    except OSError as error:
+        raise UnreadableFile(
+            f"cannot read the prompt file {file}: {error.strerror}", hint="check its path and mode"
+        ) from error
+    if len(data) > _PROMPT_BYTES:
+        raise PromptTooLarge(
+            f"the prompt in {'stdin' if file == '-' else file} is larger than {_PROMPT_BYTES >> 20} MB",
+            hint="no model reads that much: let the prompt name the files to look at",
+        )
+    return data
+
+
+def _spec(
+    values: dict[str, Any], prompt: bytes | None, settings: dict[str, Any], *, project: str, verb: str
+) -> tuple[TaskSpec, dict[str, Any]]:
+    command = values["command"]
+    agent = _agent(values, settings, verb=verb)
+    adapter = registry.adapter(agent)
+    _check_project(project)
+    if agent == "command":
+        if not command or not command[0]:
+            raise UsageError("no command was given", hint=_usage(verb))
+        check_command.check(command[0], project)
+    failover = check_agent.failover(agent, values["failover"])
+    options: dict[str, object] = {}
+    if agent != "command":
+        options = agent_options.read(values["option"], [adapter, *failover])
+        check_agent.check(adapter, prompt, options, verb=verb)
+    if values["worktree"]:
+        from holdfast.views.cli.create import check_git
+
+        check_git.check_worktree(project)
+    check_agent.check_session(adapter, values["session"])
+    _check_env(values["env"])
+    stage = StageSpec(name=f"{agent}_run", agent=agent, model=values["model"])
+    flags = {field: values[field] for field in LIMIT_FLAGS if values[field] is not None}
+    env_file = os.path.abspath(values["env_file"]) if values["env_file"] else settings.get("env_file")
+    from_file = environment.read_file(env_file) if env_file else {}
+    declared = tuple(dict.fromkeys([*settings.get("env", ()), *values["env"], *from_file]))
+    needed = [name for each in (adapter, *failover) for name in each.capabilities.env]
+    captured = environment.capture(dict(os.environ), (*needed, *declared))
+    captured["env"].update(from_file)
+    # Goal and name are shown everywhere, so they are redacted. What the task runs with is in its files.
+    redact = Redactor(captured["env"], declared)
+    goal = (
+        begin_of(prompt[: _GOAL_CHARS + MARGIN], redact, _GOAL_CHARS)
+        if prompt
+        else redact(" ".join(command or ()))
+    )
+    name = redact(values["name"] or "") or _name(goal, command, redact)
+    spec = TaskSpec(
+        task_id=ids.new_task_id(name) if values["id"] is None else ids.check_task_id(values["id"]),
+        task_name=name,
+        goal=goal,
+        agent=agent,
+        model=values["model"],
+        command=command,
+        options={**options, **({"yolo": True} if values["yolo"] else {})},
+        project_dir=project,
+        stages=(stage,),
+        limits=limits.settle(
+            os.environ, flags, stale_s=adapter.capabilities.stale_s, settings=settings.get("limits", {})
+        ),
+        leftovers=values["leftovers"] or settings.get("leftovers", "report"),
+        failover=tuple(adapter.name for adapter in failover),
+        interrupt_off=tuple(settings.get("interrupt_off", ())),
+        session=values["session"],
+        workspace="worktree" if values["worktree"] else "in_place",
+        bootstrap=_bootstrap(values["bootstrap"]),
+        variables=dict(agent_options.pair("--var", text) for text in values["var"]),
+        env=declared,
+        env_file=env_file,
+        quality=None if values["no_quality"] else _quality(settings),
+    )
+    if agent == "command":
+        # Checked last: a mistake in an option itself is the more useful error.
+        agent_options.refuse_for_command(values)
+    return spec, captured
+
+
+def _agent(values: dict[str, Any], settings: dict[str, Any], *, verb: str) -> str:
+    """The name of the agent that does the work; `command` for a plain command."""
+    command = values["command"]
+    agent = values["agent"] or ("command" if command is not None else settings.get("agent"))
+    if agent is None:
+        raise UsageError("neither an agent nor a command was given", hint=_usage(verb))
+    if command is not None and agent != "command":
+        raise UsageError(
+            f"an agent ({agent}) and a command were given",
+            hint="give one of them: what stands behind -- is a command",
+        )
+    return agent
+
+
+def _usage(verb: str) -> str:
+    if verb == "queue add":
+        return """'holdfast queue add ITEM --agent NAME', or "agent" or "command" in the item"""
+    return f"'holdfast {verb} --agent NAME PROMPT', or 'holdfast {verb} -- COMMAND ARGUMENTS…'"
+
+
+def _check_project(project: str) -> None:
+    if os.path.isdir(project):
+        return
+    if os.path.exists(project):
+        raise NoSuchDirectory(
+            f"the project {project} is not a directory", hint="name its directory with --project"
+        )
+    raise NoSuchDirectory(f"the project directory {project} does not exist")
+
+
+def _name(goal: str, command: list[str] | None, redact: Redactor) -> str:
+    if command:
+        return short_name(redact(" ".join([os.path.basename(command[0]), *command[1:3]])))
+    return short_name(goal.strip() or "task")
+
+
+def _quality(settings: dict[str, Any]) -> QualitySpec | None:
+    """The project's own checks before and after the work; None if it has none."""
+    action = settings.get("on_quality", "interrupt")
+    if action == "interrupt" and "quality" in settings.get("interrupt_off", ()):
+        action = "warn"
+    quality = QualitySpec(
+        pre_work=tuple(settings.get("pre_work", ())),
+        post_work=tuple(settings.get("post_work", ())),
+        expect_empty=tuple(settings.get("expect_empty", ())),
+        clean_git=settings.get("clean_git", False),
+        action=action,
+        issue_command=settings.get("issue_command"),
+        timeout_s=clock.parse_duration(settings.get("quality_timeout", "10m")),
+    )
+    if not quality.looks_before and not quality.looks_after:
+        return None
+    if quality.action == "file_issue" and quality.issue_command is None:
+        raise UsageError(
+            "on_quality is file_issue, and no issue_command is set",
+            hint="for example: issue_command = \"gh issue create --title 'Checks fail' --body-file -\"",
+        )
+    return quality
+
+
+def _bootstrap(chosen: str | None) -> str | None:
+    """`default`, or the file as an absolute path."""
+    if chosen is None or chosen == "default":
+        return chosen
+    path = os.path.abspath(chosen)
+    if not os.path.isfile(path) or not os.access(path, os.R_OK):
+        raise UnreadableFile(
+            f"cannot read the bootstrap {chosen}",
+            hint="check its path and mode; 'default' is the one shipped",
+        )
+    return path
+
+
+def _check_env(names: list[str]) -> None:
+    for name in names:
+        if not name.isidentifier():
+            raise UsageError(
+                f"--env {name}: not the name of a variable",
+                hint="'--env NAME' passes NAME on as it is set here",
+            )
+        if name not in os.environ:
+            raise UsageError(
+                f"--env {name}: it is not set", hint="set it, or write it into a file for --env-file"
+            )

@@ -1,0 +1,67 @@
+"""The quick parser: correct command lines, without the cost of loading click."""
+
+from __future__ import annotations
+
+from holdfast.views.cli.parse.command_spec import Command, defaults
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class NeedsClick(Exception):
+    """This command line asks for help or has a mistake: click prints the help, or finds the mistake."""
+
+
+def split_command(argv: list[str]) -> tuple[list[str], list[str] | None]:
+    """The words before and after the first `--`; the second is None if there is no `--`."""
+    if "--" not in argv:
+        return argv, None
+    at = argv.index("--")
+    return argv[:at], argv[at + 1 :]
+
+
+def parse(command: Command, argv: list[str]) -> dict[str, Any]:
+    """The values of a command line. Raises NeedsClick if it is not plainly correct."""
+    values: dict[str, Any] = defaults(command)
+    if command.takes_command:
+        argv, values["command"] = split_command(argv)
+    by_flag = {flag: option for option in command.options for flag in option.flags}
+    positional: list[str] = []
+    rest = iter(argv)
+    for word in rest:
+        if word == "-" or not word.startswith("-"):
+            positional.append(word)
+            continue
+        flag, equals, attached = word.partition("=")
+        option = by_flag.get(flag)
+        if option is None:
+            raise NeedsClick
+        if option.kind == "flag":
+            if equals:
+                raise NeedsClick
+            values[option.dest] = True
+            continue
+        value = attached if equals and flag.startswith("--") else next(rest, None)
+        if value is None or (option.choices and value not in option.choices):
+            raise NeedsClick
+        if option.kind == "many":
+            values[option.dest] = [*values[option.dest], value]
+        else:
+            values[option.dest] = value
+    return _with_arguments(command, positional, values)
+
+
+def _with_arguments(command: Command, positional: list[str], values: dict[str, Any]) -> dict[str, Any]:
+    for argument in command.arguments:
+        if argument.many:
+            values[argument.dest], positional = positional, []
+        elif positional:
+            values[argument.dest] = positional.pop(0)
+        if argument.required and not values[argument.dest]:
+            raise NeedsClick
+        if argument.choices and values[argument.dest] not in (None, *argument.choices):
+            raise NeedsClick
+    if positional:
+        raise NeedsClick
+    return values

@@ -1,0 +1,69 @@
+"""Work items (typed with `queue add`, or imported from a source) as tasks of the queue."""
+
+from __future__ import annotations
+
+from holdfast.model.record import Record
+from holdfast.model.spec import QueueSpec, short_name
+from holdfast.store.layout import Home, Packet
+from holdfast.views.cli.create import from_command_line
+from holdfast.views.cli.create.new_task import NewTask
+from holdfast.views.cli.create.task_options import OPTIONS
+from holdfast.views.cli.parse import command_spec
+from holdfast.views.cli.queue import enqueue
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.queue.work import Work
+
+
+class QueuedWork(Record):
+    """A work item as a task that is ready to be created."""
+
+    task: NewTask
+    place: QueueSpec
+    about: dict[str, object]
+
+
+def check(work: Work, *, agent: str | None, project: str | None, pool: str | None) -> QueuedWork:
+    """Read and check a work item. Nothing is written. Raises UsageError."""
+    task = from_command_line.read(_values(work, agent=agent, project=project), verb="queue add")
+    place = QueueSpec(
+        priority=work.priority,
+        pool=pool or work.pool,
+        after=work.after,
+        not_before=work.not_before,
+    )
+    about: dict[str, object] = {
+        "id": work.key,
+        "details": work.title,
+        "source": work.source,
+        "url": work.url,
+        **({"rig": work.rig} if work.rig else {}),
+    }
+    return QueuedWork(task=task, place=place, about=about)
+
+
+def create(home: Home, work: QueuedWork) -> Packet:
+    """Write its packet. Raises DuplicateTask, StorageError."""
+    return enqueue.create(home, work.task, work.place, work=work.about)
+
+
+def _values(work: Work, *, agent: str | None, project: str | None) -> dict[str, Any]:
+    """A work item as the values of a command line. The item's own agent and project win over the given ones."""
+    empty = command_spec.defaults(command_spec.Command(name="", summary="", options=OPTIONS))
+    return {
+        **empty,
+        "prompt": None if work.command else work.prompt,
+        "command": work.command,
+        "agent": None if work.command else work.agent or agent,
+        "model": work.model,
+        "project": work.project or project,
+        "name": short_name(work.title),
+        "id": work.task_id,
+        # An unattended agent needs the bootstrap: it explains where it is and how to ask.
+        "bootstrap": None if work.command or work.bootstrap == "none" else work.bootstrap,
+        "option": list(work.options),
+        "var": list(work.variables),
+    }

@@ -1,0 +1,64 @@
+"""Counts, sizes, tokens and costs as short text."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def plural(count: float, noun: str) -> str:
+    """`1 attempt`, `2 attempts`, `0 retries`."""
+    number = f"{count:g}" if isinstance(count, float) else str(count)
+    if count == 1:
+        return f"{number} {noun}"
+    return f"{number} {noun[:-1]}ies" if noun.endswith("y") else f"{number} {noun}s"
+
+
+def short(count: float) -> str:
+    """`950`, `12.3k`, `4.5M`."""
+    if count < 1000:
+        return str(int(count))
+    if count < 999_950:
+        return f"{count / 1000:.1f}k"
+    return f"{count / 1_000_000:.1f}M"
+
+
+def size(count_bytes: int) -> str:
+    """`12 bytes`, `3.4 kB`."""
+    return (
+        f"{count_bytes} bytes"
+        if count_bytes < 1000
+        else f"{short(count_bytes).replace('k', ' k').replace('M', ' M')}B"
+    )
+
+
+def minute(at: str) -> str:
+    """`2026-01-31 12:00 UTC`, from an ISO time."""
+    return at[:16].replace("T", " ") + " UTC"
+
+
+def tokens(manifest: dict[str, Any]) -> str:
+    """`12.3k`; empty if the agent reported none."""
+    usage: dict[str, Any] = manifest.get("usage") or {}
+    count = (usage.get("input_tokens") or 0) + (usage.get("output_tokens") or 0)
+    return short(count) if count else ""
+
+
+def cost(manifest: dict[str, Any]) -> str:
+    """`$1.20`; empty if unknown."""
+    usage: dict[str, Any] = manifest.get("usage") or {}
+    usd = usage.get("cost_usd")
+    return "" if usd is None else f"${usd:.2f}"
+
+
+def usage(reported: dict[str, Any] | None) -> str:
+    """`12.3k tokens in, 950 out, cost $1.20`, of one task or of many. What no agent reported is unknown, not zero."""
+    reported = reported or {}
+    count_in, count_out = reported.get("input_tokens") or 0, reported.get("output_tokens") or 0
+    is_known = bool(count_in or count_out)
+    count = f"{short(count_in)} tokens in, {short(count_out)} out" if is_known else "tokens unknown"
+    dollars, silent = cost({"usage": reported}), reported.get("cost_unknown_of")
+    # A sum over many tasks is not their cost if some reported nothing.
+    partly = f" (unknown for {plural(silent, 'task')})" if dollars and silent else ""
+    return f"{count}, cost {dollars or 'unknown'}{partly}"
