@@ -11,7 +11,7 @@ WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); n=$$((
 # Real CLIs use a core each while they start, and up to 700 MB.
 REAL_WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); n=$$((n + 1)); echo $$((n > 6 ? 6 : n)))
 TOOLS   := tmux:tmux strace:strace jq:jq zsh:zsh fish:fish git:git ip:iproute2 unshare:util-linux setpriv:util-linux systemd-analyze:systemd
-CHECKED := $(wildcard src tests benchmarks)
+CHECKED := $(wildcard src tests benchmarks contracts)
 ARGS    ?=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1

@@ -11,9 +11,10 @@ from typing import Any
 import jsonschema
 import pytest
 
+from contracts import schema
 from holdfast.agents import registry
 from holdfast.model import events as ev
-from holdfast.model import manifest, schema
+from holdfast.model import manifest
 from holdfast.model.attempt_table import Reading
 from holdfast.model.request import Request
 from holdfast.model.spec import TaskSpec

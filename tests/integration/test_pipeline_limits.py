@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from holdfast.model import schema
+from contracts import schema
 from holdfast.testing import Scenario
 from tests.support.packets import PACK, WORK, Written, calls, gate, played, summary
 from tests.support.tasks import Task, holdfast, workspace

@@ -9,7 +9,7 @@ import subprocess
 import jsonschema
 import pytest
 
-from holdfast.model import schema
+from contracts import schema
 from holdfast.packet import load
 from holdfast.redact import Redactor
 from holdfast.runner.ledger import Ledger

@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from holdfast.model import schema
+from contracts import schema
 from holdfast.testing import Scenario
 from tests.support import loops
 from tests.support.packets import WORK, Written, calls, played

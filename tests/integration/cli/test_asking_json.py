@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from holdfast.model import schema
+from contracts import schema
 from tests.support import kin
 from tests.support.tasks import Task, holdfast
 

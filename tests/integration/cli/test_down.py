@@ -11,8 +11,8 @@ import sys
 import jsonschema
 import pytest
 
+from contracts import schema
 from holdfast.errors import Unanswered
-from holdfast.model import schema
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from holdfast.views.cli.commands import down

@@ -7,7 +7,7 @@ import json
 import jsonschema
 import pytest
 
-from holdfast.model import schema
+from contracts import schema
 from tests.support.tasks import holdfast
 
 SCHEMAS = schema.schemas()

@@ -9,7 +9,7 @@ import re
 import jsonschema
 import pytest
 
-from holdfast.model import schema
+from contracts import schema
 from holdfast.testing import Scenario
 from tests.support import kin
 from tests.support.tasks import Task, holdfast, workspace

@@ -8,7 +8,7 @@ import os
 import jsonschema
 import pytest
 
-from holdfast.model import schema
+from contracts import schema
 from tests.support import manifests
 from tests.support.manifests import valid
 from tests.support.tasks import holdfast, workspace

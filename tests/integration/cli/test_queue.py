@@ -10,7 +10,7 @@ import subprocess
 import jsonschema
 import pytest
 
-from holdfast.model import schema
+from contracts import schema
 from holdfast.packet import load
 from holdfast.queue.local import LocalQueue
 from holdfast.store.layout import Home

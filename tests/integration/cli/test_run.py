@@ -12,7 +12,7 @@ import sys
 import jsonschema
 import pytest
 
-from holdfast.model import schema
+from contracts import schema
 from holdfast.testing import Scenario
 from tests.support import kin, processes
 from tests.support.tasks import Task, holdfast, workspace

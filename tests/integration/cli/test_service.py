@@ -11,7 +11,7 @@ import sys
 import jsonschema
 import pytest
 
-from holdfast.model import schema
+from contracts import schema
 from tests.support.tasks import holdfast
 from tests.support.tools import need
 

@@ -13,8 +13,8 @@ import time
 import jsonschema
 import pytest
 
+from contracts import schema
 from holdfast import clock
-from holdfast.model import schema
 from holdfast.testing import Scenario
 from tests.support import kin
 from tests.support.packets import Written

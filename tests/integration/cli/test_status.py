@@ -9,8 +9,8 @@ import time
 import jsonschema
 import pytest
 
+from contracts import schema
 from holdfast import __version__
-from holdfast.model import schema
 from tests.support import keepers, kin
 from tests.support.tasks import Task, holdfast, workspace
 

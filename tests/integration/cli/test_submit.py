@@ -9,7 +9,7 @@ import subprocess
 import jsonschema
 import pytest
 
-from holdfast.model import schema
+from contracts import schema
 from holdfast.packet import load
 from holdfast.store.layout import Home
 from tests.support.repos import Repo

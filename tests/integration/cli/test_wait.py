@@ -8,7 +8,7 @@ import time
 import jsonschema
 import pytest
 
-from holdfast.model import schema
+from contracts import schema
 from tests.support import kin
 from tests.support.tasks import Task, holdfast, workspace
 

@@ -1,21 +1,20 @@
-"""What the command line prints is what its page and its schemas say."""
+"""The output of the command line matches its page and its schemas."""
 
 from __future__ import annotations
 
 import re
 
+from contracts import pages, schema
 from holdfast import errors
-from holdfast.model import schema
 from holdfast.model.status import EXIT_STATUS
 from holdfast.store import index
 from holdfast.views.cli import entry
-from tests.unit.contracts import generate
 
-PAGE = generate.read("cli.md")
+PAGE = pages.read("cli.md")
 
 
 def test_a_short_manifest_has_the_fields_of_the_index() -> None:
-    # The lock says whether a runner is gone, so that is asked when somebody looks.
+    # runner_gone is not stored: `ls` reads the lock.
     fields = {*index.FIELDS, "runner_gone"}
     assert set(schema.schemas()["short-manifest"]["properties"]) == fields
     for field in fields:

@@ -10,8 +10,10 @@ from typing import Any
 import jsonschema
 import pytest
 
+from contracts import schema
+from contracts.parts import CONTRACTS
 from holdfast.model import events as ev
-from holdfast.model import manifest, schema
+from holdfast.model import manifest
 from holdfast.model.fold import apply
 from holdfast.model.process import Exit, ProcessIdentity
 from holdfast.model.record import Record
@@ -19,7 +21,6 @@ from holdfast.model.request import VERBS, Request
 from holdfast.model.status import MOVES, Status
 from holdfast.model.task import Task
 from holdfast.store import journal
-from tests.unit.contracts.generate import CONTRACTS
 
 FIXTURES = os.path.join(CONTRACTS, "fixtures")
 FILES = sorted(name for name in os.listdir(FIXTURES) if name.endswith(".json"))

@@ -1,4 +1,4 @@
-"""The pages of docs/contracts say what the code does."""
+"""The pages of docs/contracts match the code."""
 
 from __future__ import annotations
 
@@ -7,56 +7,52 @@ import re
 
 import pytest
 
-from holdfast.model import manifest, schema
+from contracts import pages, schema
+from contracts.parts import CONTRACTS
+from holdfast.model import manifest
 from holdfast.model.attempt_table import Reading, read_table
 from holdfast.model.status import EXIT_STATUS, MOVES
 from holdfast.packet import environment
 from holdfast.pipeline.define import reference
 from holdfast.store import layout
-from tests.unit.contracts import generate
 
-REMAKE = "run python -m tests.unit.contracts.generate"
-
-
-@pytest.mark.parametrize("page", generate.pages())
-def test_the_generated_part_of_a_page_is_fresh(page: str) -> None:
-    assert generate.read(page) == generate.renewed(page), REMAKE
+REGENERATE = "run python -m contracts"
 
 
-def test_every_generated_part_stands_in_a_page() -> None:
-    text = "".join(generate.read(page) for page in generate.pages())
-    assert set(re.findall(r"<!-- generated: (\w+) -->", text)) == set(generate.PARTS)
+@pytest.mark.parametrize("page", pages.pages())
+def test_the_generated_part_of_a_page_is_up_to_date(page: str) -> None:
+    assert pages.read(page) == pages.regenerated(page), REGENERATE
 
 
-def test_the_schemas_on_disk_are_fresh() -> None:
-    folder = os.path.join(generate.CONTRACTS, "schemas")
-    wanted = {f"{name}.json": schema.as_text(found) for name, found in schema.schemas().items()}
-    # What people write by hand has a schema of another kind (tests/unit/pipeline/define/test_reference.py).
+def test_every_generated_part_is_in_a_page() -> None:
+    text = "".join(pages.read(page) for page in pages.pages())
+    assert set(re.findall(r"<!-- generated: (\w+) -->", text)) == set(pages.PARTS)
+
+
+def test_the_schemas_on_disk_are_up_to_date() -> None:
+    folder = os.path.join(CONTRACTS, "schemas")
+    wanted = {f"{name}.json": schema.as_text(each) for name, each in schema.schemas().items()}
+    # Schemas of files that users write are generated elsewhere (tests/unit/pipeline/define/test_reference.py).
     by_hand = {os.path.basename(path) for path in reference.SCHEMAS}
     assert sorted(set(os.listdir(folder)) - by_hand) == sorted(wanted)
     for name, text in wanted.items():
-        assert generate.read(os.path.join("schemas", name)) == text, f"{name}: {REMAKE}"
-
-
-def test_writing_schemas_needs_a_directory(capsys: pytest.CaptureFixture[str]) -> None:
-    assert schema.main([]) == 2
-    assert "usage:" in capsys.readouterr().err
+        assert pages.read(os.path.join("schemas", name)) == text, f"{name}: {REGENERATE}"
 
 
 def test_the_table_of_moves_lists_every_state_and_every_move() -> None:
-    rows = dict(re.findall(r"^\| (\w+) \| (.*) \|$", generate.moves(), re.MULTILINE))
+    rows = dict(re.findall(r"^\| (\w+) \| (.*) \|$", pages.moves(), re.MULTILINE))
     for old, targets in MOVES.items():
         assert {word for word in re.split(r"\W+", rows[old]) if word in MOVES} == targets
 
 
 def test_every_state_is_explained() -> None:
-    page = generate.read("states.md").partition("<!-- generated")[0]
+    page = pages.read("states.md").partition("<!-- generated")[0]
     for status in MOVES:
         assert re.search(rf"^\| .*\b{status}\b.* \|", page, re.MULTILINE), status
 
 
 def test_the_exit_statuses_are_those_of_the_page() -> None:
-    page = generate.read("states.md")
+    page = pages.read("states.md")
     for status, number in EXIT_STATUS.items():
         assert re.search(rf"\b{status}\b[a-z ]* {number}\b", page), status
 
@@ -64,7 +60,7 @@ def test_the_exit_statuses_are_those_of_the_page() -> None:
 def test_the_attempt_table_of_the_page_is_the_code() -> None:
     rows = re.findall(
         r"^\| (held|free|any) \| (yes|no) \| (yes|no) \| `(\w+)` \|",
-        generate.read("attempt.md"),
+        pages.read("attempt.md"),
         re.MULTILINE,
     )
     assert len(rows) == 6
@@ -80,20 +76,18 @@ def test_the_attempt_table_of_the_page_is_the_code() -> None:
 
 
 def test_every_field_of_the_manifest_is_on_its_page() -> None:
-    page = generate.read("manifest.md")
+    page = pages.read("manifest.md")
     for field in manifest.FIELDS:
         assert re.search(rf"`{field}(\[\])?`", page), field
 
 
 def test_every_field_of_a_schema_is_on_a_page() -> None:
-    pages = "".join(
-        generate.read(name)
-        for name in os.listdir(generate.CONTRACTS)
-        if name.endswith(".md") and name != "events.md"
+    text = "".join(
+        pages.read(name) for name in os.listdir(CONTRACTS) if name.endswith(".md") and name != "events.md"
     )
     for name in ("request", "env", "exit", "identity", "current-session"):
         for field in schema.schemas()[name]["properties"]:
-            assert f"`{field}`" in pages, f"{name}: {field}"
+            assert f"`{field}`" in text, f"{name}: {field}"
 
 
 @pytest.mark.parametrize(
@@ -105,7 +99,7 @@ def test_every_field_of_a_schema_is_on_a_page() -> None:
     ],
 )
 def test_every_path_of_the_layout_is_on_the_page(made: object, root: str) -> None:
-    page = generate.read("files.md")
+    page = pages.read("files.md")
     for value in vars(made).values():
         if value.startswith(root + "/"):
             path = os.path.relpath(value, root)
@@ -113,21 +107,21 @@ def test_every_path_of_the_layout_is_on_the_page(made: object, root: str) -> Non
 
 
 def test_every_captured_variable_is_on_its_page() -> None:
-    page = generate.read("env.md")
+    page = pages.read("env.md")
     for name in environment.NAMES:
         assert name.upper() in page, name
 
 
 def test_links_between_the_pages_resolve() -> None:
-    for name in os.listdir(generate.CONTRACTS):
+    for name in os.listdir(CONTRACTS):
         if not name.endswith(".md"):
             continue
-        for target in re.findall(r"\]\(([^)#]+)\)", generate.read(name)):
+        for target in re.findall(r"\]\(([^)#]+)\)", pages.read(name)):
             if not target.startswith("https://"):
-                assert os.path.exists(os.path.join(generate.CONTRACTS, target)), f"{name}: {target}"
+                assert os.path.exists(os.path.join(CONTRACTS, target)), f"{name}: {target}"
 
 
 def test_every_fixture_is_linked_or_listed() -> None:
-    pages = "".join(generate.read(name) for name in os.listdir(generate.CONTRACTS) if name.endswith(".md"))
-    for name in os.listdir(os.path.join(generate.CONTRACTS, "fixtures")):
-        assert name in pages, name
+    text = "".join(pages.read(name) for name in os.listdir(CONTRACTS) if name.endswith(".md"))
+    for name in os.listdir(os.path.join(CONTRACTS, "fixtures")):
+        assert name in text, name

@@ -7,7 +7,7 @@ import json
 import jsonschema
 import pytest
 
-from holdfast.model import schema
+from contracts import schema
 from holdfast.pipeline import next_action
 from holdfast.pipeline.next_action import ActionView
 from holdfast.pipeline.results import stage_files

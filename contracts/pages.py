@@ -1,8 +1,7 @@
-"""The generated parts of docs/contracts: schemas, the event union, the table of moves.
+"""The generated parts of the pages in docs/contracts: the events, the tables of moves and outcomes, the
+verbs.
 
-    python -m tests.unit.contracts.generate          write them
-
-In a page they stand between `<!-- generated: NAME -->` and `<!-- end -->`; all else is written by hand.
+In a page they are between `<!-- generated: NAME -->` and `<!-- end -->`; the rest is written by hand.
 """
 
 from __future__ import annotations
@@ -12,8 +11,9 @@ import json
 import os
 import re
 
+from contracts import parts
+from contracts.parts import CONTRACTS
 from holdfast.model import events as ev
-from holdfast.model import schema, schema_parts
 from holdfast.model.outcome import (
     BLAMELESS,
     FINAL,
@@ -27,49 +27,41 @@ from holdfast.model.record import Record
 from holdfast.model.request import VERBS
 from holdfast.model.status import ENDS, MOVES
 
-CONTRACTS = os.path.join(
-    os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir, os.pardir, "docs", "contracts"
-)
-CONTRACTS = os.path.normpath(CONTRACTS)
 _PART = re.compile(r"(<!-- generated: (?P<name>[a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def pages() -> list[str]:
     """Names of the pages that have a generated part."""
-    found = []
-    for name in sorted(os.listdir(CONTRACTS)):
-        if name.endswith(".md") and _PART.search(read(name)):
-            found.append(name)
-    return found
+    names = sorted(name for name in os.listdir(CONTRACTS) if name.endswith(".md"))
+    return [name for name in names if _PART.search(read(name))]
 
 
-def renewed(page: str) -> str:
-    """The page with its generated parts as they should be."""
+def regenerated(page: str) -> str:
+    """The text of a page with its generated parts up to date."""
     return _PART.sub(lambda part: part[1] + PARTS[part["name"]]() + part[3], read(page))
 
 
 def read(name: str) -> str:
+    """The text of a file in docs/contracts."""
     with open(os.path.join(CONTRACTS, name), encoding="utf-8") as file:
         return file.read()
 
 
-def main() -> None:
+def write() -> None:
+    """Regenerate all pages in place."""
     for page in pages():
-        text = renewed(page)
+        text = regenerated(page)
         with open(os.path.join(CONTRACTS, page), "w", encoding="utf-8") as file:
             file.write(text)
-    schema.main(["--write", os.path.join(CONTRACTS, "schemas")])
 
 
 # ── the parts ───────────────────────────────────────────────────────────────
 
 
 def events() -> str:
-    """A heading, the meaning and a table of fields for every type."""
-    parts = []
-    for name, cls in ev.EVENTS.items():
-        parts.append(f"### `{name}`\n\n{inspect.getdoc(cls)}\n\n{_fields(cls)}")
-    return "\n" + "\n".join(parts) + "\n"
+    """A heading, the meaning and a table of fields for every event type."""
+    sections = [f"### `{name}`\n\n{inspect.getdoc(cls)}\n\n{_fields(cls)}" for name, cls in ev.EVENTS.items()]
+    return "\n" + "\n".join(sections) + "\n"
 
 
 def moves() -> str:
@@ -85,13 +77,13 @@ def outcomes() -> str:
     """The named sets of outcomes."""
     rows = ["| what follows | outcomes |", "|---|---|"]
     for meaning, kinds in (
-        ("the gate, then the marker", SUCCESS),
-        ("`waiting`, no retry burned", MUST_WAIT),
-        ("`interrupted`: a person is asked", NEEDS_PERSON),
-        ("`failed`: trying again cannot help", FINAL),
-        ("resumed, a retry is burned", RESUMABLE),
-        ("resumed, a retry is burned, in a new session with a briefing", NEEDS_FRESH_SESSION),
-        ("resumed, no retry burned", BLAMELESS),
+        ("the gate, then the done marker", SUCCESS),
+        ("`waiting`; costs no retry", MUST_WAIT),
+        ("`interrupted`: needs a person", NEEDS_PERSON),
+        ("`failed`: a retry cannot help", FINAL),
+        ("resumed; costs a retry", RESUMABLE),
+        ("resumed in a new session with a briefing; costs a retry", NEEDS_FRESH_SESSION),
+        ("resumed; costs no retry", BLAMELESS),
     ):
         rows.append(f"| {meaning} | {', '.join(f'`{kind}`' for kind in sorted(kinds))} |")
     return "\n".join(rows) + "\n"
@@ -103,11 +95,11 @@ def verbs() -> str:
 
 
 def _fields(cls: type[Record]) -> str:
-    said = schema_parts.notes(cls)
+    notes = parts.notes(cls)
     rows = ["| field | type | default | |", "|---|---|---|---|"]
-    for name, kind in schema_parts.hints(cls).items():
+    for name, kind in parts.hints(cls).items():
         default = "required" if name in cls.must_have else f"`{json.dumps(cls.all_fields[name])}`"
-        rows.append(f"| `{name}` | {_kind(kind)} | {default} | {said.get(name, '')} |")
+        rows.append(f"| `{name}` | {_kind(kind)} | {default} | {notes.get(name, '')} |")
     return "\n".join(rows) + "\n"
 
 
@@ -116,13 +108,12 @@ def _kind(kind: object) -> str:
     text = text.replace("typing.", "").replace("NoneType", "None").replace("None", "null")
     names = {"str": "text", "int": "whole number", "float": "number", "bool": "true or false"}
     text = re.sub(r"\b(str|int|float|bool)\b", lambda match: names[match[0]], text)
-    words = {"dict[text, Any]": "object", "list[dict[text, Any]]": "list of objects"}
-    text = {**words, "tuple[text, ...]": "list of texts"}.get(text, text)
-    return text.replace(" | ", " or ")
+    phrases = {
+        "dict[text, Any]": "object",
+        "list[dict[text, Any]]": "list of objects",
+        "tuple[text, ...]": "list of texts",
+    }
+    return phrases.get(text, text).replace(" | ", " or ")
 
 
 PARTS = {"events": events, "moves": moves, "outcomes": outcomes, "verbs": verbs}
-
-
-if __name__ == "__main__":
-    main()

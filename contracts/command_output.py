@@ -1,0 +1,387 @@
+"""Schemas of what commands print with --json."""
+
+from __future__ import annotations
+
+from contracts.packet_files import MANIFEST, RUNNER_GONE
+from contracts.parts import (
+    AT,
+    COUNT,
+    FLAG,
+    INTEGER,
+    OBJECT,
+    POSITIVE,
+    SECONDS,
+    STATUS,
+    TASK_ID,
+    TEXT,
+    TEXTS,
+    Schema,
+    each,
+    list_with,
+    of_fields,
+    of_record,
+    or_null,
+)
+from holdfast.model.spec import PipelineSpec, StageSpec
+
+_OWNER = or_null(of_fields({"pid": COUNT, "version": or_null(TEXT)}, optional=("version",)))
+_HOME_STATUS = of_fields(
+    {
+        "home": TEXT,
+        "keeper": _OWNER,
+        "seed": _OWNER,
+        "down": FLAG,
+        "counts": {
+            "type": "object",
+            "description": "state → number of tasks",
+            "propertyNames": STATUS,
+            "additionalProperties": COUNT,
+        },
+        "runners_gone": {
+            "type": "array",
+            "items": TEXT,
+            "description": "active tasks without a runner",
+        },
+        "keeper_starts": {
+            "type": "array",
+            "items": AT,
+            "description": "keeper starts in the last ten minutes",
+        },
+        "outbox": of_fields(
+            {
+                "pending": COUNT,
+                "given_up": COUNT,
+                "failing": {"type": "object", "description": "rule → its last failure"},
+            }
+        ),
+        "queue": or_null(
+            of_fields(
+                {
+                    "states": {
+                        "type": "object",
+                        "description": "state in the queue → number of tasks",
+                        "additionalProperties": COUNT,
+                    },
+                    "paused": {"type": "array", "items": TEXT, "description": "paused pools; * means all"},
+                    "loop": {"type": "object", "description": "progress of the loop (loop.json)"},
+                }
+            )
+        ),
+        "attention": {"type": "array", "items": TEXT, "description": "problems to look at"},
+    },
+    optional=("outbox", "queue", "runners_gone"),
+)
+_CONFIG = of_fields(
+    {
+        "settings": {
+            "type": "object",
+            "additionalProperties": of_fields({"value": {}, "from": TEXT, "where": TEXT}),
+            "description": "setting → value, origin (default, user, project, environment), file or variable",
+        }
+    }
+)
+_CONFIG_PATH = of_fields(
+    {"files": {"type": "array", "items": of_fields({"of": TEXT, "path": TEXT, "exists": FLAG})}}
+)
+_DOCTOR = of_fields(
+    {
+        "home": TEXT,
+        "is_well": FLAG,
+        "findings": {
+            "type": "array",
+            "items": of_fields(
+                {"check": TEXT, "level": {"enum": ["ok", "warn", "fail"]}, "said": TEXT, "fix": TEXT}
+            ),
+        },
+    }
+)
+#: Without a unit, only `is_installed` is there.
+_SERVICE: Schema = {"type": "object", "properties": {"is_installed": FLAG}, "required": ["is_installed"]}
+_UNIT = of_fields({"kind": {"enum": ["systemd", "launchd"]}, "path": TEXT, "text": TEXT})
+_REMOVED = of_fields(
+    {
+        "removed": {"type": "array", "items": TEXT, "description": "ids"},
+        "kept": {
+            "type": "array",
+            "items": of_fields({"task": TEXT, "code": TEXT, "error": TEXT, "hint": TEXT}),
+            "description": "tasks that could not be removed, and why",
+        },
+    }
+)
+_KILL: Schema = {
+    "type": "object",
+    "properties": {
+        "what": {"enum": ["agent", "runner", "keeper"]},
+        "noticed_ms": COUNT,
+        "healed_ms": COUNT,
+    },
+    "required": ["what", "noticed_ms"],
+}
+_DEMO = of_fields(
+    {"folder": TEXT, "task_id": TEXT, "seconds": SECONDS, "kills": {"type": "array", "items": _KILL}}
+)
+#: The fields of the adapter's capabilities are there too.
+_AGENT = of_fields({"agent": TEXT, "path": or_null(TEXT)})
+_NEW = of_fields({"task_id": {"type": "string", "pattern": TASK_ID}, "path": TEXT})
+_PROBLEM = of_fields({"file": TEXT, "line": COUNT, "path": TEXT, "message": TEXT, "hint": TEXT})
+_PIPELINES = of_fields(
+    {
+        "intents": {
+            "type": "object",
+            "additionalProperties": of_fields({"group": TEXT, "about": TEXT, "stages": TEXTS}),
+        },
+        "groups": {
+            "type": "object",
+            "additionalProperties": of_fields(
+                {
+                    "default_profile": or_null(TEXT),
+                    "flags": {"type": "object", "additionalProperties": TEXTS},
+                    "options": {"type": "object", "additionalProperties": TEXTS},
+                    "profiles": {"type": "object"},
+                }
+            ),
+        },
+        "agents": {
+            "type": "object",
+            "additionalProperties": of_fields(
+                {
+                    "default_model": or_null(TEXT),
+                    "allowed_models": or_null(TEXTS),
+                    "efforts": TEXTS,
+                }
+            ),
+        },
+        "roles": {
+            "type": "object",
+            "additionalProperties": of_fields({"about": TEXT, "purpose": TEXT, "writes": FLAG}),
+        },
+        "digest_policies": TEXTS,
+        "workspaces": TEXTS,
+    }
+)
+_SOURCES: Schema = {"type": "object", "additionalProperties": TEXT}
+_RESOLVED_STAGE = of_record(StageSpec)
+_RESOLVED_STAGE["properties"] = {
+    **_RESOLVED_STAGE["properties"],
+    "max_wallclock_s": SECONDS,
+    "sources": _SOURCES,
+}
+_PIPELINE = of_record(PipelineSpec)
+_PIPELINE["properties"] = {
+    "task_id": {"type": "string", "pattern": TASK_ID},
+    "project_dir": TEXT,
+    "workspace": TEXT,
+    "flags": {"type": "object", "additionalProperties": FLAG},
+    "options": {"type": "object", "additionalProperties": TEXT},
+    **_PIPELINE["properties"],
+    "stages": {"type": "array", "items": _RESOLVED_STAGE},
+    "not_installed": TEXTS,
+}
+_PIPELINE_CHECK = of_fields(
+    {
+        "path": TEXT,
+        "valid": FLAG,
+        "problems": {"type": "array", "items": _PROBLEM},
+        "not_installed": TEXTS,
+    }
+)
+_AGENTS = of_fields({"agents": {"type": "array", "items": _AGENT}})
+_AGENT_PROBED = of_fields({"agent": TEXT, "path": or_null(TEXT), "version": or_null(TEXT)})
+
+_QUEUE_ITEM = of_fields(
+    {
+        "task_id": {"type": "string", "pattern": TASK_ID},
+        "priority": {**INTEGER, "description": "higher goes first; the older one among equals"},
+        "pool": TEXT,
+        "agent": TEXT,
+        "after": {**TEXTS, "description": "tasks that must complete first"},
+        "waits_for": {**TEXTS, "description": "those of them that have not completed"},
+        "not_before": or_null(AT),
+        "state": {"enum": ["queued", "claimed", "held", "poison"]},
+        "reason": {"type": "string", "description": "why it is held or poison"},
+        "front": {
+            "type": "boolean",
+            "description": "goes before all others: an interrupted task that was resumed",
+        },
+        "claimed_by": or_null(TEXT),
+        "claimed_at": or_null(AT),
+        "attempts": {**COUNT, "description": "deliveries so far"},
+        "lost": {**COUNT, "description": "deliveries lost because the worker died"},
+        "added_at": AT,
+        "memory_mb": COUNT,
+    }
+)
+_QUEUE = of_fields(
+    {
+        "paused": {**TEXTS, "description": "paused pools; * means all"},
+        "items": {"type": "array", "items": _QUEUE_ITEM},
+    }
+)
+_QUEUE_CHECK = of_fields(
+    {"ready": COUNT, "queued": COUNT, "claimed": COUNT, "held": COUNT, "poison": COUNT, "paused": TEXTS}
+)
+_QUEUE_IMPORT = of_fields(
+    {
+        "source": TEXT,
+        "added": TEXTS,
+        "skipped": {**TEXTS, "description": "already there, waiting or ended"},
+        "left": {**COUNT, "description": "items left for the next import"},
+        "failed": {**TEXTS, "description": "items that could not be imported, and why"},
+    },
+    optional=("left", "failed"),
+)
+
+#: The part of a manifest that `ls` needs; fields that the task does not have yet are null.
+_SHORT = of_fields(
+    {
+        name: MANIFEST["properties"][name]
+        if name in MANIFEST["required"]
+        else or_null(MANIFEST["properties"][name])
+        for name in (
+            "task_id",
+            "task_name",
+            "goal",
+            "status",
+            "status_reason",
+            "agent",
+            "model",
+            "stage",
+            "attempt",
+            "retry_count",
+            "total_retries",
+            "started_at",
+            "begun_at",
+            "finished_at",
+            "wake_at",
+            "usage",
+            "project_dir",
+            "pid",
+            "exit_code",
+            "active_s",
+            "interrupt",
+            "last_progress_at",
+            "progress",
+            "verdict",
+        )
+    }
+    | {"runner_gone": RUNNER_GONE},
+    optional=("verdict", "runner_gone"),
+)
+
+_RATE: Schema = or_null({"type": "number", "minimum": 0, "maximum": 1})
+_USAGE: Schema = {"type": "object", "required": ["input_tokens", "output_tokens", "cost_usd"]}
+_TOOLS: Schema = {"type": "object", "required": ["total", "breakdown"]}
+_FIGURES: Schema = {
+    "type": "object",
+    "properties": {
+        **each(COUNT, "tasks", "ended", "completed", "interrupts", "retries", "attempts"),
+        **each(_RATE, "success_rate", "interrupt_rate"),
+        **each(or_null(POSITIVE), "iterations_per_hour", "average_duration_s", "median_duration_s"),
+        **each(or_null(POSITIVE), "longest_duration_s"),
+        "by_status": OBJECT,
+        "active_s": POSITIVE,
+        "api_usage": _USAGE,
+        "tool_usage": _TOOLS,
+    },
+}
+_FIGURES["required"] = list(_FIGURES["properties"])
+_TASK: dict[str, Schema] = {
+    **each(TEXT, "task_id", "status"),
+    **each(or_null(TEXT), "agent", "model", "project_dir"),
+    **each(or_null(AT), "started_at", "finished_at"),
+    "duration_s": or_null(POSITIVE),
+    "active_s": POSITIVE,
+    **each(COUNT, "attempts", "retries", "interrupts", "messages"),
+    "turns": or_null(COUNT),
+    "api_usage": _USAGE,
+    "tool_usage": _TOOLS,
+}
+_METRICS = of_fields({"at": AT, "home": _FIGURES, "last_24h": _FIGURES, "tasks": OBJECT})
+_REPORT = of_fields(
+    {
+        "at": AT,
+        "since": AT,
+        "home": TEXT,
+        "keeper": or_null(OBJECT),
+        "down": FLAG,
+        "counts": OBJECT,
+        "attention": TEXTS,
+        "queue": list_with("task_id", "state", "since"),
+        "active": list_with("task_id", "status", "agent", "elapsed_s"),
+        "ended": list_with("task_id", "status", "reason", "finished_at", "took_s"),
+        "interrupts": list_with("at", "task_id", "reason", "resolved_at"),
+        "statistics": _FIGURES,
+        "statistics_of_all": _FIGURES,
+    }
+)
+_PRUNE = of_fields(
+    {
+        "removed": FLAG,
+        "tasks": list_with("task_id", "ended_at", "bytes", "archived", "why", "removed", "error"),
+    }
+)
+_EVENT_SUMMARY = of_fields(
+    {
+        **each(TEXT, "task_id", "status"),
+        "agent": or_null(TEXT),
+        "usage": or_null(_USAGE),
+        "active_s": or_null(POSITIVE),
+        **each(or_null(AT), "first_at", "last_at"),
+        "span_s": POSITIVE,
+        "events": OBJECT,
+        **each(COUNT, "moves", "retries", "interrupts", "messages", "errors"),
+        "turns": or_null(COUNT),
+        "attempts": list_with("attempt", "attempt_id", "stage", "agent", "outcome", "lived_s", "tool_calls"),
+        "stages_done": TEXTS,
+        "tool_usage": _TOOLS,
+    }
+)
+_DIFF = of_fields(
+    {
+        **each(TEXT, "task_id", "path", "old_tree", "new_tree", "patch"),
+        "stage": or_null(TEXT),
+        "changes": list_with("path", "kind", "old_path", "is_symlink", "target"),
+        "left_out": TEXTS,
+    },
+    optional=("left_out",),
+)
+_APPLY = of_fields(
+    {
+        **each(TEXT, "task_id", "into"),
+        "how": {"enum": ["merge", "patch"]},
+        **each(or_null(TEXT), "branch", "commit"),
+        **each(TEXTS, "paths", "left_out", "submodules"),
+        "squashed": FLAG,
+    },
+    optional=("left_out", "submodules", "squashed"),
+)
+
+#: Name → schema and description.
+SCHEMAS: dict[str, tuple[Schema, str]] = {
+    "short-manifest": (_SHORT, "ls --json: one entry of the list"),
+    "status": (_HOME_STATUS, "status --json: the state of a home"),
+    "config": (_CONFIG, "config show --json: every setting and its origin"),
+    "config-path": (_CONFIG_PATH, "config path --json: the settings files"),
+    "doctor": (_DOCTOR, "doctor --json: the results of the checks"),
+    "service-unit": (_UNIT, "service install --print --json: the unit, not installed"),
+    "service-status": (_SERVICE, "service status --json: the keeper's unit"),
+    "removed": (_REMOVED, "rm --json: tasks that were removed, and tasks that were not"),
+    "demo": (_DEMO, "demo --json: what was killed, and how long recovery took"),
+    "new": (_NEW, "new --json: the packet that was written"),
+    "pipelines": (_PIPELINES, "pipeline list --json: the available pipelines and values"),
+    "pipeline": (_PIPELINE, "pipeline show --json: what a packet resolves to"),
+    "pipeline-check": (_PIPELINE_CHECK, "pipeline check --json: every problem"),
+    "agents": (_AGENTS, "agent list --json: every adapter and its capabilities"),
+    "agent": (_AGENT_PROBED, "agent probe --json: one adapter, its program and version"),
+    "queue": (_QUEUE, "queue ls --json: the queue in order"),
+    "queue-item": (_QUEUE_ITEM, "queue show --json: a task's place in the queue"),
+    "queue-check": (_QUEUE_CHECK, "queue check --json: the number of waiting tasks"),
+    "queue-import": (_QUEUE_IMPORT, "queue import --json: the imported items"),
+    "metrics": (_METRICS, "metrics --json and metrics.json: figures of the home and of every task"),
+    "task-metrics": (of_fields(_TASK), "metrics TASK --json: figures of one task"),
+    "report": (_REPORT, "report --json"),
+    "prune": (_PRUNE, "prune --json: what was removed, or would be"),
+    "event-summary": (_EVENT_SUMMARY, "events TASK --summary --json"),
+    "diff": (_DIFF, "diff --json: what a task, or one of its stages, changed"),
+    "apply": (_APPLY, "apply --json: the changes that were applied"),
+}
