@@ -1,7 +1,4 @@
-"""docs/agents.md: what holdfast knows of each agent, written from the adapters.
-
-python -m tests.docs.agents_page          write it
-"""
+"""docs/agents.md, generated from the adapters: `python -m tests.docs.agents_page` writes it."""
 
 from __future__ import annotations
 
@@ -21,34 +18,35 @@ PATH = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "agents.md")
 _HEAD = """\
 # Agents
 
-What holdfast knows of each agent: where it can do less, holdfast makes up for it. Written from the adapters by
-`python -m tests.docs.agents_page`: not by hand. `holdfast agent probe NAME` says what of it is on your machine,
-[conformance.md](conformance.md) what the real programs did, and [add-an-agent.md](guides/add-an-agent.md) how to add one.
+What each agent supports; holdfast compensates for what is missing. This page is generated from the adapters by
+`python -m tests.docs.agents_page`. `holdfast agent probe NAME` checks an agent on your machine,
+[conformance.md](conformance.md) has test results with the real programs, and
+[add-an-agent.md](guides/add-an-agent.md) shows how to add one.
 """
 _TABLE = (
-    ("goes on in its session", lambda able: _yes(able.can_resume)),
+    ("resumes its session", lambda able: _yes(able.can_resume)),
     ("session id", lambda able: _SESSION_ID[able.session_id_from] if able.can_resume else "none"),
-    ("resumed only where it began", lambda able: _yes(able.resume_needs_same_cwd)),
+    ("resumes only in the same directory", lambda able: _yes(able.resume_needs_same_cwd)),
     ("refuses a second writer itself", lambda able: _yes(able.locks_session)),
-    ("prompt", lambda able: _prompt(able)),  # noqa: PLW0108 - it stands below
+    ("prompt", lambda able: _prompt(able)),  # noqa: PLW0108 - defined below
     ("system prompt", lambda able: "appended" if able.appends_system_prompt else "in front of the prompt"),
     ("effort", lambda able: _yes(able.takes_effort)),
     ("events on stdout", lambda able: _yes(able.has_events)),
-    ("silent though it works", lambda able: _listed(able.silent_during)),
+    ("silent while working", lambda able: _listed(able.silent_during)),
     ("tokens", lambda able: _USAGE[able.usage_scope]),
     ("dollars", lambda able: "reported" if able.reports_cost else "unknown"),
-    ("limits of its own", lambda able: _listed(able.own_limits)),
-    ("may be stuck after", lambda able: f"{able.stale_s:g} s" if able.stale_s is not None else "never"),
-    ("is stopped by", lambda able: ", ".join(f"{step.signal} {step.pause_s:g} s" for step in able.stop)),
+    ("built-in limits", lambda able: _listed(able.own_limits)),
+    ("may hang after", lambda able: f"{able.stale_s:g} s" if able.stale_s is not None else "never"),
+    ("stopped by", lambda able: ", ".join(f"{step.signal} {step.pause_s:g} s" for step in able.stop)),
     ("memory", lambda able: f"{able.memory_mb} MB"),
 )
 _SESSION_ID = {
     "chosen": "chosen by holdfast",
-    "event": "told by an event",
-    "result": "told at its end",
+    "event": "from an event",
+    "result": "from the result",
     "title": "looked up",
 }
-_USAGE = {"process": "of each process", "session": "of the whole session", "none": "unknown"}
+_USAGE = {"process": "per process", "session": "per session", "none": "unknown"}
 
 
 def page() -> str:
@@ -60,10 +58,13 @@ def page() -> str:
 
 
 _LEGEND = """\
-*Silent though it works*: in a tool, while a text is made, in retries of its own, at its start; this is not taken for a hang while
-something else shows life. *Is stopped by*: signals in this order, each with the pause before the next; whatever its tools
-leave running is swept afterwards. What has no limits of its own is held to turns, tokens and dollars by holdfast.
-A figure that nobody reports is unknown, never 0.
+- *silent while working*: during a tool call, while a text is generated, during its own retries, or at its start. This is not taken
+  for a hang while something else shows activity.
+- *may hang after*: seconds of silence; the setting `stale`.
+- *stopped by*: signals in this order, each with the pause before the next. Leftover processes are swept afterwards.
+- *built-in limits*: holdfast enforces limits of turns, tokens and dollars for agents without their own.
+- A value that an agent does not report is unknown, never 0.
+- Short model names are replaced by the full name at every start and resume.
 """
 
 
@@ -85,9 +86,9 @@ def _section(adapter: Adapter) -> str:
         ("Package", f"`{able.package}`" if able.package else ""),
         ("Needs", _code(f"-o {name}=…" for name in able.needs)),
         ("Log in", able.login),
-        ("A login is seen by", _code((*able.login_env, *able.login_files))),
-        ("Models by short name", ", ".join(f"`{a}` = `{b}`" for a, b in able.aliases.items())),
-        ("Variables that are passed on", _code(able.env)),
+        ("Signs of a login", _code((*able.login_env, *able.login_files))),
+        ("Short model names", ", ".join(f"`{a}` = `{b}`" for a, b in able.aliases.items())),
+        ("Variables passed on", _code(able.env)),
     )
     lines += [f"- {title}: {text}" for title, text in facts if text]
     return "\n".join(lines).rstrip() + "\n"

@@ -1,4 +1,4 @@
-"""docs/guides/add-an-agent.md: its adapter, installed by its entry point, runs a task from start to end."""
+"""docs/guides/add-an-agent.md: its adapter, installed as a plug-in, runs a task."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from tests.support import pages
 from tests.support.tasks import Task, holdfast
 
-#: The program of the guide. It keeps its sessions below HOME, and waits where a file `hold` is.
+#: The program of the guide. It keeps its sessions below HOME, and waits while a file `hold` exists.
 PARROT = f"""#!{sys.executable}
 import json, os, sys, time
 
@@ -26,7 +26,7 @@ def say(**fields):
 flag, session = sys.argv[2], sys.argv[3]
 known = os.path.join(os.environ["HOME"], "parrot-" + session)
 if (flag == "--resume") != os.path.exists(known):
-    sys.exit("parrot: no such session, or one too many")
+    sys.exit("parrot: no such session, or it exists already")
 prompt = sys.stdin.read()
 with open(known, "a") as file:
     file.write(prompt)
@@ -45,7 +45,7 @@ def page() -> str:
 
 @pytest.fixture
 def plugin(home: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The guide's package, as an installer leaves it, and its program in PATH."""
+    """The guide's package, as pip installs it, and its program in PATH."""
     root = os.path.dirname(home)
     site, programs = os.path.join(root, "site"), os.path.join(root, "bin")
     info = os.path.join(site, "parrot_agent-1.0.dist-info")
@@ -85,7 +85,7 @@ def test_the_plug_in_runs_a_task(plugin: str) -> None:
 
 
 @pytest.mark.req("RES-1")
-def test_the_plug_in_is_resumed_in_its_session(plugin: str) -> None:
+def test_the_plug_in_resumes_its_session(plugin: str) -> None:
     hold = os.path.join(plugin, "hold")
     _write(hold, "")
     task = Task.start("--agent", "parrot", "--base-interval", "1s", "Say hello.", project=plugin)
@@ -113,7 +113,7 @@ def test_the_guides_commands(plugin: str) -> None:
 @pytest.mark.parametrize(
     ("chosen", "is_there"), [("parrot", True), ("a, parrot", True), ("", False), ("a", False)]
 )
-def test_the_variable_chooses(
+def test_the_variable_selects_plug_ins(
     plugin: str, monkeypatch: pytest.MonkeyPatch, chosen: str, is_there: bool
 ) -> None:
     monkeypatch.setenv("HOLDFAST_PLUGINS", chosen)
@@ -134,7 +134,7 @@ def test_the_variable_chooses(
         ("raise SystemExit('bye')", "cannot be loaded: SystemExit"),
     ],
 )
-def test_a_broken_plug_in_is_told_in_a_sentence(plugin: str, code: str, words: str) -> None:
+def test_a_broken_plug_in_is_reported_in_one_sentence(plugin: str, code: str, words: str) -> None:
     _write(os.path.join(plugin, "parrot_agent.py"), code + "\n")
     done = holdfast("run", "--agent", "parrot", "Say hello.")
     assert done.returncode == 2
@@ -154,8 +154,8 @@ def test_one_name_for_entry_point_and_adapter(plugin: str) -> None:
     assert "calls itself 'bird'" in holdfast("agent", "probe", "parrot").stderr
 
 
-def test_nobody_looks_for_plug_ins_when_a_name_is_built_in(plugin: str) -> None:
-    """Looking for them costs as much as all of a command."""
+def test_a_built_in_name_does_not_search_plug_ins(plugin: str) -> None:
+    """The search costs as much as a whole command."""
     script = (
         "import sys; from holdfast.agents import registry; registry.adapter('command'); "
         "print('importlib.metadata' in sys.modules)"

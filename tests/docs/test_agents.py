@@ -1,4 +1,4 @@
-"""docs/agents.md: what the adapters say, no older and no newer."""
+"""docs/agents.md matches the adapters."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ def page() -> str:
         return file.read()
 
 
-def test_the_page_is_fresh() -> None:
+def test_the_page_is_up_to_date() -> None:
     assert page() == agents_page.page(), "run python -m tests.docs.agents_page"
 
 
 @pytest.mark.parametrize("name", sorted(registry.BUILT_IN))
-def test_each_agent_has_its_section(name: str) -> None:
+def test_each_agent_has_a_section(name: str) -> None:
     able = registry.adapter(name).capabilities
     section = page().partition(f"## {name}\n")[2].partition("\n## ")[0]
-    for words in (able.login, able.program, able.package, *able.env, *able.aliases.values()):
-        assert words in section
+    for text in (able.login, able.program, able.package, *able.env, *able.aliases.values()):
+        assert text in section

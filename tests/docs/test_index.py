@@ -1,4 +1,4 @@
-"""docs/README.md and docs/decisions/README.md: every page is in them, under its own title, and every link leads somewhere."""
+"""The indexes list every page, decisions have their own titles, links resolve, and so do paths of pages in the code."""
 
 from __future__ import annotations
 
@@ -14,8 +14,22 @@ DOCS = os.path.join(pages.ROOT, "docs")
 INDEXES = ("docs/README.md", "docs/contracts/README.md", "docs/decisions/README.md")
 
 
+#: Written by programs.
+GENERATED = {
+    "docs/agents.md",
+    "docs/benchmarks.md",
+    "docs/conformance.md",
+    "docs/reference/manifest.md",
+}
+
+
+def _by_hand() -> list[str]:
+    found = glob.glob("docs/**/*.md", root_dir=pages.ROOT, recursive=True)
+    return sorted(set(found) - GENERATED)
+
+
 def below(index: str) -> set[str]:
-    """The files that an index links to, named from the root."""
+    """The files that an index links to, relative to the root."""
     folder = os.path.dirname(index)
     return {os.path.normpath(os.path.join(folder, link)) for link in pages.links(pages.read(index))}
 
@@ -40,8 +54,34 @@ def test_every_decision_is_listed_with_its_title() -> None:
 @pytest.mark.parametrize(
     "page", sorted(glob.glob("**/*.md", root_dir=os.path.join(pages.ROOT, "docs"), recursive=True))
 )
-def test_links_lead_somewhere(page: str) -> None:
+def test_links_resolve(page: str) -> None:
     text = re.sub(r"^```.*?^```$", "", pages.read(f"docs/{page}"), flags=re.DOTALL | re.MULTILINE)
     for link in pages.links(text):
         if "://" not in link:
             assert os.path.exists(os.path.join(DOCS, os.path.dirname(page), link)), link
+
+
+def test_pages_named_in_the_code_exist() -> None:
+    missing = []
+    for folder in ("src", "tests", "benchmarks"):
+        for path in glob.glob(os.path.join(pages.ROOT, folder, "**", "*.py"), recursive=True):
+            with open(path, encoding="utf-8") as file:
+                named = re.findall(
+                    r"\bdocs/(?:decisions|reference|contracts|guides)/[\w/-]+\.md", file.read()
+                )
+            missing += [
+                f"{os.path.relpath(path, pages.ROOT)}: {page}"
+                for page in named
+                if not os.path.exists(os.path.join(pages.ROOT, page))
+            ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", *_by_hand()])
+def test_prose_has_at_most_110_columns(page: str) -> None:
+    text = re.sub(r"^```.*?^```$", "", pages.read(page), flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"<!-- generated: .*?<!-- end -->", "", text, flags=re.DOTALL)
+    wide = [
+        line for line in text.splitlines() if len(line) > 110 and not line.startswith("|") and " " in line
+    ]
+    assert wide == []

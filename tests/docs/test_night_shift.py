@@ -1,4 +1,4 @@
-"""docs/guides/night-shift.md: its settings read, its files play, and its console blocks are what really happens."""
+"""docs/guides/night-shift.md: its settings and files are valid, and its console blocks run as shown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def page() -> str:
 
 
 @pytest.mark.req("QUE-2", "INT-3", "AUD-6")
-def test_the_night_goes_as_told(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_night_runs_as_shown(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     need("jq")
     monkeypatch.delenv("HOLDFAST_KEEPER")
     monkeypatch.setenv("PATH", os.path.dirname(sys.executable), prepend=":")
@@ -27,10 +27,12 @@ def test_the_night_goes_as_told(home: str, monkeypatch: pytest.MonkeyPatch) -> N
         file.write(pages.fenced(page(), "json"))
     for command, expected in [step for block in pages.blocks(page()) for step in pages.steps(block)]:
         if "night.log" in command:
-            eventually(lambda: os.path.exists(os.path.expanduser("~/night.log")), what="somebody is told")
+            eventually(
+                lambda: os.path.exists(os.path.expanduser("~/night.log")), what="a notice is delivered"
+            )
         pages.check(["sh", "-c", command], command, expected, home=home)
 
 
-def test_links_lead_somewhere() -> None:
+def test_links_resolve() -> None:
     for link in pages.links(page()):
         assert os.path.exists(os.path.join(pages.ROOT, "docs", "guides", link)), link

@@ -1,4 +1,4 @@
-"""docs/reference/notifications.md: every event and notifier with its options, and an example that reads."""
+"""docs/reference/notifications.md has every event and notifier with its options, and a valid example."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_limits_are_those_of_the_code() -> None:
     assert round(outbox.pause_s(outbox.TRIES - 1) / 3600) == 22
 
 
-def test_the_example_reads(place) -> None:
+def test_the_example_is_valid(place) -> None:
     path = os.path.join(place.root, "config.toml")
     with open(path, "w", encoding="utf-8") as file:
         file.write(pages.fenced(page(), "toml"))

@@ -1,4 +1,4 @@
-"""README: short, its links lead somewhere, its verbs exist, and its console blocks are what really happens."""
+"""README: short, with valid links and all verbs, and its console blocks run as shown."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def readme() -> str:
     return pages.read("README.md")
 
 
-def test_every_console_block_is_what_really_happens(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_console_blocks_run_as_shown(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HOLDFAST_KEEPER")
     monkeypatch.setenv("PATH", os.path.dirname(sys.executable), prepend=":")
-    found = [step for block in pages.blocks(readme()) for step in pages.steps(block)]
-    assert len(found) >= 8
-    for command, expected in found:
+    steps = [step for block in pages.blocks(readme()) for step in pages.steps(block)]
+    assert len(steps) >= 8
+    for command, expected in steps:
         pages.check(["sh", "-c", command], command, expected, home=home)
 
 
@@ -46,7 +46,7 @@ def test_it_has_at_most_150_lines() -> None:
     assert len(readme().splitlines()) <= 150
 
 
-def test_links_lead_somewhere() -> None:
+def test_links_resolve() -> None:
     links = pages.links(readme())
     assert links
     for link in links:
@@ -59,8 +59,8 @@ def test_every_verb_is_named() -> None:
         assert re.search(rf"`(holdfast )?{verb}\b", text), f"README does not name {verb}"
 
 
-def test_the_list_of_targets_fits_a_terminal_of_80_columns() -> None:
-    said = subprocess.run(
+def test_make_help_fits_80_columns() -> None:
+    shown = subprocess.run(
         ["make", "--no-print-directory", "help"],
         cwd=pages.ROOT,
         capture_output=True,
@@ -68,5 +68,5 @@ def test_the_list_of_targets_fits_a_terminal_of_80_columns() -> None:
         timeout=30,
         check=True,
     ).stdout
-    assert said.isascii()
-    assert [line for line in said.splitlines() if len(line) > 80] == []
+    assert shown.isascii()
+    assert [line for line in shown.splitlines() if len(line) > 80] == []

@@ -1,4 +1,4 @@
-"""docs/guides/write-a-packet.md: its files, put where it says, and its commands, one after the other, do what it says."""
+"""docs/guides/write-a-packet.md: its files and commands, in order, work as shown."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BLOCK = re.compile(
     r"(?:^`(?P<path>[^`\n]+)`:\n\n)?^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE
 )
 
-#: As a reader types them: where one command goes, and what it calls $packet, holds for the next.
+#: Commands share the current directory and $packet, as in one shell.
 _IN_ONE_SHELL = """
 test -e "$1" && . "$1"
 eval "$2"; status=$?
@@ -53,5 +53,6 @@ def test_the_worked_example(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_its_verbs_exist() -> None:
     from holdfast.views.cli import verbs
 
-    named = set(re.findall(r"holdfast ([a-z]+)", page()))
-    assert named <= {*verbs.VERBS, "copies"}
+    named = set(re.findall(r"(?:`|\$ )holdfast ([a-z]+)", page()))
+    assert "apply" in named
+    assert named <= set(verbs.VERBS)
