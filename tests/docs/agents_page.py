@@ -18,8 +18,8 @@ PATH = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "agents.md")
 _HEAD = """\
 # Agents
 
-What each agent supports; holdfast compensates for what is missing. This page is generated from the adapters by
-`python -m tests.docs.agents_page`. `holdfast agent probe NAME` checks an agent on your machine,
+What each agent supports; holdfast compensates for what is missing. This page is generated from the adapters
+by `python -m tests.docs.agents_page`. `holdfast agent probe NAME` checks an agent on your machine,
 [conformance.md](conformance.md) has test results with the real programs, and
 [add-an-agent.md](guides/add-an-agent.md) shows how to add one.
 """
@@ -58,10 +58,11 @@ def page() -> str:
 
 
 _LEGEND = """\
-- *silent while working*: during a tool call, while a text is generated, during its own retries, or at its start. This is not taken
-  for a hang while something else shows activity.
+- *silent while working*: during a tool call, while a text is generated, during its own retries, or at its
+  start. This is not taken for a hang while something else shows activity.
 - *may hang after*: seconds of silence; the setting `stale`.
-- *stopped by*: signals in this order, each with the pause before the next. Leftover processes are swept afterwards.
+- *stopped by*: signals in this order, each with the pause before the next. Leftover processes are swept
+  afterwards.
 - *built-in limits*: holdfast enforces limits of turns, tokens and dollars for agents without their own.
 - A value that an agent does not report is unknown, never 0.
 - Short model names are replaced by the full name at every start and resume.

@@ -1,4 +1,4 @@
-"""The indexes list every page, decisions have their own titles, links resolve, and so do paths of pages in the code."""
+"""The indexes list every page, links resolve, pages named in the code exist, and prose is wrapped."""
 
 from __future__ import annotations
 
