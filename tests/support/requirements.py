@@ -1,7 +1,7 @@
 """Requirements and the tests that cover them, compared in both directions.
 
-Markers are found by parsing the source, so nothing is imported or run. `python -m tests.support.requirements` prints the
-state of each milestone.
+Markers are found by parsing the source, so nothing is imported or run. `python -m tests.support.requirements`
+prints the state of each milestone.
 """
 
 from __future__ import annotations
