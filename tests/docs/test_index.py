@@ -63,7 +63,7 @@ def test_links_resolve(page: str) -> None:
 
 def test_pages_named_in_the_code_exist() -> None:
     missing = []
-    for folder in ("src", "tests", "benchmarks"):
+    for folder in ("src", "tests", "benchmarks", "contracts"):
         for path in glob.glob(os.path.join(pages.ROOT, folder, "**", "*.py"), recursive=True):
             with open(path, encoding="utf-8") as file:
                 named = re.findall(
