@@ -140,7 +140,7 @@ def test_what_a_reviewer_changes_is_told_or_refused(where: str) -> None:
     packet = Written(stages, project=project(), workspace=where)
     task = packet.run(end="completed" if where == "in_place" else "failed")
     if where == "in_place":
-        told = "README.md was modified while scripted_review ran, which only reads"
+        told = "README.md was modified while scripted_review ran, which must not change files"
         assert gate(task, "scripted_review")["warnings"] == [told]
         assert told in summary(task)
     else:

@@ -107,7 +107,7 @@ def test_output_that_should_be_empty_is_a_failure() -> None:
     task = Task.play(Scenario().say("done"), project=repo.path)
     task.wait_for("interrupted")
     (reason,) = said(task, "gate_result")["reasons"]
-    assert "printed something" in reason
+    assert "must print nothing" in reason
     assert reason.endswith(": left over")
 
 

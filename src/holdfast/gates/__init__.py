@@ -1,1 +1,1 @@
-"""MAY WE GO ON: what stands between a stage's end and its done marker. Gates look at the world, not at claims."""
+"""Gates: checks between the end of a stage and its done marker. They check facts, not what a report says."""

@@ -1,7 +1,9 @@
-"""`python -m holdfast.gates --packet P --stage S --attempt N --out FILE [--artifact FILE2]`: run by a runner after a stage.
+"""The gate of a stage, as a process that the runner starts after the stage.
 
-Exit status 0: passed. 1: not passed, FILE says why. 3: nobody could judge, stderr says why, and FILE is not written. What is
-taken back goes into `reverted.patch` beside FILE.
+    python -m holdfast.gates --packet P --stage S --attempt N --out FILE [--artifact FILE2]
+
+Exit status 0: passed. 1: not passed; FILE has the reasons. 3: the gate could not judge; stderr has the error,
+and FILE is not written. Reverted changes are saved in `reverted.patch` beside FILE.
 """
 
 from __future__ import annotations
@@ -10,22 +12,22 @@ import os
 import sys
 
 from holdfast import clock
-from holdfast.errors import UsageError
 from holdfast.gates.judge import case_of, judge, result_of
-from holdfast.gates.process import exit_status
 from holdfast.store import atomic
 from holdfast.store.layout import Packet
+from holdfast.workspace import chore
 
-_NEEDED = {"--packet", "--stage", "--attempt", "--out"}
+_USAGE = "python -m holdfast.gates --packet P --stage S --attempt N --out FILE [--artifact FILE2]"
 
 
 def main(argv: list[str]) -> int:
-    """Judge, and write down the result."""
-    return exit_status(lambda: _judge(argv))
+    """Judge a stage and write the result."""
+    return chore.exit_status(lambda: _judge(argv), on_error=chore.COULD_NOT_JUDGE)
 
 
 def _judge(argv: list[str]) -> bool:
-    values = _asked(argv)
+    required = ("--packet", "--stage", "--attempt", "--out")
+    values = chore.options(argv, required=required, optional=("--artifact",), usage=_USAGE)
     out = values["--out"]
     case = case_of(
         Packet(os.path.realpath(values["--packet"])),
@@ -36,17 +38,6 @@ def _judge(argv: list[str]) -> bool:
     result = result_of(case, int(values["--attempt"]), judge(case), at=clock.iso_now())
     atomic.write_json(out, result, durable=True)
     return bool(result["passed"])
-
-
-def _asked(argv: list[str]) -> dict[str, str]:
-    values = dict(zip(argv[::2], argv[1::2], strict=False))
-    is_known = _NEEDED <= values.keys() <= {*_NEEDED, "--artifact"} and len(argv) == 2 * len(values)
-    if not is_known or not values["--attempt"].isdigit():
-        raise UsageError(
-            "the gate was asked for something else than to judge a stage",
-            hint="python -m holdfast.gates --packet P --stage S --attempt N --out FILE [--artifact FILE2]",
-        )
-    return values
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""What a gate is made of: a case to judge, checks, and which role is checked for what."""
+"""What a gate works with: the case to judge, the result of a check, and the checks of a stage."""
 
 from __future__ import annotations
 
+from holdfast.model import roles
 from holdfast.model.record import Record
 
 TYPE_CHECKING = False
@@ -18,90 +19,77 @@ if TYPE_CHECKING:
 
 
 class Check(Record):
-    """One question and its answer. Reasons of a check that passed are remarks."""
+    """The result of one check. If it passed, its reasons are remarks."""
 
     name: str
     passed: bool
     reasons: tuple[str, ...] = ()
-    #: Whether a person should hear the remarks, who reads nothing but the summary.
+    #: The remarks also go into the summary.
     is_warning: bool = False
 
 
 class Case(Record):
-    """Everything that a check may look at."""
+    """Everything that a check can read."""
 
     packet: Packet
     stage: StageSpec
     pipeline: PipelineSpec
-    #: Who played the stage, and what it wrote: `outputs/<stage>.<agent>.out`.
+    #: The agent that played the stage, and its report (`outputs/<stage>.<agent>.out`).
     agent: str
     report: str
     attempt: int
-    #: Where the agents of the task work.
+    #: The directory in which the task's agents work.
     directory: str
-    #: What the brief proposed to run, by the journal: the file beside it can be written by agents.
+    #: The commands that the brief proposed, from the journal: agents can write to the file beside it.
     script: str | None = None
-    #: The workspace; null where the stage has none on record.
+    #: The workspace; null if none was recorded for the stage.
     workspace: Workspace | None = None
-    #: Where a check may leave what people want to read, and a patch of what was taken back.
+    #: Where a check can write its artifact, and the patch of reverted changes.
     artifact_at: str | None = None
     reverted_at: str = ""
-    #: Whether no stage comes behind it.
+    #: No stage follows.
     is_last: bool = False
     redact: Callable[[str], str] = str
 
 
 class Workspace(Record):
-    """The working tree that a stage wrote in: what it was at the stage's start, what it is, and the difference."""
+    """The working tree of a stage: its tree at the start, its tree now, and the difference."""
 
     trees: Trees
     base: Base
     old_tree: str
     new_tree: str
     changes: tuple[Change, ...]
-    #: Hooks and settings of the repository that were changed; no tree has them.
+    #: Changed hooks and settings of the repository; no tree contains them.
     own_files: tuple[Change, ...] = ()
 
 
-#: Asked of every stage, before anything else.
+#: Every stage must pass these first.
 COMMON = ("report",)
-#: What is asked of a role beside that, in this order.
-BY_ROLE: dict[str, tuple[str, ...]] = {
-    "brief": ("headings",),
-    "fix": ("headings", "patch"),
-    "impl": ("patch",),
-    "review": ("headings", "confirm"),
-    "review_consolidate": ("headings", "confirm"),
-    "runbook": ("headings",),
-    "security_review": ("headings", "confirm"),
-    "static_verify": ("headings",),
-    "test_design": ("lines",),
-    "test_impl": ("headings", "patch"),
-    "verify": ("acceptance",),
-}
-#: Asked of every stage as well, after what it says and before anything of it is run.
+#: Every stage must pass these after the checks of its role, but before any command is run.
 OF_WORKSPACE = ("scope",)
-#: Where each check is; loaded when it is asked.
+#: Checks that run commands; they are skipped once another check has failed.
+RUNS_COMMANDS = ("acceptance",)
+#: The function of each check, loaded when it is needed.
 CHECKS = {
     "report": "holdfast.gates.report:check",
-    "headings": "holdfast.gates.headings:check",
-    "lines": "holdfast.gates.headings:check_lines",
+    "headings": "holdfast.gates.report:check_headings",
+    "lines": "holdfast.gates.report:check_lines",
     "confirm": "holdfast.gates.confirm:check",
     "patch": "holdfast.gates.patch:check",
     "scope": "holdfast.gates.scope:check",
     "acceptance": "holdfast.gates.acceptance:check",
 }
-#: A check that runs what an agent left is not asked once another one has failed.
-RUNS_THINGS = ("acceptance",)
 
 
 def is_writer(stage: StageSpec) -> bool:
-    """Whether a stage may change the workspace, and so is held to the scope."""
+    """Whether a stage may change the workspace, within its scope."""
     return stage.writes or stage.role == "impl"
 
 
 def checks_of(stage: StageSpec) -> tuple[str, ...]:
-    """The names of the checks of a stage, in their order."""
-    of_role = BY_ROLE.get(stage.role, ())
-    before = tuple(name for name in of_role if name not in RUNS_THINGS)
-    return (*COMMON, *before, *OF_WORKSPACE, *(name for name in of_role if name in RUNS_THINGS))
+    """The names of the checks of a stage, in the order in which they are made."""
+    of_role = roles.get(stage.role).checks
+    without_commands = tuple(name for name in of_role if name not in RUNS_COMMANDS)
+    with_commands = tuple(name for name in of_role if name in RUNS_COMMANDS)
+    return (*COMMON, *without_commands, *OF_WORKSPACE, *with_commands)

@@ -1,7 +1,7 @@
-"""Filing an issue: a command of the person's, run at most once for each run of a task and each side of the work.
+"""Filing an issue: run the user's command at most once per run of a task and side of the work.
 
-The note `state/issues/<name>.json` is written before the command is run: who is killed in between leaves a note that says so, and
-nobody files the same issue twice.
+The note `state/issues/<name>.json` is written before the command runs. If the process is killed in between,
+the note remains, and the issue is not filed twice.
 """
 
 from __future__ import annotations
@@ -15,42 +15,46 @@ from holdfast.store import atomic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
-    from holdfast.gates.quality import Work
     from holdfast.store.layout import Packet
 
-_SAID_CHARS = 200
+_LINE_CHARS = 200
 
 
-def file(packet: Packet, name: str, text: str, *, work: Work) -> str:
-    """Run the command, unless that was done before. Returns what became of it, in words."""
+def file(
+    packet: Packet,
+    name: str,
+    text: str,
+    *,
+    command: str,
+    cwd: str,
+    limit_s: float,
+    redact: Callable[[str], str],
+) -> str:
+    """Run the command with the text on stdin, unless that was done before. Returns the outcome."""
     path = os.path.join(packet.issues, f"{name}.json")
     note: dict[str, Any] | None = atomic.read_json(path)
     if note is not None:
-        return str(note.get("told") or "an issue was to be filed, and whether that happened is not known")
+        return str(note.get("told") or "filing an issue was interrupted; it may or may not exist")
     atomic.make_directory(packet.issues)
-    began: dict[str, Any] = {"schema": "holdfast.issue/1", "at": clock.iso_now(), "told": "", "text": text}
-    atomic.write_json(path, began, durable=True)
-    told = work.redact(_run(text, work))
-    atomic.write_json(path, {**began, "told": told}, durable=True)
-    return told
+    started: dict[str, Any] = {"schema": "holdfast.issue/1", "at": clock.iso_now(), "told": "", "text": text}
+    atomic.write_json(path, started, durable=True)
+    outcome = redact(_run(text, command, cwd=cwd, limit_s=limit_s))
+    atomic.write_json(path, {**started, "told": outcome}, durable=True)
+    return outcome
 
 
-def _run(text: str, work: Work) -> str:
-    with tempfile.TemporaryFile() as reasons:
-        reasons.write(text.encode("utf-8", "backslashreplace") + b"\n")
-        reasons.seek(0)
-        done = shell.run(
-            ["/bin/sh", "-c", work.quality.issue_command or "false"],
-            cwd=work.directory,
-            limit_s=work.quality.timeout_s,
-            stdin=reasons.fileno(),
-        )
+def _run(text: str, command: str, *, cwd: str, limit_s: float) -> str:
+    with tempfile.TemporaryFile() as stdin:
+        stdin.write(text.encode("utf-8", "backslashreplace") + b"\n")
+        stdin.seek(0)
+        done = shell.run(["/bin/sh", "-c", command], cwd=cwd, limit_s=limit_s, stdin=stdin.fileno())
     lines = [line.strip() for line in done.output.decode("utf-8", "replace").splitlines() if line.strip()]
-    said = f": {lines[-1][:_SAID_CHARS]}" if lines else ""
+    last_line = f": {lines[-1][:_LINE_CHARS]}" if lines else ""
     if done.is_timeout:
-        return f"no issue was filed: the command was ended after {clock.words(done.lasted_s)}"
+        return f"no issue was filed: the command timed out after {clock.words(done.lasted_s)}"
     if done.exit_code:
-        return f"no issue was filed: the command failed with exit status {done.exit_code}{said}"
-    return f"an issue was filed{said}"
+        return f"no issue was filed: the command failed with exit status {done.exit_code}{last_line}"
+    return f"an issue was filed{last_line}"

@@ -1,4 +1,4 @@
-"""Judging a stage: which checks it goes through, and what follows from them."""
+"""Judging a stage: the checks that it must pass, and the result of the gate."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import importlib
 import os
 
 from holdfast.errors import GitFailed, NotFound
-from holdfast.gates.base import BY_ROLE, CHECKS, RUNS_THINGS, Case, Check, Workspace, checks_of, is_writer
+from holdfast.gates.base import CHECKS, RUNS_COMMANDS, Case, Check, Workspace, checks_of, is_writer
+from holdfast.model import roles
 from holdfast.packet import load
 from holdfast.redact import Redactor
 from holdfast.store import atomic
 from holdfast.workspace import base as bases
 from holdfast.workspace.base import Base
 from holdfast.workspace.place import locate
-from holdfast.workspace.prepare import now
+from holdfast.workspace.prepare import current_tree
 from holdfast.workspace.snapshots import git_files
 from holdfast.workspace.snapshots.changes import changed
 from holdfast.workspace.snapshots.trees import Trees
@@ -31,29 +32,31 @@ _REPORT_BYTES = 16 * 1024 * 1024
 
 
 def case_of(packet: Packet, stage: str, *, artifact_at: str | None, reverted_at: str) -> Case:
-    """What there is to judge. Raises NotFound, GitFailed, NotPossible: then nobody can."""
+    """Gather what the checks need. Raises NotFound, GitFailed or NotPossible."""
     task = load.fold(packet)
     spec = next((spec for spec in task.spec.stages if spec.name == stage), None)
     if spec is None or task.spec.pipeline is None:
         raise NotFound(f"{packet.task_id} has no stage {stage} that a gate could judge")
     stage_state = task.stage_state(stage)
+    attempt = stage_state.attempt.number if stage_state.attempt is not None else 0
     report = atomic.read_small(packet.output(stage, stage_state.agent, "out"), _REPORT_BYTES) or b""
     workspace = None
     prepared = stage_state.workspace or next(
-        (mate for name in task.beside(stage) if (mate := task.stage_state(name).workspace) is not None), None
+        (other for name in task.beside(stage) if (other := task.stage_state(name).workspace) is not None),
+        None,
     )
     if prepared is not None and prepared.tree:
-        number = stage_state.attempt.number if stage_state.attempt is not None else 0
-        workspace = _workspace(packet, task.spec, prepared, seen=_seen(packet, stage, number))
+        noted_tree = _noted_tree(packet, stage, attempt)
+        workspace = _workspace(packet, task.spec, prepared, noted_tree=noted_tree)
     elif "patch" in checks_of(spec) and not is_writer(spec):
-        workspace = _as_it_is(packet, task.spec)
+        workspace = _unchanged_workspace(packet, task.spec)
     return Case(
         packet=packet,
         stage=spec,
         is_last=spec.name in task.beside(task.spec.stages[-1].name),
         pipeline=task.spec.pipeline,
         agent=stage_state.agent,
-        attempt=stage_state.attempt.number if stage_state.attempt is not None else 0,
+        attempt=attempt,
         report=report.decode("utf-8", "replace"),
         directory=_directory(packet, task.spec),
         script=task.script,
@@ -68,52 +71,55 @@ def _note_path(packet: Packet, stage: str) -> str:
     return os.path.join(packet.workspace, f"judged.{stage}.json")
 
 
-def _seen(packet: Packet, stage: str, attempt: int) -> str | None:
-    """The tree that a gate saw which was ended before it had spoken: what is there now, its commands may have left."""
-    noted = atomic.read_json(_note_path(packet, stage)) or {}
-    return noted.get("tree") if noted.get("attempt") == attempt else None
+def _noted_tree(packet: Packet, stage: str, attempt: int) -> str | None:
+    """The tree noted by an earlier gate that was killed: its commands may have changed the workspace."""
+    note = atomic.read_json(_note_path(packet, stage)) or {}
+    return note.get("tree") if note.get("attempt") == attempt else None
 
 
-def _note(case: Case) -> None:
-    """Before commands run: what the agent left."""
+def _note_tree(case: Case) -> None:
+    """Note what the agent left, before commands run."""
     if case.workspace is not None:
-        noted = {
+        note = {
             "schema": "holdfast.judged/1",
             "attempt": case.attempt,
             "tree": case.workspace.new_tree,
         }
-        atomic.write_json(_note_path(case.packet, case.stage.name), noted, durable=True)
+        atomic.write_json(_note_path(case.packet, case.stage.name), note, durable=True)
 
 
-def _workspace(packet: Packet, spec: TaskSpec, prepared: WorkspacePrepared, *, seen: str | None) -> Workspace:
+def _workspace(
+    packet: Packet, spec: TaskSpec, prepared: WorkspacePrepared, *, noted_tree: str | None
+) -> Workspace:
     base, trees = bases.require(packet), Trees.of(packet)
     if not trees.has(prepared.tree):
         raise GitFailed(
             f"the tree {prepared.tree} of the stage's start is gone",
             hint="were objects removed from the repository, or files from the packet?",
         )
-    new = seen if seen is not None and trees.has(seen) else now(packet, base, spec)
+    is_noted = noted_tree is not None and trees.has(noted_tree)
+    new_tree = noted_tree if noted_tree is not None and is_noted else current_tree(packet, base, spec)
     return Workspace(
         trees=trees,
         base=base,
         old_tree=prepared.tree,
-        new_tree=new,
-        changes=changed(trees, prepared.tree, new),
+        new_tree=new_tree,
+        changes=changed(trees, prepared.tree, new_tree),
         own_files=git_files.changed_since(base.place, trees, prepared.own_files),
     )
 
 
 def _directory(packet: Packet, spec: TaskSpec) -> str:
-    """Of the task, also for a stage that nobody prepared because it does not write."""
+    """The directory of the task, also for a stage that was not prepared because it does not write."""
     base = bases.read(packet)
     return base.place.directory if base is not None else spec.project_dir
 
 
-def _as_it_is(packet: Packet, spec: TaskSpec) -> Workspace:
-    """The workspace of a stage that only proposes: it changed nothing, so what is there now was there at its start."""
+def _unchanged_workspace(packet: Packet, spec: TaskSpec) -> Workspace:
+    """The workspace of a stage that only proposes a patch: its first tree is the current one."""
     trees = Trees.of(packet)
     base = bases.read(packet) or Base(kind=spec.workspace, place=locate(spec.project_dir), base_tree="")
-    tree = now(packet, base, spec)
+    tree = current_tree(packet, base, spec)
     return Workspace(trees=trees, base=base, old_tree=tree, new_tree=tree, changes=())
 
 
@@ -124,22 +130,22 @@ def _redactor(packet: Packet, spec: TaskSpec) -> Redactor:
 
 
 def judge(case: Case) -> list[Check]:
-    """The answers, in order. What an agent left is not run where another check has failed already."""
-    answers: list[Check] = []
+    """Make the checks in order. No command is run once a check has failed."""
+    results: list[Check] = []
     for name in checks_of(case.stage):
-        if name in RUNS_THINGS and not all(answer.passed for answer in answers):
-            answers.append(Check(name=name, passed=False, reasons=("not run: an earlier check has failed",)))
-        else:
-            if name in RUNS_THINGS:
-                _note(case)
-            answers.append(_clean(case, _function(name)(case)))
-    if case.stage.role not in BY_ROLE and (extra := _plugin(case.stage.role)) is not None:
-        answers.append(_clean(case, extra(case)))
-    return answers
+        if name in RUNS_COMMANDS and not all(result.passed for result in results):
+            results.append(Check(name=name, passed=False, reasons=("not run: an earlier check failed",)))
+            continue
+        if name in RUNS_COMMANDS:
+            _note_tree(case)
+        results.append(_redacted(case, _function(name)(case)))
+    if not roles.get(case.stage.role).checks and (plugin := _plugin(case.stage.role)) is not None:
+        results.append(_redacted(case, plugin(case)))
+    return results
 
 
-def _clean(case: Case, answer: Check) -> Check:
-    return answer.evolve(reasons=tuple(case.redact(reason) for reason in answer.reasons))
+def _redacted(case: Case, result: Check) -> Check:
+    return result.evolve(reasons=tuple(case.redact(reason) for reason in result.reasons))
 
 
 def _function(name: str) -> CheckFunction:
@@ -148,21 +154,21 @@ def _function(name: str) -> CheckFunction:
 
 
 def _plugin(role: str) -> CheckFunction | None:
-    """The check that somebody installed for a role that we do not know: entry points `holdfast.gates`, named after it."""
-    chosen = os.environ.get("HOLDFAST_PLUGINS")
-    if chosen is not None and role not in chosen.split(","):
+    """The check of a third party for a role: the entry point of that name in `holdfast.gates`."""
+    allowed = os.environ.get("HOLDFAST_PLUGINS")
+    if allowed is not None and role not in allowed.split(","):
         return None
     from importlib.metadata import entry_points
 
-    for found in entry_points(group="holdfast.gates", name=role):
-        return found.load()
+    for entry_point in entry_points(group="holdfast.gates", name=role):
+        return entry_point.load()
     return None
 
 
-def result_of(case: Case, attempt: int, answers: list[Check], *, at: str) -> dict[str, Any]:
-    """`<stage>.gate_result.json`."""
-    failed = next((answer for answer in answers if not answer.passed), None)
-    told = [answer for answer in answers if answer.passed == (failed is None)]
+def result_of(case: Case, attempt: int, results: list[Check], *, at: str) -> dict[str, Any]:
+    """The content of `<stage>.gate_result.json`."""
+    failed = next((result for result in results if not result.passed), None)
+    shown = [result for result in results if result.passed == (failed is None)]
     return {
         "schema": "holdfast.gate/1",
         "stage": case.stage.name,
@@ -170,11 +176,11 @@ def result_of(case: Case, attempt: int, answers: list[Check], *, at: str) -> dic
         "attempt": attempt,
         "passed": failed is None,
         "failed": failed.name if failed is not None else "",
-        "reasons": [reason for answer in told for reason in answer.reasons],
-        "warnings": [reason for answer in answers if answer.is_warning for reason in answer.reasons],
+        "reasons": [reason for result in shown for reason in result.reasons],
+        "warnings": [reason for result in results if result.is_warning for reason in result.reasons],
         "checks": [
-            {"name": answer.name, "passed": answer.passed, "reasons": list(answer.reasons)}
-            for answer in answers
+            {"name": result.name, "passed": result.passed, "reasons": list(result.reasons)}
+            for result in results
         ],
         "timestamp": at,
     }

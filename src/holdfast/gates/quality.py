@@ -1,9 +1,10 @@
-"""The gate of a repository: what its settings ask of work that is done in it, before and after.
+"""The checks of a repository: what its settings require before and after work in it.
 
     python -m holdfast.gates.quality before|after --packet P --stage S --attempt N --out FILE --artifact FILE2
 
-`before` stops nothing: it says what failed, and notes what was uncommitted already. `after` judges: 0 passed, 1 not passed, and with
-the action `warn` or `file_issue` a failure passes with its reasons. What is printed here is read in the task's output.
+`before` never stops a task: it reports what failed and notes which files are uncommitted. `after` judges:
+exit status 0 passed, 1 not passed. With the action `warn` or `file_issue`, a failure passes with its reasons.
+What is printed here appears in the task's output.
 """
 
 from __future__ import annotations
@@ -13,17 +14,15 @@ import sys
 
 from holdfast import clock
 from holdfast.errors import NotFound, UsageError
-from holdfast.gates import issue
-from holdfast.gates.acceptance import try_one
+from holdfast.gates import command, issue
 from holdfast.gates.base import Check
-from holdfast.gates.process import exit_status
 from holdfast.model.record import Record
 from holdfast.packet import load
 from holdfast.redact import Redactor
 from holdfast.store import atomic
 from holdfast.store.layout import Packet
 from holdfast.workspace import base as bases
-from holdfast.workspace import git
+from holdfast.workspace import chore, git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,13 +31,14 @@ if TYPE_CHECKING:
 
     from holdfast.model.spec import QualitySpec
 
-_NEEDED = ("--packet", "--stage", "--attempt", "--out", "--artifact")
-#: Files that are named in a reason.
-_NAMED = 10
+_REQUIRED = ("--packet", "--stage", "--attempt", "--out", "--artifact")
+_USAGE = "python -m holdfast.gates.quality before|after " + " ".join(f"{flag} …" for flag in _REQUIRED)
+#: How many files a reason names.
+_MAX_PATHS = 10
 
 
 class Work(Record):
-    """The work that is looked at."""
+    """The work to check."""
 
     packet: Packet
     stage: str
@@ -49,12 +49,14 @@ class Work(Record):
 
 
 def main(argv: list[str]) -> int:
-    """Look, and write down what was found."""
-    return exit_status(lambda: _judge(argv))
+    """Make the checks and write the result."""
+    return chore.exit_status(lambda: _judge(argv), on_error=chore.COULD_NOT_JUDGE)
 
 
 def _judge(argv: list[str]) -> bool:
-    when, values = _asked(argv)
+    if argv[:1] not in (["before"], ["after"]):
+        raise UsageError("unexpected arguments", hint=_USAGE)
+    when, values = argv[0], chore.options(argv[1:], required=_REQUIRED, usage=_USAGE)
     work = work_of(Packet(os.path.realpath(values["--packet"])), values["--stage"])
     artifact: list[str] = []
     checks = before(work, artifact) if when == "before" else after(work, artifact)
@@ -66,22 +68,11 @@ def _judge(argv: list[str]) -> bool:
     return bool(result["passed"])
 
 
-def _asked(argv: list[str]) -> tuple[str, dict[str, str]]:
-    values = dict(zip(argv[1::2], argv[2::2], strict=False))
-    is_known = argv[:1] in (["before"], ["after"]) and values.keys() == set(_NEEDED)
-    if not is_known or len(argv) != 1 + 2 * len(_NEEDED) or not values["--attempt"].isdigit():
-        raise UsageError(
-            "the gate was asked for something else than to look at a stage",
-            hint="python -m holdfast.gates.quality before|after " + " ".join(f"{flag} …" for flag in _NEEDED),
-        )
-    return argv[0], values
-
-
 def work_of(packet: Packet, stage: str) -> Work:
-    """What there is to look at. Raises NotFound."""
+    """Gather what the checks need. Raises NotFound."""
     task = load.fold(packet)
     if task.spec.quality is None or all(spec.name != stage for spec in task.spec.stages):
-        raise NotFound(f"{packet.task_id} has no stage {stage} of which its repository asks something")
+        raise NotFound(f"{packet.task_id} has no stage {stage} with checks of its repository")
     base = bases.read(packet)
     data: dict[str, Any] = atomic.read_json(packet.env) or {}
     return Work(
@@ -95,58 +86,60 @@ def work_of(packet: Packet, stage: str) -> Work:
 
 
 def before(work: Work, artifact: list[str]) -> list[Check]:
-    """The commands of `pre_work`."""
+    """Run the commands of `pre_work`."""
     return [_commands(work, "pre_work", work.quality.pre_work, artifact)] if work.quality.pre_work else []
 
 
 def after(work: Work, artifact: list[str]) -> list[Check]:
-    """Whether everything is committed, and the commands. All is asked, whatever failed before: the agent is told all of it.
-    The commands come last, so that what they leave lying about is not laid at the agent's door."""
+    """Check that everything is committed, then run the commands.
+
+    All checks are made, so that the agent gets all failures.
+
+    The commands come last: the files they create must not count as the agent's.
+    """
     quality = work.quality
     checks = [_clean_git(work)] if quality.clean_git else []
     if quality.post_work:
         checks.append(_commands(work, "post_work", quality.post_work, artifact))
     if quality.expect_empty:
-        checks.append(_commands(work, "expect_empty", quality.expect_empty, artifact, in_silence=True))
+        checks.append(_commands(work, "expect_empty", quality.expect_empty, artifact, expect_empty=True))
     return checks
 
 
 def _commands(
-    work: Work, name: str, lines: tuple[str, ...], artifact: list[str], *, in_silence: bool = False
+    work: Work, name: str, lines: tuple[str, ...], artifact: list[str], *, expect_empty: bool = False
 ) -> Check:
     reasons: list[str] = []
     artifact.append(f"# {name} of {work.stage}\n\nDirectory: {work.directory}\n")
-    for command in lines:
-        failed, told = try_one(
-            command,
+    for line in lines:
+        result = command.run(
+            line,
             cwd=work.directory,
             limit_s=work.quality.timeout_s,
             redact=work.redact,
-            in_silence=in_silence,
+            expect_empty=expect_empty,
         )
-        artifact.append(told)
-        reasons += [failed] if failed else []
+        artifact.append(result.entry)
+        reasons += [result.failure] if result.failure else []
     return Check(name=name, passed=not reasons, reasons=tuple(reasons))
 
 
 def _clean_git(work: Work) -> Check:
-    now = uncommitted(work)
-    if now is None:
-        return Check(
-            name="clean_git",
-            passed=True,
-            reasons=(f"{work.directory} is in no git repository, so nothing can be uncommitted",),
-        )
-    noted = atomic.read_json(work.packet.pre_work(work.stage)) or {}
-    new = sorted(set(now) - set(noted.get("uncommitted") or ()))
+    paths = uncommitted(work)
+    if paths is None:
+        reason = f"{work.directory} is not in a git repository, so nothing can be uncommitted"
+        return Check(name="clean_git", passed=True, reasons=(reason,))
+    pre_work = atomic.read_json(work.packet.pre_work(work.stage)) or {}
+    new = sorted(set(paths) - set(pre_work.get("uncommitted") or ()))
     if not new:
         return Check(name="clean_git", passed=True)
-    named = ", ".join(new[:_NAMED]) + (f" and {len(new) - _NAMED} more" if len(new) > _NAMED else "")
-    return Check(name="clean_git", passed=False, reasons=(work.redact(f"not committed: {named}"),))
+    rest = f" and {len(new) - _MAX_PATHS} more" if len(new) > _MAX_PATHS else ""
+    reason = f"not committed: {', '.join(new[:_MAX_PATHS])}{rest}"
+    return Check(name="clean_git", passed=False, reasons=(work.redact(reason),))
 
 
 def uncommitted(work: Work) -> list[str] | None:
-    """Paths that are in no commit as they are now, without what git ignores and what is ours; null outside git."""
+    """Paths with uncommitted changes, without ignored files and our own home; null outside git."""
     repository = git.find(work.directory)
     if repository is None:
         return None
@@ -159,11 +152,20 @@ def uncommitted(work: Work) -> list[str] | None:
 
 def _result(work: Work, checks: list[Check], *, when: str, attempt: int) -> dict[str, Any]:
     failed = next((check for check in checks if not check.passed), None)
-    told = [check for check in checks if check.passed == (failed is None)]
-    reasons = [reason for check in told for reason in check.reasons]
+    shown = [check for check in checks if check.passed == (failed is None)]
+    reasons = [reason for check in shown for reason in check.reasons]
     action = work.quality.action
     if failed is not None and action == "file_issue":
-        reasons.append(issue.file(work.packet, f"{work.run}-{when}", _told(work, when, reasons), work=work))
+        outcome = issue.file(
+            work.packet,
+            f"{work.run}-{when}",
+            _report(work, when, reasons),
+            command=work.quality.issue_command or "false",
+            cwd=work.directory,
+            limit_s=work.quality.timeout_s,
+            redact=work.redact,
+        )
+        reasons.append(outcome)
     result: dict[str, Any] = {
         "schema": "holdfast.gate/1" if when == "after" else "holdfast.pre-work/1",
         "stage": work.stage,
@@ -179,13 +181,13 @@ def _result(work: Work, checks: list[Check], *, when: str, attempt: int) -> dict
     if when == "before":
         result["uncommitted"] = uncommitted(work) if work.quality.clean_git else None
     if failed is not None:
-        print(_told(work, when, reasons))
+        print(_report(work, when, reasons))
     return result
 
 
-def _told(work: Work, when: str, reasons: list[str]) -> str:
+def _report(work: Work, when: str, reasons: list[str]) -> str:
     listed = "\n".join(f"- {reason}" for reason in reasons)
-    return f"Checks {when} the work did not pass ({work.packet.task_id}):\n{listed}"
+    return f"Checks {when} the work failed ({work.packet.task_id}):\n{listed}"
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Screening: commands that a model proposed are read before they run. Pure.
+"""Screening the commands that a model proposed, before they run. Pure.
 
-It is a sieve against accidents, not a wall against malice: whoever can run any command can hide one. So it looks at every command
-of a line, behind `;`, `&&`, `|`, `sudo`-like prefixes, `sh -c`, `$(…)` and `xargs`, and refuses what it cannot read.
+It prevents accidents; it is no protection against malice, because a command can always be hidden in another
+one. It reads every command of a line, also after `;`, `&&`, `|`, prefixes like `env`, `sh -c`, `$(…)` and
+`xargs`, and refuses what it cannot parse.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ _ENDS = (";", "&", "&&", "||", "|", "|&", "(", ")", "\n", ";;", "((", "))")
 _SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "fish", "ash", "busybox")
 _INTERPRETERS = (*_SHELLS, "python", "python3", "perl", "ruby", "node", "php", "source", ".", "eval")
 _FETCHERS = ("curl", "wget", "fetch", "aria2c", "http", "nc", "ncat")
-#: Words before a command that are none, with how many of their own words follow that are not options.
-_BEFORE = {
-    "env": 0, "command": 0, "builtin": 0, "exec": 0, "nohup": 0, "nice": 0, "ionice": 0, "time": 0, "setsid": 0, "xargs": 0,
-    "stdbuf": 0, "timeout": 1, "chronic": 0, "!": 0, "{": 0, "}": 0, "if": 0, "then": 0, "else": 0, "elif": 0, "do": 0,
-    "while": 0, "until": 0,
+#: Prefixes of a command, with the number of positional arguments that each takes itself.
+_PREFIXES = {
+    "env": 0, "command": 0, "builtin": 0, "exec": 0, "nohup": 0, "nice": 0, "ionice": 0, "time": 0,
+    "setsid": 0, "xargs": 0, "stdbuf": 0, "timeout": 1, "chronic": 0, "!": 0, "{": 0, "}": 0, "if": 0,
+    "then": 0, "else": 0, "elif": 0, "do": 0, "while": 0, "until": 0,
 }  # fmt: skip
 _BECOMES_ROOT = ("sudo", "su", "doas", "pkexec", "run0")
 _DISKS = re.compile(r"(mkfs(\..+)?|mke2fs|wipefs|fdisk|sfdisk|gdisk|parted|mkswap|shred|blkdiscard)$")
@@ -32,16 +33,16 @@ _SYSTEM = re.compile(
     r"/(etc|usr|bin|sbin|lib\w*|boot|dev|sys|proc|opt|root|var|srv|run|Library|System)(/|$)|/$"
 )
 _HARMLESS = re.compile(r"/dev/(null|stdout|stderr|stdin|tty|fd/\d+|shm/.+)$|/var/tmp/|/usr/local/tmp/")
-_OF_PERSON = re.compile(r"(~|\$HOME|\$\{HOME\})(/\.|/?$)")
+_DOTFILES = re.compile(r"(~|\$HOME|\$\{HOME\})(/\.|/?$)")
 _FORK_BOMB = re.compile(r"([\w:.]+)\s*\(\)\s*\{[^}]*\1\s*\|\s*\1\s*&")
 _SUBSTITUTED_FETCH = re.compile(rf"(?:\$\(|`|<\()\s*(?:\S*/)?(?:{'|'.join(_FETCHERS)})\b")
-_DEPTH = 6
+_MAX_DEPTH = 6
 
 
 def objection(command: str, *, depth: int = 0) -> str | None:
-    """Why a command is not run; None when nothing speaks against it."""
-    if depth > _DEPTH:
-        return "it is nested too deeply to be read"
+    """Why a command must not run; None if it may."""
+    if depth > _MAX_DEPTH:
+        return "it is nested too deeply"
     if _FORK_BOMB.search(command):
         return "it is a fork bomb"
     for inner in _substitutions(command):
@@ -50,14 +51,14 @@ def objection(command: str, *, depth: int = 0) -> str | None:
     try:
         words = _words(command)
     except ValueError as error:
-        return f"it cannot be read: {error}"
-    return _of_redirects(words) or _of_pipes(words) or _of_commands(words, command, depth)
+        return f"it cannot be parsed: {error}"
+    return _redirect_objection(words) or _pipe_objection(words) or _list_objection(words, command, depth)
 
 
-def _of_commands(words: list[str], command: str, depth: int) -> str | None:
+def _list_objection(words: list[str], command: str, depth: int) -> str | None:
     for simple in _simple_commands(words):
         bare = _without_prefixes(simple)
-        if bare and (why := _of_command(bare, command, depth)):
+        if bare and (why := _command_objection(bare, command, depth)):
             return why
     return None
 
@@ -82,17 +83,17 @@ def _simple_commands(words: list[str]) -> Iterator[list[str]]:
 
 
 def _without_prefixes(simple: list[str]) -> list[str]:
-    """A command without assignments and without words that only run another one."""
+    """A command without assignments and prefixes."""
     words = list(simple)
     while words:
         name = _name(words[0])
         if re.match(r"[A-Za-z_]\w*\+?=", words[0]):
             words.pop(0)
-        elif name in _BEFORE:
+        elif name in _PREFIXES:
             words.pop(0)
-            own = _BEFORE[name]
-            while words and (words[0].startswith("-") or own):
-                own -= not words[0].startswith("-")
+            positional = _PREFIXES[name]
+            while words and (words[0].startswith("-") or positional):
+                positional -= not words[0].startswith("-")
                 if (
                     words.pop(0) in ("-n", "-I", "-u", "-s", "-k", "-P", "-L", "-d", "-C")
                     and name != "exec"
@@ -108,7 +109,7 @@ def _name(word: str) -> str:
     return posixpath.basename(word.lstrip("\\")) or word
 
 
-def _of_command(words: list[str], command: str, depth: int) -> str | None:
+def _command_objection(words: list[str], command: str, depth: int) -> str | None:
     name, rest = _name(words[0]), words[1:]
     options = [word for word in rest if word.startswith("-")]
     letters = "".join(word[1:] for word in options if not word.startswith("--"))
@@ -118,13 +119,13 @@ def _of_command(words: list[str], command: str, depth: int) -> str | None:
     if name == "rm" and (set("rR") & set(letters) or "--recursive" in options):
         return "it removes recursively"
     if name == "find":
-        return _of_find(rest, command, depth)
+        return _find_objection(rest, command, depth)
     if name == "dd" and any(word.startswith("of=/dev/") and not _HARMLESS.match(word[3:]) for word in rest):
         return "it writes to a device with dd"
     if _DISKS.match(name):
         return f"it uses {name}"
     if name in _POWER or (name in ("init", "telinit") and plain[:1] in (["0"], ["6"])):
-        return "it stops the machine"
+        return "it shuts the machine down"
     is_recursive = "R" in letters or "--recursive" in options
     if name in ("chmod", "chown", "chgrp") and is_recursive and any(_is_system(word) for word in plain[1:]):
         return f"it uses {name} recursively outside the project"
@@ -135,9 +136,9 @@ def _of_command(words: list[str], command: str, depth: int) -> str | None:
     if name in ("cp", "mv", "install", "ln", "rsync") and plain and _is_system(plain[-1]):
         return "it writes into a system directory"
     if name == "git":
-        return _of_git(rest)
+        return _git_objection(rest)
     if name in _INTERPRETERS and _SUBSTITUTED_FETCH.search(command):
-        return "it runs what it fetches from the network"
+        return "it runs code from the network"
     if name in _SHELLS and "c" in letters and plain:
         return objection(plain[0], depth=depth + 1)
     if name == "eval":
@@ -145,7 +146,7 @@ def _of_command(words: list[str], command: str, depth: int) -> str | None:
     return None
 
 
-def _of_find(rest: list[str], command: str, depth: int) -> str | None:
+def _find_objection(rest: list[str], command: str, depth: int) -> str | None:
     if "-delete" in rest:
         return "it removes recursively"
     for at, word in enumerate(rest):
@@ -153,11 +154,11 @@ def _of_find(rest: list[str], command: str, depth: int) -> str | None:
             inner = rest[at + 1 :]
             if _name(inner[0]) in ("rm", "unlink", "shred"):
                 return "it removes recursively"
-            return _of_command(inner, command, depth)
+            return _command_objection(inner, command, depth)
     return None
 
 
-def _of_git(rest: list[str]) -> str | None:
+def _git_objection(rest: list[str]) -> str | None:
     words = list(rest)
     while words and words[0].startswith("-"):
         # `-C DIR` and `-c NAME=VALUE` come before the verb.
@@ -169,15 +170,15 @@ def _of_git(rest: list[str]) -> str | None:
         is_forced = "f" in letters or any(
             word.startswith(("--force", "--mirror", "--delete", "+")) for word in rest
         )
-        return "it forces a push" if is_forced else "it pushes"
+        return "it force-pushes" if is_forced else "it pushes"
     if verb == "clean" and ("f" in letters or "--force" in rest):
         return "it removes untracked files"
     if verb == "reset" and "--hard" in rest:
-        return "it throws changes away"
+        return "it discards changes"
     return None
 
 
-def _of_redirects(words: list[str]) -> str | None:
+def _redirect_objection(words: list[str]) -> str | None:
     for at, word in enumerate(words[:-1]):
         if word and not word.strip("<>&|") and ">" in word and _is_system(words[at + 1]):
             return f"it writes into a system directory: {words[at + 1]}"
@@ -185,42 +186,43 @@ def _of_redirects(words: list[str]) -> str | None:
 
 
 def _is_system(path: str) -> bool:
-    """Whether a path belongs to the machine, or to the person's own settings."""
+    """Whether a path is a system directory or a dot file of the user."""
     if _HARMLESS.match(path):
         return False
     return bool(
-        _SYSTEM.match(posixpath.normpath(path) if path.startswith("/") else path) or _OF_PERSON.match(path)
+        _SYSTEM.match(posixpath.normpath(path) if path.startswith("/") else path) or _DOTFILES.match(path)
     )
 
 
-def _of_pipes(words: list[str]) -> str | None:
-    """`… | sh` runs what nobody has read, wherever it comes from."""
+def _pipe_objection(words: list[str]) -> str | None:
+    """`… | sh` runs a program that was not screened."""
     simple: list[str] = []
-    is_fed = False
+    has_piped_stdin = False
     for word in [*words, ";"]:
         if word not in _ENDS and not (word and not word.strip(";&|()\n")):
             simple.append(word)
             continue
         bare = _without_prefixes(simple)
-        if is_fed and bare and _reads_its_program(bare):
+        if has_piped_stdin and bare and _reads_program(bare):
             return "it pipes into a shell"
-        is_fed = word in ("|", "|&") if bare else is_fed
+        has_piped_stdin = word in ("|", "|&") if bare else has_piped_stdin
         simple = []
     return None
 
 
-def _reads_its_program(words: list[str]) -> bool:
+def _reads_program(words: list[str]) -> bool:
+    """Whether a command reads the program that it runs from stdin."""
     name = _name(words[0])
     if name in _BECOMES_ROOT:
         return True
     plain = [word for word in words[1:] if not word.startswith("-") or word == "-"]
     has_program = any(word.startswith("-c") or word in ("-e", "-m", "-n") for word in words[1:])
-    is_one = name in _INTERPRETERS or re.fullmatch(r"python[\d.]*", name) is not None
-    return is_one and not has_program and (not plain or plain[0] == "-" or "-s" in words)
+    is_interpreter = name in _INTERPRETERS or re.fullmatch(r"python[\d.]*", name) is not None
+    return is_interpreter and not has_program and (not plain or plain[0] == "-" or "-s" in words)
 
 
 def _substitutions(command: str) -> Iterator[str]:
-    """What stands in `$(…)`, `<(…)` and backquotes, outside single quotes."""
+    """The commands in `$(…)`, `<(…)` and backquotes, outside single quotes."""
     at, is_quoted = 0, False
     while at < len(command):
         char = command[at]

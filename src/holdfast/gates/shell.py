@@ -1,4 +1,7 @@
-"""Running one command with a limit: in a session of its own, ended as a group, its output kept up to a size."""
+"""Running one command with a time limit, in its own session.
+
+Its process group is killed; its output is capped.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,18 @@ import subprocess
 from holdfast import clock
 from holdfast.model.record import Record
 
-#: What is kept of an output: its beginning and its end.
+#: How much output is kept: the beginning and the end.
 HEAD_BYTES, TAIL_BYTES = 24 * 1024, 40 * 1024
-#: Between being asked to leave and being made to.
+#: Time between SIGTERM and SIGKILL.
 GRACE_S = 2.0
-#: How often we look whether a command is gone whose children hold its output open.
-_LOOK_S = 0.05
+#: How often to check whether a command has ended while its children keep its output open.
+_POLL_S = 0.05
 
 
 class Done(Record):
     """How a command ended."""
 
-    #: 128+n for a signal, as shells say it.
+    #: 128+n for a signal, as in a shell.
     exit_code: int
     is_timeout: bool
     lasted_s: float
@@ -30,7 +33,7 @@ class Done(Record):
     is_cut: bool
 
 
-class _Kept:
+class _Output:
     """The beginning and the end of a stream."""
 
     def __init__(self) -> None:
@@ -57,9 +60,12 @@ class _Kept:
 
 
 def run(argv: list[str], *, cwd: str, limit_s: float, stdin: int = subprocess.DEVNULL) -> Done:
-    """Run it to its end, or to the limit. What it leaves running in its group is ended too. `stdin`: a descriptor."""
+    """Run a command to its end or to the time limit, then kill what is left of its group.
+
+    `stdin` is a descriptor.
+    """
     began_mono = clock.mono()
-    kept = _Kept()
+    output = _Output()
     process = subprocess.Popen(
         argv,
         cwd=cwd,
@@ -72,14 +78,14 @@ def run(argv: list[str], *, cwd: str, limit_s: float, stdin: int = subprocess.DE
     pipe = process.stdout.fileno()
     os.set_blocking(pipe, False)
     try:
-        is_timeout = not _until_gone(process, pipe, kept, began_mono + limit_s)
+        is_timeout = not _wait(process, pipe, output, began_mono + limit_s)
         if is_timeout:
             _signal(process, signal.SIGTERM)
-            _until_gone(process, pipe, kept, clock.mono() + GRACE_S)
-        # Also after a good end: a server left in the background would hold the workspace.
+            _wait(process, pipe, output, clock.mono() + GRACE_S)
+        # Also after success: a server left in the background would keep using the workspace.
         _signal(process, signal.SIGKILL)
         process.wait()
-        _read(pipe, kept)
+        _read(pipe, output)
     finally:
         process.stdout.close()
     code = process.returncode
@@ -87,33 +93,33 @@ def run(argv: list[str], *, cwd: str, limit_s: float, stdin: int = subprocess.DE
         exit_code=128 - code if code < 0 else code,
         is_timeout=is_timeout,
         lasted_s=clock.mono() - began_mono,
-        output=kept.text,
-        total_bytes=kept.total,
-        is_cut=kept.is_cut,
+        output=output.text,
+        total_bytes=output.total,
+        is_cut=output.is_cut,
     )
 
 
-def _until_gone(process: subprocess.Popen[bytes], pipe: int, kept: _Kept, ends_mono: float) -> bool:
-    """Read until the command is gone (True) or the time is over (False)."""
+def _wait(process: subprocess.Popen[bytes], pipe: int, output: _Output, ends_mono: float) -> bool:
+    """Read until the command has ended (True) or time is up (False)."""
     is_open = True
-    while not _is_gone(process):
+    while not _has_ended(process):
         left_s = ends_mono - clock.mono()
         if left_s <= 0:
             return False
         if not is_open:
-            clock.sleep(min(_LOOK_S, left_s))
-        elif select.select([pipe], [], [], min(_LOOK_S, left_s))[0]:
-            is_open = _read(pipe, kept)
+            clock.sleep(min(_POLL_S, left_s))
+        elif select.select([pipe], [], [], min(_POLL_S, left_s))[0]:
+            is_open = _read(pipe, output)
     return True
 
 
-def _is_gone(process: subprocess.Popen[bytes]) -> bool:
-    """Whether it has ended. It is not reaped yet: so its number, which is that of its group, stays its own."""
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    """Whether it has ended. It is not reaped: its pid, which is its group's id too, must not be reused."""
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
-def _read(pipe: int, kept: _Kept) -> bool:
-    """Take what is there. False at the end of the stream."""
+def _read(pipe: int, output: _Output) -> bool:
+    """Read what is available. False at the end of the stream."""
     while True:
         try:
             data = os.read(pipe, 65536)
@@ -121,13 +127,13 @@ def _read(pipe: int, kept: _Kept) -> bool:
             return True
         if not data:
             return False
-        kept.add(data)
+        output.add(data)
         if len(data) < 65536:
             return True
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:
-    """To the whole group."""
+    """Signal the whole group."""
     try:
         os.killpg(process.pid, number)
     except (ProcessLookupError, PermissionError):

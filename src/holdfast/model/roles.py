@@ -1,4 +1,8 @@
-"""Roles that an agent can play in a stage: one table, read by configuration, prompts and gates."""
+"""The roles that an agent can play in a stage: one table, a row per role.
+
+Configuration, prompts, gates and results all read it. A stage is named `<agent>_<role>`, and any agent can
+play any role.
+"""
 
 from __future__ import annotations
 
@@ -8,74 +12,164 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+#: In `Role.reads`: the reports of all earlier stages.
+ALL = ("*",)
+#: In `Role.reads`: the reports of the stages that did the work.
+WORK = ("impl", "fix", "test_impl", "runbook")
+#: The heading under which a brief rewrites the context pack.
+UPDATED_PACK = "Updated Context Pack"
+_REVIEW = ("Findings", "Test gaps", "Breaking changes", "Minimal fix")
+
 
 class Role(Record):
-    """What a role is for. A stage is named `<agent>_<role>`; any agent can play any role."""
+    """What a role does, which checks its stage must pass, and which reports it gets."""
 
     about: str
-    #: Chooses models and efforts in the agent files: impl, review, verify, plan or one_shot.
+    #: Selects the model and the effort in the agent files; one of PURPOSES.
     purpose: str
-    #: It may change the workspace. Where False, a profile may still let a stage write (`writes:`), if `may_write`.
+    #: With the option `impl_mode: one_shot`, the model and the effort of one_shot are used instead.
+    is_shortened: bool = False
+    #: The stage may change the workspace. If False, a profile can still allow it (`writes:`) where
+    #: `may_write` is True.
     writes: bool = False
     may_write: bool = False
-    #: The prompt's template, `prompts/<template>.md`.
-    template: str
+    #: Checks of the gate, beside those that every stage must pass; in this order.
+    checks: tuple[str, ...] = ()
+    #: Headings that the report must have (check `headings`).
+    headings: tuple[str, ...] = ()
+    #: Lines of text that the report must have (check `lines`).
+    min_lines: int = 0
+    #: Roles whose earlier reports are attached to the prompt; or ALL.
+    reads: tuple[str, ...] = ()
+    #: The merged findings of all reviewers are attached to the prompt.
+    reads_findings: bool = False
+    #: The report has findings; they join the merged list.
+    has_findings: bool = False
+    #: The findings of this report replace those of the reports before it.
+    joins_findings: bool = False
+    #: The report has a new context pack and acceptance commands for the stages after it.
+    is_brief: bool = False
+
+    @property
+    def phase(self) -> str:
+        """The phase of the work: plan, impl, review or verify."""
+        return "impl" if self.purpose == "one_shot" else self.purpose
 
 
+PURPOSES = ("impl", "review", "verify", "plan", "one_shot")
 ROLES: dict[str, Role] = {
-    "brief": Role(about="Reads the request and rewrites the context pack.", purpose="plan", template="brief"),
-    "impl": Role(about="Changes the code.", purpose="impl", writes=True, may_write=True, template="impl"),
-    "verify": Role(
-        about="Judges the result of the acceptance commands.", purpose="verify", template="verify"
+    "brief": Role(
+        about="Reads the request and rewrites the context pack.",
+        purpose="plan",
+        is_shortened=True,
+        checks=("headings",),
+        headings=("Summary", "Acceptance", "Scope", "Constraints", "Verify Commands", UPDATED_PACK),
+        is_brief=True,
     ),
-    "review": Role(about="Reviews the change.", purpose="review", template="review"),
-    "security_review": Role(
-        about="Reviews the change for security alone.", purpose="review", template="security_review"
-    ),
-    "review_consolidate": Role(
-        about="Makes one review of the earlier ones.", purpose="review", template="review_consolidate"
-    ),
-    "fix": Role(
-        about="Fixes what the reviews found, one after the other.",
+    "impl": Role(
+        about="Changes the code.",
         purpose="impl",
         writes=True,
         may_write=True,
-        template="fix",
+        checks=("patch",),
     ),
-    "test_design": Role(about="Designs the tests.", purpose="plan", template="test_design"),
+    "verify": Role(
+        about="Judges the result of the acceptance commands.",
+        purpose="verify",
+        checks=("acceptance",),
+        reads=WORK,
+    ),
+    "review": Role(
+        about="Reviews the change.",
+        purpose="review",
+        checks=("headings", "confirm"),
+        headings=_REVIEW,
+        reads=WORK,
+        has_findings=True,
+    ),
+    "security_review": Role(
+        about="Reviews the change for security only.",
+        purpose="review",
+        checks=("headings", "confirm"),
+        headings=_REVIEW,
+        reads=WORK,
+        has_findings=True,
+    ),
+    "review_consolidate": Role(
+        about="Merges the earlier reviews into one.",
+        purpose="review",
+        checks=("headings", "confirm"),
+        headings=_REVIEW,
+        reads=ALL,
+        reads_findings=True,
+        has_findings=True,
+        joins_findings=True,
+    ),
+    "fix": Role(
+        about="Fixes the findings of the reviews, one by one.",
+        purpose="impl",
+        writes=True,
+        may_write=True,
+        checks=("headings", "patch"),
+        headings=("Fixed", "Not fixed", "Checks"),
+        reads=("review_consolidate",),
+        reads_findings=True,
+    ),
+    "test_design": Role(
+        about="Designs the tests.",
+        purpose="plan",
+        is_shortened=True,
+        checks=("lines",),
+        min_lines=10,
+    ),
     "test_impl": Role(
-        about="Proposes tests as a patch.", purpose="impl", may_write=True, template="test_impl"
+        about="Proposes tests as a patch.",
+        purpose="impl",
+        may_write=True,
+        checks=("headings", "patch"),
+        headings=("Added or Updated Tests", "Unified Diff", "Rationale"),
     ),
     "static_verify": Role(
-        about="Checks without running anything: dangers, rollback, go or no-go.",
+        about="Checks without running anything: risks, rollback, go or no-go.",
         purpose="verify",
-        template="static_verify",
+        checks=("headings",),
+        headings=("Pre-execution checks", "Dangerous changes", "Rollback plan", "Go/No-Go"),
     ),
     "runbook": Role(
-        about="Does it in one go, and says what it did.",
+        about="Does the whole task in one stage and reports what it did.",
         purpose="one_shot",
         may_write=True,
-        template="runbook",
+        checks=("headings",),
+        headings=("Problem", "Plan", "Commands", "Risks"),
     ),
-    "plan_draft": Role(about="Writes the first plan.", purpose="plan", template="plan_draft"),
-    "plan_enrich": Role(about="Adds to the plan what is missing.", purpose="plan", template="plan_enrich"),
-    "plan_review": Role(about="Reviews the plans.", purpose="review", template="plan_review"),
-    "plan_consolidate": Role(
-        about="Makes one plan of the earlier ones.", purpose="plan", template="plan_consolidate"
-    ),
+    "plan_draft": Role(about="Writes the first plan.", purpose="plan"),
+    "plan_enrich": Role(about="Adds what the plan misses.", purpose="plan", reads=ALL),
+    "plan_review": Role(about="Reviews the plans.", purpose="review", reads=ALL),
+    "plan_consolidate": Role(about="Merges the earlier plans into one.", purpose="plan", reads=ALL),
 }
-PURPOSES = ("impl", "review", "verify", "plan", "one_shot")
-#: With `impl_mode: one_shot` these take the models of one_shot (instead of plan).
-_SHORTENED = ("brief", "test_design")
+#: A role that holdfast does not know: nothing is checked or attached because of it.
+_UNKNOWN = Role(about="", purpose="impl")
+
+
+def get(name: str) -> Role:
+    """The row of a role; an empty one where the table has none (a plain run, a role of a plug-in)."""
+    return ROLES.get(name, _UNKNOWN)
+
+
+def reads(role: str, earlier: str) -> bool:
+    """Whether a stage of `role` gets the report of an earlier stage of the role `earlier`."""
+    wanted = get(role).reads
+    return wanted == ALL or earlier in wanted
 
 
 def purpose(role: str, impl_mode: str | None = None) -> str:
-    """The purpose of a role."""
-    return "one_shot" if impl_mode == "one_shot" and role in _SHORTENED else ROLES[role].purpose
+    """Whose model and effort a role uses."""
+    row = ROLES[role]
+    return "one_shot" if impl_mode == "one_shot" and row.is_shortened else row.purpose
 
 
 def split(stage: str, agents: Iterable[str]) -> tuple[str, str] | None:
-    """`codex_impl` → codex, impl. None when no agent of these and no role make up the name."""
+    """The agent and the role of a stage name (`codex_impl`: codex, impl); None where one of them is unknown."""
     for agent in agents:
         role = stage.removeprefix(f"{agent}_")
         if role != stage and role in ROLES:
@@ -83,6 +177,6 @@ def split(stage: str, agents: Iterable[str]) -> tuple[str, str] | None:
     return None
 
 
-def names(agents: Iterable[str]) -> list[str]:
-    """Every stage that these agents can be."""
+def stage_names(agents: Iterable[str]) -> list[str]:
+    """All stages that these agents can play."""
     return [f"{agent}_{role}" for agent in agents for role in ROLES]

@@ -1,45 +1,36 @@
-"""`python -m holdfast.workspace prepare --packet P --stage S --out FILE`: run by a runner before a stage.
+"""Preparing a workspace, as a process that the runner starts before a stage.
 
-FILE is whole or not there. An error is on stderr; the exit status is its own.
+    python -m holdfast.workspace prepare --packet P --stage S --out FILE
+
+FILE is written completely or not at all. Errors go to stderr.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-import traceback
 
-from holdfast.errors import HoldfastError, UsageError
+from holdfast.errors import UsageError
 from holdfast.store import atomic
 from holdfast.store.layout import Packet
+from holdfast.workspace import chore
 from holdfast.workspace.prepare import prepare
+
+_USAGE = "python -m holdfast.workspace prepare --packet P --stage S --out FILE"
 
 
 def main(argv: list[str]) -> int:
-    """Prepare, and write down what was found."""
-    try:
-        packet, stage, out = _asked(argv)
-        atomic.write_json(out, prepare(packet, stage), durable=True)
-    except HoldfastError as error:
-        print(f"error: {error}", file=sys.stderr)
-        if error.hint:
-            print(f"hint: {error.hint}", file=sys.stderr)
-        # One of 1 to 3: what is higher means something else to a runner.
-        return min(error.exit_status, 3)
-    except Exception:  # a bug of ours, told apart from a workspace that cannot be prepared
-        traceback.print_exc()
-        return 70
-    return 0
+    """Prepare the workspace of a stage."""
+    return chore.exit_status(lambda: _prepare(argv))
 
 
-def _asked(argv: list[str]) -> tuple[Packet, str, str]:
-    values = dict(zip(argv[1::2], argv[2::2], strict=False))
-    if argv[:1] != ["prepare"] or values.keys() != {"--packet", "--stage", "--out"} or len(argv) != 7:
-        raise UsageError(
-            "the workspace was asked for something else than to prepare",
-            hint="python -m holdfast.workspace prepare --packet P --stage S --out FILE",
-        )
-    return Packet(os.path.realpath(values["--packet"])), values["--stage"], values["--out"]
+def _prepare(argv: list[str]) -> bool:
+    if argv[:1] != ["prepare"]:
+        raise UsageError("unexpected arguments", hint=_USAGE)
+    values = chore.options(argv[1:], required=("--packet", "--stage", "--out"), usage=_USAGE)
+    packet = Packet(os.path.realpath(values["--packet"]))
+    atomic.write_json(values["--out"], prepare(packet, values["--stage"]), durable=True)
+    return True
 
 
 if __name__ == "__main__":

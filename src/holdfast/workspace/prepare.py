@@ -1,4 +1,4 @@
-"""Before a stage: the workspace is there, and what stands in it is known."""
+"""Preparing the workspace of a stage: make sure that it exists, and record its tree."""
 
 from __future__ import annotations
 
@@ -25,13 +25,15 @@ if TYPE_CHECKING:
     from holdfast.store.layout import Packet
     from holdfast.workspace.place import Place
 
-#: Dirty paths that are named.
-_DIRTY = 100
+#: How many dirty paths are recorded.
+_MAX_DIRTY = 100
 
 
 def prepare(packet: Packet, stage: str) -> dict[str, Any]:
-    """The fields of `workspace.prepared` for a stage. Safe to run again after a kill: nothing is recorded twice. Where a stage only
-    reads, in place, it may begin though nobody could look: `tree` is empty then."""
+    """The fields of `workspace.prepared` for a stage. Safe to run again after a kill.
+
+    A stage that only reads, in place, may start even if git fails; `tree` is then empty.
+    """
     spec = load.fold(packet).spec
     try:
         return _prepare(packet, stage, spec)
@@ -50,29 +52,29 @@ def prepare(packet: Packet, stage: str) -> dict[str, Any]:
 
 
 def _prepare(packet: Packet, stage: str, spec: TaskSpec) -> dict[str, Any]:
-    known = bases.read(packet)
-    if known is None:
-        known, tree = _begin(packet, spec)
+    base = bases.read(packet)
+    if base is None:
+        base, tree = _begin(packet, spec)
     else:
-        if known.kind == "worktree":
+        if base.kind == "worktree":
             worktree.make(packet, spec.project_dir)
-        tree = now(packet, known)
+        tree = current_tree(packet, base)
     trees = Trees.of(packet)
-    head = git.head(known.place.top) if known.place.git_dir is not None else None
+    head = git.head(base.place.top) if base.place.git_dir is not None else None
     dirty: list[str] = []
     if head is not None:
-        dirty = [change.path for change in changed(trees, trees.tree_of(head), tree)][:_DIRTY]
+        dirty = [change.path for change in changed(trees, trees.tree_of(head), tree)][:_MAX_DIRTY]
     return {
         "schema": "holdfast.prepared/1",
         "stage": stage,
-        "path": known.place.directory,
-        "kind": known.kind,
+        "path": base.place.directory,
+        "kind": base.kind,
         "tree": tree,
-        "base_tree": known.base_tree,
-        "commit": known.commit,
-        "branch": known.branch,
+        "base_tree": base.base_tree,
+        "commit": base.commit,
+        "branch": base.branch,
         "dirty": dirty,
-        "own_files": git_files.note(known.place, trees),
+        "own_files": git_files.note(base.place, trees),
         "timestamp": clock.iso_now(),
     }
 
@@ -81,25 +83,25 @@ def _begin(packet: Packet, spec: TaskSpec) -> tuple[Base, str]:
     branch = None
     directory = spec.project_dir
     if spec.workspace == "worktree":
-        made = worktree.make(packet, spec.project_dir)
-        branch, directory = made.branch, made.directory
+        created = worktree.make(packet, spec.project_dir)
+        branch, directory = created.branch, created.directory
     place = locate(directory)
-    tree = _take(packet, place, spec)
+    tree = _take_snapshot(packet, place, spec)
     commit = git.head(place.top) if place.git_dir is not None else None
-    known = Base(kind=spec.workspace, place=place, base_tree=tree, commit=commit, branch=branch)
-    atomic.write_json(bases.path_of(packet), known.to_json(), durable=True)
-    return known, tree
+    base = Base(kind=spec.workspace, place=place, base_tree=tree, commit=commit, branch=branch)
+    atomic.write_json(bases.path_of(packet), base.to_json(), durable=True)
+    return base, tree
 
 
-def now(packet: Packet, known: Base, spec: TaskSpec | None = None) -> str:
-    """The tree of the workspace as it is now. Raises NotPossible when its repository or directory is gone."""
-    place = known.place
+def current_tree(packet: Packet, base: Base, spec: TaskSpec | None = None) -> str:
+    """The tree of the workspace now. Raises NotPossible if its directory or repository is gone."""
+    place = base.place
     for path in (place.directory, place.git_dir):
         if path is not None and not os.path.isdir(path):
-            raise NotPossible(f"{path} is gone, which the workspace of {packet.task_id} needs")
-    return _take(packet, place, spec or load.fold(packet).spec)
+            raise NotPossible(f"{path} is gone; the workspace of {packet.task_id} needs it")
+    return _take_snapshot(packet, place, spec or load.fold(packet).spec)
 
 
-def _take(packet: Packet, place: Place, spec: TaskSpec) -> str:
+def _take_snapshot(packet: Packet, place: Place, spec: TaskSpec) -> str:
     deny = spec.pipeline.scope_deny if spec.pipeline is not None else ()
     return snapshot.take(place, Trees.of(packet), deny=deny, hidden=(os.path.realpath(packet.home.path),))

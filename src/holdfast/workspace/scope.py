@@ -1,13 +1,10 @@
-"""What a task may change: `scope.allow` without `scope.deny`. The scope gate asks it, and so do those who bring work home."""
+"""What a task may change: `scope.allow` without `scope.deny`. And patterns of paths, as in .gitignore."""
 
 from __future__ import annotations
 
 import os
 
-from pathspec import GitIgnoreSpec
-
 from holdfast.packet import load
-from holdfast.workspace.patterns import tidy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,39 +12,77 @@ if TYPE_CHECKING:
 
     from holdfast.store.layout import Packet
 
+#: Characters that have a meaning in a pattern.
+_SPECIAL = "\\*?[] !#"
+
 
 class Scope:
-    """The patterns of a task."""
+    """The scope of a task."""
 
     def __init__(self, allow: Iterable[str], deny: Iterable[str]) -> None:
-        self._allow = GitIgnoreSpec.from_lines([tidy(pattern) for pattern in allow])
-        self._deny = GitIgnoreSpec.from_lines([tidy(pattern) for pattern in deny])
+        from pathspec import GitIgnoreSpec  # a snapshot only needs the patterns as text
+
+        self._allow = GitIgnoreSpec.from_lines([normalized(pattern) for pattern in allow])
+        self._deny = GitIgnoreSpec.from_lines([normalized(pattern) for pattern in deny])
 
     def objection(self, path: str) -> str | None:
-        """Why a path (relative to the project) may not change; None when it may."""
+        """Why a path, relative to the project, may not change; None if it may."""
         if path == ".." or path.startswith("../"):
-            return "it lies outside the project"
+            return "it is outside the project"
         if self.denies(path):
-            return "it is denied by scope.deny"
+            return "it matches scope.deny"
         return None if self._allow.match_file(path) else "it is not in scope.allow"
 
     def denies(self, path: str) -> bool:
-        """Whether a path is denied. A directory has a slash at its end, as patterns want it."""
+        """Whether `scope.deny` matches a path. A directory must end with a slash."""
         return bool(self._deny.match_file(path))
 
     def has(self, path: str, prefix: str) -> bool:
-        """Whether a path of the whole tree may change, for a project that lies at `prefix` in it."""
-        return self.objection(seen_from(prefix, path)) is None
+        """Whether a path of the whole tree may change, for a project at `prefix` in that tree."""
+        return self.objection(project_path(prefix, path)) is None
 
 
 def of(packet: Packet) -> Scope | None:
-    """The scope of a task; None for a plain run, which has none and may change anything."""
+    """The scope of a task; None for a plain run, which may change anything."""
     pipeline = load.fold(packet).spec.pipeline
     return None if pipeline is None else Scope(pipeline.scope_allow, pipeline.scope_deny)
 
 
-def seen_from(prefix: str, path: str) -> str:
-    """A path of the tree as the project sees it: `../x` where it lies beside the project."""
+def project_path(prefix: str, path: str) -> str:
+    """A path of the tree, relative to the project at `prefix`; `../x` if it is outside the project."""
     if not prefix or path.startswith(prefix):
         return path[len(prefix) :]
     return os.path.relpath("/" + path, "/" + prefix)
+
+
+# ── patterns as text, for git ───────────────────────────────────────────────
+
+
+def literal(path: str) -> str:
+    """The pattern that matches only this path, relative to the root."""
+    return "/" + "".join("\\" + char if char in _SPECIAL else char for char in path)
+
+
+def below(prefix: str, patterns: Iterable[str]) -> tuple[str, ...]:
+    """Patterns of the directory `prefix`, rewritten for the root above it."""
+    return tuple(_below(prefix, normalized(pattern)) for pattern in patterns)
+
+
+def _below(prefix: str, pattern: str) -> str:
+    if not prefix:
+        return pattern
+    is_negated = pattern.startswith("!")
+    rest = pattern[1:] if is_negated else pattern
+    # A slash before the last character anchors a pattern to its directory.
+    is_anchored = "/" in rest.rstrip("/")
+    root = literal(prefix.rstrip("/"))
+    return ("!" if is_negated else "") + root + ("/" if is_anchored else "/**/") + rest.lstrip("/")
+
+
+def normalized(pattern: str) -> str:
+    """A pattern in the form that git knows: `./src` becomes `/src`, and `.` matches everything."""
+    negation = "!" if pattern.startswith("!") else ""
+    rest = pattern[len(negation) :]
+    if rest in (".", "./", ""):
+        return negation + "/**" if rest else pattern
+    return negation + ("/" + rest[2:] if rest.startswith("./") else rest)

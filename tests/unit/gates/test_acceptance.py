@@ -145,7 +145,7 @@ def test_nothing_is_run_after_another_check_has_failed(home: str) -> None:
 
 def test_what_commands_leave_outside_the_scope_is_a_remark(home: str) -> None:
     case = Verify(home, "echo 1 > b; echo 1 > cache", scope_allow=("b",))
-    remark = "the commands left 1 file outside the scope: cache; diff and apply leave that out"
+    remark = "the commands left 1 file outside the scope: cache; 'diff' and 'apply' leave them out"
     assert case.judge() == (0, [remark])
     assert f"{remark}\n\nResult: passed" in case.artifact
     # It was there already.
@@ -153,7 +153,7 @@ def test_what_commands_leave_outside_the_scope_is_a_remark(home: str) -> None:
 
 
 def test_without_commands_it_says_so(home: str) -> None:
-    assert Verify(home).judge() == (0, ["there were no acceptance commands to run"])
+    assert Verify(home).judge() == (0, ["there are no acceptance commands"])
 
 
 def test_a_fence_in_the_output_does_not_end_the_block(home: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.gates.test_headings import judged, written
+from tests.unit.gates.test_report import judged, written
 
 
 @pytest.mark.req("PIP-13")

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from holdfast.gates.writing import violations
-from holdfast.workspace.scope import Scope, seen_from
+from holdfast.gates.scope import violations
+from holdfast.workspace.scope import Scope, project_path
 from holdfast.workspace.snapshots.changes import Change
 from tests.support.repos import Repo, judge, packet_for, prepare, report
 
@@ -110,7 +110,7 @@ def test_an_ignored_file_counts_where_it_is_denied_only(stage: Stage) -> None:
     stage.repo.write("dropping.tmp")
     assert stage.judge()[0] == 0
     stage.repo.write(".env", "KEY=2\n")
-    assert stage.judge()[1]["reasons"] == [".env was modified: it is denied by scope.deny"]
+    assert stage.judge()[1]["reasons"] == [".env was modified: it matches scope.deny"]
 
 
 @pytest.mark.req("GAT-3")
@@ -118,7 +118,7 @@ def test_deny_is_stronger_than_allow(home: str) -> None:
     stage = Stage(home, scope_allow=("**",))
     stage.repo.write("secrets/key")
     stage.repo.write("anything")
-    assert stage.judge()[1]["reasons"] == ["secrets/key was added: it is denied by scope.deny"]
+    assert stage.judge()[1]["reasons"] == ["secrets/key was added: it matches scope.deny"]
 
 
 @pytest.mark.req("GAT-3")
@@ -149,7 +149,7 @@ def test_patterns_belong_to_the_project_and_what_is_beside_it_is_out(home: str) 
     stage.repo.write("src/new")
     assert stage.judge()[0] == 0
     stage.repo.write("other/b", "changed\n")
-    assert stage.judge()[1]["reasons"] == ["../other/b was modified: it lies outside the project"]
+    assert stage.judge()[1]["reasons"] == ["../other/b was modified: it is outside the project"]
 
 
 def test_a_repository_that_is_gone_cannot_be_judged(stage: Stage) -> None:
@@ -165,7 +165,7 @@ def test_a_stage_that_was_not_prepared_cannot_be_judged(home: str) -> None:
     report(packet, "No changes required.\n")
     code, result = judge(packet)
     assert code == 3
-    assert "not on record" in result["stderr"]
+    assert "no tree was recorded" in result["stderr"]
 
 
 def test_out_of_scope_changes_in_a_worktree_are_taken_back_and_kept(home: str) -> None:
@@ -176,7 +176,7 @@ def test_out_of_scope_changes_in_a_worktree_are_taken_back_and_kept(home: str) -
     os.symlink("/etc", os.path.join(stage.work.path, "link"))
     code, result = stage.judge()
     assert code == 0, result
-    assert "3 changes out of scope were taken back" in result["reasons"][-4]
+    assert "3 changes out of scope reverted" in result["reasons"][-4]
     assert stage.work.read("other/b") == "b\n"
     assert stage.work.read("src/a") == "changed\n"
     assert sorted(os.listdir(stage.work.path)) == [".git", ".gitignore", "other", "src"]
@@ -195,7 +195,7 @@ def test_more_than_a_command_line_holds_is_taken_back(home: str) -> None:
     for number in range(800):
         stage.work.write(f"{deep}/{number}")
     code, result = stage.judge()
-    assert (code, "801 changes out of scope were taken back" in result["warnings"][0]) == (0, True)
+    assert (code, "801 changes out of scope reverted" in result["warnings"][0]) == (0, True)
     assert (stage.work.read("other/b"), stage.work.read("src/a")) == ("b\n", "changed\n")
 
 
@@ -255,10 +255,10 @@ def test_many_violations_are_counted_not_listed() -> None:
 
 
 def test_paths_as_the_project_sees_them() -> None:
-    assert seen_from("", "a/b") == "a/b"
-    assert seen_from("src/", "src/a") == "a"
-    assert seen_from("src/deep/", "src/a") == "../a"
-    assert seen_from("src/", "srcs") == "../srcs"
+    assert project_path("", "a/b") == "a/b"
+    assert project_path("src/", "src/a") == "a"
+    assert project_path("src/deep/", "src/a") == "../a"
+    assert project_path("src/", "srcs") == "../srcs"
 
 
 # ── what no tree has ──
@@ -327,7 +327,10 @@ def test_a_hook_is_in_no_scope_and_a_worktree_does_not_take_it_back(home: str) -
     stage.repo.write(".git/hooks/post-commit", "#!/bin/sh\n")
     code, result = stage.judge()
     assert (code, result["failed"]) == (1, "scope")
-    assert ".git/hooks/post-commit was added: it is git's own" in result["reasons"][0]
+    assert (
+        ".git/hooks/post-commit was added: hooks and settings of the repository are never in scope"
+        in result["reasons"][0]
+    )
 
 
 def test_what_everyday_commands_of_git_write_is_no_violation(stage: Stage) -> None:
@@ -341,7 +344,7 @@ def test_a_link_into_gits_own_directory_is_refused(home: str) -> None:
     stage = Stage(home, scope_allow=(".",))
     os.symlink("../.git/config", os.path.join(stage.repo.path, "src/link"))
     code, result = stage.judge()
-    assert (code, "which is git's own" in result["reasons"][0]) == (1, True)
+    assert (code, "inside .git" in result["reasons"][0]) == (1, True)
 
 
 @pytest.mark.req("GAT-3")
@@ -354,7 +357,7 @@ def test_a_rule_of_ignoring_does_not_hide_what_came_with_it(home: str) -> None:
     code, result = stage.judge()
     assert (code, result["failed"]) == (1, "scope")
     assert result["reasons"] == [
-        "evil.txt was added: it is not in scope.allow, and ignored only since then",
+        "evil.txt was added: it is not in scope.allow, and a new ignore rule hides it",
     ]
 
 
@@ -373,4 +376,4 @@ def test_links_that_led_out_before_are_named(home: str) -> None:
     stage.repo.write("src/a", "changed\n")
     code, result = stage.judge()
     assert (code, result["warnings"]) == (0, [])
-    assert any("not seen: way-out → " in reason for reason in result["reasons"])
+    assert any("not checked: way-out → " in reason for reason in result["reasons"])

@@ -54,5 +54,5 @@ def test_what_tests_and_builds_need_is_not(command: str) -> None:
 def test_the_reason_says_what_it_is() -> None:
     assert objection("cd x && rm -rf build") == "it removes recursively"
     assert objection("a | sh") == "it pipes into a shell"
-    assert objection("echo 'x").startswith("it cannot be read")
-    assert objection("$(" * 50 + "x" + ")" * 50) == "it is nested too deeply to be read"
+    assert objection("echo 'x").startswith("it cannot be parsed")
+    assert objection("$(" * 50 + "x" + ")" * 50) == "it is nested too deeply"

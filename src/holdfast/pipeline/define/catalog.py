@@ -12,7 +12,7 @@ import holdfast.config
 from holdfast import paths
 from holdfast.errors import InvalidConfig
 from holdfast.model.record import Record
-from holdfast.model.roles import ROLES, names, split
+from holdfast.model.roles import ROLES, split, stage_names
 from holdfast.pipeline.define import yaml_file
 from holdfast.pipeline.define.catalog_file import FileReader, Leaf, Wave
 from holdfast.pipeline.define.intents import OPTIONS
@@ -199,7 +199,9 @@ def _cross_check(config: Config, problems: list[Problem]) -> None:
         for leaf in group.below("flags").values():
             for each in leaf.value:
                 if each not in ROLES and split(each, config.agents) is None:
-                    problems.append(_unknown(leaf, "role or stage", each, [*ROLES, *names(config.agents)]))
+                    problems.append(
+                        _unknown(leaf, "role or stage", each, [*ROLES, *stage_names(config.agents)])
+                    )
         for profile in group.profiles.values():
             _check_profile(config, group, profile, problems)
 
@@ -298,7 +300,7 @@ def _check_writers(config: Config, profile: Profile, problems: list[Problem]) ->
 def unknown_stage(leaf: Leaf, stage: str, config: Config) -> Problem:
     """A name that no agent and no role make up."""
     hint = join_hints(
-        near(stage, names(config.agents)),
+        near(stage, stage_names(config.agents)),
         f"a stage is <agent>_<role>; agents: {', '.join(config.agents)}; roles: {', '.join(ROLES)}",
     )
     return leaf.problem(f"there is no stage {stage!r}", hint)

@@ -1,18 +1,20 @@
-"""The files that a pipeline's stages leave beside their output: meta.json, stats.json, last_failure.json.
+"""JSON files that describe stages: meta.json, stats.json, last_failure.json, phase-links.json.
 
-Pure builders. All three are derived from the journal and can be made again; their field names are those of the task packet
-that other programs read.
+These functions only build the content. All four files are derived from the journal and can be rebuilt. Other
+programs read them, so field names do not change.
 """
 
 from __future__ import annotations
 
 from holdfast import clock
+from holdfast.model import roles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from typing import Any
 
+    from holdfast.model.spec import StageSpec
     from holdfast.pipeline.next_action import NextAction
     from holdfast.pipeline.triage import Failure, Triage
 
@@ -30,8 +32,10 @@ def meta(
     attempt: int | None = None,
     outcome: str = "",
 ) -> dict[str, Any]:
-    """outputs/<stage>.<tool>.meta.json, for a call that succeeded or failed alike. `prompt_sha256` is null where the call
-    had no prompt, `exit_code` where the end was never seen."""
+    """outputs/<stage>.<tool>.meta.json, for a call that succeeded or failed.
+
+    `prompt_sha256` is null if the call had no prompt; `exit_code` if the exit status is unknown.
+    """
     return {
         "schema": "holdfast.meta/1",
         "stage": stage,
@@ -43,7 +47,7 @@ def meta(
         "exit_code": exit_code,
         "start": start,
         "end": end,
-        # A wall clock can be set back while a call lasts; a call does not take less than no time.
+        # The wall clock can be set back during a call.
         "duration_sec": round(max(0.0, clock.parse_iso(end) - clock.parse_iso(start)), 3),
         "prompt_sha256": prompt_sha256,
     }
@@ -59,7 +63,10 @@ def stats(
     signatures: Mapping[str, Mapping[str, Any]],
     updated_at: str,
 ) -> dict[str, Any]:
-    """state/stats.json. `signatures`: how often each failure was seen, its class, the first and the last time."""
+    """state/stats.json.
+
+    `signatures`: for each failure signature its count, its class, and the first and last time.
+    """
     return {
         "schema": "holdfast.stats/1",
         "task_id": task_id,
@@ -68,14 +75,17 @@ def stats(
         "paid_call_budget": paid_call_budget,
         "retry_budget": retry_budget,
         "completed_stages": list(completed_stages),
-        "signatures": {name: dict(seen) for name, seen in signatures.items()},
+        "signatures": {signature: dict(facts) for signature, facts in signatures.items()},
     }
 
 
 def last_failure(
-    facts: Failure, found: Triage, action: NextAction, *, attempt: int | None, at: str, count: int = 1
+    facts: Failure, triage: Triage, action: NextAction, *, attempt: int | None, at: str, count: int = 1
 ) -> dict[str, Any]:
-    """state/last_failure.json: the triage of the latest failure. `count`: how often its signature has been seen by now."""
+    """state/last_failure.json: the triage of the latest failure.
+
+    `count`: how often its signature occurred so far.
+    """
     gate = {"failed": facts.gate_failed, "reasons": list(facts.gate_reasons)} if facts.gate_failed else None
     return {
         "schema": "holdfast.last-failure/1",
@@ -84,13 +94,44 @@ def last_failure(
         "tool": facts.agent,
         "role": facts.role,
         "attempt": attempt,
-        "class": found.failure_class,
-        "signature": found.signature,
+        "class": triage.failure_class,
+        "signature": triage.signature,
         "count": count,
         "outcome": facts.outcome,
         "detail": facts.detail,
         "exit_code": facts.exit_code,
         "gate_result": gate,
-        "suggested_actions": list(found.suggested_actions),
+        "suggested_actions": list(triage.suggested_actions),
         "next_action": action.to_json(),
     }
+
+
+def artifact(stage: StageSpec) -> str:
+    """The path of a stage's main result in the packet: the artifact of its commands, or its report."""
+    if "acceptance" in roles.get(stage.role).checks:
+        return f"outputs/{stage.name}.artifact.md"
+    return f"outputs/{stage.name}.{stage.agent}.out"
+
+
+def phase_links(
+    task_id: str,
+    stages: Iterable[StageSpec],
+    done: Collection[str],
+    *,
+    at: str,
+    sessions: Mapping[str, str | None] | None = None,
+) -> dict[str, Any]:
+    """state/phase-links.json: the stages of each phase, and its canonical result (of the last stage done).
+
+    `stages` have the agents that really played them; `sessions` has the agents' own session ids.
+    """
+    phases: dict[str, dict[str, Any]] = {}
+    for stage in stages:
+        entry = phases.setdefault(roles.get(stage.role).phase, {"canonical": None, "stages": {}})
+        is_done = stage.name in done
+        entry["stages"][stage.name] = {"artifact": artifact(stage) if is_done else None, "done": is_done}
+        if sessions is not None:
+            entry["stages"][stage.name].update(agent=stage.agent, session_id=sessions.get(stage.name))
+        if is_done:
+            entry["canonical"] = artifact(stage)
+    return {"schema": "holdfast.phase-links/1", "task_id": task_id, "updated_at": at, "phases": phases}

@@ -1,7 +1,7 @@
-"""<home>/task-index.json: the tasks that have phases, with their sessions, results and policies. Derived from the packets.
+"""<home>/task-index.json: all pipeline tasks with sessions, results and policies. Derived from the packets.
 
-The runner of each task keeps its `state/phase-links.json`; here they are put together. Journals are not folded: their first
-line has what was asked, and that is all that is read of them.
+The runner of each task writes its `state/phase-links.json`; this module combines them. Only the first line of
+a journal is read: it has the spec.
 """
 
 from __future__ import annotations
@@ -9,26 +9,27 @@ from __future__ import annotations
 from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.model import events as ev
+from holdfast.model import roles
 from holdfast.model.spec import TaskSpec
 from holdfast.packet import load
-from holdfast.pipeline.results import phases
 from holdfast.store import atomic, journal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from holdfast.store.layout import Home, Packet
 
 
 def update(home: Home) -> dict[str, Any]:
-    """The index as it is now; the file is written where it is another one."""
+    """The current index. The file is written only if it changed."""
     entries: dict[str, dict[str, Any]] = {}
     for task_id in load.task_ids(home):
         entry = _entry(home.packet(task_id))
         if entry is not None:
             entries[task_id] = entry
-    index = phases.task_index(entries, at=clock.iso_now())
+    index = task_index(entries, at=clock.iso_now())
     try:
         old = atomic.read_json(home.task_index) or {}
     except HoldfastError:
@@ -40,8 +41,42 @@ def update(home: Home) -> dict[str, Any]:
     return index
 
 
+def task_index(entries: Mapping[str, dict[str, Any]], *, at: str) -> dict[str, Any]:
+    """The content of the file."""
+    return {"schema": "holdfast.task-index/1", "updated_at": at, "tasks": dict(sorted(entries.items()))}
+
+
+def task_entry(
+    spec: TaskSpec, manifest: Mapping[str, Any], sessions: Mapping[str, str | None]
+) -> dict[str, Any]:
+    """One task. `manifest` is its manifest.json; `sessions` has the agents' own session ids by stage."""
+    phases: dict[str, list[dict[str, Any]]] = {}
+    for stage in spec.stages:
+        row = {"stage": stage.name, "agent": stage.agent, "session_id": sessions.get(stage.name)}
+        phases.setdefault(roles.get(stage.role).phase, []).append(row)
+    pipeline = spec.pipeline
+    return {
+        "status": manifest.get("status"),
+        "run": manifest.get("run"),
+        "started_at": manifest.get("started_at"),
+        "finished_at": manifest.get("finished_at"),
+        "intent": pipeline.intent if pipeline is not None else None,
+        "profile": pipeline.profile if pipeline is not None else None,
+        "policies": {}
+        if pipeline is None
+        else {
+            "retry_budget": pipeline.retry_budget,
+            "paid_call_budget": pipeline.paid_call_budget,
+            "max_wallclock_s": pipeline.max_wallclock_s,
+            "digest_policy": pipeline.digest_policy,
+        },
+        "phases": phases,
+        "links": f"tasks/{spec.task_id}/state/phase-links.json",
+    }
+
+
 def _entry(packet: Packet) -> dict[str, Any] | None:
-    """The entry of a task; None where it has no phases, or cannot be read: others can."""
+    """The entry of a task; None if it has no phases or cannot be read."""
     try:
         links = atomic.read_json(packet.phase_links)
         spec = _spec(packet) if links is not None else None
@@ -55,7 +90,7 @@ def _entry(packet: Packet) -> dict[str, Any] | None:
             for stage in spec.stages
         ]
         sessions = {name: stage.get("session_id") for name, stage in stages.items()}
-        entry = phases.task_entry(spec.evolve(stages=tuple(played)), load.read_manifest(packet), sessions)
+        entry = task_entry(spec.evolve(stages=tuple(played)), load.read_manifest(packet), sessions)
         for rows in entry["phases"].values():
             for row in rows:
                 row["artifact"] = stages.get(row["stage"], {}).get("artifact")

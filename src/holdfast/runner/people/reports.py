@@ -11,7 +11,7 @@ from holdfast.agents import registry
 from holdfast.errors import HoldfastError
 from holdfast.model import events as ev
 from holdfast.pipeline.next_action import NextAction
-from holdfast.pipeline.results import phases, stage_files, summary
+from holdfast.pipeline.results import stage_files, summary
 from holdfast.pipeline.triage import Failure, FailureClass, Triage, remedy
 from holdfast.runner.ledger import Ledger
 from holdfast.store import atomic
@@ -59,7 +59,7 @@ def _write_stats(ledger: Ledger) -> None:
 def _write_links(ledger: Ledger) -> None:
     task = ledger.task
     played = {name: stage_state.agent for name, stage_state in task.stage_states.items()}
-    links = phases.phase_links(
+    links = stage_files.phase_links(
         task.spec.task_id,
         [stage.evolve(agent=played.get(stage.name, stage.agent)) for stage in task.spec.stages],
         task.stages_done,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.gates.confirm import WORD
+from holdfast.gates import confirm
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def _asked_by_reviewers(task: Task, stage: StageSpec) -> str | None:
     for before in waves[at - 1]:
         verdict = task.stage_state(before.name).gate
         said = verdict.reasons if verdict is not None and verdict.passed else ()
-        asked = [reason.removeprefix(WORD).lstrip(": ") for reason in said if reason.startswith(WORD)]
+        asked = confirm.requests(said)
         if asked:
             why = "; ".join(reason for reason in asked if reason)
             return f"{before.name} asks to stop and confirm" + (f": {why}" if why else "")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from holdfast.model import roles
 from holdfast.pipeline.results import findings
 from holdfast.runner.ledger import Ledger
 from holdfast.store import atomic
 
 NAME = "_findings.md"
-#: Roles that look, each for itself; and the one that makes one review of theirs, and then speaks for them.
-_LENSES, _CONSOLIDATION = ("review", "security_review"), "review_consolidate"
 _REPORT_BYTES = 4 * 1024 * 1024
 
 
@@ -16,13 +15,12 @@ def text(ledger: Ledger, *, passed: str | None = None) -> str | None:
     """The list, of the stages that are done, and of one that just passed its gate; None where no reviewer is among them."""
     task, reports = ledger.task, list[tuple[str, str]]()
     for stage in task.spec.stages:
-        if stage.role not in (*_LENSES, _CONSOLIDATION) or (
-            stage.name not in task.stages_done and stage.name != passed
-        ):
+        role = roles.get(stage.role)
+        if not role.has_findings or (stage.name not in task.stages_done and stage.name != passed):
             continue
         path = ledger.packet.output(stage.name, task.stage_state(stage.name).agent, "out")
         report = (atomic.read_small(path, _REPORT_BYTES) or b"").decode("utf-8", "replace")
-        if stage.role == _CONSOLIDATION:
+        if role.joins_findings:
             reports.clear()
         reports.append((stage.name, report))
     if not reports:

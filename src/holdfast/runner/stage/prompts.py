@@ -9,6 +9,7 @@ from holdfast.agents import registry
 from holdfast.errors import UnreadableFile
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
+from holdfast.model import roles
 from holdfast.model.attempt import Attempt
 from holdfast.model.spec import StageSpec
 from holdfast.model.stage_state import StageState
@@ -18,14 +19,6 @@ from holdfast.runner.ledger import Ledger
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.pipeline.prompt.attachments import Attachment
-
-#: Roles that get every report that was written before theirs; others get that of the implementation alone.
-_READ_EVERYTHING = frozenset({"review_consolidate", "plan_enrich", "plan_review", "plan_consolidate"})
-_WRITING = frozenset({"impl", "runbook", "test_impl", "fix"})
-_ROLES_AFTER_WORK = frozenset({"verify", "review", "security_review"})
-#: Roles that get the findings of all reviewers as one list.
-_READ_FINDINGS = frozenset({"review_consolidate", "fix"})
-_FINDING = frozenset({"review", "security_review", "review_consolidate"})
 
 
 def workspace_of(task: Task, stage: str) -> str:
@@ -94,19 +87,14 @@ def _earlier(ledger: Ledger, stage: StageSpec) -> list[Attachment]:
     for earlier in task.spec.stages:
         if earlier.name == stage.name:
             break
-        wanted = (
-            stage.role in _READ_EVERYTHING
-            or (stage.role in _ROLES_AFTER_WORK and earlier.role in _WRITING)
-            or (stage.role == "fix" and earlier.role == "review_consolidate")
-        )
-        if not wanted or earlier.name not in task.stages_done:
+        if not roles.reads(stage.role, earlier.role) or earlier.name not in task.stages_done:
             continue
         path = ledger.packet.output(earlier.name, task.stage_state(earlier.name).agent, "out")
         if os.path.exists(path):
             with open(path, encoding="utf-8", errors="replace") as file:
                 text = file.read()
             found.append(Attachment(name=os.path.basename(path), text=text, is_whole=True))
-    if stage.role in _READ_FINDINGS:
+    if roles.get(stage.role).reads_findings:
         from holdfast.runner.stage import findings
 
         if (merged := findings.text(ledger)) is not None:
@@ -175,7 +163,7 @@ def system_prompt(ledger: Ledger, stage: StageSpec, opened: ev.AttemptOpened) ->
 def hand_off(ledger: Ledger, stage: StageSpec, attempt: Attempt) -> None:
     """After the gate: what a brief says about the task becomes the inputs of the stages behind it, and what a reviewer found
     joins the list of findings. Done again after a kill, it does the same again."""
-    if stage.role == "brief":
+    if roles.get(stage.role).is_brief:
         from holdfast.pipeline.results import handoff
 
         with open(ledger.packet.output(stage.name, attempt.agent, "out"), encoding="utf-8") as file:
@@ -184,7 +172,7 @@ def hand_off(ledger: Ledger, stage: StageSpec, attempt: Attempt) -> None:
             ledger.record(ev.HandoffMade(stage=stage.name, script=read.script or None))
             failpoint("prompts.handoff_recorded")
         handoff.apply(ledger.packet, read)
-    elif stage.role in _FINDING:
+    elif roles.get(stage.role).has_findings:
         from holdfast.runner.stage import findings
 
         findings.write(ledger, stage.name)

@@ -10,7 +10,7 @@ import os
 
 from holdfast.store import atomic
 from holdfast.workspace import git
-from holdfast.workspace.patterns import below
+from holdfast.workspace.scope import below
 from holdfast.workspace.snapshots.changes import Change
 
 TYPE_CHECKING = False

@@ -16,7 +16,7 @@ import stat
 from holdfast.errors import GitFailed
 from holdfast.store import atomic
 from holdfast.workspace import git
-from holdfast.workspace.patterns import below, literal
+from holdfast.workspace.scope import below, literal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

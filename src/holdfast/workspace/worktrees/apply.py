@@ -216,7 +216,7 @@ def _patch(packet: Packet, tree: Worktree) -> Applied:
     """Merge as trees, in the task's own repository; only a result without conflicts touches a file, and all at once."""
     base = bases.require(packet)
     trees = Trees.of(packet)
-    whole = prepare.now(packet, base)
+    whole = prepare.current_tree(packet, base)
     theirs, left_out = within(trees, base.base_tree, whole, scope=scopes.of(packet), prefix=base.place.prefix)
     if links := gitlinks(trees, base.base_tree, theirs):
         raise NotPossible(
@@ -274,4 +274,4 @@ def _applied(packet: Packet) -> str:
 def is_applied(packet: Packet) -> bool:
     """Whether all that is in the worktree was brought over as a patch, and nothing has changed there since."""
     data, base = atomic.read_json(_applied(packet)), bases.read(packet)
-    return data is not None and base is not None and data.get("tree") == prepare.now(packet, base)
+    return data is not None and base is not None and data.get("tree") == prepare.current_tree(packet, base)

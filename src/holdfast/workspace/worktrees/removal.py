@@ -78,7 +78,7 @@ def keep_left_out(packet: Packet) -> str | None:
     base, scope = bases.read(packet), scopes.of(packet)
     if base is None or scope is None or not os.path.isdir(base.place.directory):
         return None
-    trees, whole = Trees.of(packet), prepare.now(packet, base)
+    trees, whole = Trees.of(packet), prepare.current_tree(packet, base)
     inside, left_out = within(trees, base.base_tree, whole, scope=scope, prefix=base.place.prefix)
     if not left_out:
         return None

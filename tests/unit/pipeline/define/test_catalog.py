@@ -69,8 +69,8 @@ def test_the_shipped_groups_have_their_profiles_flags_and_options() -> None:
 
 
 def test_every_role_has_a_template_in_the_package() -> None:
-    for role in ROLES.values():
-        assert os.path.isfile(os.path.join(PACKAGE, "prompts", f"{role.template}.md")), role.template
+    for role in ROLES:
+        assert os.path.isfile(os.path.join(PACKAGE, "prompts", f"{role}.md")), role
 
 
 @pytest.mark.req("PKT-5")

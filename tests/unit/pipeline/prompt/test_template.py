@@ -7,7 +7,6 @@ import os
 import pytest
 
 from holdfast.errors import MissingTemplate, UsageError
-from holdfast.gates import headings
 from holdfast.model import markdown, pack
 from holdfast.model.roles import ROLES
 from holdfast.model.spec import StageSpec
@@ -16,9 +15,9 @@ from holdfast.store.layout import Packet
 
 #: Beside what the gates look for.
 ASKED_FOR = {
-    **headings.REQUIRED,
-    "brief": (*headings.REQUIRED["brief"], *pack.HEADINGS),
-    "plan_review": headings.REQUIRED["review"],
+    **{name: role.headings for name, role in ROLES.items() if role.headings},
+    "brief": (*ROLES["brief"].headings, *pack.HEADINGS),
+    "plan_review": ROLES["review"].headings,
     "impl": ("Summary", "Unified Diff"),
     "plan_draft": ("Goal", "Scope", "Steps", "Acceptance", "Verify Commands"),
     "plan_consolidate": ("Goal", "Scope", "Steps", "Acceptance", "Verify Commands"),

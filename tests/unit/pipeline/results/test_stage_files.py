@@ -8,6 +8,7 @@ import jsonschema
 import pytest
 
 from contracts import schema
+from holdfast.model.spec import StageSpec
 from holdfast.pipeline import next_action
 from holdfast.pipeline.next_action import ActionView
 from holdfast.pipeline.results import stage_files
@@ -89,3 +90,24 @@ def test_the_last_failure_has_class_signature_and_what_to_do(facts: Failure) -> 
     )
     assert data["suggested_actions"]
     check("last-failure", data)
+
+
+STAGES = (
+    StageSpec(name="gemini_brief", agent="gemini", role="brief"),
+    StageSpec(name="codex_impl", agent="codex", role="impl"),
+    StageSpec(name="codex_verify", agent="codex", role="verify"),
+    StageSpec(name="gemini_review", agent="gemini", role="review"),
+)
+
+
+@pytest.mark.req("PKT-19")
+def test_each_phase_links_to_the_result_of_its_last_finished_stage() -> None:
+    links = stage_files.phase_links("t", STAGES, {"gemini_brief", "codex_verify"}, at="2026-01-31T00:00:00Z")
+    jsonschema.validate(links, schema.schemas()["phase-links"])
+    assert {name: phase["canonical"] for name, phase in links["phases"].items()} == {
+        "plan": "outputs/gemini_brief.gemini.out",
+        "impl": None,
+        "verify": "outputs/codex_verify.artifact.md",
+        "review": None,
+    }
+    assert links["phases"]["impl"]["stages"] == {"codex_impl": {"artifact": None, "done": False}}

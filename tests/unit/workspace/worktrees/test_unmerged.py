@@ -13,7 +13,7 @@ from holdfast.views import retention
 from holdfast.workspace import base as bases
 from holdfast.workspace import git
 from holdfast.workspace import scope as scopes
-from holdfast.workspace.prepare import now
+from holdfast.workspace.prepare import current_tree
 from holdfast.workspace.snapshots import changes
 from holdfast.workspace.snapshots.trees import Trees
 from holdfast.workspace.worktrees import removal, submodules, unmerged, worktree
@@ -241,11 +241,11 @@ def test_what_is_uncommitted_in_a_submodule_is_shown_by_its_files(home: str) -> 
     vend = case.fetch_submodule()
     vend.write("f", "new\n")
     base, trees = bases.require(case.packet), Trees.of(case.packet)
-    sides = changes.opened(trees, base.base_tree, now(case.packet, base))
+    sides = changes.opened(trees, base.base_tree, current_tree(case.packet, base))
     shown = changes.patch(trees, *sides).decode()
     assert ("+++ b/vend/f" in shown, "Subproject" in shown) == (True, False)
     vend.commit()
-    sides = changes.opened(trees, base.base_tree, now(case.packet, base))
+    sides = changes.opened(trees, base.base_tree, current_tree(case.packet, base))
     assert f"+Subproject commit {vend.git('rev-parse', 'HEAD')}" in changes.patch(trees, *sides).decode()
 
 

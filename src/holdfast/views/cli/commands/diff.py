@@ -96,14 +96,14 @@ def _sides(packet: Packet, base: Base, stage: str | None) -> tuple[str, str]:
     """The two trees: the task's start and now; or the stage's start and that of the one after it."""
     from holdfast.model import events as ev
     from holdfast.store import journal
-    from holdfast.workspace.prepare import now
+    from holdfast.workspace.prepare import current_tree
 
     if stage is None:
-        return base.base_tree, now(packet, base)
+        return base.base_tree, current_tree(packet, base)
     prepared = [event for _, event in journal.read(packet.journal) if isinstance(event, ev.WorkspacePrepared)]
     own = [at for at, event in enumerate(prepared) if event.stage == stage]
     if not own:
         names = ", ".join(dict.fromkeys(event.stage for event in prepared)) or "none yet"
         raise NotFound(f"{packet.task_id} has no recorded stage {stage!r}", hint=f"recorded: {names}")
     later = next((event for event in prepared[own[-1] :] if event.stage != stage), None)
-    return prepared[own[-1]].tree, later.tree if later is not None else now(packet, base)
+    return prepared[own[-1]].tree, later.tree if later is not None else current_tree(packet, base)

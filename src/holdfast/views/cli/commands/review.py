@@ -10,7 +10,7 @@ from holdfast.packet.create import remove_tree
 from holdfast.packet.inputs import contents
 from holdfast.pipeline.define import new_packet
 from holdfast.pipeline.define.new_packet import Draft
-from holdfast.pipeline.results import phases
+from holdfast.pipeline.results import export
 from holdfast.store import atomic
 from holdfast.store.layout import Home
 from holdfast.views.cli.commands import run as run_verb
@@ -94,7 +94,7 @@ def run(values: dict[str, Any]) -> int:
     if status == 130:
         out.talk(f"its results will be in {packet.outputs}")
         return status
-    phases.export(packet, target)
+    export.export(packet, target)
     out.talk(f"results: {target}")
     return status
 

@@ -35,7 +35,7 @@ def test_in_a_worktree_its_changes_are_refused(home: str, path: str) -> None:
     code, result = case.judge()
     assert (code, result["failed"]) == (1, "scope")
     assert f"{path} was" in result["reasons"][0]
-    assert "which only reads" in result["reasons"][0]
+    assert "which must not change files" in result["reasons"][0]
 
 
 def test_with_revert_they_are_taken_back(home: str) -> None:
@@ -44,7 +44,7 @@ def test_with_revert_they_are_taken_back(home: str) -> None:
     case.work.write("src/new")
     code, result = case.judge()
     assert (code, result["failed"]) == (0, "")
-    assert "2 changes out of scope were taken back" in result["warnings"][0]
+    assert "2 changes out of scope reverted" in result["warnings"][0]
     assert case.work.read("src/a") == "text\n"
     assert not os.path.exists(os.path.join(case.work.path, "src/new"))
 
@@ -62,7 +62,9 @@ def test_in_place_it_is_a_warning_for_a_person_may_have_done_it(home: str) -> No
     case.work.write("README.md", "changed\n")
     code, result = case.judge()
     assert code == 0
-    assert result["warnings"] == ["README.md was modified while codex_review ran, which only reads"]
+    assert result["warnings"] == [
+        "README.md was modified while codex_review ran, which must not change files"
+    ]
 
 
 def test_a_neighbours_new_remote_is_a_warning_in_a_worktree_too(home: str) -> None:
@@ -88,7 +90,7 @@ def test_behind_the_last_stage_all_that_is_outside_the_scope_is_told(home: str) 
     code, result = judge(case.packet, "codex_verify")
     assert (code, result["warnings"]) == (
         0,
-        ["outside the scope, and changed since the task began: README.md"],
+        ["changed outside the scope since the task began: README.md"],
     )
 
 

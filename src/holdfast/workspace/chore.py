@@ -1,0 +1,48 @@
+"""The process of a chore (`prepare`, `pre_work`, `gate`): its command line and its exit status.
+
+0: done, or passed. 1: not passed. 1 to 3: the chore could not be done, and stderr has the error. 70: a bug in
+holdfast.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+
+from holdfast.errors import HoldfastError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+COULD_NOT_JUDGE = 3
+_BUG = 70
+
+
+def exit_status(work: Callable[[], bool], *, on_error: int | None = None) -> int:
+    """Do the work, which writes its result and returns whether it passed; return the exit status.
+
+    `on_error` is the status of a HoldfastError; by default its own, at most 3, because a runner gives higher
+    ones another meaning.
+    """
+    try:
+        return 0 if work() else 1
+    except HoldfastError as error:
+        print(f"error: {error}", file=sys.stderr)
+        if error.hint:
+            print(f"hint: {error.hint}", file=sys.stderr)
+        return min(error.exit_status, 3) if on_error is None else on_error
+    except Exception:  # a bug must not look like a verdict; the attempt's stderr has the traceback
+        traceback.print_exc()
+        return _BUG
+
+
+def options(
+    argv: list[str], *, required: tuple[str, ...], optional: tuple[str, ...] = (), usage: str
+) -> dict[str, str]:
+    """The options of a command line that has nothing else. `--attempt` is a number. Raises UsageError."""
+    values = dict(zip(argv[::2], argv[1::2], strict=False))
+    is_known = set(required) <= values.keys() <= {*required, *optional} and len(argv) == 2 * len(values)
+    if not is_known or not values.get("--attempt", "0").isdigit():
+        raise UsageError("unexpected arguments", hint=usage)
+    return values
