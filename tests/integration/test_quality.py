@@ -135,8 +135,8 @@ def test_an_issue_is_filed_once_with_the_reasons_on_its_stdin() -> None:
     assert said(task, "gate_result")["reasons"][1] == "an issue was filed: https://example.org/issues/7"
     with open(os.path.join(repo.path, "..", "issues"), encoding="utf-8") as file:
         filed = file.read()
-    assert filed.count("Checks before the work did not pass") == 1
-    assert filed.count("Checks after the work did not pass") == 1
+    assert filed.count("Checks before the work failed") == 1
+    assert filed.count("Checks after the work failed") == 1
     assert "`exit 3` failed with exit status 3" in filed
 
 
