@@ -1,4 +1,4 @@
-"""A runner that is stopped between two reads of an attempt's directory, while the agent is born, works and ends."""
+"""A runner is stopped between two reads of an attempt's directory, while the agent starts, works and exits."""
 
 from __future__ import annotations
 
@@ -17,28 +17,44 @@ from tests.support.waiting import eventually
 
 
 @pytest.mark.req("LCH-7", "SUP-10")
-def test_an_agent_that_ends_between_two_looks_is_not_taken_for_one_that_never_started(
+def test_an_agent_that_starts_and_exits_between_two_reads_is_not_taken_for_one_that_never_started(
     place: Place, clean_env: dict[str, str]
 ) -> None:
-    case = Case(place.root, "race", "adopt.between_reads=stop")
+    """The child is held back before it writes identity.json, so that the runner's first read finds nothing at all.
+
+    A runner that reads identity.json before exit.json then sees an exit without an identity, and runs the agent again.
+    """
+    case = Case(place.root, "race", "recorder.before_identity=stop,adopt.between_reads=stop")
+    del case.env["HOLDFAST_FAILPOINT_ONCE"]  # both points act, each in its own process
     BY_NAME["plain"].begin(case)
     directory = case.packet.attempt("001-command_run")
     try:
         case.start_runner()
         runner = case.runner
         assert runner is not None
-        eventually(
-            lambda: case.fired and _is_stopped(runner.pid), what="the runner is stopped between its reads"
-        )
-        eventually(lambda: os.path.exists(directory.exit), what="meanwhile the agent comes to its end")
-        os.kill(runner.pid, signal.SIGCONT)
-        eventually(lambda: case.has_ended, within_s=20, what="it ends", journal=case.packet.journal)
+        eventually(lambda: _is_stopped(runner.pid), what="the runner is stopped between its reads")
+        (child,) = eventually(lambda: _stopped(case) - {runner.pid}, what="the agent is held back")
+        assert not os.path.exists(directory.identity)
+
+        os.kill(child, signal.SIGCONT)
+        eventually(lambda: os.path.exists(directory.exit), what="meanwhile the agent starts and exits")
+        # The point may act again: each stop is answered with a SIGCONT.
+        eventually(lambda: _go_on(runner.pid) or case.has_ended, within_s=20, journal=case.packet.journal)
         task = invariants.check(case, end=Status.COMPLETED, retries=0)
         assert task.attempts == 1, "it ran once"
     finally:
         case.close()
 
 
+def _go_on(pid: int) -> None:
+    if _is_stopped(pid):
+        os.kill(pid, signal.SIGCONT)
+
+
+def _stopped(case: Case) -> set[int]:
+    return {process.pid for process in processes.marked(case.root) if process.state == "T"}
+
+
 def _is_stopped(pid: int) -> bool:
-    found = processes.look(pid)
-    return found is not None and found.state == "T"
+    process = processes.look(pid)
+    return process is not None and process.state == "T"

@@ -148,6 +148,31 @@ def test_a_full_context_is_handed_over_to_a_fresh_session() -> None:
         assert part in text
 
 
+@pytest.mark.req("INT-6", "SUP-7")
+def test_a_briefing_whose_agent_could_not_be_started_is_given_again_to_the_same_new_session() -> None:
+    """The directory is gone when the second agent is to start, and back when the third is."""
+    project = workspace()
+    full = Scenario().say("The hats are sorted.").tool("Bash", command=f"mv {project} {project}.away")
+    task = Task.start(
+        "--agent", "one", "-o",
+        f"calls={write_calls(('one', full.result('too long', is_error=True).exit(1)), ('one', Scenario().result('sorted')))}",
+        "--base-interval", "1s", "sort the attic",
+    )  # fmt: skip
+    task.wait_for_event("attempt.ended", 2)
+    os.rename(f"{project}.away", project)
+    task.wait_for("completed")
+    assert [event["outcome"] for event in task.events("attempt.ended")] == [
+        "context_too_long",
+        "spawn_failed",
+        "success",
+    ]
+    first, second, third = calls(task)
+    assert [call["mode"] for call in (first, second, third)] == ["fresh", "briefing", "briefing"]
+    assert first["session_id"] != second["session_id"] == third["session_id"]
+    for part in ("sort the attic", "The hats are sorted."):
+        assert part in told(task, third)
+
+
 def test_there_and_back_again() -> None:
     slow = out(600, "I sorted the rest, but for the hats.")
     slow.steps.insert(0, {"sleep": {"s": 1.2}})

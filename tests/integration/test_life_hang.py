@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 import pytest
 
@@ -179,6 +180,36 @@ def test_a_result_that_no_runner_saw_still_counts(home: str) -> None:
     task.start_runner()
     task.wait_for("completed", within_s=5)
     assert task.events("stop.intended")[0]["intent"] == "linger"
+
+
+@pytest.mark.xfail(
+    strict=True, reason="silence before an adoption counts for nothing: the runner starts anew"
+)
+@pytest.mark.req("SUP-2", "LCH-1")
+def test_a_hang_is_seen_although_runners_restart_more_often_than_the_silence_limit(home: str) -> None:
+    """Each runner lives for half of the limit; the agent's silence counts from its last output, whoever watched it."""
+    task = Task.play(Scenario().say("at work").hang(), "--stale", "2s", "--grace", "0.2s")
+    task.wait_for_event("agent.text")
+    task.agent_pid()
+
+    def is_hung(within_s: float) -> bool:
+        ends_mono = time.monotonic() + within_s
+        eventually(lambda: task.events("stop.intended") or time.monotonic() >= ends_mono, within_s + 5)
+        return bool(task.events("stop.intended"))
+
+    runners = 1
+    # Five quick deaths in a row would park the task.
+    while not is_hung(1.0) and runners < 5:
+        task.kill_runner()
+        task.start_runner()
+        runners += 1
+        task.wait_for_event("runner.started", runners)
+    intents = [event["intent"] for event in task.events("stop.intended")]
+    task.ask("stop")
+    task.wait_for("killed")
+    assert intents == ["hang"]
+    hung = [event for event in task.events("watch.verdict") if event["verdict"] == "hung"]
+    assert hung[0]["evidence"]["silent_s"] >= 2.2
 
 
 def _stays_alone(task: Task) -> None:

@@ -10,7 +10,9 @@ import jsonschema
 import pytest
 
 from contracts import schema
+from holdfast.store import lock as locks
 from holdfast.testing import Scenario
+from tests.support import keepers, loops
 from tests.support.packets import PACK, WORK, Written, calls, gate, played, summary
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
@@ -350,6 +352,29 @@ def test_a_stage_waits_for_approval() -> None:
     (call,) = calls(task, "scripted_impl")
     assert "but gently" in task.read("attempts", f"{call['attempt']:03d}-scripted_impl", "prompt").decode()
     assert gate(task, "scripted_impl")["passed"]
+
+
+@pytest.mark.req("INT-1", "INT-2")
+def test_removing_the_interrupt_file_does_not_stand_in_for_an_approval(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HOLDFAST_KEEPER")
+    loops.up()
+    task = approving().start()
+    task.wait_for("interrupted")
+    eventually(lambda: not locks.is_held(task.path("runner.lock")), what="its runner has left")
+    os.remove(task.path("state", "interrupt-request.txt"))
+    before = task.read("events.jsonl")
+
+    def is_parked() -> bool:
+        loops.ring(home)
+        return task.read("events.jsonl") == before and os.listdir(task.path("inbox")) == []
+
+    # The keeper looks at the task each time, and neither starts a runner nor asks it to resume.
+    keepers.stays(is_parked, 1.0, "the task waits for its approval")
+    assert task.ask("approve").returncode == 0
+    task.wait_for("completed")
+    assert [event["verb"] for event in task.events("request.")] == ["approve"]
 
 
 def test_an_approval_is_asked_for_once_and_again_when_what_was_agreed_to_changes() -> None:

@@ -87,6 +87,35 @@ def test_stages_side_by_side_are_interrupted_and_go_on_together() -> None:
         assert [call["mode"] for call in calls(task, stage)] == ["fresh", "resume"]
 
 
+@pytest.mark.req("LCH-18")
+def test_a_stop_ends_the_task_although_one_of_two_stages_side_by_side_has_finished() -> None:
+    """The finished one is not judged any more: a stop starts nothing, and leaves no done marker."""
+    stages = {
+        "scripted_review": None,
+        "scripted_static_verify": played("static_verify", before=Scenario().say("at work").hang()),
+    }
+    packet = Written(stages, intent="review_only", group="review", waves=[{"parallel": list(stages)}])
+    task = packet.start("--stop-pause", "0.5s", "--stale", "none")
+    task.wait_for_event("agent.text", 2)
+
+    def outcomes() -> list[str]:
+        numbers = [call["attempt"] for call in calls(task)]
+        return [event["outcome"] for event in task.events("attempt.ended") if event["attempt"] in numbers]
+
+    eventually(lambda: outcomes() == ["success"], what="one of them has finished", journal=task.packet)
+    opened = len(task.events("attempt.opened"))
+    assert task.ask("stop").returncode == 0
+    manifest = task.wait_for("killed")
+    assert manifest["status_reason"].startswith("stopped by")
+    assert task.moves() == ["running", "killed"]
+    assert outcomes() == ["success", "stopped"]
+    (intended,) = task.events("stop.intended")
+    (live,) = calls(task, "scripted_static_verify")
+    assert (intended["intent"], intended["attempt"]) == ("stop", live["attempt"])
+    assert len(task.events("attempt.opened")) == opened, "nothing was started after the stop, not even a gate"
+    assert os.listdir(task.path("done")) == ["_task.done"]
+
+
 def test_of_two_side_by_side_only_the_one_that_failed_runs_again() -> None:
     ran = os.path.join(workspace(), "ran")
     stages = {

@@ -219,6 +219,27 @@ def test_a_request_whose_answer_was_journalled_but_not_unlinked_is_not_applied_t
     task.stop()
 
 
+@pytest.mark.req("PKT-21", "W-A6")
+def test_a_retry_whose_runner_was_killed_after_run_opened_is_applied_with_its_environment(place) -> None:
+    task = Task.shell("echo word is $WORD; test $WORD = new", "--env", "WORD", env={"WORD": "old"})
+    task.wait_for("failed")
+    assert not os.path.exists(task.path("env.json"))
+    env = {"HOLDFAST_FAILPOINT": "requests.run_opened=kill", "WORD": "new"}
+    env["HOLDFAST_FAILPOINT_ONCE"] = os.path.join(place.root, "once")
+    # The view starts the next runner itself when the first one dies.
+    done = holdfast("retry", task.id, env=env)
+    assert os.path.exists(env["HOLDFAST_FAILPOINT_ONCE"])
+    assert done.returncode == 0, done.stderr
+    task.wait_for_event("run.opened")
+    eventually(lambda: len(task.events("attempt.ended")) == 2, what="it ran again", journal=task.packet)
+    task.wait_for("completed")
+    assert [line for line in task.log().splitlines() if "word" in line] == ["word is old", "word is new"]
+    (applied,) = task.events("request.")
+    assert (applied["type"], applied["verb"]) == ("request.applied", "retry")
+    assert len(task.events("run.opened")) == 1
+    assert os.listdir(task.path("inbox")) == []
+
+
 # ── refused, unanswered ──
 
 

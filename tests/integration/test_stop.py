@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from holdfast import clock
 from holdfast.packet import inbox
 from holdfast.store.layout import Packet
 from holdfast.testing import Scenario
@@ -84,6 +85,62 @@ def test_without_a_flag_the_pause_is_thirty_seconds() -> None:
     assert task.events("task.created")[0]["spec"]["limits"]["stop_pause_s"] is None
     os.killpg(agent, signal.SIGKILL)
     task.wait_for("killed")
+
+
+#: An agent of another package, with a stop of three signals.
+STUBBORN = """
+from holdfast.agents.base import Capabilities, Launch, StopStep
+from holdfast.agents.scripted import Scripted
+
+SCRIPT = "trap 'date +INT=%s.%N' INT; trap 'date +TERM=%s.%N' TERM; echo ready; while :; do sleep 0.02; done"
+
+
+class Stubborn(Scripted):
+    name = "stubborn"
+    capabilities = Capabilities(
+        stop=(
+            StopStep(signal="INT", pause_s=0.7),
+            StopStep(signal="TERM", pause_s=1.1),
+            StopStep(signal="KILL", pause_s=5.0),
+        )
+    )
+
+    def launch(self, spec):
+        return Launch(argv=["sh", "-c", SCRIPT])
+
+
+ADAPTER = Stubborn()
+"""
+
+
+@pytest.mark.req("LCH-18")
+def test_without_a_flag_the_adapters_signals_follow_each_other_after_its_own_pauses(
+    place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = os.path.join(place.root, "site")
+    about = os.path.join(site, "stubborn-1.0.dist-info")
+    os.makedirs(about)
+    for path, text in (
+        (os.path.join(site, "stubborn.py"), STUBBORN),
+        (os.path.join(about, "METADATA"), "Metadata-Version: 2.1\nName: stubborn\nVersion: 1.0\n"),
+        (os.path.join(about, "entry_points.txt"), "[holdfast.agents]\nstubborn = stubborn:ADAPTER\n"),
+    ):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    monkeypatch.setenv("PYTHONPATH", site, prepend=os.pathsep)
+    task = Task.start("--agent", "stubborn", "do it")
+    stdout = ("attempts", "001-stubborn_run", "stdout.log")
+    eventually(lambda: b"ready" in task.read(*stdout), what="the agent has set its traps")
+    task.stop()
+    times = dict(line.split("=") for line in task.read(*stdout).decode().splitlines()[1:])
+    assert list(times) == ["INT", "TERM"]
+    (ended,) = task.events("attempt.ended")
+    assert (ended["outcome"], ended["exit_signal"]) == ("stopped", signal.SIGKILL)
+    int_at, term_at = float(times["INT"]), float(times["TERM"])
+    killed_at = clock.parse_iso(task.json("attempts", "001-stubborn_run", "exit.json")["at"])
+    # The agent notes a signal a moment after it was sent.
+    assert term_at - int_at > 0.6
+    assert killed_at - term_at > 1.0
 
 
 @pytest.mark.req("LCH-18")

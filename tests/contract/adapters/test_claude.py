@@ -41,6 +41,30 @@ def test_a_result_that_does_not_say_whether_it_is_an_error_is_no_success() -> No
     assert replay(ADAPTER, run.stdout + b'{"type":"result"}\n', run.stderr, 0)["outcome"] != "success"
 
 
+@pytest.mark.req("BUD-9")
+@pytest.mark.parametrize(
+    ("label", "outcome"),
+    [
+        ("authentication_failed", "auth"),
+        ("billing_error", "quota"),
+        ("rate_limit", "rate_limit"),
+        ("overloaded", "overloaded"),
+        ("model_not_found", "model_not_found"),
+        ("max_output_tokens", "crashed"),
+        ("invalid_request", "invalid_request"),
+        ("server_error", "server_error"),
+        ("an_error_of_tomorrow", "server_error"),
+    ],
+)
+def test_the_class_of_an_error_is_enough_where_no_status_was_given(label: str, outcome: str) -> None:
+    """The text says nothing, and there is no `api_error_status`."""
+    stdout = (
+        b'{"type":"assistant","message":{"content":[{"type":"text","text":"API Error"}]},"error":"%s"}\n'
+        b'{"type":"result","subtype":"success","is_error":true,"result":"API Error"}\n' % label.encode()
+    )
+    assert replay(ADAPTER, stdout, "", 1)["outcome"] == outcome
+
+
 def test_text_that_was_cut_off_is_the_last_text() -> None:
     run = recorded.run("claude/slow_partial")
     head = run.stdout[: run.stdout.index(b'{"type":"assistant"')]

@@ -6,12 +6,14 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 
 import pytest
 
 from holdfast.store.layout import Home
 from holdfast.testing import Scenario
-from tests.support import kin, processes
+from tests.support import keepers, kin, processes
 from tests.support.packets import Written
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
@@ -61,6 +63,40 @@ def test_force_stops_it_first(home: str) -> None:
     assert names(home) == []
     assert not processes.is_alive(agent)
     assert not processes.is_alive(runner)
+
+
+def test_a_task_whose_last_files_are_being_written_is_refused_and_force_waits_for_them(
+    home: str, place
+) -> None:
+    """The manifest shows the end before `_task.done` exists; until then the runner still writes into the packet."""
+    env = {"HOLDFAST_FAILPOINT": "finish.before_task_done=stop"}
+    task = Task.shell("true", "--id", "it", env=env)
+    runner = task.wait_for_event("runner.started")["pid"]
+    eventually(lambda: kin.state(runner) == "T", what="the runner is stopped before the marker")
+    assert task.status() == "completed"
+    done = holdfast("rm", "it")
+    assert (done.returncode, names(home)) == (3, ["it"])
+    with subprocess.Popen([sys.executable, "-m", "holdfast", "rm", "--force", "it"]) as removing:
+        keepers.stays(
+            lambda: removing.poll() is None and names(home) == ["it"], 0.7, "it waits for the marker"
+        )
+        os.kill(runner, signal.SIGCONT)
+        assert removing.wait(20) == 0
+    assert names(home) == []
+    eventually(lambda: not processes.is_alive(runner), what="the runner is gone")
+
+
+def test_a_task_whose_runner_died_before_its_last_files_is_refused_until_they_are_written(home: str) -> None:
+    """No lock protects it then: the missing `_task.done` is all that says that it is not over."""
+    task = kin.make("--", "true", task_id="it")
+    assert kin.run_runner(task, {"HOLDFAST_FAILPOINT": "finish.before_task_done=kill"}) == -signal.SIGKILL
+    assert task.status() == "completed"
+    done = holdfast("rm", "it")
+    assert (done.returncode, names(home)) == (3, ["it"])
+    assert "it has not ended" in done.stderr
+    assert kin.run_runner(task) == 0
+    assert holdfast("rm", "it").returncode == 0
+    assert names(home) == []
 
 
 def test_force_removes_a_task_whose_runner_was_never_started(home: str) -> None:

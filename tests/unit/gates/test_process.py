@@ -65,7 +65,11 @@ def test_a_bug_is_not_taken_for_a_verdict(packet, tmp_path) -> None:
     fake.write_text("#!/bin/sh\necho tree\n")
     fake.chmod(0o700)
     env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    assert module("gates", *judge_argv(packet, "codex_impl"), cwd=packet.path, env=env).returncode == 70
+    argv = judge_argv(packet, "codex_impl")
+    done = module("gates", *argv, cwd=packet.path, env=env)
+    assert done.returncode == 70
+    assert done.stderr.startswith("Traceback")
+    assert not os.path.exists(argv[7])
 
 
 def test_without_git_it_says_so(packet, tmp_path) -> None:

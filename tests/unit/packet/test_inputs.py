@@ -71,5 +71,6 @@ def test_what_cannot_be_read_is_named(source, tmp_path) -> None:
         inputs.copy(str(source), str(tmp_path / "out"))
 
 
-def test_no_inputs_are_no_problem(tmp_path) -> None:
+def test_a_packet_without_inputs_gets_none(tmp_path) -> None:
     inputs.copy(str(tmp_path / "none"), str(tmp_path / "out"))
+    assert os.listdir(tmp_path) == []
