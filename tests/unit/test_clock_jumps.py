@@ -177,6 +177,7 @@ def test_a_limit_counts_what_the_attempt_lived_and_not_what_the_clock_says() -> 
 # ── the keeper ──
 
 
+@pytest.mark.starts_processes
 def test_starts_of_the_keeper_in_the_future_are_forgotten(
     home: str, hands: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,6 +42,7 @@ def test_a_report_with_its_headings_passes(home: str, role: str) -> None:
     assert judged(home, role, written(role)) == ("", [])
 
 
+@pytest.mark.starts_processes
 @pytest.mark.req("GAT-4")
 @pytest.mark.parametrize("role", [role for role in REQUIRED if role != "brief"])
 def test_each_missing_heading_is_named(home: str, role: str) -> None:

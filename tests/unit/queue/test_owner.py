@@ -5,9 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from holdfast.queue import owner
 
 
+@pytest.mark.starts_processes
 def test_this_process_is_alive_and_one_that_ended_is_not() -> None:
     assert owner.is_alive(owner.me())
     done = subprocess.run(

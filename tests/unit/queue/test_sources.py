@@ -265,6 +265,7 @@ def test_a_command_may_be_a_line_for_the_shell() -> None:
 # ── running ──
 
 
+@pytest.mark.starts_processes
 def test_sources_are_read_by_their_names(tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch) -> None:
     bin_dir, here = os.path.join(tmp_path, "bin"), str(tmp_path)
     for name, recording in (("gh", "gh-issue-list"), ("bd", "bd-ready"), ("gt", "gt-ready")):
@@ -285,6 +286,7 @@ def test_sources_are_read_by_their_names(tmp_path: os.PathLike[str], monkeypatch
     assert brief(sources.read('cmd:echo \'{"id": "a"}\'', project=here).works) == [("a", 5)]
 
 
+@pytest.mark.starts_processes
 @pytest.mark.req("QUE-5")
 def test_a_program_is_asked_for_more_where_its_first_answer_is_known(
     tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch
@@ -305,6 +307,7 @@ def test_a_program_is_asked_for_more_where_its_first_answer_is_known(
         assert file.read().split() == ["10", "10", "40", "10", "40", "10", "40"]
 
 
+@pytest.mark.starts_processes
 @pytest.mark.parametrize(
     ("source", "said"), [("gh:label=x", "gh auth login"), ("bd:", "beads"), ("gt:", "Gas Town")]
 )
@@ -317,6 +320,7 @@ def test_a_tool_that_is_missing_is_named_with_a_cure(
     assert said in caught.value.hint
 
 
+@pytest.mark.starts_processes
 def test_a_tool_that_fails_or_hangs_is_told(tmp_path: os.PathLike[str]) -> None:
     with pytest.raises(NotPossible, match="ended with 4: not logged in"):
         run.output(["sh", "-c", "echo not logged in >&2; exit 4"], cwd=str(tmp_path))
@@ -324,6 +328,7 @@ def test_a_tool_that_fails_or_hangs_is_told(tmp_path: os.PathLike[str]) -> None:
         run.output(["sh", "-c", "sleep 60 & wait"], cwd=str(tmp_path), limit_s=0.2)
 
 
+@pytest.mark.starts_processes
 def test_a_tool_that_prints_without_end_is_stopped(
     tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

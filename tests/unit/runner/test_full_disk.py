@@ -58,6 +58,7 @@ def hellos(packet: Packet) -> list[ev.Event]:
     return [event for _, event in journal.read(packet.journal) if isinstance(event, ev.RunnerStarted)]
 
 
+@pytest.mark.starts_processes
 @pytest.mark.req("INT-3", "INT-4")
 def test_an_interrupt_is_kept_and_told_once(packet: Packet, ledger: Ledger) -> None:
     assert isinstance(ledger._journal, Full)

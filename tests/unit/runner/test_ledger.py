@@ -53,6 +53,7 @@ def test_a_fact_that_is_not_shown_is_durable_and_waits_for_the_next_sleep(ledger
     assert os.stat(ledger.packet.manifest).st_ino == before, "once is enough"
 
 
+@pytest.mark.starts_processes
 def test_a_fact_that_is_not_shown_is_shown_with_the_next_one(ledger: Ledger) -> None:
     ledger.record(_HELLO, shown=False)
     ledger.move(Status.INTERRUPTED, "why", interrupt="why")

@@ -84,6 +84,7 @@ def test_storage_errors_keep_their_reason() -> None:
         atomic.storage_failed(OSError(errno.ENOSPC, "No space left on device"), "cannot do it")
 
 
+@pytest.mark.starts_processes
 def test_only_temporaries_of_dead_writers_are_removed_where_others_write(place) -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait(timeout=30)

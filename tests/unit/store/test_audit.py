@@ -67,6 +67,7 @@ for number in range(300):
 """
 
 
+@pytest.mark.starts_processes
 def test_many_writers_and_a_file_that_is_put_aside_lose_nothing(home: str) -> None:
     writers = [subprocess.Popen([sys.executable, "-c", _WRITER, home, str(number)]) for number in range(4)]
     for writer in writers:

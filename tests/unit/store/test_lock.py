@@ -37,6 +37,7 @@ def holder(path: str, *more: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
+@pytest.mark.starts_processes
 @pytest.mark.req("PKT-17", "W-A6")
 def test_a_held_lock_is_refused_with_its_owner_and_free_after_a_kill(path: str) -> None:
     process = holder(path)
@@ -56,6 +57,7 @@ def test_a_held_lock_is_refused_with_its_owner_and_free_after_a_kill(path: str) 
     locks.acquire(path, role="test", within_s=0.0).release()
 
 
+@pytest.mark.starts_processes
 @pytest.mark.req("W-A6")
 def test_a_forked_copy_keeps_the_lock_and_is_found_among_its_holders(path: str) -> None:
     process = holder(path, "fork")
@@ -118,6 +120,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.starts_processes
 @pytest.mark.req("PKT-17")
 @pytest.mark.parametrize("replaced_by", ["another", "nothing"])
 def test_the_lock_of_a_file_that_is_gone_is_no_lock(path: str, replaced_by: str) -> None:
@@ -146,6 +149,7 @@ def test_the_lock_of_a_file_that_is_gone_is_no_lock(path: str, replaced_by: str)
     waiter.communicate(timeout=10)
 
 
+@pytest.mark.starts_processes
 def test_of_two_who_wait_for_a_replaced_lock_one_has_it(path: str) -> None:
     first = holder(path)
     assert first.stdout.readline() == b"held\n"

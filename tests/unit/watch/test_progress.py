@@ -45,6 +45,7 @@ def test_a_workspace_that_is_gone_or_unreadable_is_no_change(tmp_path: Path) -> 
     assert not progress.changed_since(str(tmp_path), time.time() + 60, skip="")
 
 
+@pytest.mark.starts_processes
 @pytest.mark.req("W-A3")
 def test_the_cpu_of_a_whole_tree_counts() -> None:
     """The child computes, its parent sleeps."""

@@ -75,6 +75,7 @@ def test_what_is_there_is_never_overwritten(tmp_path) -> None:
         new_packet.write(str(tmp_path / "link"), Draft(task_id="t", goal="x", intent="safe_impl"))
 
 
+@pytest.mark.starts_processes
 @pytest.mark.req("PKT-18")
 def test_a_plan_gives_goal_commands_criteria_and_request() -> None:
     draft = new_packet.from_plan(Draft(task_id="t", goal="", intent="safe_impl", plan=PLAN))

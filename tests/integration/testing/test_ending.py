@@ -11,9 +11,9 @@ import time
 import pytest
 
 from holdfast.testing import Scenario, agent_command
+from tests.integration.testing.conftest import LIMIT_S, SESSION, Playing, Stage, end, pid_in
 from tests.support import processes
 from tests.support.waiting import eventually
-from tests.unit.testing.conftest import LIMIT_S, SESSION, Playing, Stage, end, pid_in
 
 
 def cpu_ticks(pid: int) -> int:

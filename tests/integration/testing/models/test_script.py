@@ -19,8 +19,8 @@ from holdfast.testing.models import (
     script_from_data,
     text,
 )
-from tests.unit.testing.models.conftest import ask, body, path, send
-from tests.unit.testing.models.reader import said
+from tests.integration.testing.models.conftest import ask, body, path, send
+from tests.integration.testing.models.reader import said
 
 
 def hear(server: ModelServer, prompt: str = "do it", *, api: str = "chat", tools: bool = True) -> str:

@@ -11,8 +11,8 @@ import time
 import pytest
 
 from holdfast.testing.models import ModelServer, drop, slow, stall, text, tool
-from tests.unit.testing.models.conftest import APIS, LIMIT_S, Got, ask, body, connect, path
-from tests.unit.testing.models.reader import said
+from tests.integration.testing.models.conftest import APIS, LIMIT_S, Got, ask, body, connect, path
+from tests.integration.testing.models.reader import said
 
 
 class Asking:

@@ -13,9 +13,9 @@ from importlib import import_module
 import pytest
 
 from holdfast.testing.models import ModelServer, last_user_text, text
+from tests.integration.testing.models.conftest import APIS, LIMIT_S, ask, body, connect, path, send
+from tests.integration.testing.models.reader import said
 from tests.support.waiting import eventually
-from tests.unit.testing.models.conftest import APIS, LIMIT_S, ask, body, connect, path, send
-from tests.unit.testing.models.reader import said
 
 
 def talk(server: ModelServer, *parts: bytes) -> bytes:

@@ -19,7 +19,7 @@ from holdfast.testing.models import (
     tool_results,
     user_texts,
 )
-from tests.unit.testing.models.conftest import APIS, TOOLS, path, send
+from tests.integration.testing.models.conftest import APIS, TOOLS, path, send
 
 ARGUMENTS = {"command": "ls"}
 #: The same conversation, as each client writes it: a note and a prompt, a call, its result.

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.testing import Scenario
+from tests.integration.testing.conftest import Stage, end, pid_in
 from tests.support import processes
 from tests.support.waiting import eventually
-from tests.unit.testing.conftest import Stage, end, pid_in
 
 
 def tool_events(events: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast.testing import Scenario
-from tests.unit.testing.conftest import SESSION, Stage
+from tests.integration.testing.conftest import SESSION, Stage
 
 COMMAND = [sys.executable, "-m", "holdfast.testing.agent"]
 

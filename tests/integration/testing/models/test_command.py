@@ -13,8 +13,8 @@ import pytest
 
 from holdfast.testing import ModelServer as Exported
 from holdfast.testing.models import ModelServer, read_log
-from tests.unit.testing.models.conftest import LIMIT_S, ask
-from tests.unit.testing.models.reader import said
+from tests.integration.testing.models.conftest import LIMIT_S, ask
+from tests.integration.testing.models.reader import said
 
 COMMAND = [sys.executable, "-m", "holdfast.testing.models"]
 SCRIPT = {"schema": "holdfast.model-script/1", "turns": [{"text": "from the file"}, {"stall": {}}]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.unit.testing.models.conftest import Got, Said
+from tests.integration.testing.models.conftest import Got, Said
 
 
 def said(api: str, got: Got) -> Said:

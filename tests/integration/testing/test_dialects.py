@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.testing import Scenario
-from tests.unit.testing.conftest import SESSION, Stage
+from tests.integration.testing.conftest import SESSION, Stage
 
 #: The keys of recorded events that an adapter may rely on.
 RECORDED = {

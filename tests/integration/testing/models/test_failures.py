@@ -23,7 +23,7 @@ from holdfast.testing.models import (
     unavailable,
     usage_limit,
 )
-from tests.unit.testing.models.conftest import APIS, Got, ask
+from tests.integration.testing.models.conftest import APIS, Got, ask
 
 TURNS: dict[str, Turn] = {
     "rate_limit": rate_limit(),

@@ -9,8 +9,8 @@ import subprocess
 import pytest
 
 from holdfast.testing import Scenario, agent_command
+from tests.integration.testing.conftest import LIMIT_S, SESSION, Stage
 from tests.support.waiting import eventually
-from tests.unit.testing.conftest import LIMIT_S, SESSION, Stage
 
 
 def test_text_is_said_and_printed(stage: Stage) -> None:

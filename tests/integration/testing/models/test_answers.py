@@ -7,8 +7,8 @@ import json
 import pytest
 
 from holdfast.testing.models import ModelServer, call, empty, raw, shell, text, tool, tools, write
-from tests.unit.testing.models.conftest import APIS, TOOLS, ask, body, path, send
-from tests.unit.testing.models.reader import said
+from tests.integration.testing.models.conftest import APIS, TOOLS, ask, body, path, send
+from tests.integration.testing.models.reader import said
 
 STOPS = {
     "anthropic": ("end_turn", "tool_use", "max_tokens"),

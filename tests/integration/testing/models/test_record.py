@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast.testing.models import ModelServer, last_user_text, read_log, stall, text
-from tests.unit.testing.models.conftest import ask, body, connect, path, send
+from tests.integration.testing.models.conftest import ask, body, connect, path, send
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.testing import Scenario, SessionMemory, agent_command
+from tests.integration.testing.conftest import SESSION, Stage, end, pid_in
 from tests.support.waiting import eventually
-from tests.unit.testing.conftest import SESSION, Stage, end, pid_in
 
 UNKNOWN = "5d626575-e269-41d0-a7e0-b02bf3e20c67"
 

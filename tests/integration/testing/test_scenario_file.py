@@ -12,7 +12,7 @@ import pytest
 from holdfast.testing import Scenario, scenario
 from holdfast.testing.agent.scenario import KEYS, SCHEMA, ScenarioError
 from holdfast.testing.agent.verbs import COMMON, VERBS
-from tests.unit.testing.conftest import Stage
+from tests.integration.testing.conftest import Stage
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "scripted-agent.md"
 

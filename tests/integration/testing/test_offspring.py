@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.testing import Scenario
+from tests.integration.testing.conftest import Stage, end, pid_in
 from tests.support import processes
 from tests.support.waiting import eventually
-from tests.unit.testing.conftest import Stage, end, pid_in
 
 
 def ignored_signals(pid: int) -> int:
