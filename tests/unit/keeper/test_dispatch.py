@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import selectors
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -21,6 +23,7 @@ from holdfast.queue import owner
 from holdfast.queue.engine import Item
 from holdfast.queue.local import LocalQueue
 from holdfast.store import atomic
+from holdfast.store import lock as locks
 from holdfast.store.journal import encode_line
 from holdfast.store.layout import Home, Packet
 
@@ -67,6 +70,14 @@ class Keeper:
     def item(self, task_id: str) -> Item | None:
         with LocalQueue(self.home) as queue:
             return next(iter(queue.items(task_id)), None)
+
+    @contextmanager
+    def as_if_running(self, packet: Packet) -> Iterator[None]:
+        """The locks of a seed and of the task's runner are held, so that the guard starts neither."""
+        held = [locks.acquire(path, role="test") for path in (self.home.seed_lock, packet.runner_lock)]
+        yield
+        for lock in held:
+            lock.release()
 
     def close(self) -> None:
         self.dispatch.close()
@@ -205,11 +216,12 @@ def test_while_one_task_waits_for_quota_no_other_of_its_agent_is_started(
 def test_a_packet_that_rests_is_read_once_until_something_changes(keeper: Keeper) -> None:
     packet = keeper.packet("a")
     guard = keeper.guard
-    for _ in range(3):
-        guard._look_at("a")
-    assert guard.reads == 1
-    inbox.drop(packet, "stop", {}, by="a test")
-    guard._look_at("a")
+    with keeper.as_if_running(packet):
+        for _ in range(3):
+            guard.step(rung=True)
+        assert guard.reads == 1
+        inbox.drop(packet, "stop", {}, by="a test")
+        guard.step(rung=True)
     assert guard.reads == 2
     assert "a" in guard.wards
 
@@ -220,10 +232,11 @@ def test_a_task_whose_mark_may_be_taken_away_keeps_the_keeper(keeper: Keeper) ->
     data = atomic.read_json(packet.manifest) or {}
     asked = {"reason": "which one?", "file": packet.interrupt_request}
     atomic.write_json(packet.manifest, {**data, "status": "interrupted", "interrupt": asked}, durable=False)
-    guard._look_at("a")
-    assert (guard.wards, guard.is_idle) == ({}, False)
-    os.remove(packet.interrupt_request)
-    guard._look_at("a")
+    with keeper.as_if_running(packet):
+        guard.step(rung=True)
+        assert (guard.wards, guard.is_idle) == ({}, False)
+        os.remove(packet.interrupt_request)
+        guard.step(rung=True)
     assert "a" in guard.wards
     (name,) = inbox.names(packet)
     request = inbox.read(packet, name)
