@@ -88,6 +88,16 @@ def test_an_end_is_noticed_at_once(home: str) -> None:
     task.stop()
 
 
+@pytest.mark.req("LCH-7", "SUP-13")
+def test_an_agent_that_kills_its_whole_process_group_does_not_reach_its_recorder(home: str) -> None:
+    task = Task.shell("[ $HOLDFAST_RESUME_COUNT = 1 ] || kill -KILL 0")
+    task.wait_for("completed")
+    assert [(event["exit_code"], event["by"]) for event in task.events("attempt.ended")] == [
+        (137, "recorder"),
+        (0, "recorder"),
+    ]
+
+
 @pytest.mark.req("W-A4", "LCH-7", "W-C2")
 def test_the_recorded_pid_is_the_agents_own(home: str) -> None:
     task = Task.start("--", "sleep", "60")

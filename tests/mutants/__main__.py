@@ -37,7 +37,9 @@ def main(argv: list[str]) -> int:
     if asked.check:
         print(f"{len(bugs) - len(broken)} of {len(bugs)} planted bugs fit the code")
         return 1 if broken else 0
-    return _run([bug for bug in bugs if bug.name not in broken], asked.n, baseline=not asked.no_baseline) or bool(broken)
+    return _run(
+        [bug for bug in bugs if bug.name not in broken], asked.n, baseline=not asked.no_baseline
+    ) or bool(broken)
 
 
 def _is_meant(bug: Bug, names: list[str]) -> bool:
@@ -59,7 +61,10 @@ def _run(bugs: list[Bug], count: int, *, baseline: bool) -> int:
         sound = [bug for bug in bugs if not red.intersection(bug.tests)]
         for bug, run in pool.each([(bug, bug.tests) for bug in sound], sound):
             state = {True: "SURVIVED", False: "killed", None: "BROKEN"}[run.passed]
-            print(f"{state:9} {run.took_s:5.1f} s  {bug.name}: {run.because if run.passed is not True else bug.says}", flush=True)
+            print(
+                f"{state:9} {run.took_s:5.1f} s  {bug.name}: {run.because if run.passed is not True else bug.says}",
+                flush=True,
+            )
             survivors += [bug] if run.passed else []
             unknown += [bug] if run.passed is None else []
             killed += run.passed is False

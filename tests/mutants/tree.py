@@ -18,8 +18,11 @@ from tests.mutants.bug import ROOT, Bug
 from tests.support import processes
 from tests.support.waiting import eventually
 
-#: What tests read. The benchmarks' and docs' folders are read by a few of them.
-_COPIED = ("bin", "src", "tests", "docs", "pyproject.toml", "Makefile", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", ".ci")
+#: Whatever tests read.
+_COPIED = (
+    *("bin", "src", "tests", "docs", "contracts", "benchmarks", ".ci"),
+    *("pyproject.toml", "Makefile", "README.md", "CONTRIBUTING.md", "CHANGELOG.md"),
+)
 #: A test that takes longer does not come to an end because of its bug.
 _WITHIN_S = 300.0
 #: What pytest's exit statuses mean here; others say that no test was run.
@@ -66,7 +69,19 @@ class Tree:
 
     def run(self, tests: tuple[str, ...]) -> Run:
         """Run these tests, until the first one fails."""
-        argv = [self.python, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", *tests]
+        argv = [
+            self.python,
+            "-m",
+            "pytest",
+            "-x",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:xdist",
+            "--no-header",
+            *tests,
+        ]
         # Tests have temporary directories of their own; what pytest itself makes stays below the copy.
         env = {**os.environ, "PYTEST_DEBUG_TEMPROOT": self.path}
         began_mono = time.monotonic()
@@ -117,7 +132,11 @@ def _make_interpreter(path: str, source: str) -> str:
     _write(script, f"#!{python}\n{body}")
     os.chmod(script, 0o755)
     found = subprocess.run(
-        [python, "-c", "import holdfast; print(holdfast.__file__)"], capture_output=True, text=True, check=True, cwd="/"
+        [python, "-c", "import holdfast; print(holdfast.__file__)"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd="/",
     ).stdout.strip()
     if not found.startswith(source):
         raise RuntimeError(f"the copy's interpreter imports {found}, not from {source}")
@@ -137,5 +156,7 @@ def _write(path: str, text: str) -> None:
 
 def _first_reason(printed: str) -> str:
     lines = [line.strip() for line in printed.splitlines()]
-    said = [line.removeprefix("E ").strip() for line in lines if line.startswith(("E ", "ERROR", "INTERNALERROR"))]
+    said = [
+        line.removeprefix("E ").strip() for line in lines if line.startswith(("E ", "ERROR", "INTERNALERROR"))
+    ]
     return next((line for line in said if line), lines[-1] if lines else "nothing was printed")[:150]

@@ -72,6 +72,7 @@ def test_a_question_is_one(text: str) -> None:
         # Events that quote.
         '{"type":"text","text":"Overwrite? [y/N]"}',
         '{"event":"say","text":"Press Enter to continue..."}',
+        '{"event":"say","text":"Open https://github.com/login/device in your browser"}',
         "Enter the room. Then leave it by the other door",
         "Type checking took 3 s: ok",
     ],
