@@ -5,11 +5,11 @@ VENV    := .venv
 BIN     := $(VENV)/bin
 STAMP   := $(VENV)/.stamp
 CORE    := $(VENV)/.stamp-core
-# Tests mostly wait for processes, so two workers per core, at most eight.
+# Tests mostly wait for processes: two workers per core, at most eight.
 WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); n=$$((n * 2)); echo $$((n > 8 ? 8 : n)))
-# What the tests use, as command:package.
-# Real CLIs use a core each while they start, and up to 700 MB.
+# A real CLI uses a core while it starts, and up to 700 MB.
 REAL_WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); n=$$((n + 1)); echo $$((n > 6 ? 6 : n)))
+# Programs that the tests use, as command:package.
 TOOLS   := tmux:tmux strace:strace jq:jq zsh:zsh fish:fish git:git ip:iproute2 unshare:util-linux setpriv:util-linux systemd-analyze:systemd
 CHECKED := $(wildcard src tests benchmarks contracts)
 ARGS    ?=
@@ -19,18 +19,18 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup tools demo test check lint types layers quick format requirements crash \
-	chaos chaos-smoke \
+	mutants chaos chaos-smoke \
 	conformance conformance-smoke conformance-setup bench clean distclean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo "  ARGS='...' is handed to pytest, the storm or the benchmark."
+	@echo "  ARGS='...' is passed to pytest, or to the program that the target runs."
 	@echo "  WORKERS=n sets the number of test processes."
 
 setup: $(STAMP) tools  ## Make .venv with everything for development
 
-# The program alone, without what development needs.
+# holdfast alone, without the development tools.
 $(CORE): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "error: $(PYTHON) is older than Python 3.11; hint: make PYTHON=python3.12 setup" >&2; exit 1; }
@@ -55,10 +55,10 @@ tools:
 		echo "missing:$$missing (install them with your package manager; tests that need them are skipped)"; \
 	fi
 
-demo: $(CORE)  ## Show holdfast at work; it costs nothing
+demo: $(CORE)  ## Run a short demo; it costs nothing
 	@$(BIN)/holdfast demo
 
-test: setup  ## Run all tests but benchmarks and whole crash run
+test: setup  ## Run all tests, but only part of the crash run
 	$(BIN)/pytest -n $(WORKERS) tests $(ARGS)
 
 check: setup lint types layers quick  ## Format, lint, types, layers, unit and property tests
@@ -76,26 +76,29 @@ layers: setup
 quick: setup  ## Run unit and property tests only
 	$(BIN)/pytest -n $(WORKERS) $(wildcard tests/unit tests/property) $(ARGS)
 
-format: setup  ## Format the code and fix what can be fixed by itself
+format: setup  ## Format the code and apply automatic fixes
 	$(BIN)/ruff format $(CHECKED)
 	$(BIN)/ruff check --fix $(CHECKED)
 
-requirements: setup  ## Show what is built, and which tests show it
+requirements: setup  ## List requirements and the tests that cover them
 	$(BIN)/python -m tests.support.requirements
 
 crash: setup  ## Kill at every failpoint, restart, compare
 	HOLDFAST_CRASH_FULL=1 $(BIN)/pytest -n $(WORKERS) tests/crash $(ARGS)
 
-chaos: setup  ## Work 500 tasks while we are killed at random
+mutants: setup  ## Plant each listed bug and check that its test fails
+	$(BIN)/python -m tests.mutants -n $(WORKERS) $(ARGS)
+
+chaos: setup  ## Run 500 tasks while processes are killed at random
 	$(BIN)/python -m tests.chaos --tasks 500 --slots 8 $(ARGS)
 
-chaos-smoke: setup  ## A short storm: 60 tasks in 6 slots
+chaos-smoke: setup  ## The same with 60 tasks in 6 slots
 	$(BIN)/python -m tests.chaos --tasks 60 --slots 6 --within 240 $(ARGS)
 
 conformance: conformance-setup  ## Run the real CLIs; writes docs/conformance.md
 	$(BIN)/python -m tests.conformance -n $(REAL_WORKERS) $(ARGS)
 
-conformance-smoke: conformance-setup  ## Its four most telling scenarios, and one pipeline
+conformance-smoke: conformance-setup  ## The four most telling scenarios, and one pipeline
 	$(BIN)/python -m tests.conformance --smoke -n $(REAL_WORKERS) $(ARGS)
 
 conformance-setup: setup  ## Install the pinned CLIs (npm, 1.7 GB)
