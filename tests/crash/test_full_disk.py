@@ -115,7 +115,7 @@ def test_a_person_sees_that_the_disk_is_full_and_how_to_end_the_agent(
     for words in (("stop", "it"), ("rm", "--force", "it"), ("down", "--now")):
         done = holdfast(*words)
         assert done.returncode == 3, (words, done.stderr)
-        assert f"'kill {pid}' ends the agent now" in done.stderr
+        assert f"'kill {pid}' stops the agent now" in done.stderr
     assert f"the disk of {small_disk}/home is full" in holdfast("status").stdout
     assert "disk      full" in holdfast("show", "it").stdout
     os.kill(pid, signal.SIGTERM)

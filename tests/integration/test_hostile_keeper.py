@@ -158,7 +158,7 @@ def test_a_stopped_runner_without_a_request_is_shown_and_woken(home: str) -> Non
     long_ago = os.stat(task.path("manifest.json")).st_mtime - 200
     os.utime(task.path("manifest.json"), (long_ago, long_ago))
     attention = keepers.status(home)["attention"]
-    assert [line for line in attention if task.id in line and "no sign of life" in line], attention
+    assert [line for line in attention if task.id in line and "does not respond" in line], attention
     looks(home, lambda: kin.state(runner) not in ("T", "t"), "the keeper wakes the runner", task.packet)
     kin.go()
     task.wait_for("completed")

@@ -106,7 +106,7 @@ def test_a_runner_that_is_stopped_is_woken_and_shown(home: str) -> None:
     runner = task.runner_pid()
     os.kill(runner, signal.SIGSTOP)
     done = task.ask("stop")
-    assert (done.returncode, "the request stands" in done.stderr) == (6, True)
+    assert (done.returncode, "the request is still pending" in done.stderr) == (6, True)
     assert any("has not answered a request" in line for line in keepers.status(home)["attention"])
 
     def looked_after() -> bool:

@@ -77,8 +77,8 @@ def test_keeper_seed_and_runner_killed_it_is_said_and_a_waiting_command_brings_t
     kin.kill(seed_of(home), keepers.wait_for(home))
     # Not at once: a keeper that began a moment ago may still be on its way to its lock.
     attention = eventually(lambda: keepers.status(home)["attention"], what="somebody has to look")
-    assert attention == ["1 task waits in the queue and no keeper runs: 'holdfast up' starts it"]
-    assert "1 task waits in the queue" in holdfast("doctor").stdout
+    assert attention == ["1 task is queued but no keeper is running: 'holdfast up' starts it"]
+    assert "1 task is queued" in holdfast("doctor").stdout
     assert holdfast("wait", "late", "--timeout", "30s").returncode == 0
 
 

@@ -161,8 +161,8 @@ def test_a_notifier_that_fails_is_tried_again_and_seen(home: str, place) -> None
     assert failing["error"].endswith("exited with 7: no line")
     facts = json.loads(holdfast("status", "--json").stdout)
     assert facts["outbox"]["pending"] == 1
-    assert any("notices by flaky fail" in line for line in facts["attention"])
-    assert "notices by flaky fail" in holdfast("status").stdout
+    assert any("notifications by flaky fail" in line for line in facts["attention"])
+    assert "notifications by flaky fail" in holdfast("status").stdout
     deliver(box)
     assert len(read(count).splitlines()) == 3
     assert outbox.look(Home(home)) == {"pending": 0, "given_up": 0, "failing": {}}

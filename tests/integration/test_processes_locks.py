@@ -125,7 +125,7 @@ import contextlib, io, os, random, sys, time
 from holdfast.errors import RequestRefused
 from holdfast.packet import load
 from holdfast.store.layout import Home
-from holdfast.views.ask import ask
+from holdfast.views.requests import send_request
 from holdfast.views.cli import entry
 home, seed, count = Home(os.environ["HOLDFAST_HOME"]), int(sys.argv[1]), int(sys.argv[2])
 chance = random.Random(seed)
@@ -136,7 +136,7 @@ for number in range(count):
         assert entry.run(["run", "-d", "--id", task_id, "--", "true"]) == 0
     time.sleep(chance.random() * 0.06)
     try:
-        ask(load.find(home, task_id), "stop", {})
+        send_request(load.find(home, task_id), "stop", {})
         answers.append("applied")
     except RequestRefused:
         answers.append("refused")
@@ -266,7 +266,7 @@ def test_a_frozen_runner_leaves_the_request_standing_until_it_is_woken() -> None
     os.kill(runner, signal.SIGSTOP)
     done = task.ask("stop")
     assert done.returncode == 6
-    assert "the request stands" in done.stderr
+    assert "the request is still pending" in done.stderr
     assert len(os.listdir(task.path("inbox"))) == 1
     assert processes.is_alive(agent)
     os.kill(runner, signal.SIGCONT)

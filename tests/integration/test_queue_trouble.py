@@ -172,7 +172,7 @@ def test_a_held_task_says_why_and_whoever_waits_for_it_does_not_wait_for_ever(ho
     up()
     done = holdfast("wait", "held", "--timeout", "20s")
     assert done.returncode == 4, done.stderr
-    assert "held is held: broken is failed; 'holdfast queue retry held' lets it go" in done.stderr
+    assert "held is held: broken is failed; 'holdfast queue retry held' runs it" in done.stderr
     shown = holdfast("show", "held").stdout
     assert "queue     held: broken is failed" in shown
     assert "holdfast queue retry held" in shown

@@ -101,4 +101,4 @@ def test_the_keeper_keeps_it(home: str, done: Task, monkeypatch: pytest.MonkeyPa
 def test_where_there_is_none_it_says_so(home: str) -> None:
     shown = holdfast("pipeline", "index")
     assert (shown.returncode, shown.stdout) == (0, "")
-    assert "no task here has stages with results" in shown.stderr
+    assert "no task has results of stages" in shown.stderr

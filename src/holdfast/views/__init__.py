@@ -1,1 +1,1 @@
-"""THE DOORS: command line and other views. They read files and drop requests; they never write a task's state."""
+"""Views, such as the command line. They read files and send requests, and never write a task's state."""

@@ -1,8 +1,10 @@
-"""tmux: a window onto a task, never its foundation.
+"""tmux windows for tasks; a task never depends on them.
 
-A server of our own per home (`tmux -S <home>/tmux.sock`), without the user's tmux.conf, so that keys and behaviour are known.
-tmux leaves its socket behind when it ends; in the home it is in nobody's way. Where the path of the home is too long for a
-socket, tmux is run in the home and given the bare name: nothing of ours lies elsewhere. A command that fails raises TmuxError with the sub-command in it: nobody takes a failure for "no sessions".
+Each home has a private tmux server (`tmux -S <home>/tmux.sock`) that ignores the user's tmux.conf, so keys
+and behaviour are known. tmux leaves its socket behind when it ends, so the socket is in the home. If the
+path is too long for a socket, tmux runs in the home with the bare name.
+
+A failing tmux command raises TmuxError with its name: a failure must not look like "no sessions".
 """
 
 from __future__ import annotations
@@ -16,35 +18,35 @@ from holdfast.spawn import ATTEMPT_VARIABLES
 from holdfast.store import atomic
 from holdfast.store.digest import sha256
 from holdfast.store.layout import Home
+from holdfast.views import programs
 
-#: The oldest version that is known to do all this.
+#: The oldest version known to support all commands used here.
 OLDEST = (2, 6)
 _TIMEOUT_S = 10.0
-#: Of a window that nobody looks at.
+#: Size of a detached window.
 _COLUMNS, _ROWS = "120", "40"
-#: The path of a socket may have 107 bytes on Linux, 103 on macOS.
+#: Longest path of a socket: 107 bytes on Linux, 103 on macOS.
 _SOCKET_BYTES = 103
 
 
 class TmuxError(NotPossible):
-    """tmux did not do what it was asked."""
+    """A tmux command failed."""
 
     code = "tmux"
     hint = "the task does not need tmux: 'holdfast attach --no-tmux TASK' shows the same"
 
 
 def program() -> str | None:
-    """The path of tmux; None when it is not installed."""
+    """The path of tmux; None if it is not installed."""
     return shutil.which("tmux")
 
 
 def version() -> tuple[int, int] | None:
-    """Of the tmux in PATH; None when there is none, or a development build (`next-3.5`), which is new enough."""
-    words = _run([program() or "tmux", "-V"], "-V").split()
+    """The version of the tmux in PATH; None for a development build (`next-3.5`), which is new enough."""
+    words = _checked(_run([program() or "tmux", "-V"], "-V", cwd="/"), "-V").split()
     numbers = words[-1].strip("abcdefghijklmnopqrstuvwxyz-").split(".")
-    return (
-        (int(numbers[0]), int(numbers[1])) if len(numbers) == 2 and all(map(str.isdigit, numbers)) else None
-    )
+    is_release = len(numbers) == 2 and all(map(str.isdigit, numbers))
+    return (int(numbers[0]), int(numbers[1])) if is_release else None
 
 
 class Server:
@@ -52,35 +54,35 @@ class Server:
 
     def __init__(self, home: Home) -> None:
         self.home = home
-        #: How tmux is told its socket, and where it is run: a socket's path is short, and its name is relative to there.
+        #: The socket as tmux gets it, relative to the directory in which tmux runs.
         self.socket, self._cwd = home.tmux_socket, "/"
         if len(os.fsencode(self.socket)) > _SOCKET_BYTES:
             self._cwd, self.socket = os.path.split(home.tmux_socket)
 
     def session_name(self, task_id: str) -> str:
-        """`holdfast-<task>`; tmux has no dots in names, so such an id gets a mark that keeps it apart."""
+        """`holdfast-<task>`. tmux allows no dots in names; an id with dots gets a hash to stay unique."""
         if "." not in task_id:
             return f"holdfast-{task_id}"
         return f"holdfast-{task_id.replace('.', '_')}-{sha256(task_id.encode())[:4]}"
 
     def sessions(self) -> list[str]:
-        """Names of all sessions; none when no server runs."""
-        done = self._ask("list-sessions", "-F", "#{session_name}")
-        if done.returncode and _is_absent(done.stderr):
+        """Names of all sessions; empty if no server is running."""
+        done = self._command("list-sessions", "-F", "#{session_name}")
+        if done.returncode and _is_no_server(done.stderr):
             return []
         return _checked(done, "list-sessions").split()
 
     def has(self, task_id: str) -> bool:
         """Whether the task has a window."""
-        done = self._ask("has-session", "-t", f"={self.session_name(task_id)}")
-        if done.returncode and (_is_absent(done.stderr) or "can't find" in done.stderr):
+        done = self._command("has-session", "-t", f"={self.session_name(task_id)}")
+        if done.returncode and (_is_no_server(done.stderr) or "can't find" in done.stderr):
             return False
         _checked(done, "has-session")
         return True
 
     def open(self, task_id: str, argv: list[str]) -> None:
-        """Open the task's window, detached, with `argv` in it; a window that is there stays as it is."""
-        done = self._ask(
+        """Open a detached window for the task that runs `argv`; an existing window is kept."""
+        done = self._command(
             *("new-session", "-d", "-c", "/", "-s", self.session_name(task_id), "-x", _COLUMNS, "-y", _ROWS),
             *argv,
         )
@@ -89,70 +91,55 @@ class Server:
 
     def attach_argv(self, task_id: str) -> list[str]:
         """The command that shows the window."""
-        return [*self._command(), "attach-session", "-t", f"={self.session_name(task_id)}"]
+        return [*self._argv(), "attach-session", "-t", f"={self.session_name(task_id)}"]
 
     def attach(self, task_id: str) -> None:
-        """Show the window in this terminal until it closes or the person detaches."""
+        """Show the window in this terminal until it closes or the user detaches."""
         done = subprocess.run(self.attach_argv(task_id), env=_environment(), cwd=self._cwd, check=False)
         if done.returncode and self.has(task_id):
             raise TmuxError(f"tmux attach-session failed with status {done.returncode}")
 
     def capture(self, task_id: str) -> str:
-        """What the window shows now."""
+        """The text the window shows now."""
         name = f"={self.session_name(task_id)}:"
-        return _checked(self._ask("capture-pane", "-p", "-t", name), "capture-pane")
+        return _checked(self._command("capture-pane", "-p", "-t", name), "capture-pane")
 
     def close(self, task_id: str) -> None:
-        """Close the task's window, if it has one. The task goes on."""
-        done = self._ask("kill-session", "-t", f"={self.session_name(task_id)}")
-        if done.returncode and not (_is_absent(done.stderr) or "can't find" in done.stderr):
+        """Close the task's window, if any. The task keeps running."""
+        done = self._command("kill-session", "-t", f"={self.session_name(task_id)}")
+        if done.returncode and not (_is_no_server(done.stderr) or "can't find" in done.stderr):
             _checked(done, "kill-session")
 
     def shut(self) -> None:
-        """Close every window, and leave no socket behind. The tasks go on, or not, by themselves."""
+        """Close all windows and remove the socket. Tasks are not affected."""
         if not os.path.lexists(self.home.tmux_socket):
             return
-        done = self._ask("kill-server")
-        if done.returncode and not _is_absent(done.stderr):
+        done = self._command("kill-server")
+        if done.returncode and not _is_no_server(done.stderr):
             _checked(done, "kill-server")
         atomic.forget(self.home.tmux_socket)
 
-    def _command(self) -> list[str]:
+    def _argv(self) -> list[str]:
         return [program() or "tmux", "-S", self.socket, "-f", os.devnull]
 
-    def _ask(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return _complete([*self._command(), *words], words[0], cwd=self._cwd)
+    def _command(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return _run([*self._argv(), *words], words[0], cwd=self._cwd)
 
 
 def _environment() -> dict[str, str]:
-    """The server outlives us and must not look like a tool of the attempt in which we may run."""
+    """The server outlives this command and must not look like a tool of the attempt that may have run it."""
     env = {
         name: value for name, value in os.environ.items() if name not in ATTEMPT_VARIABLES and name != "TMUX"
     }
     return {**env, "HOLDFAST_ROLE": "window"}
 
 
-def _run(argv: list[str], command: str) -> str:
-    return _checked(_complete(argv, command, cwd="/"), command)
-
-
-def _complete(argv: list[str], command: str, *, cwd: str) -> subprocess.CompletedProcess[str]:
+def _run(argv: list[str], command: str, *, cwd: str) -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=_TIMEOUT_S,
-            env=_environment(),
-            cwd=cwd,
-            check=False,
-        )
+        return programs.run(argv, timeout_s=_TIMEOUT_S, env=_environment(), cwd=cwd)
     except FileNotFoundError as error:
         if not os.path.isdir(cwd):
-            raise TmuxError(f"tmux {command}: there is no directory {cwd}") from error
+            raise TmuxError(f"tmux {command}: no such directory: {cwd}") from error
         raise TmuxError(f"tmux {command}: tmux is not installed") from error
     except (OSError, subprocess.TimeoutExpired) as error:
         raise TmuxError(f"tmux {command}: {error}") from error
@@ -160,12 +147,12 @@ def _complete(argv: list[str], command: str, *, cwd: str) -> subprocess.Complete
 
 def _checked(done: subprocess.CompletedProcess[str], command: str) -> str:
     if done.returncode:
-        said = done.stderr.strip() or f"status {done.returncode}"
-        raise TmuxError(f"tmux {command} failed: {said}")
+        message = done.stderr.strip() or f"status {done.returncode}"
+        raise TmuxError(f"tmux {command} failed: {message}")
     return done.stdout
 
 
-def _is_absent(stderr: str) -> bool:
-    """No server: nobody has opened a window yet, or the last one was closed."""
+def _is_no_server(stderr: str) -> bool:
+    """Whether no server is running: no window was opened yet, or the last one was closed."""
     is_refused = "No such file" in stderr or "Connection refused" in stderr
     return "no server running" in stderr or ("error connecting to" in stderr and is_refused)

@@ -85,7 +85,7 @@ def test_a_queued_task_that_cannot_be_interrupted() -> None:
         (("queue", "rm", "a", "b"), "'holdfast queue priority TASK PRIORITY'"),
         (("run", "--max-turns", "-1", "--", "true"), "'holdfast run --help'"),
         (("run", "--session", "x", "--", "true"), "'holdfast run --help'"),
-        (("events", "done", "--export", "no/such/x"), "make it, or name a file elsewhere"),
+        (("events", "done", "--export", "no/such/x"), "create it, or choose another file"),
     ],
 )
 def test_a_value_that_cannot_be_read(args: tuple[str, ...], said: str) -> None:

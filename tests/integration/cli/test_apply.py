@@ -80,7 +80,7 @@ def test_show_says_how_to_read_what_was_changed_in_place(home: str) -> None:
     packet = packet_for(home, repo.path)
     prepare(packet)
     atomic.write_json(packet.task_done, {}, durable=False)
-    assert "holdfast diff it   read what it changed" in holdfast("show", "it").stdout
+    assert "holdfast diff it   show its changes" in holdfast("show", "it").stdout
 
 
 def test_rm_refuses_unmerged_work(home: str) -> None:

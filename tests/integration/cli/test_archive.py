@@ -53,10 +53,10 @@ def test_an_archived_task_is_moved_and_read_where_it_is(home: str) -> None:
 
 
 def test_where_all_is_put_away_ls_says_where() -> None:
-    assert holdfast("ls", "--archived").stderr == "nothing is in the archive\n"
+    assert holdfast("ls", "--archived").stderr == "no archived tasks\n"
     Task.shell("true", "--id", "it").wait_for("completed")
     assert holdfast("archive", "it").returncode == 0
-    said = "no tasks but 1 task in the archive: 'holdfast ls --archived' shows them\n"
+    said = "no tasks, but 1 archived: 'holdfast ls --archived' lists them\n"
     assert holdfast("ls").stderr == said
 
 
@@ -138,7 +138,7 @@ def test_work_that_is_not_merged_stays(home: str) -> None:
     assert "work that is not merged" in done.stderr
     done = holdfast("prune", "--keep", "0", "--yes")
     assert done.returncode == 0  # it says so without --yes too
-    assert "stays: it has work that is not merged" in done.stdout
+    assert "kept: it has work that is not merged" in done.stdout
     assert os.path.exists(task.packet)
     os.unlink(os.path.join(tree.path, "new.txt"))
     assert holdfast("archive", "it").returncode == 0

@@ -282,7 +282,7 @@ class TestTmux:
         # The task is what matters: it runs, and the person is told.
         done = holdfast("run", "-d", "--tmux", "--", "true")
         assert done.returncode == 0
-        assert "warning: no window: tmux new-session failed: lost the plot" in done.stderr
+        assert "warning: cannot open a window: tmux new-session failed: lost the plot" in done.stderr
         Task(os.path.join(tmux.home.tasks, done.stdout.strip())).wait_for("completed")
 
     def test_attach_in_a_terminal_is_the_window_and_detaching_leaves_it(self, tmux: Server) -> None:

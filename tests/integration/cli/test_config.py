@@ -71,7 +71,7 @@ class TestShow:
         done = holdfast("config", "path", cwd=workspace())
         assert f"user     {user}\n" in done.stdout
         assert "project" in done.stdout
-        assert "(not there)" in done.stdout
+        assert "(not found)" in done.stdout
         rows = json.loads(holdfast("config", "path", "--json", cwd=workspace()).stdout)
         assert rows["schema"] == "holdfast.config-path/1"
         assert [(row["of"], row["exists"]) for row in rows["files"]] == [("project", False), ("user", True)]

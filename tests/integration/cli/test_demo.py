@@ -49,7 +49,7 @@ def test_three_kills_are_healed_and_every_part_is_written_once(home: str) -> Non
 
     for what in ("agent", "runner", "keeper"):
         assert f", the {what}\n" in done.stdout
-    assert done.stdout.count("noticed after") == done.stdout.count("healed  after") == 3
+    assert done.stdout.count("noticed   after") == done.stdout.count("recovered after") == 3
     assert done.stdout.count("  ok  ") == 6
     assert "# demo: completed" in done.stdout
     assert f"The files are in {folder}" in done.stdout
@@ -131,7 +131,7 @@ def test_a_signal_ends_all_of_it_and_removes_its_own_folder(home: str, number: s
     os.mkdir(tmp)
     demo = start(tmp=tmp)
     assert demo.stdout is not None
-    folder = demo.stdout.readline().strip().partition("The demo works in ")[2]
+    folder = demo.stdout.readline().strip().partition("The demo runs in ")[2]
     assert os.path.dirname(folder) == tmp
     eventually(lambda: packet_of(folder).events("agent.tool_started"), what="the agent works")
     os.kill(demo.pid, number)
@@ -147,7 +147,7 @@ def test_stopped_before_there_is_a_task_it_leaves_nothing_either(home: str) -> N
     os.mkdir(tmp)
     demo = start(tmp=tmp)
     assert demo.stdout is not None
-    folder = demo.stdout.readline().strip().partition("The demo works in ")[2]
+    folder = demo.stdout.readline().strip().partition("The demo runs in ")[2]
     os.kill(demo.pid, signal.SIGTERM)
     _, said = demo.communicate(timeout=40)
     assert (demo.returncode, said) == (143, "demo stopped\n")
@@ -168,14 +168,14 @@ def test_a_folder_that_was_named_stays(home: str) -> None:
     assert packet_of(folder).status() == "killed"
 
 
-def test_a_demo_whose_warden_is_killed_goes_on_to_its_last_line(home: str) -> None:
+def test_a_demo_whose_cleanup_guard_is_killed_goes_on_to_its_last_line(home: str) -> None:
     demo = start("--home", folder_of(home), tmp=os.environ["TMPDIR"])
     assert demo.stdout is not None
     demo.stdout.readline()
     with open(f"/proc/{demo.pid}/task/{demo.pid}/children", encoding="ascii") as file:
-        warden = int(file.read().split()[0])  # the first that it forks
-    eventually(lambda: os.getsid(warden) == warden, what="it has a session of its own")
-    os.kill(warden, signal.SIGKILL)
+        guard = int(file.read().split()[0])  # the first that it forks
+    eventually(lambda: os.getsid(guard) == guard, what="it has a session of its own")
+    os.kill(guard, signal.SIGKILL)
     said, complaints = demo.communicate(timeout=60)
     assert demo.returncode == 0, complaints
     assert "no process is left" in said

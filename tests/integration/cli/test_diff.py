@@ -49,7 +49,7 @@ def test_what_lies_outside_the_scope_is_counted_and_shown_on_demand(home: str, r
     done = holdfast("diff", "it")
     assert done.stdout.startswith("diff --git a/src/new b/src/new\n")
     assert (done.stdout.count("diff --git"), "GIT binary patch" in done.stdout) == (1, False)
-    assert done.stderr == "2 files outside the scope are left out (--all shows them)\n"
+    assert done.stderr == "2 files outside the scope not shown; --all includes them\n"
     assert "1 file changed" in holdfast("diff", "it", "--stat").stdout
     assert json.loads(holdfast("diff", "it", "--json").stdout)["left_out"] == ["cache.pyc", "src/secret"]
     whole = holdfast("diff", "it", "--all")
@@ -75,14 +75,14 @@ def test_one_stage_of_several(home: str, repo: Repo) -> None:
     assert names() == ["first", "second"]
     done = holdfast("diff", "it", "--stage", "other")
     assert done.returncode == 3
-    assert "recorded: codex_impl, codex_test_impl" in done.stderr
+    assert "stages with a snapshot: codex_impl, codex_test_impl" in done.stderr
 
 
 def test_nothing_changed_is_said(home: str, repo: Repo) -> None:
     prepare(packet_for(home, repo.path, scope_allow=(".",)))
     done = holdfast("diff", "it")
     assert (done.returncode, done.stdout) == (0, "")
-    assert "has changed nothing" in done.stderr
+    assert "changed nothing" in done.stderr
 
 
 def test_a_task_without_a_record_is_refused(home: str, repo: Repo) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import __version__
 from holdfast.store.layout import Home
-from holdfast.views.doctor.place import directory, filesystem
+from holdfast.views.doctor.home import directory, filesystem
 from tests.conftest import Place
 from tests.support.tasks import Task, holdfast
 
@@ -190,7 +190,7 @@ class TestTrouble:
     def test_a_home_that_cannot_be_is_not_mended_by_a_unit(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("HOLDFAST_HOME", "/dev/null/holdfast")
         found = findings(1)["service"]
-        assert (found["level"], found["fix"]) == ("warn", "see what is said of the home")
+        assert (found["level"], found["fix"]) == ("warn", "see 'home' above")
 
     def test_missing_programs_are_warnings(self, monkeypatch: pytest.MonkeyPatch) -> None:
         empty = os.path.join(os.environ["HOME"], "empty")
@@ -241,10 +241,10 @@ class TestTrouble:
             json.dump(data, file)
         keeper = findings()["keeper"]
         assert keeper["level"] == "warn"
-        assert f"is of holdfast 0.0.9, installed is {__version__}" in keeper["said"]
+        assert f"runs holdfast 0.0.9, but {__version__} is installed" in keeper["said"]
         assert "holdfast up" in keeper["fix"]
         status = holdfast("status")
-        assert "is of holdfast 0.0.9" in status.stdout
+        assert "runs holdfast 0.0.9" in status.stdout
         assert json.loads(holdfast("status", "--json").stdout)["keeper"]["version"] == "0.0.9"
 
     def test_help_has_examples_and_no_arguments_are_taken(self) -> None:
@@ -290,8 +290,8 @@ class TestAgents:
         assert claude["level"] == "ok"
         assert f"9.8.7 at {folder}/claude" in claude["said"]
         assert "login by ANTHROPIC_API_KEY" in claude["said"]
-        assert "resumes its session" in claude["said"]
-        assert "tells its cost" in claude["said"]
+        assert "resumes sessions" in claude["said"]
+        assert "reports cost" in claude["said"]
         assert "sk-secret" not in str(found)
         assert not os.path.exists(f"{folder}/was-run"), "no agent is ever run"
 

@@ -41,7 +41,7 @@ def test_now_interrupts_what_runs_and_says_how_to_go_on() -> None:
     Task.shell("true", "--id", "ended").wait_for("completed")
     done = holdfast("down", "--now")
     assert (done.returncode, done.stdout) == (0, "")
-    assert "interrupted it; 'holdfast resume it' goes on" in done.stderr
+    assert "interrupted it; 'holdfast resume it' continues it" in done.stderr
     assert "ended" not in done.stderr
     assert "is stopped. 'holdfast up'" in done.stderr
     # Nobody is asked anything: it can just go on.
@@ -85,7 +85,7 @@ def test_a_task_without_a_runner_in_a_home_that_is_down_is_not_waited_for_in_vai
     short = task.ask("wait", "--timeout", "0.2s")
     assert short.returncode == 6
     assert "its runner is gone and this home is down: 'holdfast up'" in short.stderr
-    assert "goes on" not in short.stderr
+    assert "keeps running" not in short.stderr
     done = task.ask("wait")
     assert (done.returncode, done.stdout) == (4, "it running\n")
     assert "its runner is gone and this home is down: 'holdfast up'" in done.stderr
@@ -113,7 +113,7 @@ def lose(task: Task) -> None:
 def test_lists_say_that_a_runner_is_gone_and_what_to_do(lost: Task) -> None:
     listed = holdfast("ls", env={"COLUMNS": "80"})
     assert "[no runner] at work" in listed.stdout
-    assert "it has no runner and this home is down: 'holdfast up'" in " ".join(listed.stderr.split())
+    assert "it has no runner, and this home is down: 'holdfast up'" in " ".join(listed.stderr.split())
     (row,) = json.loads(holdfast("ls", "--json").stdout)
     assert row["runner_gone"] is True
     jsonschema.validate(row, schema.schemas()["short-manifest"])
@@ -191,7 +191,7 @@ def test_a_task_that_takes_too_long_is_named_and_the_request_stands(
     assert down.interrupt_all(Home(home), within_s=0.5) == Unanswered.exit_status
     said = capsys.readouterr().err
     assert "interrupted deaf" not in said
-    assert "deaf is still being interrupted" in said
+    assert "still interrupting deaf" in said
     task.wait_for("interrupted")
     task.stop()
 

@@ -60,13 +60,13 @@ def test_a_type_or_a_family(task: Task) -> None:
     [
         ("agent", "did you mean 'agent.'?"),
         ("task.move", "did you mean 'task.moved'?"),
-        ("zz", "families of types are task., "),
+        ("zz", "families: task., "),
     ],
 )
 def test_a_type_that_is_none(kind: str, hint: str, task: Task) -> None:
     done = holdfast("events", "it", "--type", kind)
     assert (done.returncode, done.stdout) == (2, "")
-    assert f"there is no event of type '{kind}'" in done.stderr
+    assert f"no such event type: '{kind}'" in done.stderr
     assert f"hint: {hint}" in done.stderr
 
 
@@ -143,9 +143,9 @@ def test_a_torn_journal_is_read_up_to_the_tear(task: Task) -> None:
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
-        ((), 2, "no task was named"),
-        (("it", "--latest"), 2, "a task and --latest were given"),
-        (("--latest",), 3, "there is no task in"),
+        ((), 2, "missing TASK"),
+        (("it", "--latest"), 2, "TASK and --latest exclude each other"),
+        (("--latest",), 3, "there are no tasks in"),
         (("nobody",), 3, "there is no task 'nobody'"),
     ],
 )
@@ -159,8 +159,8 @@ def test_a_mistake_says_what_is_wrong(words: tuple[str, ...], status: int, said:
     ("words", "said"),
     [
         (("--tools", "--errors"), "--tools and --errors were given"),
-        (("--summary", "-f"), "--follow shows events as they come"),
-        (("--summary", "--type", "x"), "--type chooses events"),
+        (("--summary", "-f"), "--follow cannot be combined"),
+        (("--summary", "--type", "x"), "--type and --summary exclude each other"),
         (("--export", "/nonexistent/x"), "cannot write /nonexistent/x"),
     ],
 )

@@ -164,7 +164,7 @@ def test_no_arguments_show_the_overview_and_a_typo_suggests() -> None:
     for args, words in (
         (["rnu"], "did you mean 'run'?"),
         (["help", "exit-code"], "did you mean 'exit-codes'?"),
-        (["help", "xyzzy"], "topics are environment"),
+        (["help", "xyzzy"], "topics: environment"),
         (["help", "a", "b"], "--help"),
     ):
         done = holdfast(*args)

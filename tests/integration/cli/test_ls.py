@@ -79,7 +79,7 @@ def test_state_quiet_and_all_choose_and_shorten() -> None:
     assert holdfast("ls", "-q", "--state=completed").stdout == "good\n"
     none = holdfast("ls", "--state", "hung")
     assert (none.returncode, none.stdout) == (0, "")
-    assert "no task is hung" in none.stderr
+    assert "no hung tasks" in none.stderr
 
 
 def test_a_typo_in_a_state_or_an_option_exits_2_with_a_suggestion() -> None:

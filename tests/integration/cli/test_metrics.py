@@ -57,7 +57,7 @@ def test_a_home_has_rates_and_keeps_them_in_a_file(home: str) -> None:
     with open(Home(home).metrics, encoding="utf-8") as file:
         kept = json.load(file)
     assert kept["home"] == {**found["home"], "iterations_per_hour": kept["home"]["iterations_per_hour"]}
-    assert "success     50 % of 2 that ended" in holdfast("metrics").stdout
+    assert "success     50 % of 2 ended" in holdfast("metrics").stdout
     asked.stop()
     assert figures()["home"]["by_status"] == {"completed": 1, "failed": 1, "killed": 1}
 

@@ -54,7 +54,7 @@ class TestNew:
             file.write(plan)
         done = holdfast("new", "p", "--intent", "safe_impl", "--from-plan", "plan.md", cwd=workspace())
         assert done.returncode == 0, done.stderr
-        assert "a command of the plan is left out, `sudo rm -rf /`: " in " ".join(done.stderr.split())
+        assert "command of the plan left out: `sudo rm -rf /`: " in " ".join(done.stderr.split())
         shown = json.loads(holdfast("pipeline", "show", "p", "--json", cwd=workspace()).stdout)
         assert shown["acceptance_commands"] == ["make test"]
         assert shown["scope_allow"] == ["src/", "docs/*.md"]
@@ -70,9 +70,9 @@ class TestNew:
     @pytest.mark.parametrize(
         ("words", "said"),
         [
-            ((), "no intent was given"),
+            ((), "missing --intent"),
             (("--intent", "safe_imp", "--goal", "x"), "safe_impl"),
-            (("--intent", "safe_impl"), "no goal was given"),
+            (("--intent", "safe_impl"), "missing --goal"),
             (("--intent", "safe_impl", "--goal", "x", "--id", "a/b"), "not a task id"),
             (
                 ("--intent", "safe_impl", "--goal", "x", "--allow", "/etc"),

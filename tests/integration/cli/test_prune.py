@@ -56,7 +56,7 @@ def test_nothing_goes_without_yes_and_only_old_tasks_by_default(home: str) -> No
     assert "1 task, " in holdfast("prune", "--yes").stderr
     assert names(home) == ["new"]
     assert holdfast("ls", "-q", "--all").stdout == "new\n"
-    assert holdfast("prune").stderr == "nothing is old enough to go\n"
+    assert holdfast("prune").stderr == "nothing to remove\n"
 
 
 def test_the_setting_says_how_long_tasks_are_kept(home: str) -> None:
@@ -116,7 +116,7 @@ def test_a_figure_that_is_none_is_refused() -> None:
         ["--archived", "--ended"],
     ):
         assert holdfast("prune", *words).returncode == 2
-    assert holdfast("prune", "--yes").stderr == "nothing is old enough to go\n"
+    assert holdfast("prune", "--yes").stderr == "nothing to remove\n"
 
 
 # ── work in worktrees ──
@@ -167,5 +167,5 @@ def test_what_changed_after_the_patch_stays(home: str) -> None:
     assert holdfast("apply", "it", "--patch").returncode == 0
     with open(os.path.join(home, "worktrees", "it", "more.txt"), "w", encoding="utf-8") as file:
         file.write("more\n")
-    assert "stays: " in holdfast("prune", "--keep", "0", "--yes").stdout
+    assert "kept: " in holdfast("prune", "--keep", "0", "--yes").stdout
     assert os.path.exists(task.packet)

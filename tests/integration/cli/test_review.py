@@ -28,7 +28,7 @@ def files(home: str) -> str:
         (("post-impl", "pack.md", "none.md"), "cannot read none.md"),
         (("cross", "pack.md", "report.md", "--id", "a/b"), "not a task id"),
         (("cross", "pack.md", "report.md", "--profile", "strict"), "did you mean 'strict_review'?"),
-        (("cross", "pack.md", "report.md", "full"), "is there already, and not empty"),
+        (("cross", "pack.md", "report.md", "full"), "exists and is not empty"),
         (("cross", "pack.md", "empty.md"), "empty.md is empty"),
     ],
 )

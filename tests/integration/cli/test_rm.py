@@ -192,7 +192,7 @@ def test_what_outlived_the_task_is_named_when_its_record_goes() -> None:
     pid = kin.pid_in("left")
     done = holdfast("rm", "it")
     assert (done.returncode, processes.is_alive(pid)) == (0, True)
-    assert f"what it left runs on: {pid} " in done.stderr
+    assert f"processes it left are still running: {pid} " in done.stderr
     assert f"kill {pid}" in done.stderr
     assert f"still running: {pid} " in holdfast("audit").stdout
     os.kill(pid, signal.SIGKILL)
@@ -235,7 +235,7 @@ def test_an_id_is_not_shortened() -> None:
     assert holdfast("rm", "job").returncode == 0
     done = holdfast("rm", "job")
     assert done.returncode == 3
-    assert "hint: 'holdfast rm job-2', if that is meant" in done.stderr
+    assert "hint: 'rm' needs the full id: 'holdfast rm job-2'" in done.stderr
     assert holdfast("ls", "-q").stdout == "job-2\n"
 
 

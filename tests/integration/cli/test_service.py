@@ -88,7 +88,7 @@ class TestErrors:
         monkeypatch.setenv("XDG_RUNTIME_DIR", "/nonexistent")
         done = holdfast("service", "install")
         assert done.returncode == 3
-        assert "error: no systemd answers for this user" in done.stderr
+        assert "error: systemd is not available for this user" in done.stderr
         assert "hint: 'holdfast up' works without it" in done.stderr
         assert not os.path.exists(os.path.join(os.environ["HOME"], ".config"))
         assert not os.path.exists(os.path.join(home, "service.json"))

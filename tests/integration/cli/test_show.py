@@ -150,7 +150,7 @@ def test_what_outlived_a_successful_agent_is_told_by_run_and_show() -> None:
     (shown,) = fields(holdfast("show", "it").stdout)["left over"]
     assert shown.startswith(f"{pid} cat go")
     assert not shown.endswith("(gone)")
-    assert f"kill {pid}   end what it left running" in fields(holdfast("show", "it").stdout)["next"]
+    assert f"kill {pid}   kill what it left running" in fields(holdfast("show", "it").stdout)["next"]
     with open(os.path.join(workspace(), "go"), "w", encoding="ascii"):
         pass
     eventually(
@@ -167,7 +167,7 @@ def test_nothing_is_said_where_nothing_was_left_over() -> None:
 def test_the_count_of_attempts_says_what_it_counts() -> None:
     Written({"scripted_impl": None}).run()
     shown = fields(holdfast("show", "it").stdout)
-    assert shown["attempts"][0] == "1 of agents, and 2 chores of ours around them, no retries"
+    assert shown["attempts"][0] == "1 plus 2 holdfast steps, no retries"
     assert [line.split()[0] for line in shown["attempts"][1:]] == [
         "001-scripted_impl.prepare",
         "002-scripted_impl",

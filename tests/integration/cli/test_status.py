@@ -103,4 +103,4 @@ def test_a_keeper_that_was_started_just_now_is_starting(home: str) -> None:
         with open(os.path.join(home, "keeper-starts.json"), "w", encoding="utf-8") as file:
             json.dump({"schema": "holdfast.keeper-starts/1", "starts": [time.time() - ago_s]}, file)
         assert f"keeper   {said}\n" in holdfast("status").stdout
-        assert any("no keeper runs" in line for line in status()["attention"]) is is_told
+        assert any("no keeper is running" in line for line in status()["attention"]) is is_told

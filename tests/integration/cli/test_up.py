@@ -24,7 +24,7 @@ def with_keeper(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_says_who_the_keeper_is(home: str) -> None:
     done = holdfast("up")
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr == f"the keeper of {home} runs as process {keepers.pid(home)}\n"
+    assert done.stderr == f"the keeper of {home} is running (process {keepers.pid(home)})\n"
 
 
 def test_in_the_foreground_it_is_the_keeper_until_it_is_told_to_leave(home: str) -> None:

@@ -80,7 +80,7 @@ def test_a_timeout_is_6_and_changes_nothing() -> None:
     done = holdfast("wait", "it", "--timeout", "0.3s")
     assert 0.3 <= time.monotonic() - start_mono < 5
     assert (done.returncode, "it is still running" in done.stderr) == (6, True)
-    assert "look with 'holdfast show it'" in done.stderr
+    assert "'holdfast show it' shows it" in done.stderr
     kin.go()
     task.wait_for("completed")
 

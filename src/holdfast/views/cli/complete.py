@@ -80,9 +80,9 @@ def _fitting(found: Iterable[tuple[str, str]], word: str) -> list[tuple[str, str
 
 
 def _tasks(states: frozenset[Status]) -> list[tuple[str, str]]:
-    from holdfast.views.cli.commands import ls
+    from holdfast.views import task_list
 
-    rows = ls.tasks(Home(paths.home()), everything=True, state=None)
+    rows = task_list.tasks(Home(paths.home()), everything=True, state=None)
     return [
         (row["task_id"], f"{row['status']}: {row['task_name']}") for row in rows if row["status"] in states
     ]

@@ -9,8 +9,8 @@ from holdfast.errors import RequestRefused
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import load
 from holdfast.store.layout import Packet
-from holdfast.views.ask import ask
 from holdfast.views.cli.show import home_down, out
+from holdfast.views.requests import send_request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _SLOT_WAIT_S = 1.0
 def send(packet: Packet, verb: str, args: dict[str, Any]) -> None:
     """Ask for it. Raises RequestRefused, with what is possible instead as its hint; Unanswered."""
     try:
-        ask(packet, verb, args)
+        send_request(packet, verb, args)
     except RequestRefused as error:
         hint = _possible(load.read_manifest(packet), verb)
         raise RequestRefused(str(error), hint=hint) from error

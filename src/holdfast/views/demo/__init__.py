@@ -1,1 +1,1 @@
-"""The demo: a task whose agent, runner and keeper are really killed, and what becomes of it."""
+"""The demo: run a task, kill its agent, runner and keeper, and measure the recovery."""

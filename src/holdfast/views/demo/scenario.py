@@ -1,7 +1,7 @@
-"""What the scripted agent of the demo does: four parts of a file, with a long tool call between them.
+"""The scripted agent's scenario: write four parts of a file, with a long tool call between them.
 
-A tool call ends when the file `go-<n>` is there. So every kill hits the agent in the middle of its work, on a slow
-machine too, and whether a part was written once is no matter of luck.
+A tool call ends when the file `go-<n>` exists. So every kill hits the agent in the middle of its work, even
+on a slow machine, and no part is written once by luck.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 PARTS = 4
 RESULT = "result.txt"
-#: A tool call that nobody lets go ends by itself.
+#: A tool call that is never released ends after this time.
 _LIMIT_S = 60
 
 
@@ -29,12 +29,12 @@ def write(folder: str) -> str:
 
 
 def expected() -> str:
-    """The file that the agent leaves when each of its steps was done once."""
+    """The contents of the result if each step was done once."""
     return "".join(_line(part) for part in range(1, PARTS + 1))
 
 
-def gate(part: int) -> str:
-    """The file that lets the tool call behind a part end."""
+def release_file(part: int) -> str:
+    """The file that ends the tool call after a part."""
     return f"go-{part}"
 
 
@@ -44,7 +44,7 @@ def _steps() -> list[dict[str, Any]]:
         steps.append({"say": f"writing part {part} of {PARTS}"})
         steps.append({"write": {"path": RESULT, "content": _line(part), "append": True}})
         if part < PARTS:
-            steps.append({"tool": {"name": "Bash", "command": _wait_for(gate(part))}})
+            steps.append({"tool": {"name": "Bash", "command": _wait_for(release_file(part))}})
     return [*steps, {"result": f"{PARTS} parts written"}]
 
 

@@ -1,1 +1,1 @@
-"""Is everything here that a task needs? Questions with ok, warn or fail, and what to do about it. Nothing is changed."""
+"""Checks of the machine and the home. Each is ok, warn or fail, with a fix. Nothing is changed."""

@@ -1,6 +1,6 @@
-"""Questions about the agents: is the program there, which version, is somebody logged in, what can be done with it.
+"""Checks of the agents: installed, version, login, abilities.
 
-No agent is run for it, and of a login only the names of variables and files are looked at.
+No agent is run. Of a login, only the names of variables and files are read.
 """
 
 from __future__ import annotations
@@ -15,55 +15,53 @@ if TYPE_CHECKING:
     from holdfast.agents.base import Capabilities
 
 
-def known() -> list[str]:
-    """Agents of ours that are a program of their own."""
-    return [name for name in sorted(registry.BUILT_IN) if registry.adapter(name).capabilities.program]
-
-
 def installed() -> list[str]:
-    """Those that are in PATH."""
+    """Built-in agents whose program is in PATH."""
     path = os.environ.get("PATH", os.defpath)
     return [
         name
-        for name in known()
+        for name in _known()
         if program.which(registry.adapter(name).capabilities.program, path) is not None
     ]
 
 
 def summary() -> Finding:
-    """Which are there and which are not."""
+    """Which agents are installed."""
     here = installed()
-    missing = [name for name in known() if name not in here]
+    missing = [name for name in _known() if name not in here]
     if not here:
         return warn(
             "agents",
             f"none of {', '.join(missing)} is in PATH",
-            "any command runs without them: 'holdfast run -- COMMAND'",
+            "install one; plain commands work without: 'holdfast run -- COMMAND'",
         )
     return ok("agents", ", ".join(here) + (f"; not in PATH: {', '.join(missing)}" if missing else ""))
 
 
 def one(name: str) -> Finding:
-    """One that is in PATH."""
+    """An agent that is in PATH."""
     adapter = registry.adapter(name)
-    found = probe.probe(adapter, os.environ)
-    said = f"{found.version or 'of unknown version'} at {found.found}"
-    if found.is_native:
-        said += f", runs {found.path}"
-    said = f"{said}; {_abilities(adapter.capabilities)}"
-    if found.login_seen:
-        return ok(name, f"{said}; login by {', '.join(found.login_seen)}")
-    # It may be logged in all the same: by a keychain, or a provider in its settings.
-    return warn(
-        name, f"{said}; no sign of a login", f"unless you are logged in: {adapter.capabilities.login}"
-    )
+    probed = probe.probe(adapter, os.environ)
+    message = f"{probed.version or 'unknown version'} at {probed.found}"
+    if probed.is_native:
+        message += f", runs {probed.path}"
+    message = f"{message}; {_abilities(adapter.capabilities)}"
+    if probed.login_seen:
+        return ok(name, f"{message}; login by {', '.join(probed.login_seen)}")
+    # It may still be logged in, through a keychain or a provider in its settings.
+    return warn(name, f"{message}; no sign of a login", f"unless logged in: {adapter.capabilities.login}")
 
 
-def _abilities(able: Capabilities) -> str:
+def _known() -> list[str]:
+    """Built-in agents that need a program."""
+    return [name for name in sorted(registry.BUILT_IN) if registry.adapter(name).capabilities.program]
+
+
+def _abilities(capabilities: Capabilities) -> str:
     return ", ".join(
         [
-            "resumes its session" if able.can_resume else "starts again from nothing",
-            "tells its tokens" if able.usage_scope != "none" else "does not tell its tokens",
-            "tells its cost" if able.reports_cost else "does not tell its cost",
+            "resumes sessions" if capabilities.can_resume else "cannot resume",
+            "reports tokens" if capabilities.usage_scope != "none" else "does not report tokens",
+            "reports cost" if capabilities.reports_cost else "does not report cost",
         ]
     )

@@ -1,4 +1,4 @@
-"""What a check found."""
+"""The result of one check."""
 
 from __future__ import annotations
 
@@ -8,26 +8,27 @@ OK, WARN, FAIL = "ok", "warn", "fail"
 
 
 class Finding(Record):
-    """One answer."""
+    """The result of one check; the field names are those of `doctor --json`."""
 
     check: str
     #: ok, warn or fail.
     level: str
+    #: The message.
     said: str
-    #: What to do about it; empty when all is well.
+    #: What to do about it; empty if the level is ok.
     fix: str = ""
 
 
-def ok(check: str, said: str) -> Finding:
-    """All is well."""
-    return Finding(check=check, level=OK, said=said)
+def ok(check: str, message: str) -> Finding:
+    """The check passed."""
+    return Finding(check=check, level=OK, said=message)
 
 
-def warn(check: str, said: str, fix: str) -> Finding:
-    """It works, but not everything does."""
-    return Finding(check=check, level=WARN, said=said, fix=fix)
+def warn(check: str, message: str, fix: str) -> Finding:
+    """Tasks work, but something does not."""
+    return Finding(check=check, level=WARN, said=message, fix=fix)
 
 
-def fail(check: str, said: str, fix: str) -> Finding:
+def fail(check: str, message: str, fix: str) -> Finding:
     """Tasks will not work."""
-    return Finding(check=check, level=FAIL, said=said, fix=fix)
+    return Finding(check=check, level=FAIL, said=message, fix=fix)

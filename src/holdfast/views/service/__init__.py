@@ -1,1 +1,1 @@
-"""The keeper as a unit of the machine's own supervisor: systemd for a user, or launchd."""
+"""The keeper as a service: a systemd user unit, or a launchd agent."""

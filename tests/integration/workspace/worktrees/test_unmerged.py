@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.errors import NotPossible
 from holdfast.store.layout import Packet
-from holdfast.views import retention
+from holdfast.views import worktree_removal
 from holdfast.workspace import base as bases
 from holdfast.workspace import git
 from holdfast.workspace import scope as scopes
@@ -212,9 +212,9 @@ def test_a_patch_does_not_cover_commits_in_a_submodule(home: str) -> None:
     case.work.write("a", "changed\n")
     case.apply(as_patch=True)
     with pytest.raises(NotPossible, match="not merged: 1 commit in the submodule vend"):
-        retention.remove_worktree(case.packet)
+        worktree_removal.remove_worktree(case.packet)
     vend.git("branch", "-q", "-D", "kept")
-    assert retention.remove_worktree(case.packet).words == ""
+    assert worktree_removal.remove_worktree(case.packet).note == ""
 
 
 def test_without_the_projects_own_repository_nothing_is_merged(home: str) -> None:

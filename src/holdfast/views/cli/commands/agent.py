@@ -1,4 +1,4 @@
-"""holdfast agent: which agents there are, what one can do, and how a recorded run of one is read."""
+"""holdfast agent: list agents, probe one, or replay a recorded run."""
 
 from __future__ import annotations
 
@@ -15,22 +15,29 @@ if TYPE_CHECKING:
 
     from holdfast.agents.base import Adapter, Capabilities
 
-#: Abilities that `probe` shows; all of them are in its JSON and in docs/agents.md.
+#: Abilities that `probe` prints; JSON and docs/agents.md have all.
 _SHOWN = (
-    "can_resume", "chooses_session_id", "locks_session", "stdin_prompt", "appends_system_prompt", "usage_scope", "reports_cost",
-    "stale_s", "memory_mb",
+    "can_resume", "chooses_session_id", "locks_session", "stdin_prompt", "appends_system_prompt",
+    "usage_scope", "reports_cost", "stale_s", "memory_mb",
 )  # fmt: skip
-#: What `replay --json` prints: the fields of a label.
-_READ = (
-    "outcome", "session_id", "tools_started", "tools_finished", "input_tokens", "output_tokens", "cost_usd", "final_text",
-    "retries_seen",
+#: Fields that `replay --json` prints.
+_REPLAY_FIELDS = (
+    "outcome", "session_id", "tools_started", "tools_finished", "input_tokens", "output_tokens", "cost_usd",
+    "final_text", "retries_seen",
 )  # fmt: skip
+
+_ACTIONS_HELP = """\
+\b
+Actions:
+  list                      list agents
+  probe AGENT               show path, version, signs of a login, abilities;
+                            exits 3 if the agent is not installed
+  replay AGENT STDOUT_FILE  show how holdfast reads a run's recorded stdout"""
 
 COMMAND = Command(
     name="agent",
-    summary="List the agents, probe one, or read a recorded run of one.",
-    description="'probe' says where the program is, its version, which signs of a login are there (by name only) and what "
-    "holdfast can do with it; it exits 3 when the program is not installed. 'replay' prints how holdfast reads the stdout of a run that has ended.",
+    summary="List agents, probe one, or replay a recorded run.",
+    description=_ACTIONS_HELP,
     examples=(
         "holdfast agent list",
         "holdfast agent probe claude",
@@ -47,13 +54,13 @@ COMMAND = Command(
             dest="stderr",
             metavar="FILE",
             completes="file",
-            help="For replay: its stderr.",
+            help="For replay: file with the run's stderr.",
         ),
         Option(
             flags=("--exit",),
             dest="exit",
             metavar="N",
-            help="For replay: its exit status (default: 0); -9 is death by signal 9.",
+            help="For replay: exit status (0); -9 means killed by signal 9.",
         ),
         JSON,
     ),
@@ -61,12 +68,12 @@ COMMAND = Command(
 
 
 def run(values: dict[str, Any]) -> int:
-    """One of the three."""
+    """Run the action."""
     action = values["action"]
     if action == "list":
         return _list(values)
     if not values["agent"]:
-        raise UsageError(f"'agent {action}' needs an agent", hint="'holdfast agent list' shows them")
+        raise UsageError(f"'agent {action}' needs an agent", hint="'holdfast agent list' lists them")
     adapter = registry.adapter(values["agent"])
     return _probe(adapter, values) if action == "probe" else _replay(adapter, values)
 
@@ -89,19 +96,20 @@ def _list(values: dict[str, Any]) -> int:
 
 
 def _adapters() -> tuple[list[Adapter], dict[str, str]]:
-    """All that can be used, and why a plug-in cannot: one that is broken must not hide the others."""
-    found: list[Adapter] = []
+    """All adapters, and the errors of broken plug-ins: one must not hide the others."""
+    adapters: list[Adapter] = []
     broken: dict[str, str] = {}
     for name in registry.names():
         try:
-            found.append(registry.adapter(name))
+            adapters.append(registry.adapter(name))
         except BadPlugin as error:
             broken[name] = str(error)
-    return found, broken
+    return adapters, broken
 
 
-def _abilities(able: Capabilities) -> tuple[str, str]:
-    return "session" if able.can_resume else "again", "reported" if able.reports_cost else "unknown"
+def _abilities(capabilities: Capabilities) -> tuple[str, str]:
+    resumes = "session" if capabilities.can_resume else "again"
+    return resumes, "reported" if capabilities.reports_cost else "unknown"
 
 
 def _where(adapter: Adapter) -> str:
@@ -111,25 +119,25 @@ def _where(adapter: Adapter) -> str:
 
 
 def _path(adapter: Adapter) -> str | None:
-    able = adapter.capabilities
-    return program.find(able, os.environ.get("PATH", os.defpath)) if able.program else None
+    capabilities = adapter.capabilities
+    return program.find(capabilities, os.environ.get("PATH", os.defpath)) if capabilities.program else None
 
 
 def _probe(adapter: Adapter, values: dict[str, Any]) -> int:
     able = adapter.capabilities
-    found = probe.probe(adapter, os.environ, asks=True)
-    is_missing = bool(able.program) and found.path is None
+    probed = probe.probe(adapter, os.environ, asks=True)
+    is_missing = bool(able.program) and probed.path is None
     if values["json"]:
-        out.data({"schema": "holdfast.agent/1", **found.to_json(), **able.to_json()})
+        out.data({"schema": "holdfast.agent/1", **probed.to_json(), **able.to_json()})
         return 3 if is_missing else 0
     if is_missing:
         raise NotFound(f"{able.program} is not in PATH", hint=f"install it, then: {able.login}")
     facts: dict[str, object] = {
-        "agent": found.agent,
-        "path": found.path,
-        "in PATH as": found.found if found.is_native else None,
-        "version": found.version,
-        "login seen": ", ".join(found.login_seen)
+        "agent": probed.agent,
+        "path": probed.path,
+        "in PATH as": probed.found if probed.is_native else None,
+        "version": probed.version,
+        "login seen": ", ".join(probed.login_seen)
         or (f"none; log in with: {able.login}" if able.login else None),
         **{name.replace("_", " "): getattr(able, name) for name in _SHOWN},
         "aliases": ", ".join(f"{short} = {long}" for short, long in able.aliases.items()),
@@ -146,20 +154,21 @@ def _replay(adapter: Adapter, values: dict[str, Any]) -> int:
 
     if not values["file"]:
         raise UsageError(
-            "'agent replay' needs the file with the run's stdout", hint="agent replay AGENT STDOUT_FILE"
+            "'agent replay' needs the file with the run's stdout",
+            hint="'holdfast agent replay AGENT STDOUT_FILE'",
         )
     try:
         exit = int(values["exit"]) if values["exit"] is not None else None
     except ValueError:
         raise UsageError(
-            f"--exit {values['exit']!r} is not a number", hint="-9 is death by signal 9"
+            f"--exit {values['exit']!r} is not a number", hint="-9 means killed by signal 9"
         ) from None
     stderr = _bytes(values["stderr"]).decode("utf-8", "replace") if values["stderr"] else ""
-    found = replay(adapter, _bytes(values["file"]), stderr, exit)
+    result = replay(adapter, _bytes(values["file"]), stderr, exit)
     if values["json"]:
-        out.data({name: found[name] for name in _READ})
+        out.data({name: result[name] for name in _REPLAY_FIELDS})
         return 0
-    for name, value in found.items():
+    for name, value in result.items():
         out.fact(name, _words(value), at=16)
     return 0
 
@@ -170,7 +179,7 @@ def _bytes(path: str) -> bytes:
             return file.read()
     except OSError as error:
         raise UnreadableFile(
-            f"cannot read {path}: {error.strerror}", hint="check its path and mode"
+            f"cannot read {path}: {error.strerror}", hint="check path and permissions"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""holdfast apply: bring what a task did in its worktree into the project."""
+"""holdfast apply: merge the work in a task's worktree into the project."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     name="apply",
-    summary="Bring what a task did in its worktree into your own tree.",
-    description="What is uncommitted in the worktree is committed there, and what is checked out there, on whatever branch, is merged into the "
-    "branch that you have checked out; commits in submodules come too. Of a packet, only what is in its scope comes over, and what is left out is named. Where that would be a conflict, or files of yours are in the way, nothing is changed. No hook runs.",
+    summary="Merge the work in a task's worktree into the project.",
+    description="Commits what is uncommitted in the worktree and merges its HEAD into your current branch, "
+    "including commits in submodules. For a packet, only changes inside its scope are merged; the others "
+    "are listed. On a conflict, or if your own files are in the way, nothing is changed. Hooks are not run.",
     examples=("holdfast apply 20260131-fix", "holdfast apply 20260131-fix --patch"),
     arguments=(TASK,),
     options=(
@@ -26,7 +27,7 @@ COMMAND = Command(
             flags=("--patch",),
             dest="patch",
             kind="flag",
-            help="Change the files only, and commit nothing.",
+            help="Change the files, but commit nothing.",
         ),
         JSON,
     ),
@@ -34,7 +35,7 @@ COMMAND = Command(
 
 
 def run(values: dict[str, Any]) -> int:
-    """Apply, and say what came over."""
+    """Apply, and print what was merged."""
     from holdfast.workspace.worktrees.apply import apply, named
 
     packet = load.find(Home(paths.home()), values["task"])
@@ -43,9 +44,9 @@ def run(values: dict[str, Any]) -> int:
     if state not in ENDS and state != Status.INTERRUPTED:
         raise NotPossible(
             f"{packet.task_id} has not ended: it is {state}",
-            hint=f"'holdfast wait {packet.task_id}' waits for it, 'holdfast stop {packet.task_id}' ends it",
+            hint=f"'holdfast wait {packet.task_id}' waits for it, 'holdfast stop {packet.task_id}' stops it",
         )
-    # The words of a command are no title: they are long, and may hold anything.
+    # A command line is not a commit title: it is long and may contain anything.
     goal = manifest.get("task_name") if manifest.get("agent") == "command" else manifest.get("goal")
     applied = apply(packet, goal=goal or "", as_patch=values["patch"])
     if values["json"]:
@@ -55,16 +56,12 @@ def run(values: dict[str, Any]) -> int:
     if applied.how == "merge":
         out.talk(f"merged {packet.task_id} into {applied.branch} of {applied.into}: {files}")
     else:
-        out.talk(f"changed {files} in {applied.into}, nothing is committed")
+        out.talk(f"changed {files} in {applied.into}; nothing committed")
     if applied.squashed:
-        out.talk(
-            "its commits came as one: they changed what is outside the scope, which was taken back since"
-        )
+        out.talk("its commits were squashed: some changed files outside the scope, which was reverted later")
     if applied.submodules:
         which = " ".join(applied.submodules)
-        out.talk(
-            f"'git submodule update --recursive {which}' checks out what is new in {named(applied.submodules)}"
-        )
+        out.talk(f"'git submodule update --recursive {which}' updates {named(applied.submodules)}")
     if applied.left_out:
-        out.talk(f"left out, outside the scope: {named(applied.left_out)}")
+        out.talk(f"left out (outside the scope): {named(applied.left_out)}")
     return 0

@@ -1,4 +1,4 @@
-"""holdfast approve: let a stage start that waits for a person."""
+"""holdfast approve: approve the stage that waits for it."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     name="approve",
-    summary="Let the stage start that waits for approval.",
-    description="A packet names such stages in 'approval'. What was agreed to, and by whom, is in the journal.",
+    summary="Approve the waiting stage.",
+    description="A packet lists stages that need approval in 'approval'. The journal records who approved "
+    "what.",
     examples=(
         "holdfast approve 20260131-fix",
         "holdfast approve 20260131-fix -m 'yes, but leave the tests alone'",
     ),
     arguments=(TASK.evolve(completes="parked-task"),),
     options=(
-        Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="A word for the agent."),
+        Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="Message for the agent."),
         JSON.evolve(help=request.JSON_HELP),
     ),
 )
 
 
 def run(values: dict[str, Any]) -> int:
-    """Ask for it."""
+    """Send the request."""
     packet = load.find(Home(paths.home()), values["task"])
     request.send(packet, "approve", {"message": values["message"]} if values["message"] else {})
-    request.confirm_going(packet, "goes on", as_json=values["json"])
+    request.confirm_going(packet, "continues", as_json=values["json"])
     return 0

@@ -1,4 +1,4 @@
-"""holdfast attach: the live view of a task, in a tmux window where there is tmux."""
+"""holdfast attach: watch a task live, in a tmux window if tmux is installed."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ _LINES = 40
 
 COMMAND = Command(
     name="attach",
-    summary="Watch a task live. Leaving the view leaves the task alone.",
-    description="Shows the end of its log and follows it until the task has ended or needs a person; the exit status "
-    "says how. In a terminal, where tmux is installed, the view is a tmux session 'holdfast-TASK' on a socket of its "
-    "own: detach with Ctrl-b d. Otherwise, with --no-tmux, or inside tmux, it is in this terminal: leave with Ctrl-C.",
+    summary="Watch a task live. Detaching does not affect the task.",
+    description="Follows the log until the task has ended or needs a person; the exit status tells which. "
+    "In a terminal with tmux installed, the view is the tmux session 'holdfast-TASK' on a private socket: "
+    "detach with Ctrl-b d. With --no-tmux, without tmux or inside it, the view is in this terminal: detach "
+    "with Ctrl-C.",
     examples=("holdfast attach 20260131-fix", "holdfast attach 20260131-fix --no-tmux -n 200"),
     arguments=(TASK,),
     options=(
@@ -35,17 +36,20 @@ COMMAND = Command(
             flags=("-n", "--lines"),
             dest="lines",
             metavar="N",
-            help=f"So many lines of the past ({_LINES}).",
+            help=f"Start with the last N lines ({_LINES}).",
         ),
         Option(
-            flags=("--stay",), dest="stay", kind="flag", help="Stay also while the task waits for a person."
+            flags=("--stay",),
+            dest="stay",
+            kind="flag",
+            help="Stay attached while the task waits for a person.",
         ),
     ),
 )
 
 
 def run(values: dict[str, Any]) -> int:
-    """Show it; the exit status says how the task ended."""
+    """Show the task; the exit status is that of the task."""
     packet = load.find(Home(paths.home()), values["task"])
     lines = _lines(values["lines"])
     if not values["no_tmux"] and _is_live(packet) and _wants_tmux(packet):
@@ -55,13 +59,13 @@ def run(values: dict[str, Any]) -> int:
         return view.run()
     except KeyboardInterrupt:
         view.clear()
-        out.talk(f"left {packet.task_id} to itself; 'holdfast attach {packet.task_id}' comes back")
+        out.talk(f"detached; 'holdfast attach {packet.task_id}' re-attaches")
         return 130
 
 
 def open_window(packet: Packet) -> None:
-    """Open the task's window, detached. Raises TmuxError; the task does not care."""
-    # env: a tmux server passes its own environment on, which may be that of an older command.
+    """Open the task's window, detached. Raises TmuxError."""
+    # env: the tmux server passes on its own environment, which may come from an older command.
     view = [sys.executable, "-P", "-m", "holdfast", "attach", "--no-tmux", "--stay", packet.task_id]
     where = [f"{name}={os.environ[name]}" for name in ("HOME", "PATH") if name in os.environ]
     tmux.Server(packet.home).open(packet.task_id, ["env", f"HOLDFAST_HOME={packet.home.path}", *where, *view])
@@ -75,7 +79,7 @@ def _in_tmux(packet: Packet) -> int:
     if status in ENDS or status is Status.INTERRUPTED:
         out.talk(f"{packet.task_id} is {status}")
         return EXIT_STATUS[status]
-    out.talk(f"left {packet.task_id} to itself; 'holdfast attach {packet.task_id}' comes back")
+    out.talk(f"detached; 'holdfast attach {packet.task_id}' re-attaches")
     return 0
 
 
@@ -85,16 +89,16 @@ def _is_live(packet: Packet) -> bool:
 
 
 def _wants_tmux(packet: Packet) -> bool:
-    """Only where a person sits at a terminal that tmux can draw on."""
+    """Whether this is a terminal that tmux can draw on, and the setting `tmux` allows it."""
     has_screen = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
     if not has_screen or tmux.program() is None:
         return False
     from holdfast.config import settings
 
-    found = settings.load(load.read_manifest(packet).get("project_dir") or os.getcwd()).get("tmux")
-    wanted = found.value if found is not None else "auto"
-    # A window inside a window: only for those who ask for it.
-    return wanted == "always" or (wanted == "auto" and "TMUX" not in os.environ)
+    setting = settings.load(load.read_manifest(packet).get("project_dir") or os.getcwd()).get("tmux")
+    mode = setting.value if setting is not None else "auto"
+    # Nested tmux only on request.
+    return mode == "always" or (mode == "auto" and "TMUX" not in os.environ)
 
 
 def _lines(text: str | None) -> int:

@@ -1,4 +1,4 @@
-"""holdfast audit: who did what, and when."""
+"""holdfast audit: show who did what, and when."""
 
 from __future__ import annotations
 
@@ -16,23 +16,28 @@ if TYPE_CHECKING:
 COMMAND = Command(
     name="audit",
     summary="Show who did what to which task, and when.",
-    description="Tasks made, requests of people, and moves from state to state, from audit.jsonl of the home. It also knows "
-    "tasks that were removed.",
-    examples=("holdfast audit --since 24h", "holdfast audit 20260131-fix", "holdfast audit --operation request. --json"),
+    description="Created and removed tasks, requests and state changes, from audit.jsonl in the home.",
+    examples=(
+        "holdfast audit --since 24h",
+        "holdfast audit 20260131-fix",
+        "holdfast audit --operation request. --json",
+    ),
     arguments=(Argument(dest="task", metavar="[TASK]", required=False, completes="task"),),
     options=(
-        Option(flags=("--since",), dest="since", metavar="TIME", help="Only of the last 24h, 7d or so."),
+        Option(
+            flags=("--since",), dest="since", metavar="TIME", help="Only the last 24h, 7d, … (any duration)."
+        ),
         Option(
             flags=("--operation",), dest="operation", metavar="NAME",
-            help="Only this operation, or ('request.') family.",
+            help="Only this operation, or a family such as 'request.'.",
         ),
-        JSON.evolve(help="Print JSON, a line for each entry."),
+        JSON.evolve(help="Print JSON, one line per entry."),
     ),
 )  # fmt: skip
 
 
 def run(values: dict[str, Any]) -> int:
-    """Print them, oldest first."""
+    """Print the entries, oldest first."""
     home = Home(paths.home())
     since_s = option_values.duration(values["since"], "--since")
     task_id = _task_id(home, values["task"])
@@ -46,19 +51,19 @@ def run(values: dict[str, Any]) -> int:
         for row in rows:
             out.data(row)
         return 0
-    found = list(rows)
-    if not found:
-        out.talk("nothing was done, so far as audit.jsonl knows")
+    entries = list(rows)
+    if not entries:
+        out.talk("no entries")
         return 0
     wrapped_table.show(
-        ("TIME", "LEVEL", "BY", "OPERATION", "TASK", "WHAT"),
-        [_cells(row) for row in found],
+        ("TIME", "LEVEL", "BY", "OPERATION", "TASK", "CHANGE"),
+        [_cells(row) for row in entries],
     )
     return 0
 
 
 def _task_id(home: Home, text: str | None) -> str | None:
-    """A task that was removed has an entry still: then the id has to be whole."""
+    """The id of a task; a removed task still has entries, but needs the full id."""
     if text is None:
         return None
     from holdfast.errors import NotFound

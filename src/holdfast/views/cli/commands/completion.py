@@ -1,4 +1,4 @@
-"""holdfast completion: a script for the shell; task ids complete too."""
+"""holdfast completion: print a shell completion script; it completes task ids, too."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: `holdfast _complete WORDS…` prints a candidate a line, a tab and what it is; `:files` or `:dirs` leaves it to the shell.
+#: `holdfast _complete WORDS…` prints `candidate TAB description` lines, or `:files` or `:dirs` to leave it
+#: to the shell.
 _BASH = """\
 _holdfast() {
     local line IFS=$'\\n'
@@ -60,10 +61,10 @@ SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 
 COMMAND = Command(
     name="completion",
-    summary="Print the completion script of a shell.",
+    summary="Print a shell completion script.",
     examples=(
         'eval "$(holdfast completion bash)"   # in ~/.bashrc',
-        'eval "$(holdfast completion zsh)"    # in ~/.zshrc, behind compinit',
+        'eval "$(holdfast completion zsh)"    # in ~/.zshrc, after compinit',
         "holdfast completion fish > ~/.config/fish/completions/holdfast.fish",
     ),
     arguments=(Argument(dest="shell", metavar="bash|zsh|fish", choices=tuple(SCRIPTS)),),
@@ -71,6 +72,6 @@ COMMAND = Command(
 
 
 def run(values: dict[str, Any]) -> int:
-    """Print it."""
+    """Print the script."""
     print(SCRIPTS[values["shell"]], end="")
     return 0

@@ -1,4 +1,4 @@
-"""holdfast config: what is set, and where it was set."""
+"""holdfast config: show the settings and where each was set."""
 
 from __future__ import annotations
 
@@ -17,35 +17,37 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     name="config",
-    summary="Show the settings and where each comes from, or the files in which they are set.",
-    description="A flag beats the environment (MONITOR_*), that beats .holdfast/config.toml in the project, that "
-    "beats config.toml of the user, that beats the default. Settings: " + ", ".join(KEYS) + ".",
+    summary="Show the settings and where each was set.",
+    description="'path' shows the settings files. Precedence: flag > environment (MONITOR_*) > project "
+    "(.holdfast/config.toml) > user (config.toml) > default. Settings: " + ", ".join(KEYS) + ".",
     examples=("holdfast config show", "holdfast config show --json", "holdfast config path"),
     arguments=(Argument(dest="action", metavar="show|path", choices=("show", "path")),),
     options=(
-        Option(flags=("--project",), dest="project", metavar="DIR", help="The project (default: here)."),
+        Option(
+            flags=("--project",), dest="project", metavar="DIR", help="Project directory (default: here)."
+        ),
         JSON,
     ),
 )
 
 
 def run(values: dict[str, Any]) -> int:
-    """Print one or the other."""
+    """Run the action."""
     project = paths.project(values["project"])
     if values["action"] == "path":
         return _path(project, as_json=values["json"])
-    limits.settle(os.environ, {}, stale_s=None)  # a variable that does not read is told as 'run' tells it
+    limits.settle(os.environ, {}, stale_s=None)  # report an invalid variable as 'run' does
     settled = settings.settle(project, os.environ)
     if values["json"]:
-        shown = {
-            name: {"value": found.value, "from": found.source, "where": found.where}
-            for name, found in settled.items()
+        origins = {
+            name: {"value": setting.value, "from": setting.source, "where": setting.where}
+            for name, setting in settled.items()
         }
-        out.data({"schema": "holdfast.config/1", "settings": shown})
+        out.data({"schema": "holdfast.config/1", "settings": origins})
         return 0
     wrapped_table.show(
         ("SETTING", "VALUE", "FROM"),
-        [(name, _words(found.value), _origin(found)) for name, found in settled.items()],
+        [(name, _text(setting.value), _origin(setting)) for name, setting in settled.items()],
     )
     return 0
 
@@ -53,28 +55,28 @@ def run(values: dict[str, Any]) -> int:
 def _path(project: str, *, as_json: bool) -> int:
     files = {"project": paths.project_settings(project), "user": paths.user_settings()}
     if as_json:
-        rows = [{"of": of, "path": path, "exists": os.path.exists(path)} for of, path in files.items()]
+        rows = [{"of": owner, "path": path, "exists": os.path.exists(path)} for owner, path in files.items()]
         out.data({"schema": "holdfast.config-path/1", "files": rows})
         return 0
-    for of, path in files.items():
-        out.fact(of, path + ("" if os.path.exists(path) else "  (not there)"), at=9)
+    for owner, path in files.items():
+        out.fact(owner, path + ("" if os.path.exists(path) else "  (not found)"), at=9)
     return 0
 
 
-def _words(value: Any) -> str:
+def _text(value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, bool):
-        return str(value).lower()  # as it is written in the file
+        return str(value).lower()  # as in TOML
     if not isinstance(value, list):
         return str(value)
-    return " ".join(_word(item) for item in value) or "-"  # pyright: ignore[reportUnknownVariableType]
+    return " ".join(_item_text(item) for item in value) or "-"  # pyright: ignore[reportUnknownVariableType]
 
 
-def _word(item: Any) -> str:
-    """A name, or a rule of `notify`: what it is about and whom it tells."""
+def _item_text(item: Any) -> str:
+    """A name, or a `notify` rule as `events→target`."""
     return f"{','.join(item['on'])}→{item['to']}" if isinstance(item, dict) else str(item)  # pyright: ignore
 
 
-def _origin(found: settings.Setting) -> str:
-    return f"{found.source} {found.where}".rstrip()
+def _origin(setting: settings.Setting) -> str:
+    return f"{setting.source} {setting.where}".rstrip()

@@ -1,4 +1,4 @@
-"""holdfast demo: kill agent, runner and keeper of a task, and see what becomes of it."""
+"""holdfast demo: kill a task's agent, runner and keeper, and time the recovery."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from holdfast.views.demo.world import World
+    from holdfast.views.demo.sandbox import Sandbox
 
-#: Whoever sends one of these wants the demo gone, with all that it started.
+#: Signals that stop the demo, after it has cleaned up.
 _STOPS = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
 
 COMMAND = Command(
     name="demo",
-    summary="See holdfast hold on: a task whose agent, runner and keeper are killed.",
-    description="Runs a scripted agent, which costs nothing, in a home of its own. It kills agent, runner and keeper "
-    "with SIGKILL while the agent works, and shows what noticed and healed it, with the measured times. Takes a few "
-    "seconds, and leaves no process behind.",
+    summary="Run a short demo: kill a task's processes and time the recovery.",
+    description="Runs a scripted agent, which costs nothing, in a separate home. Kills agent, runner and "
+    "keeper with SIGKILL while the agent works, and shows how each is noticed and recovered, with measured "
+    "times. Takes a few seconds and leaves no process behind.",
     examples=("holdfast demo", "holdfast demo --home ./demo", "holdfast demo --json"),
     options=(
         Option(
@@ -33,7 +33,7 @@ COMMAND = Command(
             dest="home",
             metavar="DIR",
             completes="folder",
-            help="An empty directory for its files (default: a new temporary one).",
+            help="Empty directory for its files (default: temporary).",
         ),
         JSON,
     ),
@@ -41,7 +41,7 @@ COMMAND = Command(
 
 
 class _Stopped(KeyboardInterrupt):
-    """A signal came: the demo ends here, and so does what it started."""
+    """A signal stopped the demo."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -49,100 +49,101 @@ class _Stopped(KeyboardInterrupt):
 
 
 def run(values: dict[str, Any]) -> int:
-    """Perform it; anything that does not hold is an error."""
-    from holdfast.views.demo.warden import Warden
-    from holdfast.views.demo.world import World
+    """Run the demo; a claim that does not hold is an error."""
+    from holdfast.views.demo.cleanup_guard import CleanupGuard
+    from holdfast.views.demo.sandbox import Sandbox
 
-    _listen()
-    world = World(_folder(values["home"]))
-    warden = Warden(world, removes=values["home"] is None)
+    _install_handlers()
+    sandbox = Sandbox(_folder(values["home"]))
+    is_temporary = values["home"] is None
+    guard = CleanupGuard(sandbox, removes_folder=is_temporary)
     say = out.talk if values["json"] else _print
     try:
-        warden.begin()
-        say(f"The demo works in {world.folder}")
-        facts = _perform(world, say)
+        guard.begin()
+        say(f"The demo runs in {sandbox.folder}")
+        facts = _perform(sandbox, say)
     except _Stopped as stopped:
-        return _clear_up(world, stopped.number, is_ours=values["home"] is None)
+        return _clean_up(sandbox, stopped.number, is_temporary=is_temporary)
     finally:
-        warden.dismiss()
+        guard.dismiss()
     say("  ok  keeper and seed are stopped, no process is left")
     if values["json"]:
         out.data(facts)
     else:
-        _tell(world.folder, facts)
+        _print_next_steps(sandbox.folder, facts)
     return 0
 
 
-def _perform(world: World, say: Callable[[str], None]) -> dict[str, Any]:
-    """All acts, and what they started is gone, whether they went well or not."""
-    from holdfast.views.demo.play import Demo
+def _perform(sandbox: Sandbox, say: Callable[[str], None]) -> dict[str, Any]:
+    """Run all acts, then stop what they started, also after an error."""
+    from holdfast.views.demo.acts import Demo
 
     try:
-        facts = Demo(world, say).run()
+        facts = Demo(sandbox, say).run()
     except Exception:
-        world.leave()
+        sandbox.leave()
         raise
-    world.leave()
+    sandbox.leave()
     return facts
 
 
-def _listen() -> None:
-    """Be told of signals, but for those that whoever started us has shut out (nohup, a shell in the background)."""
+def _install_handlers() -> None:
+    """Handle the stop signals, except those the caller ignores (nohup, a background job)."""
     for number in _STOPS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _stop)
 
 
 def _stop(number: int, frame: object) -> None:
-    # A second Ctrl-C would leave half of the first one's work undone. A handler, as what we start inherits an ignored signal.
+    # A second Ctrl-C must not interrupt the cleanup. Not SIG_IGN: child processes would inherit that.
     for other in _STOPS:
         if signal.getsignal(other) is _stop:
-            signal.signal(other, _not_again)
+            signal.signal(other, _ignore)
     raise _Stopped(number)
 
 
-def _not_again(number: int, frame: object) -> None:
-    """Nothing: we are leaving."""
+def _ignore(number: int, frame: object) -> None:
+    """Already stopping."""
 
 
-def _clear_up(world: World, number: int, *, is_ours: bool) -> int:
-    """End what the demo started, remove a folder that nobody asked for, and say so."""
+def _clean_up(sandbox: Sandbox, number: int, *, is_temporary: bool) -> int:
+    """Stop what the demo started, and remove a temporary folder. Returns the exit status."""
     try:
-        world.leave()
+        sandbox.leave()
     except HoldfastError as error:
         out.complain(error)
-    if is_ours:
+    if is_temporary:
         import shutil
 
-        shutil.rmtree(world.folder, ignore_errors=True)
-    left = f"; its files are in {world.folder}" if os.path.isdir(world.folder) else ""
-    out.talk(f"demo stopped{left}")
+        shutil.rmtree(sandbox.folder, ignore_errors=True)
+    files = f"; its files are in {sandbox.folder}" if os.path.isdir(sandbox.folder) else ""
+    out.talk(f"demo stopped{files}")
     return 128 + number
 
 
-def _tell(folder: str, facts: dict[str, Any]) -> None:
+def _print_next_steps(folder: str, facts: dict[str, Any]) -> None:
     print(f"\nIt took {facts['seconds']:.1f} seconds. The files are in {folder}:")
     packet = os.path.join("home", "tasks", facts["task_id"])
-    for path, what in (
+    for path, meaning in (
         (os.path.join("project", "result.txt"), "what the agent wrote"),
-        (os.path.join(packet, "events.jsonl"), "every fact, in order"),
+        (os.path.join(packet, "events.jsonl"), "the journal"),
         (os.path.join(packet, "outputs", "_summary.md"), "the summary"),
-        (os.path.join("home", "keeper.log"), "both keepers"),
+        (os.path.join("home", "keeper.log"), "the log of both keepers"),
     ):
-        print(f"  {path}\n      {what}")
-    name = _program()
+        print(f"  {path}\n      {meaning}")
+    program = _program()
     print("\nTry next:")
-    for words, what in (
-        ("run -- sh -c 'sleep 9; date'", "and kill what you like"),
-        ("ls", "what there is"),
-        ("--help", "the rest"),
+    for words, meaning in (
+        ("run -- sh -c 'sleep 9; date'", "kill any of its processes"),
+        ("ls", "list tasks"),
+        ("--help", "list all verbs"),
     ):
-        print(f"  {name + ' ' + words:46} {what}".rstrip())
+        print(f"  {program + ' ' + words:46} {meaning}".rstrip())
     print(f"  {shlex.join(['rm', '-r', folder]):46} remove these files")
 
 
 def _program() -> str:
-    """What a person types to run us."""
+    """The command that runs holdfast here."""
     import shutil
     import sys
 
@@ -151,24 +152,19 @@ def _program() -> str:
     return sys.argv[0] if os.path.basename(sys.argv[0]) == "holdfast" else "python -m holdfast"
 
 
-def _folder(given: str | None) -> str:
-    if given is None:
+def _folder(chosen: str | None) -> str:
+    if chosen is None:
         import tempfile
 
         return tempfile.mkdtemp(prefix="holdfast-demo-")
-    path = os.path.abspath(given)
+    path = os.path.abspath(chosen)
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
         is_empty = not os.listdir(path)
     except OSError as error:
-        raise UsageError(
-            f"--home {given}: {error.strerror}", hint="name a directory that you can write"
-        ) from error
+        raise UsageError(f"--home {chosen}: {error.strerror}", hint="give a writable directory") from error
     if not is_empty:
-        raise UsageError(
-            f"--home {given} is not empty",
-            hint="the demo kills a keeper: it wants a directory for itself",
-        )
+        raise UsageError(f"--home {chosen} is not empty", hint="the demo needs an empty directory")
     return path
 
 

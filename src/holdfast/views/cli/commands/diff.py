@@ -1,4 +1,4 @@
-"""holdfast diff: what a task changed in its workspace."""
+"""holdfast diff: show what a task changed in its workspace."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     name="diff",
-    summary="Show what a task changed in its workspace, as a patch.",
-    description="The working tree as it is now is compared with what stood in it when the task began; what you had changed "
-    "before is not in it, nor is what lies outside the scope of a packet, such as what its acceptance commands left behind. Only tasks with a scope or a worktree have such a record. Nothing is changed.",
+    summary="Show a task's changes as a patch.",
+    description="Compares the working tree with the snapshot taken when the task started, so earlier "
+    "changes of yours are not included. Changes outside a packet's scope, such as files its acceptance "
+    "commands left, are hidden. Only tasks with a scope or a worktree have a snapshot.",
     examples=(
         "holdfast diff 20260131-fix",
         "holdfast diff 20260131-fix --stat",
@@ -36,19 +37,22 @@ COMMAND = Command(
             flags=("--stage",),
             dest="stage",
             metavar="STAGE",
-            help="Only what changed from the start of this stage to that of the next one.",
+            help="Only changes between the start of this stage and the next.",
         ),
+        Option(flags=("--all",), dest="all", kind="flag", help="Include changes outside the task's scope."),
         Option(
-            flags=("--all",), dest="all", kind="flag", help="Also show what lies outside the task's scope."
+            flags=("--stat",),
+            dest="stat",
+            kind="flag",
+            help="Print files and line counts instead of the patch.",
         ),
-        Option(flags=("--stat",), dest="stat", kind="flag", help="Print the files and how much changed."),
         JSON,
     ),
 )
 
 
 def run(values: dict[str, Any]) -> int:
-    """Print the patch: bytes, as git makes them."""
+    """Print the patch as git's bytes."""
     from holdfast.workspace import base as bases
     from holdfast.workspace import scope
     from holdfast.workspace.snapshots import changes
@@ -57,10 +61,9 @@ def run(values: dict[str, Any]) -> int:
     packet = load.find(Home(paths.home()), values["task"], archived=True)
     base, trees = bases.require(packet), Trees.of(packet)
     old, new = _sides(packet, base, values["stage"])
-    asked = None if values["all"] else scope.of(packet)
-    new, left_out = changes.within(trees, old, new, scope=asked, prefix=base.place.prefix)
+    limit = None if values["all"] else scope.of(packet)
+    new, left_out = changes.within(trees, old, new, scope=limit, prefix=base.place.prefix)
     if values["json"]:
-        found = changes.changed(trees, old, new)
         out.data(
             {
                 "schema": "holdfast.diff/1",
@@ -69,7 +72,7 @@ def run(values: dict[str, Any]) -> int:
                 "path": base.place.directory,
                 "old_tree": old,
                 "new_tree": new,
-                "changes": [change.to_json() for change in found],
+                "changes": [change.to_json() for change in changes.changed(trees, old, new)],
                 "left_out": list(left_out),
                 "patch": os.fsdecode(changes.patch(trees, old, new)),
             }
@@ -78,22 +81,22 @@ def run(values: dict[str, Any]) -> int:
     old, new = changes.opened(trees, old, new)
     text = changes.stat(trees, old, new) if values["stat"] else changes.patch(trees, old, new)
     if sys.stdout.isatty():
-        # A file's bytes must not move the cursor of whoever reads them.
+        # A file's bytes must not control the terminal.
         lines = text.decode("utf-8", "replace").split("\n")
         sys.stdout.write("\n".join(fit_text.printable(line.expandtabs()) for line in lines))
     else:
         sys.stdout.buffer.write(text)
     if left_out:
         sys.stdout.flush()
-        are = "file outside the scope is" if len(left_out) == 1 else "files outside the scope are"
-        out.talk(f"{len(left_out)} {are} left out (--all shows {'it' if len(left_out) == 1 else 'them'})")
+        files = "1 file" if len(left_out) == 1 else f"{len(left_out)} files"
+        out.talk(f"{files} outside the scope not shown; --all includes them")
     elif not text:
-        out.talk(f"{packet.task_id} has changed nothing in {base.place.directory}")
+        out.talk(f"{packet.task_id} changed nothing in {base.place.directory}")
     return 0
 
 
 def _sides(packet: Packet, base: Base, stage: str | None) -> tuple[str, str]:
-    """The two trees: the task's start and now; or the stage's start and that of the one after it."""
+    """The two trees to compare: the task's start and now, or the starts of this stage and the next."""
     from holdfast.model import events as ev
     from holdfast.store import journal
     from holdfast.workspace.prepare import current_tree
@@ -104,6 +107,8 @@ def _sides(packet: Packet, base: Base, stage: str | None) -> tuple[str, str]:
     own = [at for at, event in enumerate(prepared) if event.stage == stage]
     if not own:
         names = ", ".join(dict.fromkeys(event.stage for event in prepared)) or "none yet"
-        raise NotFound(f"{packet.task_id} has no recorded stage {stage!r}", hint=f"recorded: {names}")
+        raise NotFound(
+            f"{packet.task_id} has no snapshot of stage {stage!r}", hint=f"stages with a snapshot: {names}"
+        )
     later = next((event for event in prepared[own[-1] :] if event.stage != stage), None)
     return prepared[own[-1]].tree, later.tree if later is not None else current_tree(packet, base)

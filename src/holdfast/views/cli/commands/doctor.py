@@ -1,4 +1,4 @@
-"""holdfast doctor: is everything here that a task needs?"""
+"""holdfast doctor: check this machine and this home."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from holdfast.errors import HoldfastError
 from holdfast.store.layout import Home
 from holdfast.views.cli.parse.command_spec import JSON, Command
 from holdfast.views.cli.show import amounts, fit_text, out, terminal
-from holdfast.views.doctor import agents, machine, place
+from holdfast.views.doctor import agents, machine, supervision
+from holdfast.views.doctor import home as home_checks
 from holdfast.views.doctor.finding import FAIL, WARN, Finding, fail
 
 TYPE_CHECKING = False
@@ -17,43 +18,43 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     name="doctor",
-    summary="Check the machine and this home, and say what to do about what is wrong.",
-    description="Changes nothing. Exits 0 when nothing failed (warnings do not count), 1 otherwise.",
+    summary="Check this machine and this home.",
+    description="Prints a fix for every problem; changes nothing. Exits 1 if a check failed, 0 otherwise "
+    "(also with warnings).",
     examples=("holdfast doctor", "holdfast doctor --json"),
     options=(JSON,),
 )
 
-#: Columns of the level and the name of a check.
+#: Width of level and name of a check.
 _INDENT = 18
 _COLOURS = {"ok": "32", "warn": "33", "fail": "31"}
 
 
 def run(values: dict[str, Any]) -> int:
-    """Ask everything, then print."""
+    """Run all checks, then print the findings."""
     home = Home(paths.chosen_home())
-    findings = look(home)
-    failed = [found for found in findings if found.level == FAIL]
+    findings = _check_all(home)
+    failed = [finding for finding in findings if finding.level == FAIL]
     if values["json"]:
         out.data(
             {
                 "schema": "holdfast.doctor/1",
                 "home": home.path,
                 "is_well": not failed,
-                "findings": [found.to_json() for found in findings],
+                "findings": [finding.to_json() for finding in findings],
             }
         )
         return 1 if failed else 0
-    for found in findings:
-        _print(found)
-    warned = sum(found.level == WARN for found in findings)
-    print(
-        f"\n{amounts.plural(len(findings), 'check')}, {len(failed)} failed, {amounts.plural(warned, 'warning')}"
-    )
+    for finding in findings:
+        _print(finding)
+    warned = sum(finding.level == WARN for finding in findings)
+    checks, warnings = amounts.plural(len(findings), "check"), amounts.plural(warned, "warning")
+    print(f"\n{checks}, {len(failed)} failed, {warnings}")
     return 1 if failed else 0
 
 
-def look(home: Home) -> list[Finding]:
-    """Every check, in the order in which a person would look."""
+def _check_all(home: Home) -> list[Finding]:
+    """Run every check: the machine first, then the home."""
     checks: tuple[tuple[str, Callable[[], Finding]], ...] = (
         ("python", machine.python),
         ("kernel", machine.kernel),
@@ -63,34 +64,35 @@ def look(home: Home) -> list[Finding]:
         ("git", machine.git),
         ("agents", agents.summary),
         *((name, lambda name=name: agents.one(name)) for name in agents.installed()),
-        ("home", lambda: place.directory(home)),
-        ("disk", lambda: place.disk(home)),
-        ("filesystem", lambda: place.filesystem(home)),
-        ("config", place.config),
-        ("keeper", lambda: place.keeper(home)),
-        ("service", lambda: place.service(home)),
-        ("staging", lambda: place.staging(home)),
-        ("tasks", lambda: place.packets(home)),
+        ("home", lambda: home_checks.directory(home)),
+        ("disk", lambda: home_checks.disk(home)),
+        ("filesystem", lambda: home_checks.filesystem(home)),
+        ("config", supervision.config),
+        ("keeper", lambda: supervision.keeper(home)),
+        ("service", lambda: supervision.service(home)),
+        ("staging", lambda: home_checks.staging(home)),
+        ("tasks", lambda: home_checks.tasks(home)),
     )
-    return [_ask(name, check) for name, check in checks]
+    return [_run_check(name, check) for name, check in checks]
 
 
-def _ask(name: str, check: Callable[[], Finding]) -> Finding:
-    """A question that cannot even be asked is an answer too."""
+def _run_check(name: str, check: Callable[[], Finding]) -> Finding:
+    """A check that cannot run has failed."""
     try:
         return check()
     except (HoldfastError, OSError) as error:
-        return fail(
-            name, f"cannot tell: {error}", getattr(error, "hint", "") or "see what is said of the home"
-        )
+        return fail(name, f"cannot check: {error}", getattr(error, "hint", "") or "see 'home' above")
 
 
-def _print(found: Finding) -> None:
-    name, rest = f"{found.level:4}  {found.check:10}  ", " " * _INDENT
-    said, *others = fit_text.wrap(fit_text.as_displayed(found.said), terminal.width(), first=name, rest=rest)
-    colour = _COLOURS[found.level] if terminal.has_colour() else None
-    print(said if colour is None else said.replace(found.level, f"\x1b[{colour}m{found.level}\x1b[0m", 1))
+def _print(finding: Finding) -> None:
+    name, rest = f"{finding.level:4}  {finding.check:10}  ", " " * _INDENT
+    first, *others = fit_text.wrap(
+        fit_text.as_displayed(finding.said), terminal.width(), first=name, rest=rest
+    )
+    colour = _COLOURS[finding.level] if terminal.has_colour() else None
+    level = finding.level
+    print(first if colour is None else first.replace(level, f"\x1b[{colour}m{level}\x1b[0m", 1))
     for line in others:
         print(line)
-    if found.fix:
-        out.say(f"fix: {found.fix}", first=rest, rest=rest)
+    if finding.fix:
+        out.say(f"fix: {finding.fix}", first=rest, rest=rest)

@@ -1,4 +1,4 @@
-"""holdfast down: no more keeper; running tasks finish under their runners."""
+"""holdfast down: stop the keeper; running tasks finish under their runners."""
 
 from __future__ import annotations
 
@@ -12,65 +12,66 @@ from holdfast.packet import load
 from holdfast.store import atomic, audit, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
-from holdfast.views.ask import ask
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 from holdfast.views.cli.show import amounts, out
+from holdfast.views.requests import send_request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 _LEAVE_S = 10.0
-#: How long `--now` waits for what it asked for: an agent that does not care for the polite signal gets half a minute.
-_PARK_S = 60.0
-#: After this long it says for whom it waits.
-_TELL_S = 1.0
+#: How long `--now` waits: an agent that ignores the first signal is killed after half a minute.
+_INTERRUPT_S = 60.0
+#: After this time, print which tasks it waits for.
+_PRINT_S = 1.0
 
 COMMAND = Command(
     name="down",
-    summary="Stop the keeper and start nothing new. Running tasks finish under their runners.",
+    summary="Stop the keeper. Running tasks keep running.",
+    description="Nothing new is started until 'holdfast up' or the next 'run'.",
     examples=("holdfast down", "holdfast down --now"),
     options=(
         Option(
             flags=("--now",),
             dest="now",
             kind="flag",
-            help="Also interrupt every running task and wait until it is; 'resume' goes on.",
+            help="Also interrupt running tasks and wait; 'resume' continues them.",
         ),
-        JSON.evolve(help="Print the status of the home, as 'status' does."),
+        JSON.evolve(help="Print what 'status --json' prints."),
     ),
 )
 
 
 def run(values: dict[str, Any]) -> int:
-    """Write the flag durably, then send the keeper away."""
+    """Write the flag durably, then stop the keeper."""
     home = Home(paths.ensure_home(paths.home()))
     try:
         atomic.write_json(home.down, {"schema": "holdfast.down/1", "at": clock.iso_now()}, durable=True)
     except DiskFull as error:
-        from holdfast.views import full_disk
+        from holdfast.views import disk_space
 
         packets = [home.packet(task_id) for task_id in load.task_ids(home)] if values["now"] else []
-        raise full_disk.with_advice(error, packets) from error
+        raise disk_space.with_kill_hint(error, packets) from error
     atomic.remove(home.up)
     audit.append(home, {"operation": "home.down", "by": audit.whoami()})
-    _dismiss(home.keeper_lock, "keeper")
-    _dismiss(home.seed_lock, "seed")
-    exit_status = interrupt_all(home, within_s=_PARK_S) if values["now"] else 0
+    _stop_process(home.keeper_lock, "keeper")
+    _stop_process(home.seed_lock, "seed")
+    exit_status = interrupt_all(home, within_s=_INTERRUPT_S) if values["now"] else 0
     if values["now"]:
         _close_windows(home)
     if values["json"]:
-        from holdfast.views.cli.commands import status
+        from holdfast.views import home_status
 
-        out.data(status.look(home))
+        out.data(home_status.gather(home))
     else:
-        # Those that --now has asked were told of one by one.
-        _say_goodbye(home, [] if values["now"] else _going(home))
+        # With --now, each task was reported already.
+        _print_stopped(home, [] if values["now"] else _running(home))
     return exit_status
 
 
 def _close_windows(home: Home) -> None:
-    """Nothing is at work any more, so there is nothing to look at."""
+    """Close all tmux windows: no task is running."""
     from holdfast.views import tmux
 
     try:
@@ -79,18 +80,20 @@ def _close_windows(home: Home) -> None:
         out.talk(f"warning: {error}")
 
 
-def _going(home: Home) -> list[str]:
+def _running(home: Home) -> list[str]:
     return [task_id for task_id in load.task_ids(home) if locks.is_held(home.packet(task_id).runner_lock)]
 
 
-def _say_goodbye(home: Home, going: list[str]) -> None:
-    count = len(going)
-    on = f"; {amounts.plural(count, 'task')} {'goes' if count == 1 else 'go'} on without it" if going else ""
-    out.talk(f"the keeper of {home.path} is stopped{on}. 'holdfast up', or the next 'run', starts it again")
+def _print_stopped(home: Home, running: list[str]) -> None:
+    count = len(running)
+    tasks = f"; {amounts.plural(count, 'task')} still running" if running else ""
+    out.talk(
+        f"the keeper of {home.path} is stopped{tasks}. 'holdfast up', or the next 'run', starts it again"
+    )
 
 
-def _dismiss(lock: str, role: str) -> None:
-    """SIGTERM to the owner, by its verified identity, and wait until the lock is free."""
+def _stop_process(lock: str, role: str) -> None:
+    """Send SIGTERM to the lock's owner, and wait until the lock is free."""
     ends_mono = clock.mono() + _LEAVE_S
     while locks.is_held(lock):
         owner = locks.owner(lock)
@@ -99,15 +102,14 @@ def _dismiss(lock: str, role: str) -> None:
             process.send(owner, signal.SIGCONT)
         if clock.mono() > ends_mono:
             raise Unanswered(
-                f"the {role} did not leave within {_LEAVE_S:.0f}s", hint="it leaves when it wakes up"
+                f"the {role} did not exit within {_LEAVE_S:.0f}s", hint="it will when it gets the signal"
             )
         clock.sleep(0.02)
 
 
 def interrupt_all(home: Home, *, within_s: float) -> int:
-    """Interrupt every task that is at work, and wait until it is so. Those that cannot be asked, or take longer, are named.
-    Returns the exit status."""
-    asked: list[Packet] = []
+    """Interrupt all running tasks and wait. Prints failures and timeouts; returns the exit status."""
+    requested: list[Packet] = []
     exit_status = 0
     for task_id in load.task_ids(home):
         packet = home.packet(task_id)
@@ -115,45 +117,43 @@ def interrupt_all(home: Home, *, within_s: float) -> int:
             state = Status(load.read_manifest(packet)["status"])
             if state in ENDS or state in PARKED:
                 continue
-            asked.append(packet)
-            ask(packet, "interrupt", {"reason": BY_DOWN})
+            requested.append(packet)
+            send_request(packet, "interrupt", {"reason": BY_DOWN})
         except Unanswered:
-            continue  # the request stands, so there is something to wait for
+            continue  # the request is still pending: wait for it
         except (HoldfastError, ValueError) as error:
-            if asked and asked[-1] is packet:
-                asked.pop()
+            if requested and requested[-1] is packet:
+                requested.pop()
             out.talk(f"error: {task_id}: {error}")
             exit_status = 1
-    return max(exit_status, _await(asked, within_s))
+    return max(exit_status, _await(requested, within_s))
 
 
-def _await(asked: list[Packet], within_s: float) -> int:
-    """Tell of each task once it is parked and nobody drives it any more."""
+def _await(packets: list[Packet], within_s: float) -> int:
+    """Report each task when its runner has exited; returns the exit status."""
     began_mono = clock.mono()
-    left, has_told = list(asked), False
+    left, has_printed = list(packets), False
     while left:
         for packet in list(left):
-            status = _settled(packet)
+            status = _final_status(packet)
             if status is not None:
                 left.remove(packet)
-                _tell(packet, status)
+                _print_status(packet, status)
         waited_s = clock.mono() - began_mono
         if waited_s > within_s:
             break
-        if left and waited_s > _TELL_S and not has_told:
-            has_told = True
+        if left and waited_s > _PRINT_S and not has_printed:
+            has_printed = True
             names = ", ".join(packet.task_id for packet in left)
-            out.talk(f"waiting for {names}: an agent gets time to leave (Ctrl-C leaves it to its runner)")
+            out.talk(f"waiting for {names} to stop (Ctrl-C stops waiting; the interrupt goes on)")
         clock.sleep(0.02)
     for packet in left:
-        out.talk(
-            f"{packet.task_id} is still being interrupted; 'holdfast wait {packet.task_id}' returns when it is"
-        )
+        out.talk(f"still interrupting {packet.task_id}; 'holdfast wait {packet.task_id}' waits for it")
     return Unanswered.exit_status if left else 0
 
 
-def _settled(packet: Packet) -> Status | None:
-    """What it came to, once its runner has left; None before. One that was removed meanwhile is as good as killed."""
+def _final_status(packet: Packet) -> Status | None:
+    """The task's status once its runner has exited, else None. A task removed meanwhile counts as killed."""
     try:
         if locks.is_held(packet.runner_lock):
             return None
@@ -163,8 +163,8 @@ def _settled(packet: Packet) -> Status | None:
     return status if status in ENDS or status in PARKED else None
 
 
-def _tell(packet: Packet, status: Status) -> None:
+def _print_status(packet: Packet, status: Status) -> None:
     if status is Status.INTERRUPTED:
-        out.talk(f"interrupted {packet.task_id}; 'holdfast resume {packet.task_id}' goes on")
+        out.talk(f"interrupted {packet.task_id}; 'holdfast resume {packet.task_id}' continues it")
     else:
         out.talk(f"{packet.task_id} is {status}")

@@ -1,4 +1,4 @@
-"""holdfast help: topics, and the help of a verb."""
+"""holdfast help: print a topic, or the help of a verb."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     name="help",
-    summary="Explain a topic or a verb: environment, exit-codes, files, states.",
+    summary="Show help on a verb or topic.",
+    description="Topics: environment, exit-codes, files, states.",
     examples=("holdfast help", "holdfast help exit-codes", "holdfast help run"),
     arguments=(Argument(dest="topic", metavar="[TOPIC]", required=False, completes="topic"),),
 )
 
-#: Columns: of a line, and of the names in front of it.
+#: Width of a line, and of the column with names.
 _WIDEST, _NAME = 80, 15
 _FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "topics")
 
 
 def topics() -> tuple[str, ...]:
-    """Names of the topics: each is a page that ships with the package."""
+    """Names of the topics; each is a page in the package."""
     return tuple(sorted(name[:-3] for name in os.listdir(_FOLDER) if name.endswith(".md")))
 
 
@@ -38,7 +39,7 @@ def read(topic: str) -> str:
 
 
 def run(values: dict[str, Any]) -> int:
-    """Print a page, the help of a verb, or what there is."""
+    """Print a topic, the help of a verb, or an overview."""
     topic = values["topic"]
     if topic is None:
         return _overview()
@@ -52,7 +53,7 @@ def run(values: dict[str, Any]) -> int:
     known = (*topics(), *verbs.VERBS)
     hint = (
         suggest.did_you_mean(topic, known)
-        or f"topics are {', '.join(topics())}; 'holdfast --help' lists the verbs"
+        or f"topics: {', '.join(topics())}; 'holdfast --help' lists the verbs"
     )
     raise UsageError(f"no help on {topic!r}", hint=hint)
 
@@ -69,7 +70,7 @@ def _overview() -> int:
 
 
 def _entry(name: str, text: str) -> None:
-    """A name and what it is, within 80 columns also where the terminal is wider: as click does it."""
+    """Print a name and its description, in at most 80 columns as click does."""
     room = min(terminal.width() or _WIDEST, _WIDEST)
     for line in fit_text.wrap(
         fit_text.as_displayed(text), room, first=f"  {name:{_NAME - 3}} ", rest=" " * _NAME

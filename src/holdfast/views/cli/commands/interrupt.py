@@ -1,4 +1,4 @@
-"""holdfast interrupt: stop the agent and wait for a person."""
+"""holdfast interrupt: stop a task's agent until it is resumed."""
 
 from __future__ import annotations
 
@@ -14,24 +14,27 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     name="interrupt",
-    summary="Stop a task's agent cleanly; the task waits for a person.",
-    description="What it has done so far is kept; 'holdfast resume' goes on in the same session where the agent can.",
+    summary="Interrupt a task until it is resumed.",
+    description="Stops the agent and keeps its work. 'holdfast resume' continues, in the same session if "
+    "the agent supports it.",
     examples=("holdfast interrupt 20260131-fix -m 'which database?'",),
     arguments=(TASK.evolve(completes="live-task"),),
     options=(
-        Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="What a person is asked."),
+        Option(
+            flags=("-m", "--message"), dest="message", metavar="TEXT", help="Question to answer on resume."
+        ),
         JSON.evolve(help=request.JSON_HELP),
     ),
 )
 
 
 def run(values: dict[str, Any]) -> int:
-    """Ask for it."""
+    """Send the request."""
     packet = load.find(Home(paths.home()), values["task"])
     request.send(packet, "interrupt", {"reason": values["message"]} if values["message"] else {})
     request.confirm(
         packet,
-        f"{packet.task_id} is being interrupted; 'holdfast resume {packet.task_id}' goes on",
+        f"interrupting {packet.task_id}; 'holdfast resume {packet.task_id}' continues it",
         as_json=values["json"],
     )
     return 0

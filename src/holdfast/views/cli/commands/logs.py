@@ -1,4 +1,4 @@
-"""holdfast logs: what a task printed."""
+"""holdfast logs: print a task's output."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from holdfast.store.layout import AttemptDir, Home, Packet
 from holdfast.views.cli.parse import option_values
 from holdfast.views.cli.parse.command_spec import TASK, Command, Option
 from holdfast.views.cli.show import amounts, describe, home_down, out, tail, terminal
-from holdfast.views.presence import Presence, ask_for_output
-from holdfast.views.wake import LostWatch, Waker
+from holdfast.views.output_refresh import OutputRefresher, refresh_once
+from holdfast.views.recovery import KeeperStarter, LostRunnerWatch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,12 +27,10 @@ _PAUSE_S = 0.1
 
 COMMAND = Command(
     name="logs",
-    summary="Print what a task printed.",
-    description="Without options, its readable log: all attempts, a line between them, no escape sequences, secrets "
-    "masked, of a line that is drawn over itself the last state, and of a flood its end, with a line that says so. A line is there "
-    "once it is finished; --raw has it before. "
-    "With --raw or --stderr, the bytes of one attempt: as they are to a file or a pipe; on a terminal, control "
-    "characters other than colours are shown and not obeyed.",
+    summary="Print a task's output.",
+    description="Prints the readable log of all attempts: complete lines, secrets masked, no escape "
+    "sequences, progress bars as their final state, floods cut to their end. --raw and --stderr print one "
+    "attempt's bytes unchanged; on a terminal, control characters other than colours are made visible.",
     examples=(
         "holdfast logs 20260131-fix",
         "holdfast logs -f 20260131-fix",
@@ -41,50 +39,51 @@ COMMAND = Command(
     ),
     arguments=(TASK,),
     options=(
-        Option(flags=("-f", "--follow"), dest="follow", kind="flag", help="Go on until the task has ended."),
-        Option(flags=("-n", "--lines"), dest="lines", metavar="N", help="Only the last N lines."),
-        Option(flags=("--raw",), dest="raw", kind="flag", help="Raw stdout of an attempt (the latest)."),
+        Option(flags=("-f", "--follow"), dest="follow", kind="flag", help="Follow until the task has ended."),
+        Option(flags=("-n", "--lines"), dest="lines", metavar="N", help="Print only the last N lines."),
+        Option(flags=("--raw",), dest="raw", kind="flag", help="Print raw stdout of the latest attempt."),
         Option(
-            flags=("--stderr",), dest="stderr", kind="flag", help="Raw stderr of an attempt (the latest)."
+            flags=("--stderr",), dest="stderr", kind="flag", help="Print raw stderr of the latest attempt."
         ),
         Option(
-            flags=("--attempt",), dest="attempt", metavar="N", help="Of this attempt (raw, unless --stderr)."
+            flags=("--attempt",),
+            dest="attempt",
+            metavar="N",
+            help="Print raw stdout (or --stderr) of attempt N.",
         ),
     ),
 )
 
 
 def run(values: dict[str, Any]) -> int:
-    """Print, and follow when asked to."""
+    """Print the log, and follow it with -f."""
     packet = load.find(Home(paths.home()), values["task"], archived=True)
     if values["raw"] and values["stderr"]:
-        raise UsageError(
-            "--raw and --stderr were given", hint="give one of them: each is a stream of its own"
-        )
+        raise UsageError("--raw and --stderr exclude each other", hint="give one of them")
     count = option_values.whole_number(values["lines"], "--lines")
-    wanted = option_values.whole_number(values["attempt"], "--attempt")
-    is_raw = values["raw"] or values["stderr"] or wanted is not None
+    number = option_values.whole_number(values["attempt"], "--attempt")
+    is_raw = values["raw"] or values["stderr"] or number is not None
     name = "stderr" if values["stderr"] else "stdout"
-    only = _attempt(packet, wanted) if wanted is not None else None
+    only = _attempt(packet, number) if number is not None else None
     streams: dict[str, Stream] = {}
 
     def current() -> Stream | None:
-        found = (only or _attempt(packet, None)) if is_raw else None
-        if is_raw and found is None:
+        attempt = (only or _attempt(packet, None)) if is_raw else None
+        if is_raw and attempt is None:
             return None
-        path = getattr(found, name) if found is not None else packet.output_log
+        path = getattr(attempt, name) if attempt is not None else packet.output_log
         if path not in streams:
             streams[path] = Stream(path, is_text=not is_raw)
         return streams[path]
 
     try:
         if not is_raw and not values["follow"]:
-            ask_for_output(packet)
+            refresh_once(packet)
         stream = current()
         if stream is not None:
             stream.print_end(count)
         if values["follow"]:
-            _follow(packet, current, wanted=only)
+            _follow(packet, current, only=only)
     finally:
         for stream in streams.values():
             stream.close()
@@ -92,27 +91,26 @@ def run(values: dict[str, Any]) -> int:
 
 
 class Stream:
-    """A file that grows, printed as it does."""
+    """A growing file, printed as it grows."""
 
     def __init__(self, path: str, *, is_text: bool) -> None:
         self.path = path
         self._offset = 0
-        # Bytes pass through as they are, unless a person looks, or they are text and the locale
-        # speaks something else than UTF-8.
+        # Bytes pass through unchanged, except to a terminal, or as text to a locale other than UTF-8.
         self._harmless = _harmless() if terminal.is_terminal() else None
         is_utf8 = codecs.lookup(sys.stdout.encoding or "ascii").name == "utf-8"
         passes = (is_utf8 or not is_text) and self._harmless is None
         self._decoder = None if passes else codecs.getincrementaldecoder("utf-8")("replace")
 
     def print_end(self, count: int | None) -> None:
-        """Its last lines, or all of it."""
+        """Print the last lines, or everything."""
         if count is not None:
             data, self._offset = tail.read_last_lines(self.path, count)
             self._write(data)
         self.print_news()
 
     def print_news(self) -> None:
-        """What it has grown by."""
+        """Print what was added."""
         try:
             with open(self.path, "rb") as file:
                 file.seek(self._offset)
@@ -131,33 +129,33 @@ class Stream:
         sys.stdout.write(text if self._harmless is None else self._harmless.show(text))
 
     def close(self) -> None:
-        """Nothing more of it is printed."""
+        """Finish: nothing more is printed."""
         if self._harmless is not None:
             sys.stdout.write(self._harmless.end())
             sys.stdout.flush()
 
 
 def _harmless() -> Sanitizer:
-    from holdfast.views.cli.show.sanitize import Sanitizer  # only a terminal needs it
+    from holdfast.views.cli.show.sanitize import Sanitizer  # only needed for a terminal
 
     return Sanitizer(has_colour=terminal.has_colour())
 
 
-def _follow(packet: Packet, current: Any, *, wanted: AttemptDir | None) -> None:
-    """Until the task has ended, or the one attempt that was asked for."""
-    told = ""
+def _follow(packet: Packet, current: Any, *, only: AttemptDir | None) -> None:
+    """Print until the task has ended, or the one attempt given with --attempt."""
+    printed_status = ""
     last: Stream | None = None
-    waker, presence, watch = Waker(), Presence(), LostWatch()
+    starter, refresher, watch = KeeperStarter(), OutputRefresher(), LostRunnerWatch()
     while True:
-        # The end is looked for first: what was written before it is then printed below.
+        # Check for the end first: what was written before it is then printed below.
         manifest = load.read_manifest(packet)
         status = manifest["status"]
         is_over = status in ENDS and os.path.exists(packet.task_done)
-        if wanted is not None:
-            is_over = is_over or os.path.exists(wanted.exit)
+        if only is not None:
+            is_over = is_over or os.path.exists(only.exit)
         stream: Stream | None = current()
         if last is not None and stream is not last:
-            last.print_news()  # the attempt before this one may have said a last word
+            last.print_news()  # the previous attempt may have written more
             last.close()
             if stream is not None and terminal.is_terminal():
                 attempt = os.path.basename(os.path.dirname(stream.path)).partition("-")[0].lstrip("0")
@@ -167,21 +165,21 @@ def _follow(packet: Packet, current: Any, *, wanted: AttemptDir | None) -> None:
             stream.print_news()
         if is_over:
             return
-        if status != told and status == Status.INTERRUPTED:
-            out.talk(f"{describe.interruption(manifest)} (Ctrl-C leaves)")
-        if status != told and home_down.holds_back(packet, manifest):
-            out.talk(f"{home_down.QUEUE_WAITS} (Ctrl-C leaves)")
-        if watch.look(packet, status):
-            out.talk(f"{home_down.runner_lost(packet, status)} (Ctrl-C leaves)")
-        told = status
-        waker.look(packet, status)
+        if status != printed_status and status == Status.INTERRUPTED:
+            out.talk(f"{describe.interruption(manifest)} (Ctrl-C stops following)")
+        if status != printed_status and home_down.holds_back(packet, manifest):
+            out.talk(f"{home_down.QUEUE_WAITS} (Ctrl-C stops following)")
+        if watch.poll(packet, status):
+            out.talk(f"{home_down.runner_lost(packet, status)} (Ctrl-C stops following)")
+        printed_status = status
+        starter.poll(packet, status)
         if stream is not None and stream.path == packet.output_log:
-            presence.show(packet, status)
+            refresher.poll(packet, status)
         clock.sleep(_PAUSE_S)
 
 
 def _attempt(packet: Packet, number: int | None) -> AttemptDir | None:
-    """The attempt of this number, or the latest; None when there is none yet."""
+    """The attempt with this number, or the latest; None if there is none yet."""
     names = load.attempt_names(packet)
     if number is None:
         return packet.attempt(names[-1]) if names else None

@@ -1,9 +1,9 @@
-"""holdfast metrics: figures of a task, or of the home."""
+"""holdfast metrics: show statistics of the home or a task."""
 
 from __future__ import annotations
 
 from holdfast import clock, paths
-from holdfast.model import metrics as figures
+from holdfast.model import metrics as statistics
 from holdfast.packet import load, metrics
 from holdfast.store.layout import Home
 from holdfast.views.cli.parse import option_values
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     name="metrics",
-    summary="Show figures: rates, durations, tokens, cost, tools; of the home or of one task.",
-    description="Derived from the journals, archived tasks included, and kept in metrics.json of the home. A cost that an "
-    "agent does not report is unknown, never 0.",
+    summary="Show statistics of this home or a task.",
+    description="Rates, durations, tokens, cost and tools, from the journals of all tasks including "
+    "archived ones. Also written to metrics.json in the home. A cost that an agent does not report is "
+    "unknown, not 0.",
     examples=(
         "holdfast metrics",
         "holdfast metrics 20260131-fix --json",
@@ -30,7 +31,7 @@ COMMAND = Command(
             flags=("--prometheus",),
             dest="prometheus",
             kind="flag",
-            help="Print the text format of Prometheus.",
+            help="Print the Prometheus text format.",
         ),
         JSON,
     ),
@@ -38,36 +39,36 @@ COMMAND = Command(
 
 
 def run(values: dict[str, Any]) -> int:
-    """Print them."""
+    """Print the statistics."""
     home = Home(paths.home())
     option_values.only_one(values, "json", "prometheus")
     if values["task"]:
-        found = metrics.of_packet(load.find(home, values["task"], archived=True))
+        task = metrics.of_packet(load.find(home, values["task"], archived=True))
         if values["json"]:
-            out.data({"schema": "holdfast.task-metrics/1", **found})
+            out.data({"schema": "holdfast.task-metrics/1", **task})
         elif values["prometheus"]:
-            print(figures.prometheus(figures.of_home([found], clock.now()), [found]), end="")
+            print(statistics.prometheus(statistics.of_home([task], clock.now()), [task]), end="")
         else:
-            _show(_task(found))
+            _print(_task_rows(task))
         return 0
     everything = metrics.refresh(home)
     if values["prometheus"]:
-        print(figures.prometheus(everything["home"], everything["tasks"].values()), end="")
+        print(statistics.prometheus(everything["home"], everything["tasks"].values()), end="")
     elif values["json"]:
         out.data(everything)
     else:
-        _show(_home(everything["home"]))
+        _print(_home_rows(everything["home"]))
         print("\nlast 24 h")
-        _show(_home(everything["last_24h"]))
+        _print(_home_rows(everything["last_24h"]))
     return 0
 
 
-def _show(rows: list[tuple[str, str]]) -> None:
+def _print(rows: list[tuple[str, str]]) -> None:
     for name, text in rows:
         out.fact(name, text, at=12)
 
 
-def _task(task: dict[str, Any]) -> list[tuple[str, str]]:
+def _task_rows(task: dict[str, Any]) -> list[tuple[str, str]]:
     took = "-" if task["duration_s"] is None else clock.words(task["duration_s"])
     return [
         ("task", task["task_id"]),
@@ -76,7 +77,8 @@ def _task(task: dict[str, Any]) -> list[tuple[str, str]]:
         ("duration", f"{took}, active {clock.words(task['active_s'])}"),
         (
             "attempts",
-            f"{task['attempts']}, {amounts.plural(task['retries'], 'retry')}, {amounts.plural(task['interrupts'], 'interrupt')}",
+            f"{task['attempts']}, {amounts.plural(task['retries'], 'retry')}, "
+            f"{amounts.plural(task['interrupts'], 'interrupt')}",
         ),
         (
             "messages",
@@ -87,7 +89,7 @@ def _task(task: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _home(home: dict[str, Any]) -> list[tuple[str, str]]:
+def _home_rows(home: dict[str, Any]) -> list[tuple[str, str]]:
     states = ", ".join(f"{count} {state}" for state, count in home["by_status"].items()) or "none"
     average, longest = home["average_duration_s"], home["longest_duration_s"]
     took = "-" if average is None else f"{clock.words(average)} on average, {clock.words(longest)} at most"
@@ -95,15 +97,13 @@ def _home(home: dict[str, Any]) -> list[tuple[str, str]]:
         ("tasks", f"{home['tasks']}: {states}" if home["tasks"] else "none"),
         (
             "success",
-            f"{_percent(home['success_rate'])} of {home['ended']} that ended"
+            f"{_percent(home['success_rate'])} of {home['ended']} ended"
             if home["ended"]
-            else "none has ended",
+            else "none ended yet",
         ),
         (
             "interrupts",
-            f"{home['interrupts']}, in {_percent(home['interrupt_rate'])} of the tasks"
-            if home["tasks"]
-            else "0",
+            f"{home['interrupts']}, in {_percent(home['interrupt_rate'])} of tasks" if home["tasks"] else "0",
         ),
         ("attempts", f"{home['attempts']}, {amounts.plural(home['retries'], 'retry')}"),
         (

@@ -1,4 +1,4 @@
-"""holdfast new: write a packet to begin with."""
+"""holdfast new: create a packet."""
 
 from __future__ import annotations
 
@@ -19,58 +19,62 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     name="new",
-    summary="Write a packet: a folder with manifest.yaml, the request and a context pack.",
-    description="It makes the folder (default: one named like the task, here), with every choice explained in comments, and "
-    "prints its path. Edit it, then 'holdfast pipeline check DIR' and 'holdfast run --packet DIR'. With --from-plan the "
-    "request is an approved plan: its goal, its Verify Commands and its Acceptance become those of the packet.",
+    summary="Create a packet: the input of a pipeline.",
+    description="Creates a folder (default: named after the task, here) with a commented manifest.yaml, the "
+    "request and a context pack, and prints its path. Edit it, then run 'holdfast pipeline check DIR' and "
+    "'holdfast run --packet DIR'. With --from-plan, the request is an approved plan whose goal, Verify "
+    "Commands and Acceptance become those of the packet.",
     examples=(
-        'holdfast new --intent safe_impl --goal "add retries to the client" --allow src/ --accept "make test"',
+        'holdfast new --intent safe_impl --goal "add retries to the client" --allow src/ '
+        '--accept "make test"',
         'holdfast new fix-login --intent one_shot_impl --goal "fix the login"',
         "holdfast new --intent safe_impl --from-plan plan.md",
     ),
     arguments=(Argument(dest="dir", metavar="[DIR]", required=False, completes="folder"),),
     options=(
-        Option(flags=("--intent",), dest="intent", choices=tuple(INTENTS), help="What it is for."),
-        Option(flags=("--goal",), dest="goal", metavar="TEXT", help="What is wanted, in one sentence."),
-        Option(
-            flags=("--id",), dest="id", metavar="ID", help="The task's id (default: made from date and goal)."
-        ),
+        Option(flags=("--intent",), dest="intent", choices=tuple(INTENTS), help="Kind of work."),
+        Option(flags=("--goal",), dest="goal", metavar="TEXT", help="The goal, in one sentence."),
+        Option(flags=("--id",), dest="id", metavar="ID", help="Task id (default: from date and goal)."),
         Option(
             flags=("--project",),
             dest="project",
             metavar="DIR",
             completes="folder",
-            help="Where the agents will work.",
+            help="Directory the agents work in.",
         ),
         Option(
-            flags=("--allow",), dest="allow", kind="many", metavar="PATH", help="A path that may be changed."
+            flags=("--allow",),
+            dest="allow",
+            kind="many",
+            metavar="PATH",
+            help="Path that may be changed; repeatable.",
         ),
         Option(
             flags=("--deny",),
             dest="deny",
             kind="many",
             metavar="PATH",
-            help="A path that must not be changed.",
+            help="Path that must not be changed; repeatable.",
         ),
         Option(
             flags=("--accept",),
             dest="accept",
             kind="many",
             metavar="COMMAND",
-            help="A command that must succeed in the end.",
+            help="Command that must succeed at the end; repeatable.",
         ),
         Option(
             flags=("--profile",),
             dest="profile",
             metavar="NAME",
-            help="A profile of the pipeline ('pipeline list').",
+            help="Pipeline profile (see 'pipeline list').",
         ),
         Option(
             flags=("--from-plan",),
             dest="plan",
             metavar="FILE",
             completes="file",
-            help="The plan that is to be carried out.",
+            help="Plan to carry out.",
         ),
         JSON.evolve(help="Print the path and the id as JSON."),
     ),
@@ -78,13 +82,13 @@ COMMAND = Command(
 
 
 def run(values: dict[str, Any]) -> int:
-    """Write it, and prove that it can be run as written."""
+    """Check the values, then write the packet."""
     if values["intent"] is None:
-        raise UsageError("no intent was given", hint=f"--intent is one of {', '.join(INTENTS)}")
+        raise UsageError("missing --intent", hint=f"one of {', '.join(INTENTS)}")
     plan = new_packet.read_plan(values["plan"]) if values["plan"] else None
     goal = (values["goal"] or "").strip() or (new_packet.goal_of(plan) if plan else "")
     if not goal:
-        raise UsageError("no goal was given", hint='--goal "what is wanted, in one sentence"')
+        raise UsageError("missing --goal", hint='for example --goal "add retries to the client"')
     task_id = ids.new_task_id(goal) if values["id"] is None else ids.check_task_id(values["id"])
     folder = os.path.abspath(values["dir"] or task_id)
     draft = Draft(
@@ -103,7 +107,7 @@ def run(values: dict[str, Any]) -> int:
     _check(draft, folder, values["project"])
     new_packet.write(folder, draft)
     for each in draft.refused:
-        out.talk(f"a command of the plan is left out, {each}")
+        out.talk(f"command of the plan left out: {each}")
     if values["json"]:
         out.data({"schema": "holdfast.new/1", "task_id": task_id, "path": folder})
     else:
@@ -114,7 +118,7 @@ def run(values: dict[str, Any]) -> int:
 
 
 def _project(chosen: str | None, folder: str) -> str | None:
-    """As the packet will see it: relative where that is short, so that both can move together."""
+    """The project's path for the manifest: relative if that is short, so that both can be moved together."""
     if chosen is None:
         return None
     path = os.path.abspath(chosen)
@@ -123,13 +127,13 @@ def _project(chosen: str | None, folder: str) -> str | None:
 
 
 def _check(draft: Draft, folder: str, project: str | None) -> None:
-    """What is wrong on the command line is told before anything is written."""
+    """Raises InvalidManifest if the packet would be invalid, before anything is written."""
     _, problems = written_packet.examine(
         new_packet.manifest(draft).encode(), os.path.join(folder, written_packet.NAME), project=project
     )
     if problems:
         raise InvalidManifest(
-            "a packet of these values would not be valid",
+            "these values do not make a valid packet",
             details=tuple(str(each.evolve(file=written_packet.NAME, line=0)) for each in problems),
-            hint="'holdfast pipeline list' shows what can be chosen",
+            hint="'holdfast pipeline list' shows the available pipelines",
         )

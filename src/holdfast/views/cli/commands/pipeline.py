@@ -1,17 +1,14 @@
-"""holdfast pipeline: what can be chosen, what a packet resolves to, and whether it is valid."""
+"""holdfast pipeline: list pipelines, show or check a packet, or index results."""
 
 from __future__ import annotations
 
-import os
-
 from holdfast import paths
-from holdfast.agents import program, registry
 from holdfast.errors import UsageError
-from holdfast.model.roles import ROLES
 from holdfast.pipeline.define import catalog, written_packet
-from holdfast.pipeline.define.intents import DIGEST_POLICIES, INTENTS, OPTIONS, WORKSPACES
+from holdfast.pipeline.define.intents import INTENTS, OPTIONS
 from holdfast.pipeline.results import task_index
 from holdfast.store.layout import Home
+from holdfast.views import pipeline_data
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.show import out, wrapped_table
 
@@ -23,13 +20,20 @@ if TYPE_CHECKING:
     from holdfast.pipeline.define.resolve import Resolved
     from holdfast.pipeline.define.written_packet import Written
 
+_ACTIONS_HELP = """\
+\b
+Actions:
+  list          list the available pipelines (--json: all allowed values)
+  show PACKET   show its stages, and where each value comes from
+  check PACKET  report all problems of its files; exits 2 if there are any
+  index         list results by task and phase; writes task-index.json
+
+Nothing is run."""
+
 COMMAND = Command(
     name="pipeline",
-    summary="List intents and profiles, show or check a packet, or index results.",
-    description="'list' shows what a manifest can choose from (--json: every allowed value). 'show PACKET' prints the stages with "
-    "agent, model, effort and time limit, and where each value came from. 'check PACKET' tells every problem of its "
-    "manifest.yaml and of the files of agents and pipelines, and exits 2 when there is one. 'index' shows the tasks of this home "
-    "by phase, with the main result of each, and writes task-index.json. Nothing is run.",
+    summary="List pipelines, show or check a packet, or index results.",
+    description=_ACTIONS_HELP,
     examples=(
         "holdfast pipeline list",
         "holdfast pipeline check my-packet",
@@ -46,7 +50,7 @@ COMMAND = Command(
             dest="project",
             metavar="DIR",
             completes="folder",
-            help="The project whose files hold (default: here).",
+            help="Project directory (default: here).",
         ),
         JSON,
     ),
@@ -54,7 +58,7 @@ COMMAND = Command(
 
 
 def run(values: dict[str, Any]) -> int:
-    """One of the four."""
+    """Run the action."""
     action = values["action"]
     if action in ("list", "index"):
         if values["packet"]:
@@ -68,19 +72,19 @@ def run(values: dict[str, Any]) -> int:
 
 
 def _list(values: dict[str, Any]) -> int:
-    found = catalog.load(paths.project(values["project"]))
+    config = catalog.load(paths.project(values["project"]))
     if values["json"]:
-        out.data({"schema": "holdfast.pipelines/1", **choices(found)})
+        out.data({"schema": "holdfast.pipelines/1", **pipeline_data.available(config)})
         return 0
     rows = [
-        (name, intent.group, _stages(found, intent.group, name), intent.about)
+        (name, intent.group, _stages(config, intent.group, name), intent.about)
         for name, intent in INTENTS.items()
     ]
     wrapped_table.show(("INTENT", "GROUP", "STAGES", "ABOUT"), rows)
     print()
     others = [
-        (profile.name, group.name, _words(profile))
-        for group in found.groups.values()
+        (profile.name, group.name, _stage_names(profile))
+        for group in config.groups.values()
         for profile in group.profiles.values()
         if INTENTS.get(profile.name) is None or INTENTS[profile.name].group != group.name
     ]
@@ -92,104 +96,48 @@ def _list(values: dict[str, Any]) -> int:
             agent.get("default_model") or "-",
             "any" if agent.allowed_models is None else ", ".join(agent.allowed_models),
         )
-        for agent in found.agents.values()
+        for agent in config.agents.values()
     ]
     wrapped_table.show(("AGENT", "MODEL", "ALLOWED"), rows)
     print()
     options = [(name, ", ".join(option.values), ", ".join(option.groups)) for name, option in OPTIONS.items()]
-    flags = [(name, "true, false", group.name) for group in found.groups.values() for name in group.flags]
+    flags = [(name, "true, false", group.name) for group in config.groups.values() for name in group.flags]
     wrapped_table.show(("OPTION OR FLAG", "VALUES", "GROUP"), [*options, *flags])
     return 0
 
 
 def _index(values: dict[str, Any]) -> int:
     home = Home(paths.home())
-    found = task_index.update(home)
+    index = task_index.update(home)
     if values["json"]:
-        out.data(found)
+        out.data(index)
         return 0
     rows = [
         (task_id, entry["status"] or "-", name, stage["stage"], stage["artifact"] or "-")
-        for task_id, entry in found["tasks"].items()
+        for task_id, entry in index["tasks"].items()
         for name, stages in entry["phases"].items()
         for stage in stages
     ]
     if rows:
         wrapped_table.show(("TASK", "STATUS", "PHASE", "STAGE", "RESULT"), rows)
     else:
-        out.talk("no task here has stages with results; 'holdfast new --help' says how to write a packet")
+        out.talk("no task has results of stages; 'holdfast new --help' explains how to create a packet")
     return 0
 
 
-def choices(found: Config) -> dict[str, Any]:
-    """Every value that a manifest may choose."""
-    return {
-        "intents": {
-            name: {
-                "group": intent.group,
-                "about": intent.about,
-                "stages": list(_profile(found, intent.group, name)),
-            }
-            for name, intent in INTENTS.items()
-        },
-        "groups": {
-            group.name: {
-                "default_profile": group.get("default_profile"),
-                "flags": {flag: list(off) for flag, off in group.flags.items()},
-                "options": {
-                    name: list(option.values)
-                    for name, option in OPTIONS.items()
-                    if group.name in option.groups
-                },
-                "profiles": {
-                    profile.name: {
-                        "stages": [
-                            {"parallel": list(wave.stages)} if wave.is_parallel else wave.stages[0]
-                            for wave in profile.waves
-                        ],
-                        "options": {key: leaf.value for key, leaf in profile.below("options").items()},
-                        "from": profile.leaves["stages"].label,
-                    }
-                    for profile in group.profiles.values()
-                },
-            }
-            for group in found.groups.values()
-        },
-        "agents": {
-            agent.name: {
-                "default_model": agent.get("default_model"),
-                "allowed_models": None if agent.allowed_models is None else list(agent.allowed_models),
-                "efforts": list(agent.efforts),
-            }
-            for agent in found.agents.values()
-        },
-        "roles": {
-            name: {"about": role.about, "purpose": role.purpose, "writes": role.writes}
-            for name, role in ROLES.items()
-        },
-        "digest_policies": list(DIGEST_POLICIES),
-        "workspaces": list(WORKSPACES),
-    }
+def _stages(config: Config, group: str, name: str) -> str:
+    profile = config.groups[group].profiles.get(name) if group in config.groups else None
+    return _stage_names(profile) if profile is not None else "-"
 
 
-def _profile(found: Config, group: str, name: str) -> tuple[str, ...]:
-    profile = found.groups[group].profiles.get(name) if group in found.groups else None
-    return profile.stages if profile is not None else ()
-
-
-def _stages(found: Config, group: str, name: str) -> str:
-    profile = found.groups[group].profiles.get(name) if group in found.groups else None
-    return _words(profile) if profile is not None else "-"
-
-
-def _words(profile: Profile) -> str:
+def _stage_names(profile: Profile) -> str:
     return " → ".join(" + ".join(wave.stages) for wave in profile.waves)
 
 
 def _show(values: dict[str, Any]) -> int:
     written = written_packet.read(values["packet"], project=values["project"])
     if values["json"]:
-        out.data(shown(written))
+        out.data(pipeline_data.resolved(written))
         return 0
     resolved = written.resolved
     where = f"group {resolved.group}, profile {resolved.profile}"
@@ -203,43 +151,18 @@ def _show(values: dict[str, Any]) -> int:
         rows.append((stage.name, stage.agent, stage.model or "-", stage.effort or "-", timeout, note))
     wrapped_table.show(("STAGE", "AGENT", "MODEL", "EFFORT", "TIMEOUT", "NOTES"), rows)
     print()
-    sources = {**resolved.sources, **_of_the_packet(resolved, limit)}
+    sources = {**resolved.sources, **_timeout_sources(resolved, limit)}
     wrapped_table.show(("VALUE", "FROM"), list(sources.items()))
-    _talk_of_missing(written)
+    _print_missing(written)
     return 0
 
 
-def _of_the_packet(resolved: Resolved, limit: float) -> dict[str, str]:
-    """Where the time limit of a stage comes from, where the packet's own is the shorter one: it always holds."""
+def _timeout_sources(resolved: Resolved, limit: float) -> dict[str, str]:
+    """The source of each stage's time limit where the packet's own limit is the shorter one."""
     return {
         f"stages.{stage.name}.timeout_s": "manifest.yaml: budgets.max_wallclock_sec"
         for stage in resolved.stages
         if stage.timeout_s is None or limit <= stage.timeout_s
-    }
-
-
-def shown(written: Written) -> dict[str, Any]:
-    """What a packet resolves to, for programs."""
-    spec, resolved = written_packet.pipeline_spec(written), written.resolved
-    stages: list[dict[str, Any]] = []
-    for stage in resolved.stages:
-        start = f"stages.{stage.name}."
-        sources = {
-            path.removeprefix(start): said
-            for path, said in resolved.sources.items()
-            if path.startswith(start)
-        }
-        stages.append({**stage.to_json(), "max_wallclock_s": spec.max_wallclock_s, "sources": sources})
-    return {
-        "schema": "holdfast.pipeline/1",
-        "task_id": written.manifest.get("task_id"),
-        "project_dir": written.project_dir,
-        "workspace": written.manifest.get("workspace"),
-        "flags": resolved.flags,
-        "options": resolved.options,
-        **spec.to_json(),
-        "stages": stages,
-        "not_installed": _missing(written),
     }
 
 
@@ -252,25 +175,18 @@ def _check(values: dict[str, Any]) -> int:
                 "schema": "holdfast.pipeline-check/1",
                 "path": path,
                 "valid": written is not None,
-                "problems": [each.to_json() for each in problems],
-                "not_installed": _missing(written) if written is not None else [],
+                "problems": [problem.to_json() for problem in problems],
+                "not_installed": pipeline_data.missing_agents(written) if written is not None else [],
             }
         )
         return 0 if written is not None else 2
     if written is None:
         raise written_packet.invalid(path, problems)
     out.say(f"{path} is valid: {' → '.join(stage.name for stage in written.resolved.stages)}", rest="  ")
-    _talk_of_missing(written)
+    _print_missing(written)
     return 0
 
 
-def _missing(written: Written) -> list[str]:
-    path = os.environ.get("PATH", os.defpath)
-    agents = dict.fromkeys(stage.agent for stage in written.resolved.stages)
-    able = {name: registry.adapter(name).capabilities for name in agents}
-    return [name for name, each in able.items() if each.program and program.find(each, path) is None]
-
-
-def _talk_of_missing(written: Written) -> None:
-    for name in _missing(written):
-        out.talk(f"note: {name} is not installed here; 'holdfast agent probe {name}' says more")
+def _print_missing(written: Written) -> None:
+    for name in pipeline_data.missing_agents(written):
+        out.talk(f"note: {name} is not installed; 'holdfast agent probe {name}' shows more")

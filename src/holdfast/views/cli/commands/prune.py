@@ -1,4 +1,4 @@
-"""holdfast prune: remove old packets. Says what would go, unless --yes."""
+"""holdfast prune: remove old tasks. Lists them only, unless --yes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from holdfast import clock, paths
 from holdfast.errors import HoldfastError
 from holdfast.model.retention import Candidate, choose
 from holdfast.packet import archive
-from holdfast.packet.remove import remove
 from holdfast.queue.waiters import Waiters
-from holdfast.store import audit, index
+from holdfast.store import audit
 from holdfast.store.layout import Home, Packet
-from holdfast.views import retention, traces
+from holdfast.views import retention, worktree_removal
 from holdfast.views.cli.parse import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 from holdfast.views.cli.show import amounts, out, wrapped_table
+from holdfast.views.task_removal import remove_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,35 +21,38 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     name="prune",
-    summary="Remove old tasks with all their files; without --yes only say which.",
-    description="Of tasks that have ended, archived or not. Without options those that ended longer ago than the setting "
-    "keep_for (30d). A task that has not ended, or whose worktree holds work that is not merged, is never removed; "
-    "files outside the home are never touched.",
+    summary="Remove old tasks with all their files.",
+    description="Without --yes it only lists them. It considers ended tasks, archived or not; without "
+    "options, those that ended longer ago than the setting keep_for (30d). Tasks that have not ended, or "
+    "whose worktree has unmerged work, are kept. Files outside the home are never touched.",
     examples=(
         "holdfast prune",
         "holdfast prune --older-than 14d --keep 50 --yes",
         "holdfast prune --max-size 10GB --keep-summaries --yes",
     ),
     options=(
-        Option(flags=("--older-than",), dest="older_than", metavar="TIME", help="Those that ended before: 30d."),
+        Option(
+            flags=("--older-than",), dest="older_than", metavar="TIME", help="Tasks that ended before: 30d."
+        ),
         Option(flags=("--keep",), dest="keep", metavar="N", help="Always keep the N newest."),
         Option(
-            flags=("--max-size",), dest="max_size", metavar="SIZE", help="The oldest, until the rest fits: 10GB."
+            flags=("--max-size",), dest="max_size", metavar="SIZE",
+            help="The oldest tasks, until the rest fits: 10GB.",
         ),
-        Option(flags=("--archived",), dest="archived", kind="flag", help="Only of the archive."),
-        Option(flags=("--ended",), dest="ended", kind="flag", help="Only those that are not in the archive."),
+        Option(flags=("--archived",), dest="archived", kind="flag", help="Only archived tasks."),
+        Option(flags=("--ended",), dest="ended", kind="flag", help="Only tasks that are not archived."),
         Option(
             flags=("--keep-summaries",), dest="keep_summaries", kind="flag",
-            help="Keep summary, markers and manifest, in the archive.",
+            help="Archive summary, markers and manifest of each.",
         ),
-        Option(flags=("--yes",), dest="yes", kind="flag", help="Remove them."),
+        Option(flags=("--yes",), dest="yes", kind="flag", help="Really remove them."),
         JSON,
     ),
 )  # fmt: skip
 
 
 def run(values: dict[str, Any]) -> int:
-    """Choose, show, and with --yes remove."""
+    """Choose, remove with --yes, and print the list."""
     home = Home(paths.home())
     option_values.only_one(values, "archived", "ended")
     packets = _packets(home, values)
@@ -58,7 +61,7 @@ def run(values: dict[str, Any]) -> int:
     max_bytes = option_values.size(values["max_size"], "--max-size")
     if older_s is None and keep is None and max_bytes is None:
         older_s = _keep_for_s()
-    found = choose(
+    chosen = choose(
         [retention.candidate(packet, is_archived=is_archived) for packet, is_archived in packets.values()],
         clock.now(),
         older_than_s=older_s,
@@ -67,7 +70,7 @@ def run(values: dict[str, Any]) -> int:
     )
     status, waiters = 0, Waiters(home)
     rows: list[dict[str, Any]] = []
-    for item, why in found:
+    for item, why in chosen:
         packet, _ = packets[item.task_id]
         row = {
             "task_id": item.task_id,
@@ -80,9 +83,9 @@ def run(values: dict[str, Any]) -> int:
         }
         rows.append(row)
         try:
-            retention.check_merged(packet)
+            worktree_removal.check_merged(packet)
         except HoldfastError as error:
-            row["error"] = str(error)  # without --yes it says so too: nothing went wrong
+            row["error"] = str(error)  # kept on purpose: not a failure
             continue
         try:
             if values["yes"]:
@@ -93,19 +96,20 @@ def run(values: dict[str, Any]) -> int:
         except HoldfastError as error:
             row["error"] = str(error)
             status = error.exit_status
-    _say(rows, values)
+    _print(rows, values)
     return status
 
 
 def _packets(home: Home, values: dict[str, Any]) -> dict[str, tuple[Packet, bool]]:
-    found: dict[str, tuple[Packet, bool]] = {}
+    """Ended tasks by id, each with whether it is archived."""
+    packets: dict[str, tuple[Packet, bool]] = {}
     if not values["ended"]:
         for packet in retention.archived(home):
             if not (values["keep_summaries"] and archive.is_stripped(packet)):
-                found[packet.task_id] = (packet, True)
+                packets[packet.task_id] = (packet, True)
     if not values["archived"]:
-        found |= {packet.task_id: (packet, False) for packet in retention.ended(home)}
-    return found
+        packets |= {packet.task_id: (packet, False) for packet in retention.ended(home)}
+    return packets
 
 
 def _keep_for_s() -> float:
@@ -114,39 +118,35 @@ def _keep_for_s() -> float:
 
     value = KEYS["keep_for"].default
     if paths.settings_files(paths.project(None)):
-        found = settings.load(paths.project(None)).get("keep_for")
-        value = found.value if found is not None else value
+        setting = settings.load(paths.project(None)).get("keep_for")
+        value = setting.value if setting is not None else value
     return clock.parse_duration(str(value))
 
 
 def _remove(packet: Packet, item: Candidate, *, keep_summaries: bool) -> None:
-    home = packet.home
-    if left := retention.remove_worktree(packet).words:
-        out.talk(f"{packet.task_id}: {left}")
+    if worktree_note := worktree_removal.remove_worktree(packet).note:
+        out.talk(f"{packet.task_id}: {worktree_note}")
     if keep_summaries:
         archive.strip(packet if item.is_archived else archive.archive(packet))
     else:
-        left_in_home = traces.of(packet)
-        remove(packet)
-        traces.clear(home, left_in_home)
-        index.forget(home, packet.task_id)
+        remove_task(packet)
     audit.append(
-        home,
+        packet.home,
         {
             "operation": "task.pruned",
             "task_id": packet.task_id,
             "by": audit.whoami(),
-            "reason": "its summary is kept" if keep_summaries else "",
+            "reason": "summary kept" if keep_summaries else "",
         },
     )
 
 
-def _say(rows: list[dict[str, Any]], values: dict[str, Any]) -> None:
+def _print(rows: list[dict[str, Any]], values: dict[str, Any]) -> None:
     if values["json"]:
         out.data({"schema": "holdfast.prune/1", "removed": values["yes"], "tasks": rows})
         return
     if not rows:
-        out.talk("nothing is old enough to go")
+        out.talk("nothing to remove")
         return
     wrapped_table.show(
         ("TASK", "ENDED", "SIZE", "WHERE", "WHY"),
@@ -156,13 +156,14 @@ def _say(rows: list[dict[str, Any]], values: dict[str, Any]) -> None:
                 row["ended_at"][:16].replace("T", " "),
                 amounts.size(row["bytes"]),
                 "archive" if row["archived"] else "tasks",
-                f"stays: {row['error']}" if row["error"] else row["why"],
+                f"kept: {row['error']}" if row["error"] else row["why"],
             )
             for row in rows
         ],
     )
     going = [row for row in rows if not row["error"]]
     total = amounts.size(sum(row["bytes"] for row in going))
-    gone = "put into the archive as a summary" if values["keep_summaries"] else "removed"
-    done = gone if values["yes"] else f"would be {gone}; --yes does it"
-    out.talk(f"{amounts.plural(len(going), 'task')}, {total}, {done}")
+    result = "reduced to a summary in the archive" if values["keep_summaries"] else "removed"
+    if not values["yes"]:
+        result = f"would be {result}; --yes does it"
+    out.talk(f"{amounts.plural(len(going), 'task')}, {total}, {result}")

@@ -1,4 +1,4 @@
-"""holdfast queue: what waits, in which order, and where work comes from."""
+"""holdfast queue: list, fill and reorder the queue."""
 
 from __future__ import annotations
 
@@ -17,20 +17,40 @@ if TYPE_CHECKING:
     from typing import Any
 
 ACTIONS = (
-    "ls", "show", "next", "check", "add", "import", "claim", "release", "done", "priority", "retry", "rm", "pause", "resume",
-    "clear",
+    "ls", "show", "next", "check", "add", "import", "claim", "release", "done", "priority", "retry", "rm",
+    "pause", "resume", "clear",
 )  # fmt: skip
+
+_ACTIONS_HELP = """\
+\b
+Actions:
+  ls                      list the queue (the default)
+  show [TASK]             show one item
+  next                    print the task that would start next
+  check                   print how many tasks are ready
+  add JSON                add a work item (- reads stdin)
+  import SOURCE           add new items from a source
+  claim [TASK]            take a task for an external worker
+  release TASK            give a claimed task back
+  done TASK               mark a claimed task as done
+  priority TASK PRIORITY  set the priority: high, medium, low or a number
+  retry TASK              run a held or poison task again
+  rm TASK                 remove a task from the queue
+  pause, resume [POOL]    stop or continue starting tasks
+  clear                   remove all waiting tasks
+
+\b
+Sources: FILE.json, FILE.jsonl, a folder of .md files,
+  gh:label=NAME[,repo=OWNER/NAME], bd:, gt:[RIG,…], cmd:COMMAND"""
 
 COMMAND = Command(
     name="queue",
-    summary="Show the queue, add work to it, or change its order of things.",
-    description="Actions: ls, which is what it does without an action; show [TASK]; next: the task whose turn it is; check: how many wait; add JSON (- is stdin): a work "
-    "item; import SOURCE: a .json or .jsonl file, a folder of .md files, gh:label=NAME[,repo=OWNER/NAME], bd:, gt:[RIG,…] or "
-    "cmd:COMMAND, and what is there already is left alone; claim [TASK]: take it for a worker outside; release TASK: give it "
-    "back; done TASK: it was done outside; priority TASK PRIORITY: high, medium, low or a number; retry TASK: let a held or poison one go again; rm TASK; pause and resume [POOL]; clear: end all that waits.",
+    summary="List, fill and reorder the queue.",
+    description=_ACTIONS_HELP,
     examples=(
         "holdfast queue ls",
-        """holdfast queue add '{"id": "issue-123", "title": "Fix the tests", "priority": "high"}' --agent claude""",
+        """holdfast queue add '{"id": "issue-123", "title": "Fix the tests", "priority": "high"}' """
+        "--agent claude",
         "holdfast queue import --from gh:label=agent --agent claude",
         "holdfast queue pause nightly",
     ),
@@ -45,35 +65,33 @@ COMMAND = Command(
             dest="agent",
             metavar="NAME",
             completes="agent",
-            help="For add and import: the agent of items that name none.",
+            help="For add and import: agent of items without one.",
         ),
         Option(
             flags=("--project",),
             dest="project",
             metavar="DIR",
             completes="folder",
-            help="For add and import: where the work is done (default: here).",
+            help="For add and import: project directory (default: here).",
         ),
-        Option(flags=("--pool",), dest="pool", metavar="NAME", help="For add and import: the pool."),
-        Option(
-            flags=("--most",), dest="most", metavar="N", help="For import: so many items at a time (100)."
-        ),
+        Option(flags=("--pool",), dest="pool", metavar="NAME", help="For add and import: pool."),
+        Option(flags=("--most",), dest="most", metavar="N", help="For import: at most N items (100)."),
         Option(
             flags=("--from",),
             dest="source",
             metavar="SOURCE",
-            help="For import: the source, said with a flag.",
+            help="For import: the source.",
         ),
-        Option(flags=("--by",), dest="by", metavar="NAME", help="For claim: who takes it (you)."),
-        Option(flags=("--yes",), dest="yes", kind="flag", help="For clear: yes, end them."),
+        Option(flags=("--by",), dest="by", metavar="NAME", help="For claim: name of the worker (you)."),
+        Option(flags=("--yes",), dest="yes", kind="flag", help="For clear: really remove them."),
         JSON,
     ),
 )
 
 
-#: What only looks, in a home that is not there yet.
-_LOOKS = {"ls": listing.ls, "show": listing.ls, "next": listing.next_ready, "check": listing.check}
-_ACTS = {
+#: Read-only actions, as they work in a home that does not exist yet.
+_READS = {"ls": listing.ls, "show": listing.ls, "next": listing.next_ready, "check": listing.check}
+_RUN = {
     "ls": listing.ls,
     "show": listing.show,
     "next": listing.next_ready,
@@ -90,7 +108,7 @@ _ACTS = {
     "pause": change.pause,
     "resume": change.pause,
 }
-#: What an action cannot do without.
+#: The argument that an action requires.
 _NEEDS = {
     "add": "an item",
     "import": "a source",
@@ -98,38 +116,38 @@ _NEEDS = {
 }
 _EXAMPLES = {
     "add": """for example holdfast queue add '{"title": "Fix the tests"}' --agent claude""",
-    "import": "for example holdfast queue import items.json; 'holdfast queue --help' has every source",
+    "import": "for example holdfast queue import items.json; 'holdfast queue --help' lists the sources",
     "priority": "'holdfast queue priority TASK high'",
 }
 
 
 def run(values: dict[str, Any]) -> int:
-    """One of the actions."""
+    """Run the action."""
     home = Home(paths.home())
     values = {**values, "action": values["action"] or "ls"}
     if values["source"] is not None:
         if values["action"] != "import" or values["what"] is not None:
             raise UsageError(
-                "--from names the source of an import", hint="'holdfast queue import --from SOURCE'"
+                "--from is only for import, instead of SOURCE", hint="'holdfast queue import --from SOURCE'"
             )
         values = {**values, "what": values["source"]}
     action, what = values["action"], values["what"]
     if values["value"] is not None and action != "priority":
         raise UsageError(
-            f"'queue {action}' takes no {values['value']!r}",
-            hint="only a priority is two words: 'holdfast queue priority TASK PRIORITY'",
+            f"unexpected argument {values['value']!r} for 'queue {action}'",
+            hint="only 'holdfast queue priority TASK PRIORITY' takes two",
         )
     if action in _NEEDS and not what:
         raise UsageError(
             f"'queue {action}' needs {_NEEDS[action]}",
-            hint=_EXAMPLES.get(action, f"'holdfast queue {action} TASK'; 'holdfast queue ls' shows them"),
+            hint=_EXAMPLES.get(action, f"'holdfast queue {action} TASK'; 'holdfast queue ls' lists them"),
         )
-    if action in _LOOKS and not os.path.isdir(home.tasks):
-        # Nobody has worked here yet: whoever only looks makes nothing.
+    if action in _READS and not os.path.isdir(home.tasks):
+        # A read-only action does not create the home.
         if action == "show" and what is not None:
-            load.find(home, what)  # which says that there is none
-        return _LOOKS[action](home, listing.EmptyQueue(), values)
-    if action not in _LOOKS:
+            load.find(home, what)  # raises NotFound
+        return _READS[action](home, listing.EmptyQueue(), values)
+    if action not in _READS:
         paths.ensure_home(home.path)
-    with sync.open_queue(home, reads_only=action in _LOOKS) as queue:
-        return _ACTS[action](home, queue, values)
+    with sync.open_queue(home, reads_only=action in _READS) as queue:
+        return _RUN[action](home, queue, values)

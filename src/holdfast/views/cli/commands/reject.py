@@ -1,4 +1,4 @@
-"""holdfast reject: end a task whose next stage waits for a person."""
+"""holdfast reject: reject the stage that waits for approval, and end the task."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     name="reject",
-    summary="Refuse the stage that waits for approval, and end the task.",
-    description="What the stages before it did stays. 'holdfast retry TASK --from STAGE' begins again from a stage.",
+    summary="Reject the waiting stage and end the task.",
+    description="The work of earlier stages is kept. 'holdfast retry TASK --from STAGE' restarts the task "
+    "at a stage.",
     examples=("holdfast reject 20260131-fix -m 'the plan leaves out the migration'",),
     arguments=(TASK.evolve(completes="parked-task"),),
     options=(
-        Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="Why; it becomes the reason."),
+        Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="Reason; it is recorded."),
         JSON.evolve(help=request.JSON_HELP),
     ),
 )
 
 
 def run(values: dict[str, Any]) -> int:
-    """Ask for it."""
+    """Send the request."""
     packet = load.find(Home(paths.home()), values["task"])
     request.send(packet, "reject", {"message": values["message"]} if values["message"] else {})
     request.confirm(
         packet,
-        f"{packet.task_id} has ended; 'holdfast retry {packet.task_id} --from STAGE' begins again",
+        f"rejected {packet.task_id}; 'holdfast retry {packet.task_id} --from STAGE' restarts it",
         as_json=values["json"],
     )
     return 0

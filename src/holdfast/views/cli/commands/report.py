@@ -1,10 +1,10 @@
-"""holdfast report: what to read in the morning."""
+"""holdfast report: report on the home: state, queue, recent results."""
 
 from __future__ import annotations
 
 from holdfast import paths
 from holdfast.store.layout import Home
-from holdfast.views import report
+from holdfast.views import report, report_text
 from holdfast.views.cli.parse import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 from holdfast.views.cli.show import out
@@ -17,7 +17,7 @@ _SINCE = "24h"
 
 COMMAND = Command(
     name="report",
-    summary="Report on this home: state, queue, what ended, who was asked for, figures.",
+    summary="Report on this home: state, queue, results, questions, statistics.",
     examples=(
         "holdfast report",
         "holdfast report --since 7d --detailed",
@@ -28,13 +28,13 @@ COMMAND = Command(
             flags=("--since",),
             dest="since",
             metavar="TIME",
-            help=f"What is new since so long ago ({_SINCE}).",
+            help=f"How far back to look ({_SINCE}).",
         ),
         Option(
             flags=("--detailed",),
             dest="detailed",
             kind="flag",
-            help="Every task, and the figures of all time.",
+            help="List every task, and add all-time statistics.",
         ),
         JSON,
     ),
@@ -42,12 +42,12 @@ COMMAND = Command(
 
 
 def run(values: dict[str, Any]) -> int:
-    """Print it."""
+    """Print the report."""
     since_s = option_values.duration(_SINCE if values["since"] is None else values["since"], "--since")
     facts = report.gather(Home(paths.home()), since_s=since_s or 0.0)
     if values["json"]:
         out.data(facts)
         return 0
-    for line in report.render(facts, detailed=values["detailed"]).split("\n"):
+    for line in report_text.render(facts, detailed=values["detailed"]).split("\n"):
         out.say(line, rest="  " if line.startswith("- ") else "")
     return 0

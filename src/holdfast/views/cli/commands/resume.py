@@ -1,4 +1,4 @@
-"""holdfast resume: go on."""
+"""holdfast resume: continue an interrupted or waiting task."""
 
 from __future__ import annotations
 
@@ -14,22 +14,20 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     name="resume",
-    summary="Go on with an interrupted task, or wake a waiting one.",
-    description="The task keeps its files and, where the agent can, its session.",
+    summary="Resume an interrupted task, or wake a waiting one.",
+    description="The task keeps its files and, if the agent supports it, its session.",
     examples=("holdfast resume 20260131-fix -m 'use the test database'",),
     arguments=(TASK.evolve(completes="parked-task"),),
     options=(
-        Option(
-            flags=("-m", "--message"), dest="message", metavar="TEXT", help="The answer; the agent gets it."
-        ),
+        Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="Answer for the agent."),
         JSON.evolve(help=request.JSON_HELP),
     ),
 )
 
 
 def run(values: dict[str, Any]) -> int:
-    """Ask for it."""
+    """Send the request."""
     packet = load.find(Home(paths.home()), values["task"])
     request.send(packet, "resume", {"message": values["message"]} if values["message"] else {})
-    request.confirm_going(packet, "goes on", as_json=values["json"])
+    request.confirm_going(packet, "continues", as_json=values["json"])
     return 0

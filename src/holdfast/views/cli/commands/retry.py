@@ -17,21 +17,22 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     name="retry",
-    summary="Start an ended task again; where the agent can, in the same session.",
-    description="The environment is captured anew, here. Stages that are done stay done; --from runs them again.",
+    summary="Restart an ended task.",
+    description="Continues in the same session if the agent supports it, with the current environment. "
+    "Completed stages are skipped unless --from is given.",
     examples=(
         "holdfast retry 20260131-fix --deadline 10h",
         "holdfast retry 20260131-fix --from command_run -m 'the disk is free again'",
     ),
     arguments=(TASK.evolve(completes="ended-task"),),
     options=(
-        Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="What the agent is told."),
-        Option(flags=("--from",), dest="from", metavar="STAGE", help="Run again from this stage on."),
+        Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="Message for the agent."),
+        Option(flags=("--from",), dest="from", metavar="STAGE", help="Restart at this stage."),
         Option(
             flags=("--deadline",),
             dest="deadline",
             metavar="TIME",
-            help="A new deadline (none for no deadline).",
+            help="New deadline; 'none' for no deadline.",
         ),
         JSON.evolve(help=request.JSON_HELP),
     ),
@@ -39,7 +40,7 @@ COMMAND = Command(
 
 
 def run(values: dict[str, Any]) -> int:
-    """Ask for it, with the environment of now: the old one was deleted at the task's end."""
+    """Send the request with the current environment: the old one was deleted when the task ended."""
     packet = load.find(Home(paths.home()), values["task"])
     spec = load.fold(packet).spec
     args: dict[str, Any] = {
@@ -48,14 +49,14 @@ def run(values: dict[str, Any]) -> int:
     if values["deadline"] not in (None, "none"):
         limits.settle(
             {}, {"deadline_s": values["deadline"]}, stale_s=None
-        )  # a bad one is told here, before anything
+        )  # reject a bad value before anything is sent
     able = registry.adapter(spec.agent).capabilities
     args["env"] = environment.capture(dict(os.environ), (*able.env, *spec.env))
     if spec.env_file is not None:
         args["env"]["env"].update(environment.read_file(spec.env_file))
     request.send(packet, "retry", args)
     if spec.queue is not None:
-        # It takes its turn again. Killed before this, the keeper finds it when it looks at ended tasks.
+        # Queue it again. If this command is killed here, the keeper finds the task among the ended ones.
         from holdfast.store import index
         from holdfast.views.cli.queue import enqueue
 

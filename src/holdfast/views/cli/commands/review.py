@@ -1,4 +1,4 @@
-"""holdfast review: let agents review what was implemented, from a context pack and a report."""
+"""holdfast review: have agents review an implementation, from a context pack and a report."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ if TYPE_CHECKING:
     from typing import Any
 
 INTENTS = {"cross": "review_cross", "post-impl": "post_impl_review"}
-#: Six stages, and as many calls again for what fails.
+#: Six stages, and one retry of each.
 _PAID_CALL_BUDGET = 12
 _MOST_BYTES = 8 * 1024**2
 
 COMMAND = Command(
     name="review",
-    summary="Review an implementation: two reviews and their consolidation, or the six steps after it.",
-    description="It makes a packet of the context pack and the implementer's report, runs and follows it like 'run', and at "
-    "its end copies what the stages wrote to OUT_DIR (default: review-<task-id>, here). 'cross' is the intent review_cross, "
-    "'post-impl' is post_impl_review. Nothing in the project is changed.",
+    summary="Have agents review an implementation.",
+    description="Creates a packet from the context pack and the implementer's report, runs and follows it "
+    "like 'run', and copies the results to OUT_DIR (default: ./review-<task-id>). 'cross' (intent "
+    "review_cross) is two reviews and their consolidation; 'post-impl' (post_impl_review) is six steps. The "
+    "project is not changed.",
     examples=(
         "holdfast review cross context_pack.md report.md",
         'holdfast review post-impl context_pack.md report.md out/ --accept "make test"',
@@ -49,21 +50,21 @@ COMMAND = Command(
             dest="project",
             metavar="DIR",
             completes="folder",
-            help="What is reviewed (default: here).",
+            help="Project to review (default: here).",
         ),
-        Option(flags=("--id",), dest="id", metavar="ID", help="The task's id."),
+        Option(flags=("--id",), dest="id", metavar="ID", help="Task id."),
         Option(
             flags=("--profile",),
             dest="profile",
             metavar="NAME",
-            help="Another profile of the review pipelines.",
+            help="Pipeline profile.",
         ),
         Option(
             flags=("--accept",),
             dest="accept",
             kind="many",
             metavar="COMMAND",
-            help="A command with which it is verified.",
+            help="Command that verifies the work; repeatable.",
         ),
         JSON.evolve(help="Print the final manifest instead of the id."),
     ),
@@ -71,16 +72,14 @@ COMMAND = Command(
 
 
 def run(values: dict[str, Any]) -> int:
-    """Make the packet, run it, and hand out its results."""
+    """Create the packet, run it, and copy its results."""
     project = paths.project(values["project"])
     context, report = _bytes(values["context"]), _bytes(values["report"])
     goal = f"review the implementation that {os.path.basename(values['report'])} reports"
     task_id = ids.new_task_id("review") if values["id"] is None else ids.check_task_id(values["id"])
     target = os.path.abspath(values["out"] or f"review-{task_id}")
     if os.path.lexists(target) and (not os.path.isdir(target) or os.listdir(target)):
-        raise DuplicateTask(
-            f"{target} is there already, and not empty", hint="name another folder, or remove it"
-        )
+        raise DuplicateTask(f"{target} exists and is not empty", hint="choose another folder, or remove it")
     draft = Draft(
         task_id=task_id,
         goal=goal,
@@ -92,7 +91,7 @@ def run(values: dict[str, Any]) -> int:
     status = _run(draft, project, context=context, report=report, as_json=values["json"])
     packet = Home(paths.home()).packet(task_id)
     if status == 130:
-        out.talk(f"its results will be in {packet.outputs}")
+        out.talk(f"the results will be in {packet.outputs}")
         return status
     export.export(packet, target)
     out.talk(f"results: {target}")
@@ -130,7 +129,7 @@ def _bytes(path: str) -> bytes:
         data = contents(path, _MOST_BYTES)
     except OSError as error:
         raise UnreadableFile(
-            f"cannot read {path}: {error.strerror}", hint="check its path and mode"
+            f"cannot read {path}: {error.strerror}", hint="check path and permissions"
         ) from error
     if len(data) > _MOST_BYTES or not data.strip():
         why = "is empty" if not data.strip() else f"is larger than {_MOST_BYTES // 1024**2} MiB"

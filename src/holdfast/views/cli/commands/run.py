@@ -1,4 +1,4 @@
-"""holdfast run: start a task."""
+"""holdfast run: run a task under supervision."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.views.cli.create.new_task import NewTask
+
 else:
-    # In C: the other one gives names to its numbers, for half a millisecond.
+    # The C module: importing `signal` costs half a millisecond for its enums.
     import _signal as signal
 
 COMMAND = Command(
     name="run",
-    summary="Run a task and do not let go of it.",
-    description="Give a prompt for an agent, or a command behind --. It prints the task's id and follows the task until it "
-    "has ended or needs a person; the exit status says how (see 'holdfast help exit-codes'). What the task prints is in "
-    "its files ('holdfast logs'). It gets no input: what stands behind a pipe is for --file - only, and a command reads "
-    "/dev/null. Ctrl-C detaches: the task lives on.",
+    summary="Run a task under supervision.",
+    description="Give a prompt for an agent, or a command after --. Prints the task's id and follows the "
+    "task until it has ended or needs a person; the exit status tells which ('holdfast help exit-codes'). "
+    "Its output is in its files ('holdfast logs'). Stdin is not passed on: a command reads /dev/null, and "
+    "piped text is read only with --file -. Ctrl-C only detaches.",
     examples=(
         "holdfast run -- make test",
         'holdfast run --agent scripted -o scenario=demo.json "try it"',
@@ -43,16 +44,14 @@ COMMAND = Command(
     options=(
         *OPTIONS,
         Option(flags=("-d", "--detach"), dest="detach", kind="flag", help="Print the id and return at once."),
-        Option(
-            flags=("--tmux",), dest="tmux", kind="flag", help="Open its tmux window at once, for 'attach'."
-        ),
-        JSON.evolve(help="Print the manifest (at the end, or with -d the new one) instead of the id."),
+        Option(flags=("--tmux",), dest="tmux", kind="flag", help="Open its tmux window for 'attach'."),
+        JSON.evolve(help="Print the final manifest (with -d: the new one) instead of the id."),
     ),
 )
 
 
 def run(values: dict[str, Any]) -> int:
-    """Make the task, start its runner, and follow it unless told not to."""
+    """Create the task, start its runner, and follow it unless -d is given."""
     home = Home(paths.ensure_home(paths.home()))
     every_s = None if values["detach"] else _interval_s()
     task = from_command_line.read(values)
@@ -66,11 +65,11 @@ def run(values: dict[str, Any]) -> int:
             return 0
         if not values["json"]:
             out.task_line(task_id)
-        from holdfast.views.cli.follow import follower  # loaded for those who stay
+        from holdfast.views.cli.follow import follower  # not needed with -d
 
         manifest = follower.follow(packet, every_s)
     except KeyboardInterrupt:
-        _say_goodbye(home.packet(task_id))
+        _print_detached(home.packet(task_id))
         return 130
     if values["json"]:
         out.task_line(task_id, manifest)
@@ -78,14 +77,17 @@ def run(values: dict[str, Any]) -> int:
 
 
 def _interval_s() -> float | None:
-    """Read before the task is made: what is wrong with it is refused, and nothing has changed."""
+    """The progress interval; read first, so that an invalid one is refused before the task is created."""
     from holdfast.views.cli.follow import follower
 
     return follower.interval_s()
 
 
 def _begin(home: Home, task: NewTask) -> Packet:
-    """A task that exists has a runner: Ctrl-C waits until both do. What cannot be made leaves a home that is down as it is."""
+    """Create the task and start its runner, with Ctrl-C blocked so that both happen.
+
+    If the task cannot be created, a home that is down stays down.
+    """
     masked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
     try:
         packet = new_task.create(home, task, status=Status.SPAWNING)
@@ -98,31 +100,31 @@ def _begin(home: Home, task: NewTask) -> Packet:
 
 
 def _ensure_keeper(home: Home) -> None:
-    """The task runs already: what keeps the keeper from starting is told, and no more."""
+    """A failure is only a warning: the task is already running."""
     try:
         ensure_keeper(home, by_person=True)
     except (OSError, HoldfastError) as error:
-        out.talk(f"warning: no keeper was started: {error}")
+        out.talk(f"warning: cannot start the keeper: {error}")
 
 
 def _open_window(packet: Packet) -> None:
-    """The task does not need it, so it fails in words only."""
+    """A failure is only a warning: the task does not need the window."""
     from holdfast.views.cli.commands import attach
 
     try:
         attach.open_window(packet)
     except HoldfastError as error:
-        out.talk(f"warning: no window: {error}")
+        out.talk(f"warning: cannot open a window: {error}")
 
 
-def _say_goodbye(packet: Packet) -> None:
+def _print_detached(packet: Packet) -> None:
     if not os.path.exists(packet.path):
         return
-    out.talk(f"detached; {packet.task_id} goes on. To come back:")
+    out.talk(f"detached; {packet.task_id} keeps running")
     for command, meaning in (
         ("attach", "watch it"),
-        ("logs -f", "its output"),
-        ("wait", "until it has ended"),
+        ("logs -f", "follow its output"),
+        ("wait", "wait for its end"),
     ):
         out.step(f"holdfast {command} {packet.task_id}", meaning)
-    out.step(f"holdfast stop {packet.task_id}", "end it")
+    out.step(f"holdfast stop {packet.task_id}", "stop it")

@@ -1,4 +1,4 @@
-"""holdfast service: let systemd or launchd look after the keeper."""
+"""holdfast service: run the keeper under systemd or launchd."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.show import out
-from holdfast.views.service import host, unit
+from holdfast.views.service import supervisor, unit_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,9 +23,10 @@ _START_S = 10.0
 
 COMMAND = Command(
     name="service",
-    summary="Install the keeper as a service, so that tasks come back after a reboot.",
-    description="A systemd user unit (launchd on macOS) for the keeper of this home. Stopping or restarting the unit "
-    "stops the keeper only: tasks work on. 'status' exits 3 when none is installed.",
+    summary="Install the keeper as a service; tasks survive a reboot.",
+    description="Installs a systemd user unit (launchd on macOS) for the keeper of this home. Stopping or "
+    "restarting the unit affects only the keeper: tasks keep running. 'status' exits 3 if no service is "
+    "installed.",
     examples=(
         "holdfast service install",
         "holdfast service install --print",
@@ -36,12 +37,12 @@ COMMAND = Command(
         Argument(dest="action", metavar="install|remove|status", choices=("install", "remove", "status")),
     ),
     options=(
-        Option(flags=("--print",), dest="print", kind="flag", help="Print the unit and change nothing."),
+        Option(flags=("--print",), dest="print", kind="flag", help="Print the unit without installing it."),
         Option(
             flags=("--kind",),
             dest="kind",
-            choices=(unit.SYSTEMD, unit.LAUNCHD),
-            help="For --print: the unit of another kind of machine.",
+            choices=(unit_text.SYSTEMD, unit_text.LAUNCHD),
+            help="For --print: kind of unit.",
         ),
         JSON,
     ),
@@ -49,20 +50,20 @@ COMMAND = Command(
 
 
 def run(values: dict[str, Any]) -> int:
-    """One of the three."""
+    """Run the action."""
     if values["print"]:
         home = Home(paths.home())
-        return _print(home, values["kind"] or host.kind(), as_json=values["json"])
+        return _print(home, values["kind"] or supervisor.kind(), as_json=values["json"])
     if values["kind"]:
-        raise UsageError("--kind goes with --print", hint="a unit can be installed for this machine only")
+        raise UsageError("--kind needs --print", hint="only a unit for this machine can be installed")
     return {"install": _install, "remove": _remove, "status": _status}[values["action"]](values)
 
 
 def _print(home: Home, of_kind: str, *, as_json: bool) -> int:
-    keeper = host.keeper_of(home)
-    text = host.text(keeper, of_kind)
+    keeper = supervisor.keeper_of(home)
+    text = supervisor.text(keeper, of_kind)
     if as_json:
-        path = host.path(keeper, of_kind)
+        path = supervisor.path(keeper, of_kind)
         out.data({"schema": "holdfast.service-unit/1", "kind": of_kind, "path": path, "text": text})
     else:
         sys.stdout.write(text)
@@ -70,35 +71,37 @@ def _print(home: Home, of_kind: str, *, as_json: bool) -> int:
 
 
 def _install(values: dict[str, Any]) -> int:
-    of_kind = host.kind()
-    host.check_present(of_kind)
+    of_kind = supervisor.kind()
+    supervisor.check_present(of_kind)
     home = Home(paths.ensure_home(paths.home()))
-    notes = host.install(home, of_kind)
+    notes = supervisor.install(home, of_kind)
     record = atomic.read_json(home.service) or {}
     spawn.allow_keeper(home)
-    _dismiss(home)
-    host.start(record)
+    _stop_keeper(home)
+    supervisor.start(record)
     ends_mono = clock.mono() + _START_S
     while not locks.is_held(home.keeper_lock):
         if clock.mono() > ends_mono:
             raise NotFound(
-                f"{record['unit']} is installed, but no keeper came up",
-                hint=f"'systemctl --user status {record['unit']}' says why",
+                f"{record['unit']} is installed, but the keeper did not start",
+                hint=f"'systemctl --user status {record['unit']}' shows why",
             )
         clock.sleep(0.02)
     for note in notes:
         out.talk(f"warning: {note}")
-    return _tell(values, host.look(home), f"installed {record['path']}")
+    return _print_result(values, supervisor.status(home), f"installed {record['path']}")
 
 
-def _dismiss(home: Home) -> None:
-    """A keeper that was started without the unit would keep the unit's own out. This very one is sent away, and not the next:
-    a runner may have started that through the unit meanwhile."""
+def _stop_keeper(home: Home) -> None:
+    """Stop a keeper that was started without the unit, as it would block the unit's.
+
+    Only this process: its successor may already be one that a runner started through the unit.
+    """
     owner = locks.owner(home.keeper_lock) if locks.is_held(home.keeper_lock) else None
     ends_mono = clock.mono() + _START_S
     while owner is not None and process.is_alive(owner):
         if clock.mono() > ends_mono:
-            raise Unanswered(f"keeper {owner.pid} did not leave within {_START_S:.0f}s", hint="try again")
+            raise Unanswered(f"keeper {owner.pid} did not exit within {_START_S:.0f}s", hint="try again")
         os.kill(owner.pid, signal.SIGTERM)
         os.kill(owner.pid, signal.SIGCONT)
         clock.sleep(0.05)
@@ -109,28 +112,28 @@ def _remove(values: dict[str, Any]) -> int:
     record = atomic.read_json(home.service)
     if record is None:
         raise NotFound(
-            f"no service is installed for {home.path}", hint="'holdfast service install' installs one"
+            f"no service is installed for {home.path}", hint="install it with 'holdfast service install'"
         )
-    host.remove(home, record)
-    return _tell(values, host.look(home), f"removed {record['path']}; tasks go on")
+    supervisor.remove(home, record)
+    return _print_result(values, supervisor.status(home), f"removed {record['path']}; tasks keep running")
 
 
 def _status(values: dict[str, Any]) -> int:
-    facts = host.look(Home(paths.home()))
+    facts = supervisor.status(Home(paths.home()))
     if values["json"]:
         out.data(facts)
     elif facts["is_installed"]:
         for name in ("unit", "path", "state", "enabled", "lingers"):
             if name in facts:
-                out.fact(name, _words(facts[name]), at=9)
+                out.fact(name, _text(facts[name]), at=9)
         if not facts["has_file"]:
-            out.talk("warning: the unit's file is gone; 'holdfast service install' writes it again")
+            out.talk("warning: the unit's file is missing; 'holdfast service install' rewrites it")
     else:
         print("not installed")
     return 0 if facts["is_installed"] else 3
 
 
-def _tell(values: dict[str, Any], facts: dict[str, Any], sentence: str) -> int:
+def _print_result(values: dict[str, Any], facts: dict[str, Any], sentence: str) -> int:
     if values["json"]:
         out.data(facts)
     else:
@@ -138,5 +141,5 @@ def _tell(values: dict[str, Any], facts: dict[str, Any], sentence: str) -> int:
     return 0
 
 
-def _words(value: Any) -> str:
+def _text(value: Any) -> str:
     return {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""holdfast stop: end a task."""
+"""holdfast stop: stop a task."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     name="stop",
-    summary="Stop a task: its agent and all that it started. It ends as killed.",
-    description="It returns when the task's runner has taken the request; the task has ended when 'holdfast wait' returns.",
+    summary="Stop a task.",
+    description="Stops its agent and everything it started; the task ends as 'killed'. Returns when the "
+    "runner has accepted the request; 'holdfast wait' returns when the task has ended.",
     examples=("holdfast stop 20260131-fix", "holdfast stop 20260131-fix -m 'wrong branch'"),
     arguments=(TASK.evolve(completes="live-task"),),
     options=(
-        Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="Why."),
+        Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="Reason; it is recorded."),
         JSON.evolve(help=request.JSON_HELP),
     ),
 )
 
 
 def run(values: dict[str, Any]) -> int:
-    """Ask for it."""
+    """Send the request."""
     packet = load.find(Home(paths.home()), values["task"])
     request.send(packet, "stop", {"reason": values["message"]} if values["message"] else {})
     request.confirm(
         packet,
-        f"{packet.task_id} is being stopped; 'holdfast wait {packet.task_id}' returns when it has ended",
+        f"stopping {packet.task_id}; 'holdfast wait {packet.task_id}' waits for its end",
         as_json=values["json"],
     )
     return 0

@@ -1,4 +1,4 @@
-"""holdfast submit: put a task into the queue."""
+"""holdfast submit: add a task to the queue."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     name="submit",
-    summary="Put a task into the queue; it runs when its turn comes.",
-    description="Takes what 'run' takes, and prints the task's id. The keeper starts queued tasks by priority, as far as "
-    "there is room; 'holdfast queue ls' shows their order.",
+    summary="Add a task to the queue.",
+    description="Takes the same arguments as 'run' and prints the task's id. The keeper starts queued tasks "
+    "by priority when a slot is free; 'holdfast queue ls' shows their order.",
     examples=(
         'holdfast submit --agent claude "fix the tests"',
         'holdfast submit --agent codex --priority high --after 20260131-fix "write the changelog"',
@@ -36,22 +36,22 @@ COMMAND = Command(
             flags=("--priority",),
             dest="priority",
             metavar="N",
-            help="high (10), medium (5), low (1) or a number; higher goes first (medium).",
+            help="high (10), medium (5), low (1) or a number; highest first (medium).",
         ),
-        Option(flags=("--pool",), dest="pool", metavar="NAME", help="The pool it waits in (default)."),
+        Option(flags=("--pool",), dest="pool", metavar="NAME", help="Pool of the task (default)."),
         Option(
             flags=("--after",),
             dest="after",
             kind="many",
             metavar="TASK",
             completes="task",
-            help="Only when this task is completed.",
+            help="Start after this task has completed; repeatable.",
         ),
         Option(
             flags=("--not-before",),
             dest="not_before",
             metavar="TIME",
-            help="Not before 2026-01-31T12:00:00Z, a date or time here, or +90m from now.",
+            help="Earliest start: 2026-01-31T12:00:00Z, local date or time, or +90m.",
         ),
         *OPTIONS,
         JSON.evolve(help="Print the new manifest instead of the id."),
@@ -60,7 +60,7 @@ COMMAND = Command(
 
 
 def run(values: dict[str, Any]) -> int:
-    """Make the packet, put it into the queue, and wake the keeper."""
+    """Create the packet, add it to the queue, and wake the keeper."""
     home = Home(paths.ensure_home(paths.home()))
     task = from_command_line.read(values, verb="submit")
     packet = enqueue.create(home, task, _place(home, values, task.settings))
@@ -71,16 +71,18 @@ def run(values: dict[str, Any]) -> int:
 
 
 def _place(home: Home, values: dict[str, Any], settings: dict[str, Any]) -> QueueSpec:
-    """Where the task stands. Raises UsageError, NotFound."""
-    said, not_before = values["priority"], values["not_before"]
+    """Its place in the queue. Raises UsageError, NotFound."""
+    priority, not_before = values["priority"], values["not_before"]
     try:
-        priority = parse_priority("medium" if said is None else said, weights(settings.get("priorities", ())))
+        priority = parse_priority(
+            "medium" if priority is None else priority, weights(settings.get("priorities", ()))
+        )
     except ValueError as error:
         raise UsageError(f"--priority: {error}", hint="for example --priority high") from error
     try:
         not_before = None if not_before is None else parse_time(not_before, now=clock.now())
     except ValueError as error:
         raise UsageError(f"--not-before: {error}", hint="for example --not-before +2h") from error
-    # Completed work may have been put away already.
+    # A completed task may already be archived.
     after = tuple(load.find(home, text, archived=True).task_id for text in values["after"])
     return QueueSpec(priority=priority, pool=values["pool"] or "default", after=after, not_before=not_before)

@@ -1,4 +1,4 @@
-"""holdfast up: let the keeper of this home work."""
+"""holdfast up: start the keeper of this home."""
 
 from __future__ import annotations
 
@@ -25,71 +25,73 @@ _START_S = 10.0
 
 COMMAND = Command(
     name="up",
-    summary="Start the keeper: it guards every task of this home, brings back what died, and works the queue.",
-    description="It is also started by 'run', and by 'submit' unless the home is down. What 'up' starts stays until 'down'. In the foreground, Ctrl-C "
-    "ends the loop: running tasks of the queue are interrupted with their context kept, and 'resume' goes on.",
+    summary="Start the keeper: it restarts what died and runs the queue.",
+    description="'run' also starts it, and so does 'submit' unless the home is down. A keeper started by "
+    "'up' runs until 'down'. In the foreground, Ctrl-C stops it and interrupts the running tasks of the "
+    "queue; 'resume' continues them.",
     examples=("holdfast up", "holdfast up --slots 4", "holdfast up --foreground --max-iterations 10"),
     options=(
         Option(
-            flags=("--foreground",), dest="foreground", kind="flag", help="Be the keeper, in this process."
+            flags=("--foreground",), dest="foreground", kind="flag", help="Run the keeper in this process."
         ),
         Option(
-            flags=("--slots",), dest="slots", metavar="N", help="Tasks of the queue at the same time (1)."
+            flags=("--slots",),
+            dest="slots",
+            metavar="N",
+            help="Queued tasks that may run at the same time (1).",
         ),
         Option(
             flags=("--max-iterations",),
             dest="max_iterations",
             metavar="N",
-            help="Start so many tasks of the queue and no more (0: no limit).",
+            help="Stop after starting N tasks (0: no limit).",
         ),
         Option(
             flags=("--iteration-delay",),
             dest="iteration_delay",
             metavar="TIME",
-            help="Pause of a slot between two tasks (5s).",
+            help="Pause between two tasks of a slot (5s).",
         ),
-        JSON.evolve(help="Print the status of the home, as 'status' does."),
+        JSON.evolve(help="Print what 'status --json' prints."),
     ),
 )
 
 
 def run(values: dict[str, Any]) -> int:
-    """Lift `down`, and make sure that a keeper lives."""
+    """Remove `down`, and make sure that a keeper runs."""
     _check_settings()
     home = Home(paths.ensure_home(paths.home()))
-    asked = {**_loop(values), "project": _here()}
+    loop = {**_loop_options(values), "project": _working_directory()}
     if values["foreground"]:
         _refuse_second(home)
     spawn.allow_keeper(home)
     if os.environ.get("HOLDFAST_KEEPER") == "off":
-        raise NotPossible("HOLDFAST_KEEPER=off: no keeper is wanted here", hint="unset it, then try again")
-    # Whoever is the keeper now, and whoever becomes it after a crash, stays, and goes on like this.
-    atomic.write_json(
-        home.up, {"schema": "holdfast.up/1", "at": clock.iso_now(), "loop": asked}, durable=True
-    )
-    audit.append(home, {"operation": "home.up", "by": audit.whoami(), "reason": asked["project"]})
-    _begin_anew(home)
+        raise NotPossible("HOLDFAST_KEEPER=off forbids a keeper", hint="unset it and try again")
+    # Read by the current keeper, and by its successor after a crash.
+    atomic.write_json(home.up, {"schema": "holdfast.up/1", "at": clock.iso_now(), "loop": loop}, durable=True)
+    audit.append(home, {"operation": "home.up", "by": audit.whoami(), "reason": loop["project"]})
+    _reset_count(home)
     if values["foreground"]:
         os.environ["HOLDFAST_ROLE"] = "keeper"
         for name in spawn.ATTEMPT_VARIABLES:
             os.environ.pop(name, None)
-        # Until it can answer: what loads in between would show a traceback.
+        # Blocked until the keeper handles it: while it loads, Ctrl-C would print a traceback.
         signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
         os.execv(sys.executable, [sys.executable, "-P", "-m", "holdfast.keeper", "--foreground"])
     spawn.ensure_keeper(home, by_person=True, for_good=True)
     owner = _await_keeper(home)
-    inbox.ring_keeper(home)  # one that lived already goes on by what was asked now
+    inbox.ring_keeper(home)  # a keeper that was already running reads the new options
     if values["json"]:
-        from holdfast.views.cli.commands import status
+        from holdfast.views import home_status
 
-        out.data(status.look(home))
+        out.data(home_status.gather(home))
     else:
-        out.talk(f"the keeper of {home.path} runs as process {owner.pid}")
+        out.talk(f"the keeper of {home.path} is running (process {owner.pid})")
     return 0
 
 
 def _check_settings() -> None:
-    """Whoever types 'up' is there to mend them. A keeper that is at work goes by the last good ones."""
+    """Raises UsageError for invalid settings. A running keeper would only keep the previous ones."""
     from holdfast.config import settings, variables
 
     settings.settle("/", os.environ)
@@ -97,53 +99,53 @@ def _check_settings() -> None:
 
 
 def _refuse_second(home: Home) -> None:
-    """A keeper in the background makes way; a loop in another foreground is somebody's."""
+    """A background keeper is replaced, but not one in another foreground."""
     if locks.is_held(home.keeper_lock) and locks.role(home.keeper_lock) == "loop":
         owner = locks.owner(home.keeper_lock)
-        who = f" (process {owner.pid})" if owner is not None else ""
+        pid = f" (process {owner.pid})" if owner is not None else ""
         raise NotPossible(
-            f"a loop works this home in the foreground already{who}",
-            hint="end it with Ctrl-C, or 'holdfast down'",
+            f"a keeper of this home is already running in the foreground{pid}",
+            hint="stop it with Ctrl-C, or 'holdfast down'",
         )
 
 
-def _loop(values: dict[str, Any]) -> dict[str, Any]:
-    """What the flags say about the loop; the settings say the rest."""
-    asked: dict[str, Any] = {}
+def _loop_options(values: dict[str, Any]) -> dict[str, Any]:
+    """The options of the loop that were given; settings provide the others."""
+    options: dict[str, Any] = {}
     for name, least in (("slots", 1), ("max_iterations", 0)):
         if values[name] is not None:
-            asked[name] = _count(name, values[name], least)
+            options[name] = _count(name, values[name], least)
     if values["iteration_delay"] is not None:
         try:
-            asked["iteration_delay_s"] = clock.parse_duration(values["iteration_delay"])
+            options["iteration_delay_s"] = clock.parse_duration(values["iteration_delay"])
         except ValueError as error:
             raise UsageError(
                 f"--iteration-delay: {error}", hint="for example --iteration-delay 5s"
             ) from error
-    return asked
+    return options
 
 
-def _here() -> str:
-    """Where what the sources bring is done; nowhere when this directory is gone."""
+def _working_directory() -> str:
+    """The project of items that sources bring; empty if the directory was removed."""
     try:
         return os.getcwd()
     except FileNotFoundError:
         return ""
 
 
-#: Nobody counts further.
+#: Longest number accepted.
 _DIGITS = 9
 
 
 def _count(name: str, text: str, least: int) -> int:
     if not text.isdecimal() or len(text) > _DIGITS or int(text) < least:
         flag = f"--{name.replace('_', '-')}"
-        raise UsageError(f"{flag} {text}: not a whole number from {least} on", hint=f"for example {flag} 4")
+        raise UsageError(f"{flag} {text}: must be a number, {least} or more", hint=f"for example {flag} 4")
     return int(text)
 
 
-def _begin_anew(home: Home) -> None:
-    """Iterations are counted from here."""
+def _reset_count(home: Home) -> None:
+    """Count iterations from zero again."""
     try:
         state = atomic.read_json(home.loop)
     except CorruptFile:
@@ -153,12 +155,12 @@ def _begin_anew(home: Home) -> None:
 
 
 def _await_keeper(home: Home) -> ProcessIdentity:
-    """The keeper that holds the lock. For a moment after it was taken, its text still names the one before."""
+    """Wait for the keeper to hold the lock. Just after a start, the file may still name its predecessor."""
     ends_mono = clock.mono() + _START_S
     while True:
         owner = locks.owner(home.keeper_lock) if locks.is_held(home.keeper_lock) else None
         if owner is not None and process.is_alive(owner):
             return owner
         if clock.mono() > ends_mono:
-            raise NotPossible(f"the keeper of {home.path} did not start", hint=f"look at {home.keeper_log}")
+            raise NotPossible(f"the keeper of {home.path} did not start", hint=f"see {home.keeper_log}")
         clock.sleep(0.01)

@@ -15,8 +15,8 @@ from holdfast.packet import load
 from holdfast.store.layout import Packet
 from holdfast.views.cli.follow import stages
 from holdfast.views.cli.show import amounts, describe, fit_text, home_down, leftovers, out, tail, terminal
-from holdfast.views.presence import Presence
-from holdfast.views.wake import LostWatch, Waker
+from holdfast.views.output_refresh import OutputRefresher
+from holdfast.views.recovery import KeeperStarter, LostRunnerWatch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,21 +51,21 @@ def follow(packet: Packet, every_s: float | None) -> dict[str, Any]:
     is_live = terminal.is_terminal(sys.stderr) and not terminal.is_dumb()
     view = LiveLine() if is_live else PlainLines(every_s)
     pause_s = 0.005
-    waker, presence, watch = Waker(), Presence(), LostWatch()
+    starter, refresher, watch = KeeperStarter(), OutputRefresher(), LostRunnerWatch()
     is_told = False
     try:
         while True:
             manifest = load.read_manifest(packet)
-            if load.is_settled(packet, manifest) or watch.look(packet, manifest["status"]):
+            if load.is_settled(packet, manifest) or watch.poll(packet, manifest["status"]):
                 view.settle(packet, manifest)
                 return manifest
             if not is_told and home_down.holds_back(packet, manifest):
                 is_told = True
                 view.close()
                 out.talk(home_down.QUEUE_WAITS)
-            waker.look(packet, manifest["status"])
+            starter.poll(packet, manifest["status"])
             if is_live:  # elsewhere nothing is told of what it prints but how much
-                presence.show(packet, manifest["status"])
+                refresher.poll(packet, manifest["status"])
             view.show(packet, manifest)
             clock.sleep(pause_s)
             pause_s = min(pause_s * 1.3, _DRAW_S)

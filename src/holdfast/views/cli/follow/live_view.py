@@ -11,8 +11,8 @@ from holdfast.store.layout import Packet
 from holdfast.views.cli.follow import follower, stages
 from holdfast.views.cli.show import amounts, describe, fit_text, home_down, out, tail, terminal
 from holdfast.views.cli.show.sanitize import Sanitizer
-from holdfast.views.presence import Presence
-from holdfast.views.wake import LostWatch, Waker
+from holdfast.views.output_refresh import OutputRefresher
+from holdfast.views.recovery import KeeperStarter, LostRunnerWatch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Live:
         manifest = load.read_manifest(self.packet)
         goal = manifest["goal"] or manifest["task_name"]
         out.talk(f"{self.packet.task_id}: {fit_text.shorten(goal, _GOAL)}")
-        waker, presence, watch = Waker(), Presence(), LostWatch()
+        starter, refresher, watch = KeeperStarter(), OutputRefresher(), LostRunnerWatch()
         is_told = False
         while True:
             # The manifest first: what was logged before the end is then printed below.
@@ -49,7 +49,7 @@ class Live:
             is_over = load.is_settled(self.packet, manifest) and not (
                 self.stays and manifest["status"] not in ENDS
             )
-            if watch.look(self.packet, manifest["status"]) and self.stays:
+            if watch.poll(self.packet, manifest["status"]) and self.stays:
                 self._say(home_down.runner_lost(self.packet, manifest["status"]))
             is_over = is_over or (watch.is_lost and not self.stays)
             if not is_told and home_down.holds_back(self.packet, manifest):
@@ -62,8 +62,8 @@ class Live:
                     self._plain.settle(self.packet, manifest)
                 return follower.report(self.packet, manifest, has_log=True)
             self._tell(manifest)
-            waker.look(self.packet, manifest["status"])
-            presence.show(self.packet, manifest["status"])
+            starter.poll(self.packet, manifest["status"])
+            refresher.poll(self.packet, manifest["status"])
             if not has_more:
                 clock.sleep(_PAUSE_S)
 

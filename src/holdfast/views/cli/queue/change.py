@@ -89,7 +89,7 @@ def clear(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
 
 def _drop(home: Home, queue: LocalQueue, item: Item) -> None:
     """The packet says that it has ended, and the queue follows: otherwise the next look would add it again."""
-    from holdfast.views.ask import ask
+    from holdfast.views.requests import send_request
 
     if (
         queue.claim(owner.me(), task_id=item.task_id) is None
@@ -98,7 +98,7 @@ def _drop(home: Home, queue: LocalQueue, item: Item) -> None:
     ):
         return  # somebody was faster: it runs
     try:
-        ask(home.packet(item.task_id), "stop", {})
+        send_request(home.packet(item.task_id), "stop", {})
     except CorruptFile:
         # It is never taken in again: nobody can read that it waits.
         out.talk(f"{item.task_id} cannot be read; 'holdfast rm --force {item.task_id}' removes it")

@@ -44,7 +44,11 @@ def test_a_mistake_is_an_error_and_a_hint(
 @pytest.mark.parametrize(
     ("argv", "error", "hint"),
     [
-        (["logs", "it", "--tail", "3"], "no such option --tail", "-n or --lines N: Only the last N lines."),
+        (
+            ["logs", "it", "--tail", "3"],
+            "no such option --tail",
+            "-n or --lines N: Print only the last N lines.",
+        ),
         (
             ["ls", "--home", "x"],
             "no such option --home",

@@ -1,4 +1,4 @@
-"""The texts: a systemd user unit and a launchd property list for one home's keeper. Pure."""
+"""The text of a systemd user unit and of a launchd property list for one home's keeper. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from holdfast.store.digest import sha256
 SYSTEMD, LAUNCHD = "systemd", "launchd"
 
 _UNIT = """\
-# Written by 'holdfast service install'; 'holdfast service remove' takes it away.
+# Written by 'holdfast service install'; 'holdfast service remove' removes it.
 [Unit]
 Description=holdfast keeper of {described}
 StartLimitIntervalSec=600
@@ -20,14 +20,14 @@ ExecStart={command}
 Environment={home}
 Environment=HOLDFAST_ROLE=keeper
 WorkingDirectory=/
-# Runners, recorders and agents live in this unit's group: only the keeper itself is ever stopped.
+# Runners, recorders and agents are in this unit's cgroup; stop only the keeper.
 KillMode=process
-# An agent that the kernel kills for its memory is the runner's business.
+# The runner handles an agent that is OOM-killed.
 OOMPolicy=continue
 TasksMax=infinity
 Restart=on-failure
 RestartSec=1
-# Another keeper guards the home already: nothing to do.
+# 75: another keeper already runs in this home.
 RestartPreventExitStatus=75
 
 [Install]
@@ -36,33 +36,33 @@ WantedBy=default.target
 
 
 class Keeper(Record):
-    """What a unit has to start."""
+    """The keeper that a unit starts."""
 
-    #: The home, and whether it is where it is without HOLDFAST_HOME.
     home: str
+    #: Whether the home is the default one, used without HOLDFAST_HOME.
     is_default: bool
     python: str
-    #: For the log of launchd; systemd has a journal of its own.
+    #: Log file for launchd; systemd has its journal.
     log: str
 
     @property
-    def mark(self) -> str:
-        """Tells the units of several homes apart."""
+    def suffix(self) -> str:
+        """Distinguishes the units of several homes."""
         return "" if self.is_default else "-" + sha256(self.home.encode("utf-8", "surrogateescape"))[:8]
 
     @property
     def unit_name(self) -> str:
         """`holdfast.service`, or `holdfast-<hash>.service`."""
-        return f"holdfast{self.mark}.service"
+        return f"holdfast{self.suffix}.service"
 
     @property
     def label(self) -> str:
-        """The name that launchd knows it by."""
-        return f"holdfast.keeper{self.mark}"
+        """The launchd label."""
+        return f"holdfast.keeper{self.suffix}"
 
     @property
     def argv(self) -> list[str]:
-        """-P: no module of the current directory is taken for one of ours."""
+        """The command. -P: never import modules from the current directory."""
         return [self.python, "-P", "-m", "holdfast.keeper"]
 
 
@@ -79,23 +79,23 @@ def launchd(keeper: Keeper) -> str:
     """The text of the property list."""
     import plistlib
 
-    wanted = {
+    properties = {
         "Label": keeper.label,
         "ProgramArguments": keeper.argv,
         "EnvironmentVariables": {"HOLDFAST_HOME": keeper.home, "HOLDFAST_ROLE": "keeper"},
         "WorkingDirectory": "/",
         "RunAtLoad": True,
         "KeepAlive": {"SuccessfulExit": False},
-        # Otherwise launchd kills all that the keeper started when the keeper ends.
+        # Otherwise launchd kills everything the keeper started when the keeper exits.
         "AbandonProcessGroup": True,
         "ProcessType": "Background",
         "StandardErrorPath": keeper.log,
     }
-    return plistlib.dumps(wanted, sort_keys=False).decode("utf-8")
+    return plistlib.dumps(properties, sort_keys=False).decode("utf-8")
 
 
 def _quoted(word: str, *, in_command: bool = True) -> str:
-    """As systemd.syntax(7) wants it: % and (in a command line) $ stand for themselves when doubled."""
+    """Quoted for systemd.syntax(7): % and, in a command line, $ are escaped by doubling."""
     text = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("\n", "\\n")
     if in_command:
         text = text.replace("$", "$$")

@@ -1,4 +1,4 @@
-"""The demo's own home: started, looked at and emptied. It touches nothing outside its directory."""
+"""The demo's home and project, in one directory. Nothing outside it is touched."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from holdfast.packet import load
 from holdfast.store import lock as locks
 from holdfast.store import process
 from holdfast.store.layout import Home, Packet
+from holdfast.views import programs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,21 +29,21 @@ _POLL_S = 0.002
 
 
 class DemoFailed(HoldfastError):
-    """The demo did not go as it should."""
+    """The demo did not go as expected."""
 
     code = "demo-failed"
     exit_status = 1
 
 
-class World:
-    """A home, a project, and the memory of the scripted agent, in one directory."""
+class Sandbox:
+    """A home, a project, and the scripted agent's memory."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.home = Home(os.path.join(folder, "home"))
         self.project = os.path.join(folder, "project")
         os.makedirs(self.project, mode=0o700, exist_ok=True)
-        # Nothing of the caller's holdfast, settings or task: the demo shows what everybody gets.
+        # Drop the caller's home, settings and task: the demo must look the same for everyone.
         env = {
             name: value
             for name, value in os.environ.items()
@@ -57,26 +58,15 @@ class World:
         self.packet: Packet | None = None
 
     def holdfast(self, *words: str) -> str:
-        """`holdfast WORDS…` in this home, as a person types it; returns what it printed. Raises DemoFailed."""
+        """Run `holdfast WORDS…` in this home and return its stdout. Raises DemoFailed."""
         argv = [sys.executable, "-P", "-m", "holdfast", *words]
         try:
-            done = subprocess.run(
-                argv,
-                env=self.env,
-                cwd=self.project,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                encoding="utf-8",
-                errors="replace",
-                timeout=_COMMAND_S,
-                check=False,
-            )
+            done = programs.run(argv, timeout_s=_COMMAND_S, env=self.env, cwd=self.project)
         except subprocess.TimeoutExpired as error:
-            raise DemoFailed(f"'holdfast {words[0]}' did not come back in {_COMMAND_S:.0f}s") from error
+            raise DemoFailed(f"'holdfast {words[0]}' did not return within {_COMMAND_S:.0f}s") from error
         if done.returncode:
-            said = done.stderr.strip().replace("\n", "; ")
-            raise DemoFailed(f"'holdfast {words[0]}' failed with status {done.returncode}: {said}")
+            message = done.stderr.strip().replace("\n", "; ")
+            raise DemoFailed(f"'holdfast {words[0]}' failed with status {done.returncode}: {message}")
         return done.stdout
 
     def events(self, kind: str) -> list[dict[str, Any]]:
@@ -87,36 +77,38 @@ class World:
         return [event for event in map(json.loads, lines) if event["type"] == kind]
 
     def event(self, kind: str, number: int) -> dict[str, Any] | None:
-        """The so-manyth event of a type, once it is there."""
-        found = self.events(kind)
-        return found[number - 1] if len(found) >= number else None
+        """The nth event of a type, counted from 1; None if there are fewer."""
+        events = self.events(kind)
+        return events[number - 1] if len(events) >= number else None
 
-    def until(self, look: Callable[[], T | None], what: str, within_s: float = 15.0) -> T:
-        """What `look` finds, as soon as it finds something. Raises DemoFailed."""
+    def until(self, condition: Callable[[], T | None], what: str, within_s: float = 15.0) -> T:
+        """Wait until `condition` returns a true value, and return it. Raises DemoFailed."""
         ends_mono = clock.mono() + within_s
         while True:
-            found = look()
-            if found:
-                return found
+            value = condition()
+            if value:
+                return value
             if clock.mono() > ends_mono:
-                raise DemoFailed(f"not within {within_s:.0f}s: {what}", hint=f"look into {self.folder}")
+                raise DemoFailed(
+                    f"did not happen within {within_s:.0f}s: {what}", hint=f"see the files in {self.folder}"
+                )
             clock.sleep(_POLL_S)
 
     def owner(self, lock: str) -> ProcessIdentity | None:
-        """Who holds a lock now."""
-        found = locks.owner(lock) if locks.is_held(lock) else None
-        return found if found is not None and process.is_alive(found) else None
+        """The live process that holds a lock."""
+        owner = locks.owner(lock) if locks.is_held(lock) else None
+        return owner if owner is not None and process.is_alive(owner) else None
 
     def kill(self, identity: ProcessIdentity) -> float:
-        """SIGKILL; returns the time of it."""
+        """Send SIGKILL; returns the time."""
         at = clock.now()
         os.kill(identity.pid, signal.SIGKILL)
         return at
 
     def leave(self) -> None:
-        """Stop everything that runs in this home. For a demo that was cut short, too."""
+        """Stop everything that runs in this home, also after an aborted demo."""
         try:
-            packet = self.packet or self._find()
+            packet = self.packet or self._find_packet()
             if packet is not None and not os.path.exists(packet.task_done):
                 self.holdfast("stop", packet.task_id)
                 self.until(lambda: os.path.exists(packet.task_done), "the task is stopped")
@@ -125,26 +117,26 @@ class World:
         finally:
             self._end_all()
 
-    def _find(self) -> Packet | None:
-        """The task, for whoever was not told: the demo may have been cut short between its making and its name."""
+    def _find_packet(self) -> Packet | None:
+        """The task, if the demo was aborted after creating it but before learning its id."""
         return next((self.home.packet(task_id) for task_id in load.task_ids(self.home)), None)
 
     def _end_all(self) -> None:
-        """Whatever was executed with this home in its environment."""
+        """Wait for the processes of this home to exit; after two seconds, kill them."""
         ends_mono = clock.mono() + 5.0
-        while left := self.processes():
+        while pids := self._pids():
             if clock.mono() > ends_mono:
-                raise DemoFailed(f"processes {left} did not leave")
+                raise DemoFailed(f"processes {pids} did not exit")
             if clock.mono() > ends_mono - 3.0:
-                for pid in left:
+                for pid in pids:
                     try:
                         os.kill(pid, signal.SIGKILL)
                     except ProcessLookupError:
                         continue
             clock.sleep(0.02)
 
-    def processes(self) -> list[int]:
-        """Living processes of this home."""
+    def _pids(self) -> list[int]:
+        """Live processes that were executed with this home in their environment."""
         return [
             pid
             for pid in process.all_pids()
@@ -153,5 +145,5 @@ class World:
 
 
 def _is_alive(pid: int) -> bool:
-    found = process.identify(pid)
-    return found is not None and process.is_alive(found)
+    identity = process.identify(pid)
+    return identity is not None and process.is_alive(identity)

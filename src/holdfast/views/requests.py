@@ -1,4 +1,4 @@
-"""Asking a runner for something: drop the request, make sure that a runner lives, ring, and wait for the answer."""
+"""Send a request to a task: write it to the inbox, make sure a runner is alive, wait for the answer."""
 
 from __future__ import annotations
 
@@ -21,15 +21,18 @@ ANSWER_S = 2.0
 _RESTART_S = 0.3
 
 
-def ask(packet: Packet, verb: str, args: dict[str, Any]) -> None:
-    """Raises RequestRefused with the runner's reason; Unanswered when nobody answered in 2 s, and the request stands."""
+def send_request(packet: Packet, verb: str, args: dict[str, Any]) -> None:
+    """Send it and wait until it is applied.
+
+    Raises RequestRefused with the runner's reason, or Unanswered after 2 s; the request then stays pending.
+    """
     try:
         request = inbox.drop(packet, verb, args, by=audit.whoami())
     except DiskFull as error:
-        from holdfast.views import full_disk  # for this alone
+        from holdfast.views import disk_space  # rarely needed
 
-        raise full_disk.with_advice(error, [packet]) from error
-    # Not what was said with it: an answer may hold anything, and the journal has it.
+        raise disk_space.with_kill_hint(error, [packet]) from error
+    # Without the arguments: a message may contain anything, and the journal has it.
     audit.append(
         packet.home,
         {
@@ -48,10 +51,10 @@ def ask(packet: Packet, verb: str, args: dict[str, Any]) -> None:
         now_mono = clock.mono()
         if now_mono - start_mono > ANSWER_S:
             raise Unanswered(
-                f"no runner of {packet.task_id} answered the {verb} within {ANSWER_S:.0f}s",
-                hint=f"the request stands and will be carried out; watch with 'holdfast show {packet.task_id}'",
+                f"the runner of {packet.task_id} did not answer '{verb}' within {ANSWER_S:.0f}s",
+                hint=f"the request is still pending; 'holdfast show {packet.task_id}' shows the task",
             )
-        # The runner may have left just before the request came: then it is up to us.
+        # The runner may have exited just before the request was written: start another.
         if now_mono - last_start_mono > _RESTART_S and not locks.is_held(packet.runner_lock):
             last_start_mono = now_mono
             _raise_if_unreadable(packet, path, verb)
@@ -62,14 +65,14 @@ def ask(packet: Packet, verb: str, args: dict[str, Any]) -> None:
 
 
 def _raise_if_unreadable(packet: Packet, path: str, verb: str) -> None:
-    """A task whose journal cannot be read has no runner, and never will: the request would stand for ever."""
+    """Withdraw the request if the journal is unreadable: no runner can ever answer it."""
     try:
         load.fold(packet)
     except HoldfastError as error:
         atomic.forget(path)
         raise CorruptFile(
-            f"cannot {verb} {packet.task_id}: its journal cannot be read: {error}",
-            hint=f"repair it from a backup; 'holdfast rm --force {packet.task_id}' removes it",
+            f"cannot {verb} {packet.task_id}: its journal is unreadable: {error}",
+            hint=f"restore it from a backup; 'holdfast rm --force {packet.task_id}' removes the task",
         ) from error
 
 
@@ -80,4 +83,4 @@ def _raise_if_refused(packet: Packet, request_id: str, verb: str) -> None:
                 if request_id.encode() in line and b'"request.refused"' in line:
                     raise RequestRefused(f"cannot {verb} {packet.task_id}: {json.loads(line)['reason']}")
     except FileNotFoundError as error:
-        raise NotFound(f"the task {packet.task_id} was removed meanwhile") from error
+        raise NotFound(f"task {packet.task_id} was removed meanwhile") from error

@@ -9,7 +9,7 @@ import pytest
 from holdfast.packet import sessions
 from holdfast.store import atomic
 from holdfast.store.layout import Home
-from holdfast.views import traces
+from holdfast.views import task_removal
 
 
 @pytest.mark.parametrize("session_id", ["..", ".", "", "../other", "/", "a\0b"])
@@ -20,7 +20,7 @@ def test_an_id_that_names_no_session_removes_nothing_of_others(home: str, sessio
         atomic.write(os.path.join(folder, "file"), b"", durable=False)
     lock = sessions.lock_path(place, "scripted", session_id)
     atomic.write(lock, b"", durable=False)
-    traces.clear(place, traces.Traces(task_id="it", sessions=(("scripted", session_id),)))
+    task_removal.clear(place, task_removal.Residue(task_id="it", sessions=(("scripted", session_id),)))
     assert not os.path.exists(lock)
     for folder in (place.sessions, place.scripted_agent, os.path.join(home, "other")):
         assert os.listdir(folder) == ["file"]

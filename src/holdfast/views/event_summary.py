@@ -1,0 +1,65 @@
+"""The summary of a task's events: counts, attempts, tools, usage."""
+
+from __future__ import annotations
+
+from holdfast import clock
+from holdfast.packet import load
+from holdfast.store.layout import Packet
+from holdfast.views.cli.show import amounts
+from holdfast.views.fact_rows import named_rows
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.model.analysis import Analysis
+
+
+def summarize(packet: Packet, analysis: Analysis) -> dict[str, Any]:
+    """The summary as `events --summary --json` prints it."""
+    manifest = load.read_manifest(packet)
+    return {
+        "schema": "holdfast.event-summary/1",
+        "task_id": manifest["task_id"],
+        "status": manifest["status"],
+        "agent": manifest.get("agent"),
+        "usage": manifest.get("usage"),
+        "active_s": manifest.get("active_s"),
+        **analysis.to_json(),
+    }
+
+
+def rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """Rows of name and text; a row without a name continues the one before."""
+    turns = f", {amounts.plural(summary['turns'], 'turn')}" if summary["turns"] else ""
+    trouble = [
+        amounts.plural(summary["errors"], "error"),
+        amounts.plural(summary["retries"], "retry"),
+        amounts.plural(summary["interrupts"], "interrupt"),
+    ]
+    return [
+        ("task", summary["task_id"]),
+        ("state", summary["status"]),
+        ("span", f"{summary['first_at']} to {summary['last_at']} ({clock.words(summary['span_s'])})"),
+        ("active", clock.words(summary["active_s"] or 0.0)),
+        ("events", str(sum(summary["events"].values()))),
+        ("messages", f"{summary['messages']}{turns}"),
+        ("usage", amounts.usage(summary["usage"])),
+        ("trouble", ", ".join(trouble)),
+        *named_rows("attempts", [_attempt(attempt) for attempt in summary["attempts"]]),
+        *named_rows(
+            "tools", [_tool(name, tool) for name, tool in summary["tool_usage"]["breakdown"].items()]
+        ),
+    ]
+
+
+def _attempt(attempt: dict[str, Any]) -> str:
+    lived = f" after {clock.words(attempt['lived_s'])}" if attempt["lived_s"] is not None else ""
+    outcome = f"{attempt['outcome'] or 'open'}{lived}"
+    calls = amounts.plural(attempt["tool_calls"], "tool call")
+    return f"{attempt['attempt']} {attempt['stage']} ({attempt['mode']}): {outcome}, {calls}"
+
+
+def _tool(name: str, tool: dict[str, Any]) -> str:
+    failed = f", {tool['errors']} failed" if tool["errors"] else ""
+    return f"{name}  {tool['calls']}{failed}, {clock.words(tool['seconds'])}"

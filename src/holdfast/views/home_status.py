@@ -1,0 +1,197 @@
+"""The state of a home: keeper, counts of tasks, queue, and what needs attention."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import clock, paths, spawn
+from holdfast.errors import HoldfastError
+from holdfast.model.status import ENDS
+from holdfast.notify import outbox
+from holdfast.packet import inbox, load, runner_lost
+from holdfast.store import atomic
+from holdfast.store import lock as locks
+from holdfast.store.layout import Home
+from holdfast.views import disk_space, keeper_version
+from holdfast.views.cli.show import describe, fit_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_REASON_BYTES = 2000
+#: Age from which an unanswered request needs attention.
+_UNANSWERED_S = 2.0
+#: Longest time a keeper needs from its start to its lock.
+_STARTING_S = 2.0
+
+
+def gather(home: Home) -> dict[str, Any]:
+    """The facts, as `status --json` prints them."""
+    live, counts = _tasks(home) if os.path.isdir(home.tasks) else ([], {})
+    attention: list[str] = []
+    for row in live:
+        row["runner_gone"] = runner_lost.is_gone(home.packet(row["task_id"]), row["status"])
+        counts[row["status"]] = counts.get(row["status"], 0) + 1
+        attention += _task_attention(home, row)
+    starts = [at for at in spawn.keeper_starts(home) if clock.now() - at < spawn.STARTS_WINDOW_S]
+    keeper = _owner(home.keeper_lock)
+    if keeper is None:
+        attention += _keeper_attention(home, starts=len(starts), queued=counts.get("queued", 0))
+    if disk := disk_space.shortage(home):
+        attention.append(f"the disk of {home.path} is {disk}; 'holdfast prune' removes old tasks")
+    if mismatch := keeper_version.mismatch(home):
+        attention.append(f"{mismatch}: {keeper_version.FIX}")
+    notices = outbox.look(home)
+    attention += [
+        f"notifications by {rule} fail: {failure.get('error')}"
+        for rule, failure in sorted(notices["failing"].items())
+    ]
+    attention += _settings_attention(home, has_keeper=keeper is not None) + _source_attention(home)
+    queue, queue_attention = _queue(home, {row["task_id"]: row["status"] for row in live})
+    return {
+        "schema": "holdfast.status/1",
+        "home": home.path,
+        "keeper": keeper,
+        "seed": _owner(home.seed_lock),
+        "down": os.path.exists(home.down),
+        "counts": counts,
+        "runners_gone": [row["task_id"] for row in live if row["runner_gone"]],
+        "keeper_starts": [clock.iso(at) for at in starts],
+        "outbox": notices,
+        "queue": queue,
+        "attention": attention + queue_attention,
+    }
+
+
+def is_starting(home: Home) -> bool:
+    """Whether a keeper was started a moment ago and has no lock yet."""
+    starts = spawn.keeper_starts(home)
+    return bool(starts) and 0 <= clock.now() - starts[-1] < _STARTING_S and not os.path.exists(home.down)
+
+
+def _tasks(home: Home) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    """Tasks that have not ended, newest first, and counts of those that have."""
+    from holdfast.store.index import Index
+
+    index = Index(home)
+    try:
+        return index.overview()
+    finally:
+        index.close()
+
+
+def _owner(lock: str) -> dict[str, Any] | None:
+    if not locks.is_held(lock):
+        return None
+    owner = locks.owner(lock)
+    return {"pid": owner.pid if owner is not None else 0, "version": locks.version(lock)}
+
+
+def _task_attention(home: Home, row: dict[str, Any]) -> list[str]:
+    packet = home.packet(row["task_id"])
+    requests = inbox.names(packet) if row["finished_at"] is None else []
+    lines: list[str] = []
+    if row["status"] == "interrupted":
+        lines.append(describe.interruption(row, "waits for a person"))
+    for name in requests[:1]:
+        try:
+            age_s = clock.now() - os.stat(os.path.join(packet.inbox, name)).st_mtime
+        except FileNotFoundError:
+            continue
+        if age_s > _UNANSWERED_S:
+            lines.append(
+                f"the runner of {row['task_id']} has not answered a request for {clock.words(age_s)}"
+            )
+    if row["runner_gone"]:
+        lines.append(f"{row['task_id']} is {row['status']} but has no runner: 'holdfast up' starts one")
+    elif row["status"] == "running" and not requests and load.is_unresponsive(packet):
+        lines.append(f"the runner of {row['task_id']} does not respond")
+    return lines
+
+
+def _keeper_attention(home: Home, *, starts: int, queued: int) -> list[str]:
+    """What is wrong while no keeper is running."""
+    if starts >= spawn.STARTS_LIMIT:
+        return [
+            f"the keeper was started {starts} times in ten minutes and keeps dying: see {home.keeper_log}"
+        ]
+    if queued and not os.path.exists(home.down) and not is_starting(home):
+        tasks = "1 task is" if queued == 1 else f"{queued} tasks are"
+        return [f"{tasks} queued but no keeper is running: 'holdfast up' starts it"]
+    return []
+
+
+def _settings_attention(home: Home, *, has_keeper: bool) -> list[str]:
+    """Invalid settings: in the files, in the keeper's environment, and in ours."""
+    lines: list[str] = []
+    if paths.settings_files("/"):
+        from holdfast.config import settings
+
+        try:
+            settings.load("/")
+        except HoldfastError as error:
+            lines.append(f"invalid settings ignored; previous ones stay in effect: {error}")
+    if not lines and has_keeper:
+        try:
+            wrong = str((atomic.read_json(home.settings) or {}).get("wrong"))
+        except HoldfastError:
+            wrong = ""
+        # Only its variables: a file may have been corrected since the keeper read it, and was checked above.
+        if wrong.startswith(paths.KEEPER_VARIABLES):
+            lines.append(f"the keeper ignores invalid settings; previous ones stay in effect: {wrong}")
+    if paths.has_keeper_variables():
+        from holdfast.config import variables
+
+        try:
+            variables.check_keeper(os.environ)
+        except HoldfastError as error:
+            lines.append(f"in this shell: {error}; 'up', 'run' and 'submit' refuse it")
+    return lines
+
+
+def _source_attention(home: Home) -> list[str]:
+    """Sources of the queue that fail."""
+    try:
+        failing: dict[str, Any] = (atomic.read_json(home.loop) or {}).get("failing") or {}
+    except HoldfastError:
+        return []
+    return [f"source {source} fails: {error}" for source, error in sorted(failing.items())]
+
+
+def _queue(home: Home, status_of: dict[str, str]) -> tuple[dict[str, Any] | None, list[str]]:
+    """Counts of the queue and the state of the loop (None without a queue), and what needs attention.
+
+    Packets are the truth: items of ended tasks do not count, and queued tasks without an item do.
+    """
+    if not os.path.exists(home.queue):
+        return None, []
+    from holdfast.queue.local import LocalQueue
+
+    try:
+        with LocalQueue(home, reads_only=True) as queue:
+            items, paused = queue.items(), queue.paused()
+        loop: dict[str, Any] = atomic.read_json(home.loop) or {}
+    except HoldfastError as error:
+        return {"states": {}, "paused": [], "loop": {}}, [f"the queue is unreadable: {error}"]
+    states: dict[str, int] = {}
+    attention: list[str] = []
+    without_item = {task_id for task_id, status in status_of.items() if status == "queued"}
+    for item in items:
+        if status_of.get(item.task_id) in (None, *ENDS):
+            continue
+        without_item.discard(item.task_id)
+        states[item.state] = states.get(item.state, 0) + 1
+        if item.state in ("held", "poison"):
+            retry = f"'holdfast queue retry {item.task_id}' runs it"
+            attention.append(f"{item.task_id} is {item.state}: {item.reason}; {retry}")
+    if without_item:
+        states["queued"] = states.get("queued", 0) + len(without_item)
+    if loop.get("short_of") and "queued" in states:
+        attention.append(str(loop["short_of"]))
+    question = atomic.read_small(home.interrupt_request, _REASON_BYTES)
+    if question is not None:
+        attention.append(
+            f"the queue waits for a person: {fit_text.one_line(question)} (remove {home.interrupt_request})"
+        )
+    return {"states": states, "paused": paused, "loop": loop}, attention

@@ -1,0 +1,249 @@
+"""Everything about one task, as named rows: state, stages, attempts, usage, and what to do next."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import clock
+from holdfast.errors import CorruptFile, HoldfastError
+from holdfast.model.status import ENDS, Status
+from holdfast.packet import load, runner_lost
+from holdfast.store import atomic
+from holdfast.store import lock as locks
+from holdfast.store.layout import Packet
+from holdfast.views import disk_space
+from holdfast.views.cli.show import amounts, describe, leftovers, tail
+from holdfast.views.fact_rows import named_rows
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.queue.engine import Item
+
+#: Number of attempts and of output lines shown.
+_ATTEMPTS, _LINES = 10, 5
+
+
+def task_facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[str, str]]:
+    """Rows of name and text; a row without a name continues the one before."""
+    is_ended = manifest["status"] in ENDS
+    item, queue_rows = _queue(packet, manifest)
+    worktree = _worktree(packet)
+    lost = "" if is_ended else _lost_runner(packet, manifest["status"])
+    leftover_lines = leftovers.as_lines(packet)
+    rows = [
+        ("task", manifest["task_id"]),
+        ("name", manifest.get("task_name") or ""),
+        *_state(manifest),
+        *queue_rows,
+        *_waiting(manifest, now),
+        *_work(manifest, worktree),
+        *_stages(manifest),
+        *_attempts(packet, manifest),
+        *_times(packet, manifest, now),
+        ("usage", _usage(manifest)),
+    ]
+    if is_ended:
+        rows.append(("exit", describe.exit_status(manifest)))
+    elif manifest.get("pid"):
+        rows.append(("process", str(manifest["pid"])))
+    if not is_ended and (disk := disk_space.shortage(packet.home)):
+        rows.append(("disk", disk))
+    if lost:
+        rows.append(("runner", lost))
+    rows += named_rows("left over", leftover_lines)
+    rows += named_rows("output", tail.last_lines(packet.output_log, _LINES))
+    rows.append(("files", packet.path))
+    steps = _next_steps(packet, manifest, item, worktree)
+    if lost and os.path.exists(packet.home.down):
+        steps = [("holdfast up", "start a keeper, which starts a new runner"), *steps]
+    if leftover_lines and (daemons := leftovers.still_running(packet)):
+        steps = [*steps, (f"kill {' '.join(map(str, daemons))}", "kill what it left running")]
+    return [*rows, *named_rows("next", [f"{command}   {meaning}" for command, meaning in steps])]
+
+
+def _state(manifest: dict[str, Any]) -> list[tuple[str, str]]:
+    """The state with its reason; a question has its own row instead."""
+    interrupt: dict[str, Any] = manifest.get("interrupt") or {}
+    question = interrupt.get("reason") if interrupt and describe.is_question(manifest) else None
+    reason = manifest.get("status_reason")
+    if question is not None and reason == question:
+        reason = ""
+    return [("state", f"{manifest['status']}: {reason}" if reason else manifest["status"])]
+
+
+def _queue(packet: Packet, manifest: dict[str, Any]) -> tuple[Item | None, list[tuple[str, str]]]:
+    """The queue item of a queued task, and its row."""
+    if manifest["status"] != Status.QUEUED:
+        return None, []
+    from holdfast.views.cli.queue import wait_reason  # loads a database
+
+    item, paused = wait_reason.find_item(packet.home, packet.task_id)
+    if item is None:
+        return None, []
+    reason = wait_reason.reason(item, paused) or wait_reason.keeper_reason(packet.home)
+    return item, [("queue", f"{item.state}: {reason}" if reason else item.state)]
+
+
+def _waiting(manifest: dict[str, Any], now: float) -> list[tuple[str, str]]:
+    """What the task waits for: the workspace, an answer, or a time."""
+    rows: list[tuple[str, str]] = []
+    if waits := describe.waiting_for(manifest):
+        rows.append(("waits", waits.removeprefix("waits ")))
+    interrupt: dict[str, Any] = manifest.get("interrupt") or {}
+    if interrupt and describe.is_question(manifest):
+        rows.append(("question", interrupt.get("reason") or ""))
+    if manifest.get("wake_at"):
+        left_s = clock.parse_iso(manifest["wake_at"]) - now
+        rows.append(("wakes", f"{manifest['wake_at']} (in {clock.words(max(0.0, left_s))})"))
+    return rows
+
+
+def _work(manifest: dict[str, Any], worktree: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """Who works where, and how far it is."""
+    model = f", model {manifest['model']}" if manifest.get("model") else ""
+    bypass = ", permission prompts bypassed (--yolo)" if manifest.get("yolo") else ""
+    rows = [("agent", f"{manifest['agent']}{model}{bypass}"), ("project", manifest["project_dir"])]
+    if worktree is not None:
+        rows.append(("worktree", f"{worktree['path']} on branch {worktree['branch']}"))
+    if manifest.get("session_id"):
+        rows.append(("session", manifest["session_id"]))
+    if steps := describe.agent_step(manifest):
+        rows.append(("steps", steps))
+    return rows
+
+
+def _stages(manifest: dict[str, Any]) -> list[tuple[str, str]]:
+    stages: list[dict[str, Any]] = manifest.get("stages") or []
+    return named_rows("stages", [f"{stage['name']}  {stage['state']}" for stage in stages])
+
+
+def _attempts(packet: Packet, manifest: dict[str, Any]) -> list[tuple[str, str]]:
+    retries = manifest["total_retries"]
+    in_a_row = f", {manifest['retry_count']} in a row" if manifest["retry_count"] else ""
+    run = f", run {manifest['run']}" if manifest.get("run", 1) > 1 else ""
+    names = load.attempt_names(packet)
+    chores = sum("." in name for name in names)
+    plus = f" plus {amounts.plural(chores, 'holdfast step')}" if chores else ""
+    tries = f"retries: {retries}{in_a_row}" if retries else "no retries"
+    rows = [("attempts", f"{manifest['attempt']}{plus}, {tries}{run}")]
+    if len(names) > _ATTEMPTS:
+        rows.append(("", f"… {len(names) - _ATTEMPTS} earlier"))
+    return rows + [("", f"{name}  {_attempt_state(packet, name)}") for name in names[-_ATTEMPTS:]]
+
+
+def _attempt_state(packet: Packet, name: str) -> str:
+    directory = packet.attempt(name)
+    try:
+        record = atomic.read_json(directory.record) or {}
+    except CorruptFile:
+        record = {}
+    ended: dict[str, Any] = record.get("ended") or {}
+    if ended:
+        detail = f": {ended['detail']}" if ended.get("detail") else ""
+        return f"{ended['outcome']} after {clock.words(ended.get('lived_s', 0.0))}{detail}"
+    if not os.path.exists(directory.identity):
+        return "not started"
+    return "ended" if os.path.exists(directory.exit) else "open"
+
+
+def _times(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[str, str]]:
+    started, ended = manifest["started_at"], manifest.get("finished_at")
+    rows = [("started", f"{started} ({clock.words(max(0.0, now - clock.parse_iso(started)))} ago)")]
+    if ended:
+        rows.append(("ended", f"{ended} (took {clock.words(describe.elapsed_s(manifest, now))})"))
+    elif at := _progress_at(packet, manifest):
+        rows.append(("progress", f"{clock.iso(at)} ({clock.words(max(0.0, now - at))} ago)"))
+    if manifest.get("deadline_at") and not ended:
+        rows.append(("deadline", manifest["deadline_at"]))
+    return rows
+
+
+def _progress_at(packet: Packet, manifest: dict[str, Any]) -> float:
+    """When the agent last did or printed something; 0 for never.
+
+    The raw logs are checked too: the manifest is not rewritten for every line of output.
+    """
+    reported = manifest.get("last_progress_at")
+    latest = clock.parse_iso(reported) if reported else 0.0
+    for name in load.attempt_names(packet)[-1:]:
+        for path in (packet.attempt(name).stdout, packet.attempt(name).stderr):
+            try:
+                state = os.stat(path)
+            except OSError:
+                continue
+            latest = max(latest, state.st_mtime if state.st_size else 0.0)
+    return latest
+
+
+def _usage(manifest: dict[str, Any]) -> str:
+    heartbeat: dict[str, Any] = manifest.get("heartbeat") or {}
+    parts = [
+        amounts.usage(manifest.get("usage")),
+        amounts.plural(heartbeat.get("message_count") or 0, "message"),
+        amounts.plural(heartbeat.get("tool_calls") or 0, "tool call"),
+    ]
+    return ", ".join(parts)
+
+
+def _lost_runner(packet: Packet, status: str) -> str:
+    """A message if the task should have a runner but has none; empty otherwise."""
+    if not runner_lost.is_gone(packet, status):
+        return ""
+    home = packet.home
+    is_new = locks.owner(packet.runner_lock) is None
+    state = "none yet" if is_new else "gone; the agent's output is still recorded"
+    if locks.is_held(home.keeper_lock):
+        return f"{state}. The keeper starts {'one' if is_new else 'another'} in a moment"
+    why = "This home is down" if os.path.exists(home.down) else "No keeper is running"
+    return f"{state}. {why}: 'holdfast up' starts a keeper, which starts a new runner"
+
+
+# ── next steps ──
+
+
+def _next_steps(
+    packet: Packet, manifest: dict[str, Any], item: Item | None, worktree: dict[str, Any] | None
+) -> list[tuple[str, str]]:
+    steps = describe.after_failure(packet, manifest) or describe.next_steps(
+        manifest, turn=item.state if item is not None else ""
+    )
+    if manifest["status"] != Status.COMPLETED:
+        return steps
+    diff = (f"holdfast diff {packet.task_id}", "show its changes")
+    if worktree is not None and _has_unmerged_work(packet):
+        return [diff, (f"holdfast apply {packet.task_id}", "merge them into the project"), *steps]
+    if worktree is None and _wrote_in_place(packet):
+        return [diff, *steps]
+    return steps
+
+
+def _worktree(packet: Packet) -> dict[str, Any] | None:
+    """The record of the task's worktree, if that exists."""
+    try:
+        record = atomic.read_json(os.path.join(packet.workspace, "worktree.json"))
+    except CorruptFile:
+        return None
+    return record if record is not None and os.path.isdir(record.get("path") or "") else None
+
+
+def _has_unmerged_work(packet: Packet) -> bool:
+    """Whether there is something to apply. Runs git; false if git fails."""
+    from holdfast.workspace.worktrees import apply
+
+    try:
+        return apply.is_needed(packet)
+    except HoldfastError:
+        return False
+
+
+def _wrote_in_place(packet: Packet) -> bool:
+    """Whether the task changed the project itself and has a snapshot from before."""
+    if not os.path.exists(os.path.join(packet.workspace, "base.json")):
+        return False
+    try:
+        spec = load.fold(packet).spec
+    except HoldfastError:
+        return False
+    return spec.workspace == "in_place" and any(stage.writes for stage in spec.stages)

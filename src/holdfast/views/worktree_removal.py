@@ -1,0 +1,76 @@
+"""A task's worktree before its removal: whether its work is merged, and what is kept of it."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.model.record import Record
+from holdfast.store.layout import Packet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.workspace.worktrees.worktree import Worktree
+
+
+class RemovedWorktree(Record):
+    """What remains of a removed worktree."""
+
+    #: The patch with what `apply` left out; null if it left out nothing.
+    patch: str | None = None
+    #: What else remains, such as its branch; often empty.
+    remains: str = ""
+
+    @property
+    def note(self) -> str:
+        """One sentence for the user; empty if nothing remains."""
+        parts = (f"what apply left out is kept in {self.patch}" if self.patch else "", self.remains)
+        return "; ".join(part for part in parts if part)
+
+
+def check_merged(packet: Packet) -> None:
+    """Raises NotPossible if the task's worktree has work that exists nowhere else."""
+    worktree = _worktree_of(packet)
+    if worktree is not None and os.path.lexists(worktree.path):
+        _check(packet, worktree)
+
+
+def remove_worktree(packet: Packet, *, force: bool = False) -> RemovedWorktree:
+    """Remove the worktree of a task whose work is merged; what `apply` left out is kept as a patch.
+
+    Raises NotPossible if it has work that exists nowhere else; with `force` that work is lost.
+    """
+    worktree = _worktree_of(packet)
+    if worktree is None:
+        return RemovedWorktree()
+    from holdfast.workspace import scope
+    from holdfast.workspace.worktrees import removal
+
+    if force:
+        return RemovedWorktree(remains=removal.remove(worktree, force=True))
+    is_applied = _check(packet, worktree)
+    patch = removal.keep_left_out(packet)
+    remains = removal.remove(worktree, force=is_applied, scope=scope.of(packet))
+    return RemovedWorktree(patch=patch, remains=remains)
+
+
+def _worktree_of(packet: Packet) -> Worktree | None:
+    # Most tasks have none; do not load the workspace package for them.
+    if not os.path.exists(os.path.join(packet.workspace, "worktree.json")):
+        return None
+    from holdfast.workspace.worktrees import worktree
+
+    return worktree.of(packet)
+
+
+def _check(packet: Packet, worktree: Worktree) -> bool:
+    """Whether its work was applied as a patch, which git does not see as merged.
+
+    Raises NotPossible if it was neither applied nor merged.
+    """
+    from holdfast.workspace import scope
+    from holdfast.workspace.worktrees import apply, removal
+    from holdfast.workspace.worktrees import worktree as worktrees
+
+    is_applied = worktrees.mend(worktree) and apply.is_applied(packet)
+    removal.check_removable(worktree, scope.of(packet), is_applied=is_applied)
+    return is_applied
