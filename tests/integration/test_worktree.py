@@ -88,7 +88,7 @@ def test_what_acceptance_commands_leave_behind_stays_out_of_diff_and_apply(how: 
     assert told in task.read("outputs", "scripted_verify.artifact.md").decode()
     shown = holdfast("diff", "it")
     assert (f"+++ b/{WORK}" in shown.stdout, "OUTSIDE" in shown.stdout) == (True, False)
-    assert "2 files outside the scope not shown; --all includes them" in shown.stderr
+    assert "2 files outside the scope not shown; --all shows everything" in shown.stderr
     whole = holdfast("diff", "it", "--all")
     assert ("OUTSIDE.txt" in whole.stdout, "b.pyc" in whole.stdout, whole.stderr) == (True, True, "")
     page = holdfast("show", "it").stdout

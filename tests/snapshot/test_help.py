@@ -1,4 +1,4 @@
-"""What --help says, word for word: a change is seen in review. `python -m tests.snapshot.test_help` writes it anew."""
+"""The output of --help. After a change, regenerate it: `python -m tests.snapshot.test_help`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from holdfast.views.cli import verbs
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "help")
 
 
-def said(*args: str) -> str:
-    """In a terminal of 80 columns."""
+def printed(*args: str) -> str:
+    """The output in a terminal of 80 columns."""
     env = {**os.environ, "COLUMNS": "80", "TERM": "dumb"}
     return subprocess.run(
         [sys.executable, "-m", "holdfast", *args],
@@ -29,7 +29,7 @@ def said(*args: str) -> str:
 @pytest.mark.parametrize("verb", ["", *verbs.VERBS])
 def test_help_is_as_reviewed(verb: str, home: str) -> None:
     with open(os.path.join(FOLDER, f"{verb or 'holdfast'}.txt"), encoding="utf-8") as file:
-        assert said(*([verb] if verb else []), "--help") == file.read(), (
+        assert printed(*([verb] if verb else []), "--help") == file.read(), (
             "run python -m tests.snapshot.test_help"
         )
 
@@ -42,7 +42,7 @@ def main() -> None:
     os.makedirs(FOLDER, exist_ok=True)
     for verb in ("", *verbs.VERBS):
         with open(os.path.join(FOLDER, f"{verb or 'holdfast'}.txt"), "w", encoding="utf-8") as file:
-            file.write(said(*([verb] if verb else []), "--help"))
+            file.write(printed(*([verb] if verb else []), "--help"))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What to do next is said wherever something was refused or did not work, and it is right."""
+"""Every refusal and failure has a hint what to do next, and the hint is right."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def in_a_home(home: str) -> None:
 
 
 def hint(*args: str, status: int = 3) -> str:
-    """What a refused command line says in its hint."""
+    """The hint of a refused command line."""
     done = holdfast(*args, cwd=workspace())
     assert done.returncode == status, done.stderr
     lines = [line for line in done.stderr.splitlines() if line.startswith("hint: ")]
@@ -41,7 +41,7 @@ def ended() -> Task:
 @pytest.mark.parametrize("verb", ["stop", "interrupt", "resume", "approve", "reject", "retry"])
 def test_an_ended_task_can_be_started_again(verb: str) -> None:
     task = ended()
-    # As the hint says it: a retry without the stage is refused where all stages are done.
+    # With the stage, as the hint says: a plain retry is refused if all stages are done.
     words = hint(verb, "done").split("'")[1].split()[1:]
     assert words == ["retry", "done", "--from", "command_run"]
     assert holdfast(*words).returncode == 0
@@ -71,7 +71,7 @@ def test_a_queued_task_that_cannot_be_interrupted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (("submit", "--priority", "bogus", "--", "true"), "high"),
         (("submit", "--not-before", "yesterday", "--", "true"), "+2h"),
@@ -88,9 +88,9 @@ def test_a_queued_task_that_cannot_be_interrupted() -> None:
         (("events", "done", "--export", "no/such/x"), "create it, or choose another file"),
     ],
 )
-def test_a_value_that_cannot_be_read(args: tuple[str, ...], said: str) -> None:
+def test_a_value_that_cannot_be_read(args: tuple[str, ...], message: str) -> None:
     ended()
-    assert said in hint(*args, status=2)
+    assert message in hint(*args, status=2)
 
 
 def test_a_queue_task_that_goes_on_after_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,9 +133,9 @@ def test_unmerged_work_is_not_offered_a_flag_that_is_not_there() -> None:
     repo.write("README.md")
     repo.commit("README.md")
     Task.shell("echo new > new.txt", "--worktree", "--id", "it", project=repo.path).wait_for("completed")
-    said = hint("archive", "it")
-    assert "'holdfast apply it'" in said
-    assert "'holdfast rm --force it'" in said
+    message = hint("archive", "it")
+    assert "'holdfast apply it'" in message
+    assert "'holdfast rm --force it'" in message
 
 
 def test_what_another_try_does_not_heal_is_not_just_tried_again() -> None:
@@ -161,7 +161,7 @@ def test_the_doctor_breaks_no_word(columns: int) -> None:
     "args", [("new", "--intent", "safe_impl", "--goal", "x"), ("run", "--", "true"), ("submit", "--", "true")]
 )
 def test_a_directory_that_is_gone_is_said_to_be_gone(args: tuple[str, ...]) -> None:
-    """And not that stdout has no room, which is what an error without a file looks like."""
+    """And not that stdout is full, which is how an error without a file name looks."""
     here = os.path.join(workspace(), "gone")
     os.mkdir(here)
     script = f"rmdir {here}; {sys.executable} -P -m holdfast {shlex.join(args)}"

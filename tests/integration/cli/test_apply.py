@@ -1,4 +1,4 @@
-"""holdfast apply, and rm of a task that has a worktree."""
+"""holdfast apply, and rm of a task with a worktree."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def test_as_a_patch_nothing_is_committed(home: str) -> None:
     case = Case(home)
     case.work.write("new")
     done = holdfast("apply", "it", "--patch", "--json")
-    found = json.loads(done.stdout)
-    assert (found["schema"], found["how"], found["paths"]) == ("holdfast.apply/1", "patch", ["new"])
+    data = json.loads(done.stdout)
+    assert (data["schema"], data["how"], data["paths"]) == ("holdfast.apply/1", "patch", ["new"])
     assert case.repo.git("status", "--porcelain") == "?? new\n"
     assert holdfast("rm", "it").returncode == 0
 
@@ -61,7 +61,7 @@ def test_in_place_there_is_nothing_to_apply(home: str) -> None:
     done = holdfast("apply", "it")
     assert done.returncode == 3
     assert "works in place" in done.stderr
-    assert "--worktree" in done.stderr  # there is no record yet of what it began with
+    assert "--worktree" in done.stderr  # there is no snapshot of its start yet
     prepare(packet)
     assert "hint: 'holdfast diff it' shows it" in holdfast("apply", "it").stderr
 

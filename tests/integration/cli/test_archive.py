@@ -1,4 +1,4 @@
-"""holdfast archive: put away, readable in place, and nothing that is needed goes."""
+"""holdfast archive: archived tasks stay readable, and nothing needed is archived."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def ids(*words: str) -> list[str]:
 def test_an_archived_task_is_moved_and_read_where_it_is(home: str) -> None:
     task = ended()
     events = task.events()
-    for name in ("env.json", "bell"):  # gone by now, unless somebody put them back
+    for name in ("env.json", "bell"):  # removed at the task's end; put back for this test
         with open(task.path(name), "w", encoding="utf-8"):
             pass
     done = holdfast("archive", "it")
@@ -56,8 +56,8 @@ def test_where_all_is_put_away_ls_says_where() -> None:
     assert holdfast("ls", "--archived").stderr == "no archived tasks\n"
     Task.shell("true", "--id", "it").wait_for("completed")
     assert holdfast("archive", "it").returncode == 0
-    said = "no tasks, but 1 archived: 'holdfast ls --archived' lists them\n"
-    assert holdfast("ls").stderr == said
+    message = "no tasks, but 1 archived: 'holdfast ls --archived' lists them\n"
+    assert holdfast("ls").stderr == message
 
 
 def test_whoever_would_change_it_is_told_where_it_is(home: str) -> None:
@@ -137,7 +137,7 @@ def test_work_that_is_not_merged_stays(home: str) -> None:
     assert done.returncode == 3
     assert "work that is not merged" in done.stderr
     done = holdfast("prune", "--keep", "0", "--yes")
-    assert done.returncode == 0  # it says so without --yes too
+    assert done.returncode == 0  # keeping it is not a failure
     assert "kept: it has work that is not merged" in done.stdout
     assert os.path.exists(task.packet)
     os.unlink(os.path.join(tree.path, "new.txt"))
@@ -147,7 +147,7 @@ def test_work_that_is_not_merged_stays(home: str) -> None:
 
 
 def test_links_of_an_agent_lead_nowhere(home: str, place) -> None:
-    """`outputs` and an attempt may be links to somebody else's files by now."""
+    """`outputs` and an attempt may be links to other files by now."""
     task = ended()
     other = os.path.join(place.root, "other")
     os.mkdir(other)

@@ -18,7 +18,7 @@ from tests.support.terminal import Terminal
 from tests.support.tools import need
 from tests.support.waiting import eventually
 
-#: Says something (that does not stand in its command line, which the view shows too), then waits to be let go.
+#: Prints words that are not in its command line, which the view shows too; then waits for a file.
 SCRIPT = "printf 'first %s\\n' words; while [ ! -e go ]; do sleep 0.05; done; printf 'last %s\\n' words"
 
 
@@ -29,7 +29,7 @@ def let_go(task: Task) -> None:
 
 @pytest.fixture
 def tmux(home: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """The home's tmux server. tmux's own directory for sockets is one of the test's, so that nothing gets out of it."""
+    """The home's tmux server, with a private TMUX_TMPDIR."""
     need("tmux")
     folder = os.path.join(os.path.dirname(home), "tmux")
     os.mkdir(folder, 0o700)
@@ -137,7 +137,7 @@ def read_line(view: subprocess.Popen[str]) -> str:
 
 
 def detached(terminal: Terminal) -> int:
-    """Leave the window by its key; the exit status. A key that comes while tmux asks the terminal what it is may be lost."""
+    """Detach with the key and return the exit status. tmux may lose a key while it queries the terminal."""
     for _ in range(19):
         terminal.press("\x02d")
         try:
@@ -177,7 +177,7 @@ class TestTmux:
         agent = task.agent_pid()
         tmux.close(task.id)
         assert not tmux.has(task.id)
-        tmux.close(task.id)  # closing what is closed is nothing
+        tmux.close(task.id)  # closing twice is fine
         assert processes.is_alive(agent)
         let_go(task)
         task.wait_for("completed")
@@ -229,7 +229,7 @@ class TestTmux:
         task.wait_for("completed")
         eventually(lambda: not tmux.sessions(), what="the window closes with the task")
         assert os.listdir(os.environ["TMUX_TMPDIR"]) == []
-        # What is left of a server that is gone is in nobody's way.
+        # A stale socket does no harm.
         again = Task.shell(SCRIPT, "--tmux")
         assert tmux.sessions() == [f"holdfast-{again.id}"]
         again.wait_for("completed")
@@ -279,7 +279,7 @@ class TestTmux:
         ):
             with pytest.raises(TmuxError, match=f"tmux {command} failed: lost the plot"):
                 ask()
-        # The task is what matters: it runs, and the person is told.
+        # The task runs anyway, with a warning.
         done = holdfast("run", "-d", "--tmux", "--", "true")
         assert done.returncode == 0
         assert "warning: cannot open a window: tmux new-session failed: lost the plot" in done.stderr

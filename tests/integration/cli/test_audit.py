@@ -33,10 +33,10 @@ def test_making_and_asking_are_accounted_for(monkeypatch: pytest.MonkeyPatch) ->
     task.ask("interrupt", "-m", "the password is hunter2")
     task.wait_for("interrupted")
     task.stop()
-    found = [entry for entry in entries("it") if not entry["operation"].startswith("task.moved")]
-    assert [entry["operation"] for entry in found] == ["task.created", "request.interrupt", "request.stop"]
-    assert all(entry["by"].startswith("ada@") for entry in found)
-    assert "hunter2" not in json.dumps(found)
+    rows = [entry for entry in entries("it") if not entry["operation"].startswith("task.moved")]
+    assert [entry["operation"] for entry in rows] == ["task.created", "request.interrupt", "request.stop"]
+    assert all(entry["by"].startswith("ada@") for entry in rows)
+    assert "hunter2" not in json.dumps(rows)
     assert len(entries("--operation", "request.")) == 2
     assert "request.stop" in holdfast("audit", "it").stdout
 
@@ -46,20 +46,20 @@ def test_what_people_do_with_the_queue_and_the_home_is_accounted_for(monkeypatch
     monkeypatch.setenv("USER", "ada")
     loops.fill(a="true", b=loops.item("true", after=["gone"]), c="true")
     for words in (
-        ("queue", "pause", "nightly"), ("queue", "pause"), ("queue", "resume"), ("queue", "claim", "a", "--by", "bob"),
-        ("queue", "release", "a"), ("queue", "retry", "b"), ("queue", "rm", "c"), ("queue", "clear", "--yes"),
-        ("rm", "c"), ("down",),
+        ("queue", "pause", "nightly"), ("queue", "pause"), ("queue", "resume"),
+        ("queue", "claim", "a", "--by", "bob"), ("queue", "release", "a"), ("queue", "retry", "b"),
+        ("queue", "rm", "c"), ("queue", "clear", "--yes"), ("rm", "c"), ("down",),
     ):  # fmt: skip
         done = holdfast(*words)
         assert done.returncode == 0, done.stderr
     monkeypatch.delenv("HOLDFAST_KEEPER")
     loops.up()
-    found = [
+    rows = [
         (entry["operation"], entry.get("task_id"), entry.get("reason"))
         for entry in entries()
         if entry["operation"].startswith(("queue.", "home.", "task.removed"))
     ]
-    assert found == [
+    assert rows == [
         ("queue.paused", None, "nightly"),
         ("queue.paused", None, "everything"),
         ("queue.resumed", None, "everything"),
@@ -92,13 +92,13 @@ def test_every_operation_of_the_loop_has_time_level_and_iteration(
     loops.fill(good="true", bad="exit 3")
     loops.up()
 
-    def seen() -> list[dict]:
-        found = entries("--operation", "loop.")
-        return found if found and found[-1]["operation"] == "loop.empty" else []
+    def ended() -> list[dict]:
+        rows = entries("--operation", "loop.")
+        return rows if rows and rows[-1]["operation"] == "loop.empty" else []
 
-    found = eventually(seen, 30, "the loop has come to its end")
+    rows = eventually(ended, 30, "the queue is empty")
     told = [
-        (entry["operation"], entry.get("task_id"), entry.get("iteration"), entry["level"]) for entry in found
+        (entry["operation"], entry.get("task_id"), entry.get("iteration"), entry["level"]) for entry in rows
     ]
     assert told == [
         ("loop.filled", None, None, "info"),
@@ -108,8 +108,8 @@ def test_every_operation_of_the_loop_has_time_level_and_iteration(
         ("loop.ended", "bad", 2, "warn"),
         ("loop.empty", None, None, "info"),
     ]
-    assert [entry["at"] for entry in found] == sorted(entry["at"] for entry in found)
-    assert "failed; 1 failed in a row" in found[4]["reason"]
+    assert [entry["at"] for entry in rows] == sorted(entry["at"] for entry in rows)
+    assert "failed; 1 failed in a row" in rows[4]["reason"]
     assert "iteration 2" in holdfast("audit", "--operation", "loop.").stdout
 
 
@@ -133,7 +133,7 @@ def test_a_removed_task_is_still_accounted_for_and_time_limits() -> None:
 
 
 def test_whoever_has_no_variable_is_asked_for_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a container, or under a service manager."""
+    """As in a container or a systemd unit."""
     monkeypatch.delenv("USER", raising=False)
     monkeypatch.delenv("LOGNAME", raising=False)
     Task.shell("true", "--id", "it").wait_for("completed")

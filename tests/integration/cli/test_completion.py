@@ -21,7 +21,7 @@ def in_a_home(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def bash(*words: str) -> list[str]:
-    """What bash offers for the last word of `holdfast WORDS…`."""
+    """Bash's candidates for the last word of `holdfast WORDS…`."""
     need("bash")
     script = 'eval "$(holdfast completion bash)"; COMP_WORDS=(holdfast "$@"); COMP_CWORD=$#; _holdfast; '
     script += 'printf "%s\\n" "${COMPREPLY[@]}"'
@@ -100,7 +100,7 @@ def test_fish_completes_task_ids() -> None:
 def test_zsh_completes_task_ids() -> None:
     need("zsh")
     Task.shell("true", "--id", "20260131-done").wait_for("completed")
-    # The script's function, with the two words of zsh's completion that it uses taken down instead.
+    # Run the script's function with stubs for the two zsh builtins it uses.
     script = """
         compdef() { :; }
         _describe() { print -rl -- "${(@P)2}"; }

@@ -1,4 +1,4 @@
-"""holdfast config, and what the settings do to a task."""
+"""holdfast config, and the effect of settings on a task."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class TestShow:
 @pytest.mark.usefixtures("home")
 class TestErrors:
     @pytest.mark.parametrize(
-        ("text", "said", "hint"),
+        ("text", "message", "hint"),
         [
             ('dedline = "1h"\n', "there is no setting 'dedline'", "did you mean 'deadline'?"),
             (
@@ -107,15 +107,15 @@ class TestErrors:
             ),
         ],
     )
-    def test_a_wrong_file_is_named_with_what_is_allowed(self, text: str, said: str, hint: str) -> None:
+    def test_a_wrong_file_is_named_with_what_is_allowed(self, text: str, message: str, hint: str) -> None:
         path = user_file(text)
         for words in (("config", "show"), ("run", "-d", "--", "true")):
             done = holdfast(*words, cwd=workspace())
             assert done.returncode == 2
             assert path in done.stderr
-            assert said in done.stderr
+            assert message in done.stderr
             assert hint in done.stderr
-        assert holdfast("ls", "-q").stdout == ""  # nothing was made
+        assert holdfast("ls", "-q").stdout == ""  # nothing was created
 
     def test_an_unreadable_file_is_an_error(self) -> None:
         path = user_file("")
@@ -176,7 +176,7 @@ class TestTasks:
         done = holdfast("run", "-d", "do it", cwd=workspace())
         assert done.returncode == 2
         assert "no agent is called 'nobody-has-this'" in done.stderr
-        Task.start("--", "true").wait_for("completed")  # a command is a command
+        Task.start("--", "true").wait_for("completed")  # the setting `agent` does not apply to a command
 
     def test_env_names_and_env_file_reach_the_task(self, monkeypatch: pytest.MonkeyPatch) -> None:
         path = user_file('env = ["FROM_USER"]\nenv_file = "secrets"\n')

@@ -1,4 +1,4 @@
-"""Ctrl-C while holdfast is still loading: it ends with 130 and says nothing."""
+"""Ctrl-C while holdfast is loading: it exits with 130 and prints nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
-#: Presses Ctrl-C when a module begins to load, then is the console script.
+#: Sends Ctrl-C when a module begins to load, then runs the console script.
 _SCRIPT = """
 import os, signal, sys
 when = sys.argv.pop(1)
@@ -56,7 +56,7 @@ def test_ctrl_c_while_it_loads_is_130_and_silent(when: str, how: str) -> None:
 
 @pytest.mark.usefixtures("home")
 def test_the_script_that_is_installed_loads_nothing_before_ctrl_c_is_quiet() -> None:
-    """The first module that is not ours, and not in every interpreter, is loaded behind `main`."""
+    """Modules that are neither ours nor always loaded are imported after `main` starts."""
     script = """
 import os, signal, sys
 class Press:
@@ -80,7 +80,7 @@ exec(open(sys.orig_argv[-1]).read())
 
 
 def test_ctrl_c_where_python_would_swallow_it_counts_all_the_same() -> None:
-    """An exception in a callback of the garbage collector is printed and forgotten: importing has such callbacks."""
+    """Importing has garbage collector callbacks, and an exception in one is printed and dropped."""
     script = """
 import os, signal, sys, weakref
 
@@ -106,7 +106,7 @@ main()
 
 @pytest.mark.usefixtures("home")
 def test_whoever_ignores_ctrl_c_goes_on_ignoring_it() -> None:
-    """As a shell starts what runs in the background."""
+    """A shell ignores SIGINT in background jobs."""
     words = [sys.executable, "-c", _SCRIPT, "json", "ls"]
     done = subprocess.run(
         ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *words],
@@ -119,8 +119,11 @@ def test_whoever_ignores_ctrl_c_goes_on_ignoring_it() -> None:
 
 
 def test_the_entry_itself_loads_nothing() -> None:
-    """What is loaded before `main` is called is out of our hands: nobody can catch a Ctrl-C there."""
-    script = "import os, sys; before = set(sys.modules); import holdfast.__main__; print(sorted(set(sys.modules) - before))"
+    """Before `main` is called, nothing of ours can catch Ctrl-C."""
+    script = (
+        "import os, sys; before = set(sys.modules); import holdfast.__main__; "
+        "print(sorted(set(sys.modules) - before))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True
     )

@@ -1,4 +1,4 @@
-"""holdfast demo: really kills, really heals, and says so only when it is true."""
+"""holdfast demo: kills and recoveries are real, and false claims are errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_three_kills_are_healed_and_every_part_is_written_once(home: str) -> Non
     with open(os.path.join(folder, "project", "result.txt"), encoding="utf-8") as file:
         assert file.read() == "".join(f"part {part} of 4\n" for part in range(1, 5))
 
-    # What it says happened did happen: the journal is read by somebody else here.
+    # Check its claims against the journal.
     task = packet_of(folder)
     assert task.status() == "completed"
     ended = task.events("attempt.ended")
@@ -43,12 +43,12 @@ def test_three_kills_are_healed_and_every_part_is_written_once(home: str) -> Non
     assert len({event["session_id"] for event in task.events("agent.session")}) == 1
     started = [event["pid"] for event in task.events("runner.started")]
     assert len(set(started)) == 2
-    assert len(task.events("runner.left")) == 1  # the first runner had no time for that
+    assert len(task.events("runner.left")) == 1  # the first runner was killed
     with open(os.path.join(folder, "home", "keeper.log"), encoding="utf-8") as file:
         assert file.read().count("started") == 2
 
-    for what in ("agent", "runner", "keeper"):
-        assert f", the {what}\n" in done.stdout
+    for role in ("agent", "runner", "keeper"):
+        assert f", the {role}\n" in done.stdout
     assert done.stdout.count("noticed   after") == done.stdout.count("recovered after") == 3
     assert done.stdout.count("  ok  ") == 6
     assert "# demo: completed" in done.stdout
@@ -135,8 +135,8 @@ def test_a_signal_ends_all_of_it_and_removes_its_own_folder(home: str, number: s
     assert os.path.dirname(folder) == tmp
     eventually(lambda: packet_of(folder).events("agent.tool_started"), what="the agent works")
     os.kill(demo.pid, number)
-    _, said = demo.communicate(timeout=40)
-    assert said == "demo stopped\n"
+    _, stderr = demo.communicate(timeout=40)
+    assert stderr == "demo stopped\n"
     assert demo.returncode == 128 + number
     assert processes.marked(folder) == []
     assert os.listdir(tmp) == []
@@ -149,8 +149,8 @@ def test_stopped_before_there_is_a_task_it_leaves_nothing_either(home: str) -> N
     assert demo.stdout is not None
     folder = demo.stdout.readline().strip().partition("The demo runs in ")[2]
     os.kill(demo.pid, signal.SIGTERM)
-    _, said = demo.communicate(timeout=40)
-    assert (demo.returncode, said) == (143, "demo stopped\n")
+    _, stderr = demo.communicate(timeout=40)
+    assert (demo.returncode, stderr) == (143, "demo stopped\n")
     assert processes.marked(folder) == []
     assert os.listdir(tmp) == []
 
@@ -160,10 +160,10 @@ def test_a_folder_that_was_named_stays(home: str) -> None:
     demo = start("--home", folder, tmp=os.environ["TMPDIR"])
     eventually(lambda: packet_of(folder).events("agent.tool_started"), what="the agent works")
     os.kill(demo.pid, signal.SIGINT)
-    os.kill(demo.pid, signal.SIGINT)  # impatience
-    _, said = demo.communicate(timeout=40)
+    os.kill(demo.pid, signal.SIGINT)  # a second Ctrl-C
+    _, stderr = demo.communicate(timeout=40)
     assert demo.returncode == 130
-    assert said == f"demo stopped; its files are in {folder}\n"
+    assert stderr == f"demo stopped; its files are in {folder}\n"
     assert processes.marked(folder) == []
     assert packet_of(folder).status() == "killed"
 
@@ -173,13 +173,13 @@ def test_a_demo_whose_cleanup_guard_is_killed_goes_on_to_its_last_line(home: str
     assert demo.stdout is not None
     demo.stdout.readline()
     with open(f"/proc/{demo.pid}/task/{demo.pid}/children", encoding="ascii") as file:
-        guard = int(file.read().split()[0])  # the first that it forks
+        guard = int(file.read().split()[0])  # its first child
     eventually(lambda: os.getsid(guard) == guard, what="it has a session of its own")
     os.kill(guard, signal.SIGKILL)
-    said, complaints = demo.communicate(timeout=60)
-    assert demo.returncode == 0, complaints
-    assert "no process is left" in said
-    assert "Try next:" in said
+    stdout, stderr = demo.communicate(timeout=60)
+    assert demo.returncode == 0, stderr
+    assert "no process is left" in stdout
+    assert "Try next:" in stdout
 
 
 def test_the_command_that_removes_the_files_can_be_copied(home: str) -> None:
@@ -190,7 +190,7 @@ def test_the_command_that_removes_the_files_can_be_copied(home: str) -> None:
 
 
 def test_a_demo_that_goes_wrong_fails_and_says_what(home: str) -> None:
-    """The agent is killed once more behind the demo's back: two attempts were promised, three were needed."""
+    """The agent is killed once more, so it needs three attempts instead of the claimed two."""
     folder = folder_of(home)
     demo = subprocess.Popen(
         [sys.executable, "-m", "holdfast", "demo", "--home", folder],
@@ -203,9 +203,9 @@ def test_a_demo_that_goes_wrong_fails_and_says_what(home: str) -> None:
     )
     task = packet_of(folder)
     os.kill(task.events("attempt.started")[-1]["pid"], signal.SIGKILL)
-    _, said = demo.communicate(timeout=60)
-    assert demo.returncode == 1, said
-    assert said.startswith("error: ")
+    _, stderr = demo.communicate(timeout=60)
+    assert demo.returncode == 1, stderr
+    assert stderr.startswith("error: ")
     assert processes.marked(folder) == []
 
 
@@ -227,5 +227,5 @@ def test_a_demo_that_is_killed_leaves_no_process_behind(home: str, *, given: boo
                 break
         assert processes.marked(folder)
         os.killpg(demo.pid, signal.SIGKILL)
-    # Its folder goes where nobody asked for it.
+    # A temporary folder is removed.
     eventually(lambda: not processes.marked(folder) and os.path.exists(folder) is given, 20, "all is gone")

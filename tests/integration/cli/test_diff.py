@@ -1,4 +1,4 @@
-"""holdfast diff: what a task changed, and only that."""
+"""holdfast diff: exactly the changes of a task."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def test_the_patch_has_the_tasks_changes_and_not_the_persons(home: str, repo: Re
 def test_json_lists_the_changes(home: str, repo: Repo) -> None:
     prepare(packet_for(home, repo.path, scope_allow=(".",)))
     repo.write("new", b"\xff\0")
-    found = json.loads(holdfast("diff", "it", "--json").stdout)
-    assert found["schema"] == "holdfast.diff/1"
-    assert (found["task_id"], found["path"]) == ("it", repo.path)
-    assert [(change["path"], change["kind"]) for change in found["changes"]] == [("new", "added")]
-    assert "GIT binary patch" in found["patch"]
+    data = json.loads(holdfast("diff", "it", "--json").stdout)
+    assert data["schema"] == "holdfast.diff/1"
+    assert (data["task_id"], data["path"]) == ("it", repo.path)
+    assert [(change["path"], change["kind"]) for change in data["changes"]] == [("new", "added")]
+    assert "GIT binary patch" in data["patch"]
 
 
 def test_what_lies_outside_the_scope_is_counted_and_shown_on_demand(home: str, repo: Repo) -> None:
@@ -49,7 +49,7 @@ def test_what_lies_outside_the_scope_is_counted_and_shown_on_demand(home: str, r
     done = holdfast("diff", "it")
     assert done.stdout.startswith("diff --git a/src/new b/src/new\n")
     assert (done.stdout.count("diff --git"), "GIT binary patch" in done.stdout) == (1, False)
-    assert done.stderr == "2 files outside the scope not shown; --all includes them\n"
+    assert done.stderr == "2 files outside the scope not shown; --all shows everything\n"
     assert "1 file changed" in holdfast("diff", "it", "--stat").stdout
     assert json.loads(holdfast("diff", "it", "--json").stdout)["left_out"] == ["cache.pyc", "src/secret"]
     whole = holdfast("diff", "it", "--all")

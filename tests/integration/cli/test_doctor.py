@@ -1,4 +1,4 @@
-"""holdfast doctor: it finds what is wrong, says what to do, and changes nothing."""
+"""holdfast doctor: finds problems, prints fixes, and changes nothing."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def findings(expected_status: int = 0) -> dict[str, dict[str, str]]:
     data = json.loads(done.stdout)
     assert data["schema"] == "holdfast.doctor/1"
     assert data["is_well"] is (expected_status == 0)
-    for found in data["findings"]:
-        assert found["level"] in ("ok", "warn", "fail")
-        assert bool(found["fix"]) == (found["level"] != "ok"), "every trouble has a fix"
-    return {found["check"]: found for found in data["findings"]}
+    for finding in data["findings"]:
+        assert finding["level"] in ("ok", "warn", "fail")
+        assert bool(finding["fix"]) == (finding["level"] != "ok"), "every trouble has a fix"
+    return {finding["check"]: finding for finding in data["findings"]}
 
 
 @pytest.mark.usefixtures("home")
 class TestWell:
     def test_every_check_answers(self) -> None:
-        found = findings()
-        assert list(found) == CHECKS
-        assert "fail" not in {finding["level"] for finding in found.values()}
+        by_check = findings()
+        assert list(by_check) == CHECKS
+        assert "fail" not in {finding["level"] for finding in by_check.values()}
 
     def test_words_for_people(self) -> None:
         done = holdfast("doctor")
@@ -63,12 +63,12 @@ class TestWell:
 
 
 def asked_as_nobody(place: Place, home: str) -> dict[str, list[str]]:
-    """Level and fix of what is said of the home, to whom its mode means something: root may write everywhere."""
+    """Level and fix of the home checks, run as an unprivileged user: root can write everywhere."""
     reads, writes = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
-            os.chdir(place.root)  # what is above it may be root's alone
+            os.chdir(place.root)  # parent directories may be closed to others
             if os.geteuid() == 0:
                 os.chmod(".", 0o711)
                 for folder in (home, os.path.join(home, "tasks")):
@@ -78,8 +78,8 @@ def asked_as_nobody(place: Place, home: str) -> dict[str, list[str]]:
                 os.setresgid(65534, 65534, 65534)
                 os.setresuid(65534, 65534, 65534)
             at = Home(os.path.basename(home))
-            said = (directory(at), filesystem(at))
-            os.write(writes, json.dumps({found.check: [found.level, found.fix] for found in said}).encode())
+            checks = (directory(at), filesystem(at))
+            os.write(writes, json.dumps({each.check: [each.level, each.fix] for each in checks}).encode())
         finally:
             os._exit(0)
     os.close(writes)
@@ -93,9 +93,9 @@ def asked_as_nobody(place: Place, home: str) -> dict[str, list[str]]:
 class TestTrouble:
     def test_a_home_that_others_can_write(self, home: str) -> None:
         os.chmod(home, 0o777)
-        found = findings(1)["home"]
-        assert found["level"] == "fail"
-        assert found["fix"] == f"chmod 700 {home}"
+        finding = findings(1)["home"]
+        assert finding["level"] == "fail"
+        assert finding["fix"] == f"chmod 700 {home}"
 
     def test_a_home_that_others_can_read(self, home: str) -> None:
         os.chmod(home, 0o755)
@@ -104,16 +104,16 @@ class TestTrouble:
     @pytest.mark.parametrize("mode", [0o500, 0o000])
     def test_a_home_that_we_cannot_write_ourselves(self, place: Place, home: str, mode: int) -> None:
         os.chmod(home, mode)
-        found = asked_as_nobody(place, home)
-        assert found["home"] == ["fail", "chmod 700 home"]
-        assert found["filesystem"] == ["warn", "see 'home' above"]
+        by_check = asked_as_nobody(place, home)
+        assert by_check["home"] == ["fail", "chmod 700 home"]
+        assert by_check["filesystem"] == ["warn", "see 'home' above"]
 
     @pytest.mark.parametrize("mode", [0o500, 0o000])
     def test_tasks_that_we_cannot_write_ourselves(self, place: Place, home: str, mode: int) -> None:
         os.mkdir(os.path.join(home, "tasks"), mode)
-        found = asked_as_nobody(place, home)
-        assert found["home"] == ["fail", "chmod 700 home/tasks"]
-        assert found["filesystem"][0] == "ok"
+        by_check = asked_as_nobody(place, home)
+        assert by_check["home"] == ["fail", "chmod 700 home/tasks"]
+        assert by_check["filesystem"][0] == "ok"
 
     def test_a_home_that_is_a_file(self, home: str) -> None:
         os.rmdir(home)
@@ -123,20 +123,20 @@ class TestTrouble:
 
     def test_tasks_that_are_a_link_to_nowhere(self, home: str) -> None:
         os.symlink("nowhere", os.path.join(home, "tasks"))
-        found = findings(1)["home"]
-        assert found["level"] == "fail"
-        assert os.path.join(home, "tasks") in found["said"]
-        assert "link" in found["fix"]
+        finding = findings(1)["home"]
+        assert finding["level"] == "fail"
+        assert os.path.join(home, "tasks") in finding["said"]
+        assert "link" in finding["fix"]
 
     def test_a_journal_that_does_not_read(self) -> None:
         task = Task.shell("true")
         task.wait_for("completed")
         with open(task.path("events.jsonl"), "r+b") as file:
             file.write(b"garbage")
-        found = findings(1)["tasks"]
-        assert found["level"] == "fail"
-        assert task.id in found["said"]
-        assert "holdfast rm" in found["fix"]
+        finding = findings(1)["tasks"]
+        assert finding["level"] == "fail"
+        assert task.id in finding["said"]
+        assert "holdfast rm" in finding["fix"]
         assert "fail  tasks" in holdfast("doctor").stdout
 
     def test_a_file_among_the_tasks(self, home: str) -> None:
@@ -144,14 +144,14 @@ class TestTrouble:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="utf-8"):
             pass
-        found = findings()["tasks"]
-        assert found["level"] == "warn"
-        assert path in found["said"]
+        finding = findings()["tasks"]
+        assert finding["level"] == "warn"
+        assert path in finding["said"]
 
     def test_a_staging_directory_that_was_left(self, home: str) -> None:
         path = os.path.join(home, "tasks", ".new-01ABC")
         os.makedirs(path)
-        assert findings()["staging"]["level"] == "ok"  # somebody may be at it
+        assert findings()["staging"]["level"] == "ok"  # a command may still be using it
         long_ago = time.time() - 7200
         os.utime(path, (long_ago, long_ago))
         assert findings()["staging"]["level"] == "warn"
@@ -161,9 +161,9 @@ class TestTrouble:
         os.makedirs(folder)
         with open(os.path.join(folder, "config.toml"), "w", encoding="utf-8") as file:
             file.write("dedline = 3\n")
-        found = findings(1)["config"]
-        assert found["level"] == "fail"
-        assert "deadline" in found["fix"]
+        finding = findings(1)["config"]
+        assert finding["level"] == "fail"
+        assert "deadline" in finding["fix"]
 
     def test_live_tasks_without_a_keeper(self) -> None:
         task = Task.shell("while [ ! -e go ]; do sleep 0.05; done")
@@ -189,15 +189,15 @@ class TestTrouble:
 
     def test_a_home_that_cannot_be_is_not_mended_by_a_unit(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("HOLDFAST_HOME", "/dev/null/holdfast")
-        found = findings(1)["service"]
-        assert (found["level"], found["fix"]) == ("warn", "see 'home' above")
+        finding = findings(1)["service"]
+        assert (finding["level"], finding["fix"]) == ("warn", "see 'home' above")
 
     def test_missing_programs_are_warnings(self, monkeypatch: pytest.MonkeyPatch) -> None:
         empty = os.path.join(os.environ["HOME"], "empty")
         os.mkdir(empty)
         monkeypatch.setenv("PATH", empty)
-        found = findings()
-        assert {name for name in found if found[name]["level"] == "warn"} == {"tmux", "git", "agents"}
+        by_check = findings()
+        assert {name for name in by_check if by_check[name]["level"] == "warn"} == {"tmux", "git", "agents"}
 
     def test_agents_and_an_old_tmux_are_found_in_path(self, monkeypatch: pytest.MonkeyPatch) -> None:
         folder = os.path.join(os.environ["HOME"], "bin")
@@ -208,14 +208,14 @@ class TestTrouble:
                 file.write(f"#!/bin/sh\n{script}\n")
             os.chmod(path, 0o755)
         monkeypatch.setenv("PATH", folder, prepend=":")
-        found = findings()
-        assert found["tmux"]["level"] == "warn"
-        assert "2.1" in found["tmux"]["said"]
-        assert found["agents"]["said"].startswith("claude, codex; not in PATH: ")
-        assert [name for name in found if name not in CHECKS] == ["claude", "codex"]
+        by_check = findings()
+        assert by_check["tmux"]["level"] == "warn"
+        assert "2.1" in by_check["tmux"]["said"]
+        assert by_check["agents"]["said"].startswith("claude, codex; not in PATH: ")
+        assert [name for name in by_check if name not in CHECKS] == ["claude", "codex"]
 
     def test_one_warning_is_one_warning(self, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        """With an agent that is logged in nothing is wrong here but the mode."""
+        """With a logged-in agent, the mode is the only problem."""
         folder = os.path.join(os.environ["HOME"], "bin")
         os.mkdir(folder)
         path = os.path.join(folder, "codex")
@@ -226,9 +226,9 @@ class TestTrouble:
         monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
         before = holdfast("doctor").stdout.count("\nwarn  ")
         os.chmod(home, 0o755)
-        said = holdfast("doctor").stdout
-        assert said.count("\nwarn  ") == before + 1
-        assert said.endswith(f" 0 failed, {before + 1} warning{'s' if before else ''}\n")
+        printed = holdfast("doctor").stdout
+        assert printed.count("\nwarn  ") == before + 1
+        assert printed.endswith(f" 0 failed, {before + 1} warning{'s' if before else ''}\n")
 
     def test_a_keeper_of_another_version(self, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("HOLDFAST_KEEPER")
@@ -256,7 +256,7 @@ class TestTrouble:
 
 @pytest.mark.usefixtures("home")
 class TestAgents:
-    """Agents as npm installs them; each is a program that notes that it was run."""
+    """Agents as npm installs them; each program leaves a file if it is run."""
 
     @pytest.fixture
     def folder(self, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -285,14 +285,14 @@ class TestAgents:
     ) -> None:
         self.install(folder, "claude", "@anthropic-ai/claude-code", "9.8.7")
         monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
-        found = findings()
-        claude = found["claude"]
+        by_check = findings()
+        claude = by_check["claude"]
         assert claude["level"] == "ok"
         assert f"9.8.7 at {folder}/claude" in claude["said"]
         assert "login by ANTHROPIC_API_KEY" in claude["said"]
         assert "resumes sessions" in claude["said"]
         assert "reports cost" in claude["said"]
-        assert "sk-secret" not in str(found)
+        assert "sk-secret" not in str(by_check)
         assert not os.path.exists(f"{folder}/was-run"), "no agent is ever run"
 
     def test_without_a_login_it_says_how(self, folder: str) -> None:
@@ -308,7 +308,7 @@ class TestAgents:
         os.mkdir(path)
         with open(os.path.join(path, "auth.json"), "w", encoding="utf-8") as file:
             file.write("sk-secret")
-        os.chmod(os.path.join(path, "auth.json"), 0)  # and is not opened
+        os.chmod(os.path.join(path, "auth.json"), 0)  # and the file is not opened
         codex = findings()["codex"]
         assert codex["level"] == "ok"
         assert "login by ~/.codex/auth.json" in codex["said"]

@@ -1,4 +1,4 @@
-"""holdfast down: no keeper, nothing new; what runs goes on, unless --now. (The rest is in test_keeper.)"""
+"""holdfast down: stops the keeper; tasks keep running unless --now. (More in test_keeper.)"""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def test_now_interrupts_what_runs_and_says_how_to_go_on() -> None:
     assert "interrupted it; 'holdfast resume it' continues it" in done.stderr
     assert "ended" not in done.stderr
     assert "is stopped. 'holdfast up'" in done.stderr
-    # Nobody is asked anything: it can just go on.
+    # There is no question: it can just be resumed.
     for verb in ("show", "attach"):
-        said = task.ask(verb)
-        assert "ANSWER" not in said.stdout + said.stderr
-        assert "question" not in said.stdout
-        assert "needs a person" not in said.stderr
-        assert "holdfast resume it" in said.stdout + said.stderr
+        done = task.ask(verb)
+        assert "ANSWER" not in done.stdout + done.stderr
+        assert "question" not in done.stdout
+        assert "needs a person" not in done.stderr
+        assert "holdfast resume it" in done.stdout + done.stderr
     assert "it was interrupted by 'holdfast down --now'; 'holdfast resume it' goes on" in " ".join(
         holdfast("status").stdout.split()
     )
@@ -97,7 +97,7 @@ def test_a_task_without_a_runner_in_a_home_that_is_down_is_not_waited_for_in_vai
 
 @pytest.fixture
 def lost(home: str) -> Task:
-    """A task at work whose runner was killed after `down`."""
+    """A running task whose runner was killed after `down`."""
     task = Task.shell(f"echo at work; {kin.WAIT}", "--id", "it")
     task.wait_for_log("at work")
     lose(task)
@@ -120,8 +120,8 @@ def test_lists_say_that_a_runner_is_gone_and_what_to_do(lost: Task) -> None:
     shown = json.loads(lost.ask("show", "--json").stdout)
     assert shown["runner_gone"] is True
     jsonschema.validate(shown, schema.schemas()["manifest"])
-    said = json.loads(holdfast("status", "--json").stdout)
-    assert said["runners_gone"] == ["it"]
+    status = json.loads(holdfast("status", "--json").stdout)
+    assert status["runners_gone"] == ["it"]
     lost.stop()
     (row,) = json.loads(holdfast("ls", "--json").stdout)
     assert row["runner_gone"] is False
@@ -130,7 +130,7 @@ def test_lists_say_that_a_runner_is_gone_and_what_to_do(lost: Task) -> None:
 
 def test_a_task_that_is_driven_has_its_runner(home: str) -> None:
     task = Task.shell(kin.WAIT, "--id", "it")
-    # Also in the first moment, in which its runner is still on the way.
+    # Also at first, while its runner is starting.
     assert json.loads(holdfast("ls", "--json").stdout)[0]["runner_gone"] is False
     task.agent_pid()
     assert json.loads(task.ask("show", "--json").stdout)["runner_gone"] is False
@@ -152,9 +152,11 @@ def test_run_ends_where_nobody_drives_the_task_and_says_what_to_do(home: str) ->
         eventually(lambda: os.path.exists(task.packet), what="it is made")
         task.wait_for_log("on")
         lose(task)
-        _, said = running.communicate(timeout=20)
+        _, stderr = running.communicate(timeout=20)
     assert running.returncode == 4
-    assert "it is running: its runner is gone and this home is down: 'holdfast up'" in " ".join(said.split())
+    assert "it is running: its runner is gone and this home is down: 'holdfast up'" in " ".join(
+        stderr.split()
+    )
     task.stop()
 
 
@@ -171,7 +173,7 @@ def test_logs_that_are_followed_say_that_nobody_drives_the_task_and_go_on(lost: 
 
 
 def test_now_returns_when_what_it_says_is_true(home: str) -> None:
-    # It takes a moment to leave: what is said before that would not be so.
+    # Exiting takes a moment; nothing may be reported before that.
     task = Task.shell(f"trap 'sleep 0.7; exit 1' TERM; echo on; {kin.WAIT}", "--id", "slow")
     task.wait_for_log("on")
     agent = task.agent_pid()
@@ -189,9 +191,9 @@ def test_a_task_that_takes_too_long_is_named_and_the_request_stands(
     task = Task.shell(f"trap '' TERM; echo on; {kin.WAIT}", "--id", "deaf", "--stop-pause", "5s")
     task.wait_for_log("on")
     assert down.interrupt_all(Home(home), within_s=0.5) == Unanswered.exit_status
-    said = capsys.readouterr().err
-    assert "interrupted deaf" not in said
-    assert "still interrupting deaf" in said
+    stderr = capsys.readouterr().err
+    assert "interrupted deaf" not in stderr
+    assert "still interrupting deaf" in stderr
     task.wait_for("interrupted")
     task.stop()
 

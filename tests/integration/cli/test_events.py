@@ -1,4 +1,4 @@
-"""holdfast events: the journal, and what it comes to."""
+"""holdfast events: the journal and its summaries."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_a_torn_journal_is_read_up_to_the_tear(task: Task) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "status", "said"),
+    ("words", "status", "message"),
     [
         ((), 2, "missing TASK"),
         (("it", "--latest"), 2, "TASK and --latest exclude each other"),
@@ -149,14 +149,14 @@ def test_a_torn_journal_is_read_up_to_the_tear(task: Task) -> None:
         (("nobody",), 3, "there is no task 'nobody'"),
     ],
 )
-def test_a_mistake_says_what_is_wrong(words: tuple[str, ...], status: int, said: str) -> None:
+def test_a_mistake_says_what_is_wrong(words: tuple[str, ...], status: int, message: str) -> None:
     done = holdfast("events", *words)
     assert done.returncode == status
-    assert said in done.stderr
+    assert message in done.stderr
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--tools", "--errors"), "--tools and --errors were given"),
         (("--summary", "-f"), "--follow cannot be combined"),
@@ -164,7 +164,7 @@ def test_a_mistake_says_what_is_wrong(words: tuple[str, ...], status: int, said:
         (("--export", "/nonexistent/x"), "cannot write /nonexistent/x"),
     ],
 )
-def test_what_does_not_go_together(task: Task, words: tuple[str, ...], said: str) -> None:
+def test_what_does_not_go_together(task: Task, words: tuple[str, ...], message: str) -> None:
     done = holdfast("events", "it", *words)
     assert done.returncode in (2, 3)
-    assert said in done.stderr
+    assert message in done.stderr

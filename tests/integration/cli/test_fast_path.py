@@ -1,4 +1,4 @@
-"""Daily commands load what they use and nothing else: start-up is part of the product."""
+"""Frequent commands import only what they use, to start fast."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from tests.support import kin
 from tests.support.tasks import Task, workspace
 
-#: Dear to load, and needed by none of these commands.
+#: Slow to import, and needed by none of these commands.
 DEAR = frozenset([
     "argparse", "ast", "asyncio", "bz2", "click", "concurrent", "contextlib", "dataclasses", "difflib",
     "dis", "email", "gettext", "hashlib", "http", "importlib.metadata", "importlib.util", "inspect",
@@ -21,7 +21,7 @@ DEAR = frozenset([
     "starlette", "string", "subprocess", "tempfile", "textual", "textwrap", "threading", "tokenize",
     "tomllib", "traceback", "typing", "unicodedata", "urllib", "uuid", "yaml", "zipfile",
 ])  # fmt: skip
-#: SQLite brings datetime along: only what lists tasks pays for it.
+#: SQLite imports datetime: only commands that list tasks need it.
 OF_LISTS = frozenset({"sqlite3", "datetime", "decimal"})
 
 _SCRIPT = """
@@ -41,7 +41,7 @@ def in_a_home(home: str) -> None:
 
 
 def loaded(*args: str) -> set[str]:
-    """The modules that a command loads, beside those that every interpreter has."""
+    """The modules that a command imports, without those of a bare interpreter."""
     path = os.path.join(workspace(), "loaded")
     done = subprocess.run(
         [sys.executable, "-c", _SCRIPT, *args],
@@ -128,7 +128,10 @@ def test_a_command_that_does_not_stay_does_not_load_what_draws() -> None:
 
 def test_a_command_line_with_a_mistake_is_left_to_click() -> None:
     kin.make("--", "true", task_id="it")
-    script = "import sys; from holdfast.views.cli import entry; print(entry.run(sys.argv[1:]), 'click' in sys.modules)"
+    script = (
+        "import sys; from holdfast.views.cli import entry; "
+        "print(entry.run(sys.argv[1:]), 'click' in sys.modules)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", script, "ls", "--jsn"], capture_output=True, text=True, timeout=30, check=False
     )

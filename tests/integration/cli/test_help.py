@@ -1,4 +1,4 @@
-"""holdfast help: every verb and every topic, and what the topics promise to list."""
+"""holdfast help: every verb and topic, and the lists in topics are complete."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _VARIABLE = re.compile(r"\b((?:HOLDFAST|MONITOR|AGENT_CLI)_[A-Z_]+[A-Z])\b")
 
 @pytest.fixture(autouse=True)
 def in_a_home(home: str) -> None:
-    """Nothing of the caller's."""
+    """Use an empty home."""
 
 
 def variables() -> set[str]:
-    """Every variable of ours that the source names, in code or text; those of the scripted agent's own are its guide's."""
+    """Every variable of holdfast in the source; the scripted agent's are documented in its guide."""
     found: set[str] = set()
     for folder, _, files in os.walk(SOURCE):
         if os.path.relpath(folder, SOURCE).split(os.sep)[0] == "testing" or folder.endswith("topics"):
@@ -83,7 +83,7 @@ def test_a_folded_example_is_the_same_to_a_shell(verb: str) -> None:
     from holdfast.views.cli.parse.click_app import folded
 
     for example in verbs.load(verb).COMMAND.examples:
-        # In quotes the indent behind the mark would be part of the argument, and in single ones the mark too.
+        # Inside quotes, the indent after a backslash would be part of the argument.
         pasted = "\n".join(folded(example)).replace("\\\n", "")
         assert shlex.split(pasted) == shlex.split(example)
 

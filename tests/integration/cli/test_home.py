@@ -1,4 +1,4 @@
-"""A home that cannot be one is told by every verb that needs it."""
+"""Every verb that needs a home reports an unusable one."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 from tests.support.tasks import holdfast, workspace
 
 WORDS = [
-    ["ls"], ["ls", "--json"], ["status"], ["run", "--", "true"], ["run", "-d", "--", "true"], ["show", "x"], ["logs", "x"],
-    ["wait", "x"], ["attach", "x"], ["stop", "x"], ["interrupt", "x"], ["resume", "x"], ["retry", "x"], ["rm", "x"], ["up"],
-    ["down"], ["service", "status"],
+    ["ls"], ["ls", "--json"], ["status"], ["run", "--", "true"], ["run", "-d", "--", "true"], ["show", "x"],
+    ["logs", "x"], ["wait", "x"], ["attach", "x"], ["stop", "x"], ["interrupt", "x"], ["resume", "x"],
+    ["retry", "x"], ["rm", "x"], ["up"], ["down"], ["service", "status"],
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""holdfast interrupt: the agent stops, the task waits for a person."""
+"""holdfast interrupt: the agent stops until the task is resumed."""
 
 from __future__ import annotations
 

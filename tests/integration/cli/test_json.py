@@ -1,4 +1,4 @@
-"""What a verb prints with --json is what its schema says, and what docs/contracts/schemas holds."""
+"""The output of --json matches its schema, and docs/contracts/schemas is up to date."""
 
 from __future__ import annotations
 
@@ -35,6 +35,6 @@ def test_a_verb_prints_what_its_schema_says(
 ) -> None:
     monkeypatch.delenv("HOLDFAST_KEEPER")
     done = holdfast(*words, "--json")
-    # A check that failed is 1, a service that is not there 3: they are told all the same.
+    # A failed check exits 1 and a missing service 3, both with JSON.
     assert done.returncode in (0, 1, 3), done.stderr
     jsonschema.validate(json.loads(done.stdout), SCHEMAS[name])

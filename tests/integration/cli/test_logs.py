@@ -1,4 +1,4 @@
-"""holdfast logs: what a task printed, whole, in part, raw, and while it grows."""
+"""holdfast logs: whole, last lines, raw, and followed."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ def test_the_readable_log_whole_and_its_last_lines() -> None:
 
 def test_raw_is_every_byte_of_an_attempt_and_stderr_its_own_stream() -> None:
     task = Task.shell(
-        "printf '\\033[31mout\\033[0m %s\\n' $HOLDFAST_RESUME_COUNT; echo err >&2; test $HOLDFAST_RESUME_COUNT = 1 || kill -9 $$",
+        "printf '\\033[31mout\\033[0m %s\\n' $HOLDFAST_RESUME_COUNT; echo err >&2; "
+        "test $HOLDFAST_RESUME_COUNT = 1 || kill -9 $$",
         "--base-interval", "0.05s",
     )  # fmt: skip
     task.wait_for("completed")
@@ -70,7 +71,7 @@ NASTY = "a\\000b\\033[31mred\\033[0m\\033[2J\\033]0;title\\007\\033c\\302\\233x\
 def test_on_a_terminal_nothing_but_text_and_colours_gets_through() -> None:
     task = Task.shell(f"printf '{NASTY}'")
     task.wait_for("completed")
-    # As an older holdfast, or somebody's hand, may have left it.
+    # As an older holdfast or an editor may have left it.
     with open(task.path("output.log"), "ab") as file:
         file.write(b"old\x00\x1b[2Jer\n")
     shown = "a^@b\x1b[31mred\x1b[0m^[[2J^[]0;title^G^[c\\x9bx\ty\r\n"

@@ -1,4 +1,4 @@
-"""holdfast ls: the tasks of a home, from the index, as the terminal allows."""
+"""holdfast ls: the tasks of a home, from the index, fitted to the terminal."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_no_line_wraps_on_a_terminal(columns: int) -> None:
     terminal = Terminal("ls", columns=columns)
     assert terminal.finish() == 0
     lines = re.sub(r"\x1b\[[0-9;]*m", "", terminal.text).splitlines()
-    names = [line for line in lines if " " not in line]  # an id that has a line for itself
+    names = [line for line in lines if " " not in line]  # a long id has its own line
     assert len(lines) - len(names) == 4
     assert names == (["20260131-a-task-with-a-long-name-k3qa"] if columns == 40 else [])
     for line in lines:

@@ -1,4 +1,4 @@
-"""holdfast metrics: figures from real tasks."""
+"""holdfast metrics: statistics of real tasks."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ def test_a_home_has_rates_and_keeps_them_in_a_file(home: str) -> None:
     asked.agent_pid()
     asked.ask("interrupt", "-m", "which?")
     asked.wait_for("interrupted")
-    found = figures()
-    assert found["schema"] == "holdfast.metrics/1"
-    assert found["home"]["by_status"] == {"completed": 1, "failed": 1, "interrupted": 1}
-    assert found["home"]["success_rate"] == 0.5
-    assert found["home"]["interrupt_rate"] == 0.3333
-    assert found["home"]["api_usage"]["cost_usd"] is None
+    metrics = figures()
+    assert metrics["schema"] == "holdfast.metrics/1"
+    assert metrics["home"]["by_status"] == {"completed": 1, "failed": 1, "interrupted": 1}
+    assert metrics["home"]["success_rate"] == 0.5
+    assert metrics["home"]["interrupt_rate"] == 0.3333
+    assert metrics["home"]["api_usage"]["cost_usd"] is None
     with open(Home(home).metrics, encoding="utf-8") as file:
         kept = json.load(file)
-    assert kept["home"] == {**found["home"], "iterations_per_hour": kept["home"]["iterations_per_hour"]}
+    assert kept["home"] == {**metrics["home"], "iterations_per_hour": kept["home"]["iterations_per_hour"]}
     assert "success     50 % of 2 ended" in holdfast("metrics").stdout
     asked.stop()
     assert figures()["home"]["by_status"] == {"completed": 1, "failed": 1, "killed": 1}

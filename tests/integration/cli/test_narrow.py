@@ -1,4 +1,4 @@
-"""No verb surprises whoever sits at a narrow terminal, or at one that is not UTF-8: the whole tool, over tasks of every kind."""
+"""Every verb fits an 80-column terminal and one that is not UTF-8, with tasks of every kind."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tests.support.packets import Written
 from tests.support.repos import Repo
 from tests.support.tasks import Task, workspace
 
-#: As long as an id may be.
+#: The longest allowed id.
 LONG = "a-task-whose-name-says-at-length-what-it-is-about-and-more-than-it"[:64]
 LOUD = "printf 'gr\\303\\274n \\342\\206\\222 %s\\n' " + "'word after word '" * 12
 
 
 class Walk:
-    """Runs command lines in an environment of few words, and gathers what is wrong with what they print."""
+    """Runs command lines in a minimal environment, and collects faults in their output."""
 
     def __init__(self, *, columns: int, locale: str) -> None:
         self.columns, self.locale = columns, locale
@@ -35,12 +35,17 @@ class Walk:
     def __call__(
         self, *args: str, status: int | None = 0, cwd: str | None = None, keeper: bool = False
     ) -> str:
-        """`holdfast ARGS…`; returns what it printed."""
+        """Run `holdfast ARGS…`; returns its output."""
         env = {name: value for name, value in self.env.items() if not (keeper and name == "HOLDFAST_KEEPER")}
         done = subprocess.run(
             [sys.executable, "-m", "holdfast", *args],
-            env=env, cwd=cwd or workspace(), stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False,
-        )  # fmt: skip
+            env=env,
+            cwd=cwd or workspace(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
         print(f"$ holdfast {' '.join(args)}    [{done.returncode}]")
         print((done.stdout + done.stderr).decode("utf-8", "backslashreplace"))
         if status is not None and done.returncode != status:
@@ -71,20 +76,20 @@ class Walk:
 
 
 def is_data(args: tuple[str, ...]) -> bool:
-    """Whether stdout is for programs, or what a task printed or wrote: no line of it is ours to break."""
+    """Whether stdout is data, or a task's own output: its lines must not be broken."""
     return args[:1] in (("logs",), ("attach",), ("diff",), ("completion",)) or bool(
         {"--json", "--prometheus"} & {*args}
     )
 
 
 def is_whole(line: str) -> bool:
-    """A path, or a command to be copied: it has its line for itself, however long."""
+    """Whether it is a path, or a command to copy: it stays on one line, however long."""
     words = line.strip(" |,.;:()'").split(" ")
     return len(words) == 1 or words[0] == "holdfast" or line.lstrip().startswith("'holdfast ")
 
 
 class World:
-    """A home in which a bit of everything happened."""
+    """A home with tasks of every kind."""
 
     def __init__(self, walk: Walk) -> None:
         self.scenario = str(
@@ -106,7 +111,7 @@ class World:
         self.walk = walk
 
     def all(self, lines: str) -> None:
-        """Walk through command lines, each behind the exit status that it must have (`?`: any)."""
+        """Run command lines, each after its expected exit status (`?`: any)."""
         for line in filter(None, lines.splitlines()):
             for name in ("scenario", "made"):
                 line = line.replace(f"${name.upper()}", getattr(self, name))
@@ -127,12 +132,12 @@ MAKING = """
 1 run --id loud -- sh -c "$LOUD; exit 3"
 5 run --id $LONG --max-retries 0 -- sh -c "$LOUD; kill -9 $$"
 0 run -d --id held -- sleep 60
-0 interrupt held -m 'which of the two databases do you mean, the old one, or the new one, of which nobody told me a word?'
+0 interrupt held -m 'which of the two databases do you mean: the old one, or the new one from the wiki?'
 4 wait held
 0 run -d --id gone -- sleep 60
 0 stop gone
 1 wait gone
-0 run --id played --agent scripted -o scenario=$SCENARIO 'do “it” as it was never done before, and then once more, as if it were nothing'
+0 run --id played --agent scripted -o scenario=$SCENARIO 'do “it”, then do it again, and once more'
 0 run --id tree --worktree --project $WORK/repo -- sh -c 'echo two > b.txt'
 0 pipeline check $PACKET
 0 pipeline show $PACKET
@@ -143,7 +148,7 @@ MAKING = """
 2 run --packet $MADE
 0 submit --id later --not-before +2h --pool nightly --priority high -- true
 0 submit --id after --after later --after held -- true
-0 submit --agent scripted -o scenario=$SCENARIO 'a long goal that says in many words what could be said in few'
+0 submit --agent scripted -o scenario=$SCENARIO 'a long goal with many words where few would do'
 """
 
 LOOKING = """
@@ -326,7 +331,7 @@ DOING = """
 
 
 def without_a_runner(world: World) -> None:
-    """Its runner was killed: who looks is told so, and what brings another."""
+    """Its runner was killed: every view says so, and how to start another."""
     walk = world.walk
     live = Task.shell("sleep 60", "--id", "orphan")
     live.agent_pid()
@@ -347,7 +352,7 @@ def test_every_verb_fits_the_terminal(columns: int, locale: str, home: str) -> N
     world = World(walk)
     world.all(MAKING)
     world.all(LOOKING)
-    if locale == "C":  # a wider terminal makes no difference to these
+    if locale == "C":  # these do not depend on the width
         with open(os.path.join(world.made, "manifest.yaml"), "a", encoding="utf-8") as file:
             file.write("\nnonsense: 1\nrouting:\n  intent: nothing-of-the-kind\n")
         world.all(MISTAKES)

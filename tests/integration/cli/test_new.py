@@ -1,4 +1,4 @@
-"""holdfast new: a packet that can be run as it is written."""
+"""holdfast new: the packet is valid as written."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ class TestNew:
             assert "Carry out this approved plan." in file.read()
 
     def test_a_plan_names_its_scope_and_its_dangerous_commands_are_left_out(self) -> None:
-        plan = "# Do it\n\n## Scope\n\n- `src/`\n- docs/*.md\n\n## Verify Commands\n\n```sh\nsudo rm -rf /\nmake test\n```\n"
+        plan = (
+            "# Do it\n\n## Scope\n\n- `src/`\n- docs/*.md\n\n"
+            "## Verify Commands\n\n```sh\nsudo rm -rf /\nmake test\n```\n"
+        )
         with open(os.path.join(workspace(), "plan.md"), "w", encoding="utf-8") as file:
             file.write(plan)
         done = holdfast("new", "p", "--intent", "safe_impl", "--from-plan", "plan.md", cwd=workspace())
@@ -68,7 +71,7 @@ class TestNew:
         assert json.loads(shown.stdout)["project_dir"] == workspace()
 
     @pytest.mark.parametrize(
-        ("words", "said"),
+        ("words", "message"),
         [
             ((), "missing --intent"),
             (("--intent", "safe_imp", "--goal", "x"), "safe_impl"),
@@ -88,10 +91,10 @@ class TestNew:
             (("--intent", "safe_impl", "--goal", "x", "--project", "none"), "does not exist"),
         ],
     )
-    def test_what_is_wrong_is_told_and_nothing_is_written(self, words: tuple[str, ...], said: str) -> None:
+    def test_what_is_wrong_is_told_and_nothing_is_written(self, words: tuple[str, ...], message: str) -> None:
         done = holdfast("new", "p", *words, cwd=workspace())
         assert done.returncode == 2
-        assert said in done.stderr
+        assert message in done.stderr
         assert "Traceback" not in done.stderr
         assert os.listdir(workspace()) == []
 

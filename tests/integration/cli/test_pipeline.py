@@ -1,4 +1,4 @@
-"""holdfast pipeline, and what `run --packet` refuses before anything is made."""
+"""holdfast pipeline, and what `run --packet` refuses before it creates anything."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def packet(data: dict | bytes, name: str = "p") -> str:
 
 @pytest.fixture
 def agents(monkeypatch: pytest.MonkeyPatch, place) -> str:
-    """Programs of the agents' names, in PATH, that do nothing."""
+    """Programs in PATH with the agents' names that do nothing."""
     folder = os.path.join(place.root, "bin")
     os.mkdir(folder)
     for name in ("codex", "gemini", "copilot"):
@@ -62,9 +62,9 @@ class TestList:
         assert "ours" in holdfast("pipeline", "list", cwd=workspace()).stdout
 
     def test_plain_output_has_intents_profiles_agents_and_options(self) -> None:
-        said = holdfast("pipeline", "list", cwd=workspace()).stdout
+        printed = holdfast("pipeline", "list", cwd=workspace()).stdout
         for word in ("INTENT", "safe_impl", "strict_review", "gpt-5.3-codex", "timeout_mode", "enable_brief"):
-            assert word in said
+            assert word in printed
 
     def test_a_wrong_file_is_told(self) -> None:
         folder = os.path.join(workspace(), ".holdfast", "agents")
@@ -87,7 +87,7 @@ class TestShow:
         assert line.split() == ["codex_impl", "codex", "gpt-5.2-codex", "high", "900s", "writes"]
         assert "manifest.yaml: routing.model.codex" in done.stdout
         assert "package agents/gemini.yaml: purpose_models.plan" in done.stdout
-        # The packet's own limit is the shorter one: that is what holds.
+        # The packet's own limit is shorter, so it applies.
         (line,) = [
             line for line in done.stdout.splitlines() if line.startswith("stages.codex_impl.timeout_s")
         ]
@@ -139,18 +139,24 @@ class TestCheck:
         assert (data["schema"], data["valid"], data["problems"]) == ("holdfast.pipeline-check/1", True, [])
 
     @pytest.mark.parametrize(
-        ("words", "said"),
-        [(("check",), "'pipeline check' needs a packet"), (("show",), "needs a packet"), (("list", "p"), "takes no packet"), (("check", "none"), "there is no packet none"), (("chek",), "check")],
-    )  # fmt: skip
-    def test_wrong_words_are_told(self, words: tuple[str, ...], said: str) -> None:
+        ("words", "message"),
+        [
+            (("check",), "'pipeline check' needs a packet"),
+            (("show",), "needs a packet"),
+            (("list", "p"), "takes no packet"),
+            (("check", "none"), "there is no packet none"),
+            (("chek",), "check"),
+        ],
+    )
+    def test_wrong_words_are_told(self, words: tuple[str, ...], message: str) -> None:
         done = holdfast("pipeline", *words, cwd=workspace())
         assert done.returncode == 2
-        assert said in done.stderr
+        assert message in done.stderr
 
 
 @pytest.mark.usefixtures("home")
 class TestRun:
-    """Nothing is made, and no agent is called, unless everything is right."""
+    """Nothing is created and no agent is called unless everything is valid."""
 
     @pytest.mark.req("PKT-6")
     @pytest.mark.parametrize(
@@ -174,7 +180,7 @@ class TestRun:
             assert f"{name}: no {name} in PATH" in done.stderr
 
     @pytest.mark.parametrize(
-        ("words", "said"),
+        ("words", "message"),
         [
             (("do it",), "a prompt was given beside --packet"),
             (("--agent", "codex"), "--agent was given beside --packet"),
@@ -182,11 +188,13 @@ class TestRun:
             (("--", "true"), "a command was given beside --packet"),
         ],
     )
-    def test_what_the_packet_says_cannot_be_said_beside_it(self, words: tuple[str, ...], said: str) -> None:
+    def test_what_the_packet_says_cannot_be_said_beside_it(
+        self, words: tuple[str, ...], message: str
+    ) -> None:
         packet(valid())
         done = holdfast("run", "-d", "--packet", "p", *words, cwd=workspace())
         assert done.returncode == 2
-        assert said in done.stderr
+        assert message in done.stderr
 
     def test_an_option_that_an_agent_needs_is_demanded(self) -> None:
         folder = os.path.join(workspace(), ".holdfast", "pipelines")

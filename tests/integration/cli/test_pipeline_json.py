@@ -1,4 +1,4 @@
-"""What the verbs print with --json, and the two index files, are what their schemas say."""
+"""The --json output and the two index files match their schemas."""
 
 from __future__ import annotations
 

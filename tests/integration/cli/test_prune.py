@@ -1,4 +1,4 @@
-"""holdfast prune: says first, removes with --yes, never what is needed."""
+"""holdfast prune: lists first, removes with --yes, and keeps what is needed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def make(*task_ids: str) -> None:
 
 
 def age(home: str, task_id: str, days: int) -> None:
-    """As if it had ended so long ago."""
+    """Make it look as if it ended so long ago."""
     path = os.path.join(home, "tasks", task_id, "manifest.json")
     with open(path, encoding="utf-8") as file:
         manifest = json.load(file)
@@ -141,11 +141,11 @@ def test_work_that_is_nowhere_else_is_never_removed(home: str, script: str, flag
     assert "+new" in before
     assert holdfast("archive", "it").returncode == 3
     done = holdfast("prune", "--keep", "0", "--yes", *flags)
-    assert done.returncode == 0  # it said before that this stays
+    assert done.returncode == 0  # keeping it is not a failure
     assert "work that is not merged" in done.stdout
     assert task.status() == "completed"
     assert holdfast("diff", "it").stdout == before
-    # Merged, it may go, and its branch with it.
+    # Once merged, it is removed with its branch.
     assert holdfast("apply", "it").returncode == 0
     assert holdfast("prune", "--keep", "0", "--yes", *flags).returncode == 0
     assert names(home, "worktrees") == []

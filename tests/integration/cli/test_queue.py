@@ -1,4 +1,4 @@
-"""holdfast queue: what waits, in which order, and where work comes from."""
+"""holdfast queue: list, fill and reorder the queue."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def submit(task_id: str, *args: str) -> None:
 
 
 def told(name: str, *args: str) -> dict:
-    """What an action prints with --json, which is what its schema says."""
+    """The --json output of an action, checked against its schema."""
     done = queue(*args, "--json")
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)
@@ -47,7 +47,7 @@ def states() -> dict[str, str]:
     return {item["task_id"]: item["state"] for item in told("queue", "ls")["items"]}
 
 
-# ── looking ──
+# ── list ──
 
 
 def test_an_empty_queue_is_no_error() -> None:
@@ -91,7 +91,7 @@ def test_a_packet_whose_submit_was_killed_is_seen(home: str) -> None:
     assert queue("next").stdout == "a\n"
 
 
-# ── putting in ──
+# ── add ──
 
 
 @pytest.mark.req("QUE-1", "W-C6")
@@ -213,7 +213,7 @@ def test_a_list_is_added_whole_or_not_at_all(home: str) -> None:
         assert os.listdir(os.path.join(home, "tasks")) == ["there"]
 
 
-# ── what waits for what ──
+# ── dependencies ──
 
 
 def circle() -> str:
@@ -308,7 +308,7 @@ def test_issues_come_in_through_gh(home: str) -> None:
     with open(scenario, "w", encoding="utf-8"):
         pass
     done = queue("import", "gh:label=agent", "--agent", "copilot", env=env)
-    assert done.returncode == 2  # not installed here: told before anything is made
+    assert done.returncode == 2  # not installed: refused before anything is created
     assert os.listdir(os.path.join(home, "tasks")) == []
     with open(os.path.join(folder, "copilot"), "w", encoding="utf-8") as file:
         file.write("#!/bin/sh\nexit 0\n")
@@ -330,7 +330,7 @@ def test_a_missing_source_is_told() -> None:
     assert queue("ls", "--from", "nowhere.json").returncode == 2
 
 
-# ── moving ──
+# ── reorder ──
 
 
 @pytest.mark.req("QUE-1")

@@ -1,8 +1,9 @@
-"""A home that may only be read, or not even that: what only looks shows what is there or says why not, and writes nothing."""
+"""A read-only or unreadable home: reading commands print the same, or an error, and write nothing."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -15,7 +16,7 @@ from tests.support import kin, loops
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.tools import need
 
-LOOKS = [
+READS = [
     ["ls"],
     ["show", "it"],
     ["logs", "it"],
@@ -34,7 +35,7 @@ LOOKS = [
 
 
 def without_power(*args: str) -> subprocess.CompletedProcess[str]:
-    """A command that obeys modes: root gives up the power to pass them over."""
+    """Run a command that obeys file modes: root drops the capabilities to bypass them."""
     argv = [sys.executable, "-m", "holdfast", *args]
     if os.geteuid() == 0:
         need("setpriv")
@@ -44,7 +45,7 @@ def without_power(*args: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def filled(home: str) -> str:
-    """A task that has ended, one that waits in the queue, and one pool that is paused."""
+    """A home with an ended task, a queued one, and a paused pool."""
     Task.shell("echo hello", "--id", "it").wait_for("completed")
     loops.fill(waits="true")
     assert holdfast("queue", "pause", "night").returncode == 0
@@ -52,13 +53,25 @@ def filled(home: str) -> str:
     return home
 
 
+#: Clock times, durations, and tasks per hour: they differ between two runs of the same command.
+_TIMES = re.compile(
+    r"(\d{4}-\d\d-\d\d[T ])?\d\d:\d\d(:\d\d(\.\d+)?)?|\b(\d+(\.\d+)?[dhms])+\b|[\d.]+(?= tasks?( an hour|$))",
+    re.M,
+)
+
+
+def without_times(text: str) -> str:
+    """The text with times masked, and with the alignment of columns removed."""
+    return " ".join(_TIMES.sub("TIME", text).split())
+
+
 def everything(home: str) -> dict[str, tuple[int, int]]:
-    found: dict[str, tuple[int, int]] = {}
+    files_of_home: dict[str, tuple[int, int]] = {}
     for folder, _, files in os.walk(home):
         for name in (".", *files):
             state = os.stat(os.path.join(folder, name))
-            found[os.path.join(folder, name)] = (state.st_size, state.st_mtime_ns)
-    return found
+            files_of_home[os.path.join(folder, name)] = (state.st_size, state.st_mtime_ns)
+    return files_of_home
 
 
 def forbid(home: str, mode: int) -> None:
@@ -68,17 +81,15 @@ def forbid(home: str, mode: int) -> None:
             os.chmod(path, stat.S_IMODE(os.stat(path).st_mode) & ~mode)
 
 
-@pytest.mark.parametrize("args", LOOKS, ids=" ".join)
-def test_what_cannot_be_written_is_read_all_the_same(filled: str, args: list[str]) -> None:
+@pytest.mark.parametrize("args", READS, ids=" ".join)
+def test_a_read_only_home_is_shown_as_usual_and_not_changed(filled: str, args: list[str]) -> None:
     usual = holdfast(*args)
     forbid(filled, 0o222)
     before = everything(filled)
     done = without_power(*args)
     assert done.returncode == usual.returncode, done.stderr
-    # They tell the time, and how long ago things were: as many words, not the same ones.
-    assert len(done.stdout.split()) == len(usual.stdout.split())
-    assert "error" not in done.stderr.replace("error: no task is ready", "")
-    assert "cannot" not in done.stdout
+    assert without_times(done.stdout) == without_times(usual.stdout)
+    assert without_times(done.stderr) == without_times(usual.stderr)
     assert everything(filled) == before
 
 
@@ -99,7 +110,7 @@ def test_who_may_only_read_the_queue_changes_nothing_that_people_said_to_it(fill
     before = atomic.read_json(kept)
     assert before is not None
     assert before["priorities"] == {"waits": 7}
-    # In the copy its item is taken out: the packet is gone.
+    # The copy of the queue drops its item, as the packet is gone.
     shutil.rmtree(os.path.join(filled, "tasks", "waits"))
     for name in os.listdir(filled):
         if name.startswith("queue.db"):
@@ -108,7 +119,7 @@ def test_who_may_only_read_the_queue_changes_nothing_that_people_said_to_it(fill
     assert atomic.read_json(kept) == before
 
 
-@pytest.mark.parametrize("args", LOOKS, ids=" ".join)
+@pytest.mark.parametrize("args", READS, ids=" ".join)
 def test_what_cannot_be_read_is_no_empty_home(home: str, args: list[str]) -> None:
     kin.make("--", "true", task_id="it")
     os.chmod(home, 0)

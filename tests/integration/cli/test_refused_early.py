@@ -1,4 +1,4 @@
-"""What is certain to fail is refused before a task exists."""
+"""What is certain to fail is refused before a task is created."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def in_a_home(home: str) -> None:
 
 
 def refused(home: str, *args: str, cwd: str, env: dict[str, str] | None = None) -> str:
-    """What is said; there is no task."""
+    """The message of a refusal; no task was created."""
     done = holdfast("run", *args, cwd=cwd, env=env)
     assert done.returncode == 2, done.stderr
     assert "\nhint: " in done.stderr
@@ -39,7 +39,7 @@ def without_git(tmp_path: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("first_of_path", ["", "tools"])
 def test_a_program_is_looked_for_from_the_project(home: str, first_of_path: str) -> None:
-    """As whoever executes it does: PATH and the first line of a script may say where, seen from there."""
+    """As the kernel resolves it: PATH and `#!` lines may be relative to the project."""
     project = workspace()
     elsewhere = os.path.join(os.path.dirname(home), "elsewhere")
     os.makedirs(os.path.join(project, "tools"))
@@ -60,23 +60,23 @@ def test_a_program_that_is_there_for_the_caller_alone(home: str) -> None:
     os.mkdir(elsewhere)
     os.symlink("/bin/true", os.path.join(elsewhere, "greet"))
     path = {"PATH": f":{os.environ['PATH']}"}
-    said = refused(home, "--project", workspace(), "--", "greet", cwd=elsewhere, env=path)
-    assert "greet: no such program" in said
+    message = refused(home, "--project", workspace(), "--", "greet", cwd=elsewhere, env=path)
+    assert "greet: no such program" in message
 
 
 def test_an_option_that_names_no_file(home: str) -> None:
-    said = refused(home, "--agent", "scripted", "-o", "scenario=no.json", "hi", cwd=workspace())
-    assert "no.json" in said
+    message = refused(home, "--agent", "scripted", "-o", "scenario=no.json", "hi", cwd=workspace())
+    assert "no.json" in message
 
 
 def test_an_option_that_the_agent_does_not_know(home: str) -> None:
-    said = refused(home, "--agent", "scripted", "-o", "scenari=x.json", "hi", cwd=workspace())
-    assert "-o scenari: scripted has no such option" in said
-    assert "did you mean 'scenario'?" in said
-    said = refused(home, "--agent", "scripted", "-o", "zzz=1", "hi", cwd=workspace())
-    assert "hint: it has scenario, allowed_tools, settings_path, system_prompt_path" in said
-    said = refused(home, "--agent", "scripted", "-o", "yolo=true", "hi", cwd=workspace())
-    assert "hint: --yolo" in said
+    message = refused(home, "--agent", "scripted", "-o", "scenari=x.json", "hi", cwd=workspace())
+    assert "-o scenari: scripted has no such option" in message
+    assert "did you mean 'scenario'?" in message
+    message = refused(home, "--agent", "scripted", "-o", "zzz=1", "hi", cwd=workspace())
+    assert "hint: it has scenario, allowed_tools, settings_path, system_prompt_path" in message
+    message = refused(home, "--agent", "scripted", "-o", "yolo=true", "hi", cwd=workspace())
+    assert "hint: --yolo" in message
 
 
 def test_a_packet_with_an_option_that_the_agent_does_not_know(home: str) -> None:
@@ -84,8 +84,8 @@ def test_a_packet_with_an_option_that_the_agent_does_not_know(home: str) -> None
     options = written.manifest["routing"]["options"]["scripted_impl"]
     options["alowed_tools"] = ["Read"]
     written.put("manifest.yaml", json.dumps(written.manifest))
-    said = refused(home, "--packet", written.path, cwd=written.project.path)
-    assert "scripted_impl: scripted has no option alowed_tools (did you mean 'allowed_tools'?)" in said
+    message = refused(home, "--packet", written.path, cwd=written.project.path)
+    assert "scripted_impl: scripted has no option alowed_tools (did you mean 'allowed_tools'?)" in message
 
 
 def test_a_switch_is_true_or_false(home: str) -> None:
@@ -96,7 +96,7 @@ def test_a_switch_is_true_or_false(home: str) -> None:
     assert agent_options.read(["skip_git_repo_check=true"], [codex]) == {"skip_git_repo_check": True}
     with pytest.raises(UsageError, match="either true or false"):
         agent_options.read(["skip_git_repo_check=1"], [codex])
-    # One that takes over may have options of its own.
+    # A failover agent may have other options.
     gemini = registry.adapter("gemini")
     assert agent_options.read(["approval_mode=plan"], [codex, gemini]) == {"approval_mode": "plan"}
 
@@ -116,8 +116,8 @@ def test_a_switch_is_true_or_false(home: str) -> None:
     ids=" ".join,
 )
 def test_what_only_an_agent_hears_is_refused_for_a_command(home: str, flags: list[str]) -> None:
-    said = refused(home, *flags, "--", "true", cwd=workspace())
-    assert f"error: {flags[0]} is for an agent, and this is a plain command" in said
+    message = refused(home, *flags, "--", "true", cwd=workspace())
+    assert f"error: {flags[0]} is for an agent, and this is a plain command" in message
 
 
 def test_a_packet_whose_option_names_no_file(home: str) -> None:
@@ -127,8 +127,8 @@ def test_a_packet_whose_option_names_no_file(home: str) -> None:
 
 
 def test_a_worktree_outside_git(home: str) -> None:
-    said = refused(home, "--worktree", "--", "true", cwd=workspace())
-    assert "is not in a git repository" in said
+    message = refused(home, "--worktree", "--", "true", cwd=workspace())
+    assert "is not in a git repository" in message
 
 
 def test_a_worktree_of_a_repository_without_a_commit(home: str) -> None:
@@ -137,27 +137,27 @@ def test_a_worktree_of_a_repository_without_a_commit(home: str) -> None:
 
 
 def test_a_worktree_without_git(home: str, tmp_path: str) -> None:
-    said = refused(home, "--worktree", "--", "true", cwd=workspace(), env=without_git(str(tmp_path)))
-    assert "there is no git in PATH" in said
+    message = refused(home, "--worktree", "--", "true", cwd=workspace(), env=without_git(str(tmp_path)))
+    assert "there is no git in PATH" in message
 
 
 def test_a_packet_that_writes_without_git(home: str, tmp_path: str) -> None:
     written = Written({"scripted_impl": None})
     env = without_git(str(tmp_path))
-    said = refused(home, "--packet", written.path, cwd=written.project.path, env=env)
-    assert "there is no git in PATH" in said
+    message = refused(home, "--packet", written.path, cwd=written.project.path, env=env)
+    assert "there is no git in PATH" in message
 
 
 def test_a_packet_for_a_worktree_outside_git(home: str) -> None:
     project = Repo(os.path.join(workspace(), "plain"), with_git=False)
     written = Written({"scripted_impl": None}, project=project)
-    said = refused(home, "--worktree", "--packet", written.path, cwd=project.path)
-    assert "is not in a git repository" in said
+    message = refused(home, "--worktree", "--packet", written.path, cwd=project.path)
+    assert "is not in a git repository" in message
 
 
 def test_a_project_that_is_a_file(home: str) -> None:
-    said = refused(home, "--project", "/etc/passwd", "--", "true", cwd=workspace())
-    assert "/etc/passwd is not a directory" in said
+    message = refused(home, "--project", "/etc/passwd", "--", "true", cwd=workspace())
+    assert "/etc/passwd is not a directory" in message
 
 
 def test_an_empty_command(home: str) -> None:
@@ -188,7 +188,7 @@ def test_the_home_is_absolute_for_the_agent(home: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("echo hi\n", "it does not begin with #!"),
         ("#!/no/such/interpreter -x\n", "needs /no/such/interpreter, which is not there"),
@@ -196,17 +196,17 @@ def test_the_home_is_absolute_for_the_agent(home: str) -> None:
     ],
     ids=["no-first-line", "no-interpreter", "of-windows"],
 )
-def test_a_script_that_nobody_can_read(home: str, text: str, said: str) -> None:
+def test_a_script_that_nobody_can_read(home: str, text: str, message: str) -> None:
     path = os.path.join(workspace(), "script")
     with open(path, "w", encoding="utf-8", newline="") as file:
         file.write(text)
     os.chmod(path, 0o755)
-    assert said in refused(home, "--", "./script", cwd=workspace())
+    assert message in refused(home, "--", "./script", cwd=workspace())
 
 
 def test_an_agent_and_a_command(home: str) -> None:
-    said = refused(home, "--agent", "scripted", "-f", "p.txt", "--", "true", cwd=_with_prompt())
-    assert "an agent (scripted) and a command were given" in said
+    message = refused(home, "--agent", "scripted", "-f", "p.txt", "--", "true", cwd=_with_prompt())
+    assert "an agent (scripted) and a command were given" in message
 
 
 def _with_prompt() -> str:

@@ -1,4 +1,4 @@
-"""holdfast report: what to read in the morning."""
+"""holdfast report: state, queue, results, interrupts, statistics."""
 
 from __future__ import annotations
 
@@ -33,17 +33,20 @@ def test_state_activity_interrupts_and_figures() -> None:
     asked.wait_for("interrupted")
     busy = Task.shell("echo at it; " + kin.WAIT, "--id", "busy")
     busy.wait_for_log("at it")
-    found = facts()
-    assert found["schema"] == "holdfast.report/1"
-    assert {row["task_id"]: row["status"] for row in found["ended"]} == {"good": "completed", "bad": "failed"}
-    assert [(row["task_id"], row["last_line"]) for row in found["active"]] == [("busy", "at it")]
-    (interrupt,) = found["interrupts"]
+    report = facts()
+    assert report["schema"] == "holdfast.report/1"
+    assert {row["task_id"]: row["status"] for row in report["ended"]} == {
+        "good": "completed",
+        "bad": "failed",
+    }
+    assert [(row["task_id"], row["last_line"]) for row in report["active"]] == [("busy", "at it")]
+    (interrupt,) = report["interrupts"]
     assert (interrupt["task_id"], interrupt["reason"], interrupt["resolved_at"]) == (
         "asked",
         "which branch?",
         None,
     )
-    assert found["statistics"]["success_rate"] == 0.5
+    assert report["statistics"]["success_rate"] == 0.5
     text = holdfast("report").stdout
     assert "! asked waits for a person: which branch?" in text
     assert "asked  open: which branch?" in text

@@ -1,4 +1,4 @@
-"""holdfast resume: go on after an interrupt, or before a pause is over."""
+"""holdfast resume: continue after an interrupt, or before a pause is over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""holdfast retry: an ended task starts again."""
+"""holdfast retry: restart an ended task."""
 
 from __future__ import annotations
 

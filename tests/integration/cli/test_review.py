@@ -1,4 +1,4 @@
-"""holdfast review: what it refuses, before anything is made."""
+"""holdfast review: what it refuses before it creates anything."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def files(home: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ((), "one of cross, post-impl is missing"),
         (("crss", "pack.md", "report.md"), "cross"),
@@ -32,14 +32,14 @@ def files(home: str) -> str:
         (("cross", "pack.md", "empty.md"), "empty.md is empty"),
     ],
 )
-def test_what_is_wrong_is_told_and_nothing_is_made(files: str, words: tuple[str, ...], said: str) -> None:
+def test_what_is_wrong_is_told_and_nothing_is_made(files: str, words: tuple[str, ...], message: str) -> None:
     os.mkdir(os.path.join(files, "full"))
     for path in ("full/x", "empty.md"):
         with open(os.path.join(files, path), "w", encoding="utf-8"):
             pass
     done = holdfast("review", *words, cwd=files)
     assert done.returncode == 2
-    assert said in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert holdfast("ls", "-q", "--all").stdout == ""
     assert not [name for name in os.listdir(files) if name.startswith("review-")]
@@ -65,7 +65,8 @@ def test_it_runs_to_its_end_and_hands_out_the_results(files: str) -> None:
         ("agents/scripted.yaml", f"version: 1\nagent: scripted\noptions: {{scenario: {files}/play.json}}\n"),
         (
             "pipelines/ours.yaml",
-            "version: 1\npipeline: review\nprofiles: {ours: {stages: [scripted_review, scripted_review_consolidate]}}\n",
+            "version: 1\npipeline: review\n"
+            "profiles: {ours: {stages: [scripted_review, scripted_review_consolidate]}}\n",
         ),
     ):
         target = os.path.join(files, ".holdfast", path)
@@ -89,7 +90,7 @@ def test_it_runs_to_its_end_and_hands_out_the_results(files: str) -> None:
     packet = os.path.join(os.environ["HOLDFAST_HOME"], "tasks", "t1")
     with open(os.path.join(packet, "inputs", "attachments", "impl_report.md"), encoding="utf-8") as file:
         assert file.read() == "words\n"
-    # The consolidation was shown what the review said.
+    # The consolidation got the review's report.
     with open(
         os.path.join(packet, "inputs", "prompt", "scripted.review_consolidate.md"), encoding="utf-8"
     ) as file:

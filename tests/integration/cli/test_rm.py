@@ -1,4 +1,4 @@
-"""holdfast rm: tasks that have ended, whole or not at all, and nothing outside them."""
+"""holdfast rm: removes ended tasks completely or not at all, and nothing else."""
 
 from __future__ import annotations
 
@@ -139,9 +139,7 @@ def test_symbolic_links_are_removed_and_never_followed(home: str) -> None:
 
 
 def test_read_only_directories_are_removed_too(home: str) -> None:
-    task = Task.shell(
-        'mkdir -p "$TASK_TMPDIR/cache/deep" && touch "$TASK_TMPDIR/cache/deep/f" && chmod -R a-w "$TASK_TMPDIR/cache"'
-    )
+    task = Task.shell('cd "$TASK_TMPDIR" && mkdir -p cache/deep && touch cache/deep/f && chmod -R a-w cache')
     task.wait_for("completed")
     assert task.ask("rm").returncode == 0
     assert names(home) == []
@@ -163,7 +161,7 @@ def test_a_removal_that_was_killed_leaves_nothing_that_counts_and_the_keeper_cle
     task = Task.shell("true", "--id", "it")
     task.wait_for("completed")
     gone = os.path.join(home, "tasks", ".gone-01ARZ3NDEKTSV4RRFFQ69G5FAV")
-    os.rename(task.packet, gone)  # as far as a killed command may come
+    os.rename(task.packet, gone)  # as a killed command may leave it
     assert holdfast("ls", "-q").stdout == ""
     assert holdfast("show", "it").returncode == 3
     again = Task.shell("true", "--id", "it")  # the id is free
@@ -200,7 +198,7 @@ def test_what_outlived_the_task_is_named_when_its_record_goes() -> None:
 
 @pytest.mark.parametrize("verb", ["rm", "prune"])
 def test_nothing_of_a_removed_task_stays_in_the_home(home: str, verb: str) -> None:
-    """Locks of its session and its workspace, what the scripted agent remembers, its window."""
+    """Locks of its session and workspace, the scripted agent's memory, its window."""
     Written({"scripted_impl": None}).run()
     Task.shell("true", "--id", "stays").wait_for("completed")
     folders = ("sessions", "workspaces", "scripted-agent")
@@ -222,7 +220,7 @@ def test_what_another_task_uses_stays(home: str) -> None:
     assert holdfast("rm", "first").returncode == 0
     assert os.listdir(Home(home).sessions) == held
     assert os.listdir(Home(home).scripted_agent) == [session]
-    # Nor does the session of another go with one that went on with it.
+    # Nor is another task's session removed with a task that continued it.
     second.stop()
     assert holdfast("rm", "second").returncode == 0
     assert os.listdir(Home(home).sessions) == []

@@ -1,4 +1,4 @@
-"""holdfast run: follows, talks on stderr, prints data on stdout, and lets go when told to."""
+"""holdfast run: follows the task, with data on stdout and messages on stderr; Ctrl-C detaches."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def packet_of(done: subprocess.CompletedProcess[str]) -> Task:
 
 @pytest.mark.req("CON-1", "OUT-11")
 def test_stdout_is_the_id_and_stderr_tells_states_and_where_the_files_are() -> None:
-    # Long enough to be seen at work.
+    # Long enough to be seen running.
     done = run("--", "sh", "-c", "echo from the agent; echo too >&2; sleep 1")
     task = packet_of(done)
     assert done.returncode == 0
@@ -207,7 +207,8 @@ def test_an_env_file_adds_to_the_environment_and_is_recorded_by_name_only() -> N
     path = os.path.join(workspace(), "env")
     with open(path, "w", encoding="utf-8") as file:
         file.write(
-            "# a comment\n\nPLAIN=a b # and more\nexport EXPORTED=1\nQUOTED=\"x\\ny # z\"\nSINGLE='$HOME'\nEMPTY=\n"
+            "# a comment\n\nPLAIN=a b # and more\nexport EXPORTED=1\n"
+            "QUOTED=\"x\\ny # z\"\nSINGLE='$HOME'\nEMPTY=\n"
         )
     script = 'printf "[%s]" "$PLAIN" "$EXPORTED" "$QUOTED" "$SINGLE" "$EMPTY" > seen'
     done = run("--env-file", "env", "--", "sh", "-c", script)
@@ -304,13 +305,13 @@ def test_everything_in_a_home_is_private_whatever_the_umask(
         assert holdfast("down").returncode == 0
     finally:
         os.umask(umask)
-    seen = set()
+    names = set()
     for folder, folders, files in os.walk(home):
         for name in (*folders, *files):
             path = os.path.join(folder, name)
-            seen.add(name)
+            names.add(name)
             assert os.lstat(path).st_mode & 0o077 == 0, f"{oct(os.lstat(path).st_mode)} {path}"
-    assert {"keeper.log", "index.db", "down", "stdout.log", "events.jsonl", "output.log"} <= seen
+    assert {"keeper.log", "index.db", "down", "stdout.log", "events.jsonl", "output.log"} <= names
 
 
 @pytest.mark.req("AUD-7")

@@ -1,4 +1,4 @@
-"""holdfast service: the unit's text, and what is said where no systemd answers."""
+"""holdfast service: the unit's text, and errors without systemd."""
 
 from __future__ import annotations
 

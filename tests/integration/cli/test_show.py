@@ -1,4 +1,4 @@
-"""holdfast show: one task, for people and as JSON."""
+"""holdfast show: one task, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def in_a_home(home: str) -> None:
 
 
 def fields(text: str) -> dict[str, list[str]]:
-    """The lines of each name."""
+    """The lines of each section."""
     found: dict[str, list[str]] = {}
     name = ""
     for line in text.splitlines():
@@ -61,8 +61,8 @@ def test_progress_is_when_it_printed_last() -> None:
     task.wait_for_log("hello")
     (log,) = glob.glob(os.path.join(task.packet, "attempts", "*", "stdout.log"))
     os.utime(log, (time.time() + 3600, time.time() + 3600))
-    said = fields(holdfast("show", "it").stdout)["progress"][0]
-    assert clock.parse_iso(said.split()[0]) > time.time() + 3000
+    progress = fields(holdfast("show", "it").stdout)["progress"][0]
+    assert clock.parse_iso(progress.split()[0]) > time.time() + 3000
     kin.go()
     task.wait_for("completed")
 
@@ -184,11 +184,11 @@ def test_a_task_that_waits_for_its_workspace_says_so_and_for_whom() -> None:
     with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as running:
         assert running.stderr is not None
         lines = iter(running.stderr.readline, "")
-        said = "waits for the workspace, in which first writes"
-        assert next((line for line in lines if said in line), "") == f"second: {said}\n"
+        reason = "waits for the workspace, in which first writes"
+        assert next((line for line in lines if reason in line), "") == f"second: {reason}\n"
         shown = fields(holdfast("show", "second").stdout)
         assert shown["waits"] == ["for the workspace, in which first writes"]
-        assert f"[{said}]" in holdfast("ls").stdout
+        assert f"[{reason}]" in holdfast("ls").stdout
         one.stop()
         rest = running.communicate(timeout=40)[1]
     assert running.returncode == 0, rest

@@ -1,4 +1,4 @@
-"""holdfast status: keeper, counts, and what needs a person."""
+"""holdfast status: keeper, counts, and what needs attention."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_an_empty_home_and_none_at_all(home: str) -> None:
 
 
 def test_what_agents_and_files_say_does_not_reach_the_terminal_as_it_is(home: str) -> None:
-    """An escape sequence could set the title of the window, move the cursor, or forge a line of the status."""
+    """An escape sequence could set the window title, move the cursor, or forge a status line."""
     evil = "a\x1b]0;title\x07 x\nkeeper   forged\x9b2J"
     task = Task.shell("sleep 60", "--id", "it")
     assert holdfast("interrupt", "it", "-m", evil).returncode == 0
@@ -54,7 +54,7 @@ def test_what_agents_and_files_say_does_not_reach_the_terminal_as_it_is(home: st
         assert all(len(line) < 600 for line in text.splitlines())
 
 
-#: What prints words of an agent.
+#: Commands that print text of an agent.
 VIEWS = (
     ("show", "it"),
     ("ls",),
@@ -99,8 +99,8 @@ def test_it_takes_no_task() -> None:
 def test_a_keeper_that_was_started_just_now_is_starting(home: str) -> None:
     """`run -d` returns before the keeper has its lock."""
     assert holdfast("submit", "--id", "it", "--", "true", cwd=workspace()).returncode == 0
-    for ago_s, said, is_told in ((0.0, "starting", False), (30.0, "not running", True)):
+    for ago_s, state, is_told in ((0.0, "starting", False), (30.0, "not running", True)):
         with open(os.path.join(home, "keeper-starts.json"), "w", encoding="utf-8") as file:
             json.dump({"schema": "holdfast.keeper-starts/1", "starts": [time.time() - ago_s]}, file)
-        assert f"keeper   {said}\n" in holdfast("status").stdout
+        assert f"keeper   {state}\n" in holdfast("status").stdout
         assert any("no keeper is running" in line for line in status()["attention"]) is is_told

@@ -1,4 +1,4 @@
-"""holdfast stop: ends a task, once."""
+"""holdfast stop: stops a task, once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams that are closed, full or left: the work counts, and what cannot be told is told where it can be."""
+"""Closed, full or abandoned streams: the work is done, and errors go where they can be read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def in_a_home(home: str) -> None:
 
 
 def shell(line: str) -> subprocess.CompletedProcess[str]:
-    """`holdfast LINE`, with the redirections of a shell."""
+    """Run `holdfast LINE` with shell redirections."""
     return subprocess.run(
         ["bash", "-o", "pipefail", "-c", f"{shlex.quote(sys.executable)} -m holdfast {line}"],
         cwd=workspace(),
@@ -88,7 +88,7 @@ def test_output_that_is_all_the_work_is_an_error_with_a_hint() -> None:
 
 @pytest.mark.parametrize("line", ["--help", "run --help", "help"])
 def test_help_for_a_reader_that_left(line: str) -> None:
-    # A pipe that has no reader from the start.
+    # A pipe without a reader from the start.
     done = shell(f"{line} | true")
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -1,4 +1,4 @@
-"""holdfast submit: a packet that waits, and its place in the queue."""
+"""holdfast submit: creates a waiting packet and its place in the queue."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_it_may_wait_for_a_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "status", "said"),
+    ("args", "status", "message"),
     [
         (["--priority", "soon"], 2, "not a priority: 'soon'"),
         (["--not-before", "noon"], 2, "not a time: 'noon'"),
@@ -86,10 +86,10 @@ def test_it_may_wait_for_a_time() -> None:
         (["--timeout", "0"], 2, "--timeout must be more than zero"),
     ],
 )
-def test_bad_input_makes_nothing(home: str, args: list[str], status: int, said: str) -> None:
+def test_bad_input_makes_nothing(home: str, args: list[str], status: int, message: str) -> None:
     done = submit(*args, "--", "true")
     assert done.returncode == status
-    assert said in done.stderr
+    assert message in done.stderr
     assert os.listdir(os.path.join(home, "tasks")) == []
 
 
@@ -154,10 +154,10 @@ def test_failover_names_other_agents_that_are_installed(home: str) -> None:
     assert load.fold(packet).spec.failover == ("codex",)
     with open(packet.env, encoding="utf-8") as file:
         assert json.load(file)["env"]["OPENAI_API_KEY"] == "sk-of-codex"
-    for name, said in (
+    for name, message in (
         ("gemini", "gemini is not installed"),
         ("claude", "already"),
         ("command", "no failover"),
     ):
         refused = submit("--agent", "claude", "--failover", name, "do it", env=env)
-        assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr
+        assert (refused.returncode, message in refused.stderr) == (2, True), refused.stderr

@@ -1,4 +1,4 @@
-"""holdfast up: a keeper lives when it returns."""
+"""holdfast up: a keeper is running when it returns."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def test_in_the_foreground_it_is_the_keeper_until_it_is_told_to_leave(home: str)
     keeper = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True)
     assert keepers.wait_for(home) == keeper.pid
     keeper.send_signal(signal.SIGTERM)
-    _, said = keeper.communicate(timeout=20)
+    _, stderr = keeper.communicate(timeout=20)
     assert keeper.returncode == 0
-    assert "left: SIGTERM" in said
+    assert "left: SIGTERM" in stderr
     assert keepers.pid(home) == 0
 
 

@@ -1,4 +1,4 @@
-"""holdfast wait: one task, several, any of them, and not for ever."""
+"""holdfast wait: one task, several, any of them, with a timeout."""
 
 from __future__ import annotations
 

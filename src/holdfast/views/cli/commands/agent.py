@@ -145,7 +145,7 @@ def _probe(adapter: Adapter, values: dict[str, Any]) -> int:
     }
     for name, value in facts.items():
         if value is not None and value != "":
-            out.fact(name, _words(value), at=23)
+            out.fact(name, _text(value), at=23)
     return 0
 
 
@@ -169,7 +169,7 @@ def _replay(adapter: Adapter, values: dict[str, Any]) -> int:
         out.data({name: result[name] for name in _REPLAY_FIELDS})
         return 0
     for name, value in result.items():
-        out.fact(name, _words(value), at=16)
+        out.fact(name, _text(value), at=16)
     return 0
 
 
@@ -183,7 +183,7 @@ def _bytes(path: str) -> bytes:
         ) from None
 
 
-def _words(value: object) -> str:
+def _text(value: object) -> str:
     if value is None or value == "":
         return "-"
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else fit_text.printable(str(value))

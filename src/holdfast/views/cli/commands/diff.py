@@ -89,7 +89,7 @@ def run(values: dict[str, Any]) -> int:
     if left_out:
         sys.stdout.flush()
         files = "1 file" if len(left_out) == 1 else f"{len(left_out)} files"
-        out.talk(f"{files} outside the scope not shown; --all includes them")
+        out.talk(f"{files} outside the scope not shown; --all shows everything")
     elif not text:
         out.talk(f"{packet.task_id} changed nothing in {base.place.directory}")
     return 0

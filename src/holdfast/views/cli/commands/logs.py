@@ -97,9 +97,9 @@ class Stream:
         self.path = path
         self._offset = 0
         # Bytes pass through unchanged, except to a terminal, or as text to a locale other than UTF-8.
-        self._harmless = _harmless() if terminal.is_terminal() else None
+        self._sanitizer = _sanitizer() if terminal.is_terminal() else None
         is_utf8 = codecs.lookup(sys.stdout.encoding or "ascii").name == "utf-8"
-        passes = (is_utf8 or not is_text) and self._harmless is None
+        passes = (is_utf8 or not is_text) and self._sanitizer is None
         self._decoder = None if passes else codecs.getincrementaldecoder("utf-8")("replace")
 
     def print_end(self, count: int | None) -> None:
@@ -126,16 +126,16 @@ class Stream:
             sys.stdout.buffer.write(data)
             return
         text = self._decoder.decode(data)
-        sys.stdout.write(text if self._harmless is None else self._harmless.show(text))
+        sys.stdout.write(text if self._sanitizer is None else self._sanitizer.show(text))
 
     def close(self) -> None:
         """Finish: nothing more is printed."""
-        if self._harmless is not None:
-            sys.stdout.write(self._harmless.end())
+        if self._sanitizer is not None:
+            sys.stdout.write(self._sanitizer.end())
             sys.stdout.flush()
 
 
-def _harmless() -> Sanitizer:
+def _sanitizer() -> Sanitizer:
     from holdfast.views.cli.show.sanitize import Sanitizer  # only needed for a terminal
 
     return Sanitizer(has_colour=terminal.has_colour())

@@ -1,4 +1,4 @@
-"""--json of the verbs that ask for something: what has become of it."""
+"""--json of the verbs that send requests: the resulting manifest or status."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ SCHEMAS = schema.schemas()
 
 @pytest.fixture(autouse=True)
 def in_a_home(home: str) -> None:
-    """Nothing of the caller's."""
+    """Use an empty home."""
 
 
-def said(*words: str, as_a: str, status: int = 0) -> Any:
+def printed(*words: str, as_a: str, status: int = 0) -> Any:
     done = holdfast(*words, "--json")
     assert done.returncode == status, done.stderr
     assert len(done.stdout.splitlines()) == 1
@@ -33,13 +33,13 @@ def said(*words: str, as_a: str, status: int = 0) -> Any:
 def test_stop_interrupt_resume_and_retry_print_the_manifest() -> None:
     task = Task.shell(kin.WAIT, "--id", "it", "--stop-pause", "1s")
     task.agent_pid()
-    assert said("interrupt", "it", "-m", "which?", as_a="manifest")["task_id"] == "it"
+    assert printed("interrupt", "it", "-m", "which?", as_a="manifest")["task_id"] == "it"
     task.wait_for("interrupted")
-    assert said("resume", "it", "-m", "this", as_a="manifest")["status"] != "interrupted"
+    assert printed("resume", "it", "-m", "this", as_a="manifest")["status"] != "interrupted"
     task.agent_pid()
-    assert said("stop", "it", as_a="manifest")["task_id"] == "it"
+    assert printed("stop", "it", as_a="manifest")["task_id"] == "it"
     task.wait_for("killed")
-    assert said("retry", "it", as_a="manifest")["run"] == 2
+    assert printed("retry", "it", as_a="manifest")["run"] == 2
     task.agent_pid()
     task.stop()
 
@@ -55,9 +55,9 @@ def test_a_refusal_prints_no_json() -> None:
 def test_rm_lists_what_was_removed_and_what_was_not() -> None:
     for name in ("one", "two"):
         Task.shell("true", "--id", name).wait_for("completed")
-    found = said("rm", "one", "nobody", "two", as_a="removed", status=3)
-    assert found["removed"] == ["one", "two"]
-    (kept,) = found["kept"]
+    data = printed("rm", "one", "nobody", "two", as_a="removed", status=3)
+    assert data["removed"] == ["one", "two"]
+    (kept,) = data["kept"]
     assert kept["task"] == "nobody"
     assert kept["code"] == "not-found"
     assert "there is no task 'nobody'" in kept["error"]
@@ -65,14 +65,14 @@ def test_rm_lists_what_was_removed_and_what_was_not() -> None:
 
 def test_up_and_down_print_the_status(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HOLDFAST_KEEPER")
-    found = said("up", as_a="status")
-    assert found["keeper"]["pid"] > 0
-    assert not found["down"]
+    data = printed("up", as_a="status")
+    assert data["keeper"]["pid"] > 0
+    assert not data["down"]
     task = Task.shell(kin.WAIT, "--id", "it", "--stop-pause", "1s")
     task.agent_pid()
-    found = said("down", "--now", as_a="status")
-    assert found["keeper"] is None
-    assert found["down"]
+    data = printed("down", "--now", as_a="status")
+    assert data["keeper"] is None
+    assert data["down"]
     task.wait_for("interrupted")
     task.stop()
     assert os.path.exists(os.path.join(home, "down"))
