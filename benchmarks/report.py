@@ -60,7 +60,7 @@ _HOW = """\
 ## How it is measured
 
 - Times are on the monotonic clock that all processes share. The agent is a small C program whose first instruction reads
-  it; the runner's moments are noted by failpoints (`HOLDFAST_FAILPOINT=live.noticed=note`), which cost some 20 µs each.
+  it; the runner's moments are noted by failpoints (`HOLDFAST_FAILPOINT=observer.noticed=note`), which cost some 20 µs each.
 - No keeper runs beside rows 1 to 4; row 5 has one.
 - Rows 2 and 3: one task whose agent is killed again and again, at random moments. The killer, the clock and the agent are
   the same for C. The bash monitor polls each second here instead of each 30 s, and its delay is multiplied by 30.

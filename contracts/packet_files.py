@@ -277,6 +277,7 @@ MANIFEST = of_fields(
         "wake_at": or_null(AT),
         "runner": or_null(of_fields(_PROCESS)),
         "verdict": or_null(TEXT),
+        "waiting_for": TEXT,
         "progress": or_null(PROGRESS),
         "finished_at": AT,
         "exit_code": or_null(INTEGER),
@@ -286,11 +287,13 @@ MANIFEST = of_fields(
         "abandon_reason": TEXT,
         "runner_gone": RUNNER_GONE,
     },
-    # yolo and progress: not in manifests of 0.1.0. begun_at: only queued tasks. finished_at to output_tail:
-    # only ended tasks. abandon*: only abandoned tasks. runner_gone: never in the file, `show --json` adds it.
+    # yolo and progress: not in manifests of 0.1.0. waiting_for: only while it waits for something. begun_at: only
+    # queued tasks. finished_at to output_tail: only ended tasks. abandon*: only abandoned tasks. runner_gone: never
+    # in the file, `show --json` adds it.
     optional=(
         "yolo",
         "progress",
+        "waiting_for",
         "begun_at",
         "finished_at",
         "exit_code",

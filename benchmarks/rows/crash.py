@@ -106,7 +106,7 @@ def _holdfast(place: Place) -> Killed:
         *RESTLESS,
         "--",
         *agent(place, notes.path, "wait"),
-        HOLDFAST_FAILPOINT="live.noticed=note",
+        HOLDFAST_FAILPOINT="observer.noticed=note",
         HOLDFAST_FAILPOINT_NOTES=passed,
     )
     killed_at: list[int] = []
@@ -123,7 +123,7 @@ def _holdfast(place: Place) -> Killed:
         )
     place.end_processes()
     begun = [at for at, _ in notes.read("begin")]
-    seen = note_times(passed, "live.noticed")
+    seen = note_times(passed, "observer.noticed")
     return Killed(
         noticed=milliseconds(after - at for at, after in zip(killed_at, seen, strict=True)),
         running_again=milliseconds(after - at for at, after in zip(killed_at, begun[1:], strict=True)),

@@ -84,20 +84,20 @@ def _lateness_ms(place: Place) -> list[float]:
             "--",
             *agent(place, notes.path, "say"),
             cwd=project,
-            HOLDFAST_FAILPOINT="watching.intended=note",
+            HOLDFAST_FAILPOINT="step.intend_stop=note",
             HOLDFAST_FAILPOINT_NOTES=passed,
         )
         started.append((packet, notes, passed))
     found: list[float] = []
     for packet, notes, passed in started:
         eventually(
-            lambda passed=passed: len(note_times(passed, "watching.intended")) >= rounds,
+            lambda passed=passed: len(note_times(passed, "step.intend_stop")) >= rounds,
             within_s=60,
             what="hangs are called",
             journal=packet,
         )
         said = [at for at, _ in notes.read("said")]
-        calls = note_times(passed, "watching.intended")
+        calls = note_times(passed, "step.intend_stop")
         deadline_ns = int((STALE_S + GRACE_S) * 1e9)
         pairs = list(zip(said, calls, strict=False))[:rounds]
         found += milliseconds(call - at - deadline_ns for at, call in pairs)

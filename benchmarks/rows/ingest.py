@@ -289,7 +289,7 @@ def _runner(packet: str) -> int | None:
 
 
 def _start_runner(holdfast: Holdfast, packet: str) -> None:
-    script = "import sys; from holdfast.spawn import start_runner; from holdfast.store.layout import Packet; start_runner(Packet(sys.argv[1]))"
+    script = "import sys; from holdfast.runner_process import start_runner; from holdfast.store.layout import Packet; start_runner(Packet(sys.argv[1]))"
     subprocess.run([sys.executable, "-P", "-c", script, packet], env=holdfast.env, timeout=30, check=True)
 
 

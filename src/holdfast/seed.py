@@ -15,7 +15,7 @@ import select
 import socket
 import sys
 
-from holdfast import __version__, clock, idle_recorder, recorder, seed_client, spawn
+from holdfast import __version__, clock, idle_recorder, recorder, runner_process, seed_client, spawn
 from holdfast.agents import registry
 from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
@@ -38,14 +38,31 @@ IDLE_S = 60.0
 #: All that a runner uses: what is not loaded here would be loaded a hundred times.
 PRELOADED = (
     "holdfast.runner.main",
-    "holdfast.runner.watching",
+    "holdfast.runner.attempt.observers",
+    "holdfast.runner.attempt.outcome",
+    "holdfast.runner.attempt.private_home",
+    "holdfast.runner.perform.ending",
+    "holdfast.runner.perform.idle",
+    "holdfast.runner.perform.people",
+    "holdfast.runner.perform.record",
+    "holdfast.runner.perform.running",
+    "holdfast.runner.perform.starting",
+    "holdfast.runner.plan.approval",
+    "holdfast.runner.plan.chores",
+    "holdfast.runner.plan.ended",
+    "holdfast.runner.plan.failures",
+    "holdfast.runner.plan.gate",
+    "holdfast.runner.plan.requests",
+    "holdfast.runner.plan.retry",
+    "holdfast.runner.plan.running",
     "holdfast.runner.stage.briefing",
-    "holdfast.watch.progress",
-    "holdfast.runner.packet_stages",
+    "holdfast.runner.stage.chores",
+    "holdfast.runner.stage.last_files",
     "holdfast.runner.stage.outputs",
     "holdfast.runner.stage.preflight",
-    "holdfast.runner.attempt.private_home",
-    "holdfast.runner.people.reports",
+    "holdfast.runner.stage.triaging",
+    "holdfast.watch.progress",
+    "holdfast.workspace.lock",
     "holdfast.agents.command",
     "holdfast.agents.scripted",
     "holdfast.patterns",
@@ -174,7 +191,7 @@ class Seed:
                 packet = Packet(os.path.join(self.home.tasks, os.path.basename(request["packet"])))
                 client.sendall(json.dumps({"pid": os.getpid()}).encode() + b"\n")
                 self._tell(packet)
-                spawn.become_runner(packet, keep=idle_recorder.channel())
+                runner_process.become_runner(packet, keep=idle_recorder.channel())
             client.sendall(json.dumps({"pong": os.getppid()}).encode() + b"\n")
         except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
             pass  # a client that went away or spoke nonsense costs nobody anything

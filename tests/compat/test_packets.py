@@ -72,7 +72,7 @@ def test_every_line_of_its_journal_is_known(packet: Packet) -> None:
 @pytest.mark.parametrize("packet", PACKETS, indirect=True)
 def test_replaying_its_journal_gives_its_manifest(packet: Packet) -> None:
     shown = load.read_manifest(packet)
-    made = json.loads(json.dumps(manifest.render(load.fold(packet), shown["tmpdir"], {})))
+    made = json.loads(json.dumps(manifest.render(load.fold(packet), shown["tmpdir"], manifest.Observed())))
     # What a runner saw is not in the journal.
     seen = {"last_checked_at", "last_progress_at", "deadline_at", "heartbeat", "verdict", "output_tail"}
     # 0.1.0 did not count calls, and wrote 0.

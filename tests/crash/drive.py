@@ -71,6 +71,10 @@ class Case:
             workspace=workspace,
         )
 
+    def create_for(self, agent: str) -> None:
+        """Make the packet for another agent's program, found in the case's PATH."""
+        self._make(agent=agent, stages=(StageSpec(name=f"{agent}_run", agent=agent),), limits=LIMITS)
+
     def create_written(self, *stages: StageSpec, **asked: object) -> None:
         """Make a written packet of these stages; `asked` are fields of PipelineSpec."""
         pipeline = PipelineSpec.from_json(

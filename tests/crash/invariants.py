@@ -9,8 +9,9 @@ from itertools import combinations, groupby
 from typing import Any
 
 from holdfast.agents import registry
-from holdfast.model import attempt, manifest, readable
 from holdfast.model import events as ev
+from holdfast.model import execution, manifest, readable
+from holdfast.model.attempt import Attempt
 from holdfast.model.fold import apply
 from holdfast.model.outcome import SUCCESS
 from holdfast.model.spec import TaskSpec
@@ -26,7 +27,7 @@ from tests.support import processes
 from tests.support.waiting import eventually
 
 #: What only a runner saw; no decision rests on it, and no journal holds it.
-SEEN = ("last_checked_at", "last_progress_at", "deadline_at", "output_tail", "verdict")
+OBSERVED = ("last_checked_at", "last_progress_at", "deadline_at", "output_tail", "verdict")
 
 
 def check_now(case: Case) -> None:
@@ -158,8 +159,12 @@ def _check_attempts(case: Case, events: list[ev.Event], spec: TaskSpec) -> None:
         assert memory.failures() == []
 
 
+def _execution(opened: ev.AttemptOpened) -> execution.Execution:
+    return Attempt(opened) if opened.kind == "agent" else execution.Chore(opened)
+
+
 def _directory(case: Case, opened: ev.AttemptOpened) -> AttemptDir:
-    return case.packet.attempt(attempt.dirname(opened.attempt, opened.stage, opened.kind))
+    return case.packet.attempt(execution.dirname(opened.attempt, opened.stage, opened.kind))
 
 
 def _are_side_by_side(one: ev.AttemptOpened, other: ev.AttemptOpened, spec: TaskSpec) -> bool:
@@ -192,11 +197,9 @@ def _check_output(case: Case, events: list[ev.Event], spec: TaskSpec) -> None:
         printed = [_printed(case, event, said) for event in batch]
         if len(batch) == 1 and any(printed[0]) and batch[0] is not opened[0] and has_begun:
             mark = logged.pop(0)
-            assert mark == readable.mark(attempt.Attempt(batch[0]), has_stages=len(spec.stages) > 1)
+            assert mark == readable.mark(_execution(batch[0]), has_stages=len(spec.stages) > 1)
         else:
-            marks = {
-                readable.mark(attempt.Attempt(event), has_stages=len(spec.stages) > 1) for event in batch
-            }
+            marks = {readable.mark(_execution(event), has_stages=len(spec.stages) > 1) for event in batch}
             logged = [line for line in logged if line not in marks]
         has_begun = has_begun or any(map(any, printed))
         lines = sum(len(shown) + len(errors) for shown, errors in printed)
@@ -308,7 +311,10 @@ def _check_views(case: Case, task: Task) -> None:
     """What is derived equals what the journal gives."""
     shown = _json(case.packet.manifest)
     assert shown is not None
-    derived = manifest.render(task, case.packet.path, {name: shown.get(name) for name in SEEN})
+    observed = manifest.Observed()
+    for name in OBSERVED:
+        setattr(observed, name, shown.get(name))
+    derived = manifest.render(task, case.packet.path, observed)
     assert shown == json.loads(json.dumps(derived)), "the journal does not give the manifest"
     tail = _bytes(case.packet.output_log).decode().splitlines()[-100:]
     assert shown["output_tail"] == "\n".join(tail), "output_tail is not the end of output.log"

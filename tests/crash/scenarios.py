@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,8 +12,9 @@ from typing import NamedTuple
 from holdfast import seed_client
 from holdfast.model.status import Status
 from holdfast.model.task import Task
-from holdfast.packet import inbox
+from holdfast.packet import inbox, load
 from holdfast.store import lock as locks
+from holdfast.store import process
 from holdfast.testing import Scenario as Script
 from tests.crash import invariants, written
 from tests.crash.drive import LIMITS, Case, deadline
@@ -94,6 +96,39 @@ def _until_told(case: Case) -> None:
     case.create(scenario=_script(case, _lines(4, 6, script).result("done")))
 
 
+#: A stand-in for Codex, which chooses the id of its session itself. It says three lines, waits, and says three more.
+_CODEX = """#!/bin/sh
+item() { printf '{"type":"item.completed","item":{"id":"item_%s","type":"agent_message","text":"line %s"}}\\n' $1 $1; }
+echo '{"type":"thread.started","thread_id":"0199a213-81c0-7800-8aa1-bbab2a035a53"}'
+echo '{"type":"turn.started"}'
+item 1; item 2; item 3
+while [ ! -e GO ]; do sleep 0.05; done
+item 4; item 5; item 6
+echo '{"type":"turn.completed","usage":{"input_tokens":1,"cached_input_tokens":0,"output_tokens":1}}'
+"""
+
+
+def _own_session(case: Case) -> None:
+    folder = os.path.join(case.root, "bin")
+    os.mkdir(folder)
+    program = os.path.join(folder, "codex")
+    with open(program, "w", encoding="utf-8") as file:
+        file.write(_CODEX.replace("GO", _go(case)))
+    os.chmod(program, 0o700)
+    case.env |= {"PATH": f"{folder}:{os.environ['PATH']}", "OPENAI_API_KEY": "none"}
+    case.create_for("codex")
+
+
+def _stop_recorder(case: Case) -> None:
+    """Stop the agent's recorder, then let the agent finish: the recorder owes a record until it is woken."""
+    task = load.fold(case.packet)
+    assert task.attempt is not None
+    owner = locks.owner(case.packet.attempt(task.attempt.dirname).lock)
+    if owner is not None:
+        process.send(owner, signal.SIGSTOP)
+    _touch(_go(case))
+
+
 def _failing(case: Case) -> None:
     case.create(command=_counting(f"test -e {_go(case)}"))
 
@@ -155,7 +190,7 @@ def _kept(case: Case) -> None:
 
 
 def _tend_keeper(case: Case) -> None:
-    if locks.is_held(case.home.keeper_lock) or any(process.poll() is None for process in case.others):
+    if locks.is_held(case.home.keeper_lock) or any(other.poll() is None for other in case.others):
         return
     with open(case.log, "ab") as log:
         keeper = subprocess.Popen(
@@ -223,6 +258,22 @@ SCENARIOS = (
         0,
     ),
     Scenario("hang", _hanging, (), Status.COMPLETED, None),
+    Scenario(
+        "own_session",
+        _own_session,
+        ((_has_started, lambda case: _touch(_go(case))),),
+        Status.COMPLETED,
+        0,
+        is_short=False,
+    ),
+    Scenario(
+        "stopped_recorder",
+        _until_told,
+        ((_has_started, _stop_recorder),),
+        Status.COMPLETED,
+        0,
+        is_short=False,
+    ),
     Scenario("noexec", _not_executable, (), Status.FAILED, 2),
     Scenario("leftovers", _leaving_somebody, (), Status.COMPLETED, 0),
     Scenario(
@@ -295,6 +346,6 @@ def play(scenario: Scenario, case: Case) -> None:
         case.pause()
     if scenario.finish is not None:
         scenario.finish(case)
-    for process in case.others:
-        process.kill()
-        process.wait(10)
+    for other in case.others:
+        other.kill()
+        other.wait(10)

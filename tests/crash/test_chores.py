@@ -35,9 +35,9 @@ def _without_repository(case: Case) -> None:
         # The gate is journalled, and no process of it was forked.
         (_reviews, "attempt.opened=kill@3"),
         # Its agents have spoken, one of them is judged, and the gate of the other has not been taken in.
-        (_reviews, "watching.ended=kill@4"),
+        (_reviews, "step.record_end=kill@4"),
         # There can be no worktree, and nobody has said so yet.
-        (_without_repository, "watching.ended=kill@1"),
+        (_without_repository, "step.record_end=kill@1"),
     ],
     ids=("no gate yet", "gate has spoken", "nothing prepared"),
 )
@@ -68,7 +68,7 @@ def test_a_gate_whose_processes_are_killed_is_asked_again(
     place: Place, clean_env: dict[str, str], point: str
 ) -> None:
     """The first kill makes the gate's recorder the first one of the next runner, where the second kill finds it."""
-    case = Case(place.root, "gate", "settling.succeeded=kill@1")
+    case = Case(place.root, "gate", "step.write_files=kill@1")
 
     def has_died(case: Case) -> bool:
         return case.fired and case.runner is not None and case.runner.poll() is not None

@@ -251,7 +251,7 @@ def test_a_child_with_a_lock_of_its_own_is_killed_by_a_stop(home: str, name: str
 
 @pytest.mark.parametrize("verb", ["interrupt", "resume"])
 def test_a_task_whose_work_is_done_cannot_be_interrupted_any_more(home: str, verb: str) -> None:
-    task = Task.shell("echo ran >> runs", env={"HOLDFAST_FAILPOINT": "stages.done=kill"})
+    task = Task.shell("echo ran >> runs", env={"HOLDFAST_FAILPOINT": "markers.recorded=kill"})
     eventually(lambda: task.status() == "completing" and task.events("stage.done"), journal=task.packet)
     left(task)
     done = task.ask(verb)
@@ -263,7 +263,7 @@ def test_a_task_whose_work_is_done_cannot_be_interrupted_any_more(home: str, ver
 
 def test_a_stage_with_a_marker_does_not_run_again(home: str) -> None:
     """Its event is missing: the runner was killed between the two."""
-    task = Task.shell("echo ran >> runs", env={"HOLDFAST_FAILPOINT": "finish.marker=kill"})
+    task = Task.shell("echo ran >> runs", env={"HOLDFAST_FAILPOINT": "markers.stage_done=kill"})
     eventually(lambda: os.path.exists(task.path("done", "command_run.done")), journal=task.packet)
     left(task)
     assert task.events("stage.done") == []

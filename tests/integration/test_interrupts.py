@@ -114,7 +114,7 @@ def test_blocked_work_asks_for_a_person() -> None:
 def test_a_time_limit_asks_and_the_next_attempt_has_its_own_time() -> None:
     task = Task.shell("test $HOLDFAST_RESUME_COUNT = 1 || sleep 60", "--timeout", "1s")
     manifest = task.wait_for("interrupted")
-    assert manifest["interrupt"]["reason"] == "its limit of 1.0s for one attempt is over"
+    assert manifest["interrupt"]["reason"] == "the attempt exceeded its 1.0s limit"
     assert context(task)["attempt"] == 1
     assert task.events("attempt.ended")[0]["outcome"] == "timeout"
     has_left(task)
@@ -127,7 +127,7 @@ def test_a_time_limit_ends_the_task_where_that_is_wanted() -> None:
     task = Task.shell("sleep 60", "--timeout", "1s", "--on-limit", "end")
     manifest = task.wait_for("abandoned")
     assert task.moves()[-2:] == ["timeout", "abandoned"]
-    assert "its limit of 1.0s" in manifest["abandon_reason"]
+    assert "its 1.0s limit" in manifest["abandon_reason"]
     assert not os.path.exists(mark(task))
 
 
@@ -167,7 +167,7 @@ def test_what_is_no_condition_is_told() -> None:
 
 def test_the_variable_of_a_harness_is_the_time_limit() -> None:
     task = Task.shell("sleep 60", env={"SESSION_TIMEOUT": "1"})
-    assert "its limit of 1.0s" in task.wait_for("interrupted")["interrupt"]["reason"]
+    assert "its 1.0s limit" in task.wait_for("interrupted")["interrupt"]["reason"]
     task.stop()
 
 

@@ -15,7 +15,7 @@ from holdfast.model.spec import Limits, StageSpec, TaskSpec
 from holdfast.model.status import Status
 from holdfast.packet import environment, inbox
 from holdfast.packet.create import create
-from holdfast.spawn import start_runner
+from holdfast.runner_process import start_runner
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 from tests.support import keepers, kin, processes

@@ -182,9 +182,6 @@ def test_a_result_that_no_runner_saw_still_counts(home: str) -> None:
     assert task.events("stop.intended")[0]["intent"] == "linger"
 
 
-@pytest.mark.xfail(
-    strict=True, reason="silence before an adoption counts for nothing: the runner starts anew"
-)
 @pytest.mark.req("SUP-2", "LCH-1")
 def test_a_hang_is_seen_although_runners_restart_more_often_than_the_silence_limit(home: str) -> None:
     """Each runner lives for half of the limit; the agent's silence counts from its last output, whoever watched it."""

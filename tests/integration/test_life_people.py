@@ -104,7 +104,7 @@ def test_a_stop_leaves_no_process(home: str) -> None:
     before = task.read("manifest.json")
     again = task.ask("stop")
     assert again.returncode == 3
-    assert "ended already" in again.stderr
+    assert "already ended" in again.stderr
     assert task.read("manifest.json") == before
 
 

@@ -58,7 +58,7 @@ def test_a_change_outside_the_scope_is_seen_though_the_report_hides_it() -> None
     failure = task.json("state", "last_failure.json")
     assert (failure["class"], len(failure["signature"])) == ("scope_violation", 16)
     assert failure["signature"] in text
-    assert len(calls(task)) == 1  # trying again cannot help
+    assert len(calls(task)) == 1  # a retry cannot help
 
 
 @pytest.mark.req("GAT-3")

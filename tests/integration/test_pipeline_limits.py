@@ -105,7 +105,7 @@ def test_the_class_decides(scenario: Scenario, kind: str, count: int) -> None:
 
 
 @pytest.mark.req("BUD-4", "W-B5")
-@pytest.mark.parametrize("point", ["attempt.opened", "attempt.forked", "watching.ended"])
+@pytest.mark.parametrize("point", ["attempt.opened", "attempt.forked", "step.record_end"])
 def test_a_killed_runner_makes_no_extra_call(point: str) -> None:
     ran = os.path.join(workspace(), "ran")
     packet = reviewing(
@@ -175,7 +175,7 @@ def test_stages_side_by_side_need_a_call_each() -> None:
     )
     task = packet.start()
     manifest = task.wait_for("interrupted")
-    assert "need 2 paid calls, and 1 of 1 is left" in manifest["status_reason"]
+    assert "need 2 paid calls, and 1 of 1 left" in manifest["status_reason"]
     assert calls(task) == []
     assert task.ask("resume").returncode == 0
     task.wait_for("completed")
@@ -242,7 +242,7 @@ def test_the_softer_limit_holds_where_it_is_enforced(mode: str) -> None:
     task = packet.start()
     if mode == "enforce":
         manifest = task.wait_for("interrupted")
-        assert "for one call of scripted" in manifest["status_reason"]
+        assert "the call of scripted" in manifest["status_reason"]
         task.stop()
         return
     eventually(lambda: _age_s(task) > 2, 20, "it lives on behind the limit")

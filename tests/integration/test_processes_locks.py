@@ -182,7 +182,7 @@ def test_a_request_is_answered_when_the_runner_freezes_or_dies_at_its_end(
         assert len(os.listdir(task.path("inbox"))) == 1
     if frozen:
         os.kill(runner, signal.SIGCONT)
-    assert "has ended already: completed" in task.wait_for_event("request.refused")["reason"]
+    assert "has already ended: completed" in task.wait_for_event("request.refused")["reason"]
     eventually(lambda: os.listdir(task.path("inbox")) == [], what="the request is unlinked")
     eventually(lambda: not processes.is_alive(runner), what="the runner is gone")
     assert task.wait_for("completed")["exit_code"] == 0
@@ -205,7 +205,7 @@ def test_two_views_at_once_are_both_answered() -> None:
 
 @pytest.mark.req("PKT-21")
 def test_a_request_whose_answer_was_journalled_but_not_unlinked_is_not_applied_twice(place) -> None:
-    env = {"HOLDFAST_FAILPOINT": "requests.answered=kill"}
+    env = {"HOLDFAST_FAILPOINT": "step.answer_request=kill"}
     env["HOLDFAST_FAILPOINT_ONCE"] = os.path.join(place.root, "once")
     task = Task.shell(kin.WAIT + "exit 0", env=env)
     agent = task.agent_pid()

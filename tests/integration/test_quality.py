@@ -276,7 +276,7 @@ def test_a_gate_whose_process_dies_is_asked_again_and_then_a_person() -> None:
     repo = project('post_work = ["kill -KILL $PPID"]\n')
     task = Task.play(Scenario().say("done"), project=repo.path)
     manifest = task.wait_for("interrupted", within_s=30)
-    assert "quality gate could not be asked" in manifest["interrupt"]["reason"]
+    assert "quality gate could not run" in manifest["interrupt"]["reason"]
     assert len(task.events("chore.failed")) == 3
 
 

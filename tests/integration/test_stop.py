@@ -197,7 +197,7 @@ def test_an_attempt_that_ended_before_the_stop_was_asked_for_is_told_as_it_ended
 @pytest.mark.req("LCH-18")
 def test_an_interrupt_behind_a_stop_is_refused_also_when_the_agent_has_ended() -> None:
     task = kin.make("--", "sh", "-c", "kill -9 $$")
-    kin.run_runner(task, env={"HOLDFAST_FAILPOINT": "watching.ended=kill"})
+    kin.run_runner(task, env={"HOLDFAST_FAILPOINT": "step.record_end=kill"})
     for verb in ("stop", "interrupt"):
         inbox.drop(Packet(task.packet), verb, {}, by="a test")
     kin.run_runner(task)
@@ -206,14 +206,14 @@ def test_an_interrupt_behind_a_stop_is_refused_also_when_the_agent_has_ended() -
 
 
 @pytest.mark.req("LCH-18", "W-A6")
-@pytest.mark.parametrize("point", ["requests.answered", "stop.before_signal", "stop.after_signal"])
+@pytest.mark.parametrize("point", ["step.answer_request", "stop.before_signal", "stop.after_signal"])
 def test_a_runner_killed_on_the_way_is_followed_by_one_that_finishes_the_stop(point: str, place) -> None:
     env = {"HOLDFAST_FAILPOINT": f"{point}=kill", "HOLDFAST_FAILPOINT_ONCE": os.path.join(place.root, "once")}
     task = Task.shell("trap 'exit 0' TERM; " + kin.WAIT + "exit 0", env=env)
     agent = task.agent_pid()
     assert task.ask("stop").returncode == 0
     eventually(lambda: os.path.exists(env["HOLDFAST_FAILPOINT_ONCE"]), what="the runner was killed")
-    if point != "requests.answered":  # there, the view saw the request standing and started the next runner
+    if point != "step.answer_request":  # there, the view saw the request standing and started the next runner
         task.start_runner()
     manifest = task.wait_for("killed")
     assert manifest["exit_code"] == 0  # what a dying process reports changes nothing

@@ -80,7 +80,7 @@ def test_a_limit_that_asks_and_an_end_at_a_limit() -> None:
     task = Task.shell(script, "--timeout", "1s")
     task.wait_for("interrupted")
     summary = Summary(task)
-    summary.check("interrupted", "raise_time", "its limit of 1.0s")
+    summary.check("interrupted", "raise_time", "its 1.0s limit")
     summary.follow()
     task.wait_for("completed")
     task = Task.shell(script, "--deadline", "1s")

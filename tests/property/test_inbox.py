@@ -13,9 +13,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from holdfast import ids
+from holdfast import clock, ids
 from holdfast.model import events as ev
 from holdfast.model import manifest
+from holdfast.model.manifest import Observed
 from holdfast.model.request import VERBS, Request
 from holdfast.model.spec import Limits, StageSpec, TaskSpec
 from holdfast.model.status import ENDS, Status
@@ -23,8 +24,12 @@ from holdfast.packet import inbox, load
 from holdfast.packet.create import create
 from holdfast.redact import Redactor
 from holdfast.runner.ledger import Ledger
-from holdfast.runner.people import requests
-from holdfast.runner.stage import finish
+from holdfast.runner.perform.context import Context
+from holdfast.runner.perform.performer import perform
+from holdfast.runner.plan.facts import Facts, Now, PendingRequest
+from holdfast.runner.plan.planner import plan
+from holdfast.runner.plan.step import EndTask
+from holdfast.runner.stage import markers
 from holdfast.store import journal
 from holdfast.store.journal import Journal
 from holdfast.store.layout import Home
@@ -34,8 +39,8 @@ _DEATHS = (
     "journal.after_append",
     "ledger.before_manifest",
     "requests.run_opened",
-    "requests.answered",
-    "requests.unlinked",
+    "step.answer_request",
+    "step.forget_request",
 )
 
 
@@ -59,7 +64,9 @@ class InboxMachine(RuleBasedStateMachine):
 
     def _open(self) -> Ledger:
         task = load.fold(self.packet)
-        return Ledger(self.packet, task, Journal(self.packet.journal), Redactor({}))
+        ledger = Ledger(self.packet, task, Journal(self.packet.journal), Redactor({}))
+        self.context = Context(ledger, None, {})  # nothing waits here
+        return ledger
 
     @rule(
         verb=st.sampled_from([*VERBS, "dance"]),
@@ -96,16 +103,23 @@ class InboxMachine(RuleBasedStateMachine):
 
     @rule()
     def serve(self) -> None:
-        requests.serve(self.ledger)
-        if self.ledger.task.has_ended:
-            finish.end_task(self.ledger)
+        self._answer_all()
+        if self.ledger.task.has_ended and not os.path.exists(self.packet.task_done):
+            perform(self.context, EndTask())
+
+    def _answer_all(self) -> None:
+        """As the loop does: the planner decides about the oldest request, the performer answers it."""
+        while names := inbox.names(self.packet):
+            pending = PendingRequest(name=names[0], request=inbox.read(self.packet, names[0]))
+            facts = Facts(memory=self.context.memory, request=pending)
+            perform(self.context, plan(self.ledger.task, facts, Now(wall=clock.now(), mono=clock.mono())))
 
     @rule(point=st.sampled_from(_DEATHS))
     def serve_and_die(self, point: str) -> None:
         """The runner is gone at `point`; the next one starts from the packet alone."""
         os.environ["HOLDFAST_FAILPOINT"] = f"{point}=enospc"
         try:
-            requests.serve(self.ledger)
+            self._answer_all()
         except OSError:
             pass
         finally:
@@ -113,7 +127,7 @@ class InboxMachine(RuleBasedStateMachine):
         self.ledger.close()
         self.ledger = self._open()
         if not self.ledger.task.has_ended and os.path.exists(self.packet.task_done):
-            finish.reopen(self.ledger)
+            markers.reopen(self.ledger)
 
     @invariant()
     def nobody_is_answered_twice(self) -> None:
@@ -124,8 +138,8 @@ class InboxMachine(RuleBasedStateMachine):
 
     @invariant()
     def what_the_runner_thinks_is_what_the_journal_says(self) -> None:
-        replayed = manifest.render(load.fold(self.packet), self.packet.path, {})
-        assert manifest.render(self.ledger.task, self.packet.path, {}) == replayed
+        replayed = manifest.render(load.fold(self.packet), self.packet.path, Observed())
+        assert manifest.render(self.ledger.task, self.packet.path, Observed()) == replayed
 
     def teardown(self) -> None:
         try:

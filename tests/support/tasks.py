@@ -185,7 +185,7 @@ class Task:
 
 _STARTER = """
 import sys
-from holdfast.spawn import start_runner
+from holdfast.runner_process import start_runner
 from holdfast.store.layout import Packet
 start_runner(Packet(sys.argv[1]))
 """

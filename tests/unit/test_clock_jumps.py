@@ -17,10 +17,15 @@ from holdfast.model.spec import Limits
 from holdfast.queue.engine import Item
 from holdfast.queue.local import LocalQueue
 from holdfast.redact import Redactor
+from holdfast.runner.gather import Gatherer
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.loop.waiter import Waiter
+from holdfast.runner.perform.context import Context
+from holdfast.runner.perform.performer import perform
 from holdfast.runner.plan import limits
-from holdfast.runner.steps import Steps
+from holdfast.runner.plan.facts import Now
+from holdfast.runner.plan.planner import plan
+from holdfast.runner.plan.step import Watch
 from holdfast.store import atomic
 from holdfast.store.journal import Journal
 from holdfast.store.layout import Home
@@ -96,7 +101,7 @@ def test_an_item_that_is_due_after_a_sleep_is_claimed_once(home: str, hands: Clo
 
 @pytest.fixture
 def waiting(home: str, hands: Clock):
-    """A step function of a task that waits for ten minutes."""
+    """A task that waits for ten minutes, and its next step."""
     packet = Home(home).packet("t")
     os.makedirs(packet.path)
     os.mkfifo(packet.bell)
@@ -111,8 +116,17 @@ def waiting(home: str, hands: Clock):
     journal = Journal(packet.journal)
     waiter = Waiter(packet)
     ledger = Ledger(packet, story.task, journal, Redactor({}))
-    steps = Steps(ledger, waiter, {})
-    yield story.task, steps
+    context = Context(ledger, waiter, {})
+    gatherer = Gatherer(context)
+
+    def take_step() -> float:
+        """Take one step; returns how long the runner sleeps after it."""
+        step = plan(story.task, gatherer.gather(set()), Now(wall=clock.now(), mono=clock.mono()))
+        perform(context, step)
+        return step.wait_s if isinstance(step, Watch) else 0.0
+
+    yield story.task, take_step
+    context.close()
     waiter.close()
     journal.close()
 
@@ -125,39 +139,39 @@ def _ended(number: int) -> ev.AttemptEnded:
 
 
 def test_a_wait_is_over_in_time(waiting: Any, hands: Clock) -> None:
-    task, steps = waiting
-    assert 0 < (steps._sleep() or 0) <= 60
+    task, take_step = waiting
+    assert 0 < take_step() <= 60
     hands.pass_by(599)
-    assert 0 < (steps._sleep() or 0) <= 1
+    assert 0 < take_step() <= 1
     hands.pass_by(1.01)
-    assert steps._sleep() == 0
+    assert take_step() == 0
     assert task.status == "spawning"
 
 
 def test_a_wait_that_was_slept_through_is_over(waiting: Any, hands: Clock) -> None:
-    task, steps = waiting
-    steps._sleep()
+    task, take_step = waiting
+    take_step()
     hands.sleep(8 * HOUR)
-    assert steps._sleep() == 0
+    assert take_step() == 0
     assert task.status == "spawning"
 
 
 def test_a_clock_that_is_set_back_makes_no_wait_longer(waiting: Any, hands: Clock) -> None:
-    task, steps = waiting
-    steps._sleep()
+    task, take_step = waiting
+    take_step()
     hands.step_back(8 * HOUR)
-    assert steps._sleep() > 0
+    assert take_step() > 0
     hands.pass_by(601)
-    assert steps._sleep() == 0
+    assert take_step() == 0
     assert task.status == "spawning"
 
 
 def test_nor_where_the_next_runner_finds_it_so(waiting: Any, hands: Clock) -> None:
-    task, steps = waiting
+    task, take_step = waiting
     hands.step_back(8 * HOUR)
-    assert steps._sleep() > 0
+    assert take_step() > 0
     hands.pass_by(603)
-    assert steps._sleep() == 0
+    assert take_step() == 0
     assert task.status == "spawning"
 
 
@@ -168,8 +182,8 @@ def test_a_limit_counts_what_the_attempt_lived_and_not_what_the_clock_says() -> 
     story = Story(limits=Limits(deadline_s=100.0, timeout_s=50.0)).open(1).start(1).move("running")
     attempt = story.task.attempt
     assert attempt is not None
-    assert limits.reached(story.task, attempt, lived_s=49.0, raw_bytes=0) is None
-    over = limits.reached(story.task, attempt, lived_s=50.0, raw_bytes=0)
+    assert limits.reached(story.task, attempt, lived_s=49.0, output_bytes=0) is None
+    over = limits.reached(story.task, attempt, lived_s=50.0, output_bytes=0)
     assert over is not None
     assert over.intent == "timeout"
 

@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.agents.base import Adapter, Reader
     from holdfast.model.attempt import Attempt
+    from holdfast.model.process import Exit
 
 
 class Command:
@@ -31,12 +32,16 @@ class Command:
 
     def classify(self, end: End, attempt: Attempt) -> Outcome:
         """A program's exit status is its word. Death by signal is a crash, unless we sent it (the runner knows)."""
-        exit = end.exit
-        if exit.exit_signal is not None:
-            return Outcome(kind="crashed", detail=f"killed by signal {exit.exit_signal}")
-        if exit.exit_code == 0:
-            return Outcome(kind="success")
-        return Outcome(kind="failed", detail=f"exit status {exit.exit_code}")
+        return by_exit_status(end.exit)
+
+
+def by_exit_status(exit: Exit) -> Outcome:
+    """The outcome of a program that reports nothing but its exit status."""
+    if exit.exit_signal is not None:
+        return Outcome(kind="crashed", detail=f"killed by signal {exit.exit_signal}")
+    if exit.exit_code == 0:
+        return Outcome(kind="success")
+    return Outcome(kind="failed", detail=f"exit status {exit.exit_code}")
 
 
 ADAPTER: Adapter = Command()

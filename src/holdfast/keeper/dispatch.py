@@ -21,7 +21,7 @@ from holdfast.packet import inbox, load
 from holdfast.queue import owner, sync
 from holdfast.queue.engine import Item, requeue_lost
 from holdfast.queue.local import LocalQueue
-from holdfast.spawn import start_runner
+from holdfast.runner_process import start_runner
 from holdfast.store import atomic, audit
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet

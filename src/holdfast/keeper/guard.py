@@ -17,7 +17,8 @@ from holdfast.model.status import ENDS, Status
 from holdfast.packet import inbox, load
 from holdfast.packet.create import remove_tree
 from holdfast.packet.load import is_unresponsive
-from holdfast.spawn import ensure_seed, start_runner
+from holdfast.runner_process import start_runner
+from holdfast.spawn import ensure_seed
 from holdfast.store import index, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet

@@ -125,6 +125,8 @@ class GateJudged(Event):
     reasons: tuple[str, ...] = ()
     #: Passed, but a person should know: what changed in the workspace and is not blamed on the stage.
     warnings: tuple[str, ...] = ()
+    #: Requests of a reviewer for a person's approval; an empty text gives no reason.
+    confirm: tuple[str, ...] = ()
 
 
 class PreWorkChecked(Event):
@@ -306,6 +308,8 @@ class AttemptSwept(Event):
     spared: list[dict[str, Any]]
     #: `none left`, or `none marked` where the process tree was lost.
     proof: str
+    #: Processes that could not be killed.
+    unkillable: tuple[int, ...] = ()
 
 
 class StopIntended(Event):

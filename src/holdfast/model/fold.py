@@ -1,6 +1,6 @@
-"""The fold of a journal: what each event changes in its task.
+"""Fold a journal into its task: what each event changes.
 
-`apply` is used live and in replay, so what a runner thinks and what its successor reads can never differ.
+`apply` runs live and in replay, so a runner and its successor always see the same task.
 """
 
 from __future__ import annotations
@@ -8,10 +8,12 @@ from __future__ import annotations
 from holdfast import clock
 from holdfast.model import events as ev
 from holdfast.model.attempt import Attempt
+from holdfast.model.execution import Chore
 from holdfast.model.outcome import CANNOT_SERVE, MUST_WAIT
 from holdfast.model.spec import TaskSpec
 from holdfast.model.stage_state import StageState
-from holdfast.model.status import ENDS, Status
+from holdfast.model.state import State, state_after
+from holdfast.model.status import Status
 from holdfast.model.task import Task
 from holdfast.model.usage import Usage
 
@@ -19,61 +21,55 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: A runner that died sooner than this counts towards the limit of CRASH_LIMIT.
+#: A runner that died sooner than this counts towards CRASH_LIMIT.
 QUICK_DEATH_S = 60.0
-#: Quick deaths in a row, without progress of the task, after which it is parked for a person.
+#: Quick deaths in a row without progress after which the task is interrupted.
 CRASH_LIMIT = 5
 
 
 def apply(task: Task, event: ev.Event, at: str) -> None:
-    """Take in one event. Total: an event that means nothing here changes nothing."""
+    """Apply one event. An event that changes nothing here is ignored."""
     handler = _HANDLERS.get(event.type)
     if handler is None:
         return
     try:
         handler(task, event, at)
     except (ValueError, TypeError, OverflowError):
-        # An agent's word may be of any type and size. It is in the journal by now, and must not stop who reads it.
+        # An agent may report values of any type and size. They are journalled already and must not break a reader.
         if not isinstance(event, ev.AgentEvent):
             raise
 
 
 def _created(task: Task, event: ev.TaskCreated, at: str) -> None:
     task.spec = TaskSpec.from_json(event.spec)
-    task.status = Status(event.status)
+    task.state = State(status=Status(event.status))
     task.created_at = task.moved_at = at
     task.deadline_s = task.spec.limits.deadline_s
 
 
 def _moved(task: Task, event: ev.TaskMoved, at: str) -> None:
-    if task.status is Status.INTERRUPTED and event.new in (Status.SPAWNING, Status.QUEUED):
-        _go_on(task)
+    if task.interrupted is not None and event.new in (Status.SPAWNING, Status.QUEUED):
+        _resumed(task, was_approval=task.interrupted.approval is not None)
     if task.status is Status.QUEUED and event.new == Status.SPAWNING:
         task.begun_at = task.begun_at or at
-    task.status = Status(event.new)
+    task.state = state_after(event, at)
+    task.reason = event.reason
     task.moved_at = at
-    task.approval = event.approval
     for attempt in task.current if task.status is not Status.RUNNING else ():
-        attempt.is_settled = not attempt.is_open
+        attempt.is_decided = not attempt.is_open
         if task.status is Status.COMPLETING and attempt.has_succeeded:
             task.stage_state(attempt.stage).accepted = attempt.number
-    task.reason = event.reason
-    task.wake_at = event.wake_at
-    task.interrupt = event.interrupt
-    task.is_marked = event.marked
-    task.interrupted_at = at if task.status is Status.INTERRUPTED else None
     task.iteration = event.iteration or task.iteration
     if event.answer is not None:
         task.answer = event.answer
     if event.request is not None:
         task.requests.setdefault(event.request, None)
-    task.finished_at = at if task.status in ENDS else None
 
 
-def _go_on(task: Task) -> None:
-    """A person lets it go on: what stood in the way is taken for mended, and a budget that was reached is there once more,
-    however far it was passed."""
-    if task.approval is None:
+def _resumed(task: Task, *, was_approval: bool = False) -> None:
+    """A person resumed it: what stopped it counts as fixed, and a budget that was reached is granted again, however
+    far it was exceeded. An approval grants nothing."""
+    if not was_approval:
         task.grants += task.has_no_call_left
         if task.is_used_up:
             task.usage_before_run, task.turns_before_run = task.usage, task.turns
@@ -86,15 +82,14 @@ def _go_on(task: Task) -> None:
 
 def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
     task.run = event.run
-    task.status = Status.QUEUED if event.is_queued else Status.SPAWNING
+    task.state = State(status=Status.QUEUED if event.is_queued else Status.SPAWNING)
     task.moved_at = at
     task.reason = "retry"
-    task.finished_at = None
     task.consecutive = task.total_retries = 0
     task.waits = task.voids_in_a_row = 0
     task.signatures = {}
     task.last_failure = None
-    _go_on(task)
+    _resumed(task)
     for attempt in task.current:
         attempt.triage = None
     task.paid_calls = task.grants = 0
@@ -109,7 +104,7 @@ def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
         for name in names[names.index(event.from_stage) :] if event.from_stage in names else ():
             was_done = task.stages_done.pop(name, None) is not None
             if name in task.stage_states:
-                # What a stage of a pipeline is told depends on the stages before it, which may say something else now.
+                # The prompt of a pipeline's stage depends on earlier stages, which may produce something else now.
                 task.stage_states[name].begin_again(afresh=task.spec.pipeline is not None, was_done=was_done)
 
 
@@ -125,7 +120,7 @@ def _handed_off(task: Task, event: ev.HandoffMade, at: str) -> None:
 def _runner_started(task: Task, event: ev.RunnerStarted, at: str) -> None:
     if task.runner is not None:
         lived_s = clock.parse_iso(at) - clock.parse_iso(task.runner_started_at)
-        # Only quick deaths look like a runner that cannot live; one a day is a machine that reboots.
+        # Only quick deaths count: one a day is a machine that reboots.
         task.runner_crashes = task.runner_crashes + 1 if lived_s < QUICK_DEATH_S else 0
     task.runner = event
     task.runner_started_at = at
@@ -141,58 +136,60 @@ def _applied(task: Task, event: ev.RequestApplied | ev.RequestRefused, at: str) 
 
 
 def _opened(task: Task, event: ev.AttemptOpened, at: str) -> None:
-    attempt = Attempt(event)
-    task.attempts = max(task.attempts, event.attempt)
+    task.last_number = max(task.last_number, event.attempt)
     if event.kind != "agent":
-        task.chores += 1
-        task.chore = attempt
+        task.chore = Chore(event)
+        task.chore_count += 1
         return
-    if all(other.is_settled for other in task.current):
+    attempt = Attempt(event)
+    # Numbers whose event a kill prevented count as attempts, too.
+    task.attempt_count = event.attempt - task.chore_count
+    if all(other.is_decided for other in task.current):
         task.current = []
     task.current = [other for other in task.current if other.stage != event.stage] + [attempt]
     stage_state = task.stage_states.setdefault(event.stage, StageState(event.stage, event.agent))
     stage_state.attempt = attempt
     stage_state.needs_fresh_session = False
-    # A session that begins anew has the program's own id, which is not known before it speaks; not that of the old one.
-    goes_on = stage_state.agent == event.agent and event.mode not in ("fresh", "briefing")
-    stage_state.session_id = event.session_id or (stage_state.session_id if goes_on else None)
-    if not goes_on:
-        task.progress = None  # the list was the old session's
+    # A program may choose the id of a new session itself; the id of the old session does not apply to it.
+    continues = stage_state.agent == event.agent and event.mode not in ("fresh", "briefing")
+    stage_state.session_id = event.session_id or (stage_state.session_id if continues else None)
+    if not continues:
+        task.progress = None  # the to-do list of the old session
     stage_state.agent = event.agent
     task.paid_calls += event.agent != "command"
 
 
 def _started(task: Task, event: ev.AttemptStarted, at: str) -> None:
-    attempt = task.find(event.attempt)
-    if attempt is not None:
-        attempt.started = event
+    execution = task.find(event.attempt)
+    if execution is not None:
+        execution.started = event
     task.voids_in_a_row = 0
     task.runner_crashes = 0
 
 
 def _void(task: Task, event: ev.AttemptVoid, at: str) -> None:
-    attempt = task.find(event.attempt)
-    if attempt is None:
+    execution = task.find(event.attempt)
+    if execution is None:
         return
-    if attempt is task.chore:
+    if execution is task.chore:
         task.chore = None
     else:
-        task.current.remove(attempt)
-        task.stage_state(attempt.stage).attempt = None
-        task.paid_calls -= attempt.agent != "command"
+        task.current = [other for other in task.current if other is not execution]
+        task.stage_state(execution.stage).attempt = None
+        task.paid_calls -= execution.agent != "command"
     task.voids_in_a_row += 1
 
 
 def _ended(task: Task, event: ev.AttemptEnded, at: str) -> None:
-    attempt = task.find(event.attempt)
-    if attempt is None or not attempt.is_open:
+    execution = task.find(event.attempt)
+    if execution is None or not execution.is_open:
         return
-    if attempt is not task.chore:
-        _agent_ended(task, attempt, event)
-    attempt.ended = event
-    task.active_s += task.fresh_s(attempt, event.lived_s)
-    if attempt.started is not None:
-        until = clock.parse_iso(attempt.started.started_at) + event.lived_s
+    if isinstance(execution, Attempt):
+        _agent_ended(task, execution, event)
+    execution.ended = event
+    task.active_s += task.uncounted_s(execution, event.lived_s)
+    if execution.started is not None:
+        until = clock.parse_iso(execution.started.started_at) + event.lived_s
         task.counted_until = max(task.counted_until, until)
     task.voids_in_a_row = 0
     task.runner_crashes = 0
@@ -208,7 +205,7 @@ def _agent_ended(task: Task, attempt: Attempt, event: ev.AttemptEnded) -> None:
     if event.outcome in MUST_WAIT:
         heard = clock.parse_iso(event.noticed_at) if event.noticed_at else 0.0
         until = clock.parse_iso(event.resets_at) if event.resets_at else 0.0
-        # A time that has passed is no announcement.
+        # A reset time in the past is ignored.
         stage_state.unavailable[attempt.agent] = clock.iso(
             until if until > heard else heard + _growing_s(task.waits)
         )
@@ -225,21 +222,21 @@ def _agent_ended(task: Task, attempt: Attempt, event: ev.AttemptEnded) -> None:
 
 
 def _growing_s(waits: int) -> float:
-    """How long an agent that did not say when is taken for unavailable: 1, 2, 4 … minutes, an hour at most."""
+    """How long an agent without a reset time counts as unavailable: 1, 2, 4 … minutes, an hour at most."""
     return min(60.0 * 2.0 ** min(max(waits, 1) - 1, 10), 3600.0)
 
 
 def _swept(task: Task, event: ev.AttemptSwept, at: str) -> None:
-    attempt = task.find(event.attempt)
-    if attempt is not None:
-        attempt.swept = event
+    execution = task.find(event.attempt)
+    if execution is not None:
+        execution.swept = event
 
 
 def _stop_intended(task: Task, event: ev.StopIntended, at: str) -> None:
-    attempt = task.find(event.attempt)
-    if attempt is not None:
-        attempt.intent = event
-        attempt.intended_at = attempt.intended_at or at
+    execution = task.find(event.attempt)
+    if execution is not None:
+        execution.intent = event
+        execution.intended_at = execution.intended_at or at
     if event.request is not None:
         task.requests.setdefault(event.request, None)
 
@@ -251,7 +248,7 @@ def _retry_planned(task: Task, event: ev.RetryPlanned, at: str) -> None:
     if event.stage:
         task.stage_state(event.stage).needs_fresh_session = event.fresh_session
     task.voids_in_a_row = 0
-    task.planned_for = task.attempt.number if task.attempt else task.attempts
+    task.planned_for = task.attempt.number if task.attempt else task.last_number
 
 
 def _prepared(task: Task, event: ev.WorkspacePrepared, at: str) -> None:
@@ -273,7 +270,7 @@ def _gate_judged(task: Task, event: ev.GateJudged, at: str) -> None:
     stage_state.gate = event
     is_reader = not any(stage.name == event.stage and stage.writes for stage in task.spec.stages)
     if is_reader and not event.passed and event.failed != "scope":
-        # What the gate's own commands left behind is not blamed on the next attempt.
+        # What the gate's commands changed must not be blamed on the next attempt.
         stage_state.workspace = None
     stage_state.chores_in_vain = 0
     task.chore = None
@@ -286,11 +283,11 @@ def _chore_failed(task: Task, event: ev.ChoreFailed, at: str) -> None:
 
 def _triaged(task: Task, event: ev.FailureTriaged, at: str) -> None:
     task.last_failure = event
-    attempt = task.find(event.attempt)
+    attempt = task.find_attempt(event.attempt)
     if attempt is not None:
         attempt.triage = event
     if event.failure_class == "prompt_too_large" and event.outcome != "context_too_long":
-        # Known by its words on stderr alone; the next prompt is smaller all the same.
+        # Recognised only by stderr; the next prompt is made smaller as well.
         task.stage_state(event.stage).overflows += 1
     seen = task.signatures.setdefault(event.signature, {"count": 0, "first_seen": at})
     seen.update(count=seen["count"] + 1, last_seen=at, **{"class": event.failure_class})
@@ -308,14 +305,14 @@ def _switched(task: Task, event: ev.AgentSwitched, at: str) -> None:
 
 
 def _leftovers(task: Task, event: ev.LeftoversFound, at: str) -> None:
-    attempt = task.find(event.attempt)
+    attempt = task.find_attempt(event.attempt)
     if attempt is not None:
         attempt.leftovers = event
 
 
 def _agent(task: Task, event: ev.AgentEvent, at: str) -> None:
-    attempt = task.find(event.attempt)
-    if attempt is None or attempt is task.chore:
+    attempt = task.find_attempt(event.attempt)
+    if attempt is None:
         return
     offset, count = attempt.reached.get(event.stream, (0, 0))
     if event.offset > offset:
@@ -324,10 +321,10 @@ def _agent(task: Task, event: ev.AgentEvent, at: str) -> None:
         attempt.reached[event.stream] = (offset, count + 1 if event.offset == offset else 1)
     attempt.retry_at = None
     task.runner_crashes = 0
-    # By its class, not by a row of questions: there may be hundreds of thousands in a second.
-    heard = _HEARD.get(type(event))
-    if heard is not None:
-        heard(task, attempt, event, at)
+    # A table, not a chain of isinstance: there may be hundreds of thousands in a second.
+    handler = _AGENT_HANDLERS.get(type(event))
+    if handler is not None:
+        handler(task, attempt, event, at)
 
 
 def _session(task: Task, attempt: Attempt, event: ev.AgentSession, at: str) -> None:
@@ -370,14 +367,14 @@ def _retry(task: Task, attempt: Attempt, event: ev.AgentRetry, at: str) -> None:
 
 
 def _rate_limit(task: Task, attempt: Attempt, event: ev.AgentRateLimit, at: str) -> None:
-    # Some tell it more than once, and not every time until when.
+    # Some programs report it several times, not always with a reset time.
     if event.resets_at is not None or attempt.rate_limit is None:
         attempt.rate_limit = event
     attempt.is_limited = True
 
 
 def _progress(task: Task, attempt: Attempt, event: ev.AgentProgress, at: str) -> None:
-    # A list without steps was cleared.
+    # A list without steps means that it was cleared.
     task.progress = event if event.steps_total > 0 else None
     task.progress_at = at
 
@@ -390,7 +387,7 @@ def _result(task: Task, attempt: Attempt, event: ev.AgentResult, at: str) -> Non
     attempt.result = event
 
 
-_HEARD: dict[type[ev.AgentEvent], Any] = {
+_AGENT_HANDLERS: dict[type[ev.AgentEvent], Any] = {
     ev.AgentSession: _session,
     ev.AgentText: _text,
     ev.AgentToolStarted: _tool_started,

@@ -1,4 +1,4 @@
-"""manifest.json: what a task is right now, derived from the journal alone."""
+"""manifest.json: the current state of a task, derived from its journal."""
 
 from __future__ import annotations
 
@@ -11,6 +11,36 @@ if TYPE_CHECKING:
     from typing import Any
 
 SCHEMA = "holdfast.manifest/1"
+
+
+class Observed:
+    """What only the runner knows: the manifest shows it, and no decision depends on it."""
+
+    def __init__(self) -> None:
+        self.last_checked_at: str | None = None
+        self.last_progress_at: str | None = None
+        self.deadline_at: str | None = None
+        #: What the watch concludes about the agent.
+        self.verdict: str | None = None
+        #: What the task waits for before it can continue, such as the workspace.
+        self.waiting_for: str | None = None
+        #: How long a recorder has owed a record; null if it owes none for long.
+        self.recorder_silent_s: float | None = None
+        #: The progress in state/work.json, and when it was written.
+        self.file_progress: dict[str, Any] | None = None
+        self.file_progress_at = ""
+        #: At the end: the last lines of output.log.
+        self.output_tail = ""
+
+    def verdict_text(self) -> str | None:
+        """The field `verdict`: why the task does not move, or what the watch concludes."""
+        if self.waiting_for is not None:
+            return f"waits for {self.waiting_for}"
+        if self.recorder_silent_s is not None:
+            return f"the recorder has been silent for {self.recorder_silent_s:.0f}s"
+        return self.verdict
+
+
 #: Every field that this version writes. Others, of another version, survive a rewrite.
 FIELDS = frozenset(
     [
@@ -48,6 +78,7 @@ FIELDS = frozenset(
         "wake_at",
         "runner",
         "verdict",
+        "waiting_for",
         "progress",
         "finished_at",
         "exit_code",
@@ -59,9 +90,8 @@ FIELDS = frozenset(
 )
 
 
-def render(task: Task, packet_dir: str, seen: dict[str, Any]) -> dict[str, Any]:
-    """The manifest of `task`. `seen` holds what only the runner knows and no decision rests on
-    (`last_checked_at`, `last_progress_at`, `progress` of the agent's file, at the end `output_tail`)."""
+def render(task: Task, packet_dir: str, observed: Observed) -> dict[str, Any]:
+    """The manifest of `task`."""
     spec, attempt = task.spec, task.attempt
     started = attempt.started if attempt is not None else None
     ended = attempt.ended if attempt is not None else None
@@ -86,15 +116,15 @@ def render(task: Task, packet_dir: str, seen: dict[str, Any]) -> dict[str, Any]:
         "stage": task.stage or (spec.stages[-1].name if spec.stages else None),
         "stages": [_stage(task, stage.name) for stage in spec.stages],
         "run": task.run,
-        "attempt": task.attempts - task.chores,
+        "attempt": task.attempt_count,
         "retry_count": task.consecutive,
         "total_retries": task.total_retries,
-        "last_checked_at": seen.get("last_checked_at"),
-        "last_progress_at": seen.get("last_progress_at"),
-        "deadline_at": seen.get("deadline_at"),
+        "last_checked_at": observed.last_checked_at,
+        "last_progress_at": observed.last_progress_at,
+        "deadline_at": observed.deadline_at,
         "active_s": round(task.active_s, 3),
         "heartbeat": {
-            "last_check": seen.get("last_checked_at"),
+            "last_check": observed.last_checked_at,
             "message_count": task.messages,
             "tool_calls": task.tool_calls,
         },
@@ -105,18 +135,20 @@ def render(task: Task, packet_dir: str, seen: dict[str, Any]) -> dict[str, Any]:
         },
         "paid_calls": task.paid_calls,
         "interrupt": _interrupt(task),
-        "wake_at": task.wake_at,
+        "wake_at": task.waiting.wake_at if task.waiting is not None else None,
         "runner": _runner(task),
-        "verdict": seen.get("verdict"),
-        "progress": progress(task, seen),
+        "verdict": observed.verdict_text(),
+        "progress": progress(task, observed),
     }
+    if observed.waiting_for is not None:
+        manifest["waiting_for"] = observed.waiting_for
     if task.begun_at is not None:
         manifest["begun_at"] = task.begun_at
     if task.status in ENDS:
         manifest["finished_at"] = task.finished_at
         manifest["exit_code"] = ended.exit_code if ended is not None else None
         manifest["exit_signal"] = ended.exit_signal if ended is not None else None
-        manifest["output_tail"] = seen.get("output_tail", "")
+        manifest["output_tail"] = observed.output_tail
         if task.status is Status.ABANDONED:
             manifest["abandoned_at"] = task.finished_at
             manifest["abandon_reason"] = task.reason
@@ -124,35 +156,36 @@ def render(task: Task, packet_dir: str, seen: dict[str, Any]) -> dict[str, Any]:
 
 
 def _interrupt(task: Task) -> dict[str, Any] | None:
-    if task.status is not Status.INTERRUPTED:
+    interrupted = task.interrupted
+    if interrupted is None:
         return None
     return {
         "requested": True,
-        "reason": task.interrupt or task.reason,
-        "timestamp": task.interrupted_at,
-        # Taking it away resumes the task.
-        "file": "state/interrupt-request.txt" if task.is_marked else None,
-        "approval": task.approval,
+        "reason": interrupted.question,
+        "timestamp": interrupted.since,
+        # Removing it resumes the task.
+        "file": "state/interrupt-request.txt" if interrupted.is_marked else None,
+        "approval": interrupted.approval,
     }
 
 
 def _runner(task: Task) -> dict[str, Any] | None:
     runner = task.runner
-    # The last manifest of a task is written by a runner that is about to leave.
+    # The last manifest of a task is written by a runner that is leaving.
     if runner is None or task.status in ENDS:
         return None
     return {"pid": runner.pid, "boot_id": runner.boot_id, "start_time": runner.start_time}
 
 
-def progress(task: Task, seen: dict[str, Any]) -> dict[str, Any] | None:
-    """What was said last: by the agent's file (`progress`, of `progress_at`), or by a list that its CLI told of."""
-    told, written = task.progress, seen.get("progress")
-    if told is None or (written is not None and seen.get("progress_at", "") >= task.progress_at):
+def progress(task: Task, observed: Observed) -> dict[str, Any] | None:
+    """The latest progress report: the agent's file, or a to-do list of its CLI."""
+    reported, written = task.progress, observed.file_progress
+    if reported is None or (written is not None and observed.file_progress_at >= task.progress_at):
         return written
     return {
-        "steps_completed": told.steps_completed,
-        "steps_total": told.steps_total,
-        "current_step": told.current_step,
+        "steps_completed": reported.steps_completed,
+        "steps_total": reported.steps_total,
+        "current_step": reported.current_step,
     }
 
 
@@ -166,20 +199,20 @@ def _stage(task: Task, name: str) -> dict[str, Any]:
         state = "failed" if task.has_ended else "active"
     else:
         state = "pending"
-    verdict = stage_state.gate_result if stage_state is not None else None
+    gate_result = stage_state.gate_result if stage_state is not None else None
     return {
         "name": name,
         "state": state,
         "agent": stage_state.agent if stage_state is not None else task.stage_state(name).agent,
         "attempt": attempt.number if attempt is not None else None,
         "outcome": attempt.ended.outcome if attempt is not None and attempt.ended is not None else None,
-        "gate": None if verdict is None else "passed" if verdict.passed else "failed",
+        "gate": None if gate_result is None else "passed" if gate_result.passed else "failed",
         "session_id": stage_state.session_id if stage_state is not None else None,
     }
 
 
 def current_session(task: Task, shown: dict[str, Any]) -> dict[str, Any]:
-    """state/current-session.json: the present attempt, in the words of those who call it a session."""
+    """state/current-session.json: the current attempt, which this file calls a session."""
     attempt = task.attempt
     if attempt is None:
         return {"schema": "holdfast.current-session/1", "session_id": None, "status": task.status}

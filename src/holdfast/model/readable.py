@@ -6,6 +6,7 @@ import re
 
 from holdfast.model import events as ev
 from holdfast.model.attempt import Attempt
+from holdfast.model.execution import Execution
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,10 +23,11 @@ def plain(line: str) -> str:
     return line if line.isprintable() else _CONTROL.sub("", line)
 
 
-def mark(attempt: Attempt, *, has_stages: bool) -> str:
-    """The line between the output of the last attempt and of this one."""
-    stage = f"{attempt.stage}, " if has_stages or attempt.kind != "agent" else ""
-    return f"--- attempt {attempt.number} ({stage}{attempt.mode if attempt.kind == 'agent' else attempt.kind}) ---"
+def mark(execution: Execution, *, has_stages: bool) -> str:
+    """The line between the output of the previous attempt or chore and of this one."""
+    is_attempt = isinstance(execution, Attempt)
+    stage = f"{execution.stage}, " if has_stages or not is_attempt else ""
+    return f"--- attempt {execution.number} ({stage}{execution.mode if is_attempt else execution.kind}) ---"
 
 
 def lines(event: ev.AgentEvent) -> list[str]:

@@ -112,7 +112,7 @@ def _fill(
         atomic.sync_directory(staged.inputs)
     _put(staged.journal, encode_line(created, at))
     atomic.sync_directory(staged.path)
-    atomic.write_json(staged.manifest, manifest.render(task, target.path, {}), durable=False)
+    atomic.write_json(staged.manifest, manifest.render(task, target.path, manifest.Observed()), durable=False)
 
 
 def _copy_inputs(source: str, staged: Packet) -> None:

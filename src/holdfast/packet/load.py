@@ -136,7 +136,7 @@ def read_manifest(packet: Packet) -> dict[str, Any]:
         return data
     from holdfast.model import manifest
 
-    return manifest.render(fold(packet), packet.path, {})
+    return manifest.render(fold(packet), packet.path, manifest.Observed())
 
 
 #: A request that lies in the inbox for longer, or a manifest that no heartbeat has touched for as long, means that the

@@ -1,124 +1,105 @@
-"""What follows from a failure of a stage. Pure: a triage in, a decision out; the runner acts on it.
+"""What follows from a triaged failure of a pipeline's stage. Pure.
 
-Two limits hold together: each class has its own (`RULES`), and the packet's retry_budget counts for each signature
-(docs/reference/triage.md). The smaller one wins.
+Two limits apply together, and the smaller one wins: each failure class has its own (`RULES`), and the packet's
+retry_budget counts per signature (docs/reference/triage.md).
 """
 
 from __future__ import annotations
 
-from enum import StrEnum
-
+from holdfast.model.decision import Decision, Then
 from holdfast.model.outcome import MUST_WAIT
 from holdfast.model.record import Record
+from holdfast.model.status import Status
 from holdfast.pipeline import budget
 from holdfast.pipeline.triage import FailureClass, Triage
 
 
-class Follow(StrEnum):
-    """What to do next."""
-
-    RETRY = "retry"
-    #: Compose the prompt anew, with the aggressive digest, then try again.
-    RETRY_WITH_DIGEST = "retry_with_digest"
-    #: Until the service's limit is lifted; no retry is burned.
-    WAIT = "wait"
-    #: A person.
-    ASK = "ask"
-    STOP = "stop"
-
-
-class Next(Record):
-    """What follows from a failure."""
-
-    then: Follow
-    pause_s: float = 0.0
-    reason: str
-    #: The state in which the task ends, or from which it asks: `failed` or `timeout`.
-    status: str = "failed"
-    #: The class that decided: `budget` where a budget forbids a try that the failure itself would allow.
-    failure_class: str = ""
-
-
 class Rule(Record):
-    """How one class is treated."""
+    """How one failure class is treated."""
 
-    #: What is tried first, and how often at most; null: as often as retry_budget allows.
-    then: Follow
+    then: Then
+    #: How often `then` is tried; null: as often as retry_budget allows.
     tries: int | None = 0
     pause_s: float = 0.0
-    #: What follows when nothing is left to try. `ask` becomes `stop` where the task ends at its limits.
-    at_last: Follow = Follow.STOP
+    #: Compose the prompt again, with the aggressive digest, in a new session.
+    with_digest: bool = False
+    #: What follows when no try is left. ASK becomes END if the task ends at its limits.
+    at_last: Then = Then.END
 
 
-_C, _F = FailureClass, Follow
+_C = FailureClass
 RULES: dict[FailureClass, Rule] = {
-    _C.TRANSIENT: Rule(then=_F.RETRY, tries=None, pause_s=5.0),
-    _C.PROMPT_TOO_LARGE: Rule(then=_F.RETRY_WITH_DIGEST, tries=1),
-    _C.AUTH: Rule(then=_F.ASK, at_last=_F.ASK),
-    _C.TOOLING: Rule(then=_F.STOP),
-    _C.SCOPE_VIOLATION: Rule(then=_F.STOP),
-    _C.CONTRACT_VIOLATION: Rule(then=_F.STOP),
-    _C.BUDGET: Rule(then=_F.ASK, at_last=_F.ASK),
-    _C.TIMEOUT: Rule(then=_F.RETRY, tries=None, at_last=_F.ASK),
-    _C.UNKNOWN: Rule(then=_F.RETRY, tries=1, pause_s=5.0),
+    _C.TRANSIENT: Rule(then=Then.RETRY, tries=None, pause_s=5.0),
+    _C.PROMPT_TOO_LARGE: Rule(then=Then.RETRY, tries=1, with_digest=True),
+    _C.AUTH: Rule(then=Then.ASK, at_last=Then.ASK),
+    _C.TOOLING: Rule(then=Then.END),
+    _C.SCOPE_VIOLATION: Rule(then=Then.END),
+    _C.CONTRACT_VIOLATION: Rule(then=Then.END),
+    _C.BUDGET: Rule(then=Then.ASK, at_last=Then.ASK),
+    _C.TIMEOUT: Rule(then=Then.RETRY, tries=None, at_last=Then.ASK),
+    _C.UNKNOWN: Rule(then=Then.RETRY, tries=1, pause_s=5.0),
 }
-#: Classes that are limits: `on_limit: end` turns their `ask` into `stop`.
+#: Classes that are limits: `on_limit: end` turns their ASK into END.
 _LIMITS = frozenset({_C.BUDGET, _C.TIMEOUT})
+#: States through which a task may pass on its way to a retry.
+_PASSED_THROUGH = (Status.CRASHED, Status.HUNG, Status.TIMEOUT)
 
 
-def decide(
-    found: Triage,
-    seen: int,
-    retry_budget: int,
-    *,
-    paid_left: int | None,
-    on_limit: str = "ask",
-) -> Next:
-    """What follows from `found`, of whose signature there were `seen` failures before.
+class Counts(Record):
+    """How often this failed before, and what is allowed."""
 
-    `paid_left` is how many paid calls may still be made (None: any number); a retry needs one. `on_limit` is the task's:
-    `ask` a person, or `end`.
-    """
-    kind = FailureClass(found.failure_class)
+    #: Failures with the same signature before this one.
+    seen: int
+    retry_budget: int
+    #: Paid calls that may still be made; null: any number. A retry needs one.
+    calls_left: int | None = None
+    #: What the task does at a limit: `ask` a person, or `end`.
+    on_limit: str = "ask"
+
+
+def after_failure(decision: Decision, failure: Triage, counts: Counts) -> Decision:
+    """`decision`, made without knowing the packet's budgets, as its class and budgets allow."""
+    kind = FailureClass(failure.failure_class)
     rule = RULES[kind]
-    if found.outcome in MUST_WAIT:
-        if not budget.has_call_left(paid_left):
-            return _no_call_left(on_limit)
-        return Next(then=Follow.WAIT, reason=f"{found.outcome}: it waits", failure_class=kind)
-    allowed = retry_budget if rule.tries is None else min(rule.tries, retry_budget)
-    if rule.then in (Follow.RETRY, Follow.RETRY_WITH_DIGEST) and seen < allowed:
-        if not budget.has_call_left(paid_left):
-            return _no_call_left(on_limit)
-        return Next(
-            then=rule.then,
+    if failure.outcome in MUST_WAIT:
+        return _retry_or_no_call_left(decision, counts, decision)
+    tries = counts.retry_budget if rule.tries is None else min(rule.tries, counts.retry_budget)
+    is_timeout = kind is _C.TIMEOUT
+    if rule.then is Then.RETRY and counts.seen < tries:
+        status = Status.TIMEOUT if is_timeout else decision.status
+        retry = decision.evolve(
+            then=Then.RETRY,
+            status=status if status in _PASSED_THROUGH else Status.CRASHED,
+            reason=f"{decision.reason} ({kind}, retry {counts.seen + 1} of {tries} for this signature)",
             pause_s=rule.pause_s,
-            reason=f"{kind}, retry {seen + 1} of {allowed} for this signature",
-            failure_class=kind,
+            fresh_session=decision.fresh_session or rule.with_digest,
         )
-    return Next(
-        then=_at_limit(rule.at_last, on_limit) if kind in _LIMITS else rule.at_last,
-        reason=_why_not(kind, rule, allowed),
-        status="timeout" if kind is FailureClass.TIMEOUT else "failed",
-        failure_class=kind,
-    )
+        return _retry_or_no_call_left(retry, counts, decision)
+    then = _at_limit(rule.at_last, counts) if kind in _LIMITS else rule.at_last
+    return _stopped(decision, then, _why_no_retry(kind, rule, tries), is_timeout=is_timeout)
 
 
-def _no_call_left(on_limit: str) -> Next:
-    return Next(
-        then=_at_limit(Follow.ASK, on_limit),
-        reason="its paid calls are used up (budgets.paid_call_budget)",
-        failure_class=FailureClass.BUDGET,
-    )
+def _retry_or_no_call_left(retry: Decision, counts: Counts, decision: Decision) -> Decision:
+    if budget.has_call_left(counts.calls_left):
+        return retry
+    reason = "its paid calls are used up (budgets.paid_call_budget)"
+    return _stopped(decision, _at_limit(Then.ASK, counts), reason, is_timeout=False)
 
 
-def _at_limit(follow: Follow, on_limit: str) -> Follow:
-    return Follow.STOP if on_limit == "end" else follow
+def _stopped(decision: Decision, then: Then, reason: str, *, is_timeout: bool) -> Decision:
+    end = Status.TIMEOUT if is_timeout else Status.FAILED
+    status = Status.INTERRUPTED if then is Then.ASK else end
+    return decision.evolve(then=then, status=status, reason=f"{decision.reason} ({reason})")
 
 
-def _why_not(kind: FailureClass, rule: Rule, allowed: int) -> str:
-    if rule.then not in (Follow.RETRY, Follow.RETRY_WITH_DIGEST):
-        return f"{kind}: trying again cannot help"
-    if not allowed:
+def _at_limit(then: Then, counts: Counts) -> Then:
+    return Then.END if counts.on_limit == "end" else then
+
+
+def _why_no_retry(kind: FailureClass, rule: Rule, tries: int) -> str:
+    if rule.then is not Then.RETRY:
+        return f"{kind}: a retry cannot help"
+    if not tries:
         return f"{kind}: no retry is allowed (budgets.retry_budget is 0)"
-    times = "once" if allowed == 1 else f"{allowed} times"
-    return f"{kind}: tried again {times} for this signature, and it failed the same way"
+    times = "once" if tries == 1 else f"{tries} times"
+    return f"{kind}: retried {times} for this signature, with the same failure"

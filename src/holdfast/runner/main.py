@@ -1,4 +1,4 @@
-"""The runner: take the lock, then serve and step until there is nothing more to do."""
+"""The runner: take the task's lock, then gather facts, plan, perform and sleep until nothing is left to do."""
 
 from __future__ import annotations
 
@@ -11,31 +11,27 @@ from holdfast import __version__, clock, idle_recorder, recorder
 from holdfast.errors import DiskFull, HoldfastError, NotFound
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
-from holdfast.model.fold import CRASH_LIMIT
-from holdfast.model.status import Status
-from holdfast.model.task import Task
 from holdfast.packet import inbox, load
 from holdfast.redact import Redactor
+from holdfast.runner.attempt.end_agents import end_agents
+from holdfast.runner.gather import Gatherer
 from holdfast.runner.ledger import Ledger
-from holdfast.runner.loop.keeper_watch import Neighbour, hand_over
-from holdfast.runner.loop.packet_gone import CONFIRM_S, Vanished, end_agents, moved_to
+from holdfast.runner.loop.keeper_guard import KeeperGuard, hand_over
+from holdfast.runner.loop.packet_gone import CONFIRM_S, PacketWatch, moved_to
 from holdfast.runner.loop.waiter import Waiter
-from holdfast.runner.people import requests
-from holdfast.runner.stage import finish
-from holdfast.runner.steps import Steps
-from holdfast.spawn import start_runner
+from holdfast.runner.perform.context import Context, read_environment, redactor
+from holdfast.runner.perform.performer import perform
+from holdfast.runner.plan.facts import Now
+from holdfast.runner.plan.planner import plan
+from holdfast.runner.plan.step import Leave, Watch
+from holdfast.runner.stage import markers
+from holdfast.spawn import execute_runner
 from holdfast.store import atomic, process
 from holdfast.store import lock as locks
 from holdfast.store.journal import Journal
 from holdfast.store.layout import PACKET_DIRECTORIES, Packet
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 _DISK_PAUSE_S = 1.0
-#: Parked already.
-_PARKED = frozenset({Status.INTERRUPTED, Status.QUEUED})
 
 
 def run(path: str) -> None:
@@ -53,7 +49,7 @@ def run(path: str) -> None:
         failpoint("runner.released")
         if moved is not None and not detached:
             # By another process: this one has descriptors and paths of the old place.
-            start_runner(Packet(moved), may_fork=False)
+            execute_runner(Packet(moved))
             return
         # A request that was dropped after our last look found nobody to wake: it is ours.
         if detached or not inbox.names(packet):
@@ -83,20 +79,21 @@ def _hold_in_place(packet: Packet, lock: locks.Lock) -> bool:
 
 
 def _hold(packet: Packet, lock: locks.Lock) -> bool:
-    """With the lock held. Returns whether a signal told us to leave."""
+    """Drive the task while we hold its lock. Returns whether a signal told us to leave."""
     if os.path.exists(packet.task_done) and not inbox.names(packet):
         return False
     recorder.become_subreaper()
     recorder.set_name("holdfast-run")
     # Read before it is repaired: a journal that cannot be read is left as it is.
     task = load.fold(packet)
-    _mend(packet)
+    _repair_files(packet)
     journal = Journal(packet.journal)
     repaired = journal.repair()
-    env = _environment(packet)
-    ledger = Ledger(packet, task, journal, _redactor(task, env))
+    ledger = Ledger(packet, task, journal, Redactor({}, task.spec.env, ()))
+    env = read_environment(ledger)
+    ledger.redact = redactor(ledger, env)
     waiter = Waiter(packet)
-    steps = Steps(ledger, waiter, env)
+    context = Context(ledger, waiter, env)
     try:
         while waiter.detached_by is None:
             try:
@@ -104,41 +101,76 @@ def _hold(packet: Packet, lock: locks.Lock) -> bool:
                 break
             except DiskFull:
                 waiter.wait(_DISK_PAUSE_S)
-        vanished = Vanished(packet, lock)
-        neighbour = Neighbour(packet.home, waiter, task.spec.limits.base_interval_s)
+        watch = PacketWatch(packet, lock)
+        keeper = KeeperGuard(packet.home, waiter, task.spec.limits.base_interval_s)
         try:
-            reason = _loop(ledger, waiter, steps, vanished=vanished, neighbour=neighbour)
+            reason = _loop(context, watch, keeper)
         finally:
-            neighbour.close()
-        if vanished.is_suspected():
+            keeper.close()
+        if watch.is_suspected():
             print(f"{packet.path} was removed: its agents were ended", file=sys.stderr)
-        elif ledger.task.runner is not None:  # at a task's end, it was told before the marker
+        elif ledger.task.runner is not None:  # at a task's end it is recorded before the marker
             _say_goodbye(ledger, reason)
         failpoint("runner.left")
         return waiter.detached_by is not None
     finally:
-        steps.leave()
+        context.close()
         waiter.close()
         ledger.close()
         if task.has_ended:
-            # A pipe among plain files hangs whoever reads them all; who wakes the task again makes it anew.
+            # A pipe among plain files blocks programs that read them all; a request makes it again.
             atomic.forget(packet.bell)
 
 
+def _loop(context: Context, watch: PacketWatch, keeper: KeeperGuard) -> str:
+    """Gather facts, plan, perform, sleep; until a signal, or until nothing is left to do. Returns why it ended."""
+    ledger, waiter = context.ledger, context.waiter
+    gatherer = Gatherer(context)
+    ready: set[str] = set()
+    while waiter.detached_by is None:
+        if watch.is_suspected():
+            if watch.is_certain():
+                end_agents(ledger.task, ledger.packet)
+                break
+            clock.sleep(CONFIRM_S)
+            continue
+        if moved_to(ledger.packet, watch.lock) is not None:
+            return "its packet was moved"
+        try:
+            facts = gatherer.gather(ready)
+            step = plan(ledger.task, facts, Now(wall=clock.now(), mono=clock.mono()))
+            perform(context, step)
+        except (OSError, HoldfastError) as error:
+            was_moved = moved_to(ledger.packet, watch.lock) is not None
+            if not _is_full(error) and not was_moved and not watch.is_suspected():
+                raise
+            # Wait for room, then take the step again from the files alone. The agent keeps running.
+            context.forget()
+            step = Watch(wait_s=_DISK_PAUSE_S)
+        if isinstance(step, Leave):
+            ledger.catch_up()
+            return step.reason
+        wait_s = step.wait_s if isinstance(step, Watch) else 0.0
+        if wait_s > 0:
+            ledger.catch_up()
+        # Also polled without sleeping: a death or a request must not wait for the end of a flood.
+        ready = waiter.wait(min(wait_s, keeper.check(ready)) if wait_s > 0 else 0.0)
+    return waiter.detached_by or "its packet was removed"
+
+
 def _begin(ledger: Ledger, repaired: ev.JournalRepaired | None) -> None:
-    """Say that we are here, and finish what our predecessor left half done."""
+    """Record that we are here, and complete what our predecessor left half done."""
     hello = _hello()
-    if ledger.task.runner != hello:  # once, though the disk was full behind it
-        # What an earlier runner saw is in the manifest: it is taken over before anything is seen anew.
-        ledger.record(*([repaired] if repaired else []), hello, shown=ledger.task.attempts > 0)
+    if ledger.task.runner != hello:  # once, even if the disk was full afterwards
+        # The manifest holds what an earlier runner observed: it is taken over before anything new is shown.
+        ledger.record(*([repaired] if repaired else []), hello, shown=ledger.task.last_number > 0)
     failpoint("runner.started")
     if not ledger.task.has_ended and os.path.exists(ledger.packet.task_done):
-        finish.reopen(ledger)
-    finish.adopt_markers(ledger)
-    _park_crash_loop(ledger)
+        markers.reopen(ledger)
+    markers.adopt_markers(ledger)
 
 
-def _mend(packet: Packet) -> None:
+def _repair_files(packet: Packet) -> None:
     """Directories and the bell, where somebody removed them; and what killed writers left."""
     for name in PACKET_DIRECTORIES:
         atomic.make_directory(os.path.join(packet.path, name))
@@ -157,46 +189,6 @@ def _mend(packet: Packet) -> None:
     atomic.forget_temporaries(packet.inbox, only_of_the_dead=True)
 
 
-def _loop(ledger: Ledger, waiter: Waiter, steps: Steps, *, vanished: Vanished, neighbour: Neighbour) -> str:
-    """Returns why it ended."""
-    ready: set[str] = set()
-    interval_s = ledger.task.spec.limits.base_interval_s
-    served_mono = float("-inf")
-    while waiter.detached_by is None:
-        if vanished.is_suspected():
-            if vanished.is_certain():
-                end_agents(ledger.task, ledger.packet)
-                break
-            clock.sleep(CONFIRM_S)
-            continue
-        if moved_to(ledger.packet, vanished.lock) is not None:
-            return "its packet was moved"
-        try:
-            # Who drops a request rings; a look now and then is for those who were killed before they could.
-            if "bell" in ready or clock.mono() - served_mono >= interval_s or not ready:
-                served_mono = clock.mono()
-                if requests.serve(ledger):
-                    # A retry brings an environment, and with it other secrets.
-                    env = _environment(ledger.packet)
-                    steps.use(env)
-                    ledger.redact = _redactor(ledger.task, env)
-            wait_s = steps.step(ready)
-        except (OSError, HoldfastError) as error:
-            was_moved = moved_to(ledger.packet, vanished.lock) is not None
-            if not _is_full(error) and not was_moved and not vanished.is_suspected():
-                raise
-            # Wait for room, and take the step again from the files alone. The agent works on meanwhile.
-            steps.close()
-            wait_s = _DISK_PAUSE_S
-        if wait_s is None or wait_s > 0:
-            ledger.catch_up()
-        if wait_s is None:
-            return str(ledger.task.status)
-        # Asked also when there is no time to sleep: a death or a request must not wait for the end of a flood.
-        ready = waiter.wait(min(wait_s, neighbour.look(ready)) if wait_s > 0 else 0.0)
-    return waiter.detached_by or "its packet was removed"
-
-
 def _is_full(error: Exception) -> bool:
     return isinstance(error, DiskFull) or getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT)
 
@@ -212,33 +204,6 @@ def _say_goodbye(ledger: Ledger, reason: str) -> None:
         ledger.record(ev.RunnerLeft(pid=os.getpid(), reason=reason))
     except DiskFull:
         return  # then it looks like a crash, and one crash is forgiven
-
-
-def _redactor(task: Task, env: dict[str, Any]) -> Redactor:
-    pipeline = task.spec.pipeline
-    return Redactor(env.get("env", {}), task.spec.env, pipeline.redaction_patterns if pipeline else ())
-
-
-def _environment(packet: Packet) -> dict[str, Any]:
-    """env.json; gone after the task's end, and then nothing is started any more."""
-    return atomic.read_json(packet.env) or {}
-
-
-def _park_crash_loop(ledger: Ledger) -> None:
-    """Runners die on this task again and again: leave it to a person."""
-    task = ledger.task
-    if task.runner_crashes < CRASH_LIMIT or task.has_ended or task.status in _PARKED:
-        return
-    if task.status is Status.COMPLETING and task.spec.pipeline is None and task.spec.quality is None:
-        return  # past its work: only files are left to write
-    reason = f"{task.runner_crashes} runners in a row died on this task without progress"
-    if task.present:
-        # Through the stop and the sweep, so that a resume finds nothing of the old attempts alive.
-        for attempt in task.present:
-            if attempt.intent_name != "stop":
-                ledger.record(ev.StopIntended(attempt=attempt.number, intent="interrupt", reason=reason))
-    else:
-        ledger.move(Status.INTERRUPTED, reason, interrupt=reason)
 
 
 def main(argv: list[str]) -> int:

@@ -1,7 +1,7 @@
-"""The times in a shown file, which a heartbeat renews in place.
+"""Timestamps in a shown file, which a heartbeat overwrites in place.
 
-A heartbeat says that somebody looked, and as a rule nothing else: a new file for that would have the kernel wait for the disk twice. A
-time is as long as the one before, so whoever reads meanwhile finds a whole file with one or the other in it.
+A heartbeat usually changes nothing else, and a new file would make the kernel wait for the disk twice. The new text
+is as long as the old one, so a reader always finds a whole file.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: The keys under which the times stand that a runner sees, and what it calls them.
+#: The keys in the file, and what they show of Observed.
 _KEYS = {
     "last_checked_at": "last_checked_at",
     "last_check": "last_checked_at",
@@ -21,23 +21,23 @@ _KEYS = {
 NAMES = frozenset(_KEYS.values())
 
 
-class Stamps:
-    """Where the times stand in a file of ours, as it was written."""
+class Timestamps:
+    """Where the timestamps are in a file, as it was written."""
 
     def __init__(self, path: str, text: bytes) -> None:
         self._path = path
-        # Ours come behind fields of another version; and in a value a quote has a backslash before it.
+        # Our keys come after fields of other versions; and inside a value a quote is escaped.
         places = {key: text.rfind(f'"{key}": "'.encode()) for key in _KEYS}
         self._spans = [(place + len(key) + 5, _KEYS[key]) for key, place in places.items() if place >= 0]
 
     def renew(self, old: dict[str, Any], new: dict[str, Any]) -> bool:
-        """Put the new times in the place of the old ones. False where the file is not what it was, or has no room for them."""
+        """Replace the old timestamps by the new ones. False if the file has changed or the lengths differ."""
         try:
             file = os.open(self._path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
             return False
         try:
-            return all(self._put(file, place, old.get(name), new.get(name)) for place, name in self._spans)
+            return all(self._put(file, place, old[name], new[name]) for place, name in self._spans)
         except OSError:
             return False
         finally:

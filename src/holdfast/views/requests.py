@@ -8,7 +8,7 @@ import os
 from holdfast import clock
 from holdfast.errors import CorruptFile, DiskFull, HoldfastError, NotFound, RequestRefused, Unanswered
 from holdfast.packet import inbox, load
-from holdfast.spawn import start_runner
+from holdfast.runner_process import start_runner
 from holdfast.store import atomic, audit
 from holdfast.store import lock as locks
 from holdfast.store.layout import Packet

@@ -31,9 +31,9 @@ def test_what_waits_or_has_ended_cannot_be_interrupted() -> None:
     task.ask("interrupt")
     task.wait_for("interrupted")
     again = task.ask("interrupt")
-    assert (again.returncode, "it is interrupted already" in again.stderr) == (3, True)
+    assert (again.returncode, "it is already interrupted" in again.stderr) == (3, True)
     task.stop()
     late = task.ask("interrupt")
-    assert (late.returncode, "it has ended already" in late.stderr) == (3, True)
+    assert (late.returncode, "it has already ended" in late.stderr) == (3, True)
     assert holdfast("interrupt", "nobody").returncode == 3
     assert holdfast("interrupt").returncode == 2

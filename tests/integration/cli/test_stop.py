@@ -33,7 +33,7 @@ def test_what_has_ended_cannot_be_stopped() -> None:
     task = Task.shell("true")
     task.wait_for("completed")
     done = task.ask("stop")
-    assert (done.returncode, "it has ended already: completed" in done.stderr) == (3, True)
+    assert (done.returncode, "it has already ended: completed" in done.stderr) == (3, True)
     assert holdfast("stop", "nobody").returncode == 3
     assert holdfast("stop").returncode == 2
     wrong = task.ask("stop", "--mesage", "x")

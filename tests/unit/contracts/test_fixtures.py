@@ -202,7 +202,7 @@ def test_a_journal_folds_to_its_end(
     name: str, status: str, attempts: int, total_retries: int, run: int
 ) -> None:
     task = fold(name)
-    found = (task.status, task.attempts, task.total_retries, task.run)
+    found = (task.status, task.last_number, task.total_retries, task.run)
     assert found == (status, attempts, total_retries, run)
     assert task.has_ended
     assert task.finished_at
@@ -243,7 +243,7 @@ def assert_same_but_seen(made: dict[str, Any], wanted: dict[str, Any]) -> None:
 )
 def test_replaying_the_journal_gives_the_manifest(journal_name: str, manifest_name: str) -> None:
     wanted = load(manifest_name)
-    made = json.loads(json.dumps(manifest.render(fold(journal_name), wanted["tmpdir"], {})))
+    made = json.loads(json.dumps(manifest.render(fold(journal_name), wanted["tmpdir"], manifest.Observed())))
     assert_same_but_seen(made, wanted)
 
 
@@ -252,9 +252,9 @@ def test_replaying_a_part_of_the_journal_gives_the_manifest_of_that_moment() -> 
     task = Task()
     for at, event in journal.read(os.path.join(FIXTURES, "journal.crash-and-resume.jsonl")):
         apply(task, event, at)
-        if task.status == "running" and task.attempts == 2:
+        if task.status == "running" and task.last_number == 2:
             break
-    made = json.loads(json.dumps(manifest.render(task, wanted["tmpdir"], {})))
+    made = json.loads(json.dumps(manifest.render(task, wanted["tmpdir"], manifest.Observed())))
     assert_same_but_seen(made, wanted)
 
 
@@ -264,7 +264,7 @@ def test_the_schema_of_the_manifest_names_every_field_that_is_written() -> None:
 
 def test_the_current_session_follows_from_the_journal() -> None:
     task, wanted = fold("journal.crash-and-resume.jsonl"), load("current-session.json")
-    shown = manifest.render(task, "/placeholder/hf/home/tasks/crash-and-resume", {})
+    shown = manifest.render(task, "/placeholder/hf/home/tasks/crash-and-resume", manifest.Observed())
     made = json.loads(json.dumps(manifest.current_session(task, shown)))
     assert_same_but_seen(made, wanted)
     jsonschema.validate(

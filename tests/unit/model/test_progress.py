@@ -16,8 +16,11 @@ def told(attempt: int, done: int, total: int, step: str | None = None) -> ev.Age
     return ev.AgentProgress(attempt=attempt, steps_completed=done, steps_total=total, current_step=step)
 
 
-def shown(story: Story, seen: dict[str, Any] | None = None) -> Any:
-    return manifest.render(story.task, "/p", seen or {})["progress"]
+def shown(story: Story, file: dict[str, Any] | None = None, *, written_at: str = "") -> Any:
+    """The manifest's progress, with what state/work.json says."""
+    observed = manifest.Observed()
+    observed.file_progress, observed.file_progress_at = file, written_at
+    return manifest.render(story.task, "/p", observed)["progress"]
 
 
 @pytest.mark.req("PKT-16")
@@ -42,12 +45,12 @@ def test_a_new_session_has_no_list_yet() -> None:
 def test_the_agents_file_counts_where_it_is_newer() -> None:
     written = {"steps_completed": 3, "steps_total": 10, "current_step": None}
     story = Story().attempt(1)
-    assert shown(story, {"progress": written, "progress_at": clock.iso(story.now)}) == written
+    assert shown(story, written, written_at=clock.iso(story.now)) == written
     before, after = clock.iso(story.now), clock.iso(story.now + 5)
     story.tell(told(1, 2, 5))
-    assert shown(story, {"progress": written, "progress_at": before})["steps_total"] == 5
-    assert shown(story, {"progress": written, "progress_at": after}) == written
-    assert shown(story, {"progress": None, "progress_at": after})["steps_total"] == 5
+    assert shown(story, written, written_at=before)["steps_total"] == 5
+    assert shown(story, written, written_at=after) == written
+    assert shown(story, None, written_at=after)["steps_total"] == 5
 
 
 def test_it_is_one_readable_line() -> None:

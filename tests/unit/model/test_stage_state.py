@@ -5,23 +5,19 @@ from __future__ import annotations
 import pytest
 
 from holdfast.model import events as ev
-from holdfast.model.attempt import Attempt, dirname
+from holdfast.model.attempt import Attempt
+from holdfast.model.execution import Chore, Execution, dirname
 from holdfast.model.stage_state import StageState
 
 
-def attempt(number: int = 1, **more: object) -> Attempt:
-    return Attempt(
-        ev.AttemptOpened(
-            **{
-                "attempt": number,
-                "attempt_id": f"ses_{number}",
-                "stage": "codex_impl",
-                "agent": "codex",
-                "mode": "fresh",
-                **more,
-            }
-        )
+def opened(number: int, kind: str) -> ev.AttemptOpened:
+    return ev.AttemptOpened(
+        attempt=number, attempt_id=f"ses_{number}", stage="codex_impl", agent="codex", mode="fresh", kind=kind
     )
+
+
+def attempt(number: int = 1) -> Attempt:
+    return Attempt(opened(number, "agent"))
 
 
 def judged(number: int, *, passed: bool) -> ev.GateJudged:
@@ -29,16 +25,18 @@ def judged(number: int, *, passed: bool) -> ev.GateJudged:
 
 
 @pytest.mark.parametrize(
-    ("number", "kind", "name"),
+    ("of", "number", "kind", "name"),
     [
-        (1, "agent", "001-codex_impl"),
-        (12, "prepare", "012-codex_impl.prepare"),
-        (1234, "gate", "1234-codex_impl.gate"),
+        (Attempt, 1, "agent", "001-codex_impl"),
+        (Chore, 12, "prepare", "012-codex_impl.prepare"),
+        (Chore, 1234, "gate", "1234-codex_impl.gate"),
     ],
 )
-def test_the_directory_names_number_stage_and_chore(number: int, kind: str, name: str) -> None:
+def test_the_directory_names_number_stage_and_chore(
+    of: type[Execution], number: int, kind: str, name: str
+) -> None:
     assert dirname(number, "codex_impl", kind) == name
-    assert attempt(number, kind=kind).dirname == name
+    assert of(opened(number, kind)).dirname == name
 
 
 def test_an_attempt_succeeds_by_its_end_alone() -> None:

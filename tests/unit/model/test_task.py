@@ -7,6 +7,7 @@ import pytest
 from holdfast import clock
 from holdfast.model import events as ev
 from holdfast.model.fold import CRASH_LIMIT, QUICK_DEATH_S
+from holdfast.model.state import Interrupted, Waiting
 from holdfast.model.status import Status
 from holdfast.model.usage import Usage
 from tests.support.story import BEGIN, BOOT, Story
@@ -21,11 +22,11 @@ def test_a_new_task_has_its_spec_and_state() -> None:
     assert not task.has_ended
 
 
-def test_a_success_is_settled_marked_and_then_the_end() -> None:
+def test_a_success_is_decided_marked_and_then_the_end() -> None:
     story = Story().attempt(1).end(1, "success")
-    assert story.task.is_unsettled
+    assert story.task.has_undecided
     story.move("completing", reason="success")
-    assert not story.task.is_unsettled
+    assert not story.task.has_undecided
     story.tell(ev.StageDone(stage="a_run", attempt=1))
     assert story.task.stage is None
     story.move("completed", reason="success")
@@ -39,7 +40,7 @@ def test_a_crash_and_its_resume() -> None:
     story.tell(ev.RetryPlanned(stage="a_run", consecutive=1, total=1, delay_s=0.0)).move("spawning")
     story.attempt(2, mode="resume")
     task = story.task
-    assert (task.consecutive, task.total_retries, task.attempts) == (1, 1, 2)
+    assert (task.consecutive, task.total_retries, task.last_number) == (1, 1, 2)
     assert task.attempt is not None
     assert task.attempt.number == 2
     assert task.attempt.is_open
@@ -61,7 +62,7 @@ def test_voids_are_counted_in_a_row_and_keep_their_number() -> None:
             ev.AttemptOpened(attempt=number, attempt_id="ses_0", stage="a_run", agent="a", mode="fresh"),
             ev.AttemptVoid(attempt=number, reason="r"),
         )
-    assert (story.task.voids_in_a_row, story.task.attempts) == (2, 2)
+    assert (story.task.voids_in_a_row, story.task.last_number) == (2, 2)
     assert story.task.total_retries == 0
     story.attempt(3)
     assert story.task.voids_in_a_row == 0
@@ -89,17 +90,16 @@ def test_a_wait_has_a_time_and_the_next_move_forgets_it() -> None:
         .move("crashed")
         .move("waiting", wake_at="2027-01-01T00:00:00.000Z")
     )
-    assert story.task.wake_at == "2027-01-01T00:00:00.000Z"
+    assert story.task.state == Waiting(wake_at="2027-01-01T00:00:00.000Z")
     story.move("spawning")
-    assert story.task.wake_at is None
+    assert story.task.waiting is None
 
 
 def test_an_interrupt_asks_and_its_answer_goes_to_the_next_agent_that_runs() -> None:
     story = Story().attempt(1).end(1, "stopped").move("interrupted", interrupt="which one?")
-    assert story.task.interrupt == "which one?"
-    assert story.task.interrupted_at == clock.iso(story.now)
+    assert story.task.state == Interrupted(question="which one?", since=clock.iso(story.now))
     story.move("spawning", answer="the blue one", request="R")
-    assert story.task.interrupt is None
+    assert story.task.interrupted is None
     assert story.task.answer == "the blue one"
     assert story.task.requests == {"R": None}
     story.attempt(2).end(2, "spawn_failed", exec_errno=2)
@@ -132,7 +132,7 @@ def test_a_retry_opens_a_run_with_counters_and_active_time_at_zero() -> None:
     assert (task.status, task.run, task.finished_at) == (Status.SPAWNING, 2, None)
     assert (task.consecutive, task.total_retries, task.active_s) == (0, 0, 0.0)
     assert task.deadline_s == 100.0
-    assert task.attempts == 1
+    assert task.last_number == 1
 
 
 @pytest.mark.parametrize("deadline_s", [5.0, None])

@@ -52,7 +52,7 @@ def test_two_attempts_side_by_side() -> None:
     story.start(2).start(3).move("running")
     task = story.task
     assert numbers(task) == [2, 3]
-    assert [attempt.number for attempt in task.open_attempts] == [2, 3]
+    assert [attempt.number for attempt in task.open_executions] == [2, 3]
     story.tell(
         ev.AgentText(attempt=2, offset=1, text="from the left"),
         ev.AgentText(attempt=3, offset=1, text="from the right"),
@@ -63,11 +63,11 @@ def test_two_attempts_side_by_side() -> None:
     assert (task.total_usage.input_tokens, task.usage.input_tokens) == (12, None)
     assert (task.stage_states["left"].session_id, task.stage_states["right"].session_id) == ("L", "R")
     story.end(2, "success")
-    assert [attempt.number for attempt in task.open_attempts] == [3]
+    assert [attempt.number for attempt in task.open_executions] == [3]
     assert (task.usage.input_tokens, task.total_usage.input_tokens) == (5, 12)
     story.end(3, "crashed")
-    assert task.open_attempts == []
-    assert task.is_unsettled
+    assert task.open_executions == []
+    assert task.has_undecided
     assert task.active_s == 11.0  # they lived at the same time, one of them a second longer
 
 
@@ -75,7 +75,7 @@ def test_of_a_wave_the_good_one_goes_to_its_gate_and_the_other_is_tried_again() 
     story = side_by_side().open(2, stage="left").open(3, stage="right").start(2).start(3).move("running")
     story.end(2, "success").end(3, "crashed").move("completing")
     task = story.task
-    assert not task.is_unsettled
+    assert not task.has_undecided
     assert (task.stage_states["left"].awaits_gate, task.stage_states["right"].awaits_gate) == (True, False)
     story.tell(ev.GateJudged(stage="left", attempt=2, passed=True), ev.StageDone(stage="left", attempt=2))
     story.move("spawning").open(5, stage="right")
@@ -90,7 +90,7 @@ def test_a_void_of_one_leaves_the_other_alone() -> None:
     task = story.task
     assert numbers(task) == [2]
     assert task.stage_states["right"].attempt is None
-    assert (task.attempts, task.voids_in_a_row) == (3, 1)
+    assert (task.last_number, task.voids_in_a_row) == (3, 1)
     story.open(4, stage="right")
     assert numbers(task) == [2, 4]
 
@@ -109,9 +109,9 @@ PREPARED = ev.WorkspacePrepared(stage="a_run", path="/w", kind="worktree", tree=
 def test_a_chore_takes_a_number_and_is_no_attempt_of_an_agent() -> None:
     story = Story(pipeline=PIPELINE).open(1, agent="command", kind="prepare", session_id=None).start(1)
     task = story.task
-    assert (task.attempts, task.chores, task.paid_calls) == (1, 1, 0)
+    assert (task.last_number, task.attempt_count, task.paid_calls) == (1, 0, 0)
     assert (task.attempt, task.current, task.stage_states) == (None, [], {})
-    assert [attempt.number for attempt in task.open_attempts] == [1]
+    assert [attempt.number for attempt in task.open_executions] == [1]
     assert task.find(1) is task.chore
     # Whatever a program of ours prints is no word of an agent.
     story.tell(
@@ -122,7 +122,7 @@ def test_a_chore_takes_a_number_and_is_no_attempt_of_an_agent() -> None:
     assert task.active_s == 3.0
     assert task.chore is not None
     assert not task.chore.is_open
-    assert not task.is_unsettled
+    assert not task.has_undecided
     story.tell(PREPARED)
     assert task.chore is None
     assert task.stage_states["a_run"].workspace == PREPARED
@@ -334,9 +334,10 @@ def test_a_session_that_begins_anew_is_not_taken_for_the_old_one() -> None:
 @pytest.mark.req("INT-2")
 def test_an_approval_is_awaited_for_a_stage_and_stands() -> None:
     story = Story(("a_run", "b_run")).move("interrupted", approval="a_run", marked=True)
-    assert (story.task.approval, story.task.is_marked) == ("a_run", True)
+    assert story.task.interrupted is not None
+    assert (story.task.interrupted.approval, story.task.interrupted.is_marked) == ("a_run", True)
     story.tell(ev.ApprovalGiven(stage="a_run", by="ada", request="R")).move("spawning", request="R")
-    assert (story.task.approval, story.task.is_marked) == (None, False)
+    assert story.task.interrupted is None
     assert (story.task.stage_state("a_run").is_approved, story.task.stage_state("b_run").is_approved) == (
         True,
         False,

@@ -7,9 +7,11 @@ import re
 import pytest
 
 from holdfast.model import outcome
+from holdfast.model.decision import Decision, Then
+from holdfast.model.status import Status
 from holdfast.pipeline import triage as module
 from holdfast.pipeline.next_action import ACTIONS
-from holdfast.pipeline.policy import RULES, Follow, decide
+from holdfast.pipeline.policy import RULES, Counts, after_failure
 from holdfast.pipeline.triage import Failure, FailureClass, classify, triage
 from tests.support import pages
 
@@ -153,27 +155,31 @@ def test_the_same_failure_in_another_stage_has_the_same_signature() -> None:
 
 def follow(kind: str, seen: int = 0, retry_budget: int = 2, **options: object):  # type: ignore[no-untyped-def]
     facts = failure(kind) if kind not in ("scope", "headings") else failure("success", gate_failed=kind)
-    return decide(triage(facts), seen, retry_budget, **{"paid_left": 5, **options})  # type: ignore[arg-type]
+    counts = Counts(seen=seen, retry_budget=retry_budget, **{"calls_left": 5, **options})  # type: ignore[arg-type]
+    then = Then.WAIT if kind in outcome.MUST_WAIT else Then.RETRY
+    return after_failure(
+        Decision(then=then, status=Status.CRASHED, reason="it failed"), triage(facts), counts
+    )
 
 
 @pytest.mark.req("GAT-9")
 @pytest.mark.parametrize(
     ("kind", "then", "pause_s"),
     [
-        ("network", Follow.RETRY, 5.0),
-        ("context_too_long", Follow.RETRY_WITH_DIGEST, 0.0),
-        ("auth", Follow.ASK, 0.0),
-        ("usage_error", Follow.STOP, 0.0),
-        ("scope", Follow.STOP, 0.0),
-        ("headings", Follow.STOP, 0.0),
-        ("budget", Follow.ASK, 0.0),
-        ("timeout", Follow.RETRY, 0.0),
-        ("failed", Follow.RETRY, 5.0),
-        ("rate_limit", Follow.WAIT, 0.0),
-        ("quota", Follow.WAIT, 0.0),
+        ("network", Then.RETRY, 5.0),
+        ("context_too_long", Then.RETRY, 0.0),
+        ("auth", Then.ASK, 0.0),
+        ("usage_error", Then.END, 0.0),
+        ("scope", Then.END, 0.0),
+        ("headings", Then.END, 0.0),
+        ("budget", Then.ASK, 0.0),
+        ("timeout", Then.RETRY, 0.0),
+        ("failed", Then.RETRY, 5.0),
+        ("rate_limit", Then.WAIT, 0.0),
+        ("quota", Then.WAIT, 0.0),
     ],
 )
-def test_the_first_time(kind: str, then: Follow, pause_s: float) -> None:
+def test_the_first_time(kind: str, then: Then, pause_s: float) -> None:
     found = follow(kind)
     assert (found.then, found.pause_s) == (then, pause_s)
     assert found.reason
@@ -183,52 +189,58 @@ def test_the_first_time(kind: str, then: Follow, pause_s: float) -> None:
 @pytest.mark.parametrize(
     ("kind", "retry_budget", "retries", "at_last"),
     [
-        ("network", 2, 2, Follow.STOP),
-        ("network", 5, 5, Follow.STOP),
-        ("network", 0, 0, Follow.STOP),
-        ("failed", 5, 1, Follow.STOP),
-        ("failed", 0, 0, Follow.STOP),
-        ("context_too_long", 5, 1, Follow.STOP),
-        ("context_too_long", 0, 0, Follow.STOP),
-        ("timeout", 2, 2, Follow.ASK),
-        ("auth", 5, 0, Follow.ASK),
-        ("usage_error", 5, 0, Follow.STOP),
-        ("scope", 5, 0, Follow.STOP),
-        ("headings", 5, 0, Follow.STOP),
+        ("network", 2, 2, Then.END),
+        ("network", 5, 5, Then.END),
+        ("network", 0, 0, Then.END),
+        ("failed", 5, 1, Then.END),
+        ("failed", 0, 0, Then.END),
+        ("context_too_long", 5, 1, Then.END),
+        ("context_too_long", 0, 0, Then.END),
+        ("timeout", 2, 2, Then.ASK),
+        ("auth", 5, 0, Then.ASK),
+        ("usage_error", 5, 0, Then.END),
+        ("scope", 5, 0, Then.END),
+        ("headings", 5, 0, Then.END),
     ],
 )
 def test_retries_of_one_signature_are_capped(
-    kind: str, retry_budget: int, retries: int, at_last: Follow
+    kind: str, retry_budget: int, retries: int, at_last: Then
 ) -> None:
     said = [follow(kind, seen, retry_budget).then for seen in range(8)]
-    tries = [then for then in said if then in (Follow.RETRY, Follow.RETRY_WITH_DIGEST)]
+    tries = [then for then in said if then is Then.RETRY]
     assert len(tries) == retries
     assert said[retries:] == [at_last] * (8 - retries)
 
 
+def test_a_prompt_that_was_too_large_is_made_smaller_in_a_new_session() -> None:
+    assert follow("context_too_long").fresh_session
+    assert not follow("network").fresh_session
+    assert RULES[FailureClass.PROMPT_TOO_LARGE].with_digest
+
+
 @pytest.mark.req("BUD-3")
 def test_a_limit_of_the_service_burns_no_retry() -> None:
-    assert follow("rate_limit", seen=100, retry_budget=0).then is Follow.WAIT
+    assert follow("rate_limit", seen=100, retry_budget=0).then is Then.WAIT
 
 
 @pytest.mark.req("W-B2")
 def test_a_timeout_ends_as_a_timeout() -> None:
-    assert follow("timeout", seen=2).status == "timeout"
-    assert follow("timeout", seen=2, on_limit="end").then is Follow.STOP
-    assert follow("network", seen=2).status == "failed"
+    assert follow("timeout", seen=2, on_limit="end").status is Status.TIMEOUT
+    assert follow("timeout", seen=2, on_limit="end").then is Then.END
+    assert follow("network", seen=2).status is Status.FAILED
 
 
 @pytest.mark.parametrize("kind", ["network", "failed", "context_too_long", "timeout", "rate_limit"])
 def test_nothing_is_tried_again_without_a_paid_call_left(kind: str) -> None:
-    found = follow(kind, paid_left=0)
-    assert (found.then, found.failure_class) == (Follow.ASK, "budget")
+    found = follow(kind, calls_left=0)
+    assert found.then is Then.ASK
     assert "paid_call_budget" in found.reason
-    assert follow(kind, paid_left=0, on_limit="end").then is Follow.STOP
-    assert follow(kind, paid_left=None).then not in (Follow.ASK, Follow.STOP)
+    assert follow(kind, calls_left=0, on_limit="end").then is Then.END
+    assert follow(kind, calls_left=None).then not in (Then.ASK, Then.END)
 
 
 def test_a_person_is_asked_to_log_in_even_where_limits_end_the_task() -> None:
-    assert follow("auth", on_limit="end").then is Follow.ASK
+    assert follow("auth", on_limit="end").then is Then.ASK
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,31 @@
-"""A full disk: what is tried again and again is told once."""
+"""A full disk: a step that is repeated until there is room happens once."""
 
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Iterator
 
 import pytest
 
+from holdfast import clock
 from holdfast.errors import DiskFull
 from holdfast.model import events as ev
 from holdfast.model.spec import Limits, StageSpec, TaskSpec
 from holdfast.model.status import Status
-from holdfast.packet import load
+from holdfast.packet import inbox, load
 from holdfast.packet.create import create
 from holdfast.paths import ensure_home
 from holdfast.redact import Redactor
 from holdfast.runner import main
+from holdfast.runner.gather import Gatherer
 from holdfast.runner.ledger import Ledger
+from holdfast.runner.loop.waiter import DETACH, Waiter
+from holdfast.runner.people import marks
+from holdfast.runner.perform.context import Context
+from holdfast.runner.perform.performer import perform
+from holdfast.runner.plan.facts import Now
+from holdfast.runner.plan.planner import plan
 from holdfast.store import journal
 from holdfast.store.journal import Journal
 from holdfast.store.layout import Home, Packet
@@ -48,31 +58,72 @@ def packet(home: str) -> Packet:
 
 
 @pytest.fixture
-def ledger(packet: Packet):
+def ledger(packet: Packet) -> Iterator[Ledger]:
     ledger = Ledger(packet, load.fold(packet), Full(packet.journal), Redactor({}))
     yield ledger
     ledger.close()
+
+
+@pytest.fixture
+def context(packet: Packet, ledger: Ledger) -> Iterator[Context]:
+    before = {each: signal.getsignal(each) for each in DETACH}
+    waiter = Waiter(packet)
+    context = Context(ledger, waiter, {})
+    yield context
+    context.close()
+    waiter.close()
+    for each, handler in before.items():
+        signal.signal(each, handler)
 
 
 def hellos(packet: Packet) -> list[ev.Event]:
     return [event for _, event in journal.read(packet.journal) if isinstance(event, ev.RunnerStarted)]
 
 
+def drive(context: Context, until: Status) -> list[str]:
+    """Gather, plan and perform as the loop does, without its sleep. Returns the steps that were taken."""
+    taken: list[str] = []
+    gatherer = Gatherer(context)
+    while context.ledger.task.status is not until:
+        facts = gatherer.gather(set())
+        step = plan(context.ledger.task, facts, Now(wall=clock.now(), mono=clock.mono()))
+        taken.append(type(step).__name__)
+        try:
+            perform(context, step)
+        except DiskFull:
+            context.forget()
+            taken.append("full")
+    return taken
+
+
 @pytest.mark.starts_processes
 @pytest.mark.req("INT-3", "INT-4")
-def test_an_interrupt_is_kept_and_told_once(packet: Packet, ledger: Ledger) -> None:
-    assert isinstance(ledger._journal, Full)
-    ledger._journal.refusals = 4
-    for _ in range(4):
-        with pytest.raises(DiskFull):
-            ledger.move(Status.INTERRUPTED, "which one?", interrupt="which one?")
-    ledger.move(Status.INTERRUPTED, "which one?", interrupt="which one?")
+def test_context_and_notice_of_an_interrupt_happen_once_although_the_journal_is_full_for_a_while(
+    packet: Packet, context: Context
+) -> None:
+    assert isinstance(context.ledger._journal, Full)
+    context.ledger._journal.refusals = 4
+    marks.leave(packet, "which one?")
+    taken = drive(context, Status.INTERRUPTED)
+    assert taken == ["SaveContext", "PostNotice", "LeaveMark", *["Interrupt", "full"] * 4, "Interrupt"]
     assert os.listdir(packet.interrupts) == ["1"]
     assert len(os.listdir(packet.home.outbox)) == 1
-    # Another question is another interrupt.
-    ledger.move(Status.SPAWNING, "resumed")
-    ledger.move(Status.INTERRUPTED, "which one?", interrupt="which one?")
-    assert sorted(os.listdir(packet.interrupts)) == ["1", "2"]
+
+
+@pytest.mark.starts_processes
+@pytest.mark.req("INT-3", "INT-4")
+def test_the_same_question_after_a_resume_is_another_interrupt(packet: Packet, context: Context) -> None:
+    """Also for a runner that finds the resume before it has left."""
+    marks.leave(packet, "which one?")
+    drive(context, Status.INTERRUPTED)
+    request = inbox.drop(packet, "resume", {}, by="me")
+    assert drive(context, Status.SPAWNING) == ["AnswerRequest"]
+    assert not marks.is_left(packet), "put aside with the answer"
+    marks.leave(packet, "which one?")
+    assert drive(context, Status.INTERRUPTED) == ["SaveContext", "PostNotice", "LeaveMark", "Interrupt"]
+    kept = {"1", "2", f"{request.id}-interrupt-request.txt"}
+    assert set(os.listdir(packet.interrupts)) == kept
+    assert len(os.listdir(packet.home.outbox)) == 2
 
 
 def test_a_runner_says_hello_once_however_often_it_begins(packet: Packet, ledger: Ledger) -> None:

@@ -49,7 +49,7 @@ class Runner:
             packet, load.fold(packet), Journal(packet.journal), Redactor({"A_TOKEN": SECRET})
         )
         self.position = Position(packet)
-        (attempt,) = self.ledger.task.open_attempts
+        (attempt,) = self.ledger.task.open_executions
         self.ingest = Ingest(
             self.ledger,
             registry.adapter("claude"),

@@ -56,7 +56,7 @@ def test_a_fact_that_is_not_shown_is_durable_and_waits_for_the_next_sleep(ledger
 @pytest.mark.starts_processes
 def test_a_fact_that_is_not_shown_is_shown_with_the_next_one(ledger: Ledger) -> None:
     ledger.record(_HELLO, shown=False)
-    ledger.move(Status.INTERRUPTED, "why", interrupt="why")
+    ledger.record(ev.TaskMoved(old=Status.SPAWNING, new=Status.INTERRUPTED, reason="why", interrupt="why"))
     assert runner_shown(ledger.packet) == 4321
 
 
@@ -65,7 +65,8 @@ def inodes(packet: Packet) -> list[int]:
 
 
 def look(ledger: Ledger, at: str, **more: object) -> None:
-    ledger.seen.update(last_checked_at=at, **more)
+    for name, value in {"last_checked_at": at, **more}.items():
+        setattr(ledger.observed, name, value)
     ledger.beat()
     ledger.catch_up()
 
@@ -92,7 +93,7 @@ def test_a_look_without_news_renews_times_in_place(ledger: Ledger) -> None:
     assert load.read_manifest(packet)["last_progress_at"] == "2026-01-01T00:01:29.000Z"
 
 
-@pytest.mark.parametrize("what", ["fact", "seen", "not yet shown", "replaced", "moved", "gone", "pipe"])
+@pytest.mark.parametrize("what", ["fact", "observed", "not yet shown", "replaced", "moved", "gone", "pipe"])
 def test_a_look_with_news_or_at_another_file_writes_it_anew(ledger: Ledger, what: str) -> None:
     packet = ledger.packet
     ledger.record(_HELLO)
@@ -101,7 +102,7 @@ def test_a_look_with_news_or_at_another_file_writes_it_anew(ledger: Ledger, what
     match what:
         case "fact":
             ledger.record(_HELLO.evolve(pid=4322))
-        case "seen":
+        case "observed":
             more = {"verdict": "quiet"}
         case "not yet shown":
             ledger.record(_HELLO.evolve(pid=4322), shown=False)
@@ -128,7 +129,9 @@ def test_a_look_with_news_or_at_another_file_writes_it_anew(ledger: Ledger, what
 def test_words_that_look_like_a_time_of_ours_are_left_alone(ledger: Ledger) -> None:
     words = '"last_checked_at": "2026-01-01T00:00:00.000Z"'
     ledger.task.spec = ledger.task.spec.evolve(goal=words, task_name=words)
-    ledger.seen["unknown"] = {"of_another": {"last_check": "2026-01-01T00:00:00.000Z"}}
+    manifest = load.read_manifest(ledger.packet)
+    of_another = {"of_another": {"last_check": "2026-01-01T00:00:00.000Z"}}
+    atomic.write_json(ledger.packet.manifest, {**manifest, **of_another}, durable=False)
     ledger.record(_HELLO)
     look(ledger, "2026-01-01T00:00:00.000Z")
     files = inodes(ledger.packet)

@@ -6,18 +6,16 @@ import pytest
 
 from holdfast.config.keys import KEYS
 from holdfast.model import outcome
+from holdfast.model.decision import Decision, Then, severity
 from holdfast.model.spec import Limits
 from holdfast.model.status import MOVES, Status
 from holdfast.model.usage import Usage, budget_reached
 from holdfast.runner.plan.policy import (
-    Decision,
-    Then,
     after_attempt,
     at_limit,
     available,
     backoff_s,
     condition,
-    gravity,
     has_retry_left,
     unasked,
     wait_s,
@@ -47,8 +45,8 @@ LIMITS = Limits(base_interval_s=30.0, max_interval_s=300.0, max_retries=10)
         ("server_error", Then.RETRY, Status.CRASHED),
         ("network", Then.RETRY, Status.CRASHED),
         ("invalid_request", Then.END, Status.FAILED),
-        ("auth", Then.INTERRUPT, Status.INTERRUPTED),
-        ("max_turns", Then.INTERRUPT, Status.INTERRUPTED),
+        ("auth", Then.ASK, Status.INTERRUPTED),
+        ("max_turns", Then.ASK, Status.INTERRUPTED),
     ],
 )
 def test_an_attempt_that_ended_by_itself(kind: str, then: Then, status: Status) -> None:
@@ -63,12 +61,12 @@ def test_an_attempt_that_ended_by_itself(kind: str, then: Then, status: Status) 
     ("intent", "then", "status"),
     [
         ("stop", Then.END, Status.KILLED),
-        ("interrupt", Then.INTERRUPT, Status.INTERRUPTED),
+        ("interrupt", Then.ASK, Status.INTERRUPTED),
         ("deadline", Then.END, Status.ABANDONED),
-        ("output", Then.INTERRUPT, Status.INTERRUPTED),
-        ("budget", Then.INTERRUPT, Status.INTERRUPTED),
-        ("timeout", Then.INTERRUPT, Status.INTERRUPTED),
-        ("input", Then.INTERRUPT, Status.INTERRUPTED),
+        ("output", Then.ASK, Status.INTERRUPTED),
+        ("budget", Then.ASK, Status.INTERRUPTED),
+        ("timeout", Then.ASK, Status.INTERRUPTED),
+        ("input", Then.ASK, Status.INTERRUPTED),
         ("session", Then.RETRY, Status.CRASHED),
         ("hang", Then.RETRY, Status.HUNG),
     ],
@@ -177,11 +175,11 @@ def test_a_budget_is_reached_by_what_is_known(
 def test_of_several_decisions_the_gravest_is_followed() -> None:
     kinds = ("success", "crashed", "rate_limit", "auth", "failed")
     decisions = [after_attempt(kind) for kind in kinds]
-    assert [decision.then for decision in sorted(decisions, key=gravity)] == [
+    assert [decision.then for decision in sorted(decisions, key=severity)] == [
         Then.COMPLETE,
         Then.RETRY,
         Then.WAIT,
-        Then.INTERRUPT,
+        Then.ASK,
         Then.END,
     ]
     assert set(Then) == {decision.then for decision in decisions}
@@ -194,13 +192,13 @@ def test_of_several_decisions_the_gravest_is_followed() -> None:
 @pytest.mark.parametrize(
     ("intent", "on_limit", "then", "status"),
     [
-        ("budget", "ask", Then.INTERRUPT, Status.INTERRUPTED),
-        ("timeout", "ask", Then.INTERRUPT, Status.INTERRUPTED),
+        ("budget", "ask", Then.ASK, Status.INTERRUPTED),
+        ("timeout", "ask", Then.ASK, Status.INTERRUPTED),
         ("budget", "end", Then.END, Status.ABANDONED),
         # It passes through `timeout` on its way to the end.
         ("timeout", "end", Then.END, Status.TIMEOUT),
-        ("interrupt", "end", Then.INTERRUPT, Status.INTERRUPTED),
-        ("output", "end", Then.INTERRUPT, Status.INTERRUPTED),
+        ("interrupt", "end", Then.ASK, Status.INTERRUPTED),
+        ("output", "end", Then.ASK, Status.INTERRUPTED),
         ("hang", "end", Then.RETRY, Status.HUNG),
     ],
 )
@@ -283,7 +281,7 @@ def test_each_condition_can_be_switched_off(
     kind: str, intent: str | None, name: str, then: Then, status: Status
 ) -> None:
     decision = after_attempt(kind, intent=intent, intent_reason="why")
-    assert decision.then is Then.INTERRUPT
+    assert decision.then is Then.ASK
     why = condition(intent, kind)
     assert why == name
     assert why in KEYS["interrupt_off"].choices

@@ -114,7 +114,7 @@ def view_of(
         created_at=task.created_at,
         finished_at=task.finished_at,
         active_s=task.active_s,
-        attempts=task.attempts - task.chores,
+        attempts=task.attempt_count,
         retries=task.total_retries,
         exit_code=ended.exit_code if ended is not None else None,
         stages=tuple(_stage(task, stage, (output_lines or {}).get(stage.name)) for stage in spec.stages),
@@ -137,7 +137,7 @@ def view_of(
 
 def action_view(task: Task, *, login: str = "", has_changes: bool = False) -> ActionView:
     """What of a task decides on its next action."""
-    attempt = task.attempt
+    attempt, interrupted = task.attempt, task.interrupted
     return ActionView(
         task_id=task.spec.task_id,
         status=task.status,
@@ -146,9 +146,9 @@ def action_view(task: Task, *, login: str = "", has_changes: bool = False) -> Ac
         login=login,
         failure_class=_open_class(task),
         failure_outcome=_outcome(task),
-        question=task.interrupt or "",
-        approval=task.approval or "",
-        wake_at=task.wake_at,
+        question=interrupted.question if interrupted is not None else "",
+        approval=(interrupted.approval if interrupted is not None else None) or "",
+        wake_at=task.waiting.wake_at if task.waiting is not None else None,
         is_past_deadline=attempt is not None and attempt.intent_name == "deadline",
         has_changes=has_changes,
         workspace=task.spec.workspace,

@@ -1,8 +1,8 @@
 """The sweep: kill what an attempt left running, and nothing else.
 
-Found are: everything below the recorder (orphans re-parent to it), what re-parented to us when the recorder was dead, and
-every process whose environment carries the attempt's marker. Spared, with all below them, are processes that belong
-to another holdfast: they have HOLDFAST_ROLE, another attempt's marker, or a flock on one of our files.
+It finds everything below the recorder (orphans re-parent to it), what was re-parented to us because the recorder was
+dead, and every process whose environment has the attempt's marker. It spares, with their descendants, processes of
+another holdfast: they have HOLDFAST_ROLE, another attempt's marker, or a flock on one of our files.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 else:
     import _signal as signal  # in C: it is loaded before an agent starts
 
-#: Between the polite signal and the other one.
+#: Between SIGTERM and SIGKILL.
 TERM_S = 2.0
-#: After this long, what does not die cannot be killed.
+#: What is still alive after this cannot be killed.
 GIVE_UP_S = 30.0
 _PASS_S = 0.01
 
 
 class Sweep:
-    """One sweep, in steps that never block."""
+    """One sweep, pass by pass; it never blocks."""
 
     def __init__(self, marker: str, recorder: int | None, *, attempt_id: str, tree_known: bool) -> None:
         self.marker = marker
@@ -41,25 +41,27 @@ class Sweep:
         self.tree_known = tree_known
         self.killed: dict[int, str] = {}
         self.spared: dict[int, str] = {}
-        #: Looked at in an earlier pass and without our marker: reading every environment again would take milliseconds.
-        self._innocent: set[int] = {os.getpid()}
+        #: Processes of an earlier pass without our marker: reading every environment again takes milliseconds.
+        self._unmarked: set[int] = {os.getpid()}
         self._empty_passes = 0
         self._began_mono = clock.mono()
         self.proof = ""
+        self.unkillable: tuple[int, ...] = ()
 
-    def step(self) -> float | None:
-        """One pass. Returns the seconds until the next, or None when the sweep is over (`proof` says how)."""
+    def sweep(self) -> float | None:
+        """One pass. Returns when the next one is due (monotonic), or None when the sweep is over."""
         victims = self.find()
         if not victims:
             self._empty_passes += 1
             if self._empty_passes >= 2:
                 self.proof = "none left" if self.tree_known else "none marked"
                 return None
-            return 0.0
+            return clock.mono()
         self._empty_passes = 0
         age_s = clock.mono() - self._began_mono
         if age_s > GIVE_UP_S:
-            self.proof = f"{len(victims)} cannot be killed: {sorted(victim.pid for victim in victims)}"
+            self.unkillable = tuple(sorted(victim.pid for victim in victims))
+            self.proof = f"{len(victims)} cannot be killed: {list(self.unkillable)}"
             return None
         for victim in victims:
             if victim.pid not in self.killed:
@@ -68,7 +70,7 @@ class Sweep:
                 process.send(victim, signal.SIGCONT)
             elif age_s >= TERM_S:
                 process.send(victim, signal.SIGKILL)
-        return _PASS_S if age_s < 0.1 else 0.05
+        return clock.mono() + (_PASS_S if age_s < 0.1 else 0.05)
 
     def find(self) -> list[ProcessIdentity]:
         """Living processes of the attempt, without the spared ones."""
@@ -80,13 +82,13 @@ class Sweep:
         # What re-parented to us is ours to sweep; the recorder itself is not.
         found.update(pid for pid in process.children(me) if pid not in roots)
         for pid in process.all_pids():
-            if pid in found or pid in self._innocent:
+            if pid in found or pid in self._unmarked:
                 continue
             marker = process.variable(pid, "HOLDFAST_ATTEMPT")
             if marker is not None and self._is_ours(pid, marker):
                 found.add(pid)
             else:
-                self._innocent.add(pid)
+                self._unmarked.add(pid)
         found -= {me, *roots}
         spared: set[int] = set()
         for pid in found:
@@ -98,8 +100,8 @@ class Sweep:
         return [identity for identity in identities if identity is not None and process.is_alive(identity)]
 
     def _is_ours(self, pid: int, marker: str) -> bool:
-        """Whether it is the attempt's marker, or was before the home got another name. Then another home may have the old one, so
-        the id tells, unless the agent has put something else in its place."""
+        """Whether it is the attempt's marker, or was before the home was renamed. Another home may have the old name
+        now, so the attempt's id decides, unless the agent has replaced it."""
         if not marker.endswith(self._within):
             return False
         attempt_id = process.variable(pid, "SESSION_ID") or ""
@@ -116,7 +118,7 @@ class Sweep:
 
 
 def holds_our_lock(pid: int, marker: str) -> bool:
-    """Whether `pid` has a flock on a lock file of holdfast (other than the attempt's own)."""
+    """Whether `pid` holds a flock on a lock file of holdfast other than the attempt's own."""
     try:
         descriptors = os.listdir(f"/proc/{pid}/fd")
     except OSError:
@@ -135,5 +137,5 @@ def holds_our_lock(pid: int, marker: str) -> bool:
 
 
 def as_list(found: dict[int, str], redact: Redactor) -> list[dict[str, Any]]:
-    """For the journal: a command line can hold a key."""
+    """Processes for the journal; a command line can hold a secret."""
     return [{"pid": pid, "command": redact(command)[:200]} for pid, command in found.items()]

@@ -9,10 +9,6 @@ from __future__ import annotations
 import os
 
 from holdfast import clock
-from holdfast.model.events import AttemptStarted
-from holdfast.model.process import ProcessIdentity
-from holdfast.model.task import Task
-from holdfast.runner.attempt.sweep import Sweep
 from holdfast.store import process
 from holdfast.store.layout import Packet
 from holdfast.store.lock import Lock
@@ -21,7 +17,7 @@ from holdfast.store.lock import Lock
 CONFIRM_S = 1.0
 
 
-class Vanished:
+class PacketWatch:
     """Whether the packet of a runner is still there."""
 
     def __init__(self, packet: Packet, lock: Lock) -> None:
@@ -65,30 +61,3 @@ def _is_held_at(path: str, lock: Lock) -> bool:
         return os.path.samestat(os.stat(Packet(path).runner_lock), os.fstat(lock.descriptor))
     except OSError:
         return False
-
-
-def end_agents(task: Task, packet: Packet) -> None:
-    """End the agents of a packet that is gone, and all that they started. Their recorders then find nothing to wait for."""
-    sweeps = [
-        Sweep(
-            packet.attempt(attempt.dirname).path,
-            _recorder(attempt.started),
-            attempt_id=attempt.attempt_id,
-            tree_known=True,
-        )
-        for attempt in task.open_attempts
-    ]
-    while sweeps:
-        waits = [(sweep, sweep.step()) for sweep in sweeps]
-        sweeps = [sweep for sweep, wait_s in waits if wait_s is not None]
-        clock.sleep(max((wait_s for _, wait_s in waits if wait_s is not None), default=0.0))
-
-
-def _recorder(started: AttemptStarted | None) -> int | None:
-    """The parent of a living agent, unless that is us: its lock, which would say so, is gone."""
-    identity = ProcessIdentity.from_json(started.to_json()) if started is not None else None
-    if identity is None or not process.is_alive(identity):
-        return None
-    fields = process.stat_fields(identity.pid) if process.HAS_PROC else None
-    parent = int(fields[1]) if fields else 1
-    return parent if parent not in (1, os.getpid()) else None

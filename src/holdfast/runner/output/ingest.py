@@ -17,10 +17,10 @@ from holdfast import clock
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.model import readable
-from holdfast.model.attempt import Attempt
+from holdfast.model.execution import Execution
 from holdfast.redact import LineRedactor
 from holdfast.runner.ledger import Ledger
-from holdfast.runner.output.log_batch import Helping
+from holdfast.runner.output.log_batch import LogBatch
 from holdfast.runner.output.position import Position
 from holdfast.runner.output.raw_log import RawLog, leap_over
 from holdfast.store import atomic
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from holdfast.agents.base import Adapter
 
-#: One helping; between two of them requests are answered.
+#: One batch; between two of them requests are answered.
 _TAKE_S = 0.25
 _USAGE_BYTES = 1024 * 1024
 #: A key may have begun so far before the place from which we read on.
@@ -55,18 +55,24 @@ class Ingest:
     """Reads the logs of one attempt."""
 
     def __init__(
-        self, ledger: Ledger, adapter: Adapter, attempt: Attempt, directory: AttemptDir, *, position: Position
+        self,
+        ledger: Ledger,
+        adapter: Adapter,
+        execution: Execution,
+        directory: AttemptDir,
+        *,
+        position: Position,
     ) -> None:
         self.ledger = ledger
         self.adapter = adapter
-        self.attempt = attempt
+        self.execution = execution
         self._position = position
-        stdout, stderr = position.begin(attempt.number)
+        stdout, stderr = position.begin(execution.number)
         # Whoever reads the log shall see where one attempt ends and the next begins. It goes with the first that is kept, so
         # where that was noted, so was this.
         self._mark: str | None = None
-        if attempt.number > 1 and not (stdout or stderr):
-            self._mark = readable.mark(attempt, has_stages=len(ledger.task.spec.stages) > 1)
+        if execution.number > 1 and not (stdout or stderr):
+            self._mark = readable.mark(execution, has_stages=len(ledger.task.spec.stages) > 1)
         self._stdout = RawLog(directory.stdout, stdout)
         self._stderr = RawLog(directory.stderr, stderr)
         self._redact_stdout = _redactor(ledger, self._stdout)
@@ -117,7 +123,7 @@ class Ingest:
         """Read what is new, for a moment. Returns whether there is more: an agent can print faster than we read, and requests
         must not wait for it. With `final`, nothing comes any more: the last line and the reader's last words count too."""
         was_enabled = gc.isenabled()
-        # A helping makes tens of thousands of things and no circles: looking for those would take a fifth of the time.
+        # A batch makes tens of thousands of things and no circles: looking for those would take a fifth of the time.
         gc.disable()
         try:
             return self._take(final=final)
@@ -131,14 +137,14 @@ class Ingest:
             # Once only when it is over: what its children print behind it may have no end.
             self.look()
             self._is_final = final
-        helping = Helping(self.attempt, self.ledger.redact)
-        has_more = self._remind(ends_mono) or self._read(helping, ends_mono, final=final)
+        batch = LogBatch(self.execution, self.ledger.redact)
+        has_more = self._remind(ends_mono) or self._read(batch, ends_mono, final=final)
         if not has_more and final:
-            self._take_last_words(helping)
+            self._take_last_words(batch)
         if not has_more and self._stdout.left_out:
-            helping.tell_left_out(self._stdout.left_out, "stdout.log")
+            batch.note_left_out(self._stdout.left_out, "stdout.log")
             self._stdout.left_out = 0
-        self._keep(helping)
+        self._keep(batch)
         return has_more
 
     def _remind(self, ends_mono: float) -> bool:
@@ -146,7 +152,7 @@ class Ingest:
         before = self._before
         if before is None:
             return False
-        told = Helping(self.attempt, self.ledger.redact)
+        told = LogBatch(self.execution, self.ledger.redact)
         reached = -1
         while reached < before.reached < before.size:
             reached = before.reached
@@ -158,17 +164,17 @@ class Ingest:
         self._before = None
         return False
 
-    def _read(self, helping: Helping, ends_mono: float, *, final: bool) -> bool:
+    def _read(self, batch: LogBatch, ends_mono: float, *, final: bool) -> bool:
         """Read both logs on. Returns whether there is more."""
         stdout, stderr = self._stdout, self._stderr
         while True:
-            self._leave_out_flood(helping)
+            self._leave_out_flood(batch)
             before = stdout.reached + stderr.reached
             leap = self._leap if self._has_events and stdout.is_flooded else None
             for offset, line in stdout.read_lines(final=final, leap=leap):
-                self._take_line(offset, line, helping)
+                self._take_line(offset, line, batch)
             for offset, line in stderr.read_lines(final=final):
-                self._take_stderr(offset, line, helping)
+                self._take_stderr(offset, line, batch)
             if final and stdout.reached + stderr.reached == before:
                 return False
             if not final and stdout.reached >= stdout.size and stderr.reached >= stderr.size:
@@ -176,44 +182,44 @@ class Ingest:
             if clock.mono() >= ends_mono:
                 return True
 
-    def _take_line(self, offset: int, line: bytes, helping: Helping) -> None:
+    def _take_line(self, offset: int, line: bytes, batch: LogBatch) -> None:
         if self._has_events:
-            is_event = helping.read(self._reader.read, line, offset)
+            is_event = batch.read(self._reader.read, line, offset)
             if is_event or not line or line.startswith(b"{"):
                 return
-        helping.show(line, self._redact_stdout)
+        batch.show(line, self._redact_stdout)
 
-    def _take_stderr(self, offset: int, line: bytes, helping: Helping) -> None:
+    def _take_stderr(self, offset: int, line: bytes, batch: LogBatch) -> None:
         if self._hides_stderr is None or not self._hides_stderr(line):
-            helping.show(line, self._redact_stderr)
+            batch.show(line, self._redact_stderr)
         if self._read_stderr is not None:
-            helping.read(self._read_stderr, line, offset, stream="stderr", is_shown=False)
+            batch.read(self._read_stderr, line, offset, stream="stderr", is_shown=False)
 
-    def _take_last_words(self, helping: Helping) -> None:
+    def _take_last_words(self, batch: LogBatch) -> None:
         """What came from no line of its own is placed behind the last byte."""
         end = self._stdout.position
-        helping.read(lambda _: self._reader.finish(), b"", end + 1)
+        batch.read(lambda _: self._reader.finish(), b"", end + 1)
         # Some programs write their tokens into a file, at a normal end only.
         usage = atomic.read_small(self._usage_path, _USAGE_BYTES) if self._usage_path is not None else None
         if usage is not None:
-            helping.read(getattr(self.adapter, "read_usage"), usage, end + 2)  # noqa: B009 -- not every adapter has it
+            batch.read(getattr(self.adapter, "read_usage"), usage, end + 2)  # noqa: B009 -- not every adapter has it
 
-    def _leave_out_flood(self, helping: Helping) -> None:
+    def _leave_out_flood(self, batch: LogBatch) -> None:
         for log, is_read in ((self._stdout, self._has_events), (self._stderr, self._read_stderr is not None)):
             if log.is_flooded and not is_read:
                 begin = log.size - log.flood_bytes
-                helping.tell_left_out(begin - log.position, os.path.basename(log.path))
+                batch.note_left_out(begin - log.position, os.path.basename(log.path))
                 log.skip_to(begin)
 
-    def _keep(self, helping: Helping) -> None:
-        if not helping.events and not helping.shown:
+    def _keep(self, batch: LogBatch) -> None:
+        if not batch.events and not batch.shown:
             return
-        if helping.events:
-            self.ledger.record(*helping.events)
+        if batch.events:
+            self.ledger.record(*batch.events)
         failpoint("ingest.journalled")
-        self._show(helping.shown)
+        self._show(batch.shown)
         failpoint("ingest.shown")
-        self._position.reach(self.attempt.number, self._stdout.position, self._stderr.position)
+        self._position.reach(self.execution.number, self._stdout.position, self._stderr.position)
 
     def _show(self, lines: list[str]) -> None:
         if self._mark is not None and self._position.shown_bytes:

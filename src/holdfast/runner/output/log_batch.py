@@ -1,4 +1,4 @@
-"""A helping: what a few lines of raw logs came to, without secrets. Events for the journal, lines for whoever reads output.log."""
+"""A batch: what a few lines of raw logs came to, without secrets. Events for the journal, lines for whoever reads output.log."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 from holdfast.model import events as ev
 from holdfast.model import readable
-from holdfast.model.attempt import Attempt
+from holdfast.model.execution import Execution
 from holdfast.redact import LineRedactor, Redactor
 
 TYPE_CHECKING = False
@@ -37,11 +37,11 @@ _LIMITS_OF = {
 _NOWHERE = (0, 0)
 
 
-class Helping:
+class LogBatch:
     """Of one attempt, in the order of its lines."""
 
-    def __init__(self, attempt: Attempt, redact: Redactor) -> None:
-        self._attempt = attempt
+    def __init__(self, execution: Execution, redact: Redactor) -> None:
+        self._execution = execution
         self._redact = redact
         self._last = ("", "")
         #: Those that the journal does not have yet.
@@ -74,7 +74,7 @@ class Helping:
                 limits = _LIMITS_OF[type(event)]
                 if limits:
                     event = self._redacted(event, limits)
-                found.append(event.place(self._attempt.number, offset, stream))
+                found.append(event.place(self._execution.number, offset, stream))
                 if is_shown:
                     words += readable.lines(event)
         except Exception:  # whoever reads runner.log sees it; an adapter's fault must not end the task
@@ -87,7 +87,7 @@ class Helping:
             return False
         if words:
             self.shown += [readable.plain(text[:_SHOWN_CHARS]) for text in words]
-        reached, count = self._attempt.reached.get(stream, _NOWHERE)
+        reached, count = self._execution.reached.get(stream, _NOWHERE)
         # Of a line that holds several events, a power cut leaves the first of them.
         self.events += found if offset > reached else found[count:] if offset == reached else ()
         return True
@@ -112,7 +112,7 @@ class Helping:
             redact.remember(before[-_DRAWN_BYTES:].replace(b"\r", b"\n").decode("utf-8", "replace"))
         return last
 
-    def tell_left_out(self, count: int, log: str) -> None:
+    def note_left_out(self, count: int, log: str) -> None:
         """Say that so many bytes of a log were passed over."""
         self.shown.append(f"[{count} bytes left out; all of it is in {log}]")
 

@@ -93,8 +93,8 @@ class RawLog:
         With `leap`, most lines that are pieces or do not begin with a brace are passed over."""
         start = self.reached
         # As much as a long line has already, so that it is not copied too often.
-        helping = max(_CHUNK_BYTES if leap is None else _FLOOD_CHUNK_BYTES, len(self._rest))
-        left = min(self.size - start, helping)
+        chunk = max(_CHUNK_BYTES if leap is None else _FLOOD_CHUNK_BYTES, len(self._rest))
+        left = min(self.size - start, chunk)
         data = os.pread(self._descriptor, left, start) if left > 0 else b""
         if not data and not (final and self._rest):
             return []

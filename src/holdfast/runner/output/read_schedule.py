@@ -38,7 +38,7 @@ def pause_s(grown_bytes: int, since_s: float, *, room_bytes: int | None) -> floa
     return max(GULP_S, longest_s)
 
 
-class Gulps:
+class ReadSchedule:
     """Wakes the runner for the logs of one attempt, and says when they are to be read."""
 
     def __init__(self, waiter: Waiter, name: str, paths: list[str], *, is_plain: bool) -> None:

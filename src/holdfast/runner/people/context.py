@@ -37,16 +37,16 @@ _GIT_CHARS = 20000
 _TAIL_BYTES = 256 * 1024
 
 
-def preserve(ledger: Ledger, reason: str) -> str | None:
-    """Keep the context of an interrupt. Returns its directory, or None where it could not be kept; never raises."""
+def save(ledger: Ledger, reason: str) -> str | None:
+    """Save the context of an interrupt. Returns its directory, or None if it could not be saved; never raises."""
     try:
-        return _preserve(ledger, reason)
+        return _save(ledger, reason)
     except (OSError, HoldfastError, ValueError) as error:
-        print(f"the context was not preserved: {error!r}", file=sys.stderr, flush=True)
+        print(f"the context of the interrupt was not saved: {error!r}", file=sys.stderr, flush=True)
         return None
 
 
-def _preserve(ledger: Ledger, reason: str) -> str:
+def _save(ledger: Ledger, reason: str) -> str:
     packet, redact = ledger.packet, ledger.redact
     atomic.make_directory(packet.interrupts)
     folder = os.path.join(packet.interrupts, str(_next_number(packet.interrupts)))
@@ -101,7 +101,7 @@ def _context(ledger: Ledger, reason: str, item: dict[str, Any] | None) -> dict[s
         "session_id": attempt.attempt_id if attempt is not None else None,
         "agent_session_id": task.session_id,
         "attempt": attempt.number if attempt is not None else None,
-        "attempts": task.attempts,
+        "attempts": task.attempt_count,
         "project_dir": task.spec.project_dir,
         "cwd": cwd,
         "git": _git(cwd),

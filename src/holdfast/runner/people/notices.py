@@ -44,7 +44,7 @@ def post(ledger: Ledger, event: str, reason: str | None = None) -> int:
         "task_id": task.spec.task_id,
         "task_name": ledger.redact(task.spec.task_name),
         "status": status,
-        "reason": task.interrupt or task.reason if reason is None else reason,
+        "reason": task.reason if reason is None else reason,
         "project_dir": task.spec.project_dir,
         "agent": task.attempt.agent if task.attempt is not None else task.spec.agent,
         "stage": task.stage,

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 def look(ledger: Ledger) -> None:
     """See what the file says, for the manifest; and bring it up to date, where there is a work item."""
     _read(ledger)
-    if ledger.task.spec.work and manifest.progress(ledger.task, ledger.seen) != ledger.seen["progress"]:
+    if (
+        ledger.task.spec.work
+        and manifest.progress(ledger.task, ledger.observed) != ledger.observed.file_progress
+    ):
         _put(ledger)
 
 
@@ -44,17 +47,17 @@ def close(ledger: Ledger) -> None:
 
 def _read(ledger: Ledger) -> None:
     """Steps done, of, and the present one, and when that was written; None where the file says nothing of them."""
-    path, seen = ledger.packet.work, ledger.seen
+    path, observed = ledger.packet.work, ledger.observed
     try:
-        seen["progress_at"] = clock.iso(os.lstat(path).st_mtime)
+        observed.file_progress_at = clock.iso(os.lstat(path).st_mtime)
     except OSError:
-        seen["progress"] = None
+        observed.file_progress = None
         return
     item = work.read(ledger.packet)
     found: dict[str, Any] = item["progress"] if item is not None else {}
     if found.get("current_step") is not None:
         found = {**found, "current_step": ledger.redact(found["current_step"])}
-    seen["progress"] = found if any(value is not None for value in found.values()) else None
+    observed.file_progress = found if any(value is not None for value in found.values()) else None
 
 
 def _put(ledger: Ledger, **known: str | None) -> None:
@@ -62,7 +65,7 @@ def _put(ledger: Ledger, **known: str | None) -> None:
     known = {"id": str(spec.work.get("id") or spec.task_id), "last_updated": clock.iso_now(), **known}
     _read(ledger)
     item = work.merge(work.read(ledger.packet), **known)
-    said_last = manifest.progress(ledger.task, ledger.seen)
+    said_last = manifest.progress(ledger.task, ledger.observed)
     try:
         work.write(ledger.packet, item if said_last is None else {**item, "progress": said_last})
     except (OSError, HoldfastError):

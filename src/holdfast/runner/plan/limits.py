@@ -1,69 +1,76 @@
-"""Which limit an attempt has reached, if any. Pure: facts in, a limit out."""
+"""Which limit an execution has reached, if any. Pure."""
 
 from __future__ import annotations
 
 from holdfast import clock
 from holdfast.model.attempt import Attempt
+from holdfast.model.execution import Execution
 from holdfast.model.record import Record
 from holdfast.model.task import Task
 
-#: How long somebody looks away who has nothing to look for.
+#: Recheck interval when no limit applies.
 _LONG_S = 3600.0
-#: A chore has time for this many commands of a gate (a brief may name others than the packet), and a moment more.
+#: A chore has time for this many commands of a gate (a brief may name others than the packet), and some more.
 _CHORE_COMMANDS, _CHORE_MORE_S = 20, 300.0
 
 
 class Reached(Record):
     """A limit that was reached."""
 
-    #: What `stop.intended` calls it: deadline, timeout, output or budget.
+    #: The intent of the stop: deadline, timeout, output or budget.
     intent: str
     reason: str
 
 
-def reached(task: Task, attempt: Attempt, *, lived_s: float, raw_bytes: int) -> Reached | None:
-    """The first limit that the attempt is over."""
-    if task.deadline_s is not None and task.active_s + task.fresh_s(attempt, lived_s) >= task.deadline_s:
-        return Reached(intent="deadline", reason=f"its deadline of {clock.words(task.deadline_s)} is over")
-    call = _call(task, attempt)
+def reached(task: Task, execution: Execution, *, lived_s: float, output_bytes: int) -> Reached | None:
+    """The first limit that the execution exceeds."""
+    if task.deadline_s is not None:
+        active_s = task.active_s + task.uncounted_s(execution, lived_s)
+        if active_s >= task.deadline_s:
+            return Reached(
+                intent="deadline", reason=f"its deadline of {clock.words(task.deadline_s)} is over"
+            )
+    call = _call_limit(task, execution)
     if call is not None and lived_s >= call[0]:
-        return Reached(intent="timeout", reason=f"its limit of {clock.words(call[0])} {call[1]} is over")
-    output_bytes = task.spec.limits.output_bytes
-    if output_bytes and raw_bytes > output_bytes:
-        return Reached(intent="output", reason=f"it printed more than {output_bytes} bytes")
-    if attempt.kind == "agent" and attempt.result is None and task.spent is not None:
+        return Reached(
+            intent="timeout", reason=f"{call[1]} exceeded its {clock.words(call[0])} limit{call[2]}"
+        )
+    most_bytes = task.spec.limits.output_bytes
+    if most_bytes and output_bytes > most_bytes:
+        return Reached(intent="output", reason=f"it printed more than {most_bytes} bytes")
+    if isinstance(execution, Attempt) and execution.result is None and task.spent is not None:
         return Reached(intent="budget", reason=task.spent)
     return None
 
 
-def left_s(task: Task, attempt: Attempt, lived_s: float) -> float:
-    """Time until the next limit of time is over."""
+def left_s(task: Task, execution: Execution, lived_s: float) -> float:
+    """Time until the next time limit."""
     left = [_LONG_S]
     if task.deadline_s is not None:
-        left.append(task.deadline_s - task.active_s - task.fresh_s(attempt, lived_s))
-    call = _call(task, attempt)
+        left.append(task.deadline_s - task.active_s - task.uncounted_s(execution, lived_s))
+    call = _call_limit(task, execution)
     if call is not None:
         left.append(call[0] - lived_s)
     return min(left)
 
 
-def _call(task: Task, attempt: Attempt) -> tuple[float, str] | None:
-    """The tightest limit on one call, and where it comes from."""
+def _call_limit(task: Task, execution: Execution) -> tuple[float, str, str] | None:
+    """The tightest time limit, what it applies to, and where it comes from."""
     spec, pipeline = task.spec, task.spec.pipeline
-    if attempt.kind != "agent":
+    if not isinstance(execution, Attempt):
         command_s = pipeline.acceptance_timeout_s if pipeline is not None else 0.0
         commands = max(_CHORE_COMMANDS, len(pipeline.acceptance_commands) if pipeline is not None else 0)
         if spec.quality is not None:
             command_s, commands = spec.quality.timeout_s, max(commands, spec.quality.commands)
-        return commands * command_s + _CHORE_MORE_S, f"for the {attempt.kind} of {attempt.stage}"
-    found: list[tuple[float, str]] = []
+        return commands * command_s + _CHORE_MORE_S, f"the {execution.kind} of {execution.stage}", ""
+    found: list[tuple[float, str, str]] = []
     if spec.limits.timeout_s is not None:
-        found.append((spec.limits.timeout_s, "for one attempt"))
+        found.append((spec.limits.timeout_s, "the attempt", ""))
     if pipeline is not None:
-        found.append((pipeline.max_wallclock_s, "for one call (budgets.max_wallclock_sec)"))
+        found.append((pipeline.max_wallclock_s, "the call", " (budgets.max_wallclock_sec)"))
         if pipeline.join_timeout_s is not None and len(task.current) > 1:
-            found.append((pipeline.join_timeout_s, "for stages side by side"))
-    stage = next((stage for stage in spec.stages if stage.name == attempt.stage), None)
+            found.append((pipeline.join_timeout_s, "a parallel stage", ""))
+    stage = task.stage_spec(execution.stage)
     if stage is not None and stage.timeout_s is not None:
-        found.append((stage.timeout_s, f"for one call of {attempt.agent}"))
+        found.append((stage.timeout_s, f"the call of {execution.agent}", ""))
     return min(found, default=None)

@@ -1,12 +1,10 @@
-"""What follows from the end of an attempt. Pure: facts in, a decision out; nothing is written and nobody sleeps."""
+"""What follows from the end of an attempt: retry, wait, ask or end. Pure."""
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from holdfast import clock
 from holdfast.model import outcome as oc
-from holdfast.model.record import Record
+from holdfast.model.decision import Decision, Then
 from holdfast.model.spec import Limits
 from holdfast.model.status import Status
 
@@ -14,84 +12,50 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-
-class Then(StrEnum):
-    """What to do next."""
-
-    COMPLETE = "complete"
-    RETRY = "retry"
-    WAIT = "wait"
-    INTERRUPT = "interrupt"
-    END = "end"
-
-
-class Decision(Record):
-    """What follows."""
-
-    then: Then
-    #: The state that the task passes through (crashed, hung), or its end.
-    status: Status
-    reason: str
-    #: Whether a retry is burned.
-    burns: bool = True
-    fresh_session: bool = False
-    #: The least pause before a retry.
-    pause_s: float = 0.0
-
-
-#: Intents that end or park the task whatever the dying process reports.
+#: Stop intents that decide, whatever the dying process reports.
 _BY_INTENT: dict[str, tuple[Then, Status]] = {
     "stop": (Then.END, Status.KILLED),
-    "interrupt": (Then.INTERRUPT, Status.INTERRUPTED),
+    "interrupt": (Then.ASK, Status.INTERRUPTED),
     "deadline": (Then.END, Status.ABANDONED),
-    "output": (Then.INTERRUPT, Status.INTERRUPTED),
-    "budget": (Then.INTERRUPT, Status.INTERRUPTED),
-    "timeout": (Then.INTERRUPT, Status.INTERRUPTED),
+    "output": (Then.ASK, Status.INTERRUPTED),
+    "budget": (Then.ASK, Status.INTERRUPTED),
+    "timeout": (Then.ASK, Status.INTERRUPTED),
     "hang": (Then.RETRY, Status.HUNG),
     "session": (Then.RETRY, Status.CRASHED),
-    "input": (Then.INTERRUPT, Status.INTERRUPTED),
+    "input": (Then.ASK, Status.INTERRUPTED),
 }
 
 
 def after_attempt(
-    kind: str, detail: str = "", *, intent: str | None = None, intent_reason: str = ""
+    outcome: str, detail: str = "", *, intent: str | None = None, intent_reason: str = ""
 ) -> Decision:
-    """The decision on an attempt that ended with outcome `kind`, stopped by us for `intent` or not."""
-    if intent in ("hang", "limit") and kind in oc.MUST_WAIT:
-        return Decision(then=Then.WAIT, status=Status.WAITING, reason=f"{kind}: {detail}", burns=False)
+    """What follows from an attempt that ended with `outcome`, after holdfast stopped it for `intent` or not."""
+    if intent in ("hang", "limit") and outcome in oc.MUST_WAIT:
+        return Decision(then=Then.WAIT, status=Status.WAITING, reason=f"{outcome}: {detail}", burns=False)
     if intent in _BY_INTENT:
         then, status = _BY_INTENT[intent]
-        fresh = kind in oc.NEEDS_FRESH_SESSION
+        fresh = outcome in oc.NEEDS_FRESH_SESSION
         return Decision(then=then, status=status, reason=intent_reason or intent, fresh_session=fresh)
-    if kind in oc.SUCCESS:
-        return Decision(then=Then.COMPLETE, status=Status.COMPLETING, reason=kind)
-    reason = f"{kind}: {detail}" if detail else kind
-    if kind in oc.FINAL:
-        return Decision(then=Then.END, status=Status.FAILED, reason=detail or kind)
-    if kind in oc.NEEDS_PERSON:
-        return Decision(then=Then.INTERRUPT, status=Status.INTERRUPTED, reason=reason)
-    if kind in oc.MUST_WAIT:
+    if outcome in oc.SUCCESS:
+        return Decision(then=Then.COMPLETE, status=Status.COMPLETING, reason=outcome)
+    reason = f"{outcome}: {detail}" if detail else outcome
+    if outcome in oc.FINAL:
+        return Decision(then=Then.END, status=Status.FAILED, reason=detail or outcome)
+    if outcome in oc.NEEDS_PERSON:
+        return Decision(then=Then.ASK, status=Status.INTERRUPTED, reason=reason)
+    if outcome in oc.MUST_WAIT:
         return Decision(then=Then.WAIT, status=Status.WAITING, reason=reason, burns=False)
     return Decision(
         then=Then.RETRY,
         status=Status.CRASHED,
         reason=reason,
-        burns=kind not in oc.BLAMELESS,
-        fresh_session=kind in oc.NEEDS_FRESH_SESSION,
+        burns=outcome not in oc.BLAMELESS,
+        fresh_session=outcome in oc.NEEDS_FRESH_SESSION,
     )
 
 
-#: What is followed when the attempts of one wave ended in several ways: the gravest.
-_GRAVITY = (Then.COMPLETE, Then.RETRY, Then.WAIT, Then.INTERRUPT, Then.END)
-
-
-def gravity(decision: Decision) -> int:
-    """How much a decision outweighs others."""
-    return _GRAVITY.index(decision.then)
-
-
 def at_limit(decision: Decision, intent: str | None, limits: Limits) -> Decision:
-    """What the task wants at a limit of time or money: to ask, as decided, or to end."""
+    """At a limit of time or money, what the task asked for: ask a person (the decision as it is), or end."""
     if limits.on_limit != "end" or intent not in ("budget", "timeout"):
         return decision
     status = Status.TIMEOUT if intent == "timeout" else Status.ABANDONED
@@ -99,28 +63,29 @@ def at_limit(decision: Decision, intent: str | None, limits: Limits) -> Decision
 
 
 def condition(intent: str | None, outcome: str) -> str:
-    """What `interrupt_off` calls the reason for which a person is asked."""
+    """The name that `interrupt_off` uses for the reason a person is asked."""
     if intent is not None:
         return intent
     return "budget" if outcome in ("max_turns", "max_budget") else "error"
 
 
-#: Condition → how a task ends that may not ask; `failed` where it is not listed.
+#: How a task ends at a condition at which it may not ask; `failed` if not listed.
 _UNASKED = {"budget": Status.ABANDONED, "output": Status.ABANDONED, "timeout": Status.TIMEOUT}
 
 
-def unasked(decision: Decision, why: str, off: Sequence[str]) -> Decision:
-    """The decision of a task that asks nobody at the condition `why`: it ends. Who waits for input is as good as hung."""
-    if decision.then is not Then.INTERRUPT or why not in off:
+def unasked(decision: Decision, condition: str, off: Sequence[str]) -> Decision:
+    """The decision of a task that asks nobody at `condition`: it ends. An agent that waits for input counts as
+    hung."""
+    if decision.then is not Then.ASK or condition not in off:
         return decision
-    reason = f"{decision.reason} (nobody is asked: interrupt_off has {why})"
-    if why == "input":
+    reason = f"{decision.reason} (not asking: interrupt_off has {condition})"
+    if condition == "input":
         return decision.evolve(then=Then.RETRY, status=Status.HUNG, reason=reason)
-    return decision.evolve(then=Then.END, status=_UNASKED.get(why, Status.FAILED), reason=reason)
+    return decision.evolve(then=Then.END, status=_UNASKED.get(condition, Status.FAILED), reason=reason)
 
 
 def available(order: Sequence[str], unavailable: dict[str, str | None], now: float) -> str | None:
-    """The first agent of the order that is not known to be out; None when all are."""
+    """The first agent of `order` that is not unavailable; None if all are."""
     for agent in order:
         if agent not in unavailable:
             return agent
@@ -132,9 +97,9 @@ def available(order: Sequence[str], unavailable: dict[str, str | None], now: flo
 
 def backoff_s(consecutive: int, limits: Limits, left_s: float | None, *, at_once: bool = True) -> float:
     """The pause before the next attempt after `consecutive` failures in a row: none after the first, then
-    base, 2·base, 4·base …, capped by the maximum and by what is left of the deadline.
+    base, 2·base, 4·base …, capped by the maximum and by the time left until the deadline.
 
-    `at_once` is False where trying again at once cannot help (the program could not even be executed).
+    `at_once` is False if an immediate retry cannot help (the program could not be executed).
     """
     doublings = consecutive - 2 if at_once else consecutive - 1
     if doublings < 0:
@@ -144,9 +109,9 @@ def backoff_s(consecutive: int, limits: Limits, left_s: float | None, *, at_once
 
 
 def wait_s(waits: int, announced_s: float | None, *, jitter: float) -> float:
-    """How long to wait for a limit to be lifted: until the announced time, or 1, 2, 4 … minutes, an hour at most.
+    """How long to wait for a limit of the service: until the announced time, or 1, 2, 4 … minutes, an hour at most.
 
-    `jitter` (0 to 1) spreads those who wait for the same limit over the next few seconds.
+    `jitter` (0 to 1) spreads the tasks that wait for the same limit over the next seconds.
     """
     if announced_s is not None and announced_s > 0:
         return announced_s + 1.0 + 4.0 * jitter
@@ -154,10 +119,10 @@ def wait_s(waits: int, announced_s: float | None, *, jitter: float) -> float:
 
 
 def has_retry_left(total: int, limits: Limits) -> bool:
-    """Whether the cap that never resets allows another retry."""
+    """Whether the total cap, which never resets, allows another retry."""
     return total < limits.max_retries
 
 
 def was_healthy(lived_s: float, limits: Limits, *, made_progress: bool) -> bool:
-    """Whether an attempt went well for long enough to forget the failures before it."""
+    """Whether an attempt worked long enough to reset the count of failures in a row."""
     return made_progress and lived_s >= limits.base_interval_s

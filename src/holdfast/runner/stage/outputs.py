@@ -11,7 +11,8 @@ import os
 from holdfast import clock
 from holdfast.agents import registry, replay
 from holdfast.failpoints import failpoint
-from holdfast.model.attempt import Attempt, dirname
+from holdfast.model.attempt import Attempt
+from holdfast.model.execution import dirname
 from holdfast.pipeline.results import stage_files
 from holdfast.runner.ledger import Ledger
 from holdfast.store import atomic

@@ -23,28 +23,15 @@ if TYPE_CHECKING:
     from holdfast.agents.probe import Probe
 
 
-def is_due(task: Task) -> bool:
-    """Whether no agent was called yet in this run."""
-    has_called = task.attempt is not None and task.attempt.agent == "command"
-    return task.paid_calls == 0 and not has_called
-
-
-def passes(ledger: Ledger, env: Mapping[str, str]) -> bool:
-    """Look at everything, and note it. Where something is missing the task is stopped here."""
-    task = ledger.task
-    agents = _agents(task)
-    found = [probe.probe(registry.adapter(name), env) for name in agents]
-    problems = [problem for each in found for problem in each.problems]
+def find_problems(ledger: Ledger, env: Mapping[str, str]) -> tuple[str, ...]:
+    """Look for everything and note it in state/preflight.json. Returns what is missing."""
+    agents = _agents(ledger.task)
+    probes = [probe.probe(registry.adapter(name), env) for name in agents]
+    problems = [problem for each in probes for problem in each.problems]
     problems += _of_the_place(ledger, env)
     if any(agent != "command" for agent in agents) or problems:
-        _note(ledger, found, problems)
-    if not problems:
-        return True
-    from holdfast.runner import failures  # rare, and dear to load
-
-    reason = ledger.redact("; ".join(problems))
-    failures.stop_before_call(ledger, task.stage or "", outcome="preflight_failed", reason=reason)
-    return False
+        _note(ledger, probes, problems)
+    return tuple(ledger.redact(problem) for problem in problems)
 
 
 def _agents(task: Task) -> list[str]:

@@ -13,28 +13,11 @@ from holdfast.model import roles
 from holdfast.model.attempt import Attempt
 from holdfast.model.spec import StageSpec
 from holdfast.model.stage_state import StageState
-from holdfast.model.task import Task
 from holdfast.runner.ledger import Ledger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.pipeline.prompt.attachments import Attachment
-
-
-def workspace_of(task: Task, stage: str) -> str:
-    """Where the agent of a stage works."""
-    prepared = task.stage_state(stage).workspace
-    if prepared is None:
-        # A stage that only reads works where others have written.
-        prepared = next(
-            (
-                stage_state.workspace
-                for stage_state in task.stage_states.values()
-                if stage_state.workspace is not None
-            ),
-            None,
-        )
-    return prepared.path if prepared is not None else task.spec.project_dir
 
 
 def compose(ledger: Ledger, stage: StageSpec, stage_state: StageState) -> bytes | None:
@@ -67,7 +50,7 @@ def compose(ledger: Ledger, stage: StageSpec, stage_state: StageState) -> bytes 
         ledger.packet,
         ledger.task.spec,
         stage,
-        project_dir=workspace_of(ledger.task, stage.name),
+        project_dir=ledger.task.workspace_of(stage.name),
         redact=ledger.redact,
         digest_policy="aggressive" if stage_state.overflows else None,
         extra=_earlier(ledger, stage),
@@ -137,7 +120,7 @@ def changed_files(ledger: Ledger, stage_state: StageState) -> tuple[str, ...]:
 
     since = clock.parse_iso(started.started_at)
     return progress.changed_files(
-        workspace_of(ledger.task, stage_state.stage), since, skip=ledger.packet.home.path
+        ledger.task.workspace_of(stage_state.stage), since, skip=ledger.packet.home.path
     )
 
 

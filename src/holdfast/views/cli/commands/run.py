@@ -8,7 +8,8 @@ from holdfast import paths
 from holdfast.errors import HoldfastError
 from holdfast.model.status import Status
 from holdfast.packet import load
-from holdfast.spawn import allow_keeper, ensure_keeper, start_runner
+from holdfast.runner_process import start_runner
+from holdfast.spawn import allow_keeper, ensure_keeper
 from holdfast.store.layout import Home, Packet
 from holdfast.views.cli.create import from_command_line, new_task
 from holdfast.views.cli.create.task_options import OPTIONS

@@ -21,7 +21,7 @@ FIRST_LOOK_S = 1.0
 _LONG_S = 3600.0
 
 
-class Neighbour:
+class KeeperGuard:
     """The keeper of the home, as its runners see it."""
 
     def __init__(self, home: Home, waiter: Waiter, interval_s: float) -> None:
@@ -33,7 +33,7 @@ class Neighbour:
         # Not at once: the agent comes first, and a short task needs no keeper.
         self._due_mono = clock.mono() + min(FIRST_LOOK_S, interval_s)
 
-    def look(self, ready: set[str]) -> float:
+    def check(self, ready: set[str]) -> float:
         """See to it that there is a keeper. Returns the seconds until the next look."""
         now_mono = clock.mono()
         if "keeper" in ready or now_mono >= self._due_mono:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import clock
-from holdfast.runner.loop.packet_gone import CONFIRM_S, Vanished
+from holdfast.runner.loop.packet_gone import CONFIRM_S, PacketWatch
 from holdfast.store import lock as locks
 from holdfast.store.layout import Packet
 
@@ -17,7 +17,7 @@ from holdfast.store.layout import Packet
 def test_only_what_was_removed_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     packet = Packet(str(tmp_path / "tasks" / "it"))
     os.makedirs(packet.path)
-    vanished = Vanished(packet, locks.acquire(packet.runner_lock, role="runner"))
+    vanished = PacketWatch(packet, locks.acquire(packet.runner_lock, role="runner"))
     now_mono = 100.0
     monkeypatch.setattr(clock, "mono", lambda: now_mono)
     assert not vanished.is_suspected()

@@ -10,7 +10,14 @@ import pytest
 
 from holdfast import clock
 from holdfast.runner.loop.waiter import Waiter
-from holdfast.runner.output.read_schedule import FOLLOWED_S, GULP_S, LONGEST_S, SILENCE_S, Gulps, pause_s
+from holdfast.runner.output.read_schedule import (
+    FOLLOWED_S,
+    GULP_S,
+    LONGEST_S,
+    SILENCE_S,
+    ReadSchedule,
+    pause_s,
+)
 from holdfast.store.layout import Packet
 
 NAME = "growth.1"
@@ -62,20 +69,20 @@ class Rig:
         with open(log or self.logs[0], "a", encoding="utf-8") as file:
             file.write(text)
 
-    def gulps(self, *, is_plain: bool) -> Gulps:
-        found = Gulps(self.waiter, NAME, self.logs, is_plain=is_plain)
+    def gulps(self, *, is_plain: bool) -> ReadSchedule:
+        found = ReadSchedule(self.waiter, NAME, self.logs, is_plain=is_plain)
         assert found.left_s(set(), self.now_mono) == 0
         self.look(found)
         return found
 
-    def look(self, gulps: Gulps) -> float:
+    def look(self, gulps: ReadSchedule) -> float:
         """What a runner does when it is time to read."""
         gulps.begin(self.now_mono)
         size = os.path.getsize(self.logs[0])
         grown, self.read = size - self.read, size
         return gulps.end(grown, has_more=False, room_bytes=None)
 
-    def step(self, gulps: Gulps, seconds: float) -> tuple[set[str], float]:
+    def step(self, gulps: ReadSchedule, seconds: float) -> tuple[set[str], float]:
         """Time goes by; returns what woke us, and how long the logs are left alone after a look, if there was one."""
         self.now_mono += seconds
         ready = self.waiter.wait(0.0)

@@ -13,8 +13,8 @@ from contracts import schema
 from holdfast.packet import load
 from holdfast.redact import Redactor
 from holdfast.runner.ledger import Ledger
-from holdfast.runner.people import context as preserving
-from holdfast.runner.people.context import preserve
+from holdfast.runner.people import context as saved_context
+from holdfast.runner.people.context import save
 from holdfast.store.journal import Journal
 from holdfast.store.layout import Packet
 from holdfast.testing import Scenario
@@ -63,7 +63,7 @@ def test_context_summary_logs_and_work_are_kept(task: Task) -> None:
     repository()
     with open(task.path("state", "work.json"), "w", encoding="utf-8") as file:
         json.dump({"id": "issue-1", "progress": {"steps_completed": 3, "steps_total": 9}}, file)
-    folder = preserve(ledger(task), "which branch? (hunter2hunter2)")
+    folder = save(ledger(task), "which branch? (hunter2hunter2)")
     assert folder == task.path("state", "interrupts", "1")
     assert sorted(os.listdir(folder)) == ["context.json", "logs.txt", "summary.md", "work.json"]
     context = json.loads(read(folder, "context.json"))
@@ -90,7 +90,7 @@ def test_context_summary_logs_and_work_are_kept(task: Task) -> None:
 
 @pytest.mark.req("INT-4")
 def test_each_interrupt_has_its_own_and_a_project_without_git_has_no_git(task: Task) -> None:
-    first, second = preserve(ledger(task), "one"), preserve(ledger(task), "two")
+    first, second = save(ledger(task), "one"), save(ledger(task), "two")
     assert [os.path.basename(folder or "") for folder in (first, second)] == ["1", "2"]
     assert json.loads(read(second or "", "context.json"))["git"] is None
     assert "work.json" not in os.listdir(second or "")
@@ -99,7 +99,7 @@ def test_each_interrupt_has_its_own_and_a_project_without_git_has_no_git(task: T
 def test_only_the_last_hundred_lines_are_kept(home: str) -> None:
     task = Task.shell("seq 1000")
     task.wait_for("completed")
-    folder = preserve(ledger(task), "why")
+    folder = save(ledger(task), "why")
     assert read(folder or "", "logs.txt").splitlines() == [str(number) for number in range(901, 1001)]
 
 
@@ -113,8 +113,8 @@ def test_a_git_that_hangs_costs_a_few_seconds_and_nothing_else(
         file.write("#!/bin/sh\nexec sleep 60\n")
     os.chmod(os.path.join(folder, "git"), 0o700)
     monkeypatch.setenv("PATH", folder + ":" + os.environ["PATH"])
-    monkeypatch.setattr(preserving, "GIT_S", 0.3)
-    found = preserve(ledger(task), "why")
+    monkeypatch.setattr(saved_context, "GIT_S", 0.3)
+    found = save(ledger(task), "why")
     assert "took longer than" in json.loads(read(found or "", "context.json"))["git"]["error"]
 
 
@@ -123,8 +123,8 @@ def test_what_cannot_be_kept_is_said_and_nothing_is_raised(
 ) -> None:
     book = ledger(task)
     os.rename(task.path("state"), task.path("gone"))
-    assert preserve(book, "why") is None
-    assert "the context was not preserved" in capfd.readouterr().err
+    assert save(book, "why") is None
+    assert "the context of the interrupt was not saved" in capfd.readouterr().err
 
 
 @pytest.mark.req("INT-4")

@@ -1,0 +1,59 @@
+"""The state of a task: what it is doing, with what is known only while it does that."""
+
+from __future__ import annotations
+
+from holdfast.model.record import Record
+from holdfast.model.status import ENDS, Status
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.model.events import TaskMoved
+
+
+class State(Record):
+    """A state without data of its own."""
+
+    status: Status
+
+
+class Waiting(State):
+    """The task sleeps until a backoff or a limit of the service is over."""
+
+    status: Status = Status.WAITING
+    wake_at: str | None = None
+
+
+class Interrupted(State):
+    """The task waits for a person."""
+
+    status: Status = Status.INTERRUPTED
+    #: What the person is asked.
+    question: str
+    since: str
+    #: The stage that waits for approval.
+    approval: str | None = None
+    #: Whether the interrupt file was left, so that removing it resumes the task.
+    is_marked: bool = False
+
+
+class Ended(State):
+    """The task has ended; only a retry opens it again."""
+
+    finished_at: str
+
+
+def state_after(event: TaskMoved, at: str) -> State:
+    """The state that a move leads to."""
+    status = Status(event.new)
+    if status is Status.WAITING:
+        return Waiting(wake_at=event.wake_at)
+    if status is Status.INTERRUPTED:
+        return Interrupted(
+            question=event.interrupt or event.reason,
+            since=at,
+            approval=event.approval,
+            is_marked=event.marked,
+        )
+    if status in ENDS:
+        return Ended(status=status, finished_at=at)
+    return State(status=status)

@@ -1,0 +1,82 @@
+"""How an execution ended: the adapter's classification, overruled where holdfast stopped it."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import clock
+from holdfast.agents import endings
+from holdfast.agents.base import End
+from holdfast.agents.command import by_exit_status
+from holdfast.model.attempt import Attempt
+from holdfast.model.execution import Execution
+from holdfast.model.outcome import Outcome
+from holdfast.runner.attempt.observer import Observer
+from holdfast.runner.attempt.reading import Found
+
+#: Outcomes by the intent of a stop, whatever the dying process reports; None: what it reports counts.
+_BY_INTENT = {"hang": "hung", "session": "unknown_session", "timeout": "timeout", "linger": None}
+
+
+def outcome_of(observer: Observer, found: Found) -> Outcome:
+    """How the execution ended."""
+    execution, exit_record = observer.execution, found.exit
+    if exit_record is not None and exit_record.exec_errno is not None:
+        detail = f"{os.strerror(exit_record.exec_errno)} (errno {exit_record.exec_errno})"
+        return Outcome(kind="spawn_failed", detail=detail)
+    classified = _classified(observer, found)
+    intent = execution.intent
+    if intent is None:
+        return classified
+    is_limited = isinstance(execution, Attempt) and execution.is_limited
+    if intent.intent == "limit" or (intent.intent == "hang" and is_limited):
+        return _limited(execution, classified)
+    kind = _BY_INTENT.get(intent.intent, "stopped")
+    if kind is None or _ended_before(execution.intended_at, found):
+        return classified
+    return Outcome(kind=kind, detail=intent.reason, resumable=classified.resumable)
+
+
+def _limited(execution: Execution, classified: Outcome) -> Outcome:
+    limit = execution.rate_limit if isinstance(execution, Attempt) else None
+    return classified.evolve(
+        kind="rate_limit",
+        detail="it waited at a limit of the service",
+        resets_at=limit.resets_at if limit is not None else None,
+    )
+
+
+def _classified(observer: Observer, found: Found) -> Outcome:
+    """What the adapter makes of the end, whoever caused it."""
+    if found.exit is None:
+        return Outcome(kind="lost", detail="recorder and runner were gone when it ended")
+    stderr_tail, adapter = observer.stderr_tail(), observer.adapter
+    if isinstance(observer.execution, Attempt):
+        end = End(exit=found.exit, stderr_tail=stderr_tail, is_torn=observer.ingest.is_torn)
+        outcome = adapter.classify(end, observer.execution)
+    else:
+        outcome = by_exit_status(found.exit)
+    # That a plain command failed quickly says nothing by itself.
+    is_telling = bool(adapter.capabilities.program or stderr_tail.strip())
+    return endings.early(outcome, observer.lived_s(), stderr_tail) if is_telling else outcome
+
+
+def _ended_before(intended_at: str, found: Found) -> bool:
+    """Whether the agent was gone before the stop was intended; in the same millisecond it was not."""
+    return found.exit is not None and found.exit.at < intended_at
+
+
+def lived_s(execution: Execution, found: Found, stdout: str, checked_at: str | None) -> float:
+    """How long it lived."""
+    started, exit_record = execution.started, found.exit
+    if started is None:
+        return 0.0
+    if exit_record is not None and exit_record.boot_id == started.boot_id:
+        return max(0.0, exit_record.mono_s - started.mono_s)
+    # Lost, or across a reboot: it lived at least until its last output or the last check.
+    last = clock.parse_iso(checked_at) if checked_at else 0.0
+    try:
+        last = max(last, os.stat(stdout).st_mtime)
+    except FileNotFoundError:
+        pass
+    return max(0.0, last - clock.parse_iso(started.started_at))

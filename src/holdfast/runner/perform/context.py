@@ -1,0 +1,87 @@
+"""What every step works with: ledger, environment, observers, locks, and the runner's memory."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.model.execution import Execution
+from holdfast.redact import Redactor
+from holdfast.runner.ledger import Ledger
+from holdfast.runner.loop.waiter import Waiter
+from holdfast.runner.plan.facts import Memory
+from holdfast.runner.stage.workspace_lock import WorkspaceLock
+from holdfast.store import atomic
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.runner.attempt.observers import Observers
+    from holdfast.runner.attempt.sweep import Sweep
+
+
+class Context:
+    """One runner's hold on one task."""
+
+    def __init__(self, ledger: Ledger, waiter: Waiter, env: dict[str, Any]) -> None:
+        self.ledger = ledger
+        self.waiter = waiter
+        #: env.json: what agents of this task are started with.
+        self.env = env
+        self.memory = Memory(jitter=os.urandom(1)[0] / 255)
+        self.workspace_lock = WorkspaceLock(ledger)
+        #: Running sweeps, by the number of the execution.
+        self.sweeps: dict[int, Sweep] = {}
+        #: Recorders that we forked: our children.
+        self.recorders: list[int] = []
+        self._observers: Observers | None = None
+
+    @property
+    def observers(self) -> Observers:
+        """The observers. Loaded with the first execution: without a seed its agent is being started meanwhile."""
+        if self._observers is None:
+            from holdfast.runner.attempt.observers import Observers
+
+            self._observers = Observers(self.ledger, self.waiter)
+        return self._observers
+
+    def execution(self, number: int) -> Execution:
+        """The current attempt or chore with that number."""
+        execution = self.ledger.task.find(number)
+        assert execution is not None
+        return execution
+
+    def reload_environment(self) -> None:
+        """A retry brought a new environment, and with it other secrets."""
+        self.env = read_environment(self.ledger)
+        self.ledger.redact = redactor(self.ledger, self.env)
+
+    def reap_recorders(self) -> None:
+        """A recorder leaves once nothing of its execution is left."""
+        for pid in list(self.recorders):
+            try:
+                if os.waitpid(pid, os.WNOHANG)[0]:
+                    self.recorders.remove(pid)
+            except ChildProcessError:
+                self.recorders.remove(pid)
+
+    def forget(self) -> None:
+        """Let go of everything in memory, to take the next step from the files alone. Agents keep running."""
+        if self._observers is not None:
+            self._observers.close()
+
+    def close(self) -> None:
+        """Leave the task: the next runner must find every lock free."""
+        self.forget()
+        self.workspace_lock.close()
+
+
+def read_environment(ledger: Ledger) -> dict[str, Any]:
+    """env.json; deleted at the task's end, after which nothing is started any more."""
+    return atomic.read_json(ledger.packet.env) or {}
+
+
+def redactor(ledger: Ledger, env: dict[str, Any]) -> Redactor:
+    """Removes the secrets of this environment."""
+    spec = ledger.task.spec
+    return Redactor(env.get("env", {}), spec.env, spec.pipeline.redaction_patterns if spec.pipeline else ())

@@ -1,0 +1,27 @@
+"""Steps in which nothing is done: the loop sleeps or leaves afterwards."""
+
+from __future__ import annotations
+
+from holdfast import clock
+from holdfast.failpoints import failpoint
+from holdfast.runner.perform.context import Context
+from holdfast.runner.plan.facts import Now
+from holdfast.runner.plan.step import Leave, Watch
+
+
+def watch(context: Context, step: Watch) -> None:
+    """Nobody has to be stopped: note when each execution is to be judged again."""
+    if context.ledger.task.open_executions:
+        from holdfast.runner.plan import running
+
+        now = Now(wall=clock.now(), mono=clock.mono())
+        for observer in context.observers.undecided():
+            assert observer.judgement is not None
+            again_s = running.judge_again_s(context.ledger.task, observer.execution, observer.judgement, now)
+            observer.follow_judgement(again_s)
+    failpoint("step.watch")
+
+
+def leave(context: Context, step: Leave) -> None:
+    """Nothing is left to do."""
+    failpoint("step.leave")

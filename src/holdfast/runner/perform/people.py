@@ -1,0 +1,132 @@
+"""Steps that people notice: answers to their requests, interrupts, reports."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.failpoints import failpoint
+from holdfast.model import events as ev
+from holdfast.model.request import Request
+from holdfast.model.status import Status
+from holdfast.runner.people import context as saved_context
+from holdfast.runner.people import marks, notices, reports
+from holdfast.runner.perform.context import Context
+from holdfast.runner.perform.record import announce, redacted
+from holdfast.runner.plan.step import (
+    AnswerRequest,
+    ForgetRequest,
+    Interrupt,
+    LeaveMark,
+    PostNotice,
+    Report,
+    SaveContext,
+)
+from holdfast.runner.stage import markers
+from holdfast.store import atomic
+
+#: Verbs by which a person answers: interrupt files are put aside.
+_ANSWERS = frozenset({"resume", "retry", "approve"})
+
+
+def answer_request(context: Context, step: AnswerRequest) -> None:
+    """Apply a request, record the answer, remove the request; in this order, so that none is applied twice."""
+    ledger, request = context.ledger, step.request
+    if step.refusal is not None or request is None:
+        ledger.record(
+            ev.RequestRefused(
+                request=step.name.removesuffix(".json"),
+                verb=request.verb if request is not None else "?",
+                by=request.by if request is not None else "?",
+                reason=step.refusal or "",
+            )
+        )
+    else:
+        effect = redacted(step.effect, ledger.redact)
+        if request.verb in _ANSWERS:
+            marks.put_aside(ledger.packet, request.id)
+        if request.verb == "retry":
+            effect = _open_run(context, request, effect)
+        interrupts = any(
+            isinstance(event, ev.TaskMoved) and event.new == Status.INTERRUPTED for event in effect
+        )
+        answer = ev.RequestApplied(request=request.id, verb=request.verb, by=request.by)
+        ledger.record(*effect, answer, shown=not interrupts)
+        if interrupts:
+            _show_interrupt(context)
+        announce(ledger, effect)
+        # What was prepared for an interrupt may not apply any more: plan anew.
+        context.memory.interrupting = None
+    failpoint("step.answer_request")
+    _forget(context, step.name)
+    context.memory.is_reported = False
+
+
+def _open_run(context: Context, request: Request, effect: tuple[ev.Event, ...]) -> tuple[ev.Event, ...]:
+    """Files change too; while the request lies in the inbox, a successor completes this."""
+    context.ledger.record(*effect)
+    failpoint("requests.run_opened")
+    env = request.args.get("env")
+    if isinstance(env, dict):
+        atomic.write_json(context.ledger.packet.env, env, durable=True)
+    markers.reopen(context.ledger)
+    context.reload_environment()
+    return ()
+
+
+def forget_request(context: Context, step: ForgetRequest) -> None:
+    """Only the unlink was missing."""
+    _forget(context, step.name)
+
+
+def _forget(context: Context, name: str) -> None:
+    atomic.remove(os.path.join(context.ledger.packet.inbox, name))
+    failpoint("step.forget_request")
+
+
+def save_context(context: Context, step: SaveContext) -> None:
+    """Save what a person needs in order to answer."""
+    saved_context.save(context.ledger, context.ledger.redact(step.interrupt.question))
+    failpoint("step.save_context")
+    context.memory.interrupting = step.interrupt.evolve(is_saved=True)
+
+
+def post_notice(context: Context, step: PostNotice) -> None:
+    """Leave a notice for every matching rule."""
+    notices.post(context.ledger, step.event, context.ledger.redact(step.reason))
+    failpoint("step.post_notice")
+    if step.attempt:
+        context.memory.refusals_announced.add(step.attempt)
+    elif context.memory.interrupting is not None:
+        context.memory.interrupting = context.memory.interrupting.evolve(is_announced=True)
+
+
+def leave_mark(context: Context, step: LeaveMark) -> None:
+    """Leave the interrupt file."""
+    marks.leave(context.ledger.packet, context.ledger.redact(step.question))
+    failpoint("step.leave_mark")
+    if context.memory.interrupting is not None:
+        context.memory.interrupting = context.memory.interrupting.evolve(is_marked=True)
+
+
+def interrupt(context: Context, step: Interrupt) -> None:
+    """Record the interrupt, then show it."""
+    events = redacted(step.events, context.ledger.redact)
+    context.ledger.record(*events, shown=False)
+    failpoint("step.interrupt")
+    _show_interrupt(context)
+    announce(context.ledger, events)
+
+
+def _show_interrupt(context: Context) -> None:
+    """Summary before manifest: who sees the interrupt in the manifest reads the summary next."""
+    context.memory.interrupting = None
+    reports.write(context.ledger)
+    context.memory.is_reported = True
+    context.ledger.show()
+
+
+def report(context: Context, step: Report) -> None:
+    """Write the reports again: an earlier runner may have been killed before it could."""
+    reports.write(context.ledger)
+    failpoint("step.report")
+    context.memory.is_reported = True

@@ -1,0 +1,75 @@
+"""Steps that only write the journal: decided moves and intents."""
+
+from __future__ import annotations
+
+from holdfast.failpoints import failpoint
+from holdfast.model import events as ev
+from holdfast.model.status import Status
+from holdfast.packet import inbox
+from holdfast.redact import Redactor
+from holdfast.runner.ledger import Ledger
+from holdfast.runner.perform.context import Context
+from holdfast.runner.plan.step import IntendStop, Journal
+from holdfast.store import audit
+
+#: Moves after which a queued task needs no slot, or wants one.
+_FREE_A_SLOT = frozenset({Status.WAITING, Status.INTERRUPTED, Status.QUEUED})
+_LEVELS = {
+    Status.CRASHED: "warn",
+    Status.HUNG: "warn",
+    Status.INTERRUPTED: "warn",
+    Status.TIMEOUT: "warn",
+    Status.FAILED: "error",
+    Status.ABANDONED: "error",
+}
+#: Fields of events that may quote a file, a command line or an agent.
+_TEXTS = ("reason", "interrupt", "detail")
+
+
+def journal(context: Context, step: Journal) -> None:
+    """Record what is decided, and announce the moves."""
+    events = redacted(step.events, context.ledger.redact)
+    context.ledger.record(*events)
+    failpoint("step.journal")
+    announce(context.ledger, events)
+
+
+def intend_stop(context: Context, step: IntendStop) -> None:
+    """Record the intent; the signals follow."""
+    reason = context.ledger.redact(step.reason)
+    context.ledger.record(
+        *(ev.StopIntended(attempt=number, intent=step.intent, reason=reason) for number in step.numbers)
+    )
+    failpoint("step.intend_stop")
+
+
+def redacted(events: tuple[ev.Event, ...], redact: Redactor) -> tuple[ev.Event, ...]:
+    """The events without secrets in their texts."""
+    return tuple(_redacted(event, redact) for event in events)
+
+
+def _redacted(event: ev.Event, redact: Redactor) -> ev.Event:
+    texts = {name: getattr(event, name) for name in _TEXTS if name in event.all_fields}
+    return event.evolve(**{name: redact(text) for name, text in texts.items() if text})
+
+
+def announce(ledger: Ledger, events: tuple[ev.Event, ...]) -> None:
+    """After a move is journalled and shown: tell the keeper about a free slot, and the audit."""
+    for event in events:
+        if not isinstance(event, ev.TaskMoved):
+            continue
+        if ledger.task.spec.queue is not None and event.new in _FREE_A_SLOT:
+            inbox.ring_keeper(ledger.packet.home)
+        audit.append(
+            ledger.packet.home,
+            {
+                "operation": "task.moved",
+                "task_id": ledger.packet.task_id,
+                "by": "runner",
+                "old": event.old,
+                "new": event.new,
+                "reason": event.reason,
+                "level": _LEVELS.get(Status(event.new), "info"),
+                **({"iteration": ledger.task.iteration} if ledger.task.iteration else {}),
+            },
+        )

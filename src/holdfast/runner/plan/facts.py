@@ -1,0 +1,167 @@
+"""What the planner may know besides the task: facts that the runner observed, and what it did that no event records.
+
+Nothing here reads a file or a clock. `gather.py` fills it in before every plan.
+"""
+
+from __future__ import annotations
+
+from holdfast.model.attempt_table import Reading
+from holdfast.model.process import Exit
+from holdfast.model.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.errors import HoldfastError
+    from holdfast.model.events import Event
+    from holdfast.model.request import Request
+    from holdfast.watch.verdict import Verdict
+
+
+class Now(Record):
+    """One moment on both clocks."""
+
+    #: Seconds since the epoch; a person may set this clock.
+    wall: float
+    #: Seconds on the monotonic clock, which stands still while the machine sleeps.
+    mono: float
+
+
+class ExecutionFacts(Record):
+    """What was observed of one open execution."""
+
+    #: What its directory says. Read while it starts and once its process is gone.
+    reading: Reading | None = None
+    exit: Exit | None = None
+    #: The start was journalled by this runner and the process is watched, or its end is known.
+    is_watched: bool = False
+    #: Its process is gone and nobody will write an exit record any more, or one is there.
+    has_ended: bool = False
+    #: Output is left to read after its end.
+    has_unread_output: bool = False
+    #: How long a record (identity or exit) has been awaited, and whether its writer should be woken; null: none is.
+    awaited_s: float | None = None
+    is_overdue: bool = False
+    #: Time until its output is to be read; 0 for now.
+    read_in_s: float = 0.0
+    #: Time until its death has to be asked for, where the kernel does not report it.
+    poll_in_s: float = 3600.0
+    #: Time until the next stop signal; null if it is not being stopped.
+    signal_in_s: float | None = None
+    #: Its program chose the session's id, and the session is not locked yet.
+    needs_session_lock: bool = False
+    #: Time until it has to be judged again; `judgement` is there once that is over.
+    judge_in_s: float = 0.0
+    judgement: Judgement | None = None
+
+
+class Judgement(Record):
+    """Everything that can be a reason to stop an execution."""
+
+    lived_s: float
+    silent_s: float
+    output_bytes: int
+    verdict: Verdict
+    #: Whether the verdict differs from the last one.
+    is_news: bool
+    waits_for_input: bool = False
+    last_line: str = ""
+
+
+class StartFailure(Record):
+    """Why the due stages could not be started."""
+
+    #: `prompt`: it cannot be composed; `session`: another attempt lives in it; `process`: none could be forked.
+    kind: str
+    stage: str
+    reason: str
+    #: When to try again (`process`).
+    again_mono: float = 0.0
+
+
+class PendingRequest(Record):
+    """The oldest file in the inbox."""
+
+    name: str
+    request: Request | HoldfastError
+
+
+class WorkspaceFacts(Record):
+    """The lock of the project directory, as far as this runner knows."""
+
+    is_held: bool = False
+    #: The task that writes there, and when to try again.
+    writer: str | None = None
+    again_mono: float = 0.0
+
+
+class ChoreResult(Record):
+    """What an ended chore left behind."""
+
+    #: Whether its result file can be used.
+    is_usable: bool
+    #: Why not: the end of its stderr.
+    complaint: str = ""
+
+
+class PreparedInterrupt(Record):
+    """An interrupt on its way: what it will record, and what is done for it already."""
+
+    question: str
+    reason: str
+    approval: str | None = None
+    request: str | None = None
+    #: Events of the same record, before the move.
+    before: tuple[Event, ...] = ()
+    is_saved: bool = False
+    is_announced: bool = False
+    is_marked: bool = False
+
+
+class Memory:
+    """What this runner did that no event records. A successor does it again, so doing it twice must be harmless."""
+
+    def __init__(self, jitter: float = 0.0) -> None:
+        #: Spreads tasks that wait for the same limit; 0 to 1, one value for the runner's life.
+        self.jitter = jitter
+        #: Attempts whose leftovers were looked for, whose files are written, whose recorders may leave.
+        self.leftovers_checked: set[int] = set()
+        self.files_written: set[int] = set()
+        self.recorders_dismissed: set[int] = set()
+        #: When the next pass of a running sweep is due.
+        self.sweep_due_mono: dict[int, float] = {}
+        #: Gates whose refusal was announced.
+        self.refusals_announced: set[int] = set()
+        #: The interrupt that is being prepared.
+        self.interrupting: PreparedInterrupt | None = None
+        #: The run for which the preflight was done, and what it found missing.
+        self.preflight_run = 0
+        self.problems: tuple[str, ...] = ()
+        self.start_failure: StartFailure | None = None
+        self.workspace = WorkspaceFacts()
+        self.is_reported = False
+        #: When the last heartbeat was shown.
+        self.heartbeat_mono = 0.0
+
+
+class Facts(Record):
+    """What was observed before one plan."""
+
+    memory: Memory
+    #: The oldest request in the inbox.
+    request: PendingRequest | None = None
+    executions: dict[int, ExecutionFacts] = {}
+    #: The text of an interrupt file, where one asks for a person.
+    interrupt_file: str | None = None
+    #: Time until the next heartbeat; 0 for now.
+    heartbeat_in_s: float = 0.0
+    #: Time until a wait is over, and how long it was meant to be.
+    wait_left_s: float = 0.0
+    wait_s: float = 0.0
+    #: Whether the project directory exists, and whether it is in a git repository.
+    has_project: bool = True
+    has_repository: bool = False
+    #: Whether `_task.done` is written.
+    is_closed: bool = False
+    chore_result: ChoreResult | None = None
+    #: How to log in, for agents whose attempt ended for lack of it.
+    logins: dict[str, str] = {}

@@ -1,0 +1,117 @@
+"""Failures of a pipeline's stage: triaged once, then followed as class and budgets allow. Pure.
+
+A plain run has no triage: `policy.after_attempt` decides alone.
+"""
+
+from __future__ import annotations
+
+from holdfast.model import events as ev
+from holdfast.model.attempt import Attempt
+from holdfast.model.decision import Decision, Then
+from holdfast.model.status import Status
+from holdfast.model.task import Task
+from holdfast.pipeline import budget, policy, triage
+from holdfast.pipeline.policy import Counts
+from holdfast.pipeline.triage import Failure, Triage
+from holdfast.runner.plan.facts import Facts
+from holdfast.runner.plan.moves import ask, move
+from holdfast.runner.plan.step import PostNotice, Step, TriageFailure
+
+#: Intents of ours that are no failure of the stage.
+_NOT_A_FAILURE = frozenset({"stop", "interrupt", "deadline"})
+
+
+def after_attempt(task: Task, attempt: Attempt, decision: Decision) -> Decision | TriageFailure:
+    """What follows from an attempt in a pipeline."""
+    ended = attempt.ended
+    if decision.then is Then.COMPLETE or attempt.intent_name in _NOT_A_FAILURE or ended is None:
+        return decision
+    # Death by a signal says nothing about the work: the agent can continue where it was.
+    outcome = "killed" if ended.outcome == "crashed" and ended.exit_signal is not None else ended.outcome
+    outcome = "budget" if attempt.intent_name in ("budget", "output") else outcome
+    if attempt.triage is None:
+        failure = Failure(stage=attempt.stage, outcome=outcome, detail=ended.detail)
+        return TriageFailure(number=attempt.number, failure=failure)
+    return decision if decision.then is Then.WAIT else _follow(task, attempt.triage, decision)
+
+
+def after_gate(task: Task, attempt: Attempt, facts: Facts) -> Decision | TriageFailure | PostNotice:
+    """What follows from an attempt that its gate did not let pass."""
+    result = task.stage_state(attempt.stage).gate_result
+    assert result is not None
+    reasons = "; ".join(result.reasons[:3])
+    reason = f"the gate of {attempt.stage} did not pass: {reasons}"
+    if attempt.triage is None:
+        # Announced before the triage, which marks it as done: a kill in between announces it twice, never not at all.
+        if attempt.number not in facts.memory.refusals_announced:
+            return PostNotice(event="quality_gate", reason=reason, attempt=attempt.number)
+        failure = Failure(
+            stage=attempt.stage,
+            outcome="gate_broken" if result.failed == "gate_broken" else "success",
+            detail=reasons,
+            gate_failed=result.failed or "gate",
+            gate_reasons=result.reasons,
+        )
+        return TriageFailure(number=attempt.number, failure=failure)
+    decision = Decision(then=Then.RETRY, status=Status.CRASHED, reason=reason)
+    return _follow(task, attempt.triage, decision)
+
+
+def stop_without_calls(task: Task, facts: Facts) -> Step:
+    """The packet allows no more paid calls: the task asks, or ends."""
+    reason = f"its {task.paid_calls} paid calls are used up (budgets.paid_call_budget)"
+    needed, left = len(task.due), budget.paid_left(task.paid_calls, task.paid_limit)
+    if left:
+        reason = f"{needed} parallel stages need {needed} paid calls, and {left} of {task.paid_limit} left"
+    triaged = _before_call(task, task.stage or "", "budget", reason)
+    if task.spec.limits.on_limit == "end" or "budget" in task.spec.interrupt_off:
+        return move(task, Status.FAILED, reason, before=(triaged,))
+    return ask(task, facts, reason, before=(triaged,))
+
+
+def stop_before_call(
+    task: Task, facts: Facts, stage: str, *, outcome: str, reason: str, before: tuple[ev.Event, ...] = ()
+) -> Step:
+    """Something that the stage needs is missing or wrong: end the task before a paid call. A queued task asks a
+    person, because nobody watches it."""
+    before = (*before, _before_call(task, stage, outcome, reason))
+    reason = f"{stage} cannot start: {reason}"
+    if task.spec.queue is None or "error" in task.spec.interrupt_off:
+        return move(task, Status.FAILED, reason, before=before)
+    return ask(task, facts, f"{reason}; fix it, then 'holdfast resume {task.spec.task_id}'", before=before)
+
+
+def _before_call(task: Task, stage: str, outcome: str, detail: str) -> ev.FailureTriaged:
+    failure = Failure(stage=stage, outcome=outcome, detail=detail, task_id=task.spec.task_id)
+    return triaged_event(failure, triage.triage(failure))
+
+
+def triaged_event(failure: Failure, result: Triage, *, attempt: int = 0) -> ev.FailureTriaged:
+    """The event of a triage."""
+    return ev.FailureTriaged(
+        stage=failure.stage,
+        attempt=attempt,
+        role=failure.role,
+        agent=failure.agent,
+        outcome=failure.outcome,
+        detail=failure.detail,
+        exit_code=failure.exit_code,
+        gate_failed=failure.gate_failed,
+        gate_reasons=failure.gate_reasons,
+        failure_class=result.failure_class,
+        signature=result.signature,
+        excerpt=failure.stderr_excerpt,
+    )
+
+
+def _follow(task: Task, triaged: ev.FailureTriaged, decision: Decision) -> Decision:
+    pipeline = task.spec.pipeline
+    assert pipeline is not None
+    result = Triage(failure_class=triaged.failure_class, signature=triaged.signature, outcome=triaged.outcome)
+    counts = Counts(
+        seen=task.signatures[triaged.signature]["count"] - 1,
+        retry_budget=pipeline.retry_budget,
+        calls_left=budget.paid_left(task.paid_calls, task.paid_limit),
+        on_limit=task.spec.limits.on_limit,
+    )
+    return policy.after_failure(decision, result, counts)

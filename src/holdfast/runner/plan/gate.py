@@ -1,0 +1,92 @@
+"""The attempts succeeded: let their gates judge the work, then continue with what is next. Pure."""
+
+from __future__ import annotations
+
+from holdfast.model.attempt import Attempt
+from holdfast.model.decision import Decision, Then
+from holdfast.model.status import Status
+from holdfast.model.task import Task
+from holdfast.runner.plan import ended, policy
+from holdfast.runner.plan.facts import Facts, Now
+from holdfast.runner.plan.moves import ask, move
+from holdfast.runner.plan.start import open_chore, take_workspace
+from holdfast.runner.plan.step import (
+    MarkStage,
+    PassPlainGate,
+    PostNotice,
+    ReleaseWorkspace,
+    Step,
+    TriageFailure,
+)
+
+#: How many reasons a one-line message names.
+_NAMED_REASONS = 3
+
+
+def plan_completing(task: Task, facts: Facts, now: Now) -> Step:
+    """The next step of a task that is completing."""
+    # Again here: this runner may be the successor of one that was killed before it could.
+    step = ended.dismiss_recorders(task.current, facts)
+    if step is not None:
+        return step
+    failed: list[tuple[Attempt, Decision]] = []
+    for attempt in task.current:
+        if attempt.stage in task.stages_done:
+            continue
+        step = _judge(task, attempt, facts, now)
+        if step is not None:
+            return step
+        decision = _after_failure(task, attempt, facts)
+        if not isinstance(decision, Decision):
+            return decision
+        failed.append((attempt, decision))
+    if facts.memory.workspace.is_held:
+        return ReleaseWorkspace()
+    if failed:
+        return ended.follow_failures(task, facts, failed, now)
+    if task.stage is None:
+        return move(task, Status.COMPLETED, task.reason)
+    if facts.interrupt_file is not None:
+        return ask(task, facts, facts.interrupt_file)
+    return move(task, Status.SPAWNING, f"next is {task.stage}")
+
+
+def _judge(task: Task, attempt: Attempt, facts: Facts, now: Now) -> Step | None:
+    """Let the gate judge a successful attempt. None if the attempt, or its gate, failed."""
+    if not attempt.has_succeeded:
+        return None
+    quality = task.spec.quality
+    if task.spec.pipeline is None and not (quality is not None and quality.looks_after):
+        return PassPlainGate(number=attempt.number)
+    result, stage = task.stage_state(attempt.stage).gate_result, task.stage_spec(attempt.stage)
+    assert stage is not None
+    if result is None:
+        step = take_workspace(task, stage, facts, now)
+        return step or open_chore(task, stage, "gate", facts, judged=attempt.number)
+    return MarkStage(number=attempt.number) if result.passed else None
+
+
+def _after_failure(task: Task, attempt: Attempt, facts: Facts) -> Decision | TriageFailure | PostNotice:
+    if not attempt.has_succeeded:
+        return ended.decide(task, attempt, facts)
+    if task.spec.pipeline is None:
+        decision = _after_checks(task, attempt, facts)
+    else:
+        from holdfast.runner.plan import failures
+
+        decision = failures.after_gate(task, attempt, facts)
+    if not isinstance(decision, Decision):
+        return decision
+    return policy.unasked(decision, "quality", task.spec.interrupt_off)
+
+
+def _after_checks(task: Task, attempt: Attempt, facts: Facts) -> Decision | PostNotice:
+    """The repository's own checks failed: ask a person. After a resume the agent continues in its session and is
+    given the reasons."""
+    result = task.stage_state(attempt.stage).gate_result
+    assert result is not None
+    what = "could not run" if result.failed == "gate_broken" else "failed"
+    reason = f"quality gate {what}: {'; '.join(result.reasons[:_NAMED_REASONS])}"
+    if attempt.number not in facts.memory.refusals_announced:
+        return PostNotice(event="quality_gate", reason=reason, attempt=attempt.number)
+    return Decision(then=Then.ASK, status=Status.INTERRUPTED, reason=reason)

@@ -1,0 +1,202 @@
+"""What a person's request changes: the events that carry it out, or why it is refused. Pure.
+
+An effect carries the request's id in the journal, so a runner that was killed between effect and answer does not
+apply it twice.
+"""
+
+from __future__ import annotations
+
+from holdfast import clock
+from holdfast.errors import HoldfastError, RequestRefused
+from holdfast.model import events as ev
+from holdfast.model.request import VERBS, Request
+from holdfast.model.status import Status
+from holdfast.model.task import Task
+from holdfast.runner.plan.facts import Facts, PendingRequest
+from holdfast.runner.plan.moves import ask, moved
+from holdfast.runner.plan.step import AnswerRequest, ForgetRequest, Interrupt, Step
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+def plan_answer(task: Task, facts: Facts, pending: PendingRequest) -> Step:
+    """The next step for the oldest request."""
+    name, request = pending.name, pending.request
+    request_id = name.removesuffix(".json")
+    if task.requests.get(request_id) is not None:
+        return ForgetRequest(name=name)  # answered before; only the unlink is missing
+    if isinstance(request, HoldfastError):
+        return AnswerRequest(name=name, request=None, refusal=str(request))
+    if request_id in task.requests:
+        return AnswerRequest(name=name, request=request)  # applied before; only the answer is missing
+    try:
+        return _apply(task, facts, name, request)
+    except RequestRefused as error:
+        return AnswerRequest(name=name, request=request, refusal=str(error))
+
+
+def _apply(task: Task, facts: Facts, name: str, request: Request) -> Step:
+    handler = _HANDLERS.get(request.verb)
+    if handler is None:
+        raise RequestRefused(f"no such request: {request.verb} (one of {', '.join(VERBS)})")
+    if request.verb == "interrupt" and not task.stoppable:
+        _check_interrupt(task)
+        step = ask(task, facts, _reason(request, f"interrupted by {request.by}"), request=request.id)
+        if not isinstance(step, Interrupt):
+            return step
+        return AnswerRequest(name=name, request=request, effect=step.events)
+    return AnswerRequest(name=name, request=request, effect=handler(task, request))
+
+
+def _stop(task: Task, request: Request) -> tuple[ev.Event, ...]:
+    _check_not_ended(task)
+    reason = _reason(request, f"stopped by {request.by}")
+    return _intend(task, request, "stop", reason) or (moved(task, Status.KILLED, reason, request=request.id),)
+
+
+def _interrupt(task: Task, request: Request) -> tuple[ev.Event, ...]:
+    _check_interrupt(task)
+    return _intend(task, request, "interrupt", _reason(request, f"interrupted by {request.by}"))
+
+
+def _check_interrupt(task: Task) -> None:
+    _check_not_ended(task)
+    if task.interrupted is not None:
+        raise RequestRefused("it is already interrupted")
+    if task.status is Status.QUEUED:
+        raise RequestRefused("it is queued and has not started")
+    if task.status is Status.COMPLETING and task.is_past_work:
+        raise RequestRefused("its work is done, and it is completing")
+    if any(execution.intent_name == "stop" for execution in task.stoppable):
+        raise RequestRefused("it is being stopped")
+
+
+def _check_not_ended(task: Task) -> None:
+    if task.has_ended:
+        raise RequestRefused(f"it has already ended: {task.status}")
+
+
+def _intend(task: Task, request: Request, intent: str, reason: str) -> tuple[ev.Event, ...]:
+    return tuple(
+        ev.StopIntended(attempt=execution.number, intent=intent, reason=reason, request=request.id)
+        for execution in task.stoppable
+    )
+
+
+def _resume(task: Task, request: Request) -> tuple[ev.Event, ...]:
+    if task.interrupted is None and task.waiting is None:
+        raise RequestRefused(f"it is {task.status}, not interrupted or waiting")
+    if task.interrupted is not None and task.interrupted.approval is not None:
+        raise RequestRefused(
+            f"it waits for approval of {task.interrupted.approval}; answer with 'holdfast approve' or "
+            "'holdfast reject'"
+        )
+    return (_continue(task, request, reason=f"resumed by {request.by}", answer=_text(request, "message")),)
+
+
+def _continue(task: Task, request: Request, *, reason: str, answer: str | None) -> ev.TaskMoved:
+    """Back to work. A queued task goes through the queue again, ahead of the others."""
+    is_queued = task.spec.queue is not None and task.interrupted is not None
+    new = Status.QUEUED if is_queued else Status.SPAWNING
+    return moved(task, new, reason, request=request.id, answer=answer)
+
+
+def _start(task: Task, request: Request) -> tuple[ev.Event, ...]:
+    _check_queued(task)
+    iteration = request.args.get("iteration")
+    number = iteration if isinstance(iteration, int) else 0
+    return (moved(task, Status.SPAWNING, f"started by {request.by}", request=request.id, iteration=number),)
+
+
+def _done(task: Task, request: Request) -> tuple[ev.Event, ...]:
+    """An external worker claimed it and did it."""
+    _check_queued(task)
+    reason = _reason(request, f"done by {request.by}, outside holdfast")
+    return (moved(task, Status.COMPLETED, reason, request=request.id),)
+
+
+def _check_queued(task: Task) -> None:
+    if task.status is not Status.QUEUED:
+        raise RequestRefused(f"it is {task.status}, not queued")
+
+
+def _approve(task: Task, request: Request) -> tuple[ev.Event, ...]:
+    stage = _awaiting_approval(task)
+    given = ev.ApprovalGiven(stage=stage, by=request.by, request=request.id)
+    reason = f"{stage} approved by {request.by}"
+    return (given, _continue(task, request, reason=reason, answer=_text(request, "message")))
+
+
+def _reject(task: Task, request: Request) -> tuple[ev.Event, ...]:
+    stage, message = _awaiting_approval(task), _text(request, "message")
+    reason = f"{stage} rejected by {request.by}" + (f": {message}" if message else "")
+    return (moved(task, Status.KILLED, reason, request=request.id),)
+
+
+def _awaiting_approval(task: Task) -> str:
+    if task.interrupted is None or task.interrupted.approval is None:
+        raise RequestRefused(f"it is {task.status} and waits for no approval")
+    return task.interrupted.approval
+
+
+def _retry(task: Task, request: Request) -> tuple[ev.Event, ...]:
+    if not task.has_ended:
+        raise RequestRefused(f"it has not ended: it is {task.status}")
+    from_stage = _text(request, "from")
+    names = [stage.name for stage in task.spec.stages]
+    if from_stage is not None and from_stage not in names:
+        raise RequestRefused(f"it has no stage {from_stage!r}; its stages are {', '.join(names)}")
+    if from_stage is None and task.stage is None:
+        raise RequestRefused(
+            f"all its stages are done; name the one to run again with --from ({', '.join(names)})"
+        )
+    if not isinstance(request.args.get("env"), dict):
+        raise RequestRefused("the request has no environment (env), and the task's own is deleted at its end")
+    deadline_s = _deadline(request)
+    return (
+        ev.RunOpened(
+            run=task.run + 1,
+            request=request.id,
+            from_stage=from_stage,
+            deadline_s=deadline_s[0] if deadline_s else None,
+            sets_deadline=deadline_s is not None,
+            answer=_text(request, "message"),
+            is_queued=task.spec.queue is not None,
+        ),
+    )
+
+
+def _deadline(request: Request) -> tuple[float | None] | None:
+    text = _text(request, "deadline")
+    if text is None:
+        return None
+    try:
+        return (None if text == "none" else clock.parse_duration(text),)
+    except ValueError as error:
+        raise RequestRefused(f"deadline: {error}") from error
+
+
+def _reason(request: Request, default: str) -> str:
+    return _text(request, "reason") or default
+
+
+def _text(request: Request, name: str) -> str | None:
+    value: Any = request.args.get(name)
+    if value is not None and not isinstance(value, str):
+        raise RequestRefused(f"{name} must be text")
+    return value
+
+
+_HANDLERS: dict[str, Callable[[Task, Request], tuple[ev.Event, ...]]] = {
+    "start": _start,
+    "stop": _stop,
+    "interrupt": _interrupt,
+    "resume": _resume,
+    "retry": _retry,
+    "approve": _approve,
+    "reject": _reject,
+    "done": _done,
+}

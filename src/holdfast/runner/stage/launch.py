@@ -1,0 +1,155 @@
+"""Launch the agent of a stage: session, prompt and command line of its next attempt."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import ids
+from holdfast.agents import program
+from holdfast.agents.base import Launch, LaunchSpec
+from holdfast.model import events as ev
+from holdfast.model.spec import StageSpec
+from holdfast.model.stage_state import StageState
+from holdfast.model.task import Task
+from holdfast.runner.attempt import session_lock as session_locks
+from holdfast.runner.attempt.open import Opened, next_number, start
+from holdfast.runner.ledger import Ledger
+from holdfast.runner.stage import prompts
+from holdfast.store import atomic
+from holdfast.store.layout import AttemptDir
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.agents.base import Adapter
+
+
+def open_attempt(
+    ledger: Ledger,
+    adapter: Adapter,
+    env: dict[str, Any],
+    *,
+    stage: StageSpec,
+    prompt: bytes | None,
+    keep: tuple[int, ...] = (),
+) -> Opened:
+    """Start the next attempt of `stage`. `prompt` is for a fresh session; an old one gets a message instead. `keep` are held
+    locks that the recorder takes over. Raises LockHeld when another attempt lives in the session."""
+    stage_state = ledger.task.stage_state(stage.name)
+    mode, session_id = _mode(adapter, ledger.task, stage_state)
+    opened = ev.AttemptOpened(
+        attempt=next_number(ledger),
+        attempt_id=ids.new_attempt_id(),
+        stage=stage.name,
+        agent=adapter.name,
+        mode=mode,
+        session_id=session_id,
+        resume_count=stage_state.times_ran,
+    )
+    session_lock = session_locks.take(ledger, adapter.name, session_id) if session_id is not None else None
+    try:
+        return start(
+            ledger,
+            opened,
+            env,
+            prepare=lambda directory: _prepare(
+                ledger, adapter, directory, opened, stage=stage, prompt=prompt, env=env
+            ),
+            keep=(*keep, *([session_lock.descriptor] if session_lock is not None else [])),
+        )
+    finally:
+        if session_lock is not None:
+            session_lock.release()
+
+
+def _prepare(
+    ledger: Ledger,
+    adapter: Adapter,
+    directory: AttemptDir,
+    opened: ev.AttemptOpened,
+    *,
+    stage: StageSpec,
+    prompt: bytes | None,
+    env: dict[str, Any],
+) -> Launch:
+    """Prompt and command line, in the attempt's directory."""
+    text = prompts.for_mode(ledger, ledger.task.stage_state(stage.name), opened.mode, prompt)
+    spec = _launch_spec(ledger, adapter, directory, opened, stage=stage, env=env)
+    system = prompts.system_prompt(ledger, stage, opened)
+    if system and adapter.capabilities.appends_system_prompt:
+        path = os.path.join(directory.path, "system_prompt.md")
+        atomic.write(path, system, durable=False)
+        spec = spec.evolve(system_prompt_path=path)
+    elif system and opened.mode != "resume" and text is not None:
+        text = system + b"\n\n" + text
+    if text is not None:
+        atomic.write(directory.prompt, text, durable=False)
+        spec = spec.evolve(prompt_path=directory.prompt)
+    return adapter.resume(spec) if opened.mode == "resume" else adapter.launch(spec)
+
+
+def _launch_spec(
+    ledger: Ledger,
+    adapter: Adapter,
+    directory: AttemptDir,
+    opened: ev.AttemptOpened,
+    *,
+    stage: StageSpec,
+    env: dict[str, Any],
+) -> LaunchSpec:
+    task, able = ledger.task.spec, adapter.capabilities
+    options: dict[str, Any] = {**task.options, **stage.options}
+    limits, spent_usd = ledger.task.spec.limits, ledger.task.run_usage.cost_usd or 0.0
+    found = program.find(able, env.get("env", {}).get("PATH", os.defpath)) if able.program else None
+    return LaunchSpec(
+        task=task.evolve(options=options),
+        # Not installed any more: exec will say so, with its errno.
+        program=found or able.program,
+        prompt_path="",
+        session_id=opened.session_id,
+        resume_count=opened.resume_count,
+        # A model of another agent means nothing to the one that took over.
+        model=stage.model or task.model if adapter.name == stage.agent else None,
+        effort=stage.effort,
+        directory=directory.path,
+        state_directory=ledger.packet.state,
+        yolo=options.get("yolo") is True,
+        writes=stage.writes,
+        is_root=os.geteuid() == 0,
+        allowed_tools=_names(options.get("allowed_tools")),
+        settings_path=options.get("settings_path"),
+        env=env.get("env", {}),
+        # What is left: a program counts from its own start.
+        max_turns=None if limits.max_turns is None else max(1, limits.max_turns - ledger.task.run_turns),
+        budget_usd=None if limits.budget_usd is None else max(0.01, limits.budget_usd - spent_usd),
+    )
+
+
+def _names(given: Any) -> tuple[str, ...]:
+    """A list, or a text with commas as a command line has it."""
+    parts = given.split(",") if isinstance(given, str) else given or ()
+    return tuple(part.strip() for part in parts if part.strip())
+
+
+def _mode(adapter: Adapter, task: Task, stage_state: StageState) -> tuple[str, str | None]:
+    """How the attempt begins, and the session it uses or makes. Attempts that never ran used no session."""
+    able, ran = adapter.capabilities, stage_state.ran
+    fresh_id = ids.new_uuid() if able.chooses_session_id else None
+    if ran is None:
+        if task.spec.session is not None and adapter.name == task.spec.agent:
+            return "resume", task.spec.session
+        return "fresh", stage_state.session_id or fresh_id
+    if ran.agent != adapter.name:
+        # The first attempt of one who takes over; what never ran left its chosen id.
+        return "briefing", stage_state.session_id or fresh_id
+    if not able.can_resume:
+        return "again", None
+    if stage_state.needs_fresh_session or stage_state.session_id is None:
+        return "briefing", fresh_id
+    if stage_state.session_id != ran.session_id:
+        # The new session of a briefing never began.
+        return "briefing", stage_state.session_id
+    if ran.ended is not None and not ran.ended.resumable:
+        return "briefing", fresh_id
+    return "resume", stage_state.session_id

@@ -1,0 +1,104 @@
+"""Evidence, done markers and attempt.json of stages.
+
+The order at the end of a stage is: event → attempt.json → gate evidence → marker → event. Every function here may run
+again after a kill and then does what is missing.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import clock
+from holdfast.errors import CorruptFile
+from holdfast.failpoints import failpoint
+from holdfast.model import events as ev
+from holdfast.model.attempt import Attempt
+from holdfast.model.execution import Execution
+from holdfast.runner.ledger import Ledger
+from holdfast.store import atomic
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def write_attempt(ledger: Ledger, execution: Execution) -> None:
+    """attempt.json: derived from the journal."""
+    started, ended = execution.started, execution.ended
+    record: dict[str, Any] = {
+        "schema": "holdfast.attempt/1",
+        "attempt": execution.number,
+        "attempt_id": execution.attempt_id,
+        "stage": execution.stage,
+        "agent": execution.agent,
+        "mode": execution.mode if isinstance(execution, Attempt) else "fresh",
+        "session_id": execution.session_id if isinstance(execution, Attempt) else None,
+        "started": started.to_json() if started else None,
+        "stopped_for": execution.intent.to_json() if execution.intent else None,
+        "ended": ended.to_json() if ended else None,
+        "swept": execution.swept.to_json() if execution.swept else None,
+    }
+    atomic.write_json(ledger.packet.attempt(execution.dirname).record, record, durable=False)
+
+
+def write_plain_evidence(ledger: Ledger, attempt: Execution) -> None:
+    """The evidence of a plain run's gate: the attempt's own success."""
+    assert attempt.ended is not None
+    evidence = {
+        "schema": "holdfast.gate/1",
+        "stage": attempt.stage,
+        "passed": True,
+        "reasons": [f"attempt {attempt.number} ended with {attempt.ended.outcome}"],
+        "attempt": attempt.number,
+        "timestamp": clock.iso_now(),
+    }
+    atomic.write_json(ledger.packet.gate_result(attempt.stage), evidence, durable=True)
+
+
+def mark_stage(ledger: Ledger, attempt: Execution) -> None:
+    """The gate passed and its evidence is on disk: write the marker, then the event."""
+    marker = {
+        "schema": "holdfast.done/1",
+        "stage": attempt.stage,
+        "attempt": attempt.number,
+        "run": ledger.task.run,
+        "at": clock.iso_now(),
+    }
+    atomic.write_json(ledger.packet.stage_done(attempt.stage), marker, durable=True)
+    failpoint("markers.stage_done")
+    ledger.record(ev.StageDone(stage=attempt.stage, attempt=attempt.number))
+    failpoint("markers.recorded")
+    if len(ledger.task.spec.stages) > 1:
+        from holdfast.runner.people import reports
+
+        reports.write(ledger)
+
+
+def adopt_markers(ledger: Ledger) -> None:
+    """Journal the markers of this run that the journal lacks: their writer was killed in between. A marked stage
+    never runs again."""
+    task = ledger.task
+    for stage in task.spec.stages:
+        if stage.name in task.stages_done:
+            continue
+        try:
+            marker = atomic.read_json(ledger.packet.stage_done(stage.name))
+        except CorruptFile:
+            continue
+        if marker is not None and marker.get("run") == task.run and isinstance(marker.get("attempt"), int):
+            ledger.record(ev.StageDone(stage=stage.name, attempt=marker["attempt"]))
+
+
+def reopen(ledger: Ledger) -> None:
+    """After `run.opened`: put the old run's end aside and drop the markers of stages that run again."""
+    packet, task = ledger.packet, ledger.task
+    for stage in task.spec.stages:
+        if stage.name not in task.stages_done:
+            atomic.remove(packet.stage_done(stage.name))
+    if os.path.exists(packet.task_done):
+        folder = os.path.join(packet.runs, str(task.run - 1))
+        # One by one: makedirs would apply the mode only to the last.
+        os.makedirs(packet.runs, mode=0o700, exist_ok=True)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        os.rename(packet.task_done, os.path.join(folder, "_task.done"))
+        atomic.sync_directory(packet.done)

@@ -1,0 +1,79 @@
+"""Start the runner of a task: forked by the seed, forked from this process, or executed.
+
+The seed forks a runner in about a millisecond. Without a seed, a command forks itself into the runner, because it
+has loaded most of what a runner needs. Two runners may be started for a task; the one that does not get runner.lock
+exits.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from holdfast import seed_client, spawn
+from holdfast.store.layout import Packet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from typing import NoReturn
+else:
+    # The C module, as in the recorder: no enum members in the memory of every forked process.
+    import _signal as signal
+
+#: Signals that a terminal or the end of a session sends to every process in it.
+_SESSION_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
+
+
+def start_runner(packet: Packet, *, may_fork: bool = True) -> None:
+    """Make sure that the packet has a runner, or soon will. Returns immediately.
+
+    `may_fork` is False for a keeper: it holds a lock, and a forked copy of the lock would outlive it.
+    """
+    if seed_client.fork_runner(packet):
+        return
+    if not may_fork or "HOLDFAST_ATTEMPT" in os.environ:
+        # Inside an agent's attempt, the sweep identifies processes by the environment they were executed
+        # with, so the runner must be executed with a clean one.
+        spawn.execute_runner(packet)
+    else:
+        fork_runner(packet)
+
+
+def fork_runner(packet: Packet) -> int:
+    """Fork this process into the runner of a packet; returns its pid.
+
+    The caller must have only one thread.
+    """
+    # Until the child has its own session, it gets the session's signals too. It restores the defaults after
+    # setsid.
+    handlers = {number: signal.signal(number, signal.SIG_IGN) for number in _SESSION_SIGNALS}
+    pid = -1
+    try:
+        pid = os.fork()
+    finally:
+        if pid:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+    return pid or become_runner(packet)
+
+
+def become_runner(packet: Packet, *, keep: int = -1) -> NoReturn:
+    """In a forked child: detach, keep only the descriptor `keep`, drive the task, and exit."""
+    status = 70
+    try:
+        # First, so that signals to the parent's session do not reach this process.
+        spawn.become_detached(log=packet.runner_log, keep=keep)
+        os.environ["HOLDFAST_ROLE"] = "runner"
+        from holdfast.runner.main import main
+
+        status = main([packet.path])
+    except (
+        Exception
+    ):  # a bug in holdfast: it goes to runner.log, and the next runner continues from the packet
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
