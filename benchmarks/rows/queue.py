@@ -9,7 +9,7 @@ import time
 from benchmarks.place import Place
 from benchmarks.stats import median
 from benchmarks.table import Baseline, Line
-from holdfast.queue.engine import Item, Room
+from holdfast.queue.engine import Capacity, Item
 from holdfast.queue.local import LocalQueue
 from holdfast.store.layout import Home
 
@@ -25,7 +25,7 @@ def claims(place: Place) -> list[Line]:
     fill_s = (time.monotonic_ns() - began) / 1e9
     connection = _fill(bare, count)
     rates: dict[str, list[float]] = {"ours": [], "limited": [], "bare": []}
-    room = Room(slots=8, agents={"claude": 4}, pools={"default": 6})
+    room = Capacity(slots=8, agents={"claude": 4}, pools={"default": 6})
     for _ in range(repeats):
         rates["ours"].append(_rate(pairs, lambda: _ours(queue)))
         rates["limited"].append(_rate(pairs, lambda: _ours(queue, room)))
@@ -80,7 +80,7 @@ def _rate(pairs: int, act: object) -> float:
     return pairs / ((time.monotonic_ns() - began) / 1e9)
 
 
-def _ours(queue: LocalQueue, room: Room | None = None) -> None:
+def _ours(queue: LocalQueue, room: Capacity | None = None) -> None:
     item = queue.claim("bench") if room is None else queue.claim("bench", room)
     assert item is not None
     queue.ack(item.task_id, owner="bench", status="completed")

@@ -112,7 +112,7 @@ def _bring_keeper(home: Home, answering: int) -> None:
     """In the fork: start a keeper where the home needs one, and say whether it does."""
     try:
         spawn.become_detached(log=home.keeper_log, keep=answering)
-        from holdfast.queue.need import is_keeper_needed
+        from holdfast.queue.keeper_needed import is_keeper_needed
 
         try:
             is_needed = is_keeper_needed(home)

@@ -95,9 +95,14 @@ def user_settings() -> str:
     return os.path.join(config_dir(), "config.toml")
 
 
+def project_config_dir(project: str) -> str:
+    """The directory of a project's settings, pipelines and prompts; it need not exist."""
+    return os.path.join(project, ".holdfast")
+
+
 def project_settings(project: str) -> str:
     """The file of a project's settings; it need not exist."""
-    return os.path.join(project, ".holdfast", "config.toml")
+    return os.path.join(project_config_dir(project), "config.toml")
 
 
 def settings_files(project: str) -> dict[str, str]:

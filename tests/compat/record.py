@@ -128,7 +128,7 @@ def _people() -> None:
         ("done", {"reason": "done by bob, outside"}),
     ):
         request = inbox.drop(packet, verb, args, by=_whoami())
-        _keep(inbox.path_of(packet, request.id), f"request.{verb}.json")
+        _keep(packet.request(request.id), f"request.{verb}.json")
 
 
 def _spawn_failed() -> None:

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from holdfast.config import notices, settings
-from holdfast.keeper import outbox
+from holdfast.keeper import delivery
 from holdfast.notify import command
 from tests.support import pages
 
@@ -29,10 +29,10 @@ def test_every_event_and_notifier_is_explained() -> None:
 
 
 def test_the_limits_are_those_of_the_code() -> None:
-    assert outbox.TRIES == 8
-    assert f"ends after {outbox.LIMIT_S:.0f} s" in " ".join(page().split())
-    assert outbox.pause_s(1) == 5
-    assert round(outbox.pause_s(outbox.TRIES - 1) / 3600) == 22
+    assert delivery.TRIES == 8
+    assert f"ends after {delivery.LIMIT_S:.0f} s" in " ".join(page().split())
+    assert delivery.pause_s(1) == 5
+    assert round(delivery.pause_s(delivery.TRIES - 1) / 3600) == 22
 
 
 def test_the_example_is_valid(place) -> None:

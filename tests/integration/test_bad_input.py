@@ -218,7 +218,7 @@ def test_a_taken_id_is_refused_and_the_task_stays_as_it_was(home: str) -> None:
     eventually(lambda: not processes.marked(task.packet), what="the runner is gone")
     before = tree(task.packet)
     said = refused("run", "-d", "--id", "mine", "--", "true", cwd=workspace())
-    assert "there is a task mine already" in said
+    assert "task mine already exists" in said
     assert "hint: choose another id" in said
     assert tree(task.packet) == before
     assert os.listdir(os.path.join(home, "tasks")) == ["mine"]
@@ -238,7 +238,7 @@ def test_of_racing_duplicates_one_wins_and_nothing_is_left_of_the_others(home: s
     ]
     outputs = [racer.communicate(timeout=60) for racer in racers]
     assert sorted(racer.returncode for racer in racers) == [0] + [2] * 7
-    assert sum(b"there is a task mine already" in err for _, err in outputs) == 7
+    assert sum(b"task mine already exists" in err for _, err in outputs) == 7
     winner = next(number for number, racer in enumerate(racers) if racer.returncode == 0)
     task = Task(os.path.join(home, "tasks", "mine"))
     assert task.wait_for("completed")["output_tail"] == str(winner)
@@ -254,16 +254,16 @@ def test_generated_ids_do_not_collide(home: str) -> None:
 
 @pytest.mark.req("SUP-7")
 def test_unknown_tasks_and_prefixes(home: str) -> None:
-    assert "there is no task 'x'" in refused("show", "x", status=3)  # no home yet
+    assert "no task 'x'" in refused("show", "x", status=3)  # no home yet
     for task_id in ("alpha", "alphabet", "beta"):
         kin.make("--", "true", task_id=task_id)
     before = tree(home)
     for verb in ("show", "stop", "interrupt", "resume", "retry", "wait"):
         said = refused(verb, "gamma", status=3)
-        assert f"error: there is no task 'gamma' in {home}" in said
+        assert f"error: no task 'gamma' in {home}" in said
         assert "hint: " in said
     said = refused("stop", "al", status=3)
-    assert "error: 'al' could be alpha, alphabet" in said
+    assert "error: 'al' is ambiguous: alpha, alphabet" in said
     assert "hint: type more of the id" in said
     assert tree(home) == before
     # An id that is the beginning of another is found, and a prefix that fits one.

@@ -356,7 +356,7 @@ def test_a_file_among_the_tasks_is_passed_over(home: str, monkeypatch: pytest.Mo
     for verb in (("status",), ("report",), ("queue", "ls"), ("rm", "notes.txt")):
         done = holdfast(*verb)
         assert done.returncode == (3 if verb[0] == "rm" else 0), done.stderr
-    assert "there is no task 'notes.txt'" in holdfast("show", "notes.txt").stderr
+    assert "no task 'notes.txt'" in holdfast("show", "notes.txt").stderr
     monkeypatch.delenv("HOLDFAST_KEEPER")
     submitted = loops.submit("--", "true")
     assert holdfast("up").returncode == 0

@@ -58,7 +58,7 @@ def test_a_bell_that_became_a_directory_costs_nobody_the_keeper(home: str) -> No
     os.unlink(bad.path("bell"))
     os.mkdir(bad.path("bell"))
     request = inbox.drop(Packet(bad.packet), "stop", {}, by="a test")
-    path = inbox.path_of(Packet(bad.packet), request.id)
+    path = Packet(bad.packet).request(request.id)
     long_ago = os.stat(path).st_mtime - 60
     os.utime(path, (long_ago, long_ago))
     looks(home, lambda: kin.state(runner) not in ("T", "t"), "the keeper wakes the runner", bad.packet)

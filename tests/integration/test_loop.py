@@ -185,7 +185,7 @@ def test_failures_in_a_row_back_off_and_then_ask_a_person(home: str) -> None:
     begins = [at for _, _, at in loops.stamps("begin")]
     assert begins[1] - ends[0] >= 1.9  # 2^1, less the moment in which the end was noticed
     with open(mark, encoding="utf-8") as file:
-        assert file.read().startswith("2 tasks of the queue failed in a row")
+        assert file.read().startswith("2 queued tasks failed in a row")
     eventually(lambda: os.path.exists(told), what="and is told")
     assert any("the queue waits for a person" in line for line in keepers.status(home)["attention"])
     # Never by itself: not with a new `up`, not with time.
@@ -416,7 +416,9 @@ def test_a_relative_file_is_looked_for_where_up_was_typed_and_what_fails_is_told
     loops.settings('sources = ["items.json", "cmd:echo no luck >&2; exit 4"]\nrefresh = "0.3s"\n')
     up()
     eventually(lambda: told("the source items.json fails: items.json: no such file"), 20)
-    eventually(lambda: told("exit 4 fails: 'sh -c echo no luck >&2; exit 4' ended with 4: no luck"), 20)
+    eventually(
+        lambda: told("exit 4 fails: 'sh -c echo no luck >&2; exit 4' failed with exit status 4: no luck"), 20
+    )
     offer({"id": "a"}, {"id": "b", "project": "/no/such"}, {"id": "c"})
     all_of([task("a"), task("c")])
     eventually(lambda: told("b: the project directory /no/such does not exist"), 20)

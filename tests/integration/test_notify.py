@@ -14,8 +14,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.keeper import outbox as keeper_outbox
-from holdfast.keeper.outbox import Outbox
+from holdfast.keeper import delivery as delivery
+from holdfast.keeper.delivery import Deliveries
 from holdfast.notify import outbox
 from holdfast.packet import load
 from holdfast.redact import Redactor
@@ -56,7 +56,7 @@ def post(home: str, rule: dict, event: dict = EVENT, after: str | None = None) -
     assert outbox.post(Home(home), [{"on": ["all"], **rule}], event, str, after=after) == 1
 
 
-def deliver(box: Outbox, within_s: float = 15.0) -> None:
+def deliver(box: Deliveries, within_s: float = 15.0) -> None:
     """Step until nothing is left to do."""
 
     def done() -> bool:
@@ -94,7 +94,7 @@ def test_a_command_gets_the_notice_on_stdin_and_in_its_environment(home: str, pl
         "a b",
     ]
     post(home, {"to": "command", "argv": argv})
-    deliver(Outbox(Home(home)))
+    deliver(Deliveries(Home(home)))
     assert read(got) == "interrupted|fix|which branch?|a b|\n"
     notice = json.loads(read(got + ".json"))
     assert notice["text"] == "holdfast: fix needs a person: which branch?"
@@ -107,13 +107,13 @@ def test_openclaw_and_gt_are_called_as_their_users_know_them(home: str, place) -
     got = os.path.join(place.root, "got")
     program = script(place, "program", f'for word in "$@"; do echo "$word"; done >> {got}')
     post(home, {"to": "openclaw", "program": program}, {**EVENT, "event": "abandoned", "reason": "deadline"})
-    deliver(Outbox(Home(home)))
+    deliver(Deliveries(Home(home)))
     assert read(got).splitlines() == [
         "system", "event", "--text", "holdfast: fix was abandoned: deadline", "--mode", "now",
     ]  # fmt: skip
     os.unlink(got)
     post(home, {"to": "gt", "program": program})
-    deliver(Outbox(Home(home)))
+    deliver(Deliveries(Home(home)))
     assert read(got).splitlines() == [
         "mail", "send", "overseer", "-s", "HARNESS INTERRUPT", "-m",
         "holdfast: fix needs a person: which branch?", "Reason: which branch?",
@@ -126,14 +126,14 @@ def test_a_desktop_bubble(home: str, place, monkeypatch: pytest.MonkeyPatch) -> 
     script(place, "bin/notify-send", f'for word in "$@"; do echo "$word"; done > {got}')
     monkeypatch.setenv("PATH", os.path.join(place.root, "bin") + ":" + os.environ["PATH"])
     post(home, {"to": "desktop"})
-    deliver(Outbox(Home(home)))
+    deliver(Deliveries(Home(home)))
     assert read(got).splitlines()[0] == "--urgency=critical"
     assert read(got).splitlines()[-1] == "holdfast: fix needs a person: which branch?"
 
 
 def test_apprise_says_how_to_install_it(home: str) -> None:
     post(home, {"to": "apprise", "urls": ["json://localhost"]})
-    box = Outbox(Home(home), first_pause_s=60.0)
+    box = Deliveries(Home(home), first_pause_s=60.0)
     eventually(lambda: (box.step(), reap(), outbox.look(Home(home))["failing"])[2], what="it has failed")
     try:
         import apprise  # noqa: F401
@@ -155,7 +155,7 @@ def test_a_notifier_that_fails_is_tried_again_and_seen(home: str, place) -> None
         )
     ]
     post(home, {"to": "command", "argv": argv, "name": "flaky"})
-    box = Outbox(Home(home), first_pause_s=0.02)
+    box = Deliveries(Home(home), first_pause_s=0.02)
     eventually(lambda: (box.step(), reap(), outbox.look(Home(home))["failing"])[2], what="it has failed")
     failing = outbox.look(Home(home))["failing"]["flaky"]
     assert failing["error"].endswith("exited with 7: no line")
@@ -169,13 +169,13 @@ def test_a_notifier_that_fails_is_tried_again_and_seen(home: str, place) -> None
 
 
 def test_after_eight_tries_it_is_put_aside(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper_outbox, "GROWTH", 1.0)
+    monkeypatch.setattr(delivery, "GROWTH", 1.0)
     post(home, {"to": "command", "argv": ["/nonexistent/program"]})
-    deliver(Outbox(Home(home), first_pause_s=0.01), within_s=60)
-    (name,) = os.listdir(outbox.failed_path(Home(home)))
-    with open(os.path.join(outbox.failed_path(Home(home)), name), encoding="utf-8") as file:
+    deliver(Deliveries(Home(home), first_pause_s=0.01), within_s=60)
+    (name,) = os.listdir(Home(home).outbox_failed)
+    with open(os.path.join(Home(home).outbox_failed, name), encoding="utf-8") as file:
         notice = json.load(file)
-    assert notice["tries"] == keeper_outbox.TRIES
+    assert notice["tries"] == delivery.TRIES
     assert "cannot run /nonexistent/program" in notice["error"]
     facts = json.loads(holdfast("status", "--json").stdout)["outbox"]
     assert (facts["pending"], facts["given_up"]) == (0, 1)
@@ -187,8 +187,8 @@ def test_a_notice_that_nobody_can_read_is_put_aside(home: str, text: str) -> Non
     (name,) = outbox.names(Home(home))
     with open(os.path.join(Home(home).outbox, name), "w", encoding="utf-8") as file:
         file.write(text)
-    deliver(Outbox(Home(home)))
-    assert os.listdir(outbox.failed_path(Home(home))) == [name]
+    deliver(Deliveries(Home(home)))
+    assert os.listdir(Home(home).outbox_failed) == [name]
 
 
 def test_a_notifier_that_hangs_holds_nobody_up(home: str, place) -> None:
@@ -197,7 +197,7 @@ def test_a_notifier_that_hangs_holds_nobody_up(home: str, place) -> None:
     for _ in range(6):
         post(home, {"to": "command", "argv": ["sleep", "60"]})
     post(home, {"to": "command", "argv": ["touch", got]})
-    box = Outbox(Home(home))
+    box = Deliveries(Home(home))
     began = time.monotonic()
     for _ in range(5):
         box.step()
@@ -207,9 +207,9 @@ def test_a_notifier_that_hangs_holds_nobody_up(home: str, place) -> None:
         return [p for p in processes.marked(place.root) if "holdfast.notify" in p.command]
 
     eventually(lambda: os.path.exists(got), what="that of another rule is delivered")
-    eventually(lambda: (box.step(), reap(), len(delivering()) == keeper_outbox.AT_ONCE)[2], what="two hang")
-    for delivery in list(box._running.values()):
-        delivery.limit_mono = 0.0
+    eventually(lambda: (box.step(), reap(), len(delivering()) == delivery.AT_ONCE)[2], what="two hang")
+    for running in list(box._running.values()):
+        running.limit_mono = 0.0
     box.step()
     eventually(lambda: not delivering(), what="they were killed")
     eventually(lambda: not [p for p in processes.marked(place.root) if p.command.startswith("sleep")])
@@ -218,8 +218,8 @@ def test_a_notifier_that_hangs_holds_nobody_up(home: str, place) -> None:
     assert "command sleep" in failing
     for name in outbox.names(Home(home)):
         os.unlink(os.path.join(Home(home).outbox, name))
-    for delivery in list(box._running.values()):
-        delivery.kill()
+    for running in list(box._running.values()):
+        running.kill()
     eventually(lambda: (reap(), not delivering())[1])
 
 
@@ -231,10 +231,10 @@ def test_a_keeper_that_dies_meanwhile_loses_nothing(home: str, place) -> None:
     go = os.path.join(place.root, "go")
     argv = ["sh", "-c", f"while [ ! -e {go} ]; do sleep 0.02; done; echo x >> {got}"]
     post(home, {"to": "command", "argv": argv})
-    first = Outbox(Home(home))
+    first = Deliveries(Home(home))
     first.step()
     # The next keeper waits for the process of the last one: it may deliver yet.
-    second = Outbox(Home(home))
+    second = Deliveries(Home(home))
     assert second.step() > 20
     assert not second.is_idle
     with open(go, "w", encoding="utf-8"):
@@ -248,7 +248,7 @@ def test_a_delivery_that_is_killed_is_repeated(home: str, place) -> None:
     got = os.path.join(place.root, "got")
     argv = ["sh", "-c", f"echo x >> {got}; test $(wc -l < {got}) -ge 2 || kill -9 $PPID"]
     post(home, {"to": "command", "argv": argv})
-    deliver(Outbox(Home(home), first_pause_s=0.02))
+    deliver(Deliveries(Home(home), first_pause_s=0.02))
     assert read(got) == "x\nx\n"
 
 
@@ -256,7 +256,7 @@ def test_an_end_is_told_once_it_is_marked(home: str, place) -> None:
     got = os.path.join(place.root, "got")
     marker = os.path.join(place.root, "_task.done")
     post(home, {"to": "command", "argv": ["touch", got]}, after=marker)
-    box = Outbox(Home(home))
+    box = Deliveries(Home(home))
     for _ in range(3):
         assert box.step() <= 1.0
         assert box._running == {}
@@ -311,7 +311,7 @@ def test_a_webhook_is_signed_and_repeated_until_it_is_taken(
     receiver.answers = [503, 302]
     url = f"http://127.0.0.1:{receiver.server_address[1]}/hook?a=b"
     post(home, {"to": "webhook", "url": url, "secret_env": "HOOK_SECRET"})
-    deliver(Outbox(Home(home), first_pause_s=0.02))
+    deliver(Deliveries(Home(home), first_pause_s=0.02))
     assert len(receiver.got) == 3
     assert len({headers["X-Holdfast-Id"] for _, headers, _ in receiver.got}) == 1
     path, headers, body = receiver.got[-1]
@@ -330,7 +330,7 @@ def test_a_webhook_without_its_secret_or_its_host_says_so(home: str, place, rece
     post(home, {"to": "webhook", "url": "http://127.0.0.1:1/", "name": "b"})
     secret = os.path.join(place.root, "secret")
     post(home, {"to": "webhook", "url": f"http://127.0.0.1:{port}/", "secret_file": secret, "name": "c"})
-    box = Outbox(Home(home), first_pause_s=60.0)
+    box = Deliveries(Home(home), first_pause_s=60.0)
     eventually(
         lambda: (box.step(), reap(), len(outbox.look(Home(home))["failing"]) == 3)[2], what="all have failed"
     )
@@ -418,7 +418,7 @@ def test_a_task_is_told_by_the_rules_of_the_moment(home: str, place) -> None:
     assert notices.post(ledger_of(task), "completed") == 0
     assert notices.post(ledger_of(task), "quality_gate", "tests fail") == 1
     assert notices.post(ledger_of(task), "failed") == 1
-    deliver(Outbox(Home(home)))
+    deliver(Deliveries(Home(home)))
     assert sorted(read(got).splitlines()) == ["failed failed", "quality_gate failed"]
 
 
@@ -484,7 +484,7 @@ def test_another_package_can_bring_a_notifier(home: str, place, monkeypatch: pyt
     monkeypatch.setenv("PYTHONPATH", folder)
     assert holdfast("config", "show").returncode == 0
     post(home, {"to": "pigeon", "loft": "north: "})
-    deliver(Outbox(Home(home)))
+    deliver(Deliveries(Home(home)))
     assert read(got) == "north: holdfast: fix needs a person: which branch?"
     assert "no notifier" in holdfast("config", "show", env={"HOLDFAST_PLUGINS": ""}).stderr
 

@@ -17,12 +17,12 @@ ITEMS = 10_000 if os.environ.get("HOLDFAST_QUEUE_FULL") == "1" else 1_000
 
 _CLAIMER = """
 import sys
-from holdfast.queue import owner
-from holdfast.queue.engine import Room
+from holdfast.queue import claim_owner
+from holdfast.queue.engine import Capacity
 from holdfast.queue.local import LocalQueue
 from holdfast.store.layout import Home
 
-me = owner.me()
+me = claim_owner.this_process()
 with LocalQueue(Home(sys.argv[1])) as queue:
     sys.stdin.readline()
     while (item := queue.claim(me)) is not None:

@@ -183,9 +183,7 @@ def test_enough_iterations_and_the_pause_after_failures_are_said(home: str) -> N
     fill(a="true", b="true")
     up("--max-iterations", "1")
     task("a").wait_for("completed")
-    said = (
-        "no task of the queue is started: 1 were, which is --max-iterations; 'holdfast up' begins a new count"
-    )
+    said = "--max-iterations (1) reached; 'holdfast up' resets the count"
     eventually(lambda: said in keepers.status(home)["attention"])
     assert said in holdfast("queue").stderr
     assert said in holdfast("show", "b").stdout

@@ -75,13 +75,13 @@ class InboxMachine(RuleBasedStateMachine):
     def drop(self, verb: str, reason: object) -> None:
         args = {} if reason is None else {"reason": reason, "message": reason}
         request = inbox.drop(self.packet, verb, args, by="test")
-        with open(inbox.path_of(self.packet, request.id), "rb") as file:
+        with open(self.packet.request(request.id), "rb") as file:
             self.dropped[request.id] = file.read()
 
     @rule(data=st.binary(max_size=60))
     def plant_rubbish(self, data: bytes) -> None:
         name = ids.new_ulid()
-        with open(inbox.path_of(self.packet, name), "wb") as file:
+        with open(self.packet.request(name), "wb") as file:
             file.write(data)
         self.dropped[name] = data
 
@@ -90,7 +90,7 @@ class InboxMachine(RuleBasedStateMachine):
         request = Request(id=ids.new_ulid(), verb="stop", by="test", at="2000-01-01T00:00:00.000Z")
         name = ids.new_ulid()
         self.dropped[name] = json.dumps(request.to_json()).encode()
-        with open(inbox.path_of(self.packet, name), "wb") as file:
+        with open(self.packet.request(name), "wb") as file:
             file.write(self.dropped[name])
 
     @precondition(lambda self: self.dropped)
@@ -98,7 +98,7 @@ class InboxMachine(RuleBasedStateMachine):
     def drop_the_same_again(self, data: st.DataObject) -> None:
         """The unlink did not reach the disk, or somebody copied the file back."""
         name = data.draw(st.sampled_from(sorted(self.dropped)))
-        with open(inbox.path_of(self.packet, name), "wb") as file:
+        with open(self.packet.request(name), "wb") as file:
             file.write(self.dropped[name])
 
     @rule()

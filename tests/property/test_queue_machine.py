@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from holdfast.queue.engine import ALL, Item, Room, requeue_lost
+from holdfast.queue.engine import ALL, Capacity, Item, requeue_lost
 from holdfast.queue.local import LocalQueue
 from holdfast.store.layout import Home
 
@@ -54,7 +54,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(owner=_owners, claude=st.integers(0, 2), nightly=st.integers(0, 2), slots=st.integers(0, 5))
     def claim(self, owner: str, claude: int, nightly: int, slots: int) -> None:
-        room = Room(slots=slots, agents={"claude": claude}, pools={"nightly": nightly})
+        room = Capacity(slots=slots, agents={"claude": claude}, pools={"nightly": nightly})
         held = [row for row in self.rows.values() if row.state == "claimed"]
         fits = [
             row
@@ -97,8 +97,8 @@ class QueueMachine(RuleBasedStateMachine):
             self.end(task_id, status)
 
     @rule(task_id=_tasks, status=st.sampled_from(["completed", "failed"]))
-    def settle(self, task_id: str, status: str) -> None:
-        self.queue.settle(task_id, status)
+    def task_ended(self, task_id: str, status: str) -> None:
+        self.queue.task_ended(task_id, status)
         self.end(task_id, status)
 
     def end(self, on_id: str, status: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast import clock, spawn
-from holdfast.keeper import loop, outbox
+from holdfast.keeper import delivery, loop
 from holdfast.model import events as ev
 from holdfast.model.spec import Limits
 from holdfast.queue.engine import Item
@@ -209,8 +209,8 @@ def test_starts_of_the_keeper_in_the_future_are_forgotten(
 
 def test_a_notice_is_tried_again_after_its_pause_wherever_the_clock_went(hands: Clock) -> None:
     next_at = clock.iso(BEGIN + 25)
-    assert outbox.time_left_s(next_at, 25) == pytest.approx(25, abs=0.01)
+    assert delivery.time_left_s(next_at, 25) == pytest.approx(25, abs=0.01)
     hands.sleep(HOUR)
-    assert outbox.time_left_s(next_at, 25) < 0
+    assert delivery.time_left_s(next_at, 25) < 0
     hands.step_back(8 * HOUR)
-    assert outbox.time_left_s(next_at, 25) == 25
+    assert delivery.time_left_s(next_at, 25) == 25

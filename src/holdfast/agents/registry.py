@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 #: Built in: name → module with an `ADAPTER`. A plug-in cannot take one of these names.
 BUILT_IN = {
-    "claude": "holdfast.agents.claude",
-    "codex": "holdfast.agents.codex",
+    "claude": "holdfast.agents.claude.adapter",
+    "codex": "holdfast.agents.codex.adapter",
     "command": "holdfast.agents.command",
-    "copilot": "holdfast.agents.copilot",
-    "gemini": "holdfast.agents.gemini",
-    "opencode": "holdfast.agents.opencode",
-    "pi": "holdfast.agents.pi",
+    "copilot": "holdfast.agents.copilot.adapter",
+    "gemini": "holdfast.agents.gemini.adapter",
+    "opencode": "holdfast.agents.opencode.adapter",
+    "pi": "holdfast.agents.pi.adapter",
     "scripted": "holdfast.agents.scripted",
 }
 ENTRY_POINTS = "holdfast.agents"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from holdfast.agents import stream_json
 from holdfast.agents.base import Capabilities, End, Launch, LaunchSpec
+from holdfast.agents.shared import stream_json
 from holdfast.model.outcome import Outcome
 
 TYPE_CHECKING = False

@@ -14,7 +14,7 @@ import sys
 from holdfast import clock
 from holdfast.gates.judge import case_of, judge, result_of
 from holdfast.store import atomic
-from holdfast.store.layout import Packet
+from holdfast.store.layout import AttemptDir, Packet
 from holdfast.workspace import chore
 
 _USAGE = "python -m holdfast.gates --packet P --stage S --attempt N --out FILE [--artifact FILE2]"
@@ -33,7 +33,7 @@ def _judge(argv: list[str]) -> bool:
         Packet(os.path.realpath(values["--packet"])),
         values["--stage"],
         artifact_at=values.get("--artifact"),
-        reverted_at=os.path.join(os.path.dirname(os.path.abspath(out)), "reverted.patch"),
+        reverted_at=AttemptDir(os.path.dirname(os.path.abspath(out))).reverted_patch,
     )
     result = result_of(case, int(values["--attempt"]), judge(case), at=clock.iso_now())
     atomic.write_json(out, result, durable=True)

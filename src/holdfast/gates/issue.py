@@ -6,7 +6,6 @@ the note remains, and the issue is not filed twice.
 
 from __future__ import annotations
 
-import os
 import tempfile
 
 from holdfast import clock
@@ -34,7 +33,7 @@ def file(
     redact: Callable[[str], str],
 ) -> str:
     """Run the command with the text on stdin, unless that was done before. Returns the outcome."""
-    path = os.path.join(packet.issues, f"{name}.json")
+    path = packet.issue(name)
     note: dict[str, Any] | None = atomic.read_json(path)
     if note is not None:
         return str(note.get("told") or "filing an issue was interrupted; it may or may not exist")

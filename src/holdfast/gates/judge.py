@@ -67,13 +67,9 @@ def case_of(packet: Packet, stage: str, *, artifact_at: str | None, reverted_at:
     )
 
 
-def _note_path(packet: Packet, stage: str) -> str:
-    return os.path.join(packet.workspace, f"judged.{stage}.json")
-
-
 def _noted_tree(packet: Packet, stage: str, attempt: int) -> str | None:
     """The tree noted by an earlier gate that was killed: its commands may have changed the workspace."""
-    note = atomic.read_json(_note_path(packet, stage)) or {}
+    note = atomic.read_json(packet.judged_tree(stage)) or {}
     return note.get("tree") if note.get("attempt") == attempt else None
 
 
@@ -85,7 +81,7 @@ def _note_tree(case: Case) -> None:
             "attempt": case.attempt,
             "tree": case.workspace.new_tree,
         }
-        atomic.write_json(_note_path(case.packet, case.stage.name), note, durable=True)
+        atomic.write_json(case.packet.judged_tree(case.stage.name), note, durable=True)
 
 
 def _workspace(

@@ -1,1 +1,4 @@
-"""ONE PER HOME: starts and restarts runners. It owns no task: whatever it knows, it reads from the packets."""
+"""The keeper, one per home: starts and restarts runners.
+
+It keeps no state of its own; everything is read from files.
+"""

@@ -1,7 +1,7 @@
-"""Dispatch: the keeper pulls tasks from the queue, up to its slots, and starts them.
+"""Dispatch: take tasks from the queue, as many as there are slots, and start them.
 
-A claim is a row of the queue, a start is a request in the task's inbox; both survive the keeper. What a dead keeper claimed
-and did not start is given back; what it started lives on under its runner.
+A claim is a row in the queue, a start is a request in the task's inbox; both survive the keeper. Claims of a
+dead keeper that were not started are released; started tasks continue with their runners.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import os
 from holdfast import clock, units
 from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
-from holdfast.keeper import ends, loop, room
+from holdfast.keeper import capacity, ended_tasks, loop
+from holdfast.keeper.archiver import Archiver
 from holdfast.keeper.log import log
 from holdfast.keeper.sources import Sources
-from holdfast.keeper.sweep import Sweep
 from holdfast.model.request import Request
 from holdfast.model.status import Status
 from holdfast.packet import inbox, load
-from holdfast.queue import owner, sync
+from holdfast.queue import claim_owner, sync
 from holdfast.queue.engine import Item, requeue_lost
 from holdfast.queue.local import LocalQueue
 from holdfast.runner_process import start_runner
@@ -30,58 +30,61 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.keeper.guard import Guard
 
-#: How often the queue is compared with the packets when nothing happens.
+#: How often the queue is compared with the packets if nothing happens.
 SYNC_S = 15.0
-#: Such a comparison reads every packet that waits: in a long queue, bells are answered together.
+#: A comparison reads every waiting packet, so in a long queue, several bells are answered with one
+#: comparison.
 _FEW, _BREATH_S = 100, 0.001
-#: Before another look at a machine that is short of something.
+#: Pause while the machine is short of memory or disk.
 _SHORT_S = 5.0
-#: How long a loop that is ended waits for its tasks to be parked.
+#: How long to wait for tasks to be interrupted when the loop ends.
 _PARK_S = 60.0
-#: How long a start may take until its claim is lost.
+#: Time for a runner to answer a start; then the claim is lost.
 _ANSWER_S = 60.0
 
 
 class Dispatch:
-    """Feeds the queue's tasks to runners."""
+    """Starts the tasks of the queue."""
 
     def __init__(self, home: Home, guard: Guard) -> None:
         self.home = home
         self.guard = guard
-        self._me = owner.me()
+        self._me = claim_owner.this_process()
         self._synced_mono = float("-inf")
         self._queue: LocalQueue | None = None
         self._ends_mono: list[float] = []
-        #: The bell was rung since the last comparison; and how long the next one waits then.
+        #: The bell was rung since the last comparison; and the pause before the next one.
         self._rung, self._breath_s = False, 0.0
-        #: Why nothing, or not everything, is started, in words; empty where nothing is in the way.
+        #: Why nothing, or not everything, is started; empty if nothing prevents it.
         self._short = ""
         self._sources = Sources(home)
-        #: Task → the number of its start, of those that we started.
+        #: Task → iteration, for tasks that this keeper started.
         self._iterations: dict[str, int] = {}
-        self._sweep = Sweep()
-        #: Whether anything waits or runs for the queue: a keeper with such work is not idle.
+        self._archiver = Archiver()
+        #: Whether the queue is empty: a keeper with waiting or running tasks is not idle.
         self.is_idle = True
-        #: As many were started as `up` asked for, and all of them have ended or wait for a person.
+        #: `--max-iterations` tasks were started, and all of them have ended or wait for a person.
         self.is_over = False
 
     def step(self, *, rung: bool, has_news: bool = False) -> float:
-        """Start what can be started; a bell says that something may have come, news that some task needs no runner any more.
-        Returns the seconds until the next look."""
+        """Start the tasks that can be started. Returns the seconds until the next step.
+
+        `rung`: the bell was rung, so there may be new tasks. `has_news`: a task no longer needs a runner.
+        """
         now_mono = clock.mono()
         spec = loop.read_spec(self.home)
-        wait_s = min(SYNC_S, self._sources.step(spec), self._sweep.step(spec))
+        wait_s = min(SYNC_S, self._sources.step(spec), self._archiver.step(spec))
         if not os.path.exists(self.home.queue) and not self.guard.has_queued:
             return wait_s
         try:
             if self._queue is not None and not self._queue.is_current:
-                self.close()  # somebody put it aside: it could not be used
+                self.close()  # another process replaced the database because it was unusable
             if self._queue is None:
                 self._queue = LocalQueue(self.home)
                 self._synced_mono = float("-inf")
             return min(wait_s, self._pull(self._queue, spec, now_mono, rung=rung, has_news=has_news))
         except (OSError, HoldfastError) as error:
-            log(f"the queue cannot be worked: {error}")
+            log(f"cannot process the queue: {error}")
             self.close()
             return wait_s
 
@@ -94,19 +97,19 @@ class Dispatch:
     def _pull(
         self, queue: LocalQueue, spec: loop.LoopSpec, now_mono: float, *, rung: bool, has_news: bool
     ) -> float:
-        for task_id in ends.take_out(self.home, queue, spec, started=self._iterations):
+        for task_id in ended_tasks.take_out(self.home, queue, spec, started=self._iterations):
             self._iterations.pop(task_id, None)
             self._ends_mono.append(clock.mono())
-            self._sweep.note_end(spec)
+            self._archiver.note_end(spec)
         self._compare(queue, now_mono, rung=rung, has_news=has_news)
-        is_empty = not queue.outlook(clock.now()).count
+        is_empty = not queue.summary(clock.now()).count
         if self.is_idle != is_empty:
             self.is_idle = is_empty
             audit.append(
                 self.home, {"operation": "loop.empty" if self.is_idle else "loop.filled", "by": "keeper"}
             )
         state = loop.read_state(self.home)
-        has_claims = any(not owner.is_outside(item.claimed_by) for item in queue.claims())
+        has_claims = any(not claim_owner.is_external(item.claimed_by) for item in queue.claims())
         self.is_over = 0 < spec.max_iterations <= state.since_up and not has_claims
         self._short = ""
         wait_s = SYNC_S if is_empty else self._hold_back(spec, state)
@@ -116,7 +119,8 @@ class Dispatch:
         return min(wait_s, self._synced_mono + (self._breath_s if self._rung else SYNC_S) - now_mono)
 
     def _compare(self, queue: LocalQueue, now_mono: float, *, rung: bool, has_news: bool) -> None:
-        """Bring queue and packets in line: all of them when the bell was rung or after a while, otherwise what news can change."""
+        """Compare the queue with the packets: fully after a bell or a while, otherwise only what the news
+        may change."""
         self._rung = self._rung or rung
         is_due = now_mono - self._synced_mono >= (self._breath_s if self._rung else SYNC_S)
         if is_due or has_news:
@@ -125,13 +129,14 @@ class Dispatch:
         if is_due:
             self._synced_mono, self._rung = now_mono, False
             sync.sync(self.home, queue, counts_ends=True)
-            self._breath_s = max(0, queue.outlook(clock.now()).count - _FEW) * _BREATH_S
+            self._breath_s = max(0, queue.summary(clock.now()).count - _FEW) * _BREATH_S
         elif has_news:
-            sync.settle_strangers(self.home, queue)
+            sync.check_outside_dependencies(self.home, queue)
 
     def _stands(self, item: Item) -> bool:
-        """Whether a claim is still good: its task has begun, is about to, or belongs to somebody outside."""
-        if owner.is_outside(item.claimed_by):
+        """Whether a claim is still valid: its task has started, is about to, or belongs to an external
+        worker."""
+        if claim_owner.is_external(item.claimed_by):
             return True
         packet = self.home.packet(item.task_id)
         if sync.status_of(self.home, item.task_id) != Status.QUEUED:
@@ -139,7 +144,7 @@ class Dispatch:
         return locks.is_held(packet.runner_lock) or _is_asked(packet)
 
     def _forget_start(self, item: Item) -> None:
-        """Its runners cannot even read the request: the next claim makes another one."""
+        """Remove a start request that its runners cannot read; the next claim writes another one."""
         packet = self.home.packet(item.task_id)
         for name in inbox.names(packet):
             request = inbox.read(packet, name)
@@ -149,40 +154,35 @@ class Dispatch:
     # ── what may start ──
 
     def _hold_back(self, spec: loop.LoopSpec, state: loop.LoopState) -> float | None:
-        """Why nothing may start now: the seconds until the next look. None when something may."""
+        """Seconds to wait if nothing may be started now; None if something may."""
         if os.path.lexists(self.home.interrupt_request) or os.path.exists(self.home.down):
             return SYNC_S
         if spec.max_iterations and state.since_up >= spec.max_iterations:
-            self._short = (
-                f"no task of the queue is started: {state.since_up} were, which is --max-iterations;"
-                " 'holdfast up' begins a new count"
-            )
+            self._short = f"--max-iterations ({spec.max_iterations}) reached; 'holdfast up' resets the count"
             return SYNC_S
         left_s = loop.left_s(state, now=clock.now())
         if left_s > 0:
-            self._short = (
-                f"no task of the queue is started before {state.not_before}: {state.failures} failed in a row"
-            )
+            self._short = f"no task is started before {state.not_before}: {state.failures} failed in a row"
             return min(left_s, SYNC_S)
-        if room.free_disk_bytes(self.home.path) < spec.min_free_disk_bytes:
+        if capacity.free_disk_bytes(self.home.path) < spec.min_free_disk_bytes:
             least = units.words(spec.min_free_disk_bytes)
-            self._short = f"no task of the queue is started: less than {least} of disk is free"
+            self._short = f"no task is started: less than {least} of disk space is free"
             return _SHORT_S
         return None
 
     def _tell_shortage(self) -> None:
-        """In keeper.log, and in loop.json, where `status` finds it; each reason once."""
+        """Write the reason to keeper.log and to loop.json (for `status`), once per change."""
         state = loop.read_state(self.home)
         if state.short_of != self._short:
-            log(self._short or "tasks of the queue are started again")
+            log(self._short or "tasks are started again")
             loop.write_state(self.home, state.evolve(short_of=self._short))
 
     def _start_next(self, queue: LocalQueue, spec: loop.LoopSpec) -> float | None:
-        """Claim and start one task. None when another one may follow."""
+        """Claim and start one task. Returns None if another one may follow."""
         now_mono, now = clock.mono(), clock.now()
-        outlook = queue.outlook(now)
+        outlook = queue.summary(now)
         self._ends_mono = [at for at in self._ends_mono if now_mono - at < spec.iteration_delay_s]
-        free, too_big = room.measure(
+        free, too_big = capacity.measure(
             self.home, queue.claims(), spec, cooling=len(self._ends_mono), agents=outlook.agents
         )
         self._short = too_big or self._short
@@ -196,14 +196,17 @@ class Dispatch:
         return self._start(queue, item, spec)
 
     def _start(self, queue: LocalQueue, item: Item, spec: loop.LoopSpec) -> float | None:
-        """Ask for the start of a claimed task, and see to its runner. None when another one may follow."""
+        """Write the start request of a claimed task and start its runner.
+
+        Returns None if another task may follow.
+        """
         packet = self.home.packet(item.task_id)
         try:
             load.fold(packet)
         except HoldfastError as error:
-            # Its manifest is only derived: where the journal cannot be read, every runner would die of it.
+            # The manifest is only derived. If the journal is unreadable, every runner would fail.
             log(f"{item.task_id} is not started: {error}")
-            queue.condemn(item.task_id, f"its journal cannot be read: {error}")
+            queue.poison(item.task_id, f"its journal cannot be read: {error}")
             return None
         state = loop.read_state(self.home)
         state = state.evolve(iteration=state.iteration + 1, since_up=state.since_up + 1)
@@ -211,7 +214,7 @@ class Dispatch:
         try:
             inbox.drop(packet, "start", {"iteration": state.iteration}, by="keeper")
         except (OSError, HoldfastError):
-            # No fault of the task: the disk is full, or read-only.
+            # Not the task's fault: the disk is full or read-only.
             queue.release(item.task_id, owner=self._me)
             raise
         failpoint("dispatch.asked")
@@ -235,23 +238,23 @@ class Dispatch:
     # ── the end of a loop in the foreground ──
 
     def interrupt_all(self, reason: str) -> None:
-        """Park every dispatched task with its context kept, and wait until each has been."""
-        queue, asked = LocalQueue(self.home), list[Packet]()
+        """Interrupt every dispatched task, and wait until all are interrupted."""
+        queue, interrupted = LocalQueue(self.home), list[Packet]()
         for item in queue.claims():
-            if not owner.is_outside(item.claimed_by):
+            if not claim_owner.is_external(item.claimed_by):
                 packet = self.home.packet(item.task_id)
                 inbox.drop(packet, "interrupt", {"reason": reason}, by="keeper")
                 if not inbox.ring(packet):
                     start_runner(packet, may_fork=False)
-                asked.append(packet)
+                interrupted.append(packet)
         queue.close()
         ends_mono = clock.mono() + _PARK_S
-        while clock.mono() < ends_mono and any(_is_at_work(packet) for packet in asked):
+        while clock.mono() < ends_mono and any(_is_at_work(packet) for packet in interrupted):
             clock.sleep(0.05)
 
 
 def _is_asked(packet: Packet) -> bool:
-    """Whether a request lies in its inbox that a runner may still answer."""
+    """Whether its inbox contains a request that a runner may still answer."""
     for name in inbox.names(packet)[:1]:
         try:
             return clock.now() - os.stat(os.path.join(packet.inbox, name)).st_mtime < _ANSWER_S

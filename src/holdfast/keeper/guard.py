@@ -1,7 +1,8 @@
-"""The guard: a live task has a runner, or soon has one.
+"""The guard: makes sure that every live task has a runner.
 
-A runner's death is told by the kernel (a pidfd per runner). A scan now and then finds what nobody told us: tasks whose maker
-was killed before it started a runner, requests for tasks without one, and runners that do not answer.
+The kernel reports the death of a runner (one pidfd per runner). A periodic scan finds the rest: tasks whose
+creator was killed before it started a runner, requests for tasks without a runner, and runners that do not
+respond.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from holdfast.runner_process import start_runner
 from holdfast.spawn import ensure_seed
 from holdfast.store import index, process
 from holdfast.store import lock as locks
-from holdfast.store.layout import Home, Packet
+from holdfast.store.layout import GONE_PREFIX, NEW_PREFIX, Home, Packet
 from holdfast.watch.death import watch_death
 
 TYPE_CHECKING = False
@@ -31,15 +32,15 @@ if TYPE_CHECKING:
 
     from holdfast.watch.death import DeathWatch
 
-#: How often all tasks are looked at.
+#: How often all tasks are checked.
 SCAN_S = 15.0
-#: How often tasks that have ended are looked at: only a request for one can bring it back.
+#: How often ended tasks are checked: only a request can revive them.
 ENDED_SCAN_S = 300.0
-#: Between two starts for one task: 0, then doubling.
+#: Pause between two starts for a task: none, then doubling.
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 300.0
-#: A runner that lived longer than this starts a new count.
+#: A runner that lived longer than this resets the count of starts.
 _LIVED_WELL_S = 60.0
-#: Staging directories older than this were left by a killed command.
+#: Older staging directories were left by killed commands.
 _STALE_STAGING_S = 3600.0
 
 
@@ -55,30 +56,31 @@ class Ward:
 
 
 class Guard:
-    """Looks after the tasks of a home."""
+    """Watches the tasks of a home."""
 
     def __init__(self, home: Home, selector: selectors.BaseSelector) -> None:
         self.home = home
         self.selector = selector
         self.wards: dict[str, Ward] = {}
-        #: A task needs no runner any more. Its last one may have come and gone before anybody could watch it.
+        #: A task no longer needs a runner. (Its last runner may have started and exited unnoticed.)
         self.has_news = False
         self._ended: set[str] = set()
-        #: Tasks that need nobody, and what their files looked like then: while that holds, they are not read again.
+        #: Tasks that need nothing, with the timestamps of their files: skipped until one of them changes.
         self._resting: dict[str, tuple[int, ...]] = {}
-        #: Tasks that wait for a person and go on when their mark is taken away: somebody has to see that.
+        #: Interrupted tasks that continue when their interrupt file is removed, so the keeper must keep
+        #: checking.
         self._marked: set[str] = set()
-        #: A task was seen that waits for its turn, whether the queue knows it or not.
+        #: A queued task was seen, whether the queue has it or not.
         self.has_queued = False
         self._scanned_mono = self._scanned_ended_mono = float("-inf")
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing needs us."""
+        """Whether no task needs the keeper."""
         return not self.wards and not self._marked
 
     def step(self, *, rung: bool) -> float:
-        """Look after everything that is due. Returns the seconds until something else is."""
+        """Handle everything that is due. Returns the seconds until the next step."""
         now_mono = clock.mono()
         if rung or now_mono - self._scanned_mono >= SCAN_S:
             self._scan(now_mono)
@@ -88,26 +90,26 @@ class Guard:
         return self.left_s()
 
     def left_s(self) -> float:
-        """The seconds until something is due."""
+        """Seconds until something is due."""
         due = [ward.due_mono for ward in self.wards.values() if ward.watch is None]
         return max(0.0, min([self._scanned_mono + SCAN_S, *due]) - clock.mono())
 
     def tend(self, task_id: str) -> None:
-        """Look after a task from now on: its runner was just started."""
+        """Watch a task whose runner was just started."""
         if task_id not in self.wards:
             self.wards[task_id] = ward = Ward(self.home.packet(task_id))
             ward.starts, ward.started_mono = 1, clock.mono()
             ward.due_mono = ward.started_mono + 0.02
 
     def bury(self, task_id: str) -> None:
-        """A runner died: look at its task at once."""
+        """A runner died: check its task immediately."""
         ward = self.wards.get(task_id)
         if ward is not None and ward.watch is not None and ward.watch.has_died():
             self._unwatch(ward)
             if clock.mono() - ward.started_mono > _LIVED_WELL_S:
                 ward.starts = 0
 
-    # ── looking ──
+    # ── scan ──
 
     def _scan(self, now_mono: float) -> None:
         self._scanned_mono = now_mono
@@ -115,30 +117,28 @@ class Guard:
         if with_ended:
             self._scanned_ended_mono = now_mono
             self._ended.clear()
-            # Two changes within one tick of the clock look like one; and who is gone is forgotten.
+            # Two changes within one clock tick look like one. This also drops removed tasks.
             self._resting.clear()
             self._remove_stale_staging()
             self._write_task_index()
         try:
             ensure_seed(self.home)
-        except (OSError, HoldfastError) as error:  # runners are executed then, which takes a little longer
+        except (OSError, HoldfastError) as error:  # runners are then executed, which is slower
             log(f"cannot start the seed: {error!r}")
         present = load.task_ids(self.home)
         self._marked.intersection_update(present)
         for task_id in present:
             try:
                 self._look_at(task_id)
-            except (
-                Exception
-            ) as error:  # keeper.log says so; one bad packet must not cost the others their keeper
-                log(f"cannot look at {task_id}: {error!r}")
+            except Exception as error:  # logged; one bad packet must not affect the others
+                log(f"cannot check {task_id}: {error!r}")
 
     def _write_task_index(self) -> None:
-        from holdfast.pipeline.results import task_index  # once in minutes
+        from holdfast.pipeline.results import task_index  # used every few minutes
 
         try:
             task_index.update(self.home)
-        except (OSError, HoldfastError) as error:  # derived: 'holdfast pipeline index' makes it anew
+        except (OSError, HoldfastError) as error:  # derived: 'holdfast pipeline index' rebuilds it
             log(f"cannot write {self.home.task_index}: {error!r}")
 
     def _look_at(self, task_id: str) -> None:
@@ -146,20 +146,20 @@ class Guard:
             self._listen(self.wards[task_id])
         elif task_id not in self._ended:
             ward = Ward(self.home.packet(task_id))
-            seen = _stamp(ward.packet)
-            if self._resting.get(task_id) == seen:
+            stamp = _stamp(ward.packet)
+            if self._resting.get(task_id) == stamp:
                 return
             if self._is_live(ward.packet):
                 self.wards[task_id] = ward
                 self._resting.pop(task_id, None)
             else:
-                self._resting[task_id] = seen
+                self._resting[task_id] = stamp
 
     def _attend_safely(self, ward: Ward, now_mono: float) -> None:
         try:
             self._attend(ward, now_mono)
-        except Exception as error:  # as above; and not again at once
-            log(f"cannot attend to {ward.packet.task_id}: {error!r}")
+        except Exception as error:  # logged, as above; retry later
+            log(f"cannot restart {ward.packet.task_id}: {error!r}")
             ward.due_mono = now_mono + _LONGEST_PAUSE_S
 
     def _is_live(self, packet: Packet) -> bool:
@@ -167,48 +167,54 @@ class Guard:
             manifest = load.read_manifest(packet)
             live = load.is_live(packet, manifest["status"])
         except (HoldfastError, ValueError):
-            # Unreadable: a person has to look, and a runner could do no more. `status` names it.
+            # Unreadable: a runner could not help. `status` reports it.
             return False
         self.has_queued = self.has_queued or manifest["status"] == Status.QUEUED
-        asked: dict[str, Any] = manifest.get("interrupt") or {}
-        (self._marked.add if asked.get("file") else self._marked.discard)(packet.task_id)
+        interrupt: dict[str, Any] = manifest.get("interrupt") or {}
+        (self._marked.add if interrupt.get("file") else self._marked.discard)(packet.task_id)
         if not live and Status(manifest["status"]) in ENDS:
             self._ended.add(packet.task_id)
         if not live and self._was_unmarked(packet, manifest):
             inbox.drop(packet, "resume", {}, by="file")
             live = True
-        # A task of the queue that was retried waits again, though the index has it as ended.
+        # A retried task of the queue waits again, but the index still has it as ended.
         is_queued_again = manifest["status"] == Status.QUEUED and bool(manifest.get("attempt"))
         if live or packet.task_id in self.wards or is_queued_again:
             index.update(self.home, manifest)
         return live
 
     def _was_unmarked(self, packet: Packet, manifest: dict[str, Any]) -> bool:
-        """A task that waits for a person goes on when its mark is taken away. (One that waits for an approval does not.)"""
-        asked: dict[str, Any] = manifest.get("interrupt") or {}
-        if manifest["status"] != Status.INTERRUPTED or not asked.get("file") or asked.get("approval"):
+        """Whether an interrupted task should continue because its interrupt file was removed.
+
+        (Not if it waits for approval.)
+        """
+        interrupt: dict[str, Any] = manifest.get("interrupt") or {}
+        if manifest["status"] != Status.INTERRUPTED or not interrupt.get("file") or interrupt.get("approval"):
             return False
         return not os.path.lexists(packet.interrupt_request) and not os.path.lexists(packet.error_marker)
 
     def _listen(self, ward: Ward) -> None:
-        """A runner that leaves requests lying, or its manifest, is stopped, perhaps by a person: wake it. (`status` finds
-        the same signs by itself.)"""
+        """Wake a runner that ignores requests or does not update its manifest: it may have been stopped by
+        a signal.
+
+        `status` checks the same signs.
+        """
         if ward.watch is not None and is_unresponsive(ward.packet):
             owner = locks.owner(ward.packet.runner_lock)
             if owner is not None:
                 process.send(owner, signal.SIGCONT)
             inbox.ring(ward.packet)
 
-    # ── acting ──
+    # ── act ──
 
     def _attend(self, ward: Ward, now_mono: float) -> None:
-        """No runner is watched for this task: watch the one that lives, start one, or forget the task."""
+        """Handle a task whose runner is not watched: watch the live runner, start one, or drop the task."""
         packet = ward.packet
         if locks.is_held(packet.runner_lock):
             owner = locks.owner(packet.runner_lock)
             watch = watch_death(owner) if owner is not None else None
             if watch is None or watch.descriptor < 0:
-                ward.due_mono = now_mono + 0.1  # just born, or just dying: look again
+                ward.due_mono = now_mono + 0.1  # just started or just dying: check again
                 return
             self._watch(ward, watch)
             return
@@ -240,26 +246,26 @@ class Guard:
         ward.due_mono = 0.0
 
     def _remove_stale_staging(self) -> None:
-        """What a command left when it was killed while it made or removed a packet. Nobody sees it."""
+        """Remove what commands left that were killed while they created or removed a packet."""
         for name in os.listdir(self.home.tasks):
             path = os.path.join(self.home.tasks, name)
-            if not name.startswith((".new-", ".gone-")):
+            if not name.startswith((NEW_PREFIX, GONE_PREFIX)):
                 continue
             try:
                 age_s = clock.now() - os.lstat(path).st_mtime
             except FileNotFoundError:
                 continue
-            # A removal needs no time of grace: its rename was the last word on the task.
-            if age_s > _STALE_STAGING_S or name.startswith(".gone-"):
+            # A removal needs no grace period: it was final with the rename.
+            if age_s > _STALE_STAGING_S or name.startswith(GONE_PREFIX):
                 remove_tree(path)
 
 
 def _stamp(packet: Packet) -> tuple[int, ...]:
-    """When the files last changed that say whether a task needs somebody: manifest, inbox, marks, the last marker."""
-    found: list[int] = []
+    """Modification times of the files that decide whether a task needs the keeper."""
+    times: list[int] = []
     for path in (packet.manifest, packet.inbox, packet.state, packet.done):
         try:
-            found.append(os.stat(path).st_mtime_ns)
+            times.append(os.stat(path).st_mtime_ns)
         except OSError:
-            found.append(0)
-    return tuple(found)
+            times.append(0)
+    return tuple(times)

@@ -1,4 +1,4 @@
-"""keeper.log: one line on stderr, or in the journal of systemd."""
+"""keeper.log: lines on stderr (or in the journal of systemd)."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from holdfast import clock
 
 
 def log(text: str) -> None:
-    """One line on stderr, which is keeper.log, or the journal of systemd."""
+    """Write one line to stderr, which is keeper.log or the journal of systemd."""
     print(f"{clock.iso_now()} keeper {os.getpid()}: {text}", file=sys.stderr, flush=True)

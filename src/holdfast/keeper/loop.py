@@ -1,4 +1,7 @@
-"""The loop over the queue: what was asked of it, and how far it is. Pure but for reading and writing its two files."""
+"""The loop over the queue: its configuration and its state.
+
+Pure, except for reading and writing two files.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +17,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: After n failures in a row the next task waits 2^n seconds, and never longer than this.
+#: After n failures in a row, the next task waits 2^n seconds, at most this long.
 LONGEST_BACKOFF_S = 300.0
 
 
 class LoopSpec(Record):
-    """How the loop goes: `up`'s flags over the settings."""
+    """Configuration of the loop: flags of `up` > settings."""
 
     slots: int = 1
-    #: 0: no limit.
+    #: 0 means no limit.
     max_iterations: int = 0
     iteration_delay_s: float = 5.0
     max_failures: int = 5
@@ -31,46 +34,47 @@ class LoopSpec(Record):
     min_free_memory_bytes: int = 512 * 1024**2
     min_free_disk_bytes: int = 1024**3
     sources: tuple[str, ...] = ()
-    #: Where `up` was typed: what the sources bring is done there.
+    #: The directory where `up` was run; imported tasks work there.
     project: str = ""
     refresh_s: float = 60.0
     archive_after_s: float | None = None
 
 
 class LoopState(Record):
-    """How far the loop is. It survives the keeper."""
+    """State of the loop. It survives the keeper."""
 
     schema: str = "holdfast.loop/1"
-    #: Tasks that were dispatched, in all and since `up`.
+    #: Dispatched tasks, in total and since `up`.
     iteration: int = 0
     since_up: int = 0
-    #: Tasks that failed in a row; only completed work forgets them.
+    #: Consecutive failures; only a completed task resets them.
     failures: int = 0
-    #: No task is dispatched before this.
+    #: No task is dispatched before this time.
     not_before: str | None = None
-    #: Ends by status: each once, though a keeper be killed between this count and the row of the queue (see `counted`). (A start
-    #: is counted once it is asked for; killed in between, it is not counted.)
+    #: Ended tasks by status. Each is counted once, even if a keeper is killed between this count and the
+    #: queue (see `counted`). (A start is counted after its request; if the keeper is killed in between, it is
+    #: not counted.)
     ended: dict[str, int] = {}
-    #: Why nothing, or not everything, is started (a shortage, failures, enough iterations), in words; or empty.
+    #: Why nothing, or not everything, is started (a shortage, failures, --max-iterations); or empty.
     short_of: str = ""
-    #: Sources whose last import went wrong, and why.
+    #: Sources whose last import failed, and why.
     failing: dict[str, str] = {}
-    #: The end that was counted last: a keeper that is killed behind it must not count it twice.
+    #: The last end that was counted: a keeper killed after this must not count it twice.
     counted: str = ""
 
 
 def read_spec(home: Home) -> LoopSpec:
-    """What holds now: what `up` asked for over the settings, as they could be read last."""
-    given = settings.read(home).loop
+    """The effective configuration: flags of `up` over the last readable settings."""
+    configured = settings.read(home).loop
     try:
-        asked: Any = (atomic.read_json(home.up) or {}).get("loop") or {}
-        return LoopSpec.from_json({**given, **asked})
+        flags: Any = (atomic.read_json(home.up) or {}).get("loop") or {}
+        return LoopSpec.from_json({**configured, **flags})
     except (CorruptFile, TypeError):
-        return LoopSpec.from_json(given)
+        return LoopSpec.from_json(configured)
 
 
 def read_state(home: Home) -> LoopState:
-    """How far it is; from the beginning where the file is missing or torn, and so each field that is not what it should be."""
+    """The state; the default if the file is missing or torn, also for each invalid field."""
     try:
         data = atomic.read_json(home.loop) or {}
     except CorruptFile:
@@ -81,7 +85,7 @@ def read_state(home: Home) -> LoopState:
 
 
 def _fits(name: str, value: Any) -> bool:
-    """Whether somebody who edited the file left a value with which the loop can go on."""
+    """Whether a value from the file has the right type and range."""
     if name == "not_before":
         try:
             return value is None or clock.parse_iso(value) >= 0
@@ -93,15 +97,18 @@ def _fits(name: str, value: Any) -> bool:
 
 
 def write_state(home: Home, state: LoopState) -> None:
-    """Keep it. On a full disk the old one stays, and a failure may be forgotten."""
+    """Write the state. On a full disk the old one stays, and a failure may be lost."""
     try:
         atomic.write_json(home.loop, state.to_json(), durable=False)
     except HoldfastError as error:
-        log(f"the loop's state was not kept: {error}")
+        log(f"cannot save the state of the loop: {error}")
 
 
 def after_end(state: LoopState, status: str, *, now: float) -> LoopState:
-    """A task of the queue has ended. Completed work forgets failures; what a person stopped is none."""
+    """The state after a task ended.
+
+    A completed task resets the failures; a task stopped by a person is not a failure.
+    """
     ended = {**state.ended, status: state.ended.get(status, 0) + 1}
     if status == "completed":
         return state.evolve(failures=0, not_before=None, ended=ended)
@@ -112,7 +119,7 @@ def after_end(state: LoopState, status: str, *, now: float) -> LoopState:
 
 
 def left_s(state: LoopState, *, now: float) -> float:
-    """How long no task is started after failures. A clock that was set back since does not make it longer."""
+    """Seconds until the next start after failures. Not longer if the clock was set back."""
     if state.not_before is None:
         return 0.0
     left_s = clock.parse_iso(state.not_before) - now

@@ -1,4 +1,4 @@
-"""The keeper: one per home, proven by its lock. Its death is never the end of a task."""
+"""The keeper: one per home, proven by its lock. Its death never ends a task."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import signal
 
 from holdfast import clock, paths, recorder
 from holdfast.errors import HoldfastError, LockHeld
+from holdfast.keeper.delivery import Deliveries
 from holdfast.keeper.dispatch import Dispatch
 from holdfast.keeper.guard import Guard
 from holdfast.keeper.log import log
-from holdfast.keeper.outbox import Outbox
 from holdfast.store import atomic, audit, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
     from holdfast.store.lock import Lock
 
-#: A keeper that was started on demand leaves after this long with nothing to look after; HOLDFAST_KEEPER_IDLE sets it. (A task
-#: that waits for a person goes on when its mark is taken away: somebody has to see that.)
+#: A keeper started on demand exits after this long without anything to do; HOLDFAST_KEEPER_IDLE sets it.
+#: (Interrupted tasks count as something to do: they continue when their interrupt file is removed.)
 IDLE_S = 60.0
-#: How a loop in the foreground signs the keeper's lock, and how long it waits for a keeper in the background to leave.
+#: The role of a foreground loop in the keeper's lock, and how long it waits for a background keeper to exit.
 _FOREGROUND, _TAKE_OVER_S = "loop", 10.0
 
 
 class Keeper:
-    """Guards a home until it is told to leave."""
+    """Keeps a home until it is told to exit."""
 
     def __init__(self, home: Home, *, idle_s: float | None, in_foreground: bool = False) -> None:
         self.home = home
@@ -38,7 +38,7 @@ class Keeper:
         self.idle_s = idle_s
         self.selector = selectors.DefaultSelector()
         self.guard = Guard(home, self.selector)
-        self.outbox = Outbox(home)
+        self.outbox = Deliveries(home)
         self.dispatch = Dispatch(home, self.guard)
         self._left_by: str | None = None
         self._idle_since_mono = clock.mono()
@@ -56,7 +56,7 @@ class Keeper:
         self._left_by = signal.Signals(number).name
 
     def serve(self) -> str:
-        """Until something tells us to leave; returns what."""
+        """Run until there is a reason to exit; returns the reason."""
         rung = True
         while self._left_by is None:
             if os.path.exists(self.home.down):
@@ -64,14 +64,14 @@ class Keeper:
             if not os.path.exists(self.home.keeper_lock):
                 return "the home is gone"
             self.guard.step(rung=rung)
-            # A task that needs no runner any more has ended, and its slot is free.
+            # A task that no longer needs a runner has ended, and its slot is free.
             has_news, self.guard.has_news = self.guard.has_news, False
-            # Asked behind dispatch: what that starts is a task more to look after.
+            # After dispatch, which may start tasks.
             wait_s = min(
                 self.outbox.step(), self.dispatch.step(rung=rung, has_news=has_news), self.guard.left_s()
             )
             if self._in_foreground and self.dispatch.is_over:
-                return "all iterations are done"
+                return "--max-iterations reached"
             if not (self.guard.is_idle and self.outbox.is_idle and self.dispatch.is_idle):
                 self._idle_since_mono = clock.mono()
             elif self.idle_s is not None and not os.path.exists(self.home.up):
@@ -112,7 +112,7 @@ def _drain(descriptor: int) -> None:
 
 
 def _reap() -> None:
-    """Runners that we executed ourselves are our children; how they ended is in their journals."""
+    """Reap runners that the keeper executed itself; how they ended is in their journals."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -121,7 +121,10 @@ def _reap() -> None:
 
 
 def run(home: Home, *, idle_s: float | None, in_foreground: bool = False) -> int:
-    """Be the keeper of a home. Exits 75 when it has one. In the foreground, a signal ends the loop over the queue too."""
+    """Run the keeper of a home.
+
+    Returns 75 if it already has one. In the foreground, a signal also ends the loop.
+    """
     try:
         lock = _take_over(home) if in_foreground else locks.acquire(home.keeper_lock, role="keeper")
     except LockHeld as error:
@@ -133,21 +136,21 @@ def run(home: Home, *, idle_s: float | None, in_foreground: bool = False) -> int
     keeper = Keeper(home, idle_s=idle_s, in_foreground=in_foreground)
     reason = keeper.serve()
     if in_foreground and reason != "down":
-        # First of all: a runner that finds no keeper would start another one, which goes on with the queue.
+        # First: otherwise a runner that finds no keeper would start another one, which continues the queue.
         atomic.write_json(home.down, {"schema": "holdfast.down/1", "at": clock.iso_now()}, durable=True)
         atomic.remove(home.up)
         audit.append(home, {"operation": "home.down", "by": "keeper", "reason": reason})
-        keeper.dispatch.interrupt_all(f"the loop was ended: {reason}")
+        keeper.dispatch.interrupt_all(f"the loop ended: {reason}")
         _dismiss_seed(home)
     if reason == "idle":
-        atomic.forget(home.keeper_starts)  # it lived and left well: that is no start too many
-    log(f"left: {reason}")
+        atomic.forget(home.keeper_starts)  # it exited normally, so its start does not count as one too many
+    log(f"exited: {reason}")
     lock.release()
     return 0
 
 
 def _dismiss_seed(home: Home) -> None:
-    """Nothing is started here any more, so nobody needs it."""
+    """End the seed: nothing will be started here any more."""
     owner = locks.owner(home.seed_lock) if locks.is_held(home.seed_lock) else None
     if owner is not None:
         process.send(owner, signal.SIGTERM)
@@ -155,8 +158,10 @@ def _dismiss_seed(home: Home) -> None:
 
 
 def _take_over(home: Home) -> Lock:
-    """Be the keeper instead of one in the background: `submit` may have started it just now, and its leaving harms nobody.
-    Raises LockHeld where another loop is in the foreground."""
+    """Replace a background keeper (`submit` may have just started one).
+
+    Raises LockHeld if another loop is in the foreground.
+    """
     ends_mono = clock.mono() + _TAKE_OVER_S
     while True:
         try:
@@ -172,7 +177,7 @@ def _take_over(home: Home) -> Lock:
 def main(argv: list[str]) -> int:
     """`python -m holdfast.keeper [--idle-exit|--foreground]`, with HOLDFAST_HOME set."""
     try:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))  # who executed us may have blocked it
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))  # the parent may have blocked it
         home = Home(paths.ensure_home(paths.home()))
         return run(
             home,
@@ -192,8 +197,8 @@ def _idle_s() -> float:
     from holdfast.config import variables
 
     try:
-        found = variables.keeper_idle_s(os.environ)
+        idle_s = variables.keeper_idle_s(os.environ)
     except HoldfastError as error:
-        log(f"left aside: {error}")
-        found = None
-    return IDLE_S if found is None else found
+        log(f"ignored: {error}")
+        idle_s = None
+    return IDLE_S if idle_s is None else idle_s

@@ -1,7 +1,7 @@
-"""The settings as the keeper goes by them: the last that could be read.
+"""The settings that the keeper uses: the last valid ones.
 
-A file that an editor has half saved must not lift a limit, nor cost anybody a notice. So what was read last is kept in the
-home, and holds until the settings can be read again; `wrong` says why they cannot be.
+A half-saved file must not lift a limit or lose a notice. So the last valid settings are saved in the home and
+stay in effect until the file can be read again; `wrong` has the error.
 """
 
 from __future__ import annotations
@@ -22,59 +22,59 @@ if TYPE_CHECKING:
 
 
 class LastGood(Record):
-    """What the settings say of the loop, and who is told of what."""
+    """The settings of the loop and the notification rules."""
 
     schema: str = "holdfast.settings/1"
     loop: dict[str, Any] = {}
-    #: The rules of `[[notify]]`, with their options. None: they could never be read.
+    #: The `[[notify]]` rules, with their options. None if they were never readable.
     notify: list[dict[str, Any]] | None = None
-    #: Why the settings of now are left aside; empty where they hold.
+    #: Why the current settings are ignored; empty if they are in effect.
     wrong: str = ""
 
 
 def read(home: Home) -> LastGood:
-    """What holds now. A mistake is told in keeper.log once, and in `wrong`."""
+    """The effective settings. An error is logged once, and is in `wrong`."""
     try:
-        kept = LastGood.from_json(atomic.read_json(home.settings) or {})
+        saved = LastGood.from_json(atomic.read_json(home.settings) or {})
     except (CorruptFile, TypeError, ValueError):
-        kept = LastGood()
+        saved = LastGood()
     try:
-        found = _settled()
+        current = _settled()
     except (HoldfastError, ValueError) as error:
-        found = kept.evolve(wrong=str(error))
-        if found.wrong != kept.wrong:
-            log(f"the settings are left aside, those before hold: {error}")
-    # Whoever never set anything has nothing to keep.
-    if found != kept and (found.wrong or kept != LastGood() or os.path.exists(paths.user_settings())):
-        _keep(home, found)
-    return found
+        current = saved.evolve(wrong=str(error))
+        if current.wrong != saved.wrong:
+            log(f"invalid settings ignored; previous ones stay in effect: {error}")
+    # Without settings, there is nothing to save.
+    if current != saved and (current.wrong or saved != LastGood() or os.path.exists(paths.user_settings())):
+        _keep(home, current)
+    return current
 
 
-def _keep(home: Home, found: LastGood) -> None:
+def _keep(home: Home, current: LastGood) -> None:
     try:
-        atomic.write_json(home.settings, found.to_json(), durable=True)
+        atomic.write_json(home.settings, current.to_json(), durable=True)
     except (OSError, HoldfastError) as error:
-        log(f"the settings were not kept: {error}")
+        log(f"cannot save the settings: {error}")
 
 
 def _settled() -> LastGood:
     from holdfast.config import settings
 
-    found = {name: each.value for name, each in settings.settle("/", os.environ).items()}
+    values = {name: each.value for name, each in settings.settle("/", os.environ).items()}
     loop = {
-        "slots": int(found["slots"]),
-        "max_iterations": int(found["max_iterations"]),
-        "iteration_delay_s": clock.parse_duration(str(found["iteration_delay"])),
-        "max_failures": int(found["max_failures"]),
-        "agents": _pairs(found["agent_limits"]),
-        "pools": _pairs(found["pool_limits"]),
-        "min_free_memory_bytes": parse_bytes(str(found["min_free_memory"])),
-        "min_free_disk_bytes": parse_bytes(str(found["min_free_disk"])),
-        "sources": list(found["sources"]),
-        "refresh_s": clock.parse_duration(str(found["refresh"])),
-        "archive_after_s": _duration(found["archive_after"]),
+        "slots": int(values["slots"]),
+        "max_iterations": int(values["max_iterations"]),
+        "iteration_delay_s": clock.parse_duration(str(values["iteration_delay"])),
+        "max_failures": int(values["max_failures"]),
+        "agents": _pairs(values["agent_limits"]),
+        "pools": _pairs(values["pool_limits"]),
+        "min_free_memory_bytes": parse_bytes(str(values["min_free_memory"])),
+        "min_free_disk_bytes": parse_bytes(str(values["min_free_disk"])),
+        "sources": list(values["sources"]),
+        "refresh_s": clock.parse_duration(str(values["refresh"])),
+        "archive_after_s": _duration(values["archive_after"]),
     }
-    return LastGood(loop=loop, notify=list(found["notify"] or []))
+    return LastGood(loop=loop, notify=list(values["notify"] or []))
 
 
 def _duration(text: Any) -> float | None:
@@ -82,5 +82,5 @@ def _duration(text: Any) -> float | None:
 
 
 def _pairs(texts: list[str]) -> dict[str, int]:
-    """`["claude=2"]` as a table."""
+    """`["claude=2"]` as a dict."""
     return {name: int(count) for name, _, count in (text.partition("=") for text in texts)}

@@ -1,1 +1,1 @@
-"""Telling people: rules, the outbox, and one small function per way of telling."""
+"""Notifications: rules, the outbox, and one function per notifier."""

@@ -1,4 +1,7 @@
-"""`python -m holdfast.notify FILE`: deliver one notice and unlink it, or write into it why not. Started by the keeper."""
+"""`python -m holdfast.notify FILE`: deliver one notice and unlink it, or write the error into it.
+
+Run by the keeper.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +19,12 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
-#: For everything: whatever still runs then is killed, this process with it.
+#: Time limit for the whole delivery; then everything is killed, including this process.
 LIMIT_S = 30
 
 
 def main(argv: list[str]) -> int:
-    """0: delivered. 1: not, and the notice says why."""
+    """Returns 0 if delivered; 1 if not, and then the error is in the notice."""
     if len(argv) != 1:
         print("usage: python -m holdfast.notify FILE", file=sys.stderr)
         return 2
@@ -29,12 +32,12 @@ def main(argv: list[str]) -> int:
     recorder.set_name("holdfast-notify")
     notice = atomic.read_json(path)
     if notice is None:
-        return 0  # somebody else delivered it
+        return 0  # already delivered
     _limit(path, notice)
     rule: dict[str, Any] = notice.get("rule") or {}
     try:
         registry.notifier(str(rule.get("to")))(_shown(notice), rule)
-    except Exception as error:  # a notifier may be anybody's: the notice and `status` say what went wrong
+    except Exception as error:  # third-party code; the error is in the notice, and `status` shows it
         signal.alarm(0)
         _say(
             path,
@@ -48,14 +51,14 @@ def main(argv: list[str]) -> int:
 
 
 def _shown(notice: dict[str, Any]) -> dict[str, Any]:
-    """What people are told: not how they are told, nor how often that was tried."""
+    """The notice for a notifier: without the rule and the delivery state."""
     hidden = ("rule", "tries", "next_at", "after", "error")
     return {name: value for name, value in notice.items() if name not in hidden}
 
 
 def _limit(path: str, notice: dict[str, Any]) -> None:
     def on_alarm(number: int, frame: FrameType | None) -> None:
-        _say(path, notice, f"it took longer than {LIMIT_S} s")
+        _say(path, notice, f"exceeded the limit of {LIMIT_S} s")
         if os.getpgid(0) == os.getpid():
             os.killpg(0, signal.SIGKILL)
         os._exit(1)
@@ -69,7 +72,7 @@ def _say(path: str, notice: dict[str, Any], error: str) -> None:
         if os.path.exists(path):
             atomic.write_json(path, {**notice, "error": error[:500]}, durable=False)
     except HoldfastError:
-        return  # no room: it is tried again all the same
+        return  # disk full: it is retried anyway
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`apprise`: everything that the Apprise library can reach."""
+"""`apprise`: every service that the Apprise library supports."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KINDS = {
 
 
 def notify(notice: dict[str, Any], rule: dict[str, Any]) -> None:
-    """Tell each address."""
+    """Notify each address."""
     try:
         apprise: Any = importlib.import_module("apprise")
     except ImportError as error:
@@ -31,8 +31,8 @@ def notify(notice: dict[str, Any], rule: dict[str, Any]) -> None:
     target = apprise.Apprise()
     for address in addresses:
         if not target.add(address):
-            # Not the address itself: it holds the key to somebody's inbox.
-            raise NotPossible("Apprise does not know one of the addresses")
+            # Not the address: it contains a key.
+            raise NotPossible("Apprise does not support one of the addresses")
     title = f"holdfast: {notice.get('task_id') or 'all tasks'}"
     kind = _KINDS.get(str(notice.get("event")), "failure")
     if not target.notify(body=notice["text"], title=title, notify_type=kind):

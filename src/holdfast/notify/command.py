@@ -1,4 +1,4 @@
-"""`command`: a program gets the notice as JSON on stdin, and the main facts in its environment."""
+"""`command`: run a program with the notice as JSON on stdin and the main fields in its environment."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: Below the limit of the whole delivery, so that the error can say what hung.
+#: Below the limit of the whole delivery, so that the error can name the program.
 LIMIT_S = 25.0
-#: Ours, and not a program's business.
+#: Internal variables that the program should not get.
 _HIDDEN = ("HOLDFAST_ROLE",)
 _SAID_CHARS = 300
 
 
 def notify(notice: dict[str, Any], rule: dict[str, Any]) -> None:
-    """Run `argv`; it has to exit 0."""
+    """Run `argv`; it must exit with 0."""
     run(rule["argv"], notice)
 
 
 def run(argv: list[str], notice: dict[str, Any]) -> None:
-    """Run a program to its end. Raises CommandNotFound, and NotPossible with what it said last."""
+    """Run a program until it exits. Raises CommandNotFound, and NotPossible with its last output."""
     try:
         done = subprocess.run(
             argv,
@@ -41,14 +41,14 @@ def run(argv: list[str], notice: dict[str, Any]) -> None:
     except OSError as error:
         raise NotPossible(f"cannot run {argv[0]}: {error.strerror}") from error
     except subprocess.TimeoutExpired as error:
-        raise NotPossible(f"{argv[0]} took longer than {LIMIT_S:.0f} s") from error
+        raise NotPossible(f"{argv[0]} exceeded its limit of {LIMIT_S:.0f} s") from error
     if done.returncode != 0:
-        said = done.stderr.decode("utf-8", "replace").strip()[-_SAID_CHARS:]
-        raise NotPossible(f"{argv[0]} exited with {done.returncode}" + (f": {said}" if said else ""))
+        stderr = done.stderr.decode("utf-8", "replace").strip()[-_SAID_CHARS:]
+        raise NotPossible(f"{argv[0]} exited with {done.returncode}" + (f": {stderr}" if stderr else ""))
 
 
 def variables(notice: dict[str, Any]) -> dict[str, str]:
-    """`HOLDFAST_EVENT` and the others: texts, never longer than an environment can hold."""
+    """`HOLDFAST_EVENT` and so on: strings, truncated to what an environment can hold."""
     names = {
         "HOLDFAST_EVENT": "event",
         "HOLDFAST_NOTICE": "id",

@@ -1,4 +1,4 @@
-"""`desktop`: a bubble on the desktop, by notify-send or, on macOS, osascript."""
+"""`desktop`: a desktop notification, with notify-send or, on macOS, osascript."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: The text is an argument of the script, never a part of it.
+#: The text is an argument of the script, never part of it.
 _SCRIPT = (
     "on run argv",
     "display notification (item 2 of argv) with title (item 1 of argv)",
@@ -20,7 +20,7 @@ _SCRIPT = (
 
 
 def notify(notice: dict[str, Any], rule: dict[str, Any]) -> None:
-    """Show it; what needs a person stays until it is clicked away."""
+    """Show the notification. If a person is needed, it stays until it is closed."""
     title = f"holdfast: {notice.get('task_id') or 'all tasks'}"
     needs_person = notice.get("event") in ("interrupted", "home_interrupt")
     if shutil.which("notify-send"):
@@ -33,4 +33,4 @@ def notify(notice: dict[str, Any], rule: dict[str, Any]) -> None:
         script = [word for line in _SCRIPT for word in ("-e", line)]
         run(["osascript", *script, title, notice["text"]], notice)
     else:
-        raise CommandNotFound("neither notify-send nor osascript is there", hint="install libnotify-bin")
+        raise CommandNotFound("neither notify-send nor osascript is installed", hint="install libnotify-bin")

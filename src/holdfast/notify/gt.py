@@ -8,12 +8,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: What its readers are used to.
+#: Subjects that its readers know.
 _SUBJECTS = {"interrupted": "HARNESS INTERRUPT", "home_interrupt": "HARNESS INTERRUPT"}
 
 
 def notify(notice: dict[str, Any], rule: dict[str, Any]) -> None:
-    """`gt mail send overseer -s SUBJECT -m MESSAGE`."""
+    """Run `gt mail send overseer -s SUBJECT -m MESSAGE`."""
     event = str(notice.get("event"))
     subject = _SUBJECTS.get(event, f"HARNESS {event.upper().replace('_', ' ')}")
     why = f"\nReason: {notice['reason']}" if notice.get("reason") else ""

@@ -1,4 +1,4 @@
-"""`openclaw`: wakes an OpenClaw agent with the text."""
+"""`openclaw`: wake an OpenClaw agent with the text."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ if TYPE_CHECKING:
 
 
 def notify(notice: dict[str, Any], rule: dict[str, Any]) -> None:
-    """`openclaw system event --text … --mode now`."""
+    """Run `openclaw system event --text … --mode now`."""
     program = rule.get("program", "openclaw")
     run([program, "system", "event", "--text", notice["text"], "--mode", "now"], notice)

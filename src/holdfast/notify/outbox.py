@@ -1,9 +1,9 @@
-"""The outbox: a durable file per notice and rule, which the keeper delivers.
+"""The outbox: one durable file per notice and rule; the keeper delivers them.
 
-`post` is fire and forget: whoever calls it has more important things to do, so a full disk costs the notice and nothing
-else. A notice that must follow a file (`after`: the task's done marker) is posted before that file is written, and waits
-for it: so nobody hears of an end before it is there, and a kill between the two loses nothing. A notice whose rule is null
-is for whoever the rules name once they can be read: the keeper gives it its addresses.
+`post` is fire and forget: an error such as a full disk loses the notice and nothing else. A notice that must
+follow a file (`after`: the task's done marker) is posted before that file is written and waits for it. So
+nobody is notified too early, and a kill in between loses nothing. A notice whose rule is null was posted
+while the rules were unreadable: the keeper assigns the rules later.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 SCHEMA = "holdfast.notice/1"
-#: A reason may be a whole page; a notice is not.
+#: A reason may be long; a notice should not be.
 _REASON_CHARS = 2000
 
 
@@ -35,12 +35,15 @@ def post(
     *,
     after: str | None = None,
 ) -> int:
-    """Leave a notice for each rule that `event` (event, task_id, status, reason, project_dir, …) concerns; one without a rule
-    where nobody can say what the rules are (None). Returns how many; never raises."""
+    """Post a notice for each rule that matches `event` (event, task_id, status, reason, project_dir, …).
+
+    If the rules are unknown (None), one notice without a rule is posted. Returns the number of notices; never
+    raises.
+    """
     try:
         return _post(home, rules, event, redact, after=after)
     except (OSError, HoldfastError, ValueError, KeyError, TypeError):
-        return 0  # nobody is told, and nothing else is lost
+        return 0  # only the notice is lost
 
 
 def _post(
@@ -51,33 +54,35 @@ def _post(
     *,
     after: str | None,
 ) -> int:
-    found = [None] if rules is None else _concerned(rules, event)
-    if not found:
+    matching = [None] if rules is None else _concerned(rules, event)
+    if not matching:
         return 0
-    said = {**event, "reason": redact(str(event.get("reason") or ""))[:_REASON_CHARS]}
+    redacted = {**event, "reason": redact(str(event.get("reason") or ""))[:_REASON_CHARS]}
     atomic.make_directory(home.outbox)
     notice = {
         "at": clock.iso_now(),
-        **said,
+        **redacted,
         "home": home.path,
-        "text": redact(notify_rules.words(said)),
+        "text": redact(notify_rules.words(redacted)),
         "tries": 0,
         "next_at": None,
         "after": after,
         "error": None,
     }
-    for rule in found:
+    for rule in matching:
         _leave(home, notice, rule)
     inbox.ring_keeper(home)
-    return len(found)
+    return len(matching)
 
 
 def address(home: Home, notice: dict[str, Any], rules: Iterable[dict[str, Any]]) -> None:
-    """A notice without a rule becomes one for each that it concerns. Killed before it is gone itself, some are told twice.
-    Raises StorageError."""
+    """Replace a notice without a rule by one for each matching rule.
+
+    If it is killed in between, some are delivered twice. Raises StorageError.
+    """
     for rule in _concerned(rules, notice):
         _leave(home, notice, rule)
-    atomic.remove(os.path.join(home.outbox, f"{notice['id']}.json"))
+    atomic.remove(home.notice(notice["id"]))
 
 
 def _concerned(rules: Iterable[dict[str, Any]], event: dict[str, Any]) -> list[dict[str, Any]]:
@@ -87,11 +92,11 @@ def _concerned(rules: Iterable[dict[str, Any]], event: dict[str, Any]) -> list[d
 def _leave(home: Home, notice: dict[str, Any], rule: dict[str, Any] | None) -> None:
     name = ids.new_ulid()
     named = {**notice, "schema": SCHEMA, "id": name, "rule": rule}
-    atomic.write_json(os.path.join(home.outbox, f"{name}.json"), named, durable=True)
+    atomic.write_json(home.notice(name), named, durable=True)
 
 
 def names(home: Home) -> list[str]:
-    """The notices that are to be delivered, oldest first."""
+    """File names of the pending notices, oldest first."""
     try:
         return sorted(
             name
@@ -102,24 +107,14 @@ def names(home: Home) -> list[str]:
         return []
 
 
-def status_path(home: Home) -> str:
-    """What went wrong of late, for each rule."""
-    return os.path.join(home.outbox, "status.json")
-
-
-def failed_path(home: Home) -> str:
-    """The folder of notices that were given up."""
-    return os.path.join(home.outbox, "failed")
-
-
 def look(home: Home) -> dict[str, Any]:
-    """How deliveries are doing: `pending`, `given_up`, and the last failure of each rule that fails."""
+    """The state of the deliveries: `pending`, `given_up`, and the last failure of each failing rule."""
     try:
-        status = atomic.read_json(status_path(home)) or {}
+        status = atomic.read_json(home.outbox_status) or {}
     except HoldfastError:
         status = {}
     try:
-        given_up = len([name for name in os.listdir(failed_path(home)) if name[0] != "."])
+        given_up = len([name for name in os.listdir(home.outbox_failed) if name[0] != "."])
     except OSError:
         given_up = 0
     failing: dict[str, Any] = status.get("failing") or {}

@@ -1,7 +1,7 @@
-"""Notifiers by name: a function that tells somebody, imported when it is used; third parties plug in by entry point.
+"""Notifiers by name. A module is imported when it is used; third parties plug in by entry point.
 
-A notifier is `notify(notice, rule)`: `notice` is what happened (docs/reference/notifications.md), `rule` the table of the
-settings. It returns when somebody has been told, and raises otherwise.
+A notifier is a function `notify(notice, rule)`: `notice` is the event (docs/reference/notifications.md),
+`rule` the table in the settings. It returns once the notice is delivered, and raises otherwise.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
     Notifier = Callable[[dict[str, Any], dict[str, Any]], None]
 
-#: Name → module with a `notify`.
+#: Name → module with a function `notify`.
 BUILT_IN = {name: f"holdfast.notify.{name}" for name in notices.NOTIFIERS}
 
 
 def notifier(name: str) -> Notifier:
-    """The notifier of this name. Raises UsageError with the names that exist."""
+    """The notifier with this name. Raises UsageError with the existing names."""
     module = BUILT_IN.get(name)
     if module is not None:
         return importlib.import_module(module).notify
@@ -33,5 +33,5 @@ def notifier(name: str) -> Notifier:
         for entry in entry_points(group=notices.ENTRY_POINTS, name=name):
             return entry.load()
     raise UsageError(
-        f"there is no notifier {name!r}", hint=f"they are {', '.join(BUILT_IN)}, and what is plugged in"
+        f"no notifier {name!r}", hint=f"built-in notifiers: {', '.join(BUILT_IN)}; others come as plug-ins"
     )

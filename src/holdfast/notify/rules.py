@@ -1,4 +1,4 @@
-"""Which rules a thing that happened concerns, and how it is said. Pure."""
+"""Which rules match an event, and the text of a notice. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def matching(rules: Iterable[dict[str, Any]], event: str, *, project: str | None) -> list[dict[str, Any]]:
-    """The rules that an event of a task in `project` (null: of the home) concerns, in their order."""
+    """The rules that match an event of a task in `project` (None: of the home), in order."""
     return [
         rule
         for rule in rules
@@ -30,7 +30,7 @@ def _is_of(project: str | None, folders: list[str] | None) -> bool:
 
 
 def label(rule: dict[str, Any]) -> str:
-    """What people call a rule: its name, else how it tells and whom. Nothing in it is secret."""
+    """A name for a rule: its name, or its notifier and target. Contains no secrets."""
     if rule.get("name"):
         return str(rule["name"])
     to = str(rule.get("to", "?"))
@@ -44,8 +44,8 @@ def label(rule: dict[str, Any]) -> str:
     return to
 
 
-#: Event → what happened, in a sentence about the task.
-_SAID = {
+#: Event → text about the task.
+_EVENT_TEXTS = {
     "interrupted": "needs a person",
     "failed": "failed",
     "completed": "is done",
@@ -56,11 +56,11 @@ _SAID = {
 
 
 def words(event: dict[str, Any]) -> str:
-    """One line for people: which task, what happened, why."""
+    """The text of a notice: which task, what happened, why."""
     why = f": {event['reason']}" if event.get("reason") else ""
     if event["event"] == "home_interrupt":
-        return f"holdfast: every task waits for a person{why}"
+        return f"holdfast: all tasks wait for a person{why}"
     if event["event"] == "interrupted" and event.get("reason") == BY_DOWN:
         return f"holdfast: {event.get('task_id') or 'a task'} was interrupted by '{BY_DOWN}'"
-    said = _SAID.get(event["event"], str(event["event"]))
-    return f"holdfast: {event.get('task_id') or 'a task'} {said}{why}"
+    what = _EVENT_TEXTS.get(event["event"], str(event["event"]))
+    return f"holdfast: {event.get('task_id') or 'a task'} {what}{why}"

@@ -1,7 +1,7 @@
-"""`webhook`: the notice as JSON in a POST, signed where there is a secret.
+"""`webhook`: the notice as JSON in a POST, signed if there is a secret.
 
-The signature is `sha256=` and the hex HMAC-SHA256 of `<timestamp>.<body>`, so that neither can be replayed with another.
-Whoever receives the same `X-Holdfast-Id` again has had it already: delivery is at least once.
+The signature is `sha256=` and the hexadecimal HMAC-SHA256 of `<timestamp>.<body>`, so neither can be reused
+with the other. Delivery is at least once: receivers can recognize duplicates by `X-Holdfast-Id`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LIMIT_S = 15.0
 
 
 def notify(notice: dict[str, Any], rule: dict[str, Any]) -> None:
-    """POST it; an answer in the 200s is a delivery. Redirects are not followed: the body is for one host."""
+    """POST the notice; a 2xx status is a delivery. Redirects are not followed: the body is for one host."""
     url = urllib.parse.urlsplit(_url(rule))
     body = json.dumps(notice, ensure_ascii=False).encode("utf-8", "backslashreplace")
     stamp = str(int(clock.now()))
@@ -39,7 +39,7 @@ def notify(notice: dict[str, Any], rule: dict[str, Any]) -> None:
     if secret is not None:
         headers["X-Holdfast-Signature"] = sign(secret, stamp, body)
     if url.hostname is None:
-        raise NotPossible("the address of the webhook has no host")
+        raise NotPossible("the webhook URL has no host")
     kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
     try:
         connection = kind(url.hostname, url.port, timeout=LIMIT_S)
@@ -58,7 +58,7 @@ def notify(notice: dict[str, Any], rule: dict[str, Any]) -> None:
 
 
 def sign(secret: bytes, stamp: str, body: bytes) -> str:
-    """What a receiver computes and compares."""
+    """The signature, as the receiver computes it."""
     return "sha256=" + hmac.new(secret, stamp.encode() + b"." + body, hashlib.sha256).hexdigest()
 
 
@@ -81,6 +81,6 @@ def _secret(rule: dict[str, Any]) -> bytes | None:
 def _variable(name: str) -> str:
     value = os.environ.get(name)
     if not value:
-        # A keeper that runs as a service has another environment than a shell.
+        # A keeper that runs as a service has a different environment than a shell.
         raise NotPossible(f"the keeper's environment has no {name}")
     return value

@@ -1,1 +1,1 @@
-"""A TASK'S DIRECTORY: made whole or not at all, read by everybody, asked for things through its inbox."""
+"""A task's directory: created atomically, readable by every process, and changed by requests in its inbox."""

@@ -1,7 +1,7 @@
-"""Putting ended packets away: renamed to `archive/<id>`, where they can be read in place.
+"""Archive ended packets: rename them to `archive/<id>`, where they stay readable.
 
-What belongs to a life goes first: the captured environment (it is gone since the end, unless somebody put it back), the
-bell, pids and locks. Journal, logs and results stay, with their modes.
+Files of a live task are removed first: the captured environment (usually already gone), the bell, pids and
+locks. Journal, logs and results stay, with their modes.
 """
 
 from __future__ import annotations
@@ -14,19 +14,14 @@ from holdfast.packet import inbox, load
 from holdfast.packet.create import remove_tree
 from holdfast.store import atomic, audit, index
 from holdfast.store import lock as locks
-from holdfast.store.layout import Packet
+from holdfast.store.layout import AttemptDir, Packet
 
-#: A runner that has just ended its task needs a moment to leave.
+#: A runner that has just ended its task needs a moment to exit.
 _LEAVE_S = 5.0
-#: Of a packet and of each attempt: of no use to the dead.
-_OF_LIFE = ("env.json", "bell")
-_OF_ATTEMPT = ("lock", "pid")
-#: What is kept where only the summaries are.
-_KEPT = ("manifest.yaml", "manifest.json", "done", "outputs")
 
 
 def check_ended(packet: Packet) -> dict[str, object]:
-    """The manifest of a task that has ended. Raises NotPossible for another: a live task is never put away."""
+    """The manifest of an ended task. Raises NotPossible for a live one."""
     manifest = load.read_manifest(packet)
     if manifest["status"] not in ENDS or not os.path.exists(packet.task_done) or inbox.names(packet):
         raise NotPossible(
@@ -37,14 +32,15 @@ def check_ended(packet: Packet) -> dict[str, object]:
 
 
 def archive(packet: Packet) -> Packet:
-    """Put an ended packet away. Raises NotPossible while it is live, or when the archive has its id; then nothing has changed."""
+    """Archive an ended packet.
+
+    Raises NotPossible, without changing anything, if it is live or the archive has its id.
+    """
     home = packet.home
     target = home.archived(packet.task_id)
     check_ended(packet)
     if os.path.lexists(target.path):
-        raise NotPossible(
-            f"the archive has a task {packet.task_id} already", hint=f"look at it: {target.path}"
-        )
+        raise NotPossible(f"the archive already has a task {packet.task_id}", hint=f"see {target.path}")
     try:
         lock = locks.acquire(packet.runner_lock, role="archiver", within_s=_LEAVE_S)
     except LockHeld as error:
@@ -52,7 +48,7 @@ def archive(packet: Packet) -> Packet:
             f"cannot archive {packet.task_id}: {error}", hint="try again in a moment"
         ) from error
     try:
-        # With the lock in our hand: a retry may have come since we looked.
+        # Check again under the lock: a retry may have come in the meantime.
         check_ended(packet)
         atomic.make_directory(home.archive)
         _clear(packet)
@@ -70,18 +66,20 @@ def archive(packet: Packet) -> Packet:
 
 
 def _clear(packet: Packet) -> None:
-    for name in _OF_LIFE:
-        atomic.forget(os.path.join(packet.path, name))
-    for attempt in _inside(packet.attempts):
-        for name in _inside(attempt):
-            if os.path.basename(name) in _OF_ATTEMPT:
+    for path in (packet.env, packet.bell):
+        atomic.forget(path)
+    for path in _inside(packet.attempts):
+        attempt = AttemptDir(path)
+        for name in _inside(path):
+            if name in (attempt.lock, attempt.pid):
                 atomic.forget(name)
 
 
 def strip(packet: Packet) -> None:
     """Reduce an archived packet to its summary, markers and manifests."""
+    kept = (packet.manifest_yaml, packet.manifest, packet.done, packet.outputs)
     for path in _inside(packet.path):
-        if os.path.basename(path) not in _KEPT or os.path.islink(path):
+        if path not in kept or os.path.islink(path):
             remove_tree(path) if os.path.isdir(path) else atomic.forget(path)
     for path in _inside(packet.outputs):
         if path != packet.summary:
@@ -89,7 +87,7 @@ def strip(packet: Packet) -> None:
 
 
 def _inside(folder: str) -> list[str]:
-    """What lies in a directory of ours; nothing where an agent put a link in its place, which leads to somebody else's."""
+    """The entries of a directory; none if an agent replaced it with a link to somewhere else."""
     if os.path.islink(folder):
         return []
     try:
@@ -104,7 +102,7 @@ def is_stripped(packet: Packet) -> bool:
 
 
 def size_bytes(path: str) -> int:
-    """What lies below a directory; links are not followed."""
+    """The size of all files in a directory; links are not followed."""
     total = 0
     for folder, _, files in os.walk(path):
         for name in files:

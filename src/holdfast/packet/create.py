@@ -1,4 +1,4 @@
-"""Making a packet: staged in `tasks/.new-*` and renamed in, so that nobody ever sees half of one."""
+"""Create a packet: written to `tasks/.new-*` and renamed, so that nobody sees an incomplete one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holdfast.model.task import Task
 from holdfast.store import atomic, audit
 from holdfast.store.digest import sha256
 from holdfast.store.journal import encode_line
-from holdfast.store.layout import PACKET_DIRECTORIES, Home, Packet
+from holdfast.store.layout import NEW_PREFIX, PACKET_DIRECTORIES, Home, Packet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,16 +35,18 @@ def create(
     inputs: str | None = None,
     manifest_yaml: bytes | None = None,
 ) -> Packet:
-    """The new packet, durable, in the given state. Raises DuplicateTask, StorageError; then nothing is left behind.
+    """Create a packet, durably, in the given state.
 
-    Of a written packet, `inputs` is the folder whose contents are copied (UsageError for what cannot be), and
-    `manifest_yaml` its own text.
+    Raises DuplicateTask or StorageError; then nothing is left behind.
+
+    For a written packet, `inputs` is the directory to copy (UsageError for files that cannot be copied), and
+    `manifest_yaml` its text.
     """
     ids.check_task_id(spec.task_id)
     target = home.packet(spec.task_id)
     if os.path.exists(target.path):
-        raise DuplicateTask(f"there is a task {spec.task_id} already")
-    staged = Packet(os.path.join(home.tasks, f".new-{ids.new_ulid()}"))
+        raise DuplicateTask(f"task {spec.task_id} already exists")
+    staged = Packet(os.path.join(home.tasks, f"{NEW_PREFIX}{ids.new_ulid()}"))
     try:
         _fill(
             staged,
@@ -64,8 +66,8 @@ def create(
     except OSError as error:
         remove_tree(staged.path)
         if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-            raise DuplicateTask(f"there is a task {spec.task_id} already") from error
-        atomic.storage_failed(error, f"cannot make the task {spec.task_id} in {home.path}")
+            raise DuplicateTask(f"task {spec.task_id} already exists") from error
+        atomic.storage_failed(error, f"cannot create the task {spec.task_id} in {home.path}")
     except HoldfastError:
         remove_tree(staged.path)
         raise
@@ -74,7 +76,7 @@ def create(
 
 
 def _account(home: Home, spec: TaskSpec, status: Status) -> None:
-    """A line in the audit, with the bypass of permissions where one was asked for."""
+    """Add a line to the audit, with a warning if permission prompts are bypassed."""
     entry: dict[str, Any] = {"operation": "task.created", "task_id": spec.task_id, "by": audit.whoami()}
     entry |= {"new": status, "agent": spec.agent, "project_dir": spec.project_dir}
     if True in (spec.options.get("yolo"), *(stage.options.get("yolo") for stage in spec.stages)):
@@ -116,16 +118,16 @@ def _fill(
 
 
 def _copy_inputs(source: str, staged: Packet) -> None:
-    # Loaded for a written packet only.
+    # Imported only for written packets.
     from holdfast.packet import inputs
 
-    # The request, where there is one, is the prompt.
+    # If there is a request already, it came from the prompt.
     name = os.path.basename(staged.user_request)
     inputs.copy(source, staged.inputs, except_for=(name,) if os.path.exists(staged.user_request) else ())
 
 
 def _put(path: str, data: bytes) -> None:
-    """A file in a directory that nobody knows yet needs no rename, only the sync."""
+    """Write a file durably. In a directory that nobody knows yet, it needs no rename."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         atomic.write_all(descriptor, data)
@@ -135,19 +137,19 @@ def _put(path: str, data: bytes) -> None:
 
 
 def _yaml(data: dict[str, Any]) -> bytes:
-    """YAML, one key a line: JSON values are YAML, and no YAML library is loaded for it."""
-    head = "# What was asked. Never changed after the start: its sha256 is in the journal.\n"
+    """YAML with one key per line. JSON values are valid YAML, so no YAML library is needed."""
+    head = "# What was requested. Never changed after the start: its sha256 is in the journal.\n"
     lines = [f"{key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in data.items()]
     return (head + "".join(lines)).encode("utf-8", "backslashreplace")
 
 
 def remove_tree(path: str) -> None:
-    """Remove a directory and all below it, as far as it goes. Symbolic links are removed, never followed."""
+    """Remove a directory tree, ignoring errors. Symbolic links are removed, never followed."""
     if os.path.islink(path):
         _quietly(os.unlink, path)
         return
     for folder, directories, _ in os.walk(path):
-        # Tools leave read-only directories behind; what is in them cannot be unlinked otherwise.
+        # Tools leave read-only directories, whose content could not be unlinked otherwise.
         for name in directories:
             inner = os.path.join(folder, name)
             if not os.path.islink(inner) and not os.access(inner, os.W_OK | os.X_OK | os.R_OK):

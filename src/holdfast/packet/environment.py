@@ -1,4 +1,5 @@
-"""The environment of a task, captured where it was asked for, so that a keeper under systemd runs it like the shell."""
+"""The environment of a task, captured where it was created, so that a keeper under systemd runs it like
+the shell."""
 
 from __future__ import annotations
 
@@ -12,14 +13,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-#: Captured for every agent; a trailing * is a prefix.
+#: Captured for every agent; a trailing * means a prefix.
 NAMES = (
-    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TZ", "TMPDIR", "XDG_*", "LANG", "LC_*", "SSH_AUTH_SOCK",
-    "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
-    # An agent may run holdfast itself, and then means this home.
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TZ", "TMPDIR", "XDG_*", "LANG", "LC_*",
+    "SSH_AUTH_SOCK", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY",
+    "http_proxy", "https_proxy", "no_proxy", "all_proxy",
+    # An agent may run holdfast, which should then use this home.
     "HOLDFAST_HOME",
 )  # fmt: skip
-#: What the runner sets itself; a file cannot mean them.
+#: Set by the runner; an env file must not set them.
 _OURS = (
     "HOLDFAST_ROLE",
     "HOLDFAST_TASK",
@@ -32,7 +34,7 @@ _LIMITS = ("RLIMIT_NOFILE", "RLIMIT_NPROC", "RLIMIT_CORE", "RLIMIT_STACK", "RLIM
 
 
 def capture(environ: dict[str, str], extra: Iterable[str] = ()) -> dict[str, Any]:
-    """`env.json`: the chosen variables, umask and resource limits of this process."""
+    """`env.json`: the selected variables, the umask and the resource limits of this process."""
     wanted = (*NAMES, *extra)
     exact = {name for name in wanted if not name.endswith("*")}
     prefixes = tuple(name[:-1] for name in wanted if name.endswith("*"))
@@ -46,9 +48,9 @@ def capture(environ: dict[str, str], extra: Iterable[str] = ()) -> dict[str, Any
 
 
 def read_file(path: str) -> dict[str, str]:
-    """The variables of an env file: `NAME=VALUE` lines, `#` comments, values in quotes where they need them.
+    """Read an env file: `NAME=VALUE` lines, `#` comments, optional quotes around values.
 
-    Nothing is expanded: a `$` is a `$`. Raises UnreadableFile, and UsageError with the number of a line that is none.
+    Nothing is expanded: `$` has no meaning. Raises UnreadableFile, or UsageError with the line number.
     """
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
@@ -57,32 +59,32 @@ def read_file(path: str) -> dict[str, str]:
         raise UnreadableFile(
             f"cannot read the environment file {path}: {error.strerror}", hint="check its path and mode"
         ) from error
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
         text = line.strip()
         if not text or text[0] == "#":
             continue
         name, equals, value = text.removeprefix("export ").partition("=")
         name = name.strip()
-        # The line itself is not shown: it may be a secret.
+        # The line is not shown: it may contain a secret.
         if not equals or not name.isidentifier() or not name.isascii():
             raise UsageError(
-                f"{path}, line {number}: not NAME=VALUE", hint="write NAME=VALUE, or # and a comment"
+                f"{path}, line {number}: not NAME=VALUE", hint="write NAME=VALUE, or # for a comment"
             )
         if name in _OURS:
             raise UsageError(f"{path}, line {number}: {name} is set by holdfast itself")
         try:
-            found[name] = _unquote(value.strip())
+            variables[name] = _unquote(value.strip())
         except ValueError as error:
             raise UsageError(f"{path}, line {number}: {name}: {error}") from error
-    return found
+    return variables
 
 
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "$": "$"}
 
 
 def _unquote(value: str) -> str:
-    """'…' is taken as it is, "…" knows \\n and the like; without quotes a ` #` begins a comment."""
+    """In '…' nothing is special; "…" supports \\n and the like; without quotes, ` #` starts a comment."""
     if value[:1] not in ("'", '"'):
         return value.partition(" #")[0].rstrip()
     quote, out, rest = value[0], "", iter(value[1:])
@@ -90,11 +92,11 @@ def _unquote(value: str) -> str:
         if char == quote:
             behind = "".join(rest).strip()
             if behind and behind[0] != "#":
-                raise ValueError("there is text behind the closing quote")
+                raise ValueError("unexpected text after the closing quote")
             return out
         if char == "\\" and quote == '"':
             escaped = next(rest, "")
             out += _ESCAPES.get(escaped, "\\" + escaped)
         else:
             out += char
-    raise ValueError(f"the quote {quote} is not closed")
+    raise ValueError(f"missing closing quote {quote}")

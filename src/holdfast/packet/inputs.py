@@ -1,4 +1,4 @@
-"""Copying what a person wrote into a new packet: files and folders, nothing that points elsewhere, and not without end."""
+"""Copy a user's files into a new packet: regular files and directories only, up to a size limit."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _MOST_DEPTH = 32
 
 
 def copy(source: str, target: str, *, except_for: tuple[str, ...] = ()) -> None:
-    """Copy the contents of a folder, durably. `except_for` are names at its top.
+    """Copy the contents of a directory, durably. `except_for` are names at its top level.
 
-    A link is followed when it leads to a file inside the folder. Raises UsageError for other links, for what is no file (a
-    socket, a device), and for more than 256 MB; OSError when the disk does not take it.
+    A link is followed if it leads to a file inside the directory. Raises UsageError for other links, for
+    special files (sockets, devices), and for more than 256 MB; OSError if a write fails.
     """
     if os.path.isdir(source):
         _Copy(os.path.realpath(source)).folder(
@@ -27,12 +27,14 @@ def copy(source: str, target: str, *, except_for: tuple[str, ...] = ()) -> None:
 
 
 def contents(path: str, most_bytes: int) -> bytes:
-    """The bytes of a file, one more than `most_bytes` where there are more. Raises OSError, also for what is no file: a FIFO
-    is not waited for."""
+    """The content of a file, up to `most_bytes` plus one byte.
+
+    Raises OSError, also for special files; does not block on a FIFO.
+    """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     with open(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "it is not a file", path)
+            raise OSError(errno.EINVAL, "not a regular file", path)
         return file.read(most_bytes + 1)
 
 
@@ -43,7 +45,7 @@ class _Copy:
 
     def folder(self, source: str, target: str, *, except_for: tuple[str, ...] = (), depth: int) -> None:
         if depth > _MOST_DEPTH:
-            raise UsageError(f"{source}: folders in folders, deeper than {_MOST_DEPTH}")
+            raise UsageError(f"{source}: more than {_MOST_DEPTH} nested directories")
         os.makedirs(target, mode=0o700, exist_ok=True)
         try:
             names = sorted(set(os.listdir(source)) - set(except_for))
@@ -57,33 +59,35 @@ class _Copy:
                 mode = os.lstat(path).st_mode
                 if not stat.S_ISREG(mode):
                     raise UsageError(
-                        f"{path}: a link to what is no file", hint="put the files themselves there"
+                        f"{path}: a link, but not to a file", hint="replace the link with the files"
                     )
             if stat.S_ISDIR(mode):
                 self.folder(path, copied, depth=depth + 1)
             elif stat.S_ISREG(mode):
                 self._file(path, copied)
             else:
-                raise UsageError(f"{path} is neither a file nor a folder", hint="remove it from the packet")
+                raise UsageError(
+                    f"{path} is neither a file nor a directory", hint="remove it from the packet"
+                )
         atomic.sync_directory(target)
 
     def _followed(self, link: str) -> str:
         path = os.path.realpath(link)
         if not os.path.exists(path):
-            raise UsageError(f"{link}: a link to nothing", hint="remove it, or put the file there")
+            raise UsageError(f"{link}: a broken link", hint="remove it, or replace it with the file")
         if os.path.commonpath((path, self._root)) != self._root:
-            raise UsageError(f"{link}: a link that leaves the packet", hint="put the file itself there")
+            raise UsageError(f"{link}: a link to a file outside the packet", hint="replace it with the file")
         return path
 
     def _file(self, source: str, target: str) -> None:
-        # Between the look and the open it may have become something else: no link is followed, no FIFO waited for.
+        # The file may have been replaced since lstat: do not follow a link, and do not block on a FIFO.
         try:
             reading = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError as error:
             raise UnreadableFile(f"cannot read {source}: {error.strerror}", hint="check its mode") from error
         try:
             if not stat.S_ISREG(os.fstat(reading).st_mode):
-                raise UsageError(f"{source} is not a file any more")
+                raise UsageError(f"{source} is no longer a file")
             writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             try:
                 while data := os.read(reading, _CHUNK):
@@ -91,7 +95,7 @@ class _Copy:
                     if self._left < 0:
                         raise UsageError(
                             f"the inputs in {self._root} are larger than {MOST_BYTES // 1024**2} MB",
-                            hint="leave large files where they are, and name their paths in the request",
+                            hint="leave large files where they are, and mention their paths in the request",
                         )
                     atomic.write_all(writing, data)
                 os.fsync(writing)

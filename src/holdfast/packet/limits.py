@@ -1,4 +1,4 @@
-"""Thresholds of a new task: a flag beats the environment, that beats the settings, they beat the adapter's default."""
+"""Limits of a new task: flag > environment > settings > default of the adapter."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ VARIABLES = {
     "SESSION_TIMEOUT": "timeout_s",
     "STALL_THRESHOLD": "stale_s",
 }
-#: How often marks are looked for; where the base interval itself is set, that says it.
+#: How often interrupt files are checked; ignored if the base interval is set.
 _CHECKS = "INTERRUPT_CHECK_INTERVAL"
 
 
-def settle(
+def resolve(
     environ: Mapping[str, str],
     flags: Mapping[str, str],
     *,
     stale_s: float | None,
     settings: Mapping[str, tuple[str, str]] | None = None,
 ) -> Limits:
-    """The limits of a task. `flags` are texts by field name, `settings` texts with the place where each was written;
-    `stale_s` is the adapter's default.
+    """The limits of a task.
 
-    Whoever sets the base interval wants silence to be watched: then stale is three times that, also for an agent
-    that is left alone by default. Raises UsageError.
+    `flags` are texts by field name, `settings` texts with their origin, and `stale_s` is the adapter's
+    default. If the base interval is set and `stale_s` is not, `stale_s` is three times the interval, even for
+    an agent that is not checked for silence by default. Raises UsageError.
     """
     values: dict[str, Any] = {
         field: _value(field, text, where) for field, (text, where) in (settings or {}).items()
@@ -57,26 +57,26 @@ def settle(
 
 def _whole(text: str) -> int:
     try:
-        found = int(text)
+        number = int(text)
     except ValueError:
-        raise ValueError(f"not a whole number: {text[:40]!r}") from None
-    if abs(found) > units.LARGEST:
-        raise ValueError(f"too large a number: {text!r}")
-    return found
+        raise ValueError(f"not an integer: {text[:40]!r}") from None
+    if abs(number) > units.LARGEST:
+        raise ValueError(f"number too large: {text!r}")
+    return number
 
 
 def _dollars(text: str) -> float:
     try:
-        found = float(text.removeprefix("$"))
+        amount = float(text.removeprefix("$"))
     except ValueError:
         raise ValueError(f"not an amount: {text!r}") from None
-    if found == float("inf"):
-        raise ValueError(f"not an amount: {text!r} (without a limit, leave it out)")
-    return found
+    if amount == float("inf"):
+        raise ValueError(f"not an amount: {text!r} (for no limit, leave it out)")
+    return amount
 
 
 ON_LIMIT = ("ask", "end")
-#: Fields that are no durations.
+#: Fields that are not durations.
 _KINDS: dict[str, Callable[[str], float]] = {
     "max_retries": _whole,
     "output_bytes": parse_bytes,
@@ -86,7 +86,7 @@ _KINDS: dict[str, Callable[[str], float]] = {
     "max_turns": _whole,
 }
 _EXAMPLES = {"output_bytes": "500MiB", "memory_bytes": "8GiB", "budget_usd": "2.50"}
-#: Fields for which zero means something.
+#: Fields that may be zero.
 _MAY_BE_ZERO = frozenset(
     {
         "max_retries",
@@ -98,13 +98,13 @@ _MAY_BE_ZERO = frozenset(
         "stop_pause_s",
     }
 )
-#: Less than that cannot work, and why.
+#: Minimum values, with the reason.
 _LEAST: dict[str, tuple[float, str]] = {
     "memory_bytes": (4 * 1024**2, "no program starts with less"),
-    "base_interval_s": (0.01, "the runner would do nothing but look"),
-    "deadline_s": (0.01, "no agent starts as fast"),
-    "timeout_s": (0.01, "no agent starts as fast"),
-    "stale_s": (0.01, "every agent is silent for so long"),
+    "base_interval_s": (0.01, "the runner would do nothing but check"),
+    "deadline_s": (0.01, "no agent starts that fast"),
+    "timeout_s": (0.01, "no agent starts that fast"),
+    "stale_s": (0.01, "every agent is silent that long"),
 }
 
 
@@ -117,7 +117,7 @@ def _flag(field: str) -> str:
 def _value(field: str, text: str, where: str) -> float | int | str | None:
     if field == "on_limit":
         if text not in ON_LIMIT:
-            raise UsageError(f"{where}: one of {', '.join(ON_LIMIT)}, not {text!r}")
+            raise UsageError(f"{where} must be {' or '.join(ON_LIMIT)}, not {text!r}")
         return text
     if text == "none" and field in ("deadline_s", "timeout_s", "stale_s", "memory_bytes"):
         return None
@@ -133,6 +133,6 @@ def _value(field: str, text: str, where: str) -> float | int | str | None:
         raise UsageError(f"{where} must be {least}, not {text}")
     if field in _LEAST and value < _LEAST[field][0]:
         least, why = _LEAST[field]
-        said = units.words(int(least)) if field.endswith("_bytes") else f"{least:g}s"
-        raise UsageError(f"{where} must be at least {said}, not {text}: {why}")
+        minimum = units.words(int(least)) if field.endswith("_bytes") else f"{least:g}s"
+        raise UsageError(f"{where} must be at least {minimum}, not {text}: {why}")
     return value

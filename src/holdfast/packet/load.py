@@ -1,4 +1,4 @@
-"""Reading packets: find one by its id or a part of it, fold its journal, and tell whether it is live."""
+"""Read packets: find one by id or prefix, fold its journal, check whether it is live."""
 
 from __future__ import annotations
 
@@ -19,51 +19,51 @@ if TYPE_CHECKING:
 
 
 def find(home: Home, text: str, *, archived: bool = False) -> Packet:
-    """The packet of an id or of its unique prefix. Raises NotFound, AmbiguousId, InvalidId.
+    """Find a packet by its id or a unique prefix. Raises NotFound, AmbiguousId, InvalidId.
 
-    `archived` is for those who only read, or remove: they find it in the archive where it is nowhere else.
+    With `archived`, archived packets are found too; for callers that only read or remove.
     """
     ids.check_task_id(text)
     exact = home.packet(text)
     if os.path.isdir(exact.path) and (not os.path.islink(exact.path) or os.path.exists(exact.journal)):
         return exact
-    found = _only(text, task_ids(home))
-    if found is not None:
-        return home.packet(found)
+    task_id = _only(text, task_ids(home))
+    if task_id is not None:
+        return home.packet(task_id)
     in_archive = _only(text, archived_ids(home)) if os.path.isdir(home.archive) else None
     if in_archive is None:
-        raise NotFound(f"there is no task {text!r} in {home.path}", hint=_near(home, text))
+        raise NotFound(f"no task {text!r} in {home.path}", hint=_near(home, text))
     if not archived:
         raise NotFound(
-            f"{in_archive} is in the archive", hint=f"it can be read: 'holdfast show {in_archive}'"
+            f"{in_archive} is archived", hint=f"you can still read it: 'holdfast show {in_archive}'"
         )
     return home.archived(in_archive)
 
 
 def wherever(packet: Packet) -> Packet:
-    """The packet itself, or where it lies in the archive by now."""
+    """The packet, or its archived copy if it was archived in the meantime."""
     put_away = packet.home.archived(packet.task_id)
     return put_away if not os.path.isdir(packet.path) and os.path.isdir(put_away.path) else packet
 
 
 def _only(text: str, names: list[str]) -> str | None:
-    """The id, or the one that begins with it."""
+    """The name that equals or starts with the text."""
     if text in names:
         return text
     fitting = [name for name in names if name.startswith(text)]
     if len(fitting) > 1:
         some = ", ".join(fitting[:4]) + (", …" if len(fitting) > 4 else "")
-        raise AmbiguousId(f"{text!r} could be {some}")
+        raise AmbiguousId(f"{text!r} is ambiguous: {some}")
     return fitting[0] if fitting else None
 
 
 def archived_ids(home: Home) -> list[str]:
-    """Every task of the archive, in the order of their ids."""
+    """Ids of the archived tasks, sorted."""
     return _packets_in(home.archive)
 
 
 def _packets_in(folder: str) -> list[str]:
-    """The directories in it; what else people or their editors leave there is no task."""
+    """Names of the packets in a directory; other files there are ignored."""
     try:
         with os.scandir(folder) as entries:
             return sorted(entry.name for entry in entries if entry.name[0] != "." and layout.is_packet(entry))
@@ -81,34 +81,37 @@ def _near(home: Home, text: str) -> str:
 
 
 def is_settled(packet: Packet, manifest: dict[str, Any]) -> bool:
-    """Whether nothing more happens by itself. An end counts once it is marked: then every file is written."""
+    """Whether nothing more will happen without a request.
+
+    An ended task counts once its marker, the last file, is written.
+    """
     if manifest["status"] in ENDS:
         return os.path.exists(packet.task_done)
     return manifest["status"] == Status.INTERRUPTED
 
 
 def task_ids(home: Home) -> list[str]:
-    """Every task of the home, in the order of their ids."""
+    """Ids of the home's tasks, sorted."""
     return _packets_in(home.tasks)
 
 
 def attempt_names(packet: Packet) -> list[str]:
-    """The directories of its attempts, in order; an agent may have put anything beside them."""
+    """Names of the attempt directories, in order. Other files there are ignored."""
     try:
         names = os.listdir(packet.attempts)
     except OSError:
         return []
-    found: list[tuple[int, str]] = []
+    attempts: list[tuple[int, str]] = []
     for name in names:
         head, dash, _ = name.partition("-")
         if dash and head.isascii() and head.isdecimal() and os.path.isdir(packet.attempt(name).path):
-            found.append((int(head), name))
-    return [name for _, name in sorted(found)]
+            attempts.append((int(head), name))
+    return [name for _, name in sorted(attempts)]
 
 
 def fold(packet: Packet) -> Task:
-    """The task as its journal tells it. Raises NotFound, CorruptFile."""
-    # Loaded late: commands that read a manifest need none of it.
+    """The task, folded from its journal. Raises NotFound, CorruptFile."""
+    # Imported late: commands that only read a manifest do not need these.
     from holdfast.model.fold import apply
     from holdfast.model.task import Task
     from holdfast.store import journal
@@ -118,7 +121,7 @@ def fold(packet: Packet) -> Task:
         for at, event in journal.read(packet.journal):
             apply(task, event, at)
     except FileNotFoundError as error:
-        raise NotFound(f"there is no task at {packet.path}") from error
+        raise NotFound(f"no task at {packet.path}") from error
     if not task.created_at:
         raise CorruptFile(
             f"{packet.journal} is empty", hint="the task cannot be read; remove it with 'holdfast rm'"
@@ -127,7 +130,7 @@ def fold(packet: Packet) -> Task:
 
 
 def read_manifest(packet: Packet) -> dict[str, Any]:
-    """manifest.json; derived from the journal where it is missing or torn, since that is all it ever is."""
+    """manifest.json; if it is missing or torn, it is derived from the journal."""
     try:
         data = atomic.read_json(packet.manifest)
     except CorruptFile:
@@ -139,13 +142,13 @@ def read_manifest(packet: Packet) -> dict[str, Any]:
     return manifest.render(fold(packet), packet.path, manifest.Observed())
 
 
-#: A request that lies in the inbox for longer, or a manifest that no heartbeat has touched for as long, means that the
-#: runner is stopped. (The base interval is 30 s unless a task sets it.)
+#: A runner is considered stopped if a request stays in the inbox, or the manifest gets no heartbeat, for
+#: longer than this. (The base interval is 30 s unless the task sets it.)
 DEAF_S, SILENT_S = 5.0, 120.0
 
 
 def is_unresponsive(packet: Packet) -> bool:
-    """Whether the task's living runner answers neither bell nor heartbeat."""
+    """Whether the task's runner is alive but reacts neither to the bell nor to its heartbeat interval."""
     now = clock.now()
     names = inbox.names(packet)
     try:
@@ -161,7 +164,7 @@ def is_unresponsive(packet: Packet) -> bool:
 
 
 def _base_interval_s(packet: Packet) -> float:
-    """How often the task's runner looks, as its first event says."""
+    """The base interval of the task's runner, from its first event."""
     from holdfast.store import journal
 
     for _, event in journal.read(packet.journal):
@@ -171,7 +174,7 @@ def _base_interval_s(packet: Packet) -> float:
 
 
 def is_live(packet: Packet, status: str) -> bool:
-    """Whether a runner ought to live for the task (its manifest says `status`)."""
+    """Whether the task should have a runner, given the status in its manifest."""
     if inbox.names(packet):
         return True
     return not os.path.exists(packet.task_done) and Status(status) not in PARKED

@@ -1,7 +1,7 @@
-"""Gathering figures from the packets; metrics.json is derived, and doubles as a cache.
+"""Compute figures from the packets. metrics.json is derived, and also serves as a cache.
 
-A journal only grows, so what was read of an ended task is still true while its journal has the same size: a look at a home with thousands of
-ended tasks costs a stat for each.
+A journal only grows. So the figures of an ended task are valid as long as its journal has the same size, and
+a home with thousands of ended tasks costs one stat per task.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def lines(path: str, *, start: int = 0, end: int | None = None) -> Iterator[dict[str, Any]]:
-    """The lines of a journal, from one byte to another, as objects; what is torn or none is passed over."""
+    """The lines of a journal between two offsets, as objects; incomplete and invalid lines are skipped."""
     try:
         with open(path, "rb") as file:
             at = file.seek(start)
@@ -46,10 +46,10 @@ def lines(path: str, *, start: int = 0, end: int | None = None) -> Iterator[dict
 
 def analyse(packet: Packet) -> Analysis:
     """The analysis of a task's journal."""
-    found = Analysis()
+    analysis = Analysis()
     for line in lines(packet.journal):
-        found.apply(line)
-    return found
+        analysis.apply(line)
+    return analysis
 
 
 def of_packet(packet: Packet) -> dict[str, Any]:
@@ -58,28 +58,28 @@ def of_packet(packet: Packet) -> dict[str, Any]:
 
 
 def gather(home: Home, *, with_archive: bool = True) -> list[dict[str, Any]]:
-    """The figures of every task, archived ones too, each with the size of the journal that it was read from."""
+    """The figures of every task, optionally with archived ones, each with the size of its journal."""
     known = _known(home)
     packets = [home.packet(task_id) for task_id in load.task_ids(home)]
     if with_archive:
         packets += [home.archived(task_id) for task_id in load.archived_ids(home)]
-    found: list[dict[str, Any]] = []
+    figures: list[dict[str, Any]] = []
     for packet in packets:
         try:
             size = os.stat(packet.journal).st_size
             old = known.get(packet.task_id)
-            # A task that has not ended may show less than its journal has by now.
+            # The manifest of a live task may be behind its journal.
             if old is not None and old.get("finished_at") and old.get("journal_bytes") == size:
-                found.append(old)
+                figures.append(old)
             else:
-                found.append({**of_packet(packet), "journal_bytes": size})
+                figures.append({**of_packet(packet), "journal_bytes": size})
         except (OSError, HoldfastError, KeyError, ValueError):
-            continue  # removed meanwhile, or unreadable: `status` and `show` say so
-    return found
+            continue  # removed in the meantime, or unreadable: `status` and `show` report it
+    return figures
 
 
 def report(home: Home) -> dict[str, Any]:
-    """Everything, as metrics.json holds it."""
+    """All figures, as in metrics.json."""
     tasks, now = gather(home), clock.now()
     return {
         "schema": metrics.SCHEMA,
@@ -91,13 +91,13 @@ def report(home: Home) -> dict[str, Any]:
 
 
 def refresh(home: Home) -> dict[str, Any]:
-    """Gather, and write metrics.json where that can be done."""
-    found = report(home)
+    """Compute all figures, and write metrics.json if possible."""
+    figures = report(home)
     try:
-        atomic.write_json(home.metrics, found, durable=False)
+        atomic.write_json(home.metrics, figures, durable=False)
     except HoldfastError:
-        return found  # a home that we may only read: the figures are the same
-    return found
+        return figures  # a read-only home
+    return figures
 
 
 def _known(home: Home) -> dict[str, dict[str, Any]]:

@@ -1,6 +1,6 @@
-"""Removing packets: renamed to `tasks/.gone-*`, which nobody takes for a task, and then removed.
+"""Remove packets: rename them to `tasks/.gone-*`, then delete them.
 
-The rename is the removal; a command that is killed after it leaves a directory that the keeper clears away.
+The rename is the removal. If the command is killed after it, the keeper deletes the directory.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from holdfast.errors import LockHeld, NotPossible
 from holdfast.packet.create import remove_tree
 from holdfast.store import atomic
 from holdfast.store import lock as locks
-from holdfast.store.layout import Packet
+from holdfast.store.layout import GONE_PREFIX, Packet
 
-#: A runner that has just ended its task needs a moment to leave.
+#: A runner that has just ended its task needs a moment to exit.
 _LEAVE_S = 5.0
 
 
 def remove(packet: Packet) -> None:
-    """Remove a packet at which nobody works. Raises NotPossible while a runner does; then nothing has changed."""
+    """Remove a packet. Raises NotPossible, without changing anything, while it has a runner."""
     home = packet.home
-    gone = os.path.join(home.tasks, f".gone-{ids.new_ulid()}")
+    gone = os.path.join(home.tasks, f"{GONE_PREFIX}{ids.new_ulid()}")
     try:
-        # With the lock in our hand no runner starts in between.
+        # While we hold the lock, no runner can start.
         lock = locks.acquire(packet.runner_lock, role="remover", within_s=_LEAVE_S)
     except LockHeld as error:
         raise NotPossible(

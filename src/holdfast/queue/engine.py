@@ -1,4 +1,4 @@
-"""The seam between what dispatches tasks and what keeps their order: SQLite here, a database server across machines."""
+"""The queue interface: SQLite on one machine, a database server across machines."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Protocol
 
-#: Words for a priority, beside whole numbers; higher goes first.
+#: Names of priorities; a priority may also be an integer. Higher goes first.
 WEIGHTS = {"high": 10, "medium": 5, "low": 1}
-#: How many times a claim may be lost before the item is put aside as poison.
+#: After this many lost claims, an item is poison.
 POISON_AFTER = 5
-#: How many items one look at a source takes in.
+#: Maximum number of items per import.
 MOST = 100
-#: The name of all pools, for pause and resume.
+#: Stands for all pools in pause and resume.
 ALL = "*"
 
 
@@ -25,24 +25,23 @@ class Item(Record):
 
     schema: str = "holdfast.queue-item/1"
     task_id: str
-    #: Higher goes first; among equals the older.
+    #: Higher goes first; the older one among equals.
     priority: int = WEIGHTS["medium"]
     pool: str = "default"
     agent: str = ""
-    #: Tasks that must be completed first, as asked for; and those of them that are not yet.
+    #: Tasks that must complete first, as requested; and those of them that have not completed.
     after: tuple[str, ...] = ()
     waits_for: tuple[str, ...] = ()
     not_before: str | None = None
-    #: queued, claimed, held (a task that it waits for failed) or poison (its claims were lost too often, or its packet
-    #: cannot be read).
+    #: queued, claimed, held (a dependency failed) or poison (too many lost claims, or an unreadable packet).
     state: str = "queued"
     #: Why it is held or poison.
     reason: str = ""
-    #: Before all others: an interrupted task that was resumed.
+    #: Goes before all others: an interrupted task that was resumed.
     front: bool = False
     claimed_by: str | None = None
     claimed_at: str | None = None
-    #: Deliveries so far, and how many of them were lost with whoever had claimed it.
+    #: Deliveries so far, and how many were lost because the worker died.
     attempts: int = 0
     lost: int = 0
     added_at: str = ""
@@ -50,25 +49,25 @@ class Item(Record):
     memory_mb: int = 0
 
 
-class Room(Record):
-    """What there is room for. A name that is not listed has no limit."""
+class Capacity(Record):
+    """Free capacity. An agent or pool that is not listed has no limit."""
 
-    #: Claimed items in all; null means no limit.
+    #: Maximum number of claimed items; null means no limit.
     slots: int | None = None
     agents: dict[str, int] = {}
     pools: dict[str, int] = {}
-    #: Free memory for one more; null means that nobody counts it.
+    #: Free memory for another task; null means unknown.
     memory_mb: int | None = None
 
 
-class Outlook(Record):
-    """What a dispatcher asks of a queue before each claim; its cost must not grow with the queue."""
+class Summary(Record):
+    """What a dispatcher needs before each claim; the cost must not grow with the queue."""
 
-    #: Items in all.
+    #: Number of items.
     count: int = 0
-    #: Agents of those that wait.
+    #: Agents of the queued items.
     agents: tuple[str, ...] = ()
-    #: When the next one that waits for a time is due, in seconds since 1970.
+    #: When the next delayed item is due, in seconds since 1970.
     due_at: float | None = None
 
 
@@ -78,40 +77,41 @@ if TYPE_CHECKING:
         """The items, in the order in which they would be claimed."""
 
         def add(self, item: Item) -> bool:
-            """Put an item in. False, and nothing changes, when its task is there already."""
+            """Add an item. Returns False, without a change, if its task is there already."""
             ...
 
         def items(self, task_id: str | None = None) -> list[Item]:
-            """All items, or the one, in the order in which they would be claimed."""
+            """All items, or one of them, in the order in which they would be claimed."""
             ...
 
-        def outlook(self, now: float) -> Outlook:
-            """What there is, in short."""
+        def summary(self, now: float) -> Summary:
+            """A summary."""
             ...
 
         def prioritize(self, task_id: str, priority: int) -> bool:
-            """Give an item another priority; False when there is none, or it is claimed already."""
+            """Change the priority of an item. Returns False if it is not there or already claimed."""
             ...
 
         def retry(self, task_id: str) -> bool:
-            """Let a held or poison item go again: its losses are forgotten, and so are the failed tasks it waits for."""
+            """Requeue a held or poison item: its lost claims and failed dependencies are forgotten."""
             ...
 
     class Claims(Protocol):
-        """Who has taken what. No item is ever claimed twice at a time, whoever asks."""
+        """Claims. An item is never claimed twice at the same time."""
 
-        def claim(self, owner: str, room: Room = ..., *, task_id: str | None = None) -> Item | None:
-            """Take the first ready item, or the named one whatever its turn, for `owner`; None when there is none."""
+        def claim(self, owner: str, capacity: Capacity = ..., *, task_id: str | None = None) -> Item | None:
+            """Claim the first ready item for `owner`, or the named one even if it is not its turn; None if
+            there is none."""
             ...
 
         def claims(self) -> list[Item]:
-            """The items that are claimed."""
+            """The claimed items."""
             ...
 
         def ack(self, task_id: str, *, owner: str | None = None, status: str | None = None) -> bool:
-            """Take an item out: its task ended with `status` (see `settle`), or is none of the queue's business any more.
+            """Remove an item: its task ended with `status` (see `task_ended`), or left the queue.
 
-            With an owner, only while that owner has the claim: a late one is refused with False.
+            With an owner, only while that owner holds the claim; otherwise returns False.
             """
             ...
 
@@ -124,30 +124,37 @@ if TYPE_CHECKING:
             front: bool = False,
             not_before: str | None = None,
         ) -> bool:
-            """Give a claim back. `lost` counts towards poison; False when there is no such claim (of this owner)."""
+            """Release a claim.
+
+            `lost` counts towards poison. Returns False if there is no such claim (of this owner).
+            """
             ...
 
-        def condemn(self, task_id: str, reason: str) -> bool:
-            """Put an item aside as poison, claimed or not: delivered again, it would only be lost again."""
+        def poison(self, task_id: str, reason: str) -> bool:
+            """Mark an item as poison, claimed or not: another delivery would be lost, too."""
             ...
 
     class Dependencies(Protocol):
-        """Who waits for whom."""
+        """Dependencies between tasks."""
 
-        def settle(self, task_id: str, status: str) -> int:
-            """A task ended: who waits for it goes on when it was completed, and is held otherwise. Returns how many changed."""
+        def task_ended(self, task_id: str, status: str) -> int:
+            """A task ended: its dependents may start if it was completed, and are held otherwise.
+
+            Returns how many changed.
+            """
             ...
 
         def hold(self, task_id: str, on_id: str, reason: str) -> bool:
-            """A queued item waits for a task for which it must not: it is held until somebody lets it go (`retry`)."""
+            """Hold a queued item because of a dependency, until it is retried."""
             ...
 
-        def expect(self, task_id: str, on_id: str) -> bool:
-            """A held item waits for a task that has not ended after all: it waits again, unless another one holds it."""
+        def unhold(self, task_id: str, on_id: str) -> bool:
+            """A held item waits again, because its dependency has not ended after all; unless another one
+            holds it."""
             ...
 
-        def strangers(self) -> list[str]:
-            """Tasks that somebody waits for and that are not in the queue."""
+        def outside_dependencies(self) -> list[str]:
+            """Dependencies that are not in the queue."""
             ...
 
     class Pauses(Protocol):
@@ -158,41 +165,44 @@ if TYPE_CHECKING:
             ...
 
         def paused(self) -> list[str]:
-            """The paused pools; ALL among them when everything is."""
+            """The paused pools; with ALL if everything is paused."""
             ...
 
     class Engine(Line, Claims, Dependencies, Pauses, Protocol):
-        """A queue. Pauses, claims of workers outside and other priorities outlive its rows. No method waits for work, and none
-        holds state in memory: every process may have one of its own."""
+        """A queue.
+
+        Pauses, claims of external workers and changed priorities survive its rows. No method waits for work,
+        and none keeps state in memory, so every process may open the queue.
+        """
 
 
 def requeue_lost(engine: Claims, stands: Callable[[Item], bool]) -> list[Item]:
-    """Give back the claims that do not stand any more, and no others: a task's own end is final."""
+    """Release the claims that are no longer valid. Ended tasks are not requeued."""
     lost = [item for item in engine.claims() if not stands(item)]
     return [item for item in lost if engine.release(item.task_id, owner=item.claimed_by, lost=True)]
 
 
 def weights(pairs: Iterable[str] = ()) -> dict[str, int]:
-    """What the words for a priority weigh, with the pairs of the setting `priorities`: `["high=20"]`."""
-    given = {name.lower(): int(weight) for name, _, weight in (pair.partition("=") for pair in pairs)}
-    return {**WEIGHTS, **given}
+    """Priorities by name, including those of the setting `priorities`: `["high=20"]`."""
+    configured = {name.lower(): int(weight) for name, _, weight in (pair.partition("=") for pair in pairs)}
+    return {**WEIGHTS, **configured}
 
 
 def parse_priority(text: str | int, weights: Mapping[str, int] = WEIGHTS) -> int:
-    """`high`, `medium`, `low` or a whole number. Raises ValueError."""
+    """Parse `high`, `medium`, `low` or an integer. Raises ValueError."""
     if isinstance(text, str) and text.lower() in weights:
         return weights[text.lower()]
     try:
         value = int(text)
     except (TypeError, ValueError):
-        raise ValueError(f"not a priority: {text!r} (write {', '.join(weights)} or a whole number)") from None
+        raise ValueError(f"not a priority: {text!r} (use {', '.join(weights)} or an integer)") from None
     if abs(value) > 2**31:
-        raise ValueError(f"a priority that large is none: {text!r}")
+        raise ValueError(f"priority out of range: {text!r}")
     return value
 
 
 def is_ready(item: Item, *, now: float, paused: list[str]) -> bool:
-    """Whether an item could be claimed now, if there is room."""
+    """Whether an item could be claimed now, given enough capacity."""
     if item.state != "queued" or item.waits_for or ALL in paused or item.pool in paused:
         return False
     return item.not_before is None or clock.parse_iso(item.not_before) <= now

@@ -1,92 +1,71 @@
-"""The queue of one machine: `<home>/queue.db`. One short write transaction for a claim, and nothing kept in memory."""
+"""The queue of one machine: `<home>/queue.db`.
+
+A claim is one short write transaction; nothing is kept in memory.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-import sqlite3
 
 from holdfast import clock
-from holdfast.errors import CorruptFile, StorageError
-from holdfast.queue import kept, schema
-from holdfast.queue.engine import ALL, POISON_AFTER, Item, Outlook, Room
-from holdfast.queue.owner import OUTSIDE, is_outside
+from holdfast.queue import rows, user_changes
+from holdfast.queue.claim_owner import EXTERNAL, is_external
+from holdfast.queue.database import Database
+from holdfast.queue.engine import ALL, POISON_AFTER, Capacity, Item, Summary
 from holdfast.store.layout import Home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Self, TypeVar
+    from typing import Self
 
-    T = TypeVar("T")
-
-_COLUMNS = (
-    "task_id", "priority", "pool", "agent", "after", "not_before", "state", "reason", "front", "claimed_by",
-    "claimed_at", "attempts", "lost", "added_at", "memory_mb",
-)  # fmt: skip
-_ATTEMPTS = 1 + _COLUMNS.index("attempts")
-_SELECT = f"SELECT seq, {', '.join(_COLUMNS)} FROM items"
-_ORDER = "ORDER BY front DESC, priority DESC, seq"
-_READY = "line = 0"
-_CANDIDATES = (
-    f"{_SELECT} WHERE {_READY} AND not_before_s <= ? AND (NOT EXISTS (SELECT 1 FROM paused) OR"
-    f" (pool NOT IN (SELECT pool FROM paused) AND NOT EXISTS (SELECT 1 FROM paused WHERE pool = '{ALL}')))"
+_CLAIM = (
+    "UPDATE items SET state = 'claimed', claimed_by = ?, claimed_at = ?, attempts = attempts + 1, front = 0"
+    " WHERE seq = ?"
 )
-_FIRST = f"{_CANDIDATES} {_ORDER} LIMIT 1"
-_CLAIM = "UPDATE items SET state = 'claimed', claimed_by = ?, claimed_at = ?, attempts = attempts + 1, front = 0 WHERE seq = ?"
 _LEAVING = (
     "SELECT seq, waits, EXISTS (SELECT 1 FROM waits WHERE on_id = items.task_id), state, claimed_by"
     " FROM items WHERE task_id = ?"
 )
-#: Most items go like this, from the keeper: claimed by whom it says, nobody waits, and people have said nothing to the queue.
+#: The usual case, from the keeper: claimed by this owner, no dependents, and no changes by users.
 _LEAVE_PLAINLY = (
     "DELETE FROM items WHERE task_id = ? AND state = 'claimed' AND claimed_by = ? AND waits = 0"
     " AND NOT EXISTS (SELECT 1 FROM waits WHERE on_id = items.task_id) AND NOT EXISTS (SELECT 1 FROM paused)"
     " AND NOT EXISTS (SELECT 1 FROM items AS other WHERE other.line = 1"
-    f" AND substr(other.claimed_by, 1, {len(OUTSIDE)}) = '{OUTSIDE}')"
+    f" AND substr(other.claimed_by, 1, {len(EXTERNAL)}) = '{EXTERNAL}')"
 )
-_ANYTHING = Room()
 
 
 class LocalQueue:
-    """An Engine on SQLite. Raises StorageError when the database cannot be used now, CorruptFile when it was put aside.
+    """An Engine on SQLite.
 
-    Whoever only looks (`reads_only`) gets a copy in memory where the home cannot be written; the file is left alone.
+    Raises StorageError if the database is unusable for now, CorruptFile if it was replaced.
+
+    With `reads_only`, a read-only home is read into memory, and its file is not changed.
     """
 
     def __init__(self, home: Home, *, poison_after: int = POISON_AFTER, reads_only: bool = False) -> None:
         self.path = home.queue
-        self._kept_path = home.queue_kept
+        self._changes_path = home.queue_kept
         self.poison_after = poison_after
-        self._is_copy = reads_only and not _is_writable(home)
-        if self._is_copy:
-            self._copy()
-            return
-        try:
-            self._connection, self.is_new = schema.connect(self.path)
-        except schema.UnusableFile:
-            schema.put_aside(self.path)
-            self._connection, self.is_new = self._reconnect()
-        except sqlite3.OperationalError as error:
-            raise self._unusable(error) from error
-        self._inode = os.stat(self.path).st_ino
-        self._restore_pauses()
-
-    def _copy(self) -> None:
-        self.is_new, self._inode = False, 0
-        try:
-            self._connection = schema.copied(self.path)
-        except (schema.UnusableFile, sqlite3.OperationalError) as error:
-            raise self._unusable(error) from error
+        self._database = Database(self.path, in_memory=reads_only and not _is_writable(home))
+        self._execute, self._read, self._write = (
+            self._database.execute,
+            self._database.read,
+            self._database.write,
+        )
         self._restore_pauses()
 
     @property
+    def is_new(self) -> bool:
+        """Whether the database was just created and must be filled."""
+        return self._database.is_new
+
+    @property
     def is_current(self) -> bool:
-        """Whether the file is still the one that was opened; it is put aside where it cannot be used."""
-        try:
-            return os.stat(self.path).st_ino == self._inode
-        except FileNotFoundError:
-            return False
+        """Whether the file is still the one that was opened."""
+        return self._database.is_current
 
     def __enter__(self) -> Self:
         return self
@@ -96,7 +75,7 @@ class LocalQueue:
 
     def close(self) -> None:
         """Close the database."""
-        self._connection.close()
+        self._database.close()
 
     # ── the engine ──
 
@@ -105,29 +84,29 @@ class LocalQueue:
         return self._write(lambda: self._insert(item))
 
     def add_many(self, items: list[Item]) -> int:
-        """Put items in, in one transaction; returns how many were not there."""
+        """Add items in one transaction; returns how many were new."""
         return self._write(lambda: sum(self._insert(item) for item in items))
 
-    def claim(self, owner: str, room: Room = _ANYTHING, *, task_id: str | None = None) -> Item | None:
+    def claim(self, owner: str, capacity: Capacity = rows.ANY, *, task_id: str | None = None) -> Item | None:
         """See Engine."""
-        return self._write(lambda: self._take(owner, room, task_id))
+        return self._write(lambda: self._take(owner, capacity, task_id))
 
     def ack(self, task_id: str, *, owner: str | None = None, status: str | None = None) -> bool:
         """See Engine."""
 
         def act() -> bool:
-            plainly = owner is not None and not os.path.exists(self._kept_path)
+            plainly = owner is not None and not os.path.exists(self._changes_path)
             if plainly and self._execute(_LEAVE_PLAINLY, task_id, owner).rowcount:
                 return True
             row = self._execute(_LEAVING, task_id).fetchone()
             if row is None or (owner is not None and row[3:] != ("claimed", owner)):
                 return False
             self._execute("DELETE FROM items WHERE seq = ?", row[0])
-            self._keep(lambda found: kept.without(found, task_id))
+            self._change(lambda changes: user_changes.without(changes, task_id))
             if row[1]:
                 self._execute("DELETE FROM waits WHERE task_id = ?", task_id)
             if row[2] and status is not None:
-                self._settle(task_id, status)
+                self._task_ended(task_id, status)
             return True
 
         return self._write(act)
@@ -148,7 +127,8 @@ class LocalQueue:
             changed = (
                 self._execute(
                     "UPDATE items SET state = CASE WHEN lost + ? >= ? THEN 'poison' ELSE 'queued' END,"
-                    " reason = CASE WHEN lost + ? >= ? THEN 'its claim was lost ' || (lost + ?) || ' times' ELSE '' END,"
+                    " reason = CASE WHEN lost + ? >= ?"
+                    " THEN 'its worker died ' || (lost + ?) || ' times' ELSE '' END,"
                     " lost = lost + ?, claimed_by = NULL, claimed_at = NULL, front = front OR ?,"
                     " not_before = coalesce(?, not_before), not_before_s = max(not_before_s, ?)"
                     " WHERE task_id = ? AND state = 'claimed' AND (? IS NULL OR claimed_by = ?)",
@@ -158,14 +138,17 @@ class LocalQueue:
                 > 0
             )
             if changed:
-                self._keep(lambda found: kept.unclaimed(found, task_id))
+                self._change(lambda changes: user_changes.unclaimed(changes, task_id))
             return changed
 
         return self._write(act)
 
-    def condemn(self, task_id: str, reason: str) -> bool:
+    def poison(self, task_id: str, reason: str) -> bool:
         """See Engine."""
-        query = "UPDATE items SET state = 'poison', reason = ?, claimed_by = NULL, claimed_at = NULL WHERE task_id = ?"
+        query = (
+            "UPDATE items SET state = 'poison', reason = ?, claimed_by = NULL, claimed_at = NULL"
+            " WHERE task_id = ?"
+        )
         return self._write(lambda: self._execute(query, reason, task_id).rowcount > 0)
 
     def retry(self, task_id: str) -> bool:
@@ -191,14 +174,14 @@ class LocalQueue:
             query = "UPDATE items SET priority = ? WHERE task_id = ? AND state <> 'claimed'"
             if not self._execute(query, priority, task_id).rowcount:
                 return False
-            self._keep(lambda found: found.evolve(priorities={**found.priorities, task_id: priority}))
+            self._change(lambda changes: changes.evolve(priorities={**changes.priorities, task_id: priority}))
             return True
 
         return self._write(act)
 
-    def settle(self, task_id: str, status: str) -> int:
+    def task_ended(self, task_id: str, status: str) -> int:
         """See Engine."""
-        return self._write(lambda: self._settle(task_id, status))
+        return self._write(lambda: self._task_ended(task_id, status))
 
     def hold(self, task_id: str, on_id: str, reason: str) -> bool:
         """See Engine."""
@@ -215,7 +198,7 @@ class LocalQueue:
 
         return self._write(act)
 
-    def expect(self, task_id: str, on_id: str) -> bool:
+    def unhold(self, task_id: str, on_id: str) -> bool:
         """See Engine."""
 
         def act() -> bool:
@@ -233,23 +216,23 @@ class LocalQueue:
             query = f"SELECT task_id, on_id FROM waits{where} ORDER BY rowid"
             for waiter, on_id in self._execute(query, *values).fetchall():
                 waits[waiter] = (*waits.get(waiter, ()), on_id)
-            rows = self._execute(f"{_SELECT}{where} {_ORDER}", *values).fetchall()
-            return [_item(row, waits.get(row[1], ())) for row in rows]
+            selected = self._execute(f"{rows.SELECT}{where} {rows.ORDER}", *values).fetchall()
+            return [rows.item(row, waits.get(row[1], ())) for row in selected]
 
         return self._read(act)
 
     def claims(self) -> list[Item]:
         """See Engine."""
-        query = f"{_SELECT} WHERE line = 1 {_ORDER}"
-        return self._read(lambda: [_item(row, ()) for row in self._execute(query).fetchall()])
+        query = f"{rows.SELECT} WHERE line = 1 {rows.ORDER}"
+        return self._read(lambda: [rows.item(row, ()) for row in self._execute(query).fetchall()])
 
-    def outlook(self, now: float) -> Outlook:
+    def summary(self, now: float) -> Summary:
         """See Engine."""
 
-        def act() -> Outlook:
+        def act() -> Summary:
             agents = self._execute("SELECT DISTINCT agent FROM items WHERE state = 'queued' ORDER BY agent")
             due = "SELECT min(not_before_s) FROM items WHERE state = 'queued' AND not_before_s > ?"
-            return Outlook(
+            return Summary(
                 count=self._execute("SELECT count(*) FROM items").fetchone()[0],
                 agents=tuple(row[0] for row in agents.fetchall()),
                 due_at=self._execute(due, now).fetchone()[0],
@@ -257,7 +240,7 @@ class LocalQueue:
 
         return self._read(act)
 
-    def strangers(self) -> list[str]:
+    def outside_dependencies(self) -> list[str]:
         """See Engine."""
         query = "SELECT DISTINCT on_id FROM waits WHERE on_id NOT IN (SELECT task_id FROM items)"
         return self._read(lambda: [row[0] for row in self._execute(query).fetchall()])
@@ -270,7 +253,7 @@ class LocalQueue:
 
         def act() -> None:
             self._execute(query, pool)
-            self._keep(lambda found: found.evolve(paused=self._paused()))
+            self._change(lambda changes: changes.evolve(paused=self._paused()))
 
         self._write(act)
 
@@ -283,30 +266,31 @@ class LocalQueue:
     def _paused(self) -> list[str]:
         return [row[0] for row in self._execute("SELECT pool FROM paused ORDER BY pool").fetchall()]
 
-    def _keep(self, change: Callable[[kept.Kept], kept.Kept]) -> None:
-        """Change what outlives the rows, where that changes anything. A copy is nobody's word, and leaves it alone."""
-        if self._is_copy:
+    def _change(self, change: Callable[[user_changes.UserChanges], user_changes.UserChanges]) -> None:
+        """Apply a change to queue.json, if it changes anything. A copy in memory does not write it."""
+        if self._database.is_copy:
             return
-        found = kept.read(self._kept_path)
-        changed = change(found or self._as_rows_say())
-        if changed != (found or kept.Kept()):
-            kept.write(self._kept_path, changed)
+        saved = user_changes.read(self._changes_path)
+        changed = change(saved or self._changes_in_rows())
+        if changed != (saved or user_changes.UserChanges()):
+            user_changes.write(self._changes_path, changed)
 
-    def _as_rows_say(self) -> kept.Kept:
-        """What the file would say, had it not been lost: an empty one would end every pause."""
+    def _changes_in_rows(self) -> user_changes.UserChanges:
+        """The content of queue.json rebuilt from the rows, if the file is lost: an empty one would end
+        every pause."""
         query = "SELECT task_id, claimed_by, claimed_at FROM items WHERE line = 1 ORDER BY seq"
-        found = kept.Kept(paused=self._paused())
+        changes = user_changes.UserChanges(paused=self._paused())
         for task_id, by, at in self._execute(query).fetchall():
-            if is_outside(by):
-                found = kept.claimed(found, task_id, by=by, at=at)
-        return found
+            if is_external(by):
+                changes = user_changes.claimed(changes, task_id, by=by, at=at)
+        return changes
 
     def _insert(self, item: Item) -> bool:
-        item = kept.as_left(item, kept.read(self._kept_path))
+        item = user_changes.as_left(item, user_changes.read(self._changes_path))
         waits = tuple(dict.fromkeys(item.after))
         added = self._execute(
-            f"INSERT OR IGNORE INTO items ({', '.join(_COLUMNS)}, not_before_s, waits)"
-            f" VALUES ({', '.join('?' * (len(_COLUMNS) + 2))})",
+            f"INSERT OR IGNORE INTO items ({', '.join(rows.COLUMNS)}, not_before_s, waits)"
+            f" VALUES ({', '.join('?' * (len(rows.COLUMNS) + 2))})",
             *(item.task_id, item.priority, item.pool, item.agent, json.dumps(item.after), item.not_before),
             *(
                 item.state,
@@ -321,61 +305,27 @@ class LocalQueue:
             *(0.0 if item.not_before is None else clock.parse_iso(item.not_before), len(waits)),
         ).rowcount
         if added:
-            self._connection.executemany(
+            self._database.execute_many(
                 "INSERT OR IGNORE INTO waits VALUES (?, ?, 0)", [(item.task_id, on_id) for on_id in waits]
             )
         return added > 0
 
-    def _take(self, owner: str, room: Room, task_id: str | None) -> Item | None:
+    def _take(self, owner: str, capacity: Capacity, task_id: str | None) -> Item | None:
         if task_id is not None:
-            row = self._execute(f"{_SELECT} WHERE task_id = ? AND {_READY}", task_id).fetchone()
+            row = self._execute(f"{rows.SELECT} WHERE task_id = ? AND {rows.READY}", task_id).fetchone()
         else:
-            row = self._next(room)
+            row = rows.next_row(self._database, capacity)
         if row is None:
             return None
         at = clock.iso_now()
         self._execute(_CLAIM, owner, at, row[0])
-        if is_outside(owner):
-            self._keep(lambda found: kept.claimed(found, row[1], by=owner, at=at))
-        return _item(row, (), state="claimed", claimed_by=owner, claimed_at=at, attempts=row[_ATTEMPTS] + 1)
-
-    def _next(self, room: Room) -> tuple[Any, ...] | None:
-        """The first row that may be claimed now."""
-        if room is _ANYTHING:
-            return self._execute(_FIRST, clock.now()).fetchone()
-        full_agents, full_pools, is_full = self._full(room)
-        if is_full:
-            return None
-        where = ""
-        values: list[Any] = [clock.now()]
-        for column, names in (("agent", full_agents), ("pool", full_pools)):
-            if names:
-                where += f" AND {column} NOT IN ({', '.join('?' * len(names))})"
-                values += names
-        if room.memory_mb is not None:
-            where += " AND memory_mb <= ?"
-            values.append(room.memory_mb)
-        return self._execute(f"{_CANDIDATES}{where} {_ORDER} LIMIT 1", *values).fetchone()
-
-    def _full(self, room: Room) -> tuple[list[str], list[str], bool]:
-        """The agents and pools that have no room, and whether nothing has."""
-        if room.slots is None and not room.agents and not room.pools:
-            return [], [], False
-        agents: dict[str, int] = {}
-        pools: dict[str, int] = {}
-        query = "SELECT agent, pool, count(*) FROM items WHERE line = 1 GROUP BY agent, pool"
-        total = 0
-        for agent, pool, count in self._execute(query).fetchall():
-            agents[agent] = agents.get(agent, 0) + count
-            pools[pool] = pools.get(pool, 0) + count
-            total += count
-        return (
-            [name for name, most in room.agents.items() if agents.get(name, 0) >= most],
-            [name for name, most in room.pools.items() if pools.get(name, 0) >= most],
-            room.slots is not None and total >= room.slots,
+        if is_external(owner):
+            self._change(lambda changes: user_changes.claimed(changes, row[1], by=owner, at=at))
+        return rows.item(
+            row, (), state="claimed", claimed_by=owner, claimed_at=at, attempts=row[rows.ATTEMPTS] + 1
         )
 
-    def _settle(self, task_id: str, status: str) -> int:
+    def _task_ended(self, task_id: str, status: str) -> int:
         waiting = [
             row[0] for row in self._execute("SELECT task_id FROM waits WHERE on_id = ?", task_id).fetchall()
         ]
@@ -395,7 +345,7 @@ class LocalQueue:
         ).rowcount
 
     def _let_go(self, task_id: str) -> bool:
-        """A held item that nothing holds any more waits like the others."""
+        """Requeue a held item if nothing holds it any more."""
         return (
             self._execute(
                 "UPDATE items SET state = 'queued', reason = '' WHERE task_id = ? AND state = 'held'"
@@ -412,82 +362,25 @@ class LocalQueue:
             task_id,
         )
 
-    # ── the database ──
-
     def _restore_pauses(self) -> None:
-        """The file is the truth: the database may be new, or have lost its last writes with the power."""
-        found = kept.read(self._kept_path)
-        if found is None or sorted(found.paused) == self.paused():
+        """Restore the pauses from queue.json: the database may be new or have lost its last writes."""
+        saved = user_changes.read(self._changes_path)
+        if saved is None or sorted(saved.paused) == self.paused():
             return
 
         def act() -> None:
-            # Once more, now that nobody writes: somebody may have paused or resumed since.
-            found = kept.read(self._kept_path)
-            if found is not None:
+            # Read again inside the transaction: another process may have paused or resumed.
+            saved = user_changes.read(self._changes_path)
+            if saved is not None:
                 self._execute("DELETE FROM paused")
-                pools = [(pool,) for pool in found.paused]
-                self._connection.executemany("INSERT OR IGNORE INTO paused VALUES (?)", pools)
+                pools = [(pool,) for pool in saved.paused]
+                self._database.execute_many("INSERT OR IGNORE INTO paused VALUES (?)", pools)
 
         self._write(act)
 
-    def _execute(self, query: str, *values: Any) -> sqlite3.Cursor:
-        return self._connection.execute(query, values)
-
-    def _write(self, act: Callable[[], T]) -> T:
-        """One transaction. IMMEDIATE: two that both read and then write would refuse each other."""
-        return self._guarded("BEGIN IMMEDIATE", act)
-
-    def _read(self, act: Callable[[], T]) -> T:
-        return self._guarded("BEGIN", act)
-
-    def _guarded(self, begin: str, act: Callable[[], T]) -> T:
-        execute = self._connection.execute
-        try:
-            execute(begin)
-            try:
-                result = act()
-                execute("COMMIT")
-                return result
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
-        except sqlite3.OperationalError as error:
-            raise self._unusable(error) from error
-        except sqlite3.DatabaseError as error:
-            self._connection.close()
-            if self._is_copy:
-                raise self._unusable(error) from error
-            schema.put_aside(self.path)
-            raise CorruptFile(
-                f"the queue {self.path} was corrupt and is put aside: {error}",
-                hint="try again: it is built anew from the packets",
-            ) from error
-
-    def _reconnect(self) -> tuple[sqlite3.Connection, bool]:
-        try:
-            return schema.connect(self.path)
-        except (schema.UnusableFile, sqlite3.DatabaseError) as error:
-            raise self._unusable(error) from error
-
-    def _unusable(self, error: Exception) -> StorageError:
-        hint = "try again; 'holdfast doctor' looks at the disk"
-        if os.path.exists(self.path) and not os.access(self.path, os.R_OK | os.W_OK):
-            hint = "is it read-only, or does it belong to another user?"
-        return StorageError(f"cannot use the queue {self.path}: {error}", hint=hint)
-
 
 def _is_writable(home: Home) -> bool:
-    """Whether the database can be written, and the files that SQLite puts beside it."""
+    """Whether the database, and the files that SQLite puts next to it, can be written."""
     return os.access(home.path, os.W_OK) and (
         not os.path.exists(home.queue) or os.access(home.queue, os.W_OK)
     )
-
-
-def _item(row: tuple[Any, ...], waits_for: tuple[str, ...], **changes: Any) -> Item:
-    """The item of a row that begins with its sequence number."""
-    values: dict[str, Any] = dict(zip(_COLUMNS, row[1:], strict=True), waits_for=waits_for)
-    values["after"] = () if values["after"] == "[]" else tuple(json.loads(values["after"]))
-    values["front"] = values["front"] == 1
-    values.update(changes)
-    return Item(**values)

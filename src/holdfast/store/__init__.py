@@ -1,1 +1,1 @@
-"""BYTES ON DISK: atomic writes, the journal, locks, and where each file lies."""
+"""Bytes on disk: atomic writes, the journal, locks, and the paths of all files."""

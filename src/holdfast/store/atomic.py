@@ -1,8 +1,8 @@
-"""Files that are whole or not there.
+"""Atomic writes: a file is complete or not there.
 
-A durable write is: temporary file in the same directory, fsync, rename, fsync of the directory. What is derived from
-durable files is renamed into place without the two syncs. SIGKILL leaves at most a temporary file, whose name starts
-with a dot and which nobody reads.
+A durable write is: temporary file in the same directory, fsync, rename, fsync of the directory. Derived files
+are renamed into place without the two syncs. SIGKILL leaves at most a temporary file; its name starts with a
+dot, and it is never read.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-#: Longer ones are read in several goes.
+#: Larger files are read in several steps.
 _WHOLE_BYTES = 128 * 1024
 _counter = 0
 
 
 def write(path: str, data: bytes, *, durable: bool, mode: int = 0o600) -> None:
-    """Replace the file at `path` by `data`, or leave it as it was. Raises StorageError."""
+    """Replace the file at `path` with `data`, or leave it unchanged. Raises StorageError."""
     global _counter
     _counter += 1
     folder, name = os.path.split(path)
-    # Unique per process and call: two writers never share a temporary file.
+    # Unique per process and call, so that two writers never share a temporary file.
     temporary = os.path.join(folder, f".{name}.{os.getpid()}-{_counter}.tmp")
     try:
         descriptor = os.open(temporary, _NEW_FILE, mode)
@@ -53,25 +53,31 @@ def write(path: str, data: bytes, *, durable: bool, mode: int = 0o600) -> None:
 
 
 def write_json(path: str, data: Any, *, durable: bool) -> None:
-    """`write` for JSON."""
+    """Like `write`, for JSON."""
     write(path, encode_json(data), durable=durable)
 
 
 def encode_json(data: Any) -> bytes:
-    """The text of a JSON file, with a newline at its end. A lone surrogate (half an emoji, or a byte that is no UTF-8) becomes
-    its JSON escape, so that the file is valid and gives the same text back."""
+    """Encode a JSON file, with a newline at the end.
+
+    A lone surrogate (half an emoji, or a byte that is not UTF-8) becomes its JSON escape, so that the file is
+    valid and decodes to the same text.
+    """
     return (json.dumps(data, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """write(2) until everything is written. A full disk shows up as a short write first."""
+    """Call write(2) until everything is written. On a full disk, a short write comes before the error."""
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
 
 
 def read_json(path: str) -> dict[str, Any] | None:
-    """The JSON object at `path`; None when there is no file. Raises CorruptFile when it is not a JSON object."""
+    """The JSON object at `path`, or None if there is no file.
+
+    Raises CorruptFile if it is not a JSON object.
+    """
     try:
         raw = read_all(path)
     except FileNotFoundError:
@@ -82,15 +88,18 @@ def read_json(path: str) -> dict[str, Any] | None:
         data = json.loads(raw)
     except (ValueError, RecursionError) as error:
         raise CorruptFile(
-            f"{path} is not JSON: {error}", hint="it is kept as it is; look at it by hand"
+            f"{path} is not JSON: {error}", hint="the file was not changed; inspect it"
         ) from error
     if not isinstance(data, dict):
-        raise CorruptFile(f"{path} is not a JSON object", hint="it is kept as it is; look at it by hand")
+        raise CorruptFile(f"{path} is not a JSON object", hint="the file was not changed; inspect it")
     return data  # pyright: ignore[reportUnknownVariableType]
 
 
 def read_all(path: str) -> bytes:
-    """All of a file. Not `open`, which asks six questions more of it: a launch reads some ten of them. Raises OSError."""
+    """Read a whole file. Raises OSError.
+
+    Not with `open`, which makes six more system calls; a launch reads about ten files.
+    """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         data = os.read(descriptor, _WHOLE_BYTES)
@@ -102,8 +111,10 @@ def read_all(path: str) -> bytes:
 
 
 def read_small(path: str, limit: int) -> bytes | None:
-    """The first bytes of a plain file that an agent may have put there; None when there is none. A pipe would hang its reader,
-    and a link could show what is not the agent's to show."""
+    """The first bytes of a regular file that an agent may have created, or None.
+
+    Pipes and links are ignored: a pipe would block the reader, and a link could expose files of other users.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
     except OSError:
@@ -115,10 +126,10 @@ def read_small(path: str, limit: int) -> bytes | None:
 
 
 def make_directory(path: str) -> None:
-    """A directory, mode 0700, if there is none. What is in its way is put aside: an agent may have put anything there."""
+    """Create a directory with mode 0700 if it is missing. If something else has its name, that is renamed."""
     while True:
         try:
-            # Nearly always it is there.
+            # The usual case.
             if stat.S_ISDIR(os.lstat(path).st_mode):
                 return
             put_aside(path)
@@ -128,11 +139,11 @@ def make_directory(path: str) -> None:
             os.mkdir(path, 0o700)
             return
         except FileExistsError:
-            continue  # somebody was quicker: runners share some of them
+            continue  # another process created it; runners share some directories
 
 
 def put_aside(path: str) -> None:
-    """Give what is at `path` another name beside it."""
+    """Rename the file at `path` to a free name next to it."""
     number = 1
     while os.path.lexists(aside := f"{path}.aside-{number}"):
         number += 1
@@ -140,7 +151,7 @@ def put_aside(path: str) -> None:
 
 
 def remove(path: str) -> None:
-    """Unlink, if it is there."""
+    """Unlink the file if it exists."""
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -150,7 +161,7 @@ def remove(path: str) -> None:
 
 
 def sync_directory(path: str) -> None:
-    """fsync a directory, so that a rename in it survives a power cut."""
+    """fsync a directory, so that a rename in it survives a power failure."""
     descriptor = os.open(path, _DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -159,7 +170,7 @@ def sync_directory(path: str) -> None:
 
 
 def storage_failed(error: OSError, what: str) -> NoReturn:
-    """Translate an OSError of a write into ours."""
+    """Raise a StorageError for an OSError."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         raise DiskFull(f"{what}: {error.strerror}") from error
     if error.errno == errno.ENOENT:
@@ -168,13 +179,16 @@ def storage_failed(error: OSError, what: str) -> NoReturn:
 
 
 def _whose(error: OSError) -> str:
-    """What to look at where a file is not ours to use; nothing where that is not the reason."""
+    """A hint for a file that may not be used; empty for other errors."""
     is_kept_out = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
     return "is it read-only, or does it belong to another user?" if is_kept_out else ""
 
 
 def forget_temporaries(*directories: str, only_of_the_dead: bool = False) -> None:
-    """Remove what killed writers left. Where others write too, only what a process left that is gone: its pid is in the name."""
+    """Remove temporary files of killed writers.
+
+    If others write here too, only those of dead processes (the pid is in the name).
+    """
     for directory in directories:
         for name in os.listdir(directory):
             if (
@@ -186,7 +200,7 @@ def forget_temporaries(*directories: str, only_of_the_dead: bool = False) -> Non
 
 
 def _lives(writer: str) -> bool:
-    """Whether the process of a temporary file's name (`PID-N`) may be alive."""
+    """Whether the process in a temporary file's name (`PID-N`) may be alive."""
     pid = writer.partition("-")[0]
     if not pid.isdigit():
         return True
@@ -200,7 +214,7 @@ def _lives(writer: str) -> bool:
 
 
 def forget(path: str) -> None:
-    """Unlink what nobody needs, if it can be done."""
+    """Unlink a file that is not needed, ignoring errors."""
     try:
         os.unlink(path)
     except OSError:

@@ -1,8 +1,8 @@
-"""audit.jsonl: who did what to which task, one line each, for people who have to account for it.
+"""audit.jsonl: who did what to which task, one line each.
 
-A line is one O_APPEND write, so that lines of several processes never mix. It is a view: the truth of a task is its
-journal, and a line that cannot be written is left out. A file that has become large is renamed to the next free
-`audit.<n>.jsonl`; whoever had it open writes his line into the renamed file, so nothing is lost.
+A line is one O_APPEND write, so lines of several processes never mix. The audit is not the source of truth
+(that is the journal), and a line that cannot be written is dropped. A large file is renamed to the next free
+`audit.<n>.jsonl`; a process that still has it open writes to the renamed file, so nothing is lost.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from holdfast.store.layout import Home
 
 SCHEMA = "holdfast.audit/1"
-#: A file that has grown beyond this is put aside.
+#: A larger file is rotated.
 ROTATE_BYTES = 64 * 1024 * 1024
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 _LONGEST = 4000
 
 
 def append(home: Home, entry: dict[str, Any]) -> None:
-    """Add a line: `operation` (`task.created`, `task.moved`, `request`, …) and what is known of `by, task_id, old, new,
-    reason, level, iteration`. Best effort; never raises. Texts are redacted by the caller."""
+    """Add a line: `operation` (`task.created`, `task.moved`, `request`, …) and the known ones of `by,
+    task_id, old, new, reason, level, iteration`. Best effort; never raises. The caller redacts the texts."""
     line = {"schema": SCHEMA, "at": clock.iso_now(), "level": "info", **entry}
     for name in ("reason", "by"):
         if isinstance(line.get(name), str):
@@ -48,7 +48,8 @@ def append(home: Home, entry: dict[str, Any]) -> None:
 
 
 def _rotate(path: str, descriptor: int) -> None:
-    """Under a lock on the very file: of two who see that it is large, one renames it, and nobody renames its successor."""
+    """Rename the file under a lock on the file itself, so that only one process does, and its successor is
+    not renamed."""
     import fcntl
 
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -61,13 +62,13 @@ def _rotate(path: str, descriptor: int) -> None:
 
 
 def whoami() -> str:
-    """Who acts: `user@machine`."""
+    """The acting user, as `user@machine`."""
     user = os.environ.get("USER") or os.environ.get("LOGNAME") or _login()
     return f"{user}@{os.uname().nodename}"
 
 
 def _login() -> str:
-    import pwd  # a service, or a container, may have neither variable
+    import pwd  # services and containers may have neither variable
 
     try:
         return pwd.getpwuid(os.getuid()).pw_name
@@ -76,7 +77,7 @@ def _login() -> str:
 
 
 def files(home: Home) -> list[str]:
-    """Every file of the audit, oldest first."""
+    """All audit files, oldest first."""
     folder, name = os.path.split(home.audit)
     stem = name.removesuffix(".jsonl")
     numbers: list[int] = []
@@ -87,8 +88,8 @@ def files(home: Home) -> list[str]:
                 numbers.append(int(middle))
     except OSError:
         return []
-    found = [os.path.join(folder, f"{stem}.{number}.jsonl") for number in sorted(numbers)]
-    return [*found, home.audit]
+    rotated = [os.path.join(folder, f"{stem}.{number}.jsonl") for number in sorted(numbers)]
+    return [*rotated, home.audit]
 
 
 def read(
@@ -98,7 +99,8 @@ def read(
     since: float | None = None,
     operation: str | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """The entries, oldest first, of one task, since a time (seconds since 1970), or of an operation (`task.` is a family)."""
+    """The entries, oldest first: of one task, since a time (seconds since 1970), or of an operation
+    (`task.` is a prefix)."""
     needle = task_id.encode() if task_id is not None else None
     since_at = clock.iso(since) if since is not None else ""
     for path in files(home):
@@ -122,7 +124,7 @@ def read(
 
 
 def _entry(line: bytes) -> dict[str, Any] | None:
-    """None for half a line: a full disk may have cut it."""
+    """The entry of a line; None for an incomplete one (the disk may have been full)."""
     try:
         data = json.loads(line)
     except ValueError:

@@ -1,10 +1,10 @@
-"""SHA-256 without OpenSSL: hashlib loads all of it, which costs a command two milliseconds for one small hash."""
+"""SHA-256 without OpenSSL, which hashlib loads: that costs two milliseconds per command."""
 
 from __future__ import annotations
 
 
 def sha256(data: bytes) -> str:
-    """The SHA-256 of `data`, in hex."""
+    """The SHA-256 of `data` in hexadecimal."""
     try:
         from _sha2 import sha256 as digest  # pyright: ignore
     except ImportError:

@@ -1,9 +1,9 @@
-"""index.db: a derived list of all tasks, so that `ls` does not open ten thousand manifests.
+"""index.db: a derived list of all tasks, so that `ls` need not open ten thousand manifests.
 
-The keeper puts a row when a task comes to life or has ended, or skips it when the database is busy. A reader looks again at
-the manifests of the tasks that have not ended, and at the names in `tasks/` whenever that directory changed. What is
-missing, corrupt or of another version is built anew from the packets. Runners stay out of it: SQLite would cost each of
-them more memory than everything else they do (docs/contracts/files.md).
+The keeper writes a row when a task becomes live or ends, and skips it when the database is busy. A reader
+re-reads the manifests of tasks that have not ended, and the names in `tasks/` when that directory changed. A
+missing, corrupt or outdated index is rebuilt from the packets. Runners do not use it: SQLite would take more
+memory than everything else in a runner (docs/contracts/files.md).
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ if TYPE_CHECKING:
     from typing import Any
 
 _VERSION = 5
-#: What a row holds of a manifest: enough for `ls`.
+#: Manifest fields in a row: enough for `ls`.
 FIELDS = (
     "schema", "task_id", "task_name", "goal", "status", "status_reason", "agent", "model", "stage", "attempt",
-    "retry_count", "total_retries", "started_at", "begun_at", "finished_at", "wake_at", "usage", "project_dir", "pid", "exit_code",
-    "active_s", "interrupt", "last_progress_at", "progress", "verdict",
+    "retry_count", "total_retries", "started_at", "begun_at", "finished_at", "wake_at", "usage",
+    "project_dir", "pid", "exit_code", "active_s", "interrupt", "last_progress_at", "progress", "verdict",
 )  # fmt: skip
 _BUSY_MS = 200
-#: The plus keeps SQLite from its index: where all are wanted, page after page is faster than row after row.
+#: The plus disables the SQL index: a full scan is faster when all rows are wanted.
 _ALL_ENDED = "+ended = 1"
-#: A directory that changed within this time may change again without a newer time stamp.
+#: A directory that changed this recently may change again without a newer timestamp.
 _RACY_S = 0.1
 
 
 def short(manifest: dict[str, Any]) -> dict[str, Any]:
-    """The short manifest."""
+    """The fields of a manifest that `ls` needs."""
     return {**{field: manifest.get(field) for field in FIELDS}, "schema": "holdfast.short-manifest/1"}
 
 
 def update(home: Home, manifest: dict[str, Any]) -> None:
-    """Put one row, unless somebody else is writing: the index is allowed to be behind."""
+    """Write one row, unless the database is busy: the index may be behind."""
     try:
         connection = _connect(home.index)
     except sqlite3.Error:
@@ -56,7 +56,7 @@ def update(home: Home, manifest: dict[str, Any]) -> None:
 
 
 def forget(home: Home, task_id: str) -> None:
-    """Drop the row of a task that was removed."""
+    """Delete the row of a removed task."""
     if not os.path.exists(home.index):
         return
     try:
@@ -82,23 +82,24 @@ class Index:
             self._follow_directory()
         except sqlite3.DatabaseError as error:
             self._connection.close()
-            # Somebody else writes for too long, or we may not: an index of our own, for this once. Otherwise it is corrupt.
+            # Another process writes for too long, or the file is read-only: use an index in memory. Otherwise
+            # it is corrupt.
             is_ours = not isinstance(error, sqlite3.OperationalError)
             self._connection = self._rebuild() if is_ours else _connect(":memory:")
             self._follow_directory()
 
     def live(self) -> list[dict[str, Any]]:
-        """The tasks that have not ended, newest first, as their manifests say now."""
-        found: list[dict[str, Any]] = []
+        """The tasks that have not ended, newest first, from their manifests."""
+        rows: list[dict[str, Any]] = []
         changed: list[dict[str, Any]] = []
         for task_id, text in self._rows("ended = 0"):
             manifest = _manifest(self.home, task_id)
             row = short(manifest) if manifest is not None else json.loads(text)
             if manifest is not None and json.dumps(row) != text:
                 changed.append(manifest)
-            found.append(row)
+            rows.append(row)
         self._keep(changed)
-        return found
+        return rows
 
     def _keep(self, manifests: list[dict[str, Any]]) -> None:
         try:
@@ -106,19 +107,22 @@ class Index:
                 _put(self._connection, manifest, _inode(self.home, manifest["task_id"]))
             self._connection.commit()
         except sqlite3.OperationalError:
-            self._connection.rollback()  # busy: the next reader does it
+            self._connection.rollback()  # busy: the next reader updates it
 
     def ended(self, limit: int | None) -> list[dict[str, Any]]:
-        """The last tasks that have ended, newest first; with None all of them, in no order."""
+        """The most recently ended tasks, newest first; with None, all of them in no order."""
         if limit is None:
             rows = self._connection.execute(f"SELECT short FROM tasks WHERE {_ALL_ENDED}").fetchall()
         else:
             rows = [(text,) for _, text in self._rows("ended = 1", limit)]
-        # As one text: ten thousand small ones take twice as long.
+        # Parsed as one text: parsing ten thousand small ones takes twice as long.
         return json.loads(f"[{','.join(text for (text,) in rows)}]")
 
     def overview(self) -> tuple[list[dict[str, Any]], dict[str, int]]:
-        """The tasks that have not ended, as `live` has them, and how many have, by state. No task is in both or in neither."""
+        """The tasks that have not ended, as in `live`, and the number of ended ones by state.
+
+        Every task is in exactly one of them.
+        """
         self._connection.execute("BEGIN")  # one snapshot for both; `live` ends it
         query = f"SELECT status, count(*) FROM tasks WHERE {_ALL_ENDED} GROUP BY status"
         counts = dict(self._connection.execute(query).fetchall())
@@ -138,24 +142,24 @@ class Index:
         try:
             return _connect(self.home.index)
         except sqlite3.OperationalError:
-            return _connect(":memory:")  # a home that we may only read
+            return _connect(":memory:")  # a read-only home
         except sqlite3.DatabaseError:
             return self._rebuild()
 
     def _rebuild(self) -> sqlite3.Connection:
-        """Corrupt, or of another version: it holds nothing that the packets do not."""
+        """Replace a corrupt or outdated index: it contains nothing that the packets do not."""
         for suffix in ("", "-wal", "-shm"):
             atomic.remove(self.home.index + suffix)
         return _connect(self.home.index)
 
     def _follow_directory(self) -> None:
-        """Add the tasks that are on disk and not in the index, drop those that are gone."""
+        """Add tasks that are missing in the index, and delete those that are gone."""
         try:
-            found = os.stat(self.home.tasks)
+            folder = os.stat(self.home.tasks)
         except FileNotFoundError:
             return
         known = self._connection.execute("SELECT value FROM meta WHERE key = 'tasks_mtime_ns'").fetchone()
-        if known is not None and known[0] == str(found.st_mtime_ns):
+        if known is not None and known[0] == str(folder.st_mtime_ns):
             return
         with os.scandir(self.home.tasks) as entries:
             on_disk = {
@@ -165,15 +169,15 @@ class Index:
             }
         in_index = dict(self._connection.execute("SELECT task_id, inode FROM tasks").fetchall())
         for task_id, inode in on_disk.items():
-            # Another directory under an old id is another task.
+            # A different directory under the same id is a different task.
             if in_index.get(task_id) != inode:
                 manifest = _manifest(self.home, task_id)
                 if manifest is not None:
                     _put(self._connection, manifest, inode)
         for task_id in in_index.keys() - on_disk.keys():
             self._connection.execute("DELETE FROM tasks WHERE task_id = ?", (task_id,))
-        is_settled = clock.now() - found.st_mtime > _RACY_S
-        value = str(found.st_mtime_ns) if is_settled else ""
+        is_stable = clock.now() - folder.st_mtime > _RACY_S
+        value = str(folder.st_mtime_ns) if is_stable else ""
         self._connection.execute("INSERT OR REPLACE INTO meta VALUES ('tasks_mtime_ns', ?)", (value,))
         self._connection.commit()
 
@@ -187,14 +191,15 @@ def _connect(path: str) -> sqlite3.Connection:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version not in (0, _VERSION):
             raise sqlite3.DatabaseError(f"version {version}")
-        # Derived: a power cut may cost rows, never facts.
+        # Derived: a power failure may lose rows, but no information.
         connection.execute("PRAGMA synchronous = OFF")
         if version == 0:
             connection.executescript(
                 f"""
                 PRAGMA journal_mode = WAL;
                 CREATE TABLE IF NOT EXISTS tasks (
-                    task_id TEXT PRIMARY KEY, status TEXT, ended INTEGER, started_at TEXT, short TEXT, inode INTEGER
+                    task_id TEXT PRIMARY KEY, status TEXT, ended INTEGER, started_at TEXT, short TEXT,
+                    inode INTEGER
                 );
                 CREATE INDEX IF NOT EXISTS tasks_by_start ON tasks (ended, started_at, task_id);
                 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT);

@@ -1,7 +1,7 @@
-"""events.jsonl: the one truth of a packet, one JSON object a line, appended and synced.
+"""events.jsonl: the source of truth of a packet, one JSON object per line, appended and synced.
 
-Its only writer is the holder of runner.lock. A reader may see a last line that is not whole yet: it is passed over. A
-writer that opens the journal cuts such a line off and says so in an event.
+Its only writer is the holder of runner.lock. A reader ignores an incomplete last line. A writer that opens
+the journal truncates such a line and records that in an event.
 """
 
 from __future__ import annotations
@@ -22,12 +22,16 @@ if TYPE_CHECKING:
 
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 _FRAGMENT_BYTES = 4096
-#: So many events come from an agent's backlog only. Its reader has loaded msgspec, which writes a line in a tenth of the time.
+#: Only an agent's backlog brings this many events at once. Its reader has loaded msgspec, which is ten times
+#: as fast.
 _MANY = 64
 
 
 def encode_line(event: ev.Event, at: str) -> bytes:
-    """One line of the journal. Surrogates of undecodable input become escapes, so a line is always valid UTF-8."""
+    """Encode one line of the journal.
+
+    Surrogates of undecodable input are escaped, so a line is always valid UTF-8.
+    """
     text = json.dumps(ev.encode(event, at), ensure_ascii=False, separators=(",", ":"))
     return (text + "\n").encode("utf-8", "backslashreplace")
 
@@ -39,12 +43,15 @@ def _encode_lines(events: Sequence[ev.Event], at: str) -> bytes:
         try:
             return msgspec.json.Encoder().encode_lines(ev.encode_many(events, at))
         except (ValueError, OverflowError):
-            pass  # a surrogate, or a number too large for it
+            pass  # a surrogate, or a number that is too large
     return b"".join([encode_line(event, at) for event in events])
 
 
 def read(path: str) -> Iterator[tuple[str, ev.Event]]:
-    """Each event with its time, in order, without a torn last line. Raises CorruptFile for a bad line elsewhere."""
+    """Every event with its time, in order, without a torn last line.
+
+    Raises CorruptFile for any other bad line.
+    """
     with open(path, "rb") as file:
         number = 0
         pending: tuple[int, bytes, ValueError] | None = None
@@ -59,7 +66,7 @@ def read(path: str) -> Iterator[tuple[str, ev.Event]]:
                 at = data["at"]
                 event = ev.decode(data)
             except (ValueError, KeyError, TypeError, AttributeError) as error:
-                # Only the last line may be bad: that is a torn write.
+                # Only the last line may be bad: a torn write.
                 pending = (number, line, ValueError(str(error)))
                 continue
             yield at, event
@@ -68,13 +75,13 @@ def read(path: str) -> Iterator[tuple[str, ev.Event]]:
 def _corrupt(path: str, number: int, line: bytes, error: ValueError) -> CorruptFile:
     return CorruptFile(
         f"{path} line {number} is not an event: {error}",
-        hint="the journal is the truth of its task and is never guessed at; restore the line from a backup, or cut "
-        "the file after the line before it",
+        hint="the journal is the task's source of truth and is never repaired by guessing; "
+        "restore the line from a backup, or truncate the file before it",
     )
 
 
 class Journal:
-    """The journal, opened for writing by the holder of runner.lock."""
+    """The journal, open for writing by the holder of runner.lock."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -85,13 +92,13 @@ class Journal:
         self.size = os.fstat(self.descriptor).st_size
 
     def repair(self) -> ev.JournalRepaired | None:
-        """Cut off a torn end. Returns the event that says so, for the caller to append."""
+        """Truncate a torn last line. Returns the event that records it; the caller appends it."""
         good = self.size
         line = self._last_line(good)
         if (line.endswith(b"\n") and _is_event(line)) or not line:
             return None
         good -= len(line)
-        # Kept beside it first: between the cut and the event that reports it, we may be killed.
+        # Save the fragment first: we may be killed between the truncation and the event that records it.
         atomic.write(self.path + ".torn", line, durable=True)
         os.ftruncate(self.descriptor, good)
         os.fdatasync(self.descriptor)
@@ -101,9 +108,9 @@ class Journal:
         )
 
     def append(self, events: Sequence[ev.Event], *, at: float | None = None) -> str:
-        """Append the events, in one write and one fdatasync. Returns the time they carry.
+        """Append the events with one write and one fdatasync. Returns their time.
 
-        Raises StorageError, and then the journal is as it was before.
+        Raises StorageError, and then the journal is unchanged.
         """
         stamp = clock.iso(clock.now() if at is None else at)
         data = _encode_lines(events, stamp)
@@ -113,7 +120,7 @@ class Journal:
             failpoint("journal.before_sync")
             os.fdatasync(self.descriptor)
         except OSError as error:
-            # A short write on a full disk must not leave half a line in front of the next one.
+            # After a short write on a full disk, no part of a line may be left before the next one.
             os.ftruncate(self.descriptor, self.size)
             storage_failed(error, f"cannot append to {self.path}")
         failpoint("journal.after_append")
@@ -125,7 +132,7 @@ class Journal:
         os.close(self.descriptor)
 
     def _last_line(self, size: int) -> bytes:
-        """The last line, with its newline if it has one; a line may be megabytes long."""
+        """The last line, with its newline if it has one. A line may be megabytes long."""
         chunk, tail = 65536, b""
         while len(tail) < size:
             start = max(0, size - len(tail) - chunk)

@@ -1,15 +1,25 @@
-"""Where each file of a home and of a packet lies. The only module that knows the names.
+"""Paths of all files in a home, a packet and an attempt. Only this module knows their names.
 
-Plain f-strings: os.path.join takes ten times as long, and a keeper makes thousands of these.
+(Two exceptions: the recorder, which imports only the standard library, and the pure `model.manifest`, which
+names the interrupt file. Tests compare both with this module.)
+
+The paths are f-strings: os.path.join takes ten times as long, and a keeper makes thousands of these objects.
 """
 
 from __future__ import annotations
 
 import os
 
+#: Directories of a new packet.
+PACKET_DIRECTORIES = ("inbox", "inputs", "attempts", "outputs", "state", "done")
+#: What a user writes into a packet.
+MANIFEST_YAML = "manifest.yaml"
+#: Temporary names among the tasks: a packet that is being created, and one that is being removed.
+NEW_PREFIX, GONE_PREFIX = ".new-", ".gone-"
+
 
 class Home:
-    """Paths below a home."""
+    """Paths in a home."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -28,6 +38,8 @@ class Home:
         self.seed_socket = f"{path}/seed.sock"
         self.tmux_socket = f"{path}/tmux.sock"
         self.outbox = f"{path}/outbox"
+        self.outbox_status = f"{path}/outbox/status.json"
+        self.outbox_failed = f"{path}/outbox/failed"
         self.audit = f"{path}/audit.jsonl"
         self.loop = f"{path}/loop.json"
         self.settings = f"{path}/settings.json"
@@ -47,17 +59,29 @@ class Home:
         return Packet(os.path.join(self.tasks, task_id))
 
     def archived(self, task_id: str) -> Packet:
-        """The packet of a task that was put away, whether it exists or not."""
+        """The packet of an archived task, whether it exists or not."""
         return Packet(os.path.join(self.archive, task_id))
+
+    def notice(self, notice_id: str) -> str:
+        """A notice that waits to be delivered."""
+        return f"{self.outbox}/{notice_id}.json"
+
+    def session_lock(self, name: str) -> str:
+        """The lock of an agent's session."""
+        return f"{self.sessions}/{name}.lock"
+
+    def workspace_lock(self, name: str) -> str:
+        """The lock of a directory in which agents write."""
+        return f"{self.workspaces}/{name}.lock"
 
 
 class Packet:
-    """Paths below a packet, `<home>/tasks/<id>`."""
+    """Paths in a packet, `<home>/tasks/<id>`."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.task_id = os.path.basename(path)
-        self.manifest_yaml = f"{path}/manifest.yaml"
+        self.manifest_yaml = f"{path}/{MANIFEST_YAML}"
         self.manifest = f"{path}/manifest.json"
         self.journal = f"{path}/events.jsonl"
         self.output_log = f"{path}/output.log"
@@ -73,12 +97,14 @@ class Packet:
         self.context_pack = f"{path}/inputs/context_pack.md"
         self.context_digest = f"{path}/inputs/context_pack.digest.md"
         self.attachments = f"{path}/inputs/attachments"
+        self.templates = f"{path}/inputs/templates"
         self.prompts = f"{path}/inputs/prompt"
         self.attempts = f"{path}/attempts"
         self.outputs = f"{path}/outputs"
         self.summary = f"{path}/outputs/_summary.md"
         self.findings = f"{path}/outputs/_findings.md"
         self.state = f"{path}/state"
+        self.ingest = f"{path}/state/ingest"
         self.current_session = f"{path}/state/current-session.json"
         self.interrupt_request = f"{path}/state/interrupt-request.txt"
         self.stats = f"{path}/state/stats.json"
@@ -87,6 +113,9 @@ class Packet:
         self.commands_override = f"{path}/state/acceptance.commands.override"
         self.work = f"{path}/state/work.json"
         self.workspace = f"{path}/state/workspace"
+        self.workspace_base = f"{path}/state/workspace/base.json"
+        self.worktree = f"{path}/state/workspace/worktree.json"
+        self.applied = f"{path}/state/workspace/applied.json"
         self.interrupts = f"{path}/state/interrupts"
         self.issues = f"{path}/state/issues"
         self.preflight = f"{path}/state/preflight.json"
@@ -96,45 +125,70 @@ class Packet:
 
     @property
     def home(self) -> Home:
-        """The home that the packet lies in."""
+        """The home of the packet."""
         return Home(os.path.dirname(os.path.dirname(self.path)))
+
+    def request(self, request_id: str) -> str:
+        """A request in the inbox."""
+        return f"{self.inbox}/{request_id}.json"
 
     def stage_done(self, stage: str) -> str:
         """The done marker of a stage."""
         return os.path.join(self.done, f"{stage}.done")
 
     def gate_result(self, stage: str) -> str:
-        """The evidence beside the marker."""
+        """The evidence for a stage's done marker."""
         return os.path.join(self.outputs, f"{stage}.gate_result.json")
 
     def pre_work(self, stage: str) -> str:
-        """What the repository's own checks found before a stage began."""
+        """The result of the repository's own checks before a stage."""
         return os.path.join(self.outputs, f"{stage}.pre_work.json")
 
     def output(self, stage: str, agent: str, kind: str) -> str:
-        """What an agent's call left for people: `out`, `err`, `meta.json`, `compose.log`, `wrapper.log`."""
+        """A file about an agent's call: `out`, `err`, `meta.json`, `compose.log` or `wrapper.log`."""
         return os.path.join(self.outputs, f"{stage}.{agent}.{kind}")
 
     def artifact(self, stage: str) -> str:
-        """What a stage's checks found."""
+        """The report of a stage's checks."""
         return os.path.join(self.outputs, f"{stage}.artifact.md")
+
+    def reverted_patch(self, stage: str) -> str:
+        """The changes of a stage that its gate reverted."""
+        return os.path.join(self.outputs, f"{stage}.reverted.patch")
+
+    def judged_tree(self, stage: str) -> str:
+        """The tree that a stage's gate looked at, noted before its commands run."""
+        return f"{self.workspace}/judged.{stage}.json"
+
+    def issue(self, name: str) -> str:
+        """The record of an issue that was filed."""
+        return f"{self.issues}/{name}.json"
 
     def prompt(self, agent: str, role: str) -> str:
         """The composed prompt of a stage."""
         return os.path.join(self.prompts, f"{agent}.{role}.md")
 
+    def past_run(self, run: int) -> str:
+        """The directory of an earlier run."""
+        return f"{self.runs}/{run}"
+
     def attempt(self, dirname: str) -> AttemptDir:
         """The directory of one attempt."""
         return AttemptDir(os.path.join(self.attempts, dirname))
 
+    def interrupt(self, number: int) -> InterruptDir:
+        """The saved context of one interrupt."""
+        return InterruptDir(f"{self.interrupts}/{number}")
+
 
 class AttemptDir:
-    """Paths below one attempt, `attempts/<nnn>-<stage>`."""
+    """Paths in the directory of one attempt, `attempts/<nnn>-<stage>`."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.lock = f"{path}/lock"
         self.prompt = f"{path}/prompt"
+        self.system_prompt = f"{path}/system_prompt.md"
         self.argv = f"{path}/argv.json"
         self.identity = f"{path}/identity.json"
         self.pid = f"{path}/pid"
@@ -144,20 +198,38 @@ class AttemptDir:
         self.stdout = f"{path}/stdout.log"
         self.stderr = f"{path}/stderr.log"
         self.record = f"{path}/attempt.json"
+        #: Written by an agent that reports its usage in a file.
+        self.usage = f"{path}/usage.json"
+        #: Written by a chore.
+        self.result = f"{path}/result.json"
+        self.artifact = f"{path}/artifact.md"
+        self.reverted_patch = f"{path}/reverted.patch"
 
 
-#: Directories of a new packet.
-PACKET_DIRECTORIES = ("inbox", "inputs", "attempts", "outputs", "state", "done")
+class InterruptDir:
+    """Paths in the saved context of one interrupt, `state/interrupts/<n>`."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.context = f"{path}/context.json"
+        self.summary = f"{path}/summary.md"
+        self.logs = f"{path}/logs.txt"
+        self.work = f"{path}/work.json"
 
 
 def is_packet(entry: os.DirEntry[str]) -> bool:
-    """Whether what stands among the tasks is one: a directory, or a link to a packet that somebody moved elsewhere. (Nothing may
-    be written behind any other link.)"""
+    """Whether an entry of `tasks` is a packet: a directory, or a link to a packet that was moved elsewhere.
+
+    Nothing must be written through any other link.
+    """
     return entry.is_dir() and (not entry.is_symlink() or os.path.exists(Packet(entry.path).journal))
 
 
 def is_our_lock(path: str) -> bool:
-    """Whether a path is that of a lock file of holdfast: of a home, a packet or an attempt. Its name alone says nothing."""
+    """Whether a path is that of a holdfast lock in a home, a packet or an attempt.
+
+    The name alone proves nothing.
+    """
     folder, name = os.path.split(path)
     parent = os.path.basename(os.path.dirname(folder))
     if name == "lock":

@@ -1,8 +1,8 @@
-"""Locks: a held flock is the only proof of ownership.
+"""Locks: only a held flock proves ownership.
 
-The kernel frees a lock when the last descriptor of it is closed, however its owner died. Nobody calls LOCK_UN, which would
-free every copy; a lock is freed by closing. The file's text says who took it last, for people and for signals; only the
-flock says whether it is held.
+The kernel releases a lock when its last descriptor is closed, however the owner died. Locks are released only
+by closing, never with LOCK_UN, which would release every copy. The content of the file names the last owner,
+for information and for signals.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: A starter that loses tries again for this long: the last owner's forked child may hold a copy for a moment.
+#: How long to retry: a forked child of the last owner may hold a copy for a moment.
 CONTEST_S = 0.2
 
 
@@ -34,17 +34,17 @@ class Lock:
         self.descriptor = descriptor
 
     def sign(self, role: str) -> None:
-        """Write into the file who holds it."""
+        """Write the owner into the lock file."""
         sign(self.descriptor, role)
 
     def release(self) -> None:
-        """Free the lock, unless a forked copy is still open."""
+        """Release the lock, unless a forked copy of the descriptor is still open."""
         os.close(self.descriptor)
         self.descriptor = -1
 
 
 def acquire(path: str, *, role: str, within_s: float = CONTEST_S) -> Lock:
-    """Take the lock. Raises LockHeld, with the owner's pid, when somebody has it for longer than `within_s`."""
+    """Take the lock. Raises LockHeld, with the owner's pid, if it is held for longer than `within_s`."""
     deadline = clock.mono() + within_s
     descriptor = _open(path)
     while True:
@@ -52,7 +52,7 @@ def acquire(path: str, *, role: str, within_s: float = CONTEST_S) -> Lock:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if _is_still(path, descriptor):
                 break
-            # The file was replaced while we waited: what we hold is the lock of a thing that is gone.
+            # The file was replaced in the meantime: this lock belongs to a file that is gone.
             os.close(descriptor)
             descriptor = _open(path)
             continue
@@ -62,10 +62,10 @@ def acquire(path: str, *, role: str, within_s: float = CONTEST_S) -> Lock:
                 storage_failed(error, f"cannot lock {path}")
         if clock.mono() >= deadline:
             os.close(descriptor)
-            found = owner(path)
+            holder = owner(path)
             raise LockHeld(
-                f"{path} is held by {f'process {found.pid}' if found else 'another process'}",
-                hint="that process does the work; there is nothing to do",
+                f"{path} is held by {f'process {holder.pid}' if holder else 'another process'}",
+                hint="that process does the work; nothing needs to be done",
             )
         clock.sleep(0.01)
     lock = Lock(path, descriptor)
@@ -89,43 +89,53 @@ def _is_still(path: str, descriptor: int) -> bool:
 
 
 def sign(descriptor: int, role: str) -> None:
-    """Write into a held lock file who holds it. Not durable: after a reboot the name is void anyway."""
+    """Write the owner into a held lock file. Not durable: after a reboot the identity is void."""
     text = signature(role, os.getpid())
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, text, 0)
 
 
 def signature(role: str, pid: int) -> bytes:
-    """What the lock file of a process says."""
+    """The content of a lock file for a process."""
     owner = identify(pid)
-    said = {**(owner.to_json() if owner else {}), "role": role, "at": clock.iso_now(), "version": __version__}
-    return json.dumps(said).encode() + b"\n"
+    content = {
+        **(owner.to_json() if owner else {}),
+        "role": role,
+        "at": clock.iso_now(),
+        "version": __version__,
+    }
+    return json.dumps(content).encode() + b"\n"
 
 
 def is_held(path: str) -> bool:
-    """Whether somebody holds the lock now. (It is tried with a shared lock, which other askers can share.)
+    """Whether the lock is held.
 
-    Raises StorageError when that cannot be known: whoever takes "I could not look" for "free" starts a second agent.
+    Tested with a shared lock, so that several processes can test at the same time.
+
+    Raises StorageError if that is unknown: taking "unknown" for "free" would start a second agent.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
-        storage_failed(error, f"cannot look at {path}")
+        storage_failed(error, f"cannot check {path}")
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     except OSError as error:
-        storage_failed(error, f"cannot ask for {path}")
+        storage_failed(error, f"cannot test the lock {path}")
     finally:
         os.close(descriptor)
     return False
 
 
 def holders(path: str) -> list[int]:
-    """Processes that have the lock file open: its owner, signed or not, and forked copies. Costs a look at everything."""
+    """Processes that have the lock file open: its owner, signed or not, and forked copies.
+
+    Slow: reads all of /proc.
+    """
     if not HAS_PROC:
         signed = owner(path)
         return [signed.pid] if signed is not None and is_held(path) else []
@@ -133,7 +143,7 @@ def holders(path: str) -> list[int]:
 
 
 def owner(path: str) -> ProcessIdentity | None:
-    """Who signed the lock last; None when the file is absent, torn or unsigned."""
+    """The last owner that signed the lock; None if the file is missing, torn or unsigned."""
     try:
         with open(path, "rb") as file:
             data: Any = json.loads(file.read())
@@ -143,12 +153,12 @@ def owner(path: str) -> ProcessIdentity | None:
 
 
 def version(path: str) -> str | None:
-    """Which holdfast signed the lock last; None when it does not say."""
+    """The version of the holdfast that signed the lock last, or None."""
     return _said(path, "version")
 
 
 def role(path: str) -> str | None:
-    """As what the lock was taken last; None when it does not say."""
+    """The role in which the lock was taken last, or None."""
     return _said(path, "role")
 
 

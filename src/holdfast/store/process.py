@@ -1,4 +1,4 @@
-"""The kernel's word on processes: identity, liveness, environment, tree. Linux reads /proc; elsewhere psutil does."""
+"""Processes: identity, liveness, environment, tree. From /proc on Linux, from psutil elsewhere."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _boot_id = ""
 
 
 def boot_id() -> str:
-    """This boot's name; a pid of another boot means nothing."""
+    """The id of the current boot; a pid of another boot is meaningless."""
     global _boot_id
     if not _boot_id:
         if HAS_PROC:
@@ -29,7 +29,7 @@ def boot_id() -> str:
 
 
 def _read(path: str) -> bytes:
-    """A small file of the kernel's. Not `open`: it asks six questions of every file, and loads a codec for some."""
+    """Read a small kernel file. Not with `open`, which makes six more system calls and may load a codec."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(descriptor, 4096)
@@ -38,17 +38,17 @@ def _read(path: str) -> bytes:
 
 
 def stat_fields(pid: int) -> list[bytes] | None:
-    """/proc/<pid>/stat behind the name: [state, ppid, pgrp, session, …]; None when there is no such process."""
+    """/proc/<pid>/stat after the name: [state, ppid, pgrp, session, …]; None if there is no such process."""
     try:
         raw = _read(f"/proc/{pid}/stat")
     except (FileNotFoundError, ProcessLookupError):
         return None
-    # The name is in parentheses and may hold anything, parentheses included.
+    # The name is in parentheses and may contain anything, even parentheses.
     return raw[raw.rfind(b")") + 2 :].split()
 
 
 def start_time(pid: int) -> int | None:
-    """Clock ticks from boot to the start of the process; None when there is none."""
+    """Clock ticks from boot to the start of the process; None if there is no such process."""
     if HAS_PROC:
         fields = stat_fields(pid)
         return int(fields[19]) if fields else None
@@ -61,35 +61,38 @@ def start_time(pid: int) -> int | None:
 
 
 def identify(pid: int) -> ProcessIdentity | None:
-    """Who `pid` is at this moment."""
+    """The identity of the process that has this pid now."""
     ticks = start_time(pid)
     return None if ticks is None else ProcessIdentity(boot_id=boot_id(), pid=pid, start_time=ticks)
 
 
 def is_alive(identity: ProcessIdentity) -> bool:
-    """Whether this very process still runs. A zombie does not, unless other threads of it do."""
+    """Whether this process is still running. A zombie is not, unless it has other threads that are."""
     if identity.boot_id != boot_id():
         return False
     if not HAS_PROC:
         import psutil
 
         try:
-            found = psutil.Process(identity.pid)
+            process = psutil.Process(identity.pid)
             return (
-                int(found.create_time() * 100) == identity.start_time
-                and found.status() != psutil.STATUS_ZOMBIE
+                int(process.create_time() * 100) == identity.start_time
+                and process.status() != psutil.STATUS_ZOMBIE
             )
         except psutil.NoSuchProcess:
             return False
     fields = stat_fields(identity.pid)
     if fields is None or int(fields[19]) != identity.start_time:
         return False
-    # fields[17] is num_threads: a leader that called pthread_exit is a zombie with threads, and alive.
+    # fields[17] is num_threads: a leader that called pthread_exit is a zombie, but its threads are alive.
     return fields[0] not in (b"Z", b"X") or int(fields[17]) > 1
 
 
 def send(identity: ProcessIdentity, number: signal.Signals) -> bool:
-    """Send a signal to this very process, and to no other that has its pid by now. Returns whether it was there."""
+    """Send a signal to this process, and never to another one that reused its pid.
+
+    Returns whether it was alive.
+    """
     if not is_alive(identity):
         return False
     try:
@@ -99,13 +102,14 @@ def send(identity: ProcessIdentity, number: signal.Signals) -> bool:
     except ProcessLookupError:
         return False
     except OSError:
-        # No descriptor to be had (none left, or a sandbox forbids it): the identity was checked a moment ago.
+        # No descriptor available (none left, or a sandbox forbids it); the identity was checked just now.
         return _kill(identity.pid, number)
     try:
-        # Loaded here: most who ask about processes send them nothing.
+        # Imported here, because most callers of this module send no signals.
         import signal
 
-        # The descriptor holds on to one process; if its pid had been used again before, the start time differs.
+        # The descriptor refers to one process. If the pid had been reused before, the start time would
+        # differ.
         if start_time(identity.pid) != identity.start_time:
             return False
         signal.pidfd_send_signal(descriptor, number)
@@ -125,7 +129,7 @@ def _kill(pid: int, number: signal.Signals) -> bool:
 
 
 def children(pid: int) -> list[int]:
-    """Direct children, of all threads."""
+    """Direct children of all its threads."""
     if not HAS_PROC:
         import psutil
 
@@ -133,29 +137,29 @@ def children(pid: int) -> list[int]:
             return [child.pid for child in psutil.Process(pid).children()]
         except psutil.NoSuchProcess:
             return []
-    found: list[int] = []
+    pids: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
-                found += [int(child) for child in file.read().split()]
+                pids += [int(child) for child in file.read().split()]
     except OSError:
-        return found
-    return found
+        return pids
+    return pids
 
 
 def descendants(pid: int) -> list[int]:
-    """Children, their children and so on; `pid` itself is not among them."""
-    found: list[int] = []
+    """Children, their children and so on, without `pid` itself."""
+    pids: list[int] = []
     todo = [pid]
     while todo:
         below = children(todo.pop())
-        found += below
+        pids += below
         todo += below
-    return found
+    return pids
 
 
 def all_pids() -> list[int]:
-    """Every process that can be seen."""
+    """Every visible process."""
     if HAS_PROC:
         return [int(name) for name in os.listdir("/proc") if name.isdigit()]
     import psutil
@@ -164,7 +168,7 @@ def all_pids() -> list[int]:
 
 
 def environment(pid: int) -> dict[str, str]:
-    """The environment with which `pid` was executed; empty when it is not ours to read, or gone."""
+    """The environment with which `pid` was executed; empty if it is gone or may not be read."""
     if not HAS_PROC:
         import psutil
 
@@ -182,18 +186,21 @@ def environment(pid: int) -> dict[str, str]:
 
 
 def open_files(pid: int) -> list[str]:
-    """What the descriptors of `pid` point at; empty when it is not ours to read, or gone."""
-    found: list[str] = []
+    """The targets of `pid`'s descriptors; empty if it is gone or may not be read."""
+    paths: list[str] = []
     try:
         for descriptor in os.listdir(f"/proc/{pid}/fd"):
-            found.append(os.readlink(f"/proc/{pid}/fd/{descriptor}"))
+            paths.append(os.readlink(f"/proc/{pid}/fd/{descriptor}"))
     except OSError:
-        return found
-    return found
+        return paths
+    return paths
 
 
 def variable(pid: int, name: str) -> str | None:
-    """The value of `name` with which `pid` was executed. A sweep asks every process of the machine: the usual None is cheap."""
+    """The value of `name` in the environment of `pid`.
+
+    Optimized for None, because a sweep asks every process.
+    """
     if HAS_PROC:
         try:
             with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
@@ -205,7 +212,7 @@ def variable(pid: int, name: str) -> str | None:
 
 
 def command_line(pid: int) -> str:
-    """The command line, for people."""
+    """The command line, for display."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             return os.fsdecode(file.read().replace(b"\0", b" ").strip())
@@ -214,7 +221,7 @@ def command_line(pid: int) -> str:
 
 
 def tree_cpu_s(pid: int) -> float:
-    """CPU seconds of a process and all below it, the children that were waited for included."""
+    """CPU seconds of a process, its descendants, and its reaped children."""
     if not HAS_PROC:
         return 0.0
     ticks = 0

@@ -8,7 +8,7 @@ from holdfast import clock, paths, spawn
 from holdfast.errors import HoldfastError
 from holdfast.model.status import ENDS
 from holdfast.notify import outbox
-from holdfast.packet import inbox, load, runner_lost
+from holdfast.packet import inbox, load, runner_gone
 from holdfast.store import atomic
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
@@ -31,7 +31,7 @@ def gather(home: Home) -> dict[str, Any]:
     live, counts = _tasks(home) if os.path.isdir(home.tasks) else ([], {})
     attention: list[str] = []
     for row in live:
-        row["runner_gone"] = runner_lost.is_gone(home.packet(row["task_id"]), row["status"])
+        row["runner_gone"] = runner_gone.for_display(home.packet(row["task_id"]), row["status"])
         counts[row["status"]] = counts.get(row["status"], 0) + 1
         attention += _task_attention(home, row)
     starts = [at for at in spawn.keeper_starts(home) if clock.now() - at < spawn.STARTS_WINDOW_S]

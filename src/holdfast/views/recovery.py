@@ -8,7 +8,7 @@ from __future__ import annotations
 from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.model.status import Status
-from holdfast.packet.runner_lost import is_left_alone, is_lost
+from holdfast.packet.runner_gone import is_gone, is_gone_for_good
 from holdfast.spawn import ensure_keeper
 from holdfast.store import lock as locks
 from holdfast.store.layout import Packet
@@ -34,7 +34,7 @@ class KeeperStarter:
             return
         self._due_mono = clock.mono() + _KEEPER_CHECK_S
         try:
-            if is_left_alone(packet, status) or _has_no_keeper(packet, status):
+            if is_gone(packet, status) or _has_no_keeper(packet, status):
                 ensure_keeper(packet.home, by_person=self._by_person)
                 self._by_person = False
         except (OSError, HoldfastError):
@@ -56,7 +56,7 @@ class LostRunnerWatch:
             return False
         self._due_mono = clock.mono() + _LOST_CHECK_S
         try:
-            is_lost_now = is_lost(packet, status)
+            is_lost_now = is_gone_for_good(packet, status)
         except HoldfastError:
             return False
         was_lost, self.is_lost = self.is_lost, is_lost_now and self._is_suspected

@@ -42,7 +42,7 @@ def send_request(packet: Packet, verb: str, args: dict[str, Any]) -> None:
             "request": request.id,
         },
     )
-    path = inbox.path_of(packet, request.id)
+    path = packet.request(request.id)
     start_mono = last_start_mono = clock.mono()
     if not inbox.ring(packet):
         start_runner(packet)

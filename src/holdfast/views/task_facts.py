@@ -7,7 +7,7 @@ import os
 from holdfast import clock
 from holdfast.errors import CorruptFile, HoldfastError
 from holdfast.model.status import ENDS, Status
-from holdfast.packet import load, runner_lost
+from holdfast.packet import load, runner_gone
 from holdfast.store import atomic
 from holdfast.store import lock as locks
 from holdfast.store.layout import Packet
@@ -189,7 +189,7 @@ def _usage(manifest: dict[str, Any]) -> str:
 
 def _lost_runner(packet: Packet, status: str) -> str:
     """A message if the task should have a runner but has none; empty otherwise."""
-    if not runner_lost.is_gone(packet, status):
+    if not runner_gone.for_display(packet, status):
         return ""
     home = packet.home
     is_new = locks.owner(packet.runner_lock) is None
@@ -222,7 +222,7 @@ def _next_steps(
 def _worktree(packet: Packet) -> dict[str, Any] | None:
     """The record of the task's worktree, if that exists."""
     try:
-        record = atomic.read_json(os.path.join(packet.workspace, "worktree.json"))
+        record = atomic.read_json(packet.worktree)
     except CorruptFile:
         return None
     return record if record is not None and os.path.isdir(record.get("path") or "") else None
@@ -240,7 +240,7 @@ def _has_unmerged_work(packet: Packet) -> bool:
 
 def _wrote_in_place(packet: Packet) -> bool:
     """Whether the task changed the project itself and has a snapshot from before."""
-    if not os.path.exists(os.path.join(packet.workspace, "base.json")):
+    if not os.path.exists(packet.workspace_base):
         return False
     try:
         spec = load.fold(packet).spec

@@ -55,6 +55,6 @@ def _newest_first(rows: list[dict[str, Any]], state: str | None) -> list[dict[st
 
 
 def _is_runner_gone(home: Home, row: dict[str, Any]) -> bool | None:
-    from holdfast.packet import runner_lost  # only for tasks that have not ended
+    from holdfast.packet import runner_gone  # only for tasks that have not ended
 
-    return runner_lost.is_gone(home.packet(row["task_id"]), row["status"])
+    return runner_gone.for_display(home.packet(row["task_id"]), row["status"])

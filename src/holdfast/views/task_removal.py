@@ -10,7 +10,7 @@ import os
 from holdfast import ids
 from holdfast.errors import HoldfastError
 from holdfast.model.record import Record
-from holdfast.packet import load, sessions
+from holdfast.packet import load, session_lock
 from holdfast.packet.create import remove_tree
 from holdfast.packet.metrics import lines
 from holdfast.packet.remove import remove
@@ -56,7 +56,7 @@ def residue_of(packet: Packet) -> Residue:
             agent = agents.setdefault(line.get("attempt") or 0, line.get("agent") or "")
             if isinstance(line.get("session_id"), str) and agent:
                 session_ids[agent, line["session_id"]] = None
-        worktree = atomic.read_json(os.path.join(packet.workspace, "worktree.json")) or {}
+        worktree = atomic.read_json(packet.worktree) or {}
     except (HoldfastError, OSError, AttributeError, TypeError):
         return Residue(task_id=packet.task_id)
     directories = (spec.get("project_dir"), worktree.get("path"))
@@ -81,7 +81,7 @@ def clear(home: Home, residue: Residue) -> None:
 
 
 def _forget_session(home: Home, agent: str, session_id: str, *, is_own: bool) -> None:
-    lock = _take_lock(sessions.lock_path(home, agent, session_id))
+    lock = _take_lock(session_lock.path_of(home, agent, session_id))
     if lock is None:
         return
     try:

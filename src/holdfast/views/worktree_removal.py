@@ -55,7 +55,7 @@ def remove_worktree(packet: Packet, *, force: bool = False) -> RemovedWorktree:
 
 def _worktree_of(packet: Packet) -> Worktree | None:
     # Most tasks have none; do not load the workspace package for them.
-    if not os.path.exists(os.path.join(packet.workspace, "worktree.json")):
+    if not os.path.exists(packet.worktree):
         return None
     from holdfast.workspace.worktrees import worktree
 

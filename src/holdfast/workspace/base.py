@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from holdfast.errors import NotPossible
 from holdfast.model.record import Record
 from holdfast.store import atomic
@@ -31,7 +29,7 @@ class Base(Record):
 
 def path_of(packet: Packet) -> str:
     """Where it is kept."""
-    return os.path.join(packet.workspace, "base.json")
+    return packet.workspace_base
 
 
 def read(packet: Packet) -> Base | None:

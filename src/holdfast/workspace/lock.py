@@ -18,7 +18,7 @@ def path_of(home: Home, directory: str) -> str:
     """The lock file of a directory, whatever the name by which it was reached. Of a repository, all directories have the same:
     a gate looks at the whole of it."""
     name = sha256(os.fsencode(_top(os.path.realpath(directory))))
-    return os.path.join(home.workspaces, f"{name}.lock")
+    return home.workspace_lock(name)
 
 
 def _top(directory: str) -> str:

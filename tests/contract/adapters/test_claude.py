@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.agents.base import End
-from holdfast.agents.claude import ADAPTER
+from holdfast.agents.claude.adapter import ADAPTER
 from holdfast.agents.replay import exit_of, fold, replay
 from holdfast.model import events as ev
 from tests.contract.adapters import recorded

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from holdfast import clock
-from holdfast.agents import resets
-from holdfast.agents.codex import ADAPTER
-from holdfast.agents.codex_lines import error_kind
+from holdfast.agents.codex.adapter import ADAPTER
+from holdfast.agents.codex.events import error_kind
 from holdfast.agents.replay import fold, replay
+from holdfast.agents.shared import reset_times
 from tests.contract.adapters import recorded
 
 BASE = ["/n/codex", "exec", "--json", "-c", "features.plugin_discovery_prefetch=false"]
@@ -57,7 +57,7 @@ NOW = clock.parse_iso("2026-11-15T12:00:00Z")
     ],
 )
 def test_the_end_of_a_limit_is_read_from_its_sentence(text: str, expected: str | None) -> None:
-    assert resets.find(text, NOW) == expected
+    assert reset_times.find(text, NOW) == expected
 
 
 def test_a_time_without_a_zone_is_local(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,8 +66,8 @@ def test_a_time_without_a_zone_is_local(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("TZ", "Etc/GMT-2")
     time.tzset()
     try:
-        assert resets.find("try again at 8:00 AM.", NOW) == "2026-11-16T06:00:00.000Z"
-        assert resets.find("try again at Nov 18th, 2026 1:05 PM.", NOW) == "2026-11-18T11:05:00.000Z"
+        assert reset_times.find("try again at 8:00 AM.", NOW) == "2026-11-16T06:00:00.000Z"
+        assert reset_times.find("try again at Nov 18th, 2026 1:05 PM.", NOW) == "2026-11-18T11:05:00.000Z"
     finally:
         monkeypatch.undo()
         time.tzset()

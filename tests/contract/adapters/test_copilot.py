@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.agents.copilot import ADAPTER, Copilot
+from holdfast.agents.copilot.adapter import ADAPTER, Copilot
 from holdfast.agents.replay import replay
 from holdfast.model.events import AgentUsage
 from tests.contract.adapters import recorded

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.agents.gemini import ADAPTER
+from holdfast.agents.gemini.adapter import ADAPTER
 from holdfast.agents.replay import replay
 from tests.contract.adapters import recorded
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.agents.opencode import ADAPTER
-from holdfast.agents.opencode_lines import OpencodeLines
+from holdfast.agents.opencode.adapter import ADAPTER
+from holdfast.agents.opencode.events import OpencodeLines
 from holdfast.agents.replay import fold, replay
 from holdfast.model import events as ev
 from tests.contract.adapters import recorded

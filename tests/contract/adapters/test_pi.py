@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.agents.pi import ADAPTER
+from holdfast.agents.pi.adapter import ADAPTER
 from holdfast.agents.replay import fold, replay
 from tests.contract.adapters import recorded
 

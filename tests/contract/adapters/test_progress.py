@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.agents import registry, todo
-from holdfast.agents.claude_todos import TOOLS, Todos
+from holdfast.agents import registry
+from holdfast.agents.claude.todos import TOOLS, Todos
+from holdfast.agents.shared import todo_list
 from holdfast.model import events as ev
 
 Step = tuple[int, int, str | None]
@@ -209,7 +210,7 @@ def test_copilot_says_only_that_something_changed() -> None:
 
 @given(arguments=JSON)
 def test_no_list_makes_a_reader_fail(arguments: Any) -> None:
-    for event in todo.of_call(json.dumps(arguments).encode()):
+    for event in todo_list.of_call(json.dumps(arguments).encode()):
         assert event.is_sound()
 
 
@@ -217,4 +218,4 @@ def test_no_list_makes_a_reader_fail(arguments: Any) -> None:
     "raw", [b"", b"[" * 100_000, b'{"todos": 7}', b'{"todos": [["status"]]}', b'{"todos": "ab"}']
 )
 def test_nonsense_is_no_list(raw: bytes) -> None:
-    assert todo.of_call(raw) == []
+    assert todo_list.of_call(raw) == []

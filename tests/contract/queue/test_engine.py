@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holdfast import clock
-from holdfast.queue.engine import ALL, Item, Room, requeue_lost
+from holdfast.queue.engine import ALL, Capacity, Item, requeue_lost
 from holdfast.queue.local import LocalQueue
 from holdfast.store.layout import Home
 
@@ -47,7 +47,7 @@ def ids(items: list[Item]) -> list[str]:
     return [item.task_id for item in items]
 
 
-def claimed(engine: Engine, room: Room = Room(), owner: str = "me") -> list[str]:  # noqa: B008
+def claimed(engine: Engine, room: Capacity = Capacity(), owner: str = "me") -> list[str]:  # noqa: B008
     """All that can be claimed, one after another."""
     found = []
     while (item := engine.claim(owner, room)) is not None:
@@ -162,30 +162,30 @@ def test_what_is_given_back_may_wait_or_go_first(engine: Engine) -> None:
 def test_an_agent_that_is_full_is_passed_over(engine: Engine) -> None:
     for task_id, agent in (("a", "claude"), ("b", "claude"), ("c", "codex"), ("d", "claude")):
         engine.add(Item(task_id=task_id, agent=agent))
-    assert claimed(engine, Room(agents={"claude": 1})) == ["a", "c"]
+    assert claimed(engine, Capacity(agents={"claude": 1})) == ["a", "c"]
     engine.ack("a")
-    assert claimed(engine, Room(agents={"claude": 1, "codex": 0})) == ["b"]
+    assert claimed(engine, Capacity(agents={"claude": 1, "codex": 0})) == ["b"]
 
 
 def test_a_pool_has_room_of_its_own(engine: Engine) -> None:
     for number in range(4):
         engine.add(Item(task_id=f"n{number}", pool="nightly", priority=10))
         engine.add(Item(task_id=f"d{number}"))
-    assert claimed(engine, Room(pools={"nightly": 2})) == ["n0", "n1", "d0", "d1", "d2", "d3"]
+    assert claimed(engine, Capacity(pools={"nightly": 2})) == ["n0", "n1", "d0", "d1", "d2", "d3"]
 
 
 def test_slots_are_counted_over_all(engine: Engine) -> None:
     for task_id in "abc":
         engine.add(Item(task_id=task_id, agent=task_id))
-    assert claimed(engine, Room(slots=2)) == ["a", "b"]
-    assert claimed(engine, Room(slots=2)) == []
+    assert claimed(engine, Capacity(slots=2)) == ["a", "b"]
+    assert claimed(engine, Capacity(slots=2)) == []
 
 
 def test_what_needs_more_memory_than_there_is_waits(engine: Engine) -> None:
     engine.add(Item(task_id="large", memory_mb=4000, priority=10))
     engine.add(Item(task_id="small", memory_mb=100))
-    assert claimed(engine, Room(memory_mb=500)) == ["small"]
-    assert claimed(engine, Room(memory_mb=4000)) == ["large"]
+    assert claimed(engine, Capacity(memory_mb=500)) == ["small"]
+    assert claimed(engine, Capacity(memory_mb=4000)) == ["large"]
 
 
 # ── pause ──
@@ -222,27 +222,27 @@ def test_an_item_waits_until_all_before_it_are_completed(engine: Engine) -> None
     assert engine.ack("a", status="completed")
     assert engine.items("last")[0].waits_for == ("b",)
     assert engine.claim("me") is None
-    assert engine.settle("b", "completed") == 1
+    assert engine.task_ended("b", "completed") == 1
     assert claimed(engine) == ["last"]
     assert engine.items("last")[0].after == ("a", "b")
 
 
 def test_a_failed_dependency_holds_an_item_in_plain_sight(engine: Engine) -> None:
     engine.add(Item(task_id="last", after=("a",)))
-    engine.settle("a", "failed")
+    engine.task_ended("a", "failed")
     held = engine.items("last")[0]
     assert (held.state, held.reason) == ("held", "a is failed")
     assert engine.claim("me") is None
-    engine.settle("a", "completed")  # it was tried again
+    engine.task_ended("a", "completed")  # it was tried again
     assert claimed(engine) == ["last"]
 
 
 def test_a_person_may_let_a_held_item_go(engine: Engine) -> None:
     engine.add(Item(task_id="last", after=("a", "b")))
-    engine.settle("a", "failed")
+    engine.task_ended("a", "failed")
     assert engine.retry("last")
     assert engine.items("last")[0].waits_for == ("b",)
-    engine.settle("b", "completed")
+    engine.task_ended("b", "completed")
     assert claimed(engine) == ["last"]
     assert not engine.retry("last")
 
@@ -310,10 +310,10 @@ def test_several_claim_at_the_same_time_and_none_twice(another: Callable[[], Eng
 
 def test_an_item_is_held_until_none_of_its_dependencies_is_failed(engine: Engine) -> None:
     engine.add(Item(task_id="last", after=("a", "b")))
-    engine.settle("a", "failed")
-    engine.settle("b", "killed")
-    engine.settle("a", "completed")
+    engine.task_ended("a", "failed")
+    engine.task_ended("b", "killed")
+    engine.task_ended("a", "completed")
     assert engine.items("last")[0].state == "held"
     assert claimed(engine) == []
-    engine.settle("b", "completed")
+    engine.task_ended("b", "completed")
     assert claimed(engine) == ["last"]

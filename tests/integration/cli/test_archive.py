@@ -66,7 +66,7 @@ def test_whoever_would_change_it_is_told_where_it_is(home: str) -> None:
     for verb in ("retry", "stop", "resume", "archive"):
         done = holdfast(verb, "it")
         assert done.returncode == 3
-        assert "it is in the archive" in done.stderr
+        assert "it is archived" in done.stderr
     assert holdfast("rm", "it").returncode == 0
     assert os.listdir(os.path.join(home, "archive")) == []
     assert holdfast("show", "it").returncode == 3
@@ -117,7 +117,7 @@ def test_an_id_that_the_archive_has_already(home: str) -> None:
     second = ended(script="echo second")
     done = holdfast("archive", "it")
     assert done.returncode == 3
-    assert "the archive has a task it already" in done.stderr
+    assert "the archive already has a task it" in done.stderr
     assert second.status() == "completed"
     assert holdfast("logs", "it").stdout == "second\n"
 
@@ -192,7 +192,7 @@ def test_wrong_words_are_2_and_an_unknown_task_is_3() -> None:
     assert holdfast("archive", "--all-ended", "--older-than", "soon").returncode == 2
     done = holdfast("archive", "nobody")
     assert done.returncode == 3
-    assert "there is no task 'nobody'" in done.stderr
+    assert "no task 'nobody'" in done.stderr
 
 
 def test_the_diff_of_an_archived_task_can_be_read() -> None:

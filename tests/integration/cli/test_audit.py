@@ -127,7 +127,7 @@ def test_a_removed_task_is_still_accounted_for_and_time_limits() -> None:
     assert entries("it", "--since", "1h")
     assert entries("it", "--since", "0s") == []
     unknown = holdfast("audit", "nobody")
-    assert (unknown.returncode, "there is no task 'nobody'" in unknown.stderr) == (3, True)
+    assert (unknown.returncode, "no task 'nobody'" in unknown.stderr) == (3, True)
     assert holdfast("audit", "--since", "soon").returncode == 2
     assert holdfast("audit", "../x").returncode == 2
 

@@ -84,7 +84,7 @@ def test_an_input_that_cannot_be_copied_leaves_nothing_behind(home: str, project
     folder = written(tmp_path)
     asked = ask(folder)
     os.mkfifo(os.path.join(folder, "inputs", "pipe"))
-    with pytest.raises(UsageError, match="neither a file nor a folder"):
+    with pytest.raises(UsageError, match="neither a file nor a directory"):
         make(asked, home)
     assert os.listdir(os.path.join(home, "tasks")) == []
 

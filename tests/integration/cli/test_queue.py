@@ -126,7 +126,7 @@ def test_what_is_there_already_is_not_added_again() -> None:
     submit("a")
     done = queue("add", '{"id": "a", "command": ["true"]}')
     assert done.returncode == 2
-    assert "there is a task a already" in done.stderr
+    assert "task a already exists" in done.stderr
 
 
 @pytest.mark.req("W-C6")
@@ -195,7 +195,7 @@ def test_a_line_that_is_none_does_not_block_the_others() -> None:
     given = b'{"id": "a", "command": "true"}\n{"id": \n{"id": "b", "command": "true"}\n'
     done = queue("import", "-", stdin=given)
     assert (done.returncode, done.stdout) == (3, "a\nb\n")
-    assert "-: line 2 is no JSON" in done.stderr
+    assert "-: line 2 is not JSON" in done.stderr
     assert queue("import", "-", stdin=b"<html>\n<p>\n").returncode == 2
 
 

@@ -60,7 +60,7 @@ def test_rm_lists_what_was_removed_and_what_was_not() -> None:
     (kept,) = data["kept"]
     assert kept["task"] == "nobody"
     assert kept["code"] == "not-found"
-    assert "there is no task 'nobody'" in kept["error"]
+    assert "no task 'nobody'" in kept["error"]
 
 
 def test_up_and_down_print_the_status(home: str, monkeypatch: pytest.MonkeyPatch) -> None:

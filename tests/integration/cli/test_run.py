@@ -226,8 +226,8 @@ def test_an_env_file_adds_to_the_environment_and_is_recorded_by_name_only() -> N
     [
         ("no equals sign", "line 2: not NAME=VALUE"),
         ("1BAD=x", "line 2: not NAME=VALUE"),
-        ("A='open", "line 2: A: the quote ' is not closed"),
-        ('A="x" y', "line 2: A: there is text behind the closing quote"),
+        ("A='open", "line 2: A: missing closing quote '"),
+        ('A="x" y', "line 2: A: unexpected text after the closing quote"),
         ("HOLDFAST_ROLE=keeper", "line 2: HOLDFAST_ROLE is set by holdfast itself"),
     ],
 )

@@ -130,9 +130,9 @@ def test_a_prefix_must_name_one_task() -> None:
     Task.shell("true", "--id", "alpha-2").wait_for("completed")
     assert holdfast("show", "alpha-1").returncode == 0
     unknown = holdfast("show", "beta")
-    assert (unknown.returncode, "there is no task 'beta'" in unknown.stderr) == (3, True)
+    assert (unknown.returncode, "no task 'beta'" in unknown.stderr) == (3, True)
     unclear = holdfast("show", "alpha")
-    assert (unclear.returncode, "could be alpha-1, alpha-2" in unclear.stderr) == (3, True)
+    assert (unclear.returncode, "is ambiguous: alpha-1, alpha-2" in unclear.stderr) == (3, True)
     bad = holdfast("show", "../etc")
     assert (bad.returncode, "not a task id" in bad.stderr) == (2, True)
     assert holdfast("show").returncode == 2

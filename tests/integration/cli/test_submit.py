@@ -77,7 +77,7 @@ def test_it_may_wait_for_a_time() -> None:
     [
         (["--priority", "soon"], 2, "not a priority: 'soon'"),
         (["--not-before", "noon"], 2, "not a time: 'noon'"),
-        (["--after", "nobody"], 3, "there is no task 'nobody'"),
+        (["--after", "nobody"], 3, "no task 'nobody'"),
         (["--deadline", "x"], 2, "--deadline: not a duration"),
         (["--failover", "nobody"], 2, "no failover"),
         (["--session", "abc"], 2, "--session abc: command has no sessions that can go on"),

@@ -8,7 +8,7 @@ import json
 import msgspec
 import pytest
 
-from holdfast.agents import json_lines, stream_json
+from holdfast.agents.shared import json_lines, stream_json
 from holdfast.model import events as ev
 
 #: The longest secret that is masked whole wherever it begins, and where the ingest cuts.
@@ -22,9 +22,9 @@ def assistant(*blocks: dict) -> bytes:
     ).encode()
 
 
-@pytest.mark.parametrize("name", ["claude_lines.Lines", "stream_json.StreamJson"])
+@pytest.mark.parametrize("name", ["claude.events.Lines", "shared.stream_json.StreamJson"])
 def test_texts_and_calls_of_stream_json(name: str) -> None:
-    module, _, cls = name.partition(".")
+    module, _, cls = name.rpartition(".")
     reader = getattr(importlib.import_module(f"holdfast.agents.{module}"), cls)()
     call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "x" * 9000}}
     text, tool = reader.read(assistant({"type": "text", "text": "y" * 40_000}, call))
@@ -40,7 +40,7 @@ def test_the_summary_of_json_arguments() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["copilot_lines", "gemini_lines", "opencode_lines", "pi_lines", "codex_lines"]
+    "module", ["copilot.events", "gemini.events", "opencode.events", "pi.events", "codex.events"]
 )
 def test_every_reader_keeps_more_than_is_shown(module: str) -> None:
     found = vars(importlib.import_module(f"holdfast.agents.{module}"))

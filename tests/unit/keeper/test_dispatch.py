@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from holdfast import clock, paths
-from holdfast.keeper import loop, room
+from holdfast.keeper import capacity, loop
 from holdfast.keeper.dispatch import Dispatch
 from holdfast.keeper.guard import Guard
 from holdfast.model import events as ev
@@ -19,7 +19,7 @@ from holdfast.model.spec import Limits, QueueSpec, StageSpec, TaskSpec
 from holdfast.model.status import Status
 from holdfast.packet import inbox
 from holdfast.packet.create import create
-from holdfast.queue import owner
+from holdfast.queue import claim_owner
 from holdfast.queue.engine import Item
 from holdfast.queue.local import LocalQueue
 from holdfast.store import atomic
@@ -65,7 +65,7 @@ class Keeper:
 
     def claim(self, task_id: str) -> None:
         with LocalQueue(self.home) as queue:
-            assert queue.claim(owner.me(), task_id=task_id) is not None
+            assert queue.claim(claim_owner.this_process(), task_id=task_id) is not None
 
     def item(self, task_id: str) -> Item | None:
         with LocalQueue(self.home) as queue:
@@ -202,7 +202,7 @@ def test_while_one_task_waits_for_quota_no_other_of_its_agent_is_started(
     moved(waits, Status.WAITING, status_reason=reason, wake_at=clock.iso(clock.now() + wake_s))
     with LocalQueue(keeper.home) as queue:
         spec = loop.read_spec(keeper.home)
-        found, _ = room.measure(keeper.home, queue.claims(), spec, cooling=0, agents=())
+        found, _ = capacity.measure(keeper.home, queue.claims(), spec, cooling=0, agents=())
         assert found.agents.get("scripted") == left
         assert found.slots == spec.slots + 1, "who waits needs no slot"
         claimed = queue.claim("somebody", found)

@@ -144,7 +144,7 @@ def test_a_mistake_in_the_settings_leaves_the_defaults_and_is_told(
     settings(tmp_path, text)
     up(at, asked(slots=2))
     assert loop.read_spec(at) == LoopSpec(slots=2)
-    assert "settings are left aside" in capfd.readouterr().err
+    assert "invalid settings ignored" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_a_mistake_in_the_environment_does_not_end_the_keeper(
 ) -> None:
     monkeypatch.setenv(name, value)
     assert loop.read_spec(at) == LoopSpec()
-    assert "settings are left aside" in capfd.readouterr().err
+    assert "invalid settings ignored" in capfd.readouterr().err
 
 
 # ── how far it is ──

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from holdfast.keeper.outbox import FIRST_PAUSE_S, TRIES, pause_s
+from holdfast.keeper.delivery import FIRST_PAUSE_S, TRIES, pause_s
 from holdfast.notify import outbox
 from holdfast.redact import Redactor
 from holdfast.store.layout import Home

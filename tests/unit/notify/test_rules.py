@@ -50,5 +50,5 @@ def test_the_text_has_the_reason() -> None:
     assert rules.words(event) == "holdfast: fix needs a person: which branch?"
     assert rules.words({"event": "completed", "task_id": "fix", "reason": ""}) == "holdfast: fix is done"
     assert rules.words({"event": "home_interrupt", "reason": "stop"}) == (
-        "holdfast: every task waits for a person: stop"
+        "holdfast: all tasks wait for a person: stop"
     )

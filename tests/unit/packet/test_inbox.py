@@ -28,7 +28,7 @@ def test_what_was_dropped_is_read_in_its_order(packet: Packet) -> None:
     names = inbox.names(packet)
     assert names == [f"{request.id}.json" for request in dropped]
     assert [inbox.read(packet, name) for name in names] == dropped
-    assert os.stat(inbox.path_of(packet, dropped[0].id)).st_mode & 0o777 == 0o600
+    assert os.stat(packet.request(dropped[0].id)).st_mode & 0o777 == 0o600
 
 
 @pytest.mark.req("PKT-21")

@@ -9,7 +9,7 @@ import stat
 import pytest
 
 from holdfast.errors import CorruptFile, StorageError
-from holdfast.queue import schema
+from holdfast.queue import tables
 from holdfast.queue.engine import Item, is_ready, parse_priority
 from holdfast.queue.local import LocalQueue
 from holdfast.store.layout import Home
@@ -26,7 +26,7 @@ def test_it_is_private_and_has_a_version(home: str) -> None:
         for name in ("queue.db", "queue.db-wal"):
             assert stat.S_IMODE(os.stat(os.path.join(home, name)).st_mode) == 0o600
     connection = sqlite3.connect(os.path.join(home, "queue.db"))
-    assert connection.execute("PRAGMA user_version").fetchone()[0] == schema.VERSION
+    assert connection.execute("PRAGMA user_version").fetchone()[0] == tables.VERSION
     assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
     connection.close()
     with LocalQueue(Home(home)) as queue:
@@ -51,7 +51,7 @@ def test_a_corrupt_database_is_put_aside_and_not_deleted(home: str, garbage: byt
 def test_another_version_is_put_aside(home: str) -> None:
     connection = sqlite3.connect(os.path.join(home, "queue.db"))
     connection.execute("CREATE TABLE future (x)")
-    connection.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
+    connection.execute(f"PRAGMA user_version = {tables.VERSION + 1}")
     connection.commit()
     connection.close()
     with LocalQueue(Home(home)) as queue:
@@ -61,7 +61,7 @@ def test_another_version_is_put_aside(home: str) -> None:
 
 def test_a_missing_table_is_put_aside(home: str) -> None:
     connection = sqlite3.connect(os.path.join(home, "queue.db"))
-    connection.execute(f"PRAGMA user_version = {schema.VERSION}")
+    connection.execute(f"PRAGMA user_version = {tables.VERSION}")
     connection.commit()
     connection.close()
     with LocalQueue(Home(home)) as queue:
@@ -77,7 +77,7 @@ def test_what_breaks_while_it_is_open_is_put_aside_with_words(home: str) -> None
         file.seek(size // 2)
         file.write(b"\x7f" * (size - size // 2))
     queue = LocalQueue(Home(home))
-    with pytest.raises(CorruptFile, match="put aside"):
+    with pytest.raises(CorruptFile, match="has been renamed"):
         queue.items()
     assert len(aside(home)) == 1
     with LocalQueue(Home(home)) as queue:
@@ -87,13 +87,13 @@ def test_what_breaks_while_it_is_open_is_put_aside_with_words(home: str) -> None
 def test_a_healthy_database_is_not_put_aside_by_a_latecomer(home: str) -> None:
     with LocalQueue(Home(home)) as queue:
         queue.add(Item(task_id="a"))
-        schema.put_aside(queue.path)
+        tables.put_aside(queue.path)
         assert aside(home) == []
         assert [item.task_id for item in queue.items()] == ["a"]
 
 
 def test_a_queue_that_somebody_holds_is_an_error_in_words(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schema, "BUSY_S", 0.05)
+    monkeypatch.setattr(tables, "BUSY_S", 0.05)
     with LocalQueue(Home(home)) as queue:
         holder = sqlite3.connect(queue.path, isolation_level=None)
         holder.execute("BEGIN IMMEDIATE")

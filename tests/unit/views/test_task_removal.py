@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from holdfast.packet import sessions
+from holdfast.packet import session_lock
 from holdfast.store import atomic
 from holdfast.store.layout import Home
 from holdfast.views import task_removal
@@ -18,7 +18,7 @@ def test_an_id_that_names_no_session_removes_nothing_of_others(home: str, sessio
     for folder in (place.sessions, place.scripted_agent, os.path.join(home, "other")):
         os.makedirs(folder)
         atomic.write(os.path.join(folder, "file"), b"", durable=False)
-    lock = sessions.lock_path(place, "scripted", session_id)
+    lock = session_lock.path_of(place, "scripted", session_id)
     atomic.write(lock, b"", durable=False)
     task_removal.clear(place, task_removal.Residue(task_id="it", sessions=(("scripted", session_id),)))
     assert not os.path.exists(lock)

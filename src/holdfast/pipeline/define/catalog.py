@@ -124,7 +124,7 @@ def folders(project: str | None) -> dict[str, str]:
     """Where files are looked for, weakest first."""
     found = {"package": os.path.dirname(holdfast.config.__file__), "user": paths.config_dir()}
     if project is not None:
-        found["project"] = os.path.join(project, ".holdfast")
+        found["project"] = paths.project_config_dir(project)
     return found
 
 

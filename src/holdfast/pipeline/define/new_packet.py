@@ -15,6 +15,7 @@ from holdfast.packet import inputs
 from holdfast.pipeline.define.intents import INTENTS
 from holdfast.pipeline.results import handoff
 from holdfast.store import atomic
+from holdfast.store.layout import NEW_PREFIX, Packet
 
 RETRY_BUDGET = 2
 PAID_CALL_BUDGET = 10
@@ -144,15 +145,18 @@ def write(folder: str, draft: Draft) -> None:
     """Make the packet's folder, whole or not at all. Raises DuplicateTask when there is something, StorageError."""
     if os.path.lexists(folder):
         raise DuplicateTask(f"{folder} is there already", hint="name another folder, or remove it")
-    staged = os.path.join(os.path.dirname(os.path.abspath(folder)), f".new-{os.getpid()}-{draft.task_id}")
+    staged = os.path.join(
+        os.path.dirname(os.path.abspath(folder)), f"{NEW_PREFIX}{os.getpid()}-{draft.task_id}"
+    )
     try:
-        os.makedirs(os.path.join(staged, "inputs", "attachments"), mode=0o700)
+        packet = Packet(staged)
+        os.makedirs(packet.attachments, mode=0o700)
         for path, text in (
-            ("manifest.yaml", manifest(draft)),
-            ("inputs/user_request.md", request(draft)),
-            ("inputs/context_pack.md", context_pack(draft)),
+            (packet.manifest_yaml, manifest(draft)),
+            (packet.user_request, request(draft)),
+            (packet.context_pack, context_pack(draft)),
         ):
-            atomic.write(os.path.join(staged, path), text.encode(), durable=True)
+            atomic.write(path, text.encode(), durable=True)
         os.rename(staged, folder)
     except OSError as error:
         from holdfast.packet.create import remove_tree

@@ -17,14 +17,14 @@ from holdfast.pipeline.define.resolve import Resolved, resolve
 from holdfast.pipeline.prompt import attachments, template
 from holdfast.pipeline.prompt.forbidden import Forbidden
 from holdfast.redact import Redactor
-from holdfast.store.layout import Packet
+from holdfast.store.layout import MANIFEST_YAML, Packet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-NAME = "manifest.yaml"
+NAME = MANIFEST_YAML
 
 
 class Written(Record):
@@ -40,7 +40,7 @@ class Written(Record):
     @property
     def inputs(self) -> str:
         """Its inputs; the folder need not exist."""
-        return os.path.join(self.folder, "inputs")
+        return Packet(self.folder).inputs
 
 
 def read(folder: str, *, project: str | None = None) -> Written:
@@ -213,7 +213,7 @@ def settle_limits(
     silences = [adapter.capabilities.stale_s for adapter in adapters]
     # One silence for the whole task: that of the agent which may be silent the longest.
     stale_s = None if None in silences else max(silence for silence in silences if silence is not None)
-    found = limits.settle(environ, flags or {}, stale_s=stale_s, settings=settings)
+    found = limits.resolve(environ, flags or {}, stale_s=stale_s, settings=settings)
     own = {
         field: written.manifest.get(path)
         for path, field in _LIMITS.items()

@@ -74,7 +74,7 @@ def _candidates(
         ("package", os.path.join(os.path.dirname(paths.__file__), "config", "prompts")),
     ]
     if packet is not None:
-        places.insert(0, ("task", os.path.join(packet.inputs, "templates")))
+        places.insert(0, ("task", packet.templates))
     for place, folder in places:
         for name in ([profile, role], [role]) if profile else ([role],):
             # Names come from files that people write; one that climbs out of its place names nothing.
@@ -87,7 +87,7 @@ def _is_inside(path: str, folder: str) -> bool:
 
 
 def _project_place(project_dir: str) -> str:
-    return os.path.join(project_dir, ".holdfast", "prompts")
+    return os.path.join(paths.project_config_dir(project_dir), "prompts")
 
 
 def _read(path: str) -> str:

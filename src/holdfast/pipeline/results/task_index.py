@@ -13,13 +13,14 @@ from holdfast.model import roles
 from holdfast.model.spec import TaskSpec
 from holdfast.packet import load
 from holdfast.store import atomic, journal
+from holdfast.store.layout import Packet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from holdfast.store.layout import Home, Packet
+    from holdfast.store.layout import Home
 
 
 def update(home: Home) -> dict[str, Any]:
@@ -71,7 +72,7 @@ def task_entry(
             "digest_policy": pipeline.digest_policy,
         },
         "phases": phases,
-        "links": f"tasks/{spec.task_id}/state/phase-links.json",
+        "links": Packet(f"tasks/{spec.task_id}").phase_links,
     }
 
 

@@ -1,4 +1,5 @@
-"""`bd:` and `gt:[RIG,…]`: ready beads, as `bd ready --json` (one project) and `gt ready --json` (a town) print them."""
+"""`bd:` and `gt:[RIG,…]`: ready beads, as printed by `bd ready --json` (one project) and `gt ready --json`
+(a town)."""
 
 from __future__ import annotations
 
@@ -6,18 +7,18 @@ import json
 
 from holdfast.errors import UsageError
 from holdfast.queue.engine import WEIGHTS
-from holdfast.queue.work import Aside, from_json
+from holdfast.queue.work_item import CollectErrors, from_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from holdfast.queue.work import Work
+    from holdfast.queue.work_item import WorkItem
 
 
 def argv(kind: str, *, most: int) -> list[str]:
-    """The command that lists what is ready."""
+    """The command that lists the ready beads."""
     return ["bd", "ready", "--json", "--limit", str(most)] if kind == "bd" else ["gt", "ready", "--json"]
 
 
@@ -28,28 +29,30 @@ def parse(
     rigs: str = "",
     weights: Mapping[str, int] = WEIGHTS,
     wrong: list[str] | None = None,
-) -> list[Work]:
-    """The beads; what is none goes into `wrong`. The id of a task is that of the bead. An epic is no work: its children are.
+) -> list[WorkItem]:
+    """Parse beads; errors go to `wrong`.
 
-    Rigs of a town, with commas between, are taken alone and in this order where beads are equally urgent.
+    The task id is the bead's id. Epics are skipped: their children are the work.
+
+    If rigs are named, only their beads are used; equally urgent ones in this order.
     """
     try:
         data: Any = json.loads(raw.decode("utf-8", "replace") or "[]")
     except (ValueError, RecursionError) as error:
         raise UsageError(
-            f"{kind}: no JSON: {error}", hint=f"what does '{kind} ready --json' print?"
+            f"{kind}: not JSON: {error}", hint=f"what does '{kind} ready --json' print?"
         ) from error
-    found: list[Work] = []
+    items: list[WorkItem] = []
     for number, issue in enumerate(_issues(data, [rig for rig in rigs.split(",") if rig]), 1):
-        with Aside(wrong):
+        with CollectErrors(wrong):
             work = _bead(issue, kind, where=f"{kind}: item {number}", weights=weights)
-            found += [work] if work is not None else []
-    return found
+            items += [work] if work is not None else []
+    return items
 
 
-def _bead(issue: Any, kind: str, *, where: str, weights: Mapping[str, int]) -> Work | None:
+def _bead(issue: Any, kind: str, *, where: str, weights: Mapping[str, int]) -> WorkItem | None:
     if not isinstance(issue, dict):
-        raise UsageError(f"{where} is no object")
+        raise UsageError(f"{where} is not an object")
     bead: dict[str, Any] = issue  # pyright: ignore[reportUnknownVariableType]
     if bead.get("issue_type") == "epic":
         return None
@@ -70,21 +73,21 @@ def _issues(data: Any, rigs: list[str]) -> list[Any]:
         return data or []  # pyright: ignore[reportUnknownVariableType]
     sources: Any = data.get("sources") if isinstance(data, dict) else None  # pyright: ignore
     if not isinstance(sources, list):
-        raise UsageError("no list of beads", hint="is the program up to date?")
+        raise UsageError("not a list of beads", hint="is the program up to date?")
     named: list[dict[str, Any]] = [each for each in sources if isinstance(each, dict)]  # pyright: ignore
     if rigs:
         named = sorted(
             (each for each in named if each.get("name") in rigs), key=lambda each: rigs.index(each["name"])
         )
-    found: list[Any] = []
+    beads: list[Any] = []
     for each in named:
         issues: list[Any] = each.get("issues") or []
-        found += [{"rig": each.get("name"), **bead} if isinstance(bead, dict) else bead for bead in issues]
-    return found
+        beads += [{"rig": each.get("name"), **bead} if isinstance(bead, dict) else bead for bead in issues]
+    return beads
 
 
 def _priority(value: Any, weights: Mapping[str, int]) -> int:
-    """Beads count from 0, the most urgent, to 4, the backlog."""
+    """Beads have priorities from 0, the most urgent, to 4, the backlog."""
     counted = (weights["high"] * 2, weights["high"], weights["medium"], weights["low"], 0)
     return counted[int(value)] if value in range(len(counted)) else weights["medium"]
 

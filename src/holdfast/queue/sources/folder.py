@@ -1,4 +1,5 @@
-"""A folder of Markdown files: the front matter says title, priority, agent, after …, and the body is the prompt."""
+"""A directory of Markdown files: the front matter has title, priority, agent, after …, and the body is the
+prompt."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from holdfast.errors import UsageError
 from holdfast.pipeline.define import yaml_file
 from holdfast.queue.engine import WEIGHTS
 from holdfast.queue.sources import run
-from holdfast.queue.work import Aside, from_json
+from holdfast.queue.work_item import CollectErrors, from_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,27 +18,31 @@ if TYPE_CHECKING:
 
     from holdfast.pipeline.define.problem import Problem
     from holdfast.pipeline.define.yaml_file import Node
-    from holdfast.queue.work import Work
+    from holdfast.queue.work_item import WorkItem
 
 
-def read(path: str, *, weights: Mapping[str, int] = WEIGHTS, wrong: list[str] | None = None) -> list[Work]:
-    """One item for each `.md` file, in the order of their names. What is none goes into `wrong`; without one it raises
-    UsageError, UnreadableFile."""
-    found: list[Work] = []
+def read(
+    path: str, *, weights: Mapping[str, int] = WEIGHTS, wrong: list[str] | None = None
+) -> list[WorkItem]:
+    """One item per `.md` file, sorted by name.
+
+    Errors go to `wrong`; without it, raises UsageError, UnreadableFile.
+    """
+    items: list[WorkItem] = []
     for name in sorted(name for name in os.listdir(path) if name.endswith(".md") and name[0] != "."):
         each = os.path.join(path, name)
-        with Aside(wrong):
+        with CollectErrors(wrong):
             work = parse(run.contents(each), each, weights=weights)
-            found += [work] if work is not None else []
-    return found
+            items += [work] if work is not None else []
+    return items
 
 
-def parse(raw: bytes, path: str, *, weights: Mapping[str, int] = WEIGHTS) -> Work | None:
-    """The item of one file. Its id is in the front matter, or else the file's name."""
+def parse(raw: bytes, path: str, *, weights: Mapping[str, int] = WEIGHTS) -> WorkItem | None:
+    """The item of one file. Its id comes from the front matter or the file name."""
     head, body = split(raw.decode("utf-8-sig", "replace"))
-    given = front_matter(head, path)
-    title = given.get("title") or _first_heading(body)
-    item = {"id": os.path.basename(path).removesuffix(".md"), **given}
+    fields = front_matter(head, path)
+    title = fields.get("title") or _first_heading(body)
+    item = {"id": os.path.basename(path).removesuffix(".md"), **fields}
     if title:
         item["title"] = title
     if body.strip():
@@ -46,7 +51,7 @@ def parse(raw: bytes, path: str, *, weights: Mapping[str, int] = WEIGHTS) -> Wor
 
 
 def split(text: str) -> tuple[str, str]:
-    """(front matter, body); the first is empty where there is none."""
+    """Split into front matter (may be empty) and body."""
     lines = text.splitlines(keepends=True)
     if not lines or lines[0].strip() != "---":
         return "", text
@@ -57,19 +62,21 @@ def split(text: str) -> tuple[str, str]:
 
 
 def front_matter(text: str, path: str) -> dict[str, Any]:
-    """The YAML of a head."""
+    """Parse the front matter."""
     if not text.strip():
         return {}
     problems: list[Problem] = []
-    # The rule above it is line 1 of the file: the numbers in problems are those of the file.
+    # Add a line for the `---` above it, so that line numbers in problems are those of the file.
     node = yaml_file.parse(b"\n" + text.encode(), path, problems)
     if problems:
         first = problems[0]
         raise UsageError(
-            f"{path}:{first.line}: {first.message}", hint=first.hint or "name: value, one a line"
+            f"{path}:{first.line}: {first.message}", hint=first.hint or "write one `name: value` per line"
         )
     if node is None or not isinstance(node.value, dict):
-        raise UsageError(f"{path}: the front matter has no names", hint="name: value, one a line")
+        raise UsageError(
+            f"{path}: the front matter has no `name: value` lines", hint="write one `name: value` per line"
+        )
     return {name: _plain(each) for name, each in node.value.items()}
 
 

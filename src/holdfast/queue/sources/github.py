@@ -1,24 +1,24 @@
-"""`gh:label=agent[,repo=owner/name]`: open issues, as `gh issue list --json` prints them."""
+"""`gh:label=agent[,repo=owner/name]`: open issues, as printed by `gh issue list --json`."""
 
 from __future__ import annotations
 
 from holdfast.errors import UsageError
 from holdfast.queue.engine import WEIGHTS
 from holdfast.queue.sources import lines
-from holdfast.queue.work import Aside, from_json
+from holdfast.queue.work_item import CollectErrors, from_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from holdfast.queue.work import Work
+    from holdfast.queue.work_item import WorkItem
 
 _FIELDS = "number,title,body,labels,url"
 
 
 def argv(rest: str, *, most: int) -> list[str]:
-    """The command that lists the issues. Raises UsageError for an option that is none."""
+    """The command that lists the issues. Raises UsageError for an unknown option."""
     command = ["gh", "issue", "list", "--state", "open", "--limit", str(most), "--json", _FIELDS]
     for name, value in _options(rest):
         command += ["--label" if name == "label" else "--repo", value]
@@ -27,20 +27,22 @@ def argv(rest: str, *, most: int) -> list[str]:
 
 def parse(
     raw: bytes, rest: str, *, weights: Mapping[str, int] = WEIGHTS, wrong: list[str] | None = None
-) -> list[Work]:
-    """The issues; what is none goes into `wrong`. The id of a task is `gh-NUMBER`, or `gh-OWNER-NAME-NUMBER` where a repository
-    is named."""
-    found: list[Work] = []
+) -> list[WorkItem]:
+    """Parse issues; errors go to `wrong`.
+
+    The task id is `gh-NUMBER`, or `gh-OWNER-NAME-NUMBER` with a repository.
+    """
+    items: list[WorkItem] = []
     for where, data in lines.objects(raw, f"gh:{rest}"):
-        with Aside(wrong):
+        with CollectErrors(wrong):
             work = _issue(data, rest, where=where, weights=weights)
-            found += [work] if work is not None else []
-    return found
+            items += [work] if work is not None else []
+    return items
 
 
-def _issue(data: Any, rest: str, *, where: str, weights: Mapping[str, int]) -> Work | None:
+def _issue(data: Any, rest: str, *, where: str, weights: Mapping[str, int]) -> WorkItem | None:
     if not isinstance(data, dict) or not isinstance(data.get("number"), int):  # pyright: ignore
-        raise UsageError(f"{where}: no issue, it has no number", hint="is gh up to date?")
+        raise UsageError(f"{where}: not an issue: it has no number", hint="is gh up to date?")
     issue: dict[str, Any] = data  # pyright: ignore[reportUnknownVariableType]
     repo, number = dict(_options(rest)).get("repo", ""), issue["number"]
     item = {
@@ -54,7 +56,7 @@ def _issue(data: Any, rest: str, *, where: str, weights: Mapping[str, int]) -> W
 
 
 def priority(labels: list[dict[str, Any]], weights: Mapping[str, int] = WEIGHTS) -> int:
-    """The highest that a label ends with, such as `priority: high` or `P1`; medium where none does."""
+    """The highest priority that a label ends with, such as `priority: high` or `P1`; otherwise medium."""
     urgent = weights["high"] * 2
     known = {
         "critical": urgent,
@@ -68,8 +70,8 @@ def priority(labels: list[dict[str, Any]], weights: Mapping[str, int] = WEIGHTS)
     words = [
         str(label.get("name", "")).lower().replace(":", " ").replace("/", " ").split() for label in labels
     ]
-    said = [known[parts[-1]] for parts in words if parts and parts[-1] in known]
-    return max(said, default=weights["medium"])
+    priorities = [known[parts[-1]] for parts in words if parts and parts[-1] in known]
+    return max(priorities, default=weights["medium"])
 
 
 def _prompt(issue: dict[str, Any]) -> str:
@@ -78,14 +80,14 @@ def _prompt(issue: dict[str, Any]) -> str:
 
 
 def _options(rest: str) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    options: list[tuple[str, str]] = []
     for part in rest.split(","):
         name, equals, value = part.strip().partition("=")
         if not name:
             continue
         if not equals or not value or name not in ("label", "repo"):
             raise UsageError(
-                f"gh:{rest}: {part.strip()!r} is none of its options", hint="gh:label=NAME,repo=OWNER/NAME"
+                f"gh:{rest}: unknown option {part.strip()!r}", hint="gh:label=NAME,repo=OWNER/NAME"
             )
-        found.append((name, value))
-    return found
+        options.append((name, value))
+    return options

@@ -1,4 +1,4 @@
-"""JSON or JSON lines: a list of items, an object with a list in it, or an item a line."""
+"""JSON or JSON lines: a list of items, an object with a list in it, or one item per line."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import json
 
 from holdfast.errors import UsageError
 from holdfast.queue.engine import WEIGHTS
-from holdfast.queue.work import Aside, from_json
+from holdfast.queue.work_item import CollectErrors, from_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from holdfast.queue.work import Work
+    from holdfast.queue.work_item import WorkItem
 
 
-_SHAPE = "a list of objects, or an object a line"
+_SHAPE = "a list of objects, or one object per line"
 
 
 def parse(
@@ -26,18 +26,18 @@ def parse(
     prefix: str = "",
     weights: Mapping[str, int] = WEIGHTS,
     wrong: list[str] | None = None,
-) -> list[Work]:
-    """The items that are ready. What is none goes into `wrong`, with its place; without one it raises UsageError."""
-    found: list[Work] = []
+) -> list[WorkItem]:
+    """The ready items. Errors go to `wrong`, with the position; without it, raises UsageError."""
+    items: list[WorkItem] = []
     for where, data in objects(raw, source, wrong=wrong):
-        with Aside(wrong):
+        with CollectErrors(wrong):
             work = from_json(data, source=source, where=where, prefix=prefix, weights=weights)
-            found += [work] if work is not None else []
-    return found
+            items += [work] if work is not None else []
+    return items
 
 
 def objects(raw: bytes, source: str, *, wrong: list[str] | None = None) -> list[tuple[str, Any]]:
-    """(place, value) of every item, unchecked."""
+    """The position and value of every item, unchecked."""
     text = raw.decode("utf-8-sig", "replace").strip()
     if not text:
         return []
@@ -53,28 +53,28 @@ def objects(raw: bytes, source: str, *, wrong: list[str] | None = None) -> list[
         else:
             return [(source, whole)]
     if not isinstance(whole, list):
-        raise UsageError(f"{source}: it holds no items", hint=_SHAPE)
+        raise UsageError(f"{source}: contains no items", hint=_SHAPE)
     return [(f"{source}: item {number}", data) for number, data in enumerate(whole, 1)]  # pyright: ignore
 
 
 def _by_line(text: str, source: str, wrong: list[str] | None) -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
+    values: list[tuple[str, Any]] = []
     missed: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
         where = f"{source}: line {number}"
-        with Aside(missed if wrong is not None else None):
-            found.append((where, _json(line, where)))
-    if missed and not any(isinstance(data, dict) for _, data in found):
-        raise UsageError(missed[0], hint=_SHAPE)  # no line of it is an item: these are no JSON lines
+        with CollectErrors(missed if wrong is not None else None):
+            values.append((where, _json(line, where)))
+    if missed and not any(isinstance(data, dict) for _, data in values):
+        raise UsageError(missed[0], hint=_SHAPE)  # no line is an item, so this is not JSON lines
     if wrong is not None:
         wrong += missed
-    return found
+    return values
 
 
 def _json(line: str, where: str) -> Any:
     try:
         return json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{where} is no JSON: {error}", hint=_SHAPE) from error
+        raise UsageError(f"{where} is not JSON: {error}", hint=_SHAPE) from error

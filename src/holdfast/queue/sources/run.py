@@ -1,4 +1,4 @@
-"""Asking another program for its items: with a time limit, and with words when it is not there."""
+"""Run another program, with a time limit and clear errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdfast import clock, units
 from holdfast.errors import CommandNotFound, NotPossible, UnreadableFile
 
 LIMIT_S = 60.0
-#: How to get a program that a source needs.
+#: How to install the programs that sources need.
 INSTALL = {
     "gh": "install the GitHub CLI (https://cli.github.com), then 'gh auth login'",
     "bd": "install beads (https://github.com/steveyegge/beads), then 'bd init' in the project",
@@ -22,8 +22,8 @@ _COMPLAINT_BYTES = 64 * 1024
 
 
 def output(argv: list[str], *, cwd: str, limit_s: float = LIMIT_S) -> bytes:
-    """What a program prints, 64 MiB at most. Raises CommandNotFound, NotPossible."""
-    # A session of its own: what it started goes with it when its time is over.
+    """The output of a program, at most 64 MiB. Raises CommandNotFound, NotPossible."""
+    # A new session: at the time limit, its children are killed, too.
     try:
         process = subprocess.Popen(
             argv,
@@ -40,23 +40,24 @@ def output(argv: list[str], *, cwd: str, limit_s: float = LIMIT_S) -> bytes:
     except OSError as error:
         raise NotPossible(f"cannot run {argv[0]}: {error.strerror}") from error
     try:
-        said, complained = _listen(process, argv[0], limit_s)
+        stdout, stderr = _listen(process, argv[0], limit_s)
     except BaseException:
         _end(process)
         raise
     if process.returncode != 0:
-        why = complained.decode("utf-8", "replace").strip().splitlines()
+        why = stderr.decode("utf-8", "replace").strip().splitlines()
         raise NotPossible(
-            f"'{' '.join(argv[:3])}' ended with {process.returncode}" + (f": {why[0][:200]}" if why else ""),
-            hint=INSTALL.get(argv[0], "run it by hand to see what it says"),
+            f"'{' '.join(argv[:3])}' failed with exit status {process.returncode}"
+            + (f": {why[0][:200]}" if why else ""),
+            hint=INSTALL.get(argv[0], "run it by hand to see the error"),
         )
-    return said
+    return stdout
 
 
 def _listen(process: subprocess.Popen[bytes], name: str, limit_s: float) -> tuple[bytes, bytes]:
-    """(stdout, the begin of stderr) until both are closed and it has ended. Raises NotPossible."""
+    """Read stdout, and the beginning of stderr, until the process exits. Raises NotPossible."""
     ends_mono = clock.mono() + limit_s
-    said: dict[str, bytearray] = {"out": bytearray(), "err": bytearray()}
+    output: dict[str, bytearray] = {"out": bytearray(), "err": bytearray()}
     assert process.stdout is not None
     assert process.stderr is not None
     with selectors.DefaultSelector() as selector, process.stdout, process.stderr:
@@ -65,27 +66,27 @@ def _listen(process: subprocess.Popen[bytes], name: str, limit_s: float) -> tupl
         while selector.get_map():
             left_s = ends_mono - clock.mono()
             if left_s <= 0:
-                raise NotPossible(f"{name} gave no answer in {limit_s:g} s")
+                raise NotPossible(f"{name} did not finish in {limit_s:g} s")
             for key, _ in selector.select(left_s):
                 piece = os.read(key.fd, 65536)
                 if not piece:
                     selector.unregister(key.fileobj)
-                elif key.data == "out" or len(said["err"]) < _COMPLAINT_BYTES:
-                    said[key.data] += piece
-            if len(said["out"]) > _MOST_BYTES:
+                elif key.data == "out" or len(output["err"]) < _COMPLAINT_BYTES:
+                    output[key.data] += piece
+            if len(output["out"]) > _MOST_BYTES:
                 raise NotPossible(
                     f"{name} prints more than {units.words(_MOST_BYTES)}",
-                    hint="let it print the items alone",
+                    hint="make it print only the items",
                 )
     try:
         process.wait(max(0.0, ends_mono - clock.mono()))
     except subprocess.TimeoutExpired as error:
-        raise NotPossible(f"{name} gave no answer in {limit_s:g} s") from error
-    return bytes(said["out"]), bytes(said["err"])
+        raise NotPossible(f"{name} did not finish in {limit_s:g} s") from error
+    return bytes(output["out"]), bytes(output["err"])
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """It, and what it started."""
+    """Kill the process and its children."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -94,16 +95,16 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def contents(path: str) -> bytes:
-    """A file, or stdin for `-`. Raises UnreadableFile."""
+    """The content of a file, or of stdin for `-`. Raises UnreadableFile."""
     try:
         with open(0 if path == "-" else path, "rb", closefd=path != "-") as file:
-            found = file.read(_MOST_BYTES + 1)
+            data = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise UnreadableFile(
             f"cannot read {path}: {error.strerror}", hint="check its path and mode"
         ) from error
-    if len(found) > _MOST_BYTES:
+    if len(data) > _MOST_BYTES:
         raise UnreadableFile(
-            f"{path} has more than {units.words(_MOST_BYTES)}", hint="what holds items is much smaller"
+            f"{path} has more than {units.words(_MOST_BYTES)}", hint="a file of items should be much smaller"
         )
-    return found
+    return data

@@ -6,7 +6,7 @@ from holdfast.agents import registry
 from holdfast.errors import LockHeld
 from holdfast.model.attempt import Attempt
 from holdfast.model.execution import Execution
-from holdfast.runner.attempt import session_lock
+from holdfast.packet import session_lock
 from holdfast.runner.attempt.observer import Observer
 from holdfast.runner.attempt.open import Opened
 from holdfast.runner.ledger import Ledger
@@ -69,8 +69,8 @@ class Observers:
         assert isinstance(attempt, Attempt)
         assert attempt.session_id is not None
         try:
-            self._session_locks[number] = session_lock.take(
-                self._ledger, attempt.agent, attempt.session_id, within_s=0.0
+            self._session_locks[number] = session_lock.acquire(
+                self._ledger.packet, attempt.agent, attempt.session_id, within_s=0.0
             )
         except LockHeld:
             return  # a session this new can only be held by an earlier runner of ours, which is leaving

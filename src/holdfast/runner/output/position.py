@@ -26,7 +26,7 @@ class Position:
         self._output = os.open(packet.output_log, os.O_WRONLY | os.O_APPEND | create, 0o600)
         try:
             atomic.make_directory(packet.state)  # an agent may have removed it
-            self._note = os.open(os.path.join(packet.state, "ingest"), os.O_RDWR | create, 0o600)
+            self._note = os.open(packet.ingest, os.O_RDWR | create, 0o600)
             self._read = self._restore()
         except OSError:
             self.close()  # a full disk would otherwise cost two descriptors with every try

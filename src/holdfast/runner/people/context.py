@@ -18,7 +18,7 @@ import sys
 from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.model.status import BY_DOWN
-from holdfast.packet import work
+from holdfast.packet import work_file
 from holdfast.redact import Redactor
 from holdfast.store import atomic
 
@@ -49,17 +49,17 @@ def save(ledger: Ledger, reason: str) -> str | None:
 def _save(ledger: Ledger, reason: str) -> str:
     packet, redact = ledger.packet, ledger.redact
     atomic.make_directory(packet.interrupts)
-    folder = os.path.join(packet.interrupts, str(_next_number(packet.interrupts)))
-    os.mkdir(folder, 0o700)
-    item = work.read(packet)
+    directory = packet.interrupt(_next_number(packet.interrupts))
+    os.mkdir(directory.path, 0o700)
+    item = work_file.read(packet)
     context = _masked(_context(ledger, reason, item), redact)
-    _write(folder, "logs.txt", redact(ledger.tail(LOG_LINES)) + "\n")
+    _write(directory.logs, redact(ledger.tail(LOG_LINES)) + "\n")
     if item is not None:
-        atomic.write_json(os.path.join(folder, "work.json"), _masked(item, redact), durable=False)
-    _write(folder, "summary.md", _summary(context))
+        atomic.write_json(directory.work, _masked(item, redact), durable=False)
+    _write(directory.summary, _summary(context))
     # Last: whoever finds it finds the others.
-    _write(folder, "context.json", json.dumps(context, ensure_ascii=False, indent=1) + "\n")
-    return folder
+    _write(directory.context, json.dumps(context, ensure_ascii=False, indent=1) + "\n")
+    return directory.path
 
 
 def _masked(value: Any, redact: Redactor) -> Any:
@@ -73,8 +73,8 @@ def _masked(value: Any, redact: Redactor) -> Any:
     return value
 
 
-def _write(folder: str, name: str, text: str) -> None:
-    atomic.write(os.path.join(folder, name), text.encode("utf-8", "backslashreplace"), durable=False)
+def _write(path: str, text: str) -> None:
+    atomic.write(path, text.encode("utf-8", "backslashreplace"), durable=False)
 
 
 def _next_number(folder: str) -> int:
@@ -206,7 +206,7 @@ def _summary(context: dict[str, Any]) -> str:
             "git",
             f"{git['branch']} at {str(git['head'])[:12]}, {len(changed)} changed" if git.get("head") else "-",
         ),
-        ("work", work.words(context["work"] if "progress" in (context["work"] or {}) else None) or "-"),
+        ("work", work_file.words(context["work"] if "progress" in (context["work"] or {}) else None) or "-"),
         ("cut off", tools or "-"),
     ]
     how = "was interrupted" if context["interrupt_reason"] == BY_DOWN else "waits for a person"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from holdfast import clock
-from holdfast.packet import work
+from holdfast.packet import work_file
 from holdfast.redact import MARGIN, begin_of
 from holdfast.store import atomic
 from holdfast.store.layout import Packet
@@ -37,7 +37,7 @@ def find(packet: Packet, redact: Redactor, off: Collection[str] = ()) -> str | N
         if found is not None:
             return begin_of(found, redact, _TEXT_CHARS).strip() or what
     item = _blocked(packet) if "blocked" not in off else None
-    return None if item is None else f"the work is blocked: {work.words(item, redact)}".rstrip(": ")
+    return None if item is None else f"the work is blocked: {work_file.words(item, redact)}".rstrip(": ")
 
 
 def _text(path: str) -> bytes | None:
@@ -52,7 +52,7 @@ def _text(path: str) -> bytes | None:
 
 
 def _blocked(packet: Packet) -> dict[str, Any] | None:
-    item = work.read(packet) if os.path.lexists(packet.work) else None
+    item = work_file.read(packet) if os.path.lexists(packet.work) else None
     return item if item is not None and (item["status"] or "").lower() == "blocked" else None
 
 
@@ -73,9 +73,8 @@ def put_aside(packet: Packet, name: str) -> None:
     """A person has answered: keep the marks, out of the way."""
     for path in (packet.interrupt_request, packet.error_marker):
         if os.path.lexists(path):
-            folder = os.path.join(packet.state, "interrupts")
-            atomic.make_directory(folder)
-            os.rename(path, os.path.join(folder, f"{name}-{os.path.basename(path)}"))
+            atomic.make_directory(packet.interrupts)
+            os.rename(path, os.path.join(packet.interrupts, f"{name}-{os.path.basename(path)}"))
     item = _blocked(packet)
     if item is not None:
-        work.write(packet, work.merge(item, status="in_progress"))
+        work_file.write(packet, work_file.merge(item, status="in_progress"))

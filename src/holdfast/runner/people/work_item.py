@@ -12,7 +12,7 @@ from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.model import manifest
 from holdfast.model.attempt import Attempt
-from holdfast.packet import work
+from holdfast.packet import work_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _read(ledger: Ledger) -> None:
     except OSError:
         observed.file_progress = None
         return
-    item = work.read(ledger.packet)
+    item = work_file.read(ledger.packet)
     found: dict[str, Any] = item["progress"] if item is not None else {}
     if found.get("current_step") is not None:
         found = {**found, "current_step": ledger.redact(found["current_step"])}
@@ -64,9 +64,9 @@ def _put(ledger: Ledger, **known: str | None) -> None:
     spec = ledger.task.spec
     known = {"id": str(spec.work.get("id") or spec.task_id), "last_updated": clock.iso_now(), **known}
     _read(ledger)
-    item = work.merge(work.read(ledger.packet), **known)
+    item = work_file.merge(work_file.read(ledger.packet), **known)
     said_last = manifest.progress(ledger.task, ledger.observed)
     try:
-        work.write(ledger.packet, item if said_last is None else {**item, "progress": said_last})
+        work_file.write(ledger.packet, item if said_last is None else {**item, "progress": said_last})
     except (OSError, HoldfastError):
         return  # for people; the journal has what matters

@@ -6,7 +6,6 @@ writes its result into its attempt directory; only here does the result become p
 
 from __future__ import annotations
 
-import os
 import sys
 
 from holdfast import ids
@@ -56,10 +55,10 @@ def open_chore(
 def _argv(ledger: Ledger, directory: AttemptDir, kind: str, *, stage: str, judged: int) -> list[str]:
     # -P: the workspace may contain a json.py.
     python = [sys.executable, "-P", "-m"]
-    about = ["--packet", ledger.packet.path, "--stage", stage, "--out", os.path.join(directory.path, _RESULT)]
+    about = ["--packet", ledger.packet.path, "--stage", stage, "--out", directory.result]
     if kind == "prepare":
         return [*python, "holdfast.workspace", "prepare", *about]
-    artifact = os.path.join(directory.path, _ARTIFACT)
+    artifact = directory.artifact
     about += ["--attempt", str(judged), "--artifact", artifact]
     if ledger.task.spec.pipeline is None:
         return [*python, "holdfast.gates.quality", "before" if kind == "pre_work" else "after", *about]
@@ -95,7 +94,7 @@ def take_result(ledger: Ledger, chore: Execution) -> None:
 
 def _result(directory: AttemptDir) -> dict[str, Any] | None:
     try:
-        return atomic.read_json(os.path.join(directory.path, _RESULT))
+        return atomic.read_json(directory.result)
     except CorruptFile:
         return None
 
@@ -114,12 +113,12 @@ def _take_pre_work(ledger: Ledger, chore: Execution, result: dict[str, Any]) -> 
 
 def _take_judgement(ledger: Ledger, chore: Execution, result: dict[str, Any]) -> None:
     packet, stage = ledger.packet, chore.stage
-    directory = packet.attempt(chore.dirname).path
-    for name, target in (
-        (_ARTIFACT, packet.artifact(stage)),
-        (_REVERTED, os.path.join(packet.outputs, f"{stage}.reverted.patch")),
+    directory = packet.attempt(chore.dirname)
+    for path, target in (
+        (directory.artifact, packet.artifact(stage)),
+        (directory.reverted_patch, packet.reverted_patch(stage)),
     ):
-        data = atomic.read_small(os.path.join(directory, name), _EVIDENCE_BYTES)
+        data = atomic.read_small(path, _EVIDENCE_BYTES)
         if data is not None:
             text = ledger.redact(data.decode("utf-8", "surrogateescape"))
             atomic.write(target, text.encode("utf-8", "surrogateescape"), durable=True)

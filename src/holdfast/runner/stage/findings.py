@@ -7,7 +7,6 @@ from holdfast.pipeline.results import findings
 from holdfast.runner.ledger import Ledger
 from holdfast.store import atomic
 
-NAME = "_findings.md"
 _REPORT_BYTES = 4 * 1024 * 1024
 
 

@@ -11,7 +11,7 @@ from holdfast.model import events as ev
 from holdfast.model.spec import StageSpec
 from holdfast.model.stage_state import StageState
 from holdfast.model.task import Task
-from holdfast.runner.attempt import session_lock as session_locks
+from holdfast.packet import session_lock
 from holdfast.runner.attempt.open import Opened, next_number, start
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.stage import prompts
@@ -47,7 +47,7 @@ def open_attempt(
         session_id=session_id,
         resume_count=stage_state.times_ran,
     )
-    session_lock = session_locks.take(ledger, adapter.name, session_id) if session_id is not None else None
+    lock = session_lock.acquire(ledger.packet, adapter.name, session_id) if session_id is not None else None
     try:
         return start(
             ledger,
@@ -56,11 +56,11 @@ def open_attempt(
             prepare=lambda directory: _prepare(
                 ledger, adapter, directory, opened, stage=stage, prompt=prompt, env=env
             ),
-            keep=(*keep, *([session_lock.descriptor] if session_lock is not None else [])),
+            keep=(*keep, *([lock.descriptor] if lock is not None else [])),
         )
     finally:
-        if session_lock is not None:
-            session_lock.release()
+        if lock is not None:
+            lock.release()
 
 
 def _prepare(
@@ -78,9 +78,8 @@ def _prepare(
     spec = _launch_spec(ledger, adapter, directory, opened, stage=stage, env=env)
     system = prompts.system_prompt(ledger, stage, opened)
     if system and adapter.capabilities.appends_system_prompt:
-        path = os.path.join(directory.path, "system_prompt.md")
-        atomic.write(path, system, durable=False)
-        spec = spec.evolve(system_prompt_path=path)
+        atomic.write(directory.system_prompt, system, durable=False)
+        spec = spec.evolve(system_prompt_path=directory.system_prompt)
     elif system and opened.mode != "resume" and text is not None:
         text = system + b"\n\n" + text
     if text is not None:

@@ -96,9 +96,9 @@ def reopen(ledger: Ledger) -> None:
         if stage.name not in task.stages_done:
             atomic.remove(packet.stage_done(stage.name))
     if os.path.exists(packet.task_done):
-        folder = os.path.join(packet.runs, str(task.run - 1))
+        folder = packet.past_run(task.run - 1)
         # One by one: makedirs would apply the mode only to the last.
         os.makedirs(packet.runs, mode=0o700, exist_ok=True)
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        os.rename(packet.task_done, os.path.join(folder, "_task.done"))
+        os.rename(packet.task_done, os.path.join(folder, os.path.basename(packet.task_done)))
         atomic.sync_directory(packet.done)

@@ -81,7 +81,9 @@ def _earlier(ledger: Ledger, stage: StageSpec) -> list[Attachment]:
         from holdfast.runner.stage import findings
 
         if (merged := findings.text(ledger)) is not None:
-            found.append(Attachment(name=findings.NAME, text=merged, is_whole=True))
+            found.append(
+                Attachment(name=os.path.basename(ledger.packet.findings), text=merged, is_whole=True)
+            )
     return found
 
 

@@ -13,7 +13,7 @@ from holdfast.errors import HoldfastError
 from holdfast.packet import load
 from holdfast.store import layout
 from holdfast.store import lock as locks
-from holdfast.store.layout import Home
+from holdfast.store.layout import NEW_PREFIX, Home
 from holdfast.views.doctor.finding import Finding, fail, ok, warn
 
 _LOW_BYTES = 1024**3
@@ -118,7 +118,7 @@ def filesystem(home: Home) -> Finding:
 def staging(home: Home) -> Finding:
     """Half-created tasks, left by commands that were killed."""
     try:
-        names = [name for name in os.listdir(home.tasks) if name.startswith(".new-")]
+        names = [name for name in os.listdir(home.tasks) if name.startswith(NEW_PREFIX)]
     except OSError:
         names = []
     old = [name for name in names if _age_s(os.path.join(home.tasks, name)) > _STALE_S]

@@ -253,7 +253,7 @@ def _patch(packet: Packet, tree: Worktree) -> Applied:
         cwd=tree.main,
         stdin=patch(trees, ours, result),
     )
-    atomic.write_json(_applied(packet), {"schema": "holdfast.applied/1", "tree": whole}, durable=True)
+    atomic.write_json(packet.applied, {"schema": "holdfast.applied/1", "tree": whole}, durable=True)
     return Applied(how="patch", into=tree.main, paths=paths, left_out=left_out)
 
 
@@ -267,11 +267,7 @@ def is_needed(packet: Packet) -> bool:
     return (loose > 0 or not unmerged.is_merged(tree)) and not is_applied(packet)
 
 
-def _applied(packet: Packet) -> str:
-    return os.path.join(packet.workspace, "applied.json")
-
-
 def is_applied(packet: Packet) -> bool:
     """Whether all that is in the worktree was brought over as a patch, and nothing has changed there since."""
-    data, base = atomic.read_json(_applied(packet)), bases.read(packet)
+    data, base = atomic.read_json(packet.applied), bases.read(packet)
     return data is not None and base is not None and data.get("tree") == prepare.current_tree(packet, base)

@@ -45,13 +45,9 @@ class Worktree(Record):
         return os.path.join(self.path, self.prefix).rstrip("/")
 
 
-def _record(packet: Packet) -> str:
-    return os.path.join(packet.workspace, "worktree.json")
-
-
 def of(packet: Packet) -> Worktree | None:
     """The worktree that was made, or begun, for a task."""
-    data = atomic.read_json(_record(packet))
+    data = atomic.read_json(packet.worktree)
     return None if data is None else Worktree.from_json(data)
 
 
@@ -64,7 +60,7 @@ def make(packet: Packet, project: str) -> Worktree:
     if tree is None:
         tree = _intend(packet, project)
         os.makedirs(packet.workspace, mode=0o700, exist_ok=True)
-        atomic.write_json(_record(packet), tree.to_json(), durable=True)
+        atomic.write_json(packet.worktree, tree.to_json(), durable=True)
     if not is_whole(tree) and not mend(tree):
         _clear(tree)
         _add(tree)

@@ -133,7 +133,7 @@ def test_what_is_no_packet_is_told(tmp_path) -> None:
 def test_a_fifo_is_no_manifest_and_is_not_waited_for(tmp_path) -> None:
     os.mkdir(tmp_path / "p")
     os.mkfifo(tmp_path / "p" / "manifest.yaml")
-    with pytest.raises(UnreadableFile, match="it is not a file"):
+    with pytest.raises(UnreadableFile, match="not a regular file"):
         written_packet.read(str(tmp_path / "p"))
 
 
@@ -142,5 +142,5 @@ def test_a_fifo_among_the_configuration_is_told(tmp_path, name: str) -> None:
     os.makedirs(tmp_path / ".holdfast" / "agents")
     os.mkfifo(tmp_path / ".holdfast" / "agents" / name)
     folder = manifests.write(str(tmp_path / "p"), valid())
-    with pytest.raises(UnreadableFile, match="it is not a file"):
+    with pytest.raises(UnreadableFile, match="not a regular file"):
         written_packet.read(folder, project=str(tmp_path))

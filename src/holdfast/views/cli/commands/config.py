@@ -36,7 +36,7 @@ def run(values: dict[str, Any]) -> int:
     project = paths.project(values["project"])
     if values["action"] == "path":
         return _path(project, as_json=values["json"])
-    limits.settle(os.environ, {}, stale_s=None)  # report an invalid variable as 'run' does
+    limits.resolve(os.environ, {}, stale_s=None)  # report an invalid variable as 'run' does
     settled = settings.settle(project, os.environ)
     if values["json"]:
         origins = {

@@ -7,6 +7,7 @@ import shlex
 import signal
 
 from holdfast.errors import HoldfastError, UsageError
+from holdfast.store.layout import Home
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 from holdfast.views.cli.show import out
 
@@ -123,12 +124,13 @@ def _clean_up(sandbox: Sandbox, number: int, *, is_temporary: bool) -> int:
 
 def _print_next_steps(folder: str, facts: dict[str, Any]) -> None:
     print(f"\nIt took {facts['seconds']:.1f} seconds. The files are in {folder}:")
-    packet = os.path.join("home", "tasks", facts["task_id"])
+    home = Home("home")
+    packet = home.packet(facts["task_id"])
     for path, meaning in (
         (os.path.join("project", "result.txt"), "what the agent wrote"),
-        (os.path.join(packet, "events.jsonl"), "the journal"),
-        (os.path.join(packet, "outputs", "_summary.md"), "the summary"),
-        (os.path.join("home", "keeper.log"), "the log of both keepers"),
+        (packet.journal, "the journal"),
+        (packet.summary, "the summary"),
+        (home.keeper_log, "the log of both keepers"),
     ):
         print(f"  {path}\n      {meaning}")
     program = _program()

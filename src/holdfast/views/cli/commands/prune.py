@@ -6,7 +6,7 @@ from holdfast import clock, paths
 from holdfast.errors import HoldfastError
 from holdfast.model.retention import Candidate, choose
 from holdfast.packet import archive
-from holdfast.queue.waiters import Waiters
+from holdfast.queue.dependents import Dependents
 from holdfast.store import audit
 from holdfast.store.layout import Home, Packet
 from holdfast.views import retention, worktree_removal
@@ -68,7 +68,7 @@ def run(values: dict[str, Any]) -> int:
         keep=keep or 0,
         max_bytes=max_bytes,
     )
-    status, waiters = 0, Waiters(home)
+    status, dependents = 0, Dependents(home)
     rows: list[dict[str, Any]] = []
     for item, why in chosen:
         packet, _ = packets[item.task_id]
@@ -90,7 +90,7 @@ def run(values: dict[str, Any]) -> int:
         try:
             if values["yes"]:
                 if not values["keep_summaries"]:
-                    waiters.note_removal(packet.task_id)
+                    dependents.note_removal(packet.task_id)
                 _remove(packet, item, keep_summaries=values["keep_summaries"])
                 row["removed"] = True
         except HoldfastError as error:

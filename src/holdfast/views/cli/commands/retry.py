@@ -47,7 +47,7 @@ def run(values: dict[str, Any]) -> int:
         name: values[name] for name in ("message", "from", "deadline") if values[name] is not None
     }
     if values["deadline"] not in (None, "none"):
-        limits.settle(
+        limits.resolve(
             {}, {"deadline_s": values["deadline"]}, stale_s=None
         )  # reject a bad value before anything is sent
     able = registry.adapter(spec.agent).capabilities

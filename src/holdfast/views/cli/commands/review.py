@@ -12,7 +12,7 @@ from holdfast.pipeline.define import new_packet
 from holdfast.pipeline.define.new_packet import Draft
 from holdfast.pipeline.results import export
 from holdfast.store import atomic
-from holdfast.store.layout import Home
+from holdfast.store.layout import Home, Packet
 from holdfast.views.cli.commands import run as run_verb
 from holdfast.views.cli.parse import command_spec
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
@@ -105,14 +105,14 @@ def _run(draft: Draft, project: str, *, context: bytes, report: bytes, as_json: 
     try:
         folder = os.path.join(place, draft.task_id)
         new_packet.write(folder, draft)
-        inputs = os.path.join(folder, "inputs")
+        packet = Packet(folder)
         request = f"{draft.goal}. The report is among the attachments: impl_report.md.\n"
         for path, data in (
-            ("context_pack.md", context),
-            ("attachments/impl_report.md", report),
-            ("user_request.md", request.encode()),
+            (packet.context_pack, context),
+            (os.path.join(packet.attachments, "impl_report.md"), report),
+            (packet.user_request, request.encode()),
         ):
-            atomic.write(os.path.join(inputs, path), data, durable=False)
+            atomic.write(path, data, durable=False)
         values = {
             **command_spec.defaults(run_verb.COMMAND),
             "packet": folder,

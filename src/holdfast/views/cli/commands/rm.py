@@ -8,7 +8,7 @@ from holdfast import clock, paths
 from holdfast.errors import CorruptFile, HoldfastError, NotFound, NotPossible, Unanswered
 from holdfast.model.status import ENDS
 from holdfast.packet import load
-from holdfast.queue.waiters import Waiters
+from holdfast.queue.dependents import Dependents
 from holdfast.store import audit
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
@@ -53,7 +53,7 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Remove each task; a failure does not stop the others."""
     home = Home(paths.home())
-    status, waiters = 0, Waiters(home)
+    status, dependents = 0, Dependents(home)
     removed: list[str] = []
     kept: list[dict[str, str]] = []
     for text in dict.fromkeys(values["task"]):
@@ -61,7 +61,7 @@ def run(values: dict[str, Any]) -> int:
             packet = _find(home, text)
             _check_ended(packet, force=values["force"])
             worktree_note = remove_worktree(packet, force=values["force"]).note
-            waiters.note_removal(packet.task_id)
+            dependents.note_removal(packet.task_id)
             daemons = leftovers.still_running(packet)  # read now: the journal is about to be removed
             remove_task(packet)
             removed.append(packet.task_id)

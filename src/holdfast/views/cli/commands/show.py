@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast import clock, paths
-from holdfast.packet import load, runner_lost
+from holdfast.packet import load, runner_gone
 from holdfast.store.layout import Home
 from holdfast.views.cli.parse.command_spec import JSON, TASK, Command
 from holdfast.views.cli.show import fit_text, out, terminal
@@ -30,7 +30,7 @@ def run(values: dict[str, Any]) -> int:
     packet = load.find(Home(paths.home()), values["task"], archived=True)
     manifest = load.read_manifest(packet)
     if values["json"]:
-        out.data({**manifest, "runner_gone": runner_lost.is_gone(packet, manifest["status"])})
+        out.data({**manifest, "runner_gone": runner_gone.for_display(packet, manifest["status"])})
         return 0
     columns = terminal.width()
     section = ""

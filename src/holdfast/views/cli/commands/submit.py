@@ -7,7 +7,7 @@ from holdfast.errors import UsageError
 from holdfast.model.spec import QueueSpec
 from holdfast.packet import load
 from holdfast.queue.engine import parse_priority, weights
-from holdfast.queue.work import parse_time
+from holdfast.queue.work_item import parse_time
 from holdfast.store.layout import Home
 from holdfast.views.cli.create import from_command_line
 from holdfast.views.cli.create.task_options import OPTIONS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast import clock, paths
 from holdfast.errors import Unanswered
 from holdfast.model.status import EXIT_STATUS, Status
-from holdfast.packet import load, runner_lost
+from holdfast.packet import load, runner_gone
 from holdfast.store.layout import Home
 from holdfast.views.cli.parse import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
@@ -107,7 +107,7 @@ def _timed_out(left: list[Packet]) -> Unanswered:
     keeps_running = f"it keeps running; 'holdfast show {packet.task_id}' shows it"
     return Unanswered(
         f"{packet.task_id} is still {status}{more}",
-        hint=home_down.RUNNER_LOST if runner_lost.is_lost(packet, status) else keeps_running,
+        hint=home_down.RUNNER_LOST if runner_gone.is_gone_for_good(packet, status) else keeps_running,
     )
 
 

@@ -109,7 +109,7 @@ def _spec(
         options={**options, **({"yolo": True} if values["yolo"] else {})},
         project_dir=project,
         stages=(stage,),
-        limits=limits.settle(
+        limits=limits.resolve(
             os.environ, flags, stale_s=adapter.capabilities.stale_s, settings=settings.get("limits", {})
         ),
         leftovers=values["leftovers"] or settings.get("leftovers", "report"),

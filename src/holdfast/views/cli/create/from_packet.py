@@ -9,6 +9,7 @@ from holdfast.agents import program, registry
 from holdfast.errors import CommandNotFound, InvalidManifest, UnreadableFile, UsageError
 from holdfast.packet import environment, inputs
 from holdfast.pipeline.define import written_packet
+from holdfast.store.layout import Packet
 from holdfast.views.cli.create import agent_options, check_git
 from holdfast.views.cli.create.new_task import NewTask
 from holdfast.views.cli.create.task_options import LIMIT_FLAGS
@@ -100,7 +101,7 @@ def _settings(project: str) -> dict[str, Any]:
 
 def _request(written: Written) -> bytes:
     """inputs/user_request.md; without one, the goal is the request."""
-    path = os.path.join(written.inputs, "user_request.md")
+    path = Packet(written.folder).user_request
     try:
         data = inputs.contents(path, _MOST_REQUEST_BYTES)
     except FileNotFoundError:

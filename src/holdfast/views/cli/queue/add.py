@@ -9,7 +9,7 @@ from holdfast.errors import DuplicateTask, NotPossible, UsageError
 from holdfast.packet import load
 from holdfast.queue import sync
 from holdfast.queue.engine import MOST, weights
-from holdfast.queue.work import EXAMPLE
+from holdfast.queue.work_item import EXAMPLE
 from holdfast.store.layout import Home, Packet
 from holdfast.views.cli.create import new_task
 from holdfast.views.cli.queue import enqueue, work_items

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast import paths
 from holdfast.errors import CorruptFile, HoldfastError, NotPossible, UsageError
-from holdfast.queue import owner
+from holdfast.queue import claim_owner
 from holdfast.queue.engine import ALL, Item, parse_priority, weights
 from holdfast.store.layout import Home
 from holdfast.views.cli.create import new_task
@@ -55,7 +55,7 @@ def retry(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
 def rm(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     """End a task that never ran."""
     item = find(home, queue, values["what"])
-    if item.state == "claimed" and not owner.is_outside(item.claimed_by):
+    if item.state == "claimed" and not claim_owner.is_external(item.claimed_by):
         raise NotPossible(f"{item.task_id} runs already", hint=f"'holdfast stop {item.task_id}' ends it")
     _drop(home, queue, item)
     record(home, "removed", item)
@@ -92,7 +92,7 @@ def _drop(home: Home, queue: LocalQueue, item: Item) -> None:
     from holdfast.views.requests import send_request
 
     if (
-        queue.claim(owner.me(), task_id=item.task_id) is None
+        queue.claim(claim_owner.this_process(), task_id=item.task_id) is None
         and item.state == "queued"
         and not item.waits_for
     ):

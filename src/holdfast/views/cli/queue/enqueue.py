@@ -41,7 +41,7 @@ def add(home: Home, packet: Packet) -> None:
             for on_id in item.after:
                 status = sync.status_of(home, on_id)
                 if status is None or status in ENDS:
-                    queue.settle(on_id, status or "gone")
+                    queue.task_ended(on_id, status or "gone")
     except HoldfastError as error:
         out.talk(f"warning: {packet.task_id} waits, but the queue did not take it yet: {error}")
 

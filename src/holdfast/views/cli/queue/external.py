@@ -6,7 +6,7 @@ import os
 
 from holdfast import clock
 from holdfast.errors import NotPossible
-from holdfast.queue import owner
+from holdfast.queue import claim_owner
 from holdfast.queue.engine import Item, is_ready
 from holdfast.store.layout import Home
 from holdfast.views.cli import request
@@ -24,7 +24,7 @@ def claim(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     """Take the next item, or the named one, for a worker outside."""
     who = values["by"] or os.environ.get("USER") or str(os.getuid())
     if values["what"] is None:
-        taken = queue.claim(owner.outside(who))
+        taken = queue.claim(claim_owner.external(who))
         if taken is None:
             raise nothing_ready()
     else:
@@ -36,7 +36,7 @@ def claim(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
 def _claim_named(queue: LocalQueue, item: Item, who: str) -> Item:
     paused = queue.paused()
     is_its_time = is_ready(item, now=clock.now(), paused=paused)
-    taken = queue.claim(owner.outside(who), task_id=item.task_id) if is_its_time else None
+    taken = queue.claim(claim_owner.external(who), task_id=item.task_id) if is_its_time else None
     if taken is None:
         said = wait_reason.reason(item, paused) or f"it is {item.state}"
         raise NotPossible(
@@ -77,7 +77,7 @@ def done(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
 
 def _claimed_outside(home: Home, queue: LocalQueue, text: str, *, hint: str) -> Item:
     item = find(home, queue, text)
-    if item.state != "claimed" or not owner.is_outside(item.claimed_by):
+    if item.state != "claimed" or not claim_owner.is_external(item.claimed_by):
         raise NotPossible(
             f"{item.task_id} is not claimed by a worker outside", hint=hint.replace("TASK", item.task_id)
         )

@@ -6,7 +6,7 @@ import os
 
 from holdfast import clock
 from holdfast.errors import HoldfastError
-from holdfast.queue import owner
+from holdfast.queue import claim_owner
 from holdfast.queue.engine import ALL, Item
 from holdfast.queue.local import LocalQueue
 from holdfast.store import atomic
@@ -33,7 +33,7 @@ def reason(item: Item, paused: list[str]) -> str:
     if item.reason:
         return item.reason
     if item.state == "claimed":
-        return f"by {item.claimed_by}" if owner.is_outside(item.claimed_by) else ""
+        return f"by {item.claimed_by}" if claim_owner.is_external(item.claimed_by) else ""
     if item.waits_for:
         return "after " + ", ".join(item.waits_for)
     if item.not_before is not None and clock.parse_iso(item.not_before) > clock.now():

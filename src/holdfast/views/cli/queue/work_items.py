@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.queue.work import Work
+    from holdfast.queue.work_item import WorkItem
 
 
 class QueuedWork(Record):
@@ -26,7 +26,7 @@ class QueuedWork(Record):
     about: dict[str, object]
 
 
-def check(work: Work, *, agent: str | None, project: str | None, pool: str | None) -> QueuedWork:
+def check(work: WorkItem, *, agent: str | None, project: str | None, pool: str | None) -> QueuedWork:
     """Read and check a work item. Nothing is written. Raises UsageError."""
     task = from_command_line.read(_values(work, agent=agent, project=project), verb="queue add")
     place = QueueSpec(
@@ -50,7 +50,7 @@ def create(home: Home, work: QueuedWork) -> Packet:
     return enqueue.create(home, work.task, work.place, work=work.about)
 
 
-def _values(work: Work, *, agent: str | None, project: str | None) -> dict[str, Any]:
+def _values(work: WorkItem, *, agent: str | None, project: str | None) -> dict[str, Any]:
     """A work item as the values of a command line. The item's own agent and project win over the given ones."""
     empty = command_spec.defaults(command_spec.Command(name="", summary="", options=OPTIONS))
     return {

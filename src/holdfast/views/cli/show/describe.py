@@ -34,9 +34,9 @@ def agent_step(manifest: dict[str, Any]) -> str:
     if not manifest.get("progress"):
         return ""
     # Loaded for those few who say something.
-    from holdfast.packet import work
+    from holdfast.packet import work_file
 
-    return " ".join(work.words(manifest).split())
+    return " ".join(work_file.words(manifest).split())
 
 
 def reason(manifest: dict[str, Any], now: float) -> str:

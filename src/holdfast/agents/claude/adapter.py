@@ -1,0 +1,194 @@
+"""claude: Claude Code, headless (`claude -p`), with an id of our choice and the prompt on stdin."""
+
+from __future__ import annotations
+
+from holdfast.agents import endings
+from holdfast.agents.base import Capabilities, End, Launch, LaunchSpec, StopStep, model_name
+from holdfast.agents.claude.events import Lines
+from holdfast.model.outcome import Outcome
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.agents.base import Adapter, Reader
+    from holdfast.model.attempt import Attempt
+
+_DETAIL_CHARS = 300
+#: Exit statuses with which it answers HUP, INT and TERM.
+_BY_SIGNAL = (129, 130, 143)
+#: Refused before any model call: what stderr says, and what it amounts to.
+_REFUSALS = (
+    ("No conversation found", "unknown_session"),
+    ("is not a UUID and does not match", "unknown_session"),
+    # A transcript of that id exists: only a new id can begin.
+    ("is already in use", "unknown_session"),
+    ("cannot be used with root", "usage_error"),
+    ("error: ", "usage_error"),
+    ("Error: Invalid", "usage_error"),
+    ("Error: Input must be provided", "usage_error"),
+    ("Error: When using", "usage_error"),
+    ("Error: piped stdin input exceeds", "usage_error"),
+    ("Settings file not found", "usage_error"),
+)
+_ROOT_RULE = "Claude Code does not bypass permissions for root: run the task as another user, or set IS_SANDBOX=1 if this machine is one"
+
+
+class Claude:
+    """Each process counts its own usage; a session is resumed from the same directory only."""
+
+    name = "claude"
+    capabilities = Capabilities(
+        options=("permission_mode",),
+        program="claude",
+        chooses_session_id=True,
+        session_id_from="chosen",
+        can_resume=True,
+        resume_needs_same_cwd=True,
+        stdin_prompt=True,
+        prompt_bytes=9_900_000,
+        has_events=True,
+        pieces=('{"type":"stream_event"',),
+        silent_during=("start", "tool", "retry"),
+        usage_scope="process",
+        reports_cost=True,
+        own_limits=("turns", "usd"),
+        # A stalled stream is asked for again without streaming, in silence, for up to 300 s.
+        stale_s=330.0,
+        # INT ends the tool's process tree and keeps the call in the transcript; TERM and KILL leave tools running.
+        stop=(
+            StopStep(signal="INT", pause_s=10.0),
+            StopStep(signal="TERM", pause_s=10.0),
+            StopStep(signal="KILL", pause_s=5.0),
+        ),
+        env=(
+            "ANTHROPIC_*",
+            "CLAUDE_CONFIG_DIR",
+            "CLAUDE_CODE_OAUTH_TOKEN",
+            "CLAUDE_CODE_USE_BEDROCK",
+            "CLAUDE_CODE_USE_VERTEX",
+            "CLAUDE_CODE_USE_FOUNDRY",
+            "CLAUDE_CODE_SKIP_BEDROCK_AUTH",
+            "CLAUDE_CODE_SKIP_VERTEX_AUTH",
+            "CLAUDE_CODE_MAX_OUTPUT_TOKENS",
+            "CLAUDE_CODE_MAX_RETRIES",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+            "AWS_*",
+            "GOOGLE_APPLICATION_CREDENTIALS",
+            "GOOGLE_CLOUD_PROJECT",
+            "CLOUD_ML_REGION",
+            "VERTEX_REGION_*",
+            "API_TIMEOUT_MS",
+            "BASH_DEFAULT_TIMEOUT_MS",
+            "BASH_MAX_TIMEOUT_MS",
+            "MAX_THINKING_TOKENS",
+            "DISABLE_TELEMETRY",
+            "DISABLE_ERROR_REPORTING",
+            "IS_SANDBOX",
+            "NODE_EXTRA_CA_CERTS",
+        ),
+        login="claude auth login",
+        login_env=(
+            "ANTHROPIC_API_KEY",
+            "ANTHROPIC_AUTH_TOKEN",
+            "CLAUDE_CODE_OAUTH_TOKEN",
+            "CLAUDE_CODE_USE_BEDROCK",
+            "CLAUDE_CODE_USE_VERTEX",
+            "CLAUDE_CODE_USE_FOUNDRY",
+        ),
+        login_files=("$CLAUDE_CONFIG_DIR/.credentials.json", "~/.claude/.credentials.json"),
+        appends_system_prompt=True,
+        takes_effort=True,
+        # A short name moves on with the program's versions, and a task that is resumed must not.
+        aliases={"opus": "claude-opus-4-8", "sonnet": "claude-sonnet-5"},
+        package="@anthropic-ai/claude-code",
+        memory_mb=300,
+    )
+
+    def launch(self, spec: LaunchSpec) -> Launch:
+        """A new session under an id of our choice."""
+        return self._line(spec, "--session-id")
+
+    def resume(self, spec: LaunchSpec) -> Launch:
+        """The same session. Never `-c`: it takes whichever was written last, or silently starts a new one."""
+        return self._line(spec, "--resume")
+
+    def reader(self) -> Reader:
+        """stream-json with partial messages."""
+        return Lines()
+
+    def classify(self, end: End, attempt: Attempt) -> Outcome:
+        """Success is a result without error and exit status 0, or a result after which we ended a lingering process."""
+        # Its transcript begins with the prompt, and its first line comes with it: whoever said nothing kept nothing.
+        return endings.in_session(self._outcome(end, attempt), attempt, was_kept=attempt.has_spoken)
+
+    def _outcome(self, end: End, attempt: Attempt) -> Outcome:
+        exit, result, error = end.exit, attempt.result, attempt.error
+        is_ours = attempt.intent is not None and attempt.intent.intent == "linger"
+        if result is not None and not result.is_error and (exit.exit_code == 0 or is_ours):
+            return _finished(attempt)
+        if exit.exit_signal is not None:
+            kind = {9: "killed", 1: "interrupted", 2: "interrupted", 15: "interrupted"}.get(exit.exit_signal)
+            return Outcome(kind=kind or "crashed", detail=f"ended by signal {exit.exit_signal}")
+        if exit.exit_code in _BY_SIGNAL:
+            return Outcome(kind="interrupted", detail=f"exit status {exit.exit_code}")
+        if result is not None and result.is_error and error is not None:
+            resets_at = attempt.rate_limit.resets_at if attempt.rate_limit is not None else None
+            is_limit = error.kind in ("rate_limit", "quota")
+            return Outcome(
+                kind=error.kind,
+                detail=(error.message or result.subtype)[:_DETAIL_CHARS],
+                resets_at=resets_at if is_limit else None,
+            )
+        return _without_result(end, attempt)
+
+    def _line(self, spec: LaunchSpec, session_flag: str) -> Launch:
+        # Deltas keep the line from falling silent while a long answer is made.
+        argv = [spec.program or "claude", "-p", "--output-format", "stream-json", "--verbose"]
+        argv.append("--include-partial-messages")
+        if spec.session_id is not None:
+            argv += [session_flag, spec.session_id]
+        mode = spec.task.options.get("permission_mode") or ("acceptEdits" if spec.writes else None)
+        if spec.yolo:
+            argv.append("--dangerously-skip-permissions")
+        elif isinstance(mode, str):
+            argv += ["--permission-mode", mode]
+        for flag, value in (
+            ("--model", model_name(self.capabilities, spec.model)),
+            ("--effort", spec.effort),
+            ("--max-turns", spec.max_turns),
+            ("--max-budget-usd", spec.budget_usd),
+            ("--append-system-prompt-file", spec.system_prompt_path),
+            ("--settings", spec.settings_path),
+        ):
+            if value is not None:
+                argv += [flag, f"{value:g}" if isinstance(value, float) else str(value)]
+        if spec.allowed_tools:
+            # Takes all words up to the next option: last.
+            argv += ["--allowedTools", *spec.allowed_tools]
+        return Launch(argv=argv, env={"DISABLE_AUTOUPDATER": "1"}, stdin=spec.prompt_path or None)
+
+
+def _finished(attempt: Attempt) -> Outcome:
+    error = attempt.error
+    if error is not None and error.kind == "permission_denied_but_finished":
+        return Outcome(kind=error.kind, detail=error.message[:_DETAIL_CHARS])
+    is_empty = not attempt.last_text and attempt.result is not None and not attempt.result.text
+    return endings.flaw(attempt) or Outcome(kind="empty_reply" if is_empty else "success")
+
+
+def _without_result(end: End, attempt: Attempt) -> Outcome:
+    code, said = end.exit.exit_code, end.stderr_tail.strip()
+    detail = said[-_DETAIL_CHARS:] or f"exit status {code} without a result"
+    if end.is_torn and code == 0:
+        return Outcome(kind="truncated", detail="stdout ends inside a line")
+    if code == 0:
+        # What a TERM leads to when a tool has run for some seconds.
+        return Outcome(kind="interrupted", detail="it left without a result")
+    if attempt.error is not None and attempt.result is None:
+        return Outcome(kind=attempt.error.kind, detail=attempt.error.message[:_DETAIL_CHARS])
+    for words, kind in _REFUSALS if attempt.result is None else ():
+        if words in said:
+            return Outcome(kind=kind, detail=f"{_ROOT_RULE} ({detail})" if "root" in words else detail)
+    return Outcome(kind="crashed", detail=detail)
+
+
+ADAPTER: Adapter = Claude()

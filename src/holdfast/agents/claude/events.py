@@ -1,0 +1,293 @@
+"""What Claude Code prints with `--output-format stream-json --verbose --include-partial-messages`, as normalised events.
+
+One JSON object per line; `assistant` carries one block of a message, `user` the results of tools, `result` the end, which is
+not always the last line. Failures of the API come as `subtype: success` with `is_error: true`.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Raw, Struct
+
+from holdfast import clock
+from holdfast.agents.claude import errors
+from holdfast.agents.claude.todos import TOOLS, Todos
+from holdfast.agents.shared import json_lines, reset_times
+from holdfast.model import events as ev
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    pass
+
+_TEXT_LIMIT = 16_000
+_SUMMARY_LIMIT = 4000
+#: How far into a line the kind of a delta is looked for.
+_HEAD = 200
+
+
+class _Block(Struct):
+    type: str = ""
+    text: str = ""
+    id: str = ""
+    name: str = ""
+    input: Raw = Raw(b"")
+    tool_use_id: str = ""
+    is_error: bool | None = None
+    content: Raw = Raw(b"")
+
+
+class _Message(Struct):
+    content: list[_Block] | str | None = None
+
+
+class _Input(Struct):
+    """What says most about a call."""
+
+    command: str = ""
+    file_path: str = ""
+
+
+class _Assistant(Struct):
+    message: _Message
+    error: str | None = None
+    #: The call of a sub-agent that says it; null where it is the agent itself.
+    parent_tool_use_id: str | None = None
+
+
+class _User(Struct):
+    message: _Message
+    #: The answer of the one tool in it, as data.
+    tool_use_result: Raw = Raw(b"")
+
+
+class _System(Struct):
+    subtype: str = ""
+    session_id: str = ""
+    model: str | None = None
+    retry_delay_ms: float | None = None
+    error_status: int | None = None
+    error: str | None = None
+
+
+class _TextDelta(Struct):
+    text: str = ""
+
+
+class _DeltaEvent(Struct):
+    delta: _TextDelta
+
+
+class _Stream(Struct):
+    event: _DeltaEvent
+
+
+class _LimitInfo(Struct):
+    status: str = ""
+    resetsAt: float | None = None  # noqa: N815
+    rateLimitType: str | None = None  # noqa: N815
+
+
+class _Limit(Struct):
+    rate_limit_info: _LimitInfo
+
+
+class _Tokens(Struct):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+class _ModelTokens(Struct):
+    inputTokens: int = 0  # noqa: N815
+    outputTokens: int = 0  # noqa: N815
+
+
+class _Denial(Struct):
+    tool_name: str = ""
+
+
+class _Result(Struct):
+    #: Always there; a line without it is damaged, and no success.
+    is_error: bool
+    subtype: str = ""
+    result: str | None = None
+    session_id: str = ""
+    api_error_status: int | None = None
+    terminal_reason: str | None = None
+    num_turns: int | None = None
+    total_cost_usd: float | None = None
+    usage: _Tokens | None = None
+    modelUsage: dict[str, _ModelTokens] | None = None  # noqa: N815
+    permission_denials: list[_Denial] | None = None
+    errors: list[str] | None = None
+
+
+_INPUT = msgspec.json.Decoder(_Input)
+_DELTA = msgspec.json.Decoder(_Stream)
+
+
+class Lines(json_lines.ByType):
+    """The reader of one attempt."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                b"assistant": (_Assistant, self._assistant),
+                b"user": (_User, self._user),
+                b"system": (_System, self._system),
+                b"result": (_Result, self._result),
+                b"rate_limit_event": (_Limit, self._limited),
+            }
+        )
+        self._session = ""
+        #: Text of a block that is not complete yet.
+        self._partial: list[str] = []
+        #: An error of the API, said before the result line.
+        self._said: ev.AgentError | None = None
+        #: The last limit that was refused: reset time and which.
+        self._limit: _LimitInfo | None = None
+        self._todos = Todos()
+
+    def read(self, line: bytes) -> list[ev.AgentEvent]:
+        """The events of one line."""
+        if line.startswith(b'{"type":"stream_event"'):
+            self._stream(line)
+            return []
+        return super().read(line)
+
+    def finish(self) -> list[ev.AgentEvent]:
+        """Text that was cut off, and an error that no result line repeated."""
+        found: list[ev.AgentEvent] = []
+        if text := "".join(self._partial):
+            found.append(ev.AgentText(text=text[:_TEXT_LIMIT]))
+        if self._said is not None:
+            found.append(self._said)
+        self._partial, self._said = [], None
+        return found
+
+    def _stream(self, line: bytes) -> None:
+        if line.find(b'"text_delta"', 0, _HEAD) >= 0:
+            try:
+                self._partial.append(_DELTA.decode(line).event.delta.text)
+            except ValueError:
+                pass
+        elif self._partial and line.find(b'"content_block_start"', 0, _HEAD) >= 0:
+            self._partial = []
+
+    def _assistant(self, line: _Assistant) -> list[ev.AgentEvent]:
+        found: list[ev.AgentEvent] = []
+        for block in _blocks(line.message):
+            if block.type == "text" and block.text:
+                self._partial = []
+                found.append(ev.AgentText(text=block.text[:_TEXT_LIMIT]))
+                if line.error:
+                    kind = errors.of_call(line.error, None, block.text, is_refused=self._limit is not None)
+                    self._said = ev.AgentError(kind=kind, message=block.text[:_TEXT_LIMIT])
+            elif block.type == "tool_use":
+                # A sub-agent has a TodoWrite list of its own, which says nothing of the task; the other tools share one.
+                if block.name in TOOLS and not (block.name == "TodoWrite" and line.parent_tool_use_id):
+                    self._todos.called(block.id, block.name, bytes(block.input))
+                found.append(
+                    ev.AgentToolStarted(tool_id=block.id, name=block.name, summary=_summary(block.input))
+                )
+        return found
+
+    def _user(self, line: _User) -> list[ev.AgentEvent]:
+        found: list[ev.AgentEvent] = []
+        for block in _blocks(line.message):
+            if block.type != "tool_result":
+                continue
+            is_error = bool(block.is_error)
+            found.append(
+                ev.AgentToolFinished(
+                    tool_id=block.tool_use_id,
+                    is_error=is_error,
+                    denied=is_error and _is_denial(block.content),
+                )
+            )
+            if self._todos.awaits(block.tool_use_id):
+                found += self._todos.answered(
+                    block.tool_use_id, bytes(line.tool_use_result), is_error=is_error
+                )
+        return found
+
+    def _system(self, line: _System) -> list[ev.AgentEvent]:
+        if line.subtype == "init":
+            return self._named(line.session_id, line.model)
+        if line.subtype == "api_retry":
+            delay_s = line.retry_delay_ms / 1000 if line.retry_delay_ms is not None else None
+            status = f" ({line.error_status})" if line.error_status else ""
+            return [ev.AgentRetry(delay_s=delay_s, reason=f"{line.error or 'no answer'}{status}")]
+        return []
+
+    def _named(self, session_id: str, model: str | None) -> list[ev.AgentEvent]:
+        if not session_id or session_id == self._session:
+            return []
+        self._session = session_id
+        return [ev.AgentSession(session_id=session_id, model=model)]
+
+    def _limited(self, line: _Limit) -> list[ev.AgentEvent]:
+        info = line.rate_limit_info
+        self._limit = info if info.status in ("rejected", "denied") else None
+        if self._limit is None:
+            return []
+        at = clock.iso(info.resetsAt) if info.resetsAt and 0 < info.resetsAt < 1e11 else None
+        return [ev.AgentRateLimit(resets_at=at, reason=info.rateLimitType or "")]
+
+    def _result(self, line: _Result) -> list[ev.AgentEvent]:
+        text = line.result or "; ".join(line.errors or ())
+        found = [*self._named(line.session_id, None), _usage(line)]
+        is_error = line.is_error or line.subtype.startswith("error")
+        if is_error:
+            kind = self._failure(line, text)
+            if kind in ("rate_limit", "quota") and (at := reset_times.find(text, clock.now())):
+                found.append(ev.AgentRateLimit(resets_at=at, reason=text[:_SUMMARY_LIMIT]))
+            found.append(ev.AgentError(kind=kind, message=text[:_TEXT_LIMIT]))
+        elif line.permission_denials:
+            names = ", ".join(dict.fromkeys(denial.tool_name for denial in line.permission_denials))
+            found.append(ev.AgentError(kind="permission_denied_but_finished", message=f"denied: {names}"))
+        self._said, self._partial = None, []
+        return [
+            *found,
+            ev.AgentResult(
+                is_error=is_error, subtype=line.subtype, text=text[:_TEXT_LIMIT], turns=line.num_turns
+            ),
+        ]
+
+    def _failure(self, line: _Result, text: str) -> str:
+        kind = errors.of_result(line.subtype, line.terminal_reason or "", text)
+        if kind is None and self._said is not None and line.api_error_status is None:
+            kind = self._said.kind
+        status, is_refused = line.api_error_status, self._limit is not None
+        return kind or errors.of_call("", status, text, is_refused=is_refused)
+
+
+def _blocks(message: _Message) -> list[_Block]:
+    return message.content if isinstance(message.content, list) else []
+
+
+def _summary(given: Raw) -> str:
+    known = json_lines.decode(_INPUT, bytes(given))
+    text = (known.command or known.file_path) if known is not None else ""
+    return text[:_SUMMARY_LIMIT] if text else _head(given, _SUMMARY_LIMIT)
+
+
+def _head(raw: Raw, limit: int) -> str:
+    return bytes(memoryview(raw)[:limit]).decode("utf-8", "ignore")
+
+
+def _is_denial(content: Raw) -> bool:
+    said = _head(content, 400)
+    return "requested permissions" in said or "haven't granted" in said or "Permission to use" in said
+
+
+def _usage(line: _Result) -> ev.AgentUsage:
+    """`modelUsage` counts sub-agents and retried calls; `usage` does not."""
+    cost = round(line.total_cost_usd, 9) if line.total_cost_usd is not None else None
+    if line.modelUsage:
+        models = line.modelUsage.values()
+        tokens = _Tokens(sum(m.inputTokens for m in models), sum(m.outputTokens for m in models))
+    else:
+        tokens = line.usage or _Tokens()
+    return ev.AgentUsage(
+        input_tokens=tokens.input_tokens, output_tokens=tokens.output_tokens, cost_usd=cost, cumulative=True
+    )

@@ -1,0 +1,172 @@
+"""codex: the Codex CLI, headless (`codex exec --json`), with a config home of the task's own and the prompt on stdin."""
+
+from __future__ import annotations
+
+from holdfast.agents import endings
+from holdfast.agents.base import Capabilities, End, Launch, LaunchSpec, PrivateHome, StopStep, model_name
+from holdfast.agents.codex.events import Lines, error_kind
+from holdfast.model.outcome import Outcome
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.agents.base import Adapter, Reader
+    from holdfast.model.attempt import Attempt
+
+_DETAIL_CHARS = 300
+_TRIPLES = {
+    "linux-x64": "x86_64-unknown-linux-musl",
+    "linux-arm64": "aarch64-unknown-linux-musl",
+    "darwin-arm64": "aarch64-apple-darwin",
+    "darwin-x64": "x86_64-apple-darwin",
+}
+#: npm lays the package of the platform beside the wrapper's, or inside it.
+_NATIVE = tuple(
+    f"{folder}/codex-{platform}/vendor/{triple}/bin/codex"
+    for platform, triple in _TRIPLES.items()
+    for folder in ("../..", "../node_modules/@openai")
+)
+#: stderr is for people; only these lines say why it refused to start.
+_REFUSALS = ("Error:", "error:", "Not inside a trusted directory", "No prompt provided")
+
+
+class Codex:
+    """Names its own threads; usage is the total of the thread; no limits of its own."""
+
+    name = "codex"
+    capabilities = Capabilities(
+        options=("sandbox", "skip_git_repo_check"),
+        switches=("skip_git_repo_check",),
+        program="codex",
+        native=_NATIVE,
+        can_resume=True,
+        locks_session=True,
+        stdin_prompt=True,
+        # Counted in characters, so this many bytes always pass.
+        prompt_bytes=1_048_576,
+        has_events=True,
+        silent_during=("tool", "text", "retry"),
+        usage_scope="session",
+        # No text deltas, and a stalled stream is given up after 300 s: one such silence is still healthy.
+        stale_s=600.0,
+        # INT ends the tool's process tree and is noted in the thread; TERM and KILL leave children of the tool running.
+        stop=(
+            StopStep(signal="INT", pause_s=10.0),
+            StopStep(signal="TERM", pause_s=5.0),
+            StopStep(signal="KILL", pause_s=5.0),
+        ),
+        env=(
+            "OPENAI_API_KEY",
+            "OPENAI_BASE_URL",
+            "OPENAI_ORGANIZATION",
+            "OPENAI_PROJECT",
+            "CODEX_API_KEY",
+            "CODEX_HOME",
+            "CODEX_CA_CERTIFICATE",
+            "AZURE_OPENAI_API_KEY",
+            "SSL_CERT_FILE",
+        ),
+        login="codex login",
+        login_env=("OPENAI_API_KEY", "CODEX_API_KEY", "AZURE_OPENAI_API_KEY"),
+        login_files=("$CODEX_HOME/auth.json", "~/.codex/auth.json"),
+        # It takes one as a setting on its command line (developer_instructions), where everybody could read it; not from a file.
+        appends_system_prompt=False,
+        takes_effort=True,
+        package="@openai/codex",
+        memory_mb=150,
+    )
+
+    def launch(self, spec: LaunchSpec) -> Launch:
+        """A new thread, which names itself in its first line."""
+        return self._line(spec)
+
+    def resume(self, spec: LaunchSpec) -> Launch:
+        """The same thread. Never `--last`, and always the id: a name that matches nothing silently starts a new one."""
+        return self._line(spec, "resume", spec.session_id or "")
+
+    def reader(self) -> Reader:
+        """The JSON lines of `exec --json`."""
+        return Lines()
+
+    def classify(self, end: End, attempt: Attempt) -> Outcome:
+        """Success is a completed turn and exit status 0, or a completed turn after which we ended a lingering process."""
+        exit, result, error = end.exit, attempt.result, attempt.error
+        is_ours = attempt.intent is not None and attempt.intent.intent == "linger"
+        if result is not None and not result.is_error and (exit.exit_code == 0 or is_ours):
+            return _finished(attempt)
+        if exit.exit_signal is not None:
+            kind = {9: "killed", 1: "interrupted", 2: "interrupted", 15: "interrupted"}.get(exit.exit_signal)
+            return Outcome(kind=kind or "crashed", detail=f"ended by signal {exit.exit_signal}")
+        if error is not None and (result is None or result.is_error):
+            is_limit = error.kind in ("rate_limit", "quota") and attempt.rate_limit is not None
+            return Outcome(
+                kind=error.kind,
+                detail=error.message[:_DETAIL_CHARS],
+                resets_at=attempt.rate_limit.resets_at if is_limit and attempt.rate_limit else None,
+            )
+        return _without_turn(end, attempt)
+
+    def _line(self, spec: LaunchSpec, *verb: str) -> Launch:
+        argv = [spec.program or "codex", "exec", "--json"]
+        # Else it fetches plug-ins at its end, for 5 s where there is no network.
+        argv += ["-c", "features.plugin_discovery_prefetch=false"]
+        # Without a word it may only read.
+        sandbox = spec.task.options.get("sandbox") or ("workspace-write" if spec.writes else None)
+        if spec.yolo:
+            argv += ["--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check"]
+        elif isinstance(sandbox, str):
+            argv += ["-s", sandbox]
+        if spec.task.options.get("skip_git_repo_check") is True and not spec.yolo:
+            argv.append("--skip-git-repo-check")
+        if (model := model_name(self.capabilities, spec.model)) is not None:
+            argv += ["-m", model]
+        if spec.effort is not None:
+            argv += ["-c", f"model_reasoning_effort={spec.effort}"]
+        # Options stand before `resume`, which refuses some of them behind it; `-` is stdin.
+        return Launch(argv=[*argv, *verb, "-"], stdin=spec.prompt_path or None, home=_home(spec))
+
+
+def _home(spec: LaunchSpec) -> PrivateHome | None:
+    """It writes which directories are trusted into the user's config.toml, and that loosens the sandbox of later runs."""
+    if not spec.state_directory:
+        return None
+    return PrivateHome(
+        variable="CODEX_HOME",
+        path=f"{spec.state_directory}/codex",
+        default=".codex",
+        # A copied login would be renewed in one place and be void in the other.
+        links=(
+            # A session of the person's own lies in the person's home, and stays there.
+            *(["sessions"] if spec.task.session is not None else []),
+            "auth.json",
+            ".credentials.json",
+            "AGENTS.md",
+            "AGENTS.override.md",
+            "prompts",
+            "rules",
+            "skills",
+        ),
+        copies=("config.toml",),
+    )
+
+
+def _finished(attempt: Attempt) -> Outcome:
+    return endings.flaw(attempt) or Outcome(kind="success" if attempt.last_text else "empty_reply")
+
+
+def _without_turn(end: End, attempt: Attempt) -> Outcome:
+    code = end.exit.exit_code
+    if code == 0:
+        kind = "truncated" if end.is_torn else "crashed"
+        return Outcome(kind=kind, detail="it left before its turn was completed")
+    said = [line for line in end.stderr_tail.splitlines() if line.startswith(_REFUSALS)]
+    detail = said[-1][:_DETAIL_CHARS] if said else f"exit status {code} without an end of its turn"
+    if code == 2:
+        return Outcome(kind="usage_error", detail=detail)
+    if said:
+        return Outcome(kind=error_kind(said[-1]), detail=detail)
+    # An INT ends it with status 1 and no word.
+    is_silent = code in (1, 130) and attempt.has_spoken and attempt.result is None
+    return Outcome(kind="interrupted" if is_silent else "crashed", detail=detail)
+
+
+ADAPTER: Adapter = Codex()

@@ -1,0 +1,314 @@
+"""The lines that the Copilot CLI prints with `--output-format json`, and what its errors mean.
+
+A line is `{"type", "data", …}`; the last one, `result`, has another shape and is the only one that names the session. A
+`result` with exit code 0 also follows an interrupt, so what came before it counts: an abort, or an error that no later
+message made good. Tokens are not on stdout: it writes them into a file at its end.
+
+Its to-do list is a table that it changes by SQL of its own, and `session.todos_changed` says no more than that (1.0.102): how far
+it has come cannot be told.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from holdfast import clock
+from holdfast.agents.shared import json_lines
+from holdfast.model import events as ev
+
+_TEXT_CHARS = 16_000
+#: Deltas of one text that are kept, in bytes of JSON: more than the text is cut to, however it is escaped.
+_HELD_BYTES = 8 * _TEXT_CHARS
+#: What a delta line holds beside its text.
+_DELTA_BYTES = 260
+_REASON_CHARS = 2000
+_MESSAGE_CHARS = 4000
+
+_DELTA = b"assistant.message_delta"
+#: Types that mean something here, beside deltas. Most lines are of other types, and are not decoded.
+_TYPES = frozenset(
+    {
+        b"assistant.message_start",
+        b"assistant.message",
+        b"assistant.turn_retry",
+        b"assistant.idle",
+        b"tool.execution_start",
+        b"tool.execution_complete",
+        b"model.call_failure",
+        b"session.error",
+        b"agent.interrupted",
+        b"abort",
+        b"result",
+    }
+)
+
+
+class _Error(msgspec.Struct):
+    message: str | None = None
+    code: str | int | None = None
+
+
+class _Data(msgspec.Struct, rename="camel"):
+    """All kinds of data in one; what a kind lacks stays empty."""
+
+    content: str | None = None
+    delta_content: str | None = None
+    tool_call_id: str | None = None
+    tool_name: str | None = None
+    arguments: msgspec.Raw = msgspec.Raw(b"")
+    success: bool | None = None
+    error: _Error | str | None = None
+    reason: str | None = None
+    aborted: bool | None = None
+    error_type: str | None = None
+    message: str | None = None
+    status_code: int | None = None
+
+
+class _Line(msgspec.Struct, rename="camel"):
+    type: str
+    data: _Data | None = None
+    timestamp: str | None = None
+    session_id: str | None = None
+    exit_code: int | None = None
+
+
+_DECODER = msgspec.json.Decoder(_Line)
+_RESET_DATE = re.compile(rb'"resetDate":"([^"]{10,40})"')
+
+
+class CopilotReader:
+    """Holds back text deltas until the message is complete, and remembers whether the run was aborted or failed."""
+
+    def __init__(self) -> None:
+        self._held: list[bytes] = []
+        self._held_bytes = 0
+        self._is_new_text = True
+        self._is_aborted = False
+        #: The last error, until a message shows that the run went on.
+        self._failure = ""
+        #: The last model call was cut off by the connection, not answered with an error.
+        self._lost_connection = False
+        self._reset_date: str | None = None
+
+    def read(self, line: bytes) -> list[ev.AgentEvent]:
+        """The events of one line."""
+        kind = json_lines.kind(line)
+        if kind == _DELTA:
+            return self._hold(line)
+        if kind not in _TYPES:
+            return []
+        data = json_lines.decode(_DECODER, line)
+        return [] if data is None else self._events(data, line)
+
+    def finish(self) -> list[ev.AgentEvent]:
+        """Text that was cut off."""
+        return self._flush()
+
+    def _hold(self, line: bytes) -> list[ev.AgentEvent]:
+        if self._is_new_text:
+            self._drop()
+        if self._held_bytes < _HELD_BYTES:
+            self._held.append(line)
+            self._held_bytes += max(len(line) - _DELTA_BYTES, 1)
+        return []
+
+    def _drop(self) -> None:
+        self._held.clear()
+        self._held_bytes = 0
+        self._is_new_text = False
+
+    def _flush(self) -> list[ev.AgentEvent]:
+        if not self._held:
+            return []
+        lines = [data for line in self._held if (data := json_lines.decode(_DECODER, line))]
+        self._drop()
+        text = "".join(data.data.delta_content or "" for data in lines if data.data)[:_TEXT_CHARS]
+        return [ev.AgentText(text=text)] if text else []
+
+    def _events(self, line: _Line, raw: bytes) -> list[ev.AgentEvent]:
+        data = line.data or _Data()
+        match line.type:
+            case "assistant.message_delta":
+                return self._hold(raw)
+            case "assistant.message_start":
+                # A retried message begins again; until it says something, the text before it is the last one.
+                self._is_new_text = True
+            case "assistant.message":
+                self._drop()
+                self._failure = ""
+                return [ev.AgentText(text=data.content[:_TEXT_CHARS])] if data.content else []
+            case "tool.execution_start" if data.tool_call_id:
+                summary = json_lines.summary(data.arguments)
+                return [
+                    *self._flush(),
+                    ev.AgentToolStarted(
+                        tool_id=data.tool_call_id, name=data.tool_name or "", summary=summary
+                    ),
+                ]
+            case "tool.execution_complete" if data.tool_call_id:
+                return [_finished(data, data.tool_call_id)]
+            case "assistant.turn_retry":
+                return [ev.AgentRetry(reason=data.reason or "")]
+            case "model.call_failure":
+                self._lost_connection = data.status_code is None
+                self._note_reset_date(raw)
+            case "session.error":
+                self._note_reset_date(raw)
+                return self._failed(data, line.timestamp or "")
+            case "agent.interrupted" | "abort":
+                return self._aborted(data.reason or "")
+            case "assistant.idle" if data.aborted:
+                return self._aborted("")
+            case "result":
+                return [*self._flush(), *self._result(line)]
+            case _:
+                pass
+        return []
+
+    def _note_reset_date(self, raw: bytes) -> None:
+        found = _RESET_DATE.search(raw)
+        if found:
+            self._reset_date = found[1].decode("ascii", "replace")
+
+    def _failed(self, data: _Data, timestamp: str) -> list[ev.AgentEvent]:
+        if self._is_aborted:
+            # What fails after an abort fails because of it.
+            return self._flush()
+        message = (data.message or "")[:_MESSAGE_CHARS]
+        kind = _kind(data.error_type or "", data.status_code, message)
+        if kind is None:
+            kind = "network" if self._lost_connection else "crashed"
+        self._failure = data.error_type or kind
+        found: list[ev.AgentEvent] = [*self._flush(), ev.AgentError(kind=kind, message=message)]
+        resets_at = _resets_at(message, timestamp, self._reset_date if kind == "quota" else None)
+        if resets_at is not None:
+            found.append(ev.AgentRateLimit(resets_at=resets_at, reason=message[:_REASON_CHARS]))
+        return found
+
+    def _aborted(self, reason: str) -> list[ev.AgentEvent]:
+        if self._is_aborted:
+            return []
+        self._is_aborted = True
+        return [*self._flush(), ev.AgentError(kind="interrupted", message=reason or "aborted")]
+
+    def _result(self, line: _Line) -> list[ev.AgentEvent]:
+        found: list[ev.AgentEvent] = []
+        if line.session_id:
+            found.append(ev.AgentSession(session_id=line.session_id))
+        subtype = "aborted" if self._is_aborted else self._failure
+        return [*found, ev.AgentResult(is_error=line.exit_code != 0 or bool(subtype), subtype=subtype)]
+
+
+def _finished(data: _Data, tool_id: str) -> ev.AgentToolFinished:
+    code = data.error.code if isinstance(data.error, _Error) else None
+    # `interrupted` closes, on a resume, a call of the earlier process. It is no failure of this one.
+    is_error = data.success is not True and code != "interrupted"
+    return ev.AgentToolFinished(tool_id=tool_id, is_error=is_error, denied=code == "denied")
+
+
+# ── the file with its usage ──────────────────────────────────────────────────
+
+
+class _Tokens(msgspec.Struct, rename="camel"):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+class _Metrics(msgspec.Struct):
+    usage: _Tokens | None = None
+
+
+class _Usage(msgspec.Struct, rename="camel"):
+    model_metrics: dict[str, _Metrics] = {}
+
+
+_USAGE_DECODER = msgspec.json.Decoder(_Usage)
+
+
+def usage_of(data: bytes) -> list[ev.AgentEvent]:
+    """The tokens in `--usage-output-file`. They go on over resumes; cost is in credits, so it stays unknown."""
+    found = json_lines.decode(_USAGE_DECODER, data)
+    tokens = [each.usage for each in found.model_metrics.values() if each.usage] if found is not None else []
+    if not tokens:
+        return []
+    return [
+        ev.AgentUsage(
+            input_tokens=sum(each.input_tokens or 0 for each in tokens),
+            output_tokens=sum(each.output_tokens or 0 for each in tokens),
+            cumulative=True,
+            of_session=True,
+        )
+    ]
+
+
+# ── its errors ──────────────────────────────────────────────────────────────
+
+_BY_TYPE = {
+    "authentication": "auth",
+    "authorization": "auth",
+    "quota": "quota",
+    "rate_limit": "rate_limit",
+    "context_limit": "context_too_long",
+}
+_BY_STATUS = {
+    401: "auth",
+    402: "quota",
+    403: "auth",
+    404: "model_not_found",
+    413: "context_too_long",
+    429: "rate_limit",
+    529: "overloaded",
+}
+
+#: In this order, before type and status; what is found first decides.
+_TEXTS = [
+    (re.compile(pattern, re.IGNORECASE), kind)
+    for pattern, kind in (
+        (
+            r"prompt budget|context (length|window)|maximum context|prompt is too long|too many tokens",
+            "context_too_long",
+        ),
+        (r"overloaded", "overloaded"),
+        (r"No response was returned", "empty_reply"),
+        (r"insufficient_quota|exceeded your \w+ quota|out of (premium requests|credits)", "quota"),
+        (r"model .*(not found|does not exist)", "model_not_found"),
+    )
+]
+_NETWORK = re.compile(
+    r"ECONN|ENOTFOUND|EAI_AGAIN|EPIPE|socket|time(d)? ?out|network|connection|fetch failed|stream (closed|ended)",
+    re.IGNORECASE,
+)
+_DELAY = re.compile(
+    r"(?:try again in|retry after|retry in|resets? in)\s+((?:\d+(?:\.\d+)?\s*[a-z]+[\s,]*(?:and\s+)?)+)", re.I
+)
+_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|[dhms])", re.IGNORECASE)
+#: A longer wait is a mistake: nobody sleeps on it.
+_LONGEST_S = 35 * 86400.0
+_UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def _resets_at(message: str, said_at: str, date: str | None) -> str | None:
+    found = _DELAY.search(message)
+    try:
+        if found:
+            # `15 hours 23 minutes`, `2733 seconds`.
+            parts = _PART.findall(found[1])
+            delay_s = sum(float(number) * _UNIT_S[unit.lower()] for number, unit in parts)
+            return None if delay_s > _LONGEST_S else clock.iso(clock.parse_iso(said_at) + delay_s)
+        return clock.iso(clock.parse_iso(date)) if date else None
+    except (ValueError, IndexError):
+        return None
+
+
+def _kind(type_: str, status: int | None, message: str) -> str | None:
+    for pattern, kind in _TEXTS:
+        if pattern.search(message):
+            return kind
+    if type_ in _BY_TYPE:
+        return _BY_TYPE[type_]
+    if status is not None:
+        return _BY_STATUS.get(status, "server_error" if status >= 500 else "invalid_request")
+    return "network" if _NETWORK.search(message) else None

@@ -1,0 +1,175 @@
+"""gemini: Google's Gemini CLI, headless with `-o stream-json`.
+
+Its last word is a `result` line; without one it did not finish, whatever the exit status (signals end it with 0). An API
+error exits with the HTTP status modulo 256.
+"""
+
+from __future__ import annotations
+
+import re
+
+from holdfast.agents import endings
+from holdfast.agents.base import Capabilities, End, Launch, LaunchSpec, StopStep, model_name
+from holdfast.agents.gemini.events import GeminiReader, error_kind, status_kind
+from holdfast.model import outcome as oc
+from holdfast.model.outcome import Outcome
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.agents.base import Adapter, Reader
+    from holdfast.model.attempt import Attempt
+
+#: HTTP statuses that can stand behind an exit status.
+_HTTP_STATUS = {
+    status % 256: status for status in (400, 401, 403, 404, 408, 409, 413, 429, 500, 502, 503, 504, 529)
+}
+_EXITS = {
+    41: "no_auth",
+    42: "usage_error",
+    44: "usage_error",  # no sandbox
+    52: "usage_error",  # bad settings
+    53: "max_turns",
+    55: "not_trusted",
+}
+#: What an API error that names no cause left behind: an empty reply ends with 0, a lost connection with 1.
+_UNNAMED = {0: "empty_reply", 1: "network"}
+_NO_SESSION = re.compile(
+    r"Error resuming session|No previous sessions found|Session ID .* already exists", re.IGNORECASE
+)
+_USAGE = re.compile(r"Unknown argument|Usage: gemini|Show version number|Not enough arguments")
+
+
+def _without_result(end: End, attempt: Attempt) -> Outcome:
+    code, stderr = end.exit.exit_code, end.stderr_tail
+    if by_signal := endings.by_signal(end.exit):
+        return by_signal
+    if code == 0 and end.is_torn:
+        return Outcome(kind="truncated", detail="its output ends inside a line")
+    if code == 0 and "stdin input truncated" in stderr:
+        return Outcome(kind="usage_error", detail="the prompt is longer than 8 MiB")
+    if code == 0:
+        return Outcome(kind="interrupted", detail="exit status 0 without a result")
+    if code == 42 and (found := _NO_SESSION.search(stderr)):
+        return Outcome(kind="unknown_session", detail=stderr[found.start() :].splitlines()[0][:200])
+    if code == 55:
+        hint = "run gemini there once and trust it, or allow everything with --yolo"
+        return Outcome(kind="not_trusted", detail=f"gemini does not trust this directory: {hint}")
+    if code == 1 and _USAGE.search(stderr):
+        return Outcome(kind="usage_error", detail=stderr.strip().splitlines()[0][:200])
+    if code in _EXITS:
+        return Outcome(kind=_EXITS[code], detail=endings.last_line(stderr))
+    if failed := endings.failed(attempt):
+        return failed
+    status = _HTTP_STATUS.get(code) if code is not None else None
+    kind = status_kind(status) if status is not None else "crashed"
+    return Outcome(kind=kind, detail=f"exit status {code} without a result")
+
+
+class Gemini:
+    """Runs `gemini` in one process: the launcher that it starts with ignores signals, and dies alone when it is killed."""
+
+    name = "gemini"
+    capabilities = Capabilities(
+        options=("approval_mode", "sandbox"),
+        switches=("sandbox",),
+        program="gemini",
+        chooses_session_id=True,
+        session_id_from="chosen",
+        can_resume=True,
+        resume_needs_same_cwd=True,
+        stdin_prompt=True,
+        prompt_bytes=8 * 1024 * 1024,
+        has_events=True,
+        silent_during=("tool", "retry"),
+        usage_scope="process",
+        # It gives up a silent stream by itself after 300 s and tries again.
+        stale_s=330.0,
+        stop=(StopStep(signal="TERM", pause_s=10.0), StopStep(signal="KILL", pause_s=5.0)),
+        env=("GEMINI_*", "GOOGLE_*", "NODE_EXTRA_CA_CERTS"),
+        login="gemini (then /auth), or set GEMINI_API_KEY",
+        login_env=("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA"),
+        login_files=("~/.gemini/oauth_creds.json",),
+        # Its one variable for it (GEMINI_SYSTEM_MD) replaces the system prompt, and with it what makes it an agent.
+        appends_system_prompt=False,
+        aliases={
+            "pro": "gemini-2.5-pro",
+            "flash": "gemini-2.5-flash",
+            "flash-lite": "gemini-2.5-flash-lite",
+        },
+        package="@google/gemini-cli",
+        memory_mb=260,
+    )
+
+    def launch(self, spec: LaunchSpec) -> Launch:
+        """A new session. An id that was used before is refused, also after a first turn that failed."""
+        return _line(spec, "--session-id")
+
+    def resume(self, spec: LaunchSpec) -> Launch:
+        """The same session, from the same directory."""
+        return _line(spec, "--resume")
+
+    def reader(self) -> Reader:
+        """stream-json of its own kind."""
+        return GeminiReader()
+
+    def classify(self, end: End, attempt: Attempt) -> Outcome:
+        """By the result line; the exit status says what an error was, or why there is no result."""
+        # A first turn that fails is not kept, and its id is spent all the same: only a new session can begin.
+        has_failed = attempt.result is not None and attempt.result.is_error
+        was_answered = attempt.messages > 0 or attempt.tools_started > 0
+        was_kept = attempt.has_spoken and (was_answered or not has_failed)
+        return endings.in_session(self._outcome(end, attempt), attempt, was_kept=was_kept)
+
+    def _outcome(self, end: End, attempt: Attempt) -> Outcome:
+        result, code = attempt.result, end.exit.exit_code
+        if result is None:
+            return _without_result(end, attempt)
+        if not result.is_error:
+            if code and end.exit.exit_signal is None:
+                return Outcome(kind="crashed", detail=f"exit status {code} after its result")
+            return endings.finished(attempt)
+        message = attempt.error.message if attempt.error else ""
+        status = _HTTP_STATUS.get(code) if code is not None else None
+        kind = error_kind(message, result.subtype, status) or _by_exit(code, message)
+        limit = attempt.rate_limit if kind in oc.MUST_WAIT else None
+        detail = message.splitlines()[0][:200] if message else result.subtype
+        return Outcome(kind=kind, detail=detail, resets_at=limit.resets_at if limit else None)
+
+
+def _by_exit(code: int | None, message: str) -> str:
+    if code in _EXITS:
+        return _EXITS[code]
+    return _UNNAMED.get(code, "crashed") if code is not None and "API Error" in message else "crashed"
+
+
+def _approval_mode(spec: LaunchSpec) -> str:
+    """`default` takes its tools for writing away from it."""
+    mode = spec.task.options.get("approval_mode")
+    if isinstance(mode, str) and mode != "default":
+        return mode
+    return "auto_edit" if spec.writes else "default"
+
+
+def _line(spec: LaunchSpec, flag: str) -> Launch:
+    argv = [spec.program or "gemini", "-o", "stream-json"]
+    if spec.session_id is not None:
+        argv += [flag, spec.session_id]
+    if model := model_name(Gemini.capabilities, spec.model):
+        # Without a model it asks another one first which to take.
+        argv += ["-m", model]
+    if spec.yolo:
+        # In a directory that it does not trust it would fall back to asking, and stop.
+        argv += ["--approval-mode", "yolo", "--skip-trust"]
+    elif (mode := _approval_mode(spec)) != "default":
+        argv += ["--approval-mode", mode]
+    if spec.task.options.get("sandbox") is True:
+        argv.append("--sandbox")
+    argv += [f"--allowed-tools={tool}" for tool in spec.allowed_tools]
+    env = {"GEMINI_CLI_NO_RELAUNCH": "1"}
+    if spec.settings_path:
+        # The layer above the user's and the project's settings.
+        env["GEMINI_CLI_SYSTEM_SETTINGS_PATH"] = spec.settings_path
+    return Launch(argv=argv, env=env, stdin=spec.prompt_path or None)
+
+
+ADAPTER: Adapter = Gemini()

@@ -1,0 +1,157 @@
+"""opencode: OpenCode, driven by `opencode run --format json`.
+
+On stdout it names its session only when the model's first answer begins, and its own retries are silent; so it is told to log to
+stderr, where a session is named when it is made, and an error when it is met. A running tool and a streaming text stay
+silent. No event says that the run is over: the last `step_finish` and the exit status say it together.
+"""
+
+from __future__ import annotations
+
+import json
+
+from holdfast.agents import endings
+from holdfast.agents.base import Capabilities, End, Launch, LaunchSpec, StopStep, model_name
+from holdfast.agents.opencode.events import OpencodeLines, without_logs
+from holdfast.model.outcome import Outcome
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.agents.base import Adapter, Reader
+    from holdfast.model.attempt import Attempt
+
+#: Options of a task that are flags of the same name.
+_FLAGS = ("agent", "variant")
+#: Tools that ask for the permission of another name.
+_PERMISSIONS: dict[str, str] = dict.fromkeys(("write", "patch", "apply_patch", "multiedit"), "edit")
+#: What it says on stderr when it refuses to begin.
+_REFUSALS = (
+    ("Session not found", "unknown_session"),
+    ("You must provide a message", "usage_error"),
+    ("opencode run [message..]", "usage_error"),
+    ("postinstall script was not run", "usage_error"),
+    ("Configuration is invalid", "usage_error"),
+    ("Config file at", "usage_error"),
+)
+
+
+class Opencode:
+    """Prompt by stdin: an argument with a space in it would reach the model in quotation marks."""
+
+    name = "opencode"
+    capabilities = Capabilities(
+        options=_FLAGS,
+        program="opencode",
+        # No wrapper: its npm package puts the native binary in place of the command when it is installed.
+        session_id_from="event",
+        can_resume=True,
+        stdin_prompt=True,
+        has_events=True,
+        silent_during=("text", "tool"),
+        usage_scope="process",
+        reports_cost=True,
+        # It gives up a silent stream after 300 s by itself, honours any Retry-After, and its tools have no event at all.
+        stale_s=900.0,
+        # It dies at once of each; its tools have sessions of their own and are left to the sweep.
+        stop=(StopStep(signal="TERM", pause_s=10.0), StopStep(signal="KILL", pause_s=5.0)),
+        env=(
+            "OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR", "OPENCODE_CONFIG_CONTENT", "OPENCODE_PERMISSION",
+            "OPENCODE_API_KEY", "OPENCODE_MODELS_URL", "OPENCODE_DISABLE_*", "OPENCODE_EXPERIMENTAL_*",
+            "ANTHROPIC_*", "OPENAI_*", "AZURE_*", "GEMINI_API_KEY", "GOOGLE_*", "OPENROUTER_API_KEY",
+            "GROQ_API_KEY", "MISTRAL_API_KEY", "DEEPSEEK_API_KEY", "XAI_API_KEY", "CEREBRAS_API_KEY",
+            "GITHUB_TOKEN", "HF_TOKEN", "AWS_*", "NODE_EXTRA_CA_CERTS",
+        ),
+        login="opencode auth login",
+        login_env=(
+            "OPENCODE_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY", "GROQ_API_KEY",
+            "MISTRAL_API_KEY", "DEEPSEEK_API_KEY", "XAI_API_KEY", "CEREBRAS_API_KEY", "GITHUB_TOKEN", "HF_TOKEN",
+            "OPENCODE_CONFIG_CONTENT",
+        ),
+        login_files=("~/.local/share/opencode/auth.json", "~/.config/opencode/opencode.json"),
+        appends_system_prompt=True,
+        takes_effort=True,
+        package="opencode-ai",
+        memory_mb=700,
+    )  # fmt: skip
+
+    def launch(self, spec: LaunchSpec) -> Launch:
+        """A new session under a title of ours, which saves the request that would invent one."""
+        return self._line(spec, "--title", f"holdfast:{spec.task.task_id}:{spec.resume_count}")
+
+    def resume(self, spec: LaunchSpec) -> Launch:
+        """The same session."""
+        return self._line(spec, "--session", spec.session_id or "")
+
+    def reader(self) -> Reader:
+        """JSON lines."""
+        return OpencodeLines()
+
+    def classify(self, end: End, attempt: Attempt) -> Outcome:
+        """Signal, error, last step, in this order; exit 0 is its word for a rejected permission too."""
+        exit, said = end.exit, without_logs(end.stderr_tail)
+        by_signal = endings.by_signal(exit)
+        if by_signal is not None:
+            return by_signal
+        if end.is_torn and exit.exit_code == 0:
+            return Outcome(kind="truncated", detail="stdout ends inside a line")
+        failed = endings.failed(attempt)
+        if failed is not None:
+            return failed
+        if attempt.result is not None and exit.exit_code == 0:
+            return endings.finished(attempt)
+        if attempt.messages == 0 and attempt.tools_started == 0:
+            for words, kind in _REFUSALS:
+                if words in said:
+                    return Outcome(kind=kind, detail=words)
+        return endings.without_result(exit, said)
+
+    def _line(self, spec: LaunchSpec, flag: str, value: str) -> Launch:
+        argv = [
+            spec.program or "opencode",
+            "run",
+            "--format",
+            "json",
+            "--print-logs",
+            "--log-level",
+            "INFO",
+            flag,
+            value,
+        ]
+        if model := model_name(self.capabilities, spec.model):
+            argv += ["--model", model]
+        options = {"variant": spec.effort, **spec.task.options}
+        for option in _FLAGS:
+            if options.get(option):
+                argv += [f"--{option}", str(options[option])]
+        if spec.yolo:
+            argv.append("--auto")
+        return Launch(argv=argv, env=_env(spec), stdin=spec.prompt_path or None)
+
+
+def _env(spec: LaunchSpec) -> dict[str, str]:
+    """What has no flag goes by its variables."""
+    env = {"OPENCODE_DISABLE_AUTOUPDATE": "1"}
+    if spec.settings_path:
+        env["OPENCODE_CONFIG"] = spec.settings_path
+    if spec.allowed_tools:
+        allowed = {_PERMISSIONS.get(tool, tool): "allow" for tool in spec.allowed_tools}
+        env["OPENCODE_PERMISSION"] = json.dumps({"*": "deny", **allowed}, separators=(",", ":"))
+    if spec.system_prompt_path:
+        env["OPENCODE_CONFIG_CONTENT"] = _instructed(
+            spec.env.get("OPENCODE_CONFIG_CONTENT", ""), spec.system_prompt_path
+        )
+    return env
+
+
+def _instructed(content: str, path: str) -> str:
+    """The configuration that the person keeps in the variable, with one more file of instructions. (Files of it are merged by
+    the program.) One that cannot be read is replaced."""
+    try:
+        given: dict[str, Any] = {**json.loads(content or "{}")}
+        return json.dumps({**given, "instructions": [*given.get("instructions", ()), path]})
+    except (ValueError, TypeError):
+        return json.dumps({"instructions": [path]})
+
+
+ADAPTER: Adapter = Opencode()

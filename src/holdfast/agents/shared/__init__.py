@@ -1,0 +1,1 @@
+"""Parts that several adapters share: stream formats, API errors, reset times, todo lists."""

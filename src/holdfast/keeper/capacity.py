@@ -1,0 +1,90 @@
+"""Free capacity: slots, agents, pools, memory and disk."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import clock, units
+from holdfast.agents import registry
+from holdfast.errors import HoldfastError
+from holdfast.keeper.loop import LoopSpec
+from holdfast.model.outcome import MUST_WAIT
+from holdfast.model.status import Status
+from holdfast.packet import load
+from holdfast.queue import claim_owner, sync
+from holdfast.queue.engine import Capacity, Item
+from holdfast.store.layout import Home
+
+#: States in which a dispatched task does not use its slot.
+_RESTING = frozenset({Status.WAITING, Status.INTERRUPTED})
+_MB = 1024 * 1024
+#: A longer wait means that the agent is out of quota.
+_LIMIT_S = 60.0
+
+
+def measure(
+    home: Home, claims: list[Item], spec: LoopSpec, *, cooling: int, agents: tuple[str, ...]
+) -> tuple[Capacity, str]:
+    """The capacity besides these claims, and a message about agents for which there is not enough memory.
+
+    Only working tasks use slots: a task that waits for a quota or a person keeps its claim, but not its slot.
+    `cooling` is the number of slots that pause after a task; `agents` are the agents of waiting tasks.
+    """
+    resting = [item for item in claims if sync.status_of(home, item.task_id) in _RESTING]
+    outside = sum(claim_owner.is_external(item.claimed_by) for item in claims)
+    limits, pools = dict(spec.agents), dict(spec.pools)
+    for item in resting:
+        for table, name in ((limits, item.agent), (pools, item.pool)):
+            if name in table:
+                table[name] += 1
+    for item in resting:
+        if _is_at_limit(home, item):
+            # Another task with this agent would only wait, too.
+            limits[item.agent] = 0
+    slots = max(0, spec.slots - cooling) + len(resting) + outside
+    too_big = _too_big(agents, spec)
+    room = Capacity(slots=slots, agents={**limits, **dict.fromkeys(too_big, 0)}, pools=pools)
+    return room, next(reversed(too_big.values()), "")
+
+
+def free_disk_bytes(path: str) -> int:
+    """Free disk space at this path."""
+    stats = os.statvfs(path)
+    return stats.f_bavail * stats.f_frsize
+
+
+def _is_at_limit(home: Home, item: Item) -> bool:
+    """Whether the item's agent is out of quota for a while."""
+    try:
+        manifest = load.read_manifest(home.packet(item.task_id))
+        # A task that waits after a crash tells nothing about the quota.
+        if str(manifest.get("status_reason")).partition(":")[0] not in MUST_WAIT:
+            return False
+        wake_at = manifest.get("wake_at")
+        return bool(wake_at) and clock.parse_iso(str(wake_at)) - clock.now() > _LIMIT_S
+    except (HoldfastError, ValueError):
+        return False
+
+
+def _too_big(agents: tuple[str, ...], spec: LoopSpec) -> dict[str, str]:
+    """Agents for which there is not enough memory, each with a message."""
+    free = _free_memory_bytes() - spec.min_free_memory_bytes
+    reserve = units.words(spec.min_free_memory_bytes)
+    messages: dict[str, str] = {}
+    for agent in agents:
+        try:
+            needed = registry.adapter(agent).capabilities.memory_mb * _MB
+        except HoldfastError:
+            continue  # the runner reports what is wrong with its agent
+        if needed > free:
+            messages[agent] = (
+                f"{agent} is not started: it needs {units.words(needed)} of memory"
+                f" besides the reserve of {reserve}"
+            )
+    return messages
+
+
+def _free_memory_bytes() -> int:
+    import psutil  # slow to import, and needed only with a queue
+
+    return psutil.virtual_memory().available

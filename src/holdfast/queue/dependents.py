@@ -1,0 +1,45 @@
+"""Dependents of a task that is about to be removed.
+
+If the task was completed, that is noted in their packets. Otherwise a queue that is rebuilt from the packets
+would take the task for lost.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.model.status import Status
+from holdfast.queue import sync
+from holdfast.store import atomic
+from holdfast.store.layout import Home
+
+SCHEMA = "holdfast.after/1"
+
+
+class Dependents:
+    """The queued tasks by dependency, read once."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._of: dict[str, list[str]] | None = None
+
+    def note_removal(self, task_id: str) -> None:
+        """Call before a packet is removed. Raises StorageError."""
+        if sync.status_of(self._home, task_id) != Status.COMPLETED:
+            return
+        if self._of is None:
+            self._of = self._look()
+        for waiter in self._of.get(task_id, ()):
+            packet = self._home.packet(waiter)
+            if os.path.isdir(packet.path):
+                done = sorted({*sync.completed_before(packet), task_id})
+                atomic.write_json(packet.after, {"schema": SCHEMA, "completed": done}, durable=True)
+
+    def _look(self) -> dict[str, list[str]]:
+        dependents: dict[str, list[str]] = {}
+        if os.path.exists(self._home.queue):
+            with sync.open_queue(self._home) as queue:
+                for item in queue.items():
+                    for on_id in item.after:
+                        dependents.setdefault(on_id, []).append(item.task_id)
+        return dependents
