@@ -48,6 +48,17 @@ def renames_into(*folders: str) -> Iterator[Any]:
         os.close(descriptor)
 
 
+@pytest.mark.req("PKT-1", "LCH-6")
+def test_a_packet_whose_maker_was_killed_before_it_was_whole_is_no_task(home: str) -> None:
+    killed = {"HOLDFAST_FAILPOINT": "create.staged=kill"}
+    assert holdfast("run", "-d", "--id", "it", "--", "true", env=killed, cwd=workspace()).returncode == -9
+    (left,) = os.listdir(os.path.join(home, "tasks"))
+    assert left.startswith(".new-")
+    assert holdfast("ls", "-q", "--all").stdout == ""
+    # The name is free.
+    Task.start("--id", "it", "--", "true").wait_for("completed")
+
+
 def gated(name: str = "go") -> tuple[str, str]:
     """A file to make, and a shell line that waits for it."""
     path = os.path.join(workspace(), name)

@@ -219,6 +219,25 @@ def test_a_request_whose_answer_was_journalled_but_not_unlinked_is_not_applied_t
     task.stop()
 
 
+@pytest.mark.req("PKT-21", "PKT-10")
+def test_a_request_is_on_disk_before_its_sender_waits_for_the_answer(place) -> None:
+    task = Task.shell(kin.WAIT)
+    task.agent_pid()
+    notes = os.path.join(place.root, "notes")
+    env = {"HOLDFAST_FAILPOINT": "*=note", "HOLDFAST_FAILPOINT_NOTES": notes}
+    assert holdfast("stop", task.id, env=env).returncode == 0
+    with open(notes, encoding="utf-8") as file:
+        passed = [line.split()[2] for line in file]
+    # The point before the fsync of the file, and the one before that of its directory, are passed by durable writes only.
+    assert passed[: passed.index("inbox.dropped") + 1][-4:] == [
+        "atomic.before_fsync",
+        "atomic.before_rename",
+        "atomic.after_rename",
+        "inbox.dropped",
+    ]
+    task.wait_for("killed")
+
+
 @pytest.mark.req("PKT-21", "W-A6")
 def test_a_retry_whose_runner_was_killed_after_run_opened_is_applied_with_its_environment(place) -> None:
     task = Task.shell("echo word is $WORD; test $WORD = new", "--env", "WORD", env={"WORD": "old"})

@@ -87,6 +87,12 @@ def test_a_limit_that_was_only_announced_is_none() -> None:
         b'{"type":"rate_limit_event","rate_limit_info":{"status":"allowed_warning","resetsAt":1778565600}}\n'
     )
     assert replay(ADAPTER, notice + run.stdout, "", 0)["outcome"] == "success"
+    assert fold(ADAPTER, notice).rate_limit is None
+    # Nor does it turn a passing limit into an empty account.
+    refused = (
+        b'{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"wait"}\n'
+    )
+    assert replay(ADAPTER, notice + refused, "", 1)["outcome"] == "rate_limit"
 
 
 def test_half_an_emoji_does_not_lose_the_result() -> None:

@@ -80,6 +80,15 @@ def test_no_exit_without_a_result_is_a_success_or_without_a_type(agent: str, cod
     assert found not in oc.SUCCESS
 
 
+@pytest.mark.req("PIP-12", "SUP-13")
+@pytest.mark.parametrize("agent", [name for name in registry.names() if name not in ("scripted", "command")])
+@pytest.mark.parametrize("stderr", ["", "Error: read ECONNRESET\n"])
+def test_exit_status_0_without_a_result_is_no_success(agent: str, stderr: str) -> None:
+    found = replay(registry.adapter(agent), b"", stderr, 0)["outcome"]
+    assert found in KNOWN
+    assert found not in oc.SUCCESS
+
+
 @pytest.mark.req("PIP-12")
 @pytest.mark.parametrize(
     ("outcome", "kind"),

@@ -99,6 +99,18 @@ def test_a_task_whose_runner_died_before_its_last_files_is_refused_until_they_ar
     assert names(home) == []
 
 
+def test_a_task_that_has_ended_is_not_removed_under_a_runner_that_is_still_there(home: str) -> None:
+    task = Task.shell("true", "--id", "it", env={"HOLDFAST_FAILPOINT": "runner.before_release=stop"})
+    runner = task.wait_for_event("runner.started")["pid"]
+    eventually(lambda: kin.state(runner) == "T", what="the runner is stopped with its lock held")
+    assert os.path.exists(task.path("done", "_task.done"))
+    done = holdfast("rm", "it")
+    assert (done.returncode, names(home)) == (3, ["it"])
+    os.kill(runner, signal.SIGCONT)
+    eventually(lambda: not processes.is_alive(runner), what="the runner is gone")
+    assert holdfast("rm", "it").returncode == 0
+
+
 def test_force_removes_a_task_whose_runner_was_never_started(home: str) -> None:
     kin.make("--", "true", task_id="it")
     assert holdfast("rm", "--force", "it").returncode == 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import time
 
 import jsonschema
@@ -11,6 +13,7 @@ import pytest
 from contracts import schema
 from tests.support import kin
 from tests.support.tasks import Task, holdfast, workspace
+from tests.support.waiting import eventually
 
 
 @pytest.fixture(autouse=True)
@@ -83,6 +86,17 @@ def test_a_timeout_is_6_and_changes_nothing() -> None:
     assert "'holdfast show it' shows it" in done.stderr
     kin.go()
     task.wait_for("completed")
+
+
+def test_an_end_counts_once_its_last_file_is_written() -> None:
+    """The manifest shows the end before `_task.done` exists."""
+    task = Task.shell("true", env={"HOLDFAST_FAILPOINT": "finish.before_task_done=stop"})
+    runner = task.wait_for_event("runner.started")["pid"]
+    eventually(lambda: kin.state(runner) == "T", what="the runner is stopped before the marker")
+    assert task.status() == "completed"
+    assert task.ask("wait", "--timeout", "0.5s").returncode == 6
+    os.kill(runner, signal.SIGCONT)
+    assert task.ask("wait").returncode == 0
 
 
 def test_wrong_words_are_2_and_an_unknown_task_is_3() -> None:

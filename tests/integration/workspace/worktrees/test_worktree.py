@@ -194,6 +194,14 @@ def test_unmerged_work_is_removed_with_force_only_and_commits_stay(repo: Repo, p
     assert "new" in repo.git("ls-tree", "--name-only", "holdfast/it").split()
 
 
+def test_a_file_that_was_never_committed_is_enough_to_keep_a_worktree(repo: Repo, packet: Packet) -> None:
+    tree = worktree.make(packet, repo.path)
+    inside(tree).write("loose")
+    with pytest.raises(NotPossible, match="1 uncommitted file"):
+        removal.remove(tree, force=False)
+    assert os.path.exists(os.path.join(tree.path, "loose"))
+
+
 def test_a_merged_worktree_goes_with_its_branch(repo: Repo, packet: Packet) -> None:
     tree = worktree.make(packet, repo.path)
     assert removal.remove(tree, force=False) == ""
