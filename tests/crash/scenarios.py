@@ -300,6 +300,15 @@ SCENARIOS = (
         is_short=False,
     ),
     Scenario(
+        "triage",
+        written.with_a_crash,
+        (),
+        Status.COMPLETED,
+        None,
+        check=written.check_crash,
+        is_short=False,
+    ),
+    Scenario(
         "approval",
         written.with_approval,
         ((written.awaits_approval, lambda case: case.ask("approve")),),

@@ -53,7 +53,7 @@ LIKELY = {
     "step.sweep": "crash",
     "step.take_chore_result": "packet",
     "step.take_workspace": "packet",
-    "step.triage_failure": "gate",
+    "step.triage_failure": "triage",
     "step.wake_recorder": "stopped_recorder",
     "recorder.": "plain",
     "ingest.": "crash",

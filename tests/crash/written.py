@@ -80,6 +80,19 @@ def check_mortal_gate(case: Case, task: Task) -> None:
     assert len([event for event in events if isinstance(event, ev.GateJudged)]) == 1
 
 
+def with_a_crash(case: Case) -> None:
+    """The agent of a stage is killed once, which is triaged, and the stage is tried again."""
+    script = Script().fail_if_running().crash("KILL", tries=1)
+    case.create_written(stage(case, "verify", script), acceptance_commands=("true",))
+
+
+def check_crash(case: Case, task: Task) -> None:
+    """The crash was triaged once."""
+    events = [event for _, event in journal.read(case.packet.journal)]
+    triaged = [event.attempt for event in events if isinstance(event, ev.FailureTriaged)]
+    assert len(triaged) == len(set(triaged)) >= 1
+
+
 def with_approval(case: Case) -> None:
     """A person has to agree to the second stage."""
     case.create_written(stage(case, "test_design"), stage(case, "verify", approval=True))

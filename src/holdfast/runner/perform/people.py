@@ -46,19 +46,25 @@ def answer_request(context: Context, step: AnswerRequest) -> None:
             marks.put_aside(ledger.packet, request.id)
         if request.verb == "retry":
             effect = _open_run(context, request, effect)
-        interrupts = any(
-            isinstance(event, ev.TaskMoved) and event.new == Status.INTERRUPTED for event in effect
-        )
         answer = ev.RequestApplied(request=request.id, verb=request.verb, by=request.by)
-        ledger.record(*effect, answer, shown=not interrupts)
-        if interrupts:
-            _show_interrupt(context)
-        announce(ledger, effect)
-        # What was prepared for an interrupt may not apply any more: plan anew.
-        context.memory.interrupting = None
+        _record(context, effect, answer)
+        # What kept the task from starting may be fixed.
+        context.memory.start_failure, context.memory.preflight_run = None, 0
     failpoint("step.answer_request")
     _forget(context, step.name)
-    context.memory.is_reported = False
+
+
+def _record(context: Context, events: tuple[ev.Event, ...], *more: ev.Event) -> None:
+    """Record events. An interrupt is shown and announced with the report, which comes next."""
+    ledger, memory = context.ledger, context.memory
+    interrupts = any(isinstance(event, ev.TaskMoved) and event.new == Status.INTERRUPTED for event in events)
+    ledger.record(*events, *more, shown=not interrupts)
+    # What was prepared for an interrupt is done, or does not apply any more.
+    memory.interrupting, memory.is_reported = None, False
+    if interrupts:
+        memory.unannounced = events
+    else:
+        announce(ledger, events)
 
 
 def _open_run(context: Context, request: Request, effect: tuple[ev.Event, ...]) -> tuple[ev.Event, ...]:
@@ -109,24 +115,15 @@ def leave_mark(context: Context, step: LeaveMark) -> None:
 
 
 def interrupt(context: Context, step: Interrupt) -> None:
-    """Record the interrupt, then show it."""
-    events = redacted(step.events, context.ledger.redact)
-    context.ledger.record(*events, shown=False)
+    """Record the interrupt."""
+    _record(context, redacted(step.events, context.ledger.redact))
     failpoint("step.interrupt")
-    _show_interrupt(context)
-    announce(context.ledger, events)
-
-
-def _show_interrupt(context: Context) -> None:
-    """Summary before manifest: who sees the interrupt in the manifest reads the summary next."""
-    context.memory.interrupting = None
-    reports.write(context.ledger)
-    context.memory.is_reported = True
-    context.ledger.show()
 
 
 def report(context: Context, step: Report) -> None:
-    """Write the reports again: an earlier runner may have been killed before it could."""
+    """Write the reports, then show and announce the interrupt: its readers open the summary next."""
     reports.write(context.ledger)
     failpoint("step.report")
-    context.memory.is_reported = True
+    context.ledger.show()
+    announce(context.ledger, context.memory.unannounced)
+    context.memory.is_reported, context.memory.unannounced = True, ()

@@ -138,7 +138,9 @@ class Memory:
         self.problems: tuple[str, ...] = ()
         self.start_failure: StartFailure | None = None
         self.workspace = WorkspaceFacts()
+        #: Whether the reports of an interrupt are written, and the events to announce with them.
         self.is_reported = False
+        self.unannounced: tuple[Event, ...] = ()
         #: When the last heartbeat was shown.
         self.heartbeat_mono = 0.0
 
