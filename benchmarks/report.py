@@ -46,7 +46,7 @@ it. What stays beside that:
   has touched anything and has about 1.1 MB of its own; a runner touches 3.7 MB before it sleeps, spread over half of
   all that the seed has loaded. A quarter of these pages hold the seed's bytes again: counts that went up and down. What was tried is
   in decision 0041.
-- **Row 5, CPU**: a line wakes its runner only after a silence; while more comes, it is read in gulps of up to 5 s, unless somebody
+- **Row 5, CPU**: a line wakes its runner only after a silence; while more comes, it is read at intervals of up to 5 s, unless somebody
   follows (decision 0042).
 - **Row 5, wake-ups**: an idle runner's timer fires once per check interval, and its heartbeat waits for no disk. What is above that is
   the keeper's.

@@ -27,7 +27,7 @@ from holdfast.paths import ensure_home
 from holdfast.redact import Redactor
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.output.ingest import Ingest
-from holdfast.runner.output.position import Position
+from holdfast.runner.output.position import IngestPosition
 from holdfast.store.journal import Journal
 from holdfast.store.layout import Home
 from tests.support import processes
@@ -161,7 +161,7 @@ def _ingested(place: Place, agent: str, lines: list[bytes]) -> tuple[float, int]
     os.makedirs(directory.path, exist_ok=True)
     with open(directory.stdout, "wb") as file:
         file.write(b"\n".join(lines) + b"\n")
-    position = Position(packet)
+    position = IngestPosition(packet)
     ours = Ingest(ledger, registry.adapter(agent), attempt, directory, position=position)
     began = time.process_time_ns()
     while ours.take(final=True):

@@ -144,4 +144,4 @@ def _resumed(task: Task, outcome: str) -> None:
 def _has_history(request: ModelRequest) -> bool:
     """The model was sent what the person had asked, which our message does not repeat, and our message."""
     is_asked = any(ASKED in said for said in user_texts(request))
-    return is_asked and "This is the same session: go on." in last_user_text(request)
+    return is_asked and "This is the same session: continue." in last_user_text(request)

@@ -92,8 +92,8 @@ def test_new_output_clears_the_suspicion(home: str) -> None:
 
 
 @pytest.mark.req("W-A3", "SUP-3")
-def test_a_plain_command_whose_output_is_read_in_gulps_is_not_called_silent(home: str) -> None:
-    """Gulps grow beyond the threshold, and beyond the grace period with it."""
+def test_a_plain_command_whose_output_is_read_at_intervals_is_not_called_silent(home: str) -> None:
+    """Intervals grow beyond the threshold, and beyond the grace period with it."""
     script = "for i in $(seq 40); do printf .; sleep 0.1; done"
     task = Task.shell(script, env={**QUICK, "MONITOR_GRACE_PERIOD": "0.1"})
     task.wait_for("completed")

@@ -203,7 +203,7 @@ def test_a_request_is_answered_during_a_flood(home: str) -> None:
 def test_a_request_is_answered_while_the_log_of_an_agent_that_ended_is_read(
     home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The last bytes of a large log are read in helpings, with a look at the inbox between them."""
+    """The last bytes of a large log are read in batches, and the inbox is read between them."""
     gate = os.path.join(workspace(), "go")
     task = Task.play(Scenario().wait_file(gate).flood(12_000_000, line_bytes=20).say("last words"))
     task.wait_for("running")
@@ -212,7 +212,7 @@ def test_a_request_is_answered_while_the_log_of_an_agent_that_ended_is_read(
         pass
     exited = os.path.join(task.attempts()[0], "exit.json")
     eventually(lambda: os.path.exists(exited), within_s=30, what="the agent has ended")
-    # It stands still behind its first helping until the request lies there.
+    # It stops after its first batch until the request is there.
     monkeypatch.setenv("HOLDFAST_FAILPOINT", "ingest.journalled=stop")
     monkeypatch.setenv("HOLDFAST_FAILPOINT_ONCE", os.path.join(workspace(), "once"))
     task.start_runner()
@@ -239,13 +239,13 @@ def test_a_request_is_answered_while_the_log_of_an_agent_that_ended_is_read(
 
 
 @pytest.mark.req("OUT-1")
-def test_a_plain_command_is_read_in_gulps_unless_somebody_follows(home: str) -> None:
+def test_a_plain_command_is_read_at_intervals_unless_somebody_follows(home: str) -> None:
     task = Task.shell("i=0; while :; do i=$((i+1)); echo line $i; sleep 0.05; done")
 
     def is_behind() -> bool:
         return _lines(task.read(*RUN, "stdout.log")) - _lines(task.read("output.log")) >= 10
 
-    eventually(is_behind, what="it is read in gulps of half a second", journal=task.packet)
+    eventually(is_behind, what="it is read at intervals of half a second", journal=task.packet)
     command = [sys.executable, "-m", "holdfast", "logs", "-f", task.id]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as following:
         assert following.stdout is not None

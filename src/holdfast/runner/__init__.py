@@ -1,1 +1,1 @@
-"""ONE TASK'S LIFE: look at the facts, decide, act one step, wait. A runner that starts anew does just the same."""
+"""Run one task: gather facts, plan a step, perform it, wait. A restarted runner does the same."""

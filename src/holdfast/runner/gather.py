@@ -59,7 +59,10 @@ class Gatherer:
         )
 
     def _request(self, ready: set[str]) -> PendingRequest | None:
-        """The oldest request. A sender rings the bell; the timer finds requests whose sender was killed before it."""
+        """The oldest request.
+
+        A sender rings the bell; the timer finds requests whose sender was killed before it.
+        """
         packet, now_mono = self._context.ledger.packet, clock.mono()
         if "bell" in ready or not ready or now_mono - self._listed_mono >= self._interval_s:
             self._requests = inbox.names(packet)

@@ -1,7 +1,7 @@
 """The ledger: the only writer of a packet's state.
 
-A fact is appended to the journal and synced, folded into the task, and only then shown in manifest.json. On a full
-disk `record` raises and nothing has happened: the runner waits for room and takes its step again.
+A fact is appended to the journal and synced, folded into the task, and only then shown in manifest.json. On a
+full disk `record` raises and nothing has happened: the runner waits for room and takes its step again.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class Ledger:
     def record(self, *events: ev.Event, shown: bool = True) -> None:
         """Make facts durable in one sync, then show them.
 
-        With `shown=False` the manifest waits for the next fact or the next sleep: it must not delay a new agent's
-        first instruction.
+        With `shown=False` the manifest waits for the next fact or the next sleep: it must not delay a new
+        agent's first instruction.
         """
         if not events:
             return
@@ -86,7 +86,10 @@ class Ledger:
         self._timestamps = [Timestamps(self.packet.manifest, text)]
 
     def beat(self) -> None:
-        """Show a heartbeat. If nothing else is new, only timestamps are overwritten in place, without a sync."""
+        """Show a heartbeat.
+
+        If nothing else is new, only timestamps are overwritten in place, without a sync.
+        """
         old, new = self._observed_shown, vars(self.observed)
         if (
             old is not None
@@ -143,8 +146,10 @@ class Ledger:
         return self._redacted_texts[text]
 
     def _carry_over(self) -> dict[str, Any]:
-        """Fields of another version, and on the first call what the earlier runner observed last. Read once: nobody
-        else writes the manifest while we hold the lock."""
+        """Fields of another version, and on the first call what the earlier runner observed last.
+
+        Read once: nobody else writes the manifest while we hold the lock.
+        """
         if self._unknown_fields is None:
             try:
                 old = atomic.read_json(self.packet.manifest) or {}

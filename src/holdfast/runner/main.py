@@ -1,4 +1,4 @@
-"""The runner: take the task's lock, then gather facts, plan, perform and sleep until nothing is left to do."""
+"""The runner: hold the task's lock; gather facts, plan, perform and sleep until nothing is left to do."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ _DISK_PAUSE_S = 1.0
 
 
 def run(path: str) -> None:
-    """Drive the task at `path` until it ends, parks, or we are told to leave. Raises LockHeld when another runner does."""
+    """Drive the task at `path` until it ends or parks, or a signal detaches us.
+
+    Raises LockHeld if another runner has the task.
+    """
     packet = Packet(os.path.abspath(path))
     if not os.path.isdir(packet.path):
         raise NotFound(f"there is no task at {packet.path}")
@@ -48,28 +51,28 @@ def run(path: str) -> None:
         lock.release()
         failpoint("runner.released")
         if moved is not None and not detached:
-            # By another process: this one has descriptors and paths of the old place.
+            # In a new process: this one has descriptors and paths of the old location.
             execute_runner(Packet(moved))
             return
-        # A request that was dropped after our last look found nobody to wake: it is ours.
+        # A request that came after our last check woke no runner: handle it here.
         if detached or not inbox.names(packet):
             hand_over(packet.home)
             return
 
 
 def _prepare_recorder(packet: Packet) -> None:
-    """For a new task, before we touch anything, and before the lock, of which nobody else may have a copy."""
+    """Fork an idle recorder for a new task. Before the lock is taken, so that it inherits no copy of it."""
     try:
         if os.listdir(packet.attempts):
             idle_recorder.dismiss()
         else:
             idle_recorder.prepare()
     except OSError:
-        return  # no process to be had, or no such directory: the attempt will say so
+        return  # fork failed, or no such directory: the attempt reports it
 
 
 def _hold_in_place(packet: Packet, lock: locks.Lock) -> bool:
-    """`_hold`, of a packet that may be given another name before there is anything to step through."""
+    """`_hold`, but errors caused by a move of the packet are ignored."""
     try:
         return _hold(packet, lock)
     except (OSError, HoldfastError):
@@ -79,12 +82,12 @@ def _hold_in_place(packet: Packet, lock: locks.Lock) -> bool:
 
 
 def _hold(packet: Packet, lock: locks.Lock) -> bool:
-    """Drive the task while we hold its lock. Returns whether a signal told us to leave."""
+    """Drive the task while we hold its lock. Returns whether a signal detached us."""
     if os.path.exists(packet.task_done) and not inbox.names(packet):
         return False
     recorder.become_subreaper()
     recorder.set_name("holdfast-run")
-    # Read before it is repaired: a journal that cannot be read is left as it is.
+    # Read before the repair: an unreadable journal is not touched.
     task = load.fold(packet)
     _repair_files(packet)
     journal = Journal(packet.journal)
@@ -108,8 +111,8 @@ def _hold(packet: Packet, lock: locks.Lock) -> bool:
         finally:
             keeper.close()
         if watch.is_suspected():
-            print(f"{packet.path} was removed: its agents were ended", file=sys.stderr)
-        elif ledger.task.runner is not None:  # at a task's end it is recorded before the marker
+            print(f"{packet.path} was removed; its agents were stopped", file=sys.stderr)
+        elif ledger.task.runner is not None:  # when a task ends, it is recorded before the marker
             _say_goodbye(ledger, reason)
         failpoint("runner.left")
         return waiter.detached_by is not None
@@ -118,12 +121,15 @@ def _hold(packet: Packet, lock: locks.Lock) -> bool:
         waiter.close()
         ledger.close()
         if task.has_ended:
-            # A pipe among plain files blocks programs that read them all; a request makes it again.
+            # A FIFO blocks programs that read all files (grep -r); the next request creates it again.
             atomic.forget(packet.bell)
 
 
 def _loop(context: Context, watch: PacketWatch, keeper: KeeperGuard) -> str:
-    """Gather facts, plan, perform, sleep; until a signal, or until nothing is left to do. Returns why it ended."""
+    """Gather facts, plan, perform, sleep, until a signal comes or nothing is left to do.
+
+    Returns why it ended.
+    """
     ledger, waiter = context.ledger, context.waiter
     gatherer = Gatherer(context)
     ready: set[str] = set()
@@ -144,7 +150,7 @@ def _loop(context: Context, watch: PacketWatch, keeper: KeeperGuard) -> str:
             was_moved = moved_to(ledger.packet, watch.lock) is not None
             if not _is_full(error) and not was_moved and not watch.is_suspected():
                 raise
-            # Wait for room, then take the step again from the files alone. The agent keeps running.
+            # Wait for disk space, then plan again from the files alone. The agent keeps running.
             context.forget()
             step = Watch(wait_s=_DISK_PAUSE_S)
         if isinstance(step, Leave):
@@ -153,16 +159,16 @@ def _loop(context: Context, watch: PacketWatch, keeper: KeeperGuard) -> str:
         wait_s = step.wait_s if isinstance(step, Watch) else 0.0
         if wait_s > 0:
             ledger.catch_up()
-        # Also polled without sleeping: a death or a request must not wait for the end of a flood.
+        # Poll even if there is no time to sleep: deaths and requests must not wait for the end of a flood.
         ready = waiter.wait(min(wait_s, keeper.check(ready)) if wait_s > 0 else 0.0)
     return waiter.detached_by or "its packet was removed"
 
 
 def _begin(ledger: Ledger, repaired: ev.JournalRepaired | None) -> None:
-    """Record that we are here, and complete what our predecessor left half done."""
+    """Record our start and complete what the previous runner left unfinished."""
     hello = _hello()
-    if ledger.task.runner != hello:  # once, even if the disk was full afterwards
-        # The manifest holds what an earlier runner observed: it is taken over before anything new is shown.
+    if ledger.task.runner != hello:  # only once, even if the disk was full afterwards
+        # The manifest has observations of the previous runner: keep them until there are new ones.
         ledger.record(*([repaired] if repaired else []), hello, shown=ledger.task.last_number > 0)
     failpoint("runner.started")
     if not ledger.task.has_ended and os.path.exists(ledger.packet.task_done):
@@ -171,7 +177,7 @@ def _begin(ledger: Ledger, repaired: ev.JournalRepaired | None) -> None:
 
 
 def _repair_files(packet: Packet) -> None:
-    """Directories and the bell, where somebody removed them; and what killed writers left."""
+    """Recreate missing directories and the bell; delete temporary files of killed writers."""
     for name in PACKET_DIRECTORIES:
         atomic.make_directory(os.path.join(packet.path, name))
     try:
@@ -184,7 +190,7 @@ def _repair_files(packet: Packet) -> None:
         try:
             os.mkfifo(packet.bell, 0o600)
         except FileExistsError:
-            pass  # whoever woke us makes it too
+            pass  # the process that rang creates it too
     atomic.forget_temporaries(packet.path, packet.state, packet.outputs, packet.done)
     atomic.forget_temporaries(packet.inbox, only_of_the_dead=True)
 
@@ -203,11 +209,11 @@ def _say_goodbye(ledger: Ledger, reason: str) -> None:
     try:
         ledger.record(ev.RunnerLeft(pid=os.getpid(), reason=reason))
     except DiskFull:
-        return  # then it looks like a crash, and one crash is forgiven
+        return  # counts as a crash; one crash is tolerated
 
 
 def main(argv: list[str]) -> int:
-    """`python -m holdfast.runner PACKET`: exits 75 when another runner holds the task."""
+    """`python -m holdfast.runner PACKET`: exits with 75 if another runner has the task."""
     if len(argv) != 1:
         print("usage: python -m holdfast.runner PACKET", file=sys.stderr)
         return 2

@@ -1,7 +1,7 @@
 """Timestamps in a shown file, which a heartbeat overwrites in place.
 
-A heartbeat usually changes nothing else, and a new file would make the kernel wait for the disk twice. The new text
-is as long as the old one, so a reader always finds a whole file.
+A heartbeat usually changes nothing else, and a new file would make the kernel wait for the disk twice. The
+new text is as long as the old one, so a reader always finds a whole file.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def test_the_same_session_hears_what_happened_and_what_was_cut_off() -> None:
     text = briefing.resume_message(story.task, attempt)
     assert "crashed: killed by signal 9" in text
     assert "- Bash make deploy\n- Read" in text
-    assert "half-run" in text
+    assert "run partially" in text
 
 
 def test_one_that_we_stopped_hears_why() -> None:
@@ -69,7 +69,7 @@ def test_an_answer_is_handed_on_in_every_case() -> None:
 
 
 def test_nothing_to_say_is_a_sentence_all_the_same() -> None:
-    assert briefing.resume_message(Story().task, None) == "Go on with the task."
+    assert briefing.resume_message(Story().task, None) == "Continue the task."
 
 
 @pytest.mark.req("INT-6")
@@ -98,5 +98,5 @@ def test_an_error_that_the_program_tells_in_the_agents_voice_is_not_its_last_wor
     story.tell(ev.AgentText(attempt=1, offset=2, text=limit))
     story.tell(ev.AgentError(attempt=1, offset=3, kind="quota", message=limit)).end(1, "quota", detail="out")
     text = briefing.recovery_briefing(story.task, story.task.current[0], "write both halves")
-    assert "Its last words were:\n\nI begin with half.txt." in text
+    assert "Its last message was:\n\nI begin with half.txt." in text
     assert limit not in text

@@ -1,4 +1,4 @@
-"""Ingest: in helpings to the last byte, and over a restart nothing is lost and nothing is told twice."""
+"""Ingest: in batches to the last byte, and over a restart nothing is lost and nothing is told twice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holdfast.redact import Redactor
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.output import ingest, raw_log
 from holdfast.runner.output.ingest import Ingest
-from holdfast.runner.output.position import Position
+from holdfast.runner.output.position import IngestPosition
 from holdfast.store import journal
 from holdfast.store.journal import Journal
 from holdfast.store.layout import Home, Packet
@@ -48,7 +48,7 @@ class Runner:
         self.ledger = Ledger(
             packet, load.fold(packet), Journal(packet.journal), Redactor({"A_TOKEN": SECRET})
         )
-        self.position = Position(packet)
+        self.position = IngestPosition(packet)
         (attempt,) = self.ledger.task.open_executions
         self.ingest = Ingest(
             self.ledger,
@@ -88,16 +88,16 @@ def shown(packet: Packet) -> list[str]:
         return file.read().splitlines()
 
 
-def test_the_end_of_a_long_log_is_taken_in_helpings(packet: Packet, monkeypatch) -> None:
+def test_the_end_of_a_long_log_is_taken_in_batches(packet: Packet, monkeypatch) -> None:
     monkeypatch.setattr(ingest, "_TAKE_S", 0.0)
     words = [f"message {number}" for number in range(6000)]
     printed(packet, [*map(say, words), delta("cut o"), delta("ff")], end=b"")
     runner = Runner(packet)
-    helpings = 1
+    batches = 1
     while runner.ingest.take(final=True):
-        helpings += 1
+        batches += 1
     runner.close()
-    assert helpings > 3
+    assert batches > 3
     assert texts(packet) == [*words, "cut off"]
     assert shown(packet) == [*words, "cut off"]
 
@@ -106,17 +106,17 @@ def test_what_is_printed_behind_the_end_is_not_waited_for(packet: Packet, monkey
     monkeypatch.setattr(ingest, "_TAKE_S", 0.0)
     printed(packet, [say("last words")] * 4000)
     runner = Runner(packet)
-    helpings = 0
+    batches = 0
     while runner.ingest.take(final=True):
-        helpings += 1
+        batches += 1
         printed(packet, [b"of a child"] * 100_000)
-        assert helpings < 50
+        assert batches < 50
     runner.close()
     assert len(texts(packet)) == 4000
 
 
 @pytest.mark.parametrize("is_final", [True, False])
-def test_a_runner_that_was_killed_between_two_helpings_is_followed_without_a_gap(
+def test_a_runner_that_was_killed_between_two_batches_is_followed_without_a_gap(
     packet: Packet, monkeypatch, is_final: bool
 ) -> None:
     monkeypatch.setattr(ingest, "_TAKE_S", 0.0)
@@ -127,7 +127,7 @@ def test_a_runner_that_was_killed_between_two_helpings_is_followed_without_a_gap
     while has_more:
         number += 1
         runner = Runner(packet)
-        # It reminds its reader in helpings too, so each successor needs more of them to get further.
+        # It reminds its reader in batches too, so each successor needs more of them to get further.
         for _ in range(4 * number):
             has_more = has_more and runner.ingest.take(final=is_final)
         runner.close()
@@ -137,7 +137,7 @@ def test_a_runner_that_was_killed_between_two_helpings_is_followed_without_a_gap
     assert shown(packet) == texts(packet)
 
 
-def test_a_flood_of_pieces_changes_no_event(packet: Packet, monkeypatch) -> None:
+def test_a_flood_of_deltas_changes_no_event(packet: Packet, monkeypatch) -> None:
     for name in ("_FLOOD_BYTES", "_FLOOD_LEAST_BYTES"):
         monkeypatch.setattr(raw_log, name, 2000)
     monkeypatch.setattr(raw_log, "_FLOOD_CHUNK_BYTES", 4096)

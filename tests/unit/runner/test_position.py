@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from holdfast.runner.output.position import Position
+from holdfast.runner.output.position import IngestPosition
 from holdfast.store.layout import Home, Packet
 
 
@@ -33,13 +33,13 @@ def output(packet: Packet, text: str) -> None:
 
 
 def test_an_attempt_begins_at_the_beginning(packet: Packet) -> None:
-    position = Position(packet)
+    position = IngestPosition(packet)
     assert position.begin(1) == (0, 0)
     position.close()
 
 
 def test_a_successor_goes_on_where_each_attempt_was(packet: Packet) -> None:
-    first = Position(packet)
+    first = IngestPosition(packet)
     first.begin(2)
     first.begin(3)
     first.show(["from the left"])
@@ -47,20 +47,20 @@ def test_a_successor_goes_on_where_each_attempt_was(packet: Packet) -> None:
     first.show(["from the right"])
     first.reach(3, 50, 0)
     first.close()
-    second = Position(packet)
+    second = IngestPosition(packet)
     assert (second.begin(3), second.begin(2), second.begin(4)) == ((50, 0), (100, 7), (0, 0))
     second.close()
     assert shown(packet) == "from the left\nfrom the right\n"
 
 
 def test_what_was_shown_behind_the_note_is_cut_off(packet: Packet) -> None:
-    first = Position(packet)
+    first = IngestPosition(packet)
     first.begin(1)
     first.show(["noted"])
     first.reach(1, 10, 0)
     first.show(["shown, and then came the kill"])
     first.close()
-    second = Position(packet)
+    second = IngestPosition(packet)
     assert second.begin(1) == (10, 0)
     second.show(["shown again"])
     second.reach(1, 20, 0)
@@ -70,21 +70,21 @@ def test_what_was_shown_behind_the_note_is_cut_off(packet: Packet) -> None:
 
 def test_a_kill_of_one_of_two_costs_the_other_nothing(packet: Packet) -> None:
     """Both write the same output.log: what one had shown and not noted is cut off, and what the other had noted stays."""
-    first = Position(packet)
+    first = IngestPosition(packet)
     first.begin(1)
     first.begin(2)
     first.show(["one"])
     first.reach(1, 4, 0)
     first.show(["two, not noted"])
     first.close()
-    second = Position(packet)
+    second = IngestPosition(packet)
     assert (second.begin(1), second.begin(2)) == ((4, 0), (0, 0))
     second.close()
     assert shown(packet) == "one\n"
 
 
 def test_an_attempt_that_ended_is_forgotten_with_the_next_note(packet: Packet) -> None:
-    first = Position(packet)
+    first = IngestPosition(packet)
     for number in (1, 2, 3):
         first.begin(number)
     first.end(1)
@@ -92,7 +92,7 @@ def test_an_attempt_that_ended_is_forgotten_with_the_next_note(packet: Packet) -
     first.reach(3, 9, 1)
     first.close()
     # The note is shorter than the one before, whose end is still in the file.
-    second = Position(packet)
+    second = IngestPosition(packet)
     assert [second.begin(number) for number in (1, 2, 3)] == [(0, 0), (0, 0), (9, 1)]
     second.close()
 
@@ -100,7 +100,7 @@ def test_an_attempt_that_ended_is_forgotten_with_the_next_note(packet: Packet) -
 def test_the_note_of_an_earlier_version_is_read(packet: Packet) -> None:
     output(packet, "noted\nnot noted\n")
     note(packet, f"{2:10d} {914:20d} {3:20d} {6:20d}\n")
-    position = Position(packet)
+    position = IngestPosition(packet)
     assert (position.begin(2), position.begin(3)) == ((914, 3), (0, 0))
     position.close()
     assert shown(packet) == "noted\n"
@@ -113,7 +113,7 @@ def test_the_note_of_an_earlier_version_is_read(packet: Packet) -> None:
 def test_a_note_that_says_nothing_is_none_and_nothing_is_lost(packet: Packet, torn: str) -> None:
     output(packet, "noted\n")
     note(packet, torn)
-    position = Position(packet)
+    position = IngestPosition(packet)
     assert position.begin(1)[1] in (0, 1, 3)
     position.close()
     assert shown(packet) == "noted\n"
@@ -122,7 +122,7 @@ def test_a_note_that_says_nothing_is_none_and_nothing_is_lost(packet: Packet, to
 def test_a_shorter_output_is_left_as_it_is(packet: Packet) -> None:
     output(packet, "short\n")
     note(packet, f"{1:10d} {1000:20d}\n{1:10d} {5:20d} {0:20d}\n")
-    position = Position(packet)
+    position = IngestPosition(packet)
     position.begin(1)
     position.show(["more"])
     position.close()
@@ -131,10 +131,10 @@ def test_a_shorter_output_is_left_as_it_is(packet: Packet) -> None:
 
 def test_a_state_directory_that_was_removed_is_made_again(packet: Packet) -> None:
     os.rmdir(packet.state)
-    position = Position(packet)
+    position = IngestPosition(packet)
     position.begin(1)
     position.reach(1, 5, 0)
     position.close()
-    again = Position(packet)
+    again = IngestPosition(packet)
     assert again.begin(1) == (5, 0)
     again.close()

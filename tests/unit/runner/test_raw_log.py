@@ -1,4 +1,4 @@
-"""A raw log, read in helpings: every line once, or in a flood every line that may be an event."""
+"""A raw log, read in chunks: every line once, or in a flood every line that may be an event."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.runner.output import raw_log
-from holdfast.runner.output.raw_log import RawLog, leap_over
+from holdfast.runner.output.raw_log import RawLog, skip_pattern
 
-PIECE = b'{"type":"piece","text":"a"}'
-PIECES = ('{"type":"piece"', '{"type":"more.of.it"')
-LEAP = leap_over(PIECES)
+DELTA = b'{"type":"delta","text":"a"}'
+DELTAS = ('{"type":"delta"', '{"type":"more.of.it"')
+SKIP = skip_pattern(DELTAS)
 LINES = st.lists(
     st.sampled_from(
         [
-            PIECE,
-            b'{"type":"piece"',
+            DELTA,
+            b'{"type":"delta"',
             b'{"type":"more.of.it"}',
-            b'{"type":"pieces"}',
+            b'{"type":"deltas"}',
             b'{"type":"event","n":1}',
             b"{",
             b"",
@@ -47,59 +47,59 @@ def write(path: str, data: bytes) -> RawLog:
     return log
 
 
-def read_all(log: RawLog, *, leap: bool) -> list[tuple[int, bytes]]:
-    found: list[tuple[int, bytes]] = []
+def read_all(log: RawLog, *, skip: bool) -> list[tuple[int, bytes]]:
+    read: list[tuple[int, bytes]] = []
     reached = -1
     while reached < log.reached:
         reached = log.reached
-        found += log.read_lines(final=True, leap=LEAP if leap else None)
+        read += log.read_lines(final=True, skip=SKIP if skip else None)
     log.close()
-    return found
+    return read
 
 
 @settings(deadline=None, max_examples=200)
-@given(lines=LINES, is_torn=st.booleans(), helping=st.sampled_from([1, 7, 64, 1000]))
-def test_every_line_is_read_once_and_placed_behind_its_last_byte(path, lines, is_torn, helping) -> None:
+@given(lines=LINES, is_torn=st.booleans(), chunk_bytes=st.sampled_from([1, 7, 64, 1000]))
+def test_every_line_is_read_once_and_placed_behind_its_last_byte(path, lines, is_torn, chunk_bytes) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(raw_log, "_CHUNK_BYTES", helping)
+        patch.setattr(raw_log, "_CHUNK_BYTES", chunk_bytes)
         data = b"".join(line + b"\n" for line in lines)
         data = data[:-1] if is_torn else data
         log = write(path, data)
-        found = read_all(log, leap=False)
+        read = read_all(log, skip=False)
     expected = data.split(b"\n")
     expected = expected if expected[-1] else expected[:-1]
-    assert [line for _, line in found] == expected
-    assert all(data[:offset].removesuffix(b"\n").endswith(line) for offset, line in found)
+    assert [line for _, line in read] == expected
+    assert all(data[:offset].removesuffix(b"\n").endswith(line) for offset, line in read)
     assert log.position == len(data)
     assert log.left_out == 0
 
 
 @settings(deadline=None, max_examples=200)
-@given(lines=LINES, helping=st.sampled_from([1, 7, 64, 1000, 100_000]))
-def test_a_flood_costs_no_line_that_may_be_an_event(path, lines, helping) -> None:
+@given(lines=LINES, chunk_bytes=st.sampled_from([1, 7, 64, 1000, 100_000]))
+def test_a_flood_costs_no_line_that_may_be_an_event(path, lines, chunk_bytes) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(raw_log, "_FLOOD_CHUNK_BYTES", helping)
+        patch.setattr(raw_log, "_FLOOD_CHUNK_BYTES", chunk_bytes)
         data = b"".join(line + b"\n" for line in lines)
         log = write(path, data)
-        found = read_all(log, leap=True)
-    begins = tuple(piece.encode() for piece in PIECES)
-    must = [line for line in lines if line.startswith(b"{") and not line.startswith(begins)]
-    assert [line for _, line in found if line.startswith(b"{") and not line.startswith(begins)] == must
-    assert all(data[:offset].endswith(line + b"\n") for offset, line in found)
-    assert [offset for offset, _ in found] == sorted({offset for offset, _ in found})
+        read = read_all(log, skip=True)
+    prefixes = tuple(prefix.encode() for prefix in DELTAS)
+    must = [line for line in lines if line.startswith(b"{") and not line.startswith(prefixes)]
+    assert [line for _, line in read if line.startswith(b"{") and not line.startswith(prefixes)] == must
+    assert all(data[:offset].endswith(line + b"\n") for offset, line in read)
+    assert [offset for offset, _ in read] == sorted({offset for offset, _ in read})
     assert log.position == len(data)
 
 
-def test_pieces_are_leapt_over_and_only_other_lines_are_missed(path: str) -> None:
+def test_deltas_are_skipped_and_only_other_lines_are_missed(path: str) -> None:
     plain = b"printed by a child\n"
-    log = write(path, b"{}\n" + (PIECE + b"\n") * 5 + plain * 3 + (PIECE + b"\n") * 2 + b'{"type":"event"}\n')
-    assert [line for _, line in read_all(log, leap=True)] == [b"{}", b'{"type":"event"}']
+    log = write(path, b"{}\n" + (DELTA + b"\n") * 5 + plain * 3 + (DELTA + b"\n") * 2 + b'{"type":"event"}\n')
+    assert [line for _, line in read_all(log, skip=True)] == [b"{}", b'{"type":"event"}']
     assert log.left_out == 3 * len(plain)
 
 
-def test_a_reader_without_pieces_is_shown_every_object(path: str) -> None:
-    log = write(path, b"{}\nx\n" + PIECE + b"\n{}\n")
-    assert [line for _, line in log.read_lines(leap=leap_over(()))] == [b"{}", PIECE, b"{}"]
+def test_a_reader_without_deltas_is_shown_every_object(path: str) -> None:
+    log = write(path, b"{}\nx\n" + DELTA + b"\n{}\n")
+    assert [line for _, line in log.read_lines(skip=skip_pattern(()))] == [b"{}", DELTA, b"{}"]
     log.close()
 
 
@@ -107,6 +107,6 @@ def test_a_line_that_is_too_long_is_told_and_what_follows_is_read(path, monkeypa
     monkeypatch.setattr(raw_log, "_LINE_BYTES", 5000)
     monkeypatch.setattr(raw_log, "_CHUNK_BYTES", 1000)
     log = write(path, b"{}\n" + b"x" * 20_000 + b"\nafter it\n")
-    lines = [line for _, line in read_all(log, leap=False)]
-    assert lines == [b"{}", b"[a line of more than 32 MB, left out]", b"after it"]
+    lines = [line for _, line in read_all(log, skip=False)]
+    assert lines == [b"{}", b"[line longer than 32 MB left out]", b"after it"]
     assert log.position == os.path.getsize(path)

@@ -1,4 +1,4 @@
-"""When the logs of an attempt are read: at once, or in gulps that grow while little comes."""
+"""When the logs of an attempt are read: at once, or at intervals that grow while little comes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from holdfast import clock
 from holdfast.runner.loop.waiter import Waiter
 from holdfast.runner.output.read_schedule import (
     FOLLOWED_S,
-    GULP_S,
     LONGEST_S,
+    READ_INTERVAL_S,
     SILENCE_S,
     ReadSchedule,
     pause_s,
@@ -24,7 +24,7 @@ NAME = "growth.1"
 
 
 def test_a_pause_grows_while_little_comes() -> None:
-    found, since_s = [GULP_S], GULP_S
+    found, since_s = [READ_INTERVAL_S], READ_INTERVAL_S
     for _ in range(7):
         since_s = pause_s(10, since_s, room_bytes=None) or 0.0
         found.append(round(since_s, 1))
@@ -34,13 +34,13 @@ def test_a_pause_grows_while_little_comes() -> None:
 @pytest.mark.parametrize(
     ("grown", "since_s", "room", "pause"),
     [
-        (10, 0.001, None, GULP_S),  # never more often than that
+        (10, 0.001, None, READ_INTERVAL_S),  # never more often than that
         (10, LONGEST_S, None, LONGEST_S),
         (0, 1.0, None, None),  # nothing came: the kernel will tell
         (10, SILENCE_S, None, None),  # rare lines are read at once
-        (10_000_000, 1.0, None, GULP_S),  # a flood
+        (10_000_000, 1.0, None, READ_INTERVAL_S),  # a flood
         (256 * 1024, 1.0, None, 1.0),  # as much again in as long, but no more
-        (10, 3.0, 1_000_000, GULP_S),  # a limit that could be reached in a moment
+        (10, 3.0, 1_000_000, READ_INTERVAL_S),  # a limit that could be reached in a moment
         (10, 3.0, 512 * 1024 * 1024, 2.0),
     ],
 )
@@ -69,25 +69,25 @@ class Rig:
         with open(log or self.logs[0], "a", encoding="utf-8") as file:
             file.write(text)
 
-    def gulps(self, *, is_plain: bool) -> ReadSchedule:
-        found = ReadSchedule(self.waiter, NAME, self.logs, is_plain=is_plain)
-        assert found.left_s(set(), self.now_mono) == 0
-        self.look(found)
-        return found
+    def schedule(self, *, is_plain: bool) -> ReadSchedule:
+        schedule = ReadSchedule(self.waiter, NAME, self.logs, is_plain=is_plain)
+        assert schedule.left_s(set(), self.now_mono) == 0
+        self.look(schedule)
+        return schedule
 
-    def look(self, gulps: ReadSchedule) -> float:
+    def look(self, schedule: ReadSchedule) -> float:
         """What a runner does when it is time to read."""
-        gulps.begin(self.now_mono)
+        schedule.begin(self.now_mono)
         size = os.path.getsize(self.logs[0])
         grown, self.read = size - self.read, size
-        return gulps.end(grown, has_more=False, room_bytes=None)
+        return schedule.end(grown, has_more=False, room_bytes=None)
 
-    def step(self, gulps: ReadSchedule, seconds: float) -> tuple[set[str], float]:
+    def step(self, schedule: ReadSchedule, seconds: float) -> tuple[set[str], float]:
         """Time goes by; returns what woke us, and how long the logs are left alone after a look, if there was one."""
         self.now_mono += seconds
         ready = self.waiter.wait(0.0)
-        left_s = gulps.left_s(ready, self.now_mono)
-        return ready, left_s or self.look(gulps)
+        left_s = schedule.left_s(ready, self.now_mono)
+        return ready, left_s or self.look(schedule)
 
 
 @pytest.fixture
@@ -98,64 +98,64 @@ def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
 
 
 def test_a_plain_command_is_left_alone_once_it_goes_on_printing(rig: Rig) -> None:
-    gulps = rig.gulps(is_plain=True)
+    schedule = rig.schedule(is_plain=True)
     rig.write("first\n")
     # After a silence the kernel tells, and goes on telling.
-    assert rig.step(gulps, 60.0) == ({NAME}, 3600.0)
+    assert rig.step(schedule, 60.0) == ({NAME}, 3600.0)
     rig.write("second\n")
-    assert rig.step(gulps, 1.0) == ({NAME}, 2.0)
-    assert gulps.unseen_s(rig.now_mono) == GULP_S
+    assert rig.step(schedule, 1.0) == ({NAME}, 2.0)
+    assert schedule.unseen_s(rig.now_mono) == READ_INTERVAL_S
     rig.write("third\n")
-    assert rig.step(gulps, 0.5) == (set(), 1.5)
-    assert gulps.unseen_s(rig.now_mono) == 0.5
-    assert rig.step(gulps, 1.5) == (set(), 4.0)
+    assert rig.step(schedule, 0.5) == (set(), 1.5)
+    assert schedule.unseen_s(rig.now_mono) == 0.5
+    assert rig.step(schedule, 1.5) == (set(), 4.0)
     # Nothing came: from here on the kernel tells again, of what comes and not of what was read.
-    assert rig.step(gulps, 4.0) == (set(), 3600.0)
-    assert rig.step(gulps, 1.0) == (set(), 3599.0)
+    assert rig.step(schedule, 4.0) == (set(), 3600.0)
+    assert rig.step(schedule, 1.0) == (set(), 3599.0)
     rig.write("fourth\n")
-    assert rig.step(gulps, 0.0)[0] == {NAME}
+    assert rig.step(schedule, 0.0)[0] == {NAME}
 
 
 def test_who_follows_is_served_at_once(rig: Rig) -> None:
-    gulps = rig.gulps(is_plain=True)
+    schedule = rig.schedule(is_plain=True)
     for seconds in (60.0, 1.0, 2.0):
         rig.write("line\n")
-        rig.step(gulps, seconds)
+        rig.step(schedule, seconds)
     rig.write("one that waits\n")
     bell = os.open(rig.packet.bell, os.O_WRONLY)
     os.write(bell, b"!")
-    assert rig.step(gulps, 1.0) == ({"bell"}, 3600.0)
+    assert rig.step(schedule, 1.0) == ({"bell"}, 3600.0)
     assert rig.read == os.path.getsize(rig.logs[0])
     rig.write("and more\n")
-    assert rig.step(gulps, FOLLOWED_S / 2) == ({NAME}, 3600.0)
+    assert rig.step(schedule, FOLLOWED_S / 2) == ({NAME}, 3600.0)
     # Nobody has rung again.
     rig.write("and more\n")
-    assert rig.step(gulps, FOLLOWED_S) == ({NAME}, 2 * FOLLOWED_S)
+    assert rig.step(schedule, FOLLOWED_S) == ({NAME}, 2 * FOLLOWED_S)
     os.close(bell)
 
 
 def test_an_agent_with_events_is_always_read_at_once(rig: Rig) -> None:
-    gulps = rig.gulps(is_plain=False)
+    schedule = rig.schedule(is_plain=False)
     for _ in range(5):
         rig.write("line\n")
-        assert rig.step(gulps, 1.0) == ({NAME}, 3600.0)
-    # But for a flood, which is taken in gulps.
+        assert rig.step(schedule, 1.0) == ({NAME}, 3600.0)
+    # But for a flood, which is read at intervals.
     rig.write("line\n")
-    ready, left_s = rig.step(gulps, 0.04)
+    ready, left_s = rig.step(schedule, 0.04)
     assert ready == {NAME}
-    assert left_s == pytest.approx(GULP_S - 0.04)
+    assert left_s == pytest.approx(READ_INTERVAL_S - 0.04)
     # From the last look on: what told us may have been written at any time since.
     rig.now_mono += 1.0
-    assert gulps.unseen_s(rig.now_mono) == pytest.approx(1.04)
+    assert schedule.unseen_s(rig.now_mono) == pytest.approx(1.04)
     rig.now_mono -= 1.0
     rig.write("line\n")
-    assert rig.step(gulps, 0.03)[0] == set()
-    assert rig.step(gulps, 0.04) == (set(), 3600.0)
+    assert rig.step(schedule, 0.03)[0] == set()
+    assert rig.step(schedule, 0.04) == (set(), 3600.0)
 
 
 def test_what_both_logs_were_told_in_turn_is_forgotten_at_one_look(rig: Rig) -> None:
-    gulps = rig.gulps(is_plain=True)
+    schedule = rig.schedule(is_plain=True)
     for turn in range(2000):
         rig.write("x", rig.logs[turn % 2])
-    assert rig.step(gulps, 60.0)[0] == {NAME}
-    assert rig.step(gulps, 60.0)[0] == set()
+    assert rig.step(schedule, 60.0)[0] == {NAME}
+    assert rig.step(schedule, 60.0)[0] == set()

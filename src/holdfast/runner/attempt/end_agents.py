@@ -1,4 +1,4 @@
-"""End the agents of a packet that was removed: nothing can be recorded about them any more."""
+"""End the agents of a removed packet: nothing about them can be recorded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.store.layout import Packet
 
 
 def end_agents(task: Task, packet: Packet) -> None:
-    """End the agents of a packet that is gone, and all that they started. Their recorders then find nothing to wait for."""
+    """End the agents of a removed packet and all their child processes. Their recorders then exit."""
     sweeps = [
         Sweep(
             packet.attempt(attempt.dirname).path,
@@ -32,7 +32,7 @@ def end_agents(task: Task, packet: Packet) -> None:
 
 
 def _recorder(started: AttemptStarted | None) -> int | None:
-    """The parent of a living agent, unless that is us: its lock, which would say so, is gone."""
+    """The pid of the recorder: the parent of a live agent, unless that is us. (Its lock file is gone.)"""
     identity = ProcessIdentity.from_json(started.to_json()) if started is not None else None
     if identity is None or not process.is_alive(identity):
         return None

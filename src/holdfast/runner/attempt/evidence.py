@@ -1,7 +1,7 @@
 """Evidence that an execution makes progress: output, events, CPU time, changed files. It leads to a verdict.
 
-Everything here can be rebuilt from the packet: a runner that adopts an agent has the same evidence as the one that
-started it.
+Everything here can be rebuilt from the packet: a runner that adopts an agent has the same evidence as the one
+that started it.
 """
 
 from __future__ import annotations
@@ -99,7 +99,10 @@ class EvidenceTracker:
             self._result_mono = now_mono
 
     def verdict(self, look_at_logs: Callable[[], None]) -> tuple[Verdict, Evidence]:
-        """What the evidence says now. Logs that were left alone for a while are looked at before a hang is called."""
+        """What the evidence says now.
+
+        Logs that were left alone for a while are looked at before a hang is called.
+        """
         now_mono = clock.mono()
         if self._is_stale(now_mono):
             look_at_logs()

@@ -1,7 +1,7 @@
 """An observer watches one open execution: its start, its output, its death, its stop.
 
-It only observes and acts when told; the planner decides. A runner that adopts an agent makes the same observer as the
-one that started it.
+It only observes and acts when told; the planner decides. A runner that adopts an agent makes the same
+observer as the one that started it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from holdfast.runner.attempt.stop import Stop
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.loop.waiter import Waiter
 from holdfast.runner.output.ingest import Ingest
-from holdfast.runner.output.position import Position
+from holdfast.runner.output.position import IngestPosition
 from holdfast.runner.output.read_schedule import ReadSchedule
 from holdfast.runner.plan.facts import ExecutionFacts, Judgement
 from holdfast.store import lock as locks
@@ -56,7 +56,7 @@ class Observer:
         execution: Execution,
         waiter: Waiter,
         *,
-        position: Position,
+        position: IngestPosition,
         opened: Opened | None,
     ) -> None:
         self._ledger = ledger
@@ -167,8 +167,10 @@ class Observer:
     # ── its start and its end ──
 
     def look(self) -> Found:
-        """Read its directory. If the recorder is dead and the agent was re-parented to us, reap it and write the
-        exit record first."""
+        """Read its directory.
+
+        If the recorder is dead and the agent was re-parented to us, reap it and write the exit record first.
+        """
         found = reading.look(self.directory, self.execution.started)
         if found.reading is Reading.ORPHANED:
             assert found.identity is not None

@@ -11,7 +11,7 @@ from holdfast.runner.attempt.observer import Observer
 from holdfast.runner.attempt.open import Opened
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.loop.waiter import Waiter
-from holdfast.runner.output.position import Position
+from holdfast.runner.output.position import IngestPosition
 from holdfast.runner.plan.facts import ExecutionFacts
 from holdfast.store.lock import Lock
 
@@ -23,7 +23,7 @@ class Observers:
         self._ledger = ledger
         self._waiter = waiter
         self._observers: dict[int, Observer] = {}
-        self._position: Position | None = None
+        self._position: IngestPosition | None = None
         #: Locks of sessions whose id the program chose after its recorder was forked.
         self._session_locks: dict[int, Lock] = {}
 
@@ -37,7 +37,7 @@ class Observers:
     def begin(self, execution: Execution, opened: Opened | None = None) -> None:
         """Observe an execution: one that was just forked, or one that another runner left."""
         if self._position is None:
-            self._position = Position(self._ledger.packet)
+            self._position = IngestPosition(self._ledger.packet)
         adapter = registry.adapter(execution.agent)
         self._observers[execution.number] = Observer(
             self._ledger, adapter, execution, self._waiter, position=self._position, opened=opened

@@ -1,4 +1,4 @@
-"""Open an execution: directory, journal, lock, recorder, in an order that the attempt table can read."""
+"""Open an execution: directory, event, lock, recorder, in the order that the attempt table expects."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _ANSWER_CHARS = 30_000
 
 
 class Opened:
-    """A recorder that was just forked."""
+    """A recorder that was started."""
 
     def __init__(self, attempt: int, recorder_pid: int, started: int) -> None:
         self.attempt = attempt
         self.recorder_pid = recorder_pid
-        #: Readable (end of file) once the agent was executed, or failed to be.
+        #: Descriptor: end of file once exec of the agent succeeded or failed.
         self.started = started
 
 
@@ -55,7 +55,7 @@ def start(
             durable=False,
         )
     except (OSError, HoldfastError):
-        remove_tree(directory.path)  # a full disk would otherwise collect a directory with every try
+        remove_tree(directory.path)  # otherwise each retry on a full disk leaves a directory
         raise
     ledger.record(opened, shown=False)
     failpoint("attempt.opened")
@@ -74,7 +74,9 @@ def _fork(
     captured: dict[str, str] = env.get("env", {})
     private: dict[str, str] = {}
     if launch.home is not None:
-        from holdfast.runner.attempt import private_home  # few programs need one, and shutil is dear
+        from holdfast.runner.attempt import (
+            private_home,
+        )  # few programs need one, and shutil is slow to import
 
         private = private_home.prepare(launch.home, captured)
     order = recorder.Order(
@@ -110,18 +112,18 @@ def _fork(
 
 
 def _resource_limits(ledger: Ledger, opened: ev.AttemptOpened, env: dict[str, Any]) -> dict[str, list[int]]:
-    """What the task's maker had, and the task's own limit of memory for its agents. A lower one of the maker stays."""
+    """The resource limits captured at creation, with the task's memory limit for agents if that is lower."""
     captured: dict[str, list[int]] = env.get("limits", {})
     limit = ledger.task.spec.limits.memory_bytes
     if limit is None or opened.kind != "agent":
         return captured
-    # -1 is no limit.
+    # -1 means unlimited.
     least = min([limit, *(each for each in captured.get("RLIMIT_AS", ()) if each >= 0)])
     return {**captured, "RLIMIT_AS": [least, least]}
 
 
 def next_number(ledger: Ledger) -> int:
-    """Never reused: a directory may exist that no event speaks of."""
+    """The next attempt number. Numbers of directories without an event are not reused."""
     names = os.listdir(ledger.packet.attempts)
     heads = [name.partition("-")[0] for name in names if "-" in name]
     on_disk = [int(head) for head in heads if head.isdecimal() and head.isascii() and len(head) < 10]
@@ -129,7 +131,7 @@ def next_number(ledger: Ledger) -> int:
 
 
 def _argv_record(ledger: Ledger, launch: Launch, cwd: str) -> dict[str, Any]:
-    """What was executed, for people; names of variables, never their values."""
+    """The content of argv.json: the command and the names of added variables, without their values."""
     return {
         "schema": "holdfast.argv/1",
         "argv": [ledger.redact(argument) for argument in launch.argv],
@@ -139,8 +141,8 @@ def _argv_record(ledger: Ledger, launch: Launch, cwd: str) -> dict[str, Any]:
     }
 
 
-def _speakable(answer: str) -> str:
-    """What can stand in a variable: no NUL, no half of an emoji, not too long."""
+def _env_value(answer: str) -> str:
+    """The answer as a valid environment value: no NUL, no lone surrogates, limited length."""
     text = answer[:_ANSWER_CHARS].replace("\0", " ")
     return text.encode("utf-8", "backslashreplace").decode()
 
@@ -148,8 +150,8 @@ def _speakable(answer: str) -> str:
 def _our_variables(ledger: Ledger, directory: AttemptDir, opened: ev.AttemptOpened) -> dict[str, str]:
     packet, answer = ledger.packet, ledger.task.answer
     return {
-        # For a command, which has no session that could be told.
-        **({"HOLDFAST_ANSWER": _speakable(answer)} if answer else {}),
+        # For commands, which have no session to send a message to.
+        **({"HOLDFAST_ANSWER": _env_value(answer)} if answer else {}),
         "HOLDFAST_TASK": packet.task_id,
         "HOLDFAST_ATTEMPT": directory.path,
         "HOLDFAST_PACKET": packet.path,

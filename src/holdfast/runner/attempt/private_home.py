@@ -1,5 +1,4 @@
-"""Private config homes: made before the start, so that a program writes its sessions and settings into the task, not into
-the user's own home."""
+"""Private config homes: a program stores its sessions and settings in the task, not in the user's home."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from holdfast.agents.base import PrivateHome
 
 
 def prepare(home: PrivateHome, env: dict[str, str]) -> dict[str, str]:
-    """Make it where it is missing. Returns the variable that tells the program of it."""
+    """Create the directory if it is missing. Returns the environment variable that selects it."""
     os.makedirs(home.path, mode=0o700, exist_ok=True)
     users = env.get(home.variable) or os.path.join(env.get("HOME", os.path.expanduser("~")), home.default)
     for name in home.links:
@@ -20,7 +19,7 @@ def prepare(home: PrivateHome, env: dict[str, str]) -> dict[str, str]:
     for name in home.copies:
         source, target = os.path.join(users, name), os.path.join(home.path, name)
         if os.path.isfile(source) and not os.path.lexists(target):
-            # Through a name of its own: a copy that was cut off by a kill must not look like one.
+            # Copied under a temporary name: a kill must not leave an incomplete file.
             shutil.copyfile(source, target + ".tmp")
             os.rename(target + ".tmp", target)
     return {home.variable: home.path}

@@ -1,4 +1,4 @@
-"""Reading an attempt's directory: what the table says about it, whoever started it."""
+"""Read an attempt's directory and classify it with the attempt table, whichever runner started it."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
 
 class Found(Record):
-    """What is there."""
+    """The state of an attempt's directory."""
 
     reading: Reading
     identity: ProcessIdentity | None
-    #: identity.json as it is: it also holds the time of the start.
+    #: The content of identity.json, which also has the start time.
     born: dict[str, Any] | None
     exit: Exit | None
 
 
 def look(directory: AttemptDir, started: AttemptStarted | None) -> Found:
-    """Read lock, identity and exit record. The lock comes first: once it is free, the files do not change any more.
+    """Read lock, identity and exit record. The lock first: once it is free, the files do not change.
 
-    What the journal knows of the start (`started`) stands, whatever became of identity.json.
+    The start in the journal (`started`) takes precedence over identity.json.
     """
     held = locks.is_held(directory.lock)
-    # The last written is read first: a quick agent can be born and gone between two reads, and an exit record
-    # without identity would look as if nothing had run.
+    # In reverse order of writing: a quick agent can start and exit between two reads, and an exit record
+    # without identity would mean that nothing ran.
     ended = _json(directory.exit, _ENDED)
     failpoint("adopt.between_reads")
     born = _json(directory.identity, _BORN)
@@ -60,7 +60,10 @@ _ENDED = {
 
 
 def _json(path: str, kinds: dict[str, Any]) -> dict[str, Any] | None:
-    """A record that a power cut tore is as good as none; it was renamed in, so SIGKILL cannot tear it."""
+    """A JSON record; None if it is missing or torn by a power cut.
+
+    SIGKILL cannot tear it, because it was renamed in.
+    """
     try:
         data = atomic.read_json(path)
     except CorruptFile:

@@ -1,7 +1,7 @@
-"""Stopping an agent: signals to its process group, in the adapter's order and pauses, by its verified identity.
+"""Stop an agent: signal its process group, in the adapter's order and pauses, by its verified identity.
 
-The intent is journalled before the first signal. If the runner is killed, the next one starts over with the first
-signal.
+The intent is journalled before the first signal. If the runner is killed, the next one starts over with the
+first signal.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ class Stop:
 
 
 def signal_group(agent: ProcessIdentity, number: signal.Signals) -> None:
-    """Signal the agent's process group, and wake it if it is stopped. It called setsid: its pid is the group's id."""
+    """Signal the agent's process group, and wake it if it is stopped.
+
+    It called setsid: its pid is the group's id.
+    """
     if not is_alive(agent):
         return
     try:

@@ -1,8 +1,9 @@
-"""The sweep: kill what an attempt left running, and nothing else.
+"""The sweep: kill the processes that an attempt left running, and no others.
 
-It finds everything below the recorder (orphans re-parent to it), what was re-parented to us because the recorder was
-dead, and every process whose environment has the attempt's marker. It spares, with their descendants, processes of
-another holdfast: they have HOLDFAST_ROLE, another attempt's marker, or a flock on one of our files.
+It finds all descendants of the recorder (orphans re-parent to it), processes re-parented to us because the
+recorder was dead, and every process with the attempt's marker in its environment. It spares processes of
+another holdfast and their descendants: they have HOLDFAST_ROLE, the marker of another attempt, or a flock on
+one of our files.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ if TYPE_CHECKING:
     import signal
     from typing import Any
 else:
-    import _signal as signal  # in C: it is loaded before an agent starts
+    import _signal as signal  # the C module: import time delays the start of the agent
 
-#: Between SIGTERM and SIGKILL.
+#: Time between SIGTERM and SIGKILL.
 TERM_S = 2.0
-#: What is still alive after this cannot be killed.
+#: Processes still alive after this time count as unkillable.
 GIVE_UP_S = 30.0
 _PASS_S = 0.01
 
 
 class Sweep:
-    """One sweep, pass by pass; it never blocks."""
+    """One sweep, in passes that do not block."""
 
     def __init__(self, marker: str, recorder: int | None, *, attempt_id: str, tree_known: bool) -> None:
         self.marker = marker
@@ -41,7 +42,7 @@ class Sweep:
         self.tree_known = tree_known
         self.killed: dict[int, str] = {}
         self.spared: dict[int, str] = {}
-        #: Processes of an earlier pass without our marker: reading every environment again takes milliseconds.
+        #: Processes without our marker in an earlier pass; reading all environments again is slow.
         self._unmarked: set[int] = {os.getpid()}
         self._empty_passes = 0
         self._began_mono = clock.mono()
@@ -49,7 +50,7 @@ class Sweep:
         self.unkillable: tuple[int, ...] = ()
 
     def sweep(self) -> float | None:
-        """One pass. Returns when the next one is due (monotonic), or None when the sweep is over."""
+        """Run one pass. Returns when the next one is due (monotonic), or None if the sweep is complete."""
         victims = self.find()
         if not victims:
             self._empty_passes += 1
@@ -73,35 +74,37 @@ class Sweep:
         return clock.mono() + (_PASS_S if age_s < 0.1 else 0.05)
 
     def find(self) -> list[ProcessIdentity]:
-        """Living processes of the attempt, without the spared ones."""
+        """Live processes of the attempt, without the spared ones."""
         me = os.getpid()
         roots = [self.recorder] if self.recorder is not None else []
-        found: set[int] = set()
+        pids: set[int] = set()
         for root in roots:
-            found.update(process.descendants(root))
-        # What re-parented to us is ours to sweep; the recorder itself is not.
-        found.update(pid for pid in process.children(me) if pid not in roots)
+            pids.update(process.descendants(root))
+        # Processes re-parented to us belong to the attempt; the recorder itself does not.
+        pids.update(pid for pid in process.children(me) if pid not in roots)
         for pid in process.all_pids():
-            if pid in found or pid in self._unmarked:
+            if pid in pids or pid in self._unmarked:
                 continue
             marker = process.variable(pid, "HOLDFAST_ATTEMPT")
             if marker is not None and self._is_ours(pid, marker):
-                found.add(pid)
+                pids.add(pid)
             else:
                 self._unmarked.add(pid)
-        found -= {me, *roots}
+        pids -= {me, *roots}
         spared: set[int] = set()
-        for pid in found:
+        for pid in pids:
             if self._is_of_another(pid):
                 spared.update([pid, *process.descendants(pid)])
-        for pid in spared & found:
+        for pid in spared & pids:
             self.spared.setdefault(pid, process.command_line(pid))
-        identities = (process.identify(pid) for pid in found - spared)
+        identities = (process.identify(pid) for pid in pids - spared)
         return [identity for identity in identities if identity is not None and process.is_alive(identity)]
 
     def _is_ours(self, pid: int, marker: str) -> bool:
-        """Whether it is the attempt's marker, or was before the home was renamed. Another home may have the old name
-        now, so the attempt's id decides, unless the agent has replaced it."""
+        """Whether `marker` is the attempt's, or was before the home was renamed.
+
+        Another home may have the old name now, so the attempt's id decides, unless the agent replaced it.
+        """
         if not marker.endswith(self._within):
             return False
         attempt_id = process.variable(pid, "SESSION_ID") or ""
@@ -118,7 +121,7 @@ class Sweep:
 
 
 def holds_our_lock(pid: int, marker: str) -> bool:
-    """Whether `pid` holds a flock on a lock file of holdfast other than the attempt's own."""
+    """Whether `pid` holds a flock on a lock file of holdfast other than the attempt's."""
     try:
         descriptors = os.listdir(f"/proc/{pid}/fd")
     except OSError:
@@ -136,6 +139,6 @@ def holds_our_lock(pid: int, marker: str) -> bool:
     return False
 
 
-def as_list(found: dict[int, str], redact: Redactor) -> list[dict[str, Any]]:
-    """Processes for the journal; a command line can hold a secret."""
-    return [{"pid": pid, "command": redact(command)[:200]} for pid, command in found.items()]
+def as_list(commands: dict[int, str], redact: Redactor) -> list[dict[str, Any]]:
+    """Processes for the journal; command lines are redacted."""
+    return [{"pid": pid, "command": redact(command)[:200]} for pid, command in commands.items()]

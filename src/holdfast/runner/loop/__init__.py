@@ -1,1 +1,1 @@
-"""What the loop waits for and watches besides the task: signals, the keeper, the packet itself."""
+"""What the runner's loop waits for and watches: signals, the bell, the keeper, the packet's directory."""

@@ -1,4 +1,4 @@
-"""Runner and keeper guard each other: a runner that finds the keeper dead starts it again."""
+"""Restart the keeper if it died. (The keeper does the same for runners.)"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONG_S = 3600.0
 
 
 class KeeperGuard:
-    """The keeper of the home, as its runners see it."""
+    """Watches the keeper of the home and starts it if it is missing."""
 
     def __init__(self, home: Home, waiter: Waiter, interval_s: float) -> None:
         self.home = home
@@ -30,16 +30,16 @@ class KeeperGuard:
         self._interval_s = interval_s
         self._watch: DeathWatch | None = None
         self._child: int | None = None
-        # Not at once: the agent comes first, and a short task needs no keeper.
+        # Not at once: the agent starts first, and a short task needs no keeper.
         self._due_mono = clock.mono() + min(FIRST_LOOK_S, interval_s)
 
     def check(self, ready: set[str]) -> float:
-        """See to it that there is a keeper. Returns the seconds until the next look."""
+        """Start a keeper if there is none. Returns the seconds until the next check."""
         now_mono = clock.mono()
         if "keeper" in ready or now_mono >= self._due_mono:
-            # Who started a keeper, or saw another do it, looks again soon; not all runners in the same instant.
+            # A keeper that just started is checked again soon, by each runner at a different time.
             soon_s = FIRST_LOOK_S + os.getpid() % 100 / 100
-            # Of one that is watched, the kernel tells: no look at it by the clock.
+            # A watched keeper needs no polling: the kernel reports its death.
             self._due_mono = now_mono + (
                 _LONG_S if self._is_watched_safely() else min(soon_s, self._interval_s)
             )
@@ -49,14 +49,14 @@ class KeeperGuard:
         try:
             return self._is_watched()
         except (OSError, HoldfastError):
-            return False  # no room, no process to be had: the agent is worth more than the keeper
+            return False  # no descriptor or process available: the agent has priority
 
     def _is_watched(self) -> bool:
         if self._watch is not None:
             if not self._watch.has_died():
                 return True
             self.close()
-        self._bury()
+        self._reap()
         if not locks.is_held(self.home.keeper_lock):
             self._child = ensure_keeper(self.home, by_person=False) or self._child
             return False
@@ -68,8 +68,8 @@ class KeeperGuard:
             return True
         return False
 
-    def _bury(self) -> None:
-        """A keeper that we started is our child; its zombie is ours to reap."""
+    def _reap(self) -> None:
+        """Reap a keeper that we started and that exited."""
         if self._child:
             try:
                 os.waitpid(self._child, os.WNOHANG)
@@ -85,10 +85,12 @@ class KeeperGuard:
 
 
 def hand_over(home: Home) -> None:
-    """We go, perhaps as the last one: where a queue may wait and there is no keeper, the seed sees to one, through pauses
-    that are longer than we can stay."""
+    """Before the runner exits: if there is a queue and no keeper, start the seed, which starts a keeper.
+
+    The seed also waits out restart pauses, for which a runner does not stay.
+    """
     try:
         if keeper_allowed(home) and os.path.exists(home.queue) and not locks.is_held(home.keeper_lock):
             ensure_seed(home)
     except (OSError, HoldfastError):
-        return  # whoever comes next finds what we found
+        return  # the next runner or command tries again

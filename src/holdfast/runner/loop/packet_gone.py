@@ -1,7 +1,8 @@
-"""A packet that was removed under its runner (`rm -rf "$HOLDFAST_HOME"`): nothing can be written down any more, so nothing goes on.
+"""Detect a packet that was removed or moved while its runner runs (`rm -rf "$HOLDFAST_HOME"`).
 
-One look proves little: a file system may be away for a moment. The packet is gone when its path is gone, and the lock that we
-hold open has no name left, twice in a row (docs/decisions/0040-removed-homes.md). One that was moved is followed.
+Without its packet a task cannot be recorded, so it must stop. A file system may be missing for a moment, so
+one check is not enough: the packet is gone if its path is missing and the lock file that we hold open has no
+links, in two checks (docs/decisions/0040-removed-homes.md). A moved packet continues at its new path.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from holdfast.store import process
 from holdfast.store.layout import Packet
 from holdfast.store.lock import Lock
 
-#: Between the look that finds it gone and the one that believes it.
+#: Time between the two checks.
 CONFIRM_S = 1.0
 
 
 class PacketWatch:
-    """Whether the packet of a runner is still there."""
+    """Checks whether the runner's packet still exists."""
 
     def __init__(self, packet: Packet, lock: Lock) -> None:
         self._packet = packet
@@ -26,7 +27,7 @@ class PacketWatch:
         self._suspected_mono: float | None = None
 
     def is_suspected(self) -> bool:
-        """Whether it is gone, as far as one look can tell. An agent that removes the lock alone has not removed the packet."""
+        """Whether the packet is gone in this check. If only the lock file was removed, it is not."""
         is_gone = not os.path.lexists(self._packet.path) and os.fstat(self.lock.descriptor).st_nlink == 0
         if not is_gone:
             self._suspected_mono = None
@@ -35,7 +36,7 @@ class PacketWatch:
         return is_gone
 
     def is_certain(self) -> bool:
-        """Whether it was gone at the last look too, a moment ago."""
+        """Whether the packet is gone and was gone CONFIRM_S ago."""
         return (
             self.is_suspected()
             and self._suspected_mono is not None
@@ -44,8 +45,10 @@ class PacketWatch:
 
 
 def moved_to(packet: Packet, lock: Lock) -> str | None:
-    """Where the packet lies now, if somebody gave it or its home another name, whatever stands at the old one by now. Only the
-    kernel's word counts: a path that is missing may come back."""
+    """The packet's new path if it or its home was renamed; else None.
+
+    Decided by the kernel's path of the lock that we hold; the old path may be missing or in use again.
+    """
     if _is_held_at(packet.path, lock) or not process.HAS_PROC:
         return None
     try:
@@ -56,7 +59,7 @@ def moved_to(packet: Packet, lock: Lock) -> str | None:
 
 
 def _is_held_at(path: str, lock: Lock) -> bool:
-    """Whether the lock that we hold is that of the packet at `path`."""
+    """Whether the lock that we hold belongs to the packet at `path`."""
     try:
         return os.path.samestat(os.stat(Packet(path).runner_lock), os.fstat(lock.descriptor))
     except OSError:

@@ -1,4 +1,4 @@
-"""Waiting: one place where a runner sleeps, and all that can wake it."""
+"""The only place where a runner sleeps, and everything that can wake it."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ if TYPE_CHECKING:
     import signal
     from types import FrameType
 else:
-    # In C; and poll itself, not what `selectors` makes of it: both are loaded before an agent starts.
+    # The C module, and poll instead of `selectors`: import time delays the start of the agent.
     import _signal as signal
 
-#: Signals that mean: let go of the task, it goes on without you. By name: a handler that looked it up would have to load what the
-#: code that it interrupts may be in the middle of loading.
+#: Signals that detach the runner; its agent keeps running. Names are listed here because a signal handler
+#: must not import anything: the interrupted code may hold the import lock.
 DETACH: dict[int, str] = {signal.SIGTERM: "SIGTERM", signal.SIGINT: "SIGINT", signal.SIGHUP: "SIGHUP"}
 
 
 class Waiter:
-    """Sleeps until a descriptor is ready, a signal comes, or the time is over."""
+    """Sleeps until a descriptor is ready, a signal arrives, or the timeout expires."""
 
     def __init__(self, packet: Packet) -> None:
         self._poll = select.poll()
         self._names: dict[int, str] = {}
-        # Open for writing too: the last ringer's close must not leave an end of file that is ready for ever.
+        # Open for writing too: otherwise poll reports end of file for ever after the last writer closes.
         self._bell = os.open(packet.bell, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         self.watch(self._bell, "bell")
         self._woken, self._wake = os.pipe()
         for descriptor in (self._woken, self._wake):
             os.set_blocking(descriptor, False)
         self.watch(self._woken, "signal")
-        #: The signal that asked us to leave.
+        #: The signal that detached us.
         self.detached_by: str | None = None
         signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
         for number in DETACH:
@@ -43,17 +43,17 @@ class Waiter:
         self.detached_by = DETACH[number]
 
     def watch(self, descriptor: int, name: str) -> None:
-        """Wake up when `descriptor` is readable, and say `name`."""
+        """Wake up when `descriptor` is readable, and report it as `name`."""
         self._poll.register(descriptor, select.POLLIN)
         self._names[descriptor] = name
 
     def unwatch(self, descriptor: int) -> None:
-        """Do not wake up for it any more."""
+        """Stop waking up for `descriptor`."""
         if self._names.pop(descriptor, None) is not None:
             self._poll.unregister(descriptor)
 
     def wait(self, timeout_s: float) -> set[str]:
-        """Sleep; returns the names of what is ready, empty when the time was over."""
+        """Sleep. Returns the names of ready descriptors; empty after a timeout."""
         ready = {self._names[descriptor] for descriptor, _ in self._poll.poll(max(0.0, timeout_s) * 1000)}
         for name, descriptor in (("bell", self._bell), ("signal", self._woken)):
             if name in ready:
@@ -61,7 +61,7 @@ class Waiter:
         return ready
 
     def close(self) -> None:
-        """Stop listening: from now on a ring gets ENXIO."""
+        """Close the bell (ringing it then fails with ENXIO) and the signal pipe."""
         signal.set_wakeup_fd(-1)
         for descriptor in (self._bell, self._woken, self._wake):
             os.close(descriptor)

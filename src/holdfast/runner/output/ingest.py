@@ -1,11 +1,12 @@
-"""Ingest: an attempt's raw logs, read once and in order, into the journal and output.log.
+"""Ingest: read an attempt's raw logs in order, once, and write the journal and output.log.
 
-Each journalled event carries the byte of stdout.log behind its line, and `state/ingest` holds how far output.log got, so a
-runner that is killed anywhere loses no line and repeats none:
+Each event in the journal has the offset of the end of its line in stdout.log, and `state/ingest` has the
+position up to which output.log was written. A runner that is killed at any point loses and repeats no line:
 
     events journalled → lines appended to output.log → position written
 
-A successor cuts output.log back to the position, reads on from there, and journals only events beyond the last one.
+The next runner truncates output.log to the position, continues there, and journals only events after the last
+one in the journal.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from holdfast.model.execution import Execution
 from holdfast.redact import LineRedactor
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.output.log_batch import LogBatch
-from holdfast.runner.output.position import Position
-from holdfast.runner.output.raw_log import RawLog, leap_over
+from holdfast.runner.output.position import IngestPosition
+from holdfast.runner.output.raw_log import RawLog, skip_pattern
 from holdfast.store import atomic
 from holdfast.store.layout import AttemptDir
 
@@ -32,10 +33,10 @@ if TYPE_CHECKING:
 
     from holdfast.agents.base import Adapter
 
-#: One batch; between two of them requests are answered.
+#: Duration of a batch; requests are answered between two batches.
 _TAKE_S = 0.25
 _USAGE_BYTES = 1024 * 1024
-#: A key may have begun so far before the place from which we read on.
+#: A private key that began this far before our start position is still recognized.
 _BEFORE_BYTES = 16 * 1024
 
 
@@ -45,7 +46,7 @@ def _usage_path(adapter: Adapter, directory: AttemptDir) -> str | None:
 
 
 def _redactor(ledger: Ledger, log: RawLog) -> LineRedactor:
-    """One that knows what the last runner's had seen."""
+    """A redactor in the state that the previous runner's redactor had at this position."""
     redact = LineRedactor(ledger.redact)
     redact.remember(log.before(_BEFORE_BYTES).decode("utf-8", "replace"))
     return redact
@@ -61,15 +62,15 @@ class Ingest:
         execution: Execution,
         directory: AttemptDir,
         *,
-        position: Position,
+        position: IngestPosition,
     ) -> None:
         self.ledger = ledger
         self.adapter = adapter
         self.execution = execution
         self._position = position
         stdout, stderr = position.begin(execution.number)
-        # Whoever reads the log shall see where one attempt ends and the next begins. It goes with the first that is kept, so
-        # where that was noted, so was this.
+        # A line in output.log that separates two attempts. It is written with the first batch, so an attempt
+        # whose position is above 0 has it already.
         self._mark: str | None = None
         if execution.number > 1 and not (stdout or stderr):
             self._mark = readable.mark(execution, has_stages=len(ledger.task.spec.stages) > 1)
@@ -78,17 +79,17 @@ class Ingest:
         self._redact_stdout = _redactor(ledger, self._stdout)
         self._redact_stderr = _redactor(ledger, self._stderr)
         self._reader = adapter.reader()
-        # Few programs announce anything on stderr; a reader that understands it has this method too.
+        # Optional method of readers: the events in a line of stderr.
         self._read_stderr: Callable[[bytes], list[ev.AgentEvent]] | None = getattr(
             self._reader, "read_stderr", None
         )
-        # A program whose log goes to stderr has this one: what people need not read.
+        # Optional method of readers: whether a line of stderr is left out of output.log.
         self._hides_stderr: Callable[[bytes], bool] | None = getattr(self._reader, "hides_stderr", None)
         self._usage_path = _usage_path(adapter, directory)
         self._has_events = adapter.capabilities.has_events
         self._is_final = False
-        self._leap = leap_over(adapter.capabilities.pieces)
-        #: What the last runner's reader saw: ours may have to remember, and sees it again first.
+        self._skip_pattern = skip_pattern(adapter.capabilities.pieces)
+        #: What the previous runner read; our reader reads it again first, to rebuild its state.
         self._before: RawLog | None = None
         if self._has_events and stdout > 0:
             self._before = RawLog(directory.stdout, 0)
@@ -96,34 +97,37 @@ class Ingest:
             self._before.size = min(self._before.size, stdout)
 
     def look(self) -> None:
-        """See how much there is."""
+        """Update the sizes of both logs."""
         self._stdout.look()
         self._stderr.look()
 
     @property
     def is_torn(self) -> bool:
-        """stdout ended inside a line."""
+        """Whether stdout ended inside a line."""
         return self._stdout.is_torn
 
     def raw_bytes(self) -> int:
-        """How much the agent has printed, read or not."""
+        """Bytes that the agent has printed, read by us or not."""
         return self._stdout.size + self._stderr.size
 
     @property
     def is_plain(self) -> bool:
-        """Nothing that it prints decides anything."""
+        """Whether no output of the agent affects decisions."""
         return not self._has_events and self._read_stderr is None
 
     @property
     def written_at(self) -> float:
-        """When it last printed something (wall time), as far as the last look could see."""
+        """When the agent last printed something (wall time), as of the last `look`."""
         return max(self._stdout.written_at, self._stderr.written_at)
 
     def take(self, *, final: bool = False) -> bool:
-        """Read what is new, for a moment. Returns whether there is more: an agent can print faster than we read, and requests
-        must not wait for it. With `final`, nothing comes any more: the last line and the reader's last words count too."""
+        """Read new output for at most `_TAKE_S`. Returns whether there is more.
+
+        An agent can print faster than we read, and requests must not wait. `final` means that the output is
+        complete: an unterminated last line and the reader's last events are included.
+        """
         was_enabled = gc.isenabled()
-        # A batch makes tens of thousands of things and no circles: looking for those would take a fifth of the time.
+        # A batch creates many thousands of objects and no cycles; collecting takes a fifth of the time.
         gc.disable()
         try:
             return self._take(final=final)
@@ -134,30 +138,33 @@ class Ingest:
     def _take(self, *, final: bool) -> bool:
         ends_mono = clock.mono() + _TAKE_S
         if not self._is_final:
-            # Once only when it is over: what its children print behind it may have no end.
+            # Only once after the end: children of the agent may print for ever.
             self.look()
             self._is_final = final
         batch = LogBatch(self.execution, self.ledger.redact)
-        has_more = self._remind(ends_mono) or self._read(batch, ends_mono, final=final)
+        has_more = self._replay(ends_mono) or self._read(batch, ends_mono, final=final)
         if not has_more and final:
-            self._take_last_words(batch)
+            self._take_last_events(batch)
         if not has_more and self._stdout.left_out:
             batch.note_left_out(self._stdout.left_out, "stdout.log")
             self._stdout.left_out = 0
         self._keep(batch)
         return has_more
 
-    def _remind(self, ends_mono: float) -> bool:
-        """Let the reader see again what the last runner's reader saw, which told it. Returns whether there is more of it."""
+    def _replay(self, ends_mono: float) -> bool:
+        """Rebuild the reader's state from what the previous runner read.
+
+        Returns whether there is more of it.
+        """
         before = self._before
         if before is None:
             return False
-        told = LogBatch(self.execution, self.ledger.redact)
+        discarded = LogBatch(self.execution, self.ledger.redact)
         reached = -1
         while reached < before.reached < before.size:
             reached = before.reached
-            for offset, line in before.read_lines(leap=self._leap if before.is_flooded else None):
-                told.read(self._reader.read, line, offset)
+            for offset, line in before.read_lines(skip=self._skip_pattern if before.is_flooded else None):
+                discarded.read(self._reader.read, line, offset)
             if clock.mono() >= ends_mono:
                 return True
         before.close()
@@ -165,13 +172,13 @@ class Ingest:
         return False
 
     def _read(self, batch: LogBatch, ends_mono: float, *, final: bool) -> bool:
-        """Read both logs on. Returns whether there is more."""
+        """Continue both logs. Returns whether there is more."""
         stdout, stderr = self._stdout, self._stderr
         while True:
             self._leave_out_flood(batch)
             before = stdout.reached + stderr.reached
-            leap = self._leap if self._has_events and stdout.is_flooded else None
-            for offset, line in stdout.read_lines(final=final, leap=leap):
+            skip = self._skip_pattern if self._has_events and stdout.is_flooded else None
+            for offset, line in stdout.read_lines(final=final, skip=skip):
                 self._take_line(offset, line, batch)
             for offset, line in stderr.read_lines(final=final):
                 self._take_stderr(offset, line, batch)
@@ -195,14 +202,14 @@ class Ingest:
         if self._read_stderr is not None:
             batch.read(self._read_stderr, line, offset, stream="stderr", is_shown=False)
 
-    def _take_last_words(self, batch: LogBatch) -> None:
-        """What came from no line of its own is placed behind the last byte."""
+    def _take_last_events(self, batch: LogBatch) -> None:
+        """Events that belong to no line get offsets after the last byte."""
         end = self._stdout.position
         batch.read(lambda _: self._reader.finish(), b"", end + 1)
-        # Some programs write their tokens into a file, at a normal end only.
+        # Some programs write their token usage to a file when they exit normally.
         usage = atomic.read_small(self._usage_path, _USAGE_BYTES) if self._usage_path is not None else None
         if usage is not None:
-            batch.read(getattr(self.adapter, "read_usage"), usage, end + 2)  # noqa: B009 -- not every adapter has it
+            batch.read(getattr(self.adapter, "read_usage"), usage, end + 2)  # noqa: B009 -- optional
 
     def _leave_out_flood(self, batch: LogBatch) -> None:
         for log, is_read in ((self._stdout, self._has_events), (self._stderr, self._read_stderr is not None)):

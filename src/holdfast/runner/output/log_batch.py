@@ -1,4 +1,4 @@
-"""A batch: what a few lines of raw logs came to, without secrets. Events for the journal, lines for whoever reads output.log."""
+"""A batch of raw log lines, redacted: events for the journal and readable lines for output.log."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: What a readable line is cut to.
+#: Maximum length of a readable line.
 _SHOWN_CHARS = 2000
-#: A shorter line can hold no secret, and a flood has millions of them.
+#: Shorter alphanumeric lines are too short for a secret; a flood has millions of them.
 _HARMLESS_BYTES = 7
-#: As much of what was drawn over is looked through for the begin of a key.
+#: How much overwritten text (before a carriage return) is searched for the start of a private key.
 _DRAWN_BYTES = 64 * 1024
-#: Fields of events that hold an agent's words, and what they are cut to.
+#: Text fields of events and their maximum lengths.
 _LIMITS = {
     "text": 4000,
     "summary": 200,
@@ -29,7 +29,7 @@ _LIMITS = {
     "subtype": 100,
     "current_step": 200,
 }
-#: The same for each kind of event: hundreds of thousands may come in a second, and most have none or one.
+#: The same per event class, computed once: hundreds of thousands of events may come in a second.
 _LIMITS_OF = {
     cls: [(name, limit) for name, limit in _LIMITS.items() if name in cls.all_fields]
     for cls in ev.EVENTS.values()
@@ -38,15 +38,15 @@ _NOWHERE = (0, 0)
 
 
 class LogBatch:
-    """Of one attempt, in the order of its lines."""
+    """Events and readable lines of one attempt, in the order of its output."""
 
     def __init__(self, execution: Execution, redact: Redactor) -> None:
         self._execution = execution
         self._redact = redact
         self._last = ("", "")
-        #: Those that the journal does not have yet.
+        #: Events that the journal does not have yet.
         self.events: list[ev.AgentEvent] = []
-        #: For output.log.
+        #: Lines for output.log.
         self.shown: list[str] = []
 
     def read(
@@ -58,42 +58,42 @@ class LogBatch:
         stream: str = "stdout",
         is_shown: bool = True,
     ) -> bool:
-        """Take in what a reader makes of a line. Returns whether that is anything.
+        """Add the events that a reader finds in a line. Returns whether there are any.
 
-        A line that makes it fail is no event: the raw log keeps it, and runner after runner would die of it.
+        If the reader raises, the line is taken for no event; otherwise every runner would crash on it again.
         """
         try:
             events = read(line)
             if not events:
                 return False
-            found: list[ev.AgentEvent] = []
-            words: list[str] = []
+            placed: list[ev.AgentEvent] = []
+            texts: list[str] = []
             for event in events:
                 if not event.is_sound():
                     continue
                 limits = _LIMITS_OF[type(event)]
                 if limits:
                     event = self._redacted(event, limits)
-                found.append(event.place(self._execution.number, offset, stream))
+                placed.append(event.place(self._execution.number, offset, stream))
                 if is_shown:
-                    words += readable.lines(event)
-        except Exception:  # whoever reads runner.log sees it; an adapter's fault must not end the task
-            import traceback  # dear to load, and hardly ever needed
+                    texts += readable.lines(event)
+        except Exception:  # a bug in an adapter must not end the task; runner.log gets the traceback
+            import traceback  # slow to import, rarely needed
 
-            print(f"a reader failed on {line[:200]!r}", file=sys.stderr)
+            print(f"the adapter's reader failed on {line[:200]!r}", file=sys.stderr)
             traceback.print_exc()
             return False
-        if not found:
+        if not placed:
             return False
-        if words:
-            self.shown += [readable.plain(text[:_SHOWN_CHARS]) for text in words]
+        if texts:
+            self.shown += [readable.plain(text[:_SHOWN_CHARS]) for text in texts]
         reached, count = self._execution.reached.get(stream, _NOWHERE)
-        # Of a line that holds several events, a power cut leaves the first of them.
-        self.events += found if offset > reached else found[count:] if offset == reached else ()
+        # A power cut can leave only the first events of a line in the journal.
+        self.events += placed if offset > reached else placed[count:] if offset == reached else ()
         return True
 
     def show(self, line: bytes, redact: LineRedactor) -> None:
-        """Take in a line as it is, but for secrets and for what moves the cursor."""
+        """Add a raw line, without secrets and terminal control codes."""
         if len(line) < _HARMLESS_BYTES and line.isalnum() and not redact.is_inside:
             self.shown.append(line.decode("ascii", "replace"))
             return
@@ -105,7 +105,10 @@ class LogBatch:
         self.shown.append(redact(text)[: _SHOWN_CHARS * 2] + more)
 
     def _last_state(self, line: bytes, redact: LineRedactor) -> bytes:
-        """Of a line that was drawn over itself, as a progress bar is, what stood there at last. A key may have begun before."""
+        """The final state of a line with carriage returns (a progress bar).
+
+        A key may start in an earlier state.
+        """
         line = line.rstrip(b"\r \t")
         before, _, last = line.rpartition(b"\r")
         if before:
@@ -113,11 +116,11 @@ class LogBatch:
         return last
 
     def note_left_out(self, count: int, log: str) -> None:
-        """Say that so many bytes of a log were passed over."""
-        self.shown.append(f"[{count} bytes left out; all of it is in {log}]")
+        """Add a line that says how many bytes of a log were skipped."""
+        self.shown.append(f"[{count} bytes left out; see {log}]")
 
     def _redacted(self, event: ev.AgentEvent, limits: list[tuple[str, int]]) -> ev.AgentEvent:
-        # First redacted, then cut: a secret across the cut would leave its first half. (Readers cut further out.)
+        # Redact before truncating: the first half of a truncated secret would not be recognized.
         changes: dict[str, str] | None = None
         store = event.__dict__
         for name, limit in limits:
@@ -131,7 +134,7 @@ class LogBatch:
         return event if changes is None else event.evolve(**changes)
 
     def _clean(self, text: str) -> str:
-        """`text` without secrets. A result often is the very text that was said just before."""
+        """`text` without secrets. Cached, because a result often repeats the last text."""
         if text is not self._last[0]:
             self._last = (text, self._redact(text))
         return self._last[1]

@@ -1,10 +1,10 @@
-"""How far the raw logs were taken in, and how long output.log was then: `state/ingest`.
+"""`state/ingest`: how far the raw logs were read, and the size of output.log at that point.
 
     attempts  bytes of output.log
-    attempt   bytes of its stdout.log   bytes of its stderr.log      (one line for each that is read side by side)
+    attempt   bytes of its stdout.log   bytes of its stderr.log      (one line per open attempt)
 
-It is written after the lines that it speaks of, so a runner that comes after a kill cuts output.log back to it and reads on
-from there.
+It is written after the lines it counts. After a kill, the next runner truncates output.log to it and
+continues from there.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from holdfast.store.atomic import write_all
 from holdfast.store.layout import Packet
 
 
-class Position:
-    """output.log and the note beside it, for all attempts that are open now."""
+class IngestPosition:
+    """output.log and `state/ingest`, for all open attempts."""
 
     def __init__(self, packet: Packet) -> None:
         create = os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -29,40 +29,40 @@ class Position:
             self._note = os.open(packet.ingest, os.O_RDWR | create, 0o600)
             self._read = self._restore()
         except OSError:
-            self.close()  # a full disk would otherwise cost two descriptors with every try
+            self.close()  # otherwise each retry on a full disk leaks two descriptors
             raise
-        #: How long output.log is.
+        #: Size of output.log.
         self.shown_bytes = os.fstat(self._output).st_size
 
     def _restore(self) -> dict[int, tuple[int, int]]:
-        """What the last runner noted; what it wrote beyond is cut off."""
+        """Read the position of the previous runner; truncate output.log to it."""
         try:
             lines = [
                 [int(field) for field in line.split()] for line in os.pread(self._note, 8192, 0).split(b"\n")
             ]
-            if len(lines[0]) == 4:  # of an earlier version: one attempt, in one line
+            if len(lines[0]) == 4:  # earlier versions: one attempt, in one line
                 number, stdout, stderr, shown = lines[0]
-                found = {number: (stdout, stderr)}
+                offsets = {number: (stdout, stderr)}
             else:
                 count, shown = lines[0]
-                found = {number: (stdout, stderr) for number, stdout, stderr in lines[1 : 1 + count]}
+                offsets = {number: (stdout, stderr) for number, stdout, stderr in lines[1 : 1 + count]}
         except (ValueError, IndexError):
             return {}
         if min(shown, *(field for line in lines for field in line)) < 0:
-            return {}  # nobody of ours wrote that
+            return {}  # not written by holdfast
         os.truncate(self._output, min(shown, os.fstat(self._output).st_size))
-        return found
+        return offsets
 
     def begin(self, attempt: int) -> tuple[int, int]:
-        """Where to go on with the stdout and stderr of an attempt."""
+        """The offsets at which to continue stdout and stderr of an attempt."""
         stdout, stderr = self._read.get(attempt, (0, 0))
         failpoint("ingest.opened")
-        # Before anything is shown, so that a successor always knows what to cut off.
+        # Written before any line is shown, so that the next runner always knows where to truncate.
         self.reach(attempt, stdout, stderr)
         return stdout, stderr
 
     def end(self, attempt: int) -> None:
-        """Nothing more of it is read."""
+        """Forget an attempt that is no longer read."""
         self._read.pop(attempt, None)
 
     def show(self, lines: list[str]) -> None:
@@ -73,9 +73,9 @@ class Position:
             self.shown_bytes += len(data)
 
     def reach(self, attempt: int, stdout: int, stderr: int) -> None:
-        """Note how far an attempt was read, and how long output.log is now."""
+        """Save how far an attempt was read, and the size of output.log."""
         self._read[attempt] = (stdout, stderr)
-        # In place and of fixed width: cheaper than a rename, and one sector is never half written by a kill.
+        # In place, with fixed width: cheaper than a rename, and a kill does not tear a single small write.
         lines = [f"{len(self._read):10d} {self.shown_bytes:20d}"]
         lines += [f"{number:10d} {out:20d} {err:20d}" for number, (out, err) in self._read.items()]
         os.pwrite(self._note, ("\n".join(lines) + "\n").encode(), 0)

@@ -1,1 +1,1 @@
-"""What people send to a task and read about it: requests, interrupt files, notices, reports."""
+"""Files between a task and its users: interrupt files, saved context, notices, reports, work items."""

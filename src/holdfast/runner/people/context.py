@@ -1,12 +1,11 @@
-"""What a person needs who is asked: the context of an interrupt, kept in `state/interrupts/<n>/`.
+"""The context of an interrupt, for the person who answers it: `state/interrupts/<n>/`.
 
-    context.json   who was at work, where, on what, and what git says of the workspace
-    summary.md     the same, to read
-    logs.txt       the last lines of the readable log
-    work.json      the work item, where the agent keeps one
+    context.json   task, agent, workspace, git status, last events
+    summary.md     the same as text
+    logs.txt       the last lines of output.log
+    work.json      the work item, if there is one
 
-Everything is redacted. It is a service to people: what cannot be kept is named in runner.log, and nothing waits for it
-longer than a few seconds.
+Everything is redacted. Failures to save are only logged in runner.log; saving takes a few seconds at most.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ if TYPE_CHECKING:
 SCHEMA = "holdfast.context/1"
 LOG_LINES = 100
 EVENTS = 20
-#: The workspace may be huge, or on a disk that hangs.
+#: Timeout of git: the workspace may be huge, or on a disk that hangs.
 GIT_S = 5.0
 _GIT_CHARS = 20000
 _TAIL_BYTES = 256 * 1024
 
 
 def save(ledger: Ledger, reason: str) -> str | None:
-    """Save the context of an interrupt. Returns its directory, or None if it could not be saved; never raises."""
+    """Save the context of an interrupt. Returns its directory, or None if that failed; never raises."""
     try:
         return _save(ledger, reason)
     except (OSError, HoldfastError, ValueError) as error:
@@ -57,13 +56,13 @@ def _save(ledger: Ledger, reason: str) -> str:
     if item is not None:
         atomic.write_json(directory.work, _masked(item, redact), durable=False)
     _write(directory.summary, _summary(context))
-    # Last: whoever finds it finds the others.
+    # Written last: if it exists, the others do too.
     _write(directory.context, json.dumps(context, ensure_ascii=False, indent=1) + "\n")
     return directory.path
 
 
 def _masked(value: Any, redact: Redactor) -> Any:
-    """Each text by itself: a mask across two of them would leave no JSON."""
+    """Redact each string separately; masks across strings would break the JSON."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, dict):
@@ -126,7 +125,7 @@ def _actor(ledger: Ledger) -> str:
 
 
 def _workspace(ledger: Ledger) -> str:
-    """Where the agent works: as its last argv.json says, else the project."""
+    """The agent's working directory: from its last argv.json, else the project."""
     attempt = ledger.task.attempt
     if attempt is not None:
         try:
@@ -139,12 +138,12 @@ def _workspace(ledger: Ledger) -> str:
 
 
 def _git(cwd: str) -> dict[str, Any] | None:
-    """`git status --porcelain=v2 --branch` of the workspace; null outside of git, or where git takes too long."""
-    # Loaded late: it brings subprocess.
+    """`git status --porcelain=v2 --branch` of the workspace; None outside of git."""
+    # Imported late: it imports subprocess.
     from holdfast.workspace import git
 
     try:
-        said = git.run(
+        output = git.run(
             ["status", "--porcelain=v2", "--branch", "--untracked-files=normal"], cwd=cwd, limit_s=GIT_S
         )
     except HoldfastError as error:
@@ -153,7 +152,7 @@ def _git(cwd: str) -> dict[str, Any] | None:
             if _is_git(cwd)
             else None
         )
-    lines = said.decode("utf-8", "replace").splitlines()
+    lines = output.decode("utf-8", "replace").splitlines()
     facts = dict(line[2:].split(" ", 1) for line in lines if line.startswith("# ") and " " in line[2:])
     return {
         "branch": facts.get("branch.head"),
@@ -164,7 +163,7 @@ def _git(cwd: str) -> dict[str, Any] | None:
 
 
 def _is_git(cwd: str) -> bool:
-    """Whether it looks like a repository; asked when git itself did not answer."""
+    """Whether `cwd` looks like a repository; used if git failed."""
     while cwd and cwd != "/":
         if os.path.lexists(os.path.join(cwd, ".git")):
             return True
@@ -179,13 +178,13 @@ def _last_events(path: str) -> list[dict[str, Any]]:
             lines = file.read().splitlines()
     except OSError:
         return []
-    found: list[dict[str, Any]] = []
+    events: list[dict[str, Any]] = []
     for line in lines[-EVENTS:]:
         try:
-            found.append(json.loads(line))
+            events.append(json.loads(line))
         except ValueError:
-            continue  # the first one may be cut
-    return found
+            continue  # the first line may be incomplete
+    return events
 
 
 def _summary(context: dict[str, Any]) -> str:
@@ -207,14 +206,14 @@ def _summary(context: dict[str, Any]) -> str:
             f"{git['branch']} at {str(git['head'])[:12]}, {len(changed)} changed" if git.get("head") else "-",
         ),
         ("work", work_file.words(context["work"] if "progress" in (context["work"] or {}) else None) or "-"),
-        ("cut off", tools or "-"),
+        ("open tool calls", tools or "-"),
     ]
-    how = "was interrupted" if context["interrupt_reason"] == BY_DOWN else "waits for a person"
-    lines = [f"# {context['task_id']} {how}", "", f"{context['timestamp']}", ""]
+    state = "was interrupted" if context["interrupt_reason"] == BY_DOWN else "waits for a person"
+    lines = [f"# {context['task_id']} {state}", "", f"{context['timestamp']}", ""]
     lines += [f"- {name}: {text}" for name, text in rows]
     if changed:
         lines += ["", "## Changed files", "", *(f"    {line}" for line in changed[:40])]
     if context["last_words"]:
-        lines += ["", "## Last words", "", context["last_words"]]
-    lines += ["", "## Go on", "", f"    {context['resume']}", ""]
+        lines += ["", "## Last message", "", context["last_words"]]
+    lines += ["", "## Continue", "", f"    {context['resume']}", ""]
     return "\n".join(lines)

@@ -1,8 +1,8 @@
-"""Marks: files by which an agent or a person says that the task must stop and ask.
+"""Marks: files with which an agent or a person interrupts the task.
 
-`state/interrupt-request.txt` asks for a person, `state/error` reports an error; the text is the reason. A work item whose
-status is `blocked` in `state/work.json` says the same. A mark is never cleared by itself. When a person resumes the task, it is
-put aside under `state/interrupts/`.
+`state/interrupt-request.txt` asks for a person, `state/error` reports an error; the text is the reason. A
+work item with status `blocked` in `state/work.json` has the same effect. Marks do not expire. When a person
+resumes the task, they are moved to `state/interrupts/`.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ if TYPE_CHECKING:
     from holdfast.redact import Redactor
 
 _TEXT_CHARS = 4096
-#: How often, and after what time, an empty mark is looked at again.
-_LOOKS, _LOOK_S = 5, 0.02
+#: An empty mark is read again this often, at this interval.
+_RETRIES, _RETRY_S = 5, 0.02
 
 
 def find(packet: Packet, redact: Redactor, off: Collection[str] = ()) -> str | None:
-    """What the first mark says, without secrets; None when there is none. Those that are switched `off` stay where they are."""
-    for name, path, what in (
+    """The text of the first mark, redacted; None if there is no mark. Kinds in `off` are ignored."""
+    for name, path, default in (
         ("request", packet.interrupt_request, "a person is asked"),
-        ("error", packet.error_marker, "an error is reported"),
+        ("error", packet.error_marker, "an error was reported"),
     ):
-        found = _text(path) if name not in off else None
-        if found is not None:
-            return begin_of(found, redact, _TEXT_CHARS).strip() or what
+        text = _text(path) if name not in off else None
+        if text is not None:
+            return begin_of(text, redact, _TEXT_CHARS).strip() or default
     item = _blocked(packet) if "blocked" not in off else None
     return None if item is None else f"the work is blocked: {work_file.words(item, redact)}".rstrip(": ")
 
 
 def _text(path: str) -> bytes | None:
-    """What a mark says. A shell makes the file before it writes: an empty one gets a moment more."""
-    found = atomic.read_small(path, _TEXT_CHARS + MARGIN)
-    for _ in range(_LOOKS):
-        if found != b"":
+    """The text of a mark. A shell creates the file before it writes, so an empty one is read again."""
+    text = atomic.read_small(path, _TEXT_CHARS + MARGIN)
+    for _ in range(_RETRIES):
+        if text != b"":
             break
-        clock.sleep(_LOOK_S)
-        found = atomic.read_small(path, _TEXT_CHARS + MARGIN)
-    return found
+        clock.sleep(_RETRY_S)
+        text = atomic.read_small(path, _TEXT_CHARS + MARGIN)
+    return text
 
 
 def _blocked(packet: Packet) -> dict[str, Any] | None:
@@ -57,12 +57,12 @@ def _blocked(packet: Packet) -> dict[str, Any] | None:
 
 
 def is_left(packet: Packet) -> bool:
-    """Whether there is any mark."""
+    """Whether there is a mark file."""
     return os.path.lexists(packet.interrupt_request) or os.path.lexists(packet.error_marker)
 
 
 def leave(packet: Packet, reason: str) -> None:
-    """Ask for a person, unless that was done already: the file is there for as long as the task waits."""
+    """Create the interrupt file unless there is a mark; it exists as long as the task waits."""
     if not is_left(packet):
         atomic.write(
             packet.interrupt_request, f"{reason}\n".encode("utf-8", "backslashreplace"), durable=True
@@ -70,7 +70,7 @@ def leave(packet: Packet, reason: str) -> None:
 
 
 def put_aside(packet: Packet, name: str) -> None:
-    """A person has answered: keep the marks, out of the way."""
+    """Move the marks to `state/interrupts/` after a person has answered."""
     for path in (packet.interrupt_request, packet.error_marker):
         if os.path.lexists(path):
             atomic.make_directory(packet.interrupts)

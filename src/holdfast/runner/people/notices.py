@@ -1,4 +1,4 @@
-"""Notices of a task: what its runner has to tell, by the user's rules as they are at that moment."""
+"""Notices of a task, according to the user's current rules."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
 
 
 def post(ledger: Ledger, event: str, reason: str | None = None) -> int:
-    """Leave a notice for each rule that wants to hear of `event` (a state, `quality_gate`, …). Returns how many; never raises.
+    """Post a notice for each rule that matches `event` (a state, `quality_gate`, …).
 
-    For an end: called before `_task.done` is written, after which it is delivered. A kill in between means that it is
-    told twice, never that it is not told.
+    Returns how many; never raises. When a task ends, notices are posted before `_task.done` is written and
+    delivered after it. A kill in between can cause a duplicate, never a loss.
     """
     if not os.path.exists(paths.user_settings()):
-        return 0  # nobody asked to be told, so nothing of it is loaded
+        return 0  # no rules: skip the imports
     try:
         from holdfast.config import settings
 
         rules = settings.notify_rules()
     except HoldfastError as error:
-        # They were fine when the task was made: somebody is editing them. The keeper knows those before.
-        print(f"the keeper finds out who is told of {event}: {error}", file=sys.stderr, flush=True)
+        # They were valid when the task was created, so they are being edited. The keeper has the old ones.
+        print(f"the keeper chooses the rules for the notice of {event}: {error}", file=sys.stderr, flush=True)
         rules = None
     if rules == []:
         return 0
     from holdfast.notify import outbox
 
     task, packet = ledger.task, ledger.packet
-    # A move is told before it is journalled: then the event is the state to come.
+    # Posted before the transition is journalled: the event is the new state.
     status = str(event if event in tuple(Status) else task.status)
     happened: dict[str, Any] = {
         "event": event,
@@ -53,12 +53,12 @@ def post(ledger: Ledger, event: str, reason: str | None = None) -> int:
     after = packet.task_done if status in ENDS else None
     posted = outbox.post(packet.home, rules, happened, ledger.redact, after=after)
     if posted:
-        _see_to_a_keeper(ledger)
+        _ensure_keeper(ledger)
     return posted
 
 
-def _see_to_a_keeper(ledger: Ledger) -> None:
-    """The last runner of a home may be about to leave: then there has to be somebody who delivers."""
+def _ensure_keeper(ledger: Ledger) -> None:
+    """Start a keeper to deliver the notice: this may be the last runner of the home."""
     from holdfast.spawn import ensure_keeper
 
     try:

@@ -1,7 +1,7 @@
-"""Reports: what is derived from the journal for people and for brains that read nothing else.
+"""Reports derived from the journal, for users and for programs that read nothing else.
 
-`_summary.md` is rewritten after every stage and at every stop; `stats.json`, `phase-links.json` and `last_failure.json` belong to
-packets.
+`_summary.md` is rewritten after every stage and at every stop. Pipelines also get `stats.json`,
+`phase-links.json` and `last_failure.json`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TAIL_LINES = 20
 
 
 def write(ledger: Ledger) -> None:
-    """All of them, as the task is now. Derived: on a full disk they stay behind."""
+    """Write all reports for the current state. On a full disk the old ones stay."""
     task, packet = ledger.task, ledger.packet
     view = summary.view_of(
         task,
@@ -38,7 +38,7 @@ def write(ledger: Ledger) -> None:
             if task.last_failure is not None:
                 _write_failure(ledger, task.last_failure, action=view.action)
     except HoldfastError:
-        return  # derived: they stay behind, and the next ones are whole again
+        return  # derived: the next call writes them again
 
 
 def _write_stats(ledger: Ledger) -> None:
@@ -58,10 +58,10 @@ def _write_stats(ledger: Ledger) -> None:
 
 def _write_links(ledger: Ledger) -> None:
     task = ledger.task
-    played = {name: stage_state.agent for name, stage_state in task.stage_states.items()}
+    agents = {name: stage_state.agent for name, stage_state in task.stage_states.items()}
     links = stage_files.phase_links(
         task.spec.task_id,
-        [stage.evolve(agent=played.get(stage.name, stage.agent)) for stage in task.spec.stages],
+        [stage.evolve(agent=agents.get(stage.name, stage.agent)) for stage in task.spec.stages],
         task.stages_done,
         at=clock.iso_now(),
         sessions={name: stage_state.session_id for name, stage_state in task.stage_states.items()},
@@ -70,14 +70,14 @@ def _write_links(ledger: Ledger) -> None:
 
 
 def _write_failure(ledger: Ledger, failed: ev.FailureTriaged, *, action: NextAction) -> None:
-    seen = ledger.task.signatures[failed.signature]
+    signature = ledger.task.signatures[failed.signature]
     record = stage_files.last_failure(
         _facts(failed),
         _triage(failed),
         action,
         attempt=failed.attempt,
-        at=seen["last_seen"],
-        count=seen["count"],
+        at=signature["last_seen"],
+        count=signature["count"],
     )
     atomic.write_json(ledger.packet.last_failure, record, durable=False)
 

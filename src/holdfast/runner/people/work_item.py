@@ -1,7 +1,7 @@
-"""The work item of a task: where it stands, in `state/work.json` and in the manifest.
+"""The work item of a task: its status and progress, in `state/work.json` and in the manifest.
 
-The steps are the agent's to tell: by writing that file, or by a to-do list of its CLI's that its reader understands. What was said
-last counts. Whatever holdfast writes holds it, so that the file is never newer than what it says.
+The agent reports steps by writing that file, or in a to-do list of its CLI. The latest report counts.
+holdfast always writes the latest progress, so the file is never newer than its content.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def look(ledger: Ledger) -> None:
-    """See what the file says, for the manifest; and bring it up to date, where there is a work item."""
+    """Read the progress from the file for the manifest; update the file if the task has a work item."""
     _read(ledger)
     if (
         ledger.task.spec.work
@@ -32,21 +32,21 @@ def look(ledger: Ledger) -> None:
 
 
 def assign(ledger: Ledger, attempt: Attempt) -> None:
-    """An attempt works on it now."""
+    """Record that an attempt works on the item."""
     if ledger.task.spec.work:
         started = attempt.started.started_at if attempt.started is not None else None
         _put(ledger, status="in_progress", assigned_session=attempt.attempt_id, started_at=started)
 
 
 def close(ledger: Ledger) -> None:
-    """The task has ended."""
+    """Record the end of the task."""
     if ledger.task.spec.work or os.path.exists(ledger.packet.work):
         _put(ledger, status=str(ledger.task.status))
     _read(ledger)
 
 
 def _read(ledger: Ledger) -> None:
-    """Steps done, of, and the present one, and when that was written; None where the file says nothing of them."""
+    """Read progress and its time from the file; the progress is None if the file has none."""
     path, observed = ledger.packet.work, ledger.observed
     try:
         observed.file_progress_at = clock.iso(os.lstat(path).st_mtime)
@@ -54,10 +54,10 @@ def _read(ledger: Ledger) -> None:
         observed.file_progress = None
         return
     item = work_file.read(ledger.packet)
-    found: dict[str, Any] = item["progress"] if item is not None else {}
-    if found.get("current_step") is not None:
-        found = {**found, "current_step": ledger.redact(found["current_step"])}
-    observed.file_progress = found if any(value is not None for value in found.values()) else None
+    progress: dict[str, Any] = item["progress"] if item is not None else {}
+    if progress.get("current_step") is not None:
+        progress = {**progress, "current_step": ledger.redact(progress["current_step"])}
+    observed.file_progress = progress if any(value is not None for value in progress.values()) else None
 
 
 def _put(ledger: Ledger, **known: str | None) -> None:
@@ -65,8 +65,8 @@ def _put(ledger: Ledger, **known: str | None) -> None:
     known = {"id": str(spec.work.get("id") or spec.task_id), "last_updated": clock.iso_now(), **known}
     _read(ledger)
     item = work_file.merge(work_file.read(ledger.packet), **known)
-    said_last = manifest.progress(ledger.task, ledger.observed)
+    latest = manifest.progress(ledger.task, ledger.observed)
     try:
-        work_file.write(ledger.packet, item if said_last is None else {**item, "progress": said_last})
+        work_file.write(ledger.packet, item if latest is None else {**item, "progress": latest})
     except (OSError, HoldfastError):
-        return  # for people; the journal has what matters
+        return  # informational; the journal has the facts

@@ -38,7 +38,10 @@ class Context:
 
     @property
     def observers(self) -> Observers:
-        """The observers. Loaded with the first execution: without a seed its agent is being started meanwhile."""
+        """The observers.
+
+        Loaded with the first execution: without a seed its agent is being started meanwhile.
+        """
         if self._observers is None:
             from holdfast.runner.attempt.observers import Observers
 

@@ -29,7 +29,7 @@ _ANSWERS = frozenset({"resume", "retry", "approve"})
 
 
 def answer_request(context: Context, step: AnswerRequest) -> None:
-    """Apply a request, record the answer, remove the request; in this order, so that none is applied twice."""
+    """Apply a request, record the answer, remove the request; in this order, so none is applied twice."""
     ledger, request = context.ledger, step.request
     if step.refusal is not None or request is None:
         ledger.record(

@@ -1,6 +1,7 @@
 """The performer: carries out one step of the planner.
 
-Every step has a handler, and every handler a failpoint `step.<name>`, at which the crash run kills the runner.
+Every step has a handler, and every handler a failpoint `step.<name>`, at which the crash run kills the
+runner.
 """
 
 from __future__ import annotations

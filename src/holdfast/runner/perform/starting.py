@@ -58,7 +58,7 @@ def release_workspace(context: Context, step: ReleaseWorkspace) -> None:
 
 
 def open_attempts(context: Context, step: OpenAttempts) -> None:
-    """Compose every prompt first, so that nothing is paid for if one cannot be composed; then start the agents."""
+    """Compose all prompts, then start the agents: nothing is paid for if a prompt cannot be composed."""
     context.memory.start_failure = None
     context.reap_recorders()
     task = context.ledger.task
@@ -107,7 +107,7 @@ def open_chore(context: Context, step: OpenChore) -> None:
 
 
 def _locks_for(context: Context, stage: StageSpec) -> tuple[int, ...]:
-    """Locks that the recorder inherits: the workspace stays locked for as long as the agent writes, runner or not."""
+    """Locks that the recorder inherits: the workspace stays locked while the agent writes, runner or not."""
     return context.workspace_lock.descriptors if stage.writes else ()
 
 

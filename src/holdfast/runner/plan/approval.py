@@ -1,4 +1,4 @@
-"""What a person is asked before a stage starts: by its packet, or by a reviewer of the stages before. Pure."""
+"""What a person is asked before a stage starts: by its packet or by an earlier reviewer. Pure."""
 
 from __future__ import annotations
 

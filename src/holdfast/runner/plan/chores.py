@@ -46,7 +46,10 @@ def _drop(task: Task, facts: Facts, chore: Chore, intent: ev.StopIntended) -> St
 
 
 def _fail(task: Task, facts: Facts, chore: Chore, complaint: str) -> Step:
-    """It died, or could not do its work. A chore that was killed is tried again; one that gives a reason is not."""
+    """It died, or could not do its work.
+
+    A chore that was killed is tried again; one that gives a reason is not.
+    """
     end = chore.ended
     assert end is not None
     reason = complaint or f"{end.outcome}: {end.detail}"

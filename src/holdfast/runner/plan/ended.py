@@ -1,7 +1,7 @@
 """After the current attempts ended: clean up, decide, and do what follows. Pure.
 
-Parallel attempts are decided together. Where some succeeded and some did not, the gates of the successful ones run
-first (`completing`), and what the others need comes after.
+Parallel attempts are decided together. Where some succeeded and some did not, the gates of the successful
+ones run first (`completing`), and what the others need comes after.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the planner may know besides the task: facts that the runner observed, and what it did that no event records.
+"""What the planner may know besides the task: what the runner observed, and did without an event.
 
 Nothing here reads a file or a clock. `gather.py` fills it in before every plan.
 """
@@ -38,7 +38,8 @@ class ExecutionFacts(Record):
     has_ended: bool = False
     #: Output is left to read after its end.
     has_unread_output: bool = False
-    #: How long a record (identity or exit) has been awaited, and whether its writer should be woken; null: none is.
+    #: How long a record (identity or exit) has been awaited, and whether its writer should be woken; null:
+    #: none is.
     awaited_s: float | None = None
     is_overdue: bool = False
     #: Time until its output is to be read; 0 for now.
@@ -70,7 +71,8 @@ class Judgement(Record):
 class StartFailure(Record):
     """Why the due stages could not be started."""
 
-    #: `prompt`: it cannot be composed; `session`: another attempt lives in it; `process`: none could be forked.
+    #: `prompt`: it cannot be composed; `session`: another attempt lives in it; `process`: none could be
+    #: forked.
     kind: str
     stage: str
     reason: str
@@ -118,7 +120,10 @@ class PreparedInterrupt(Record):
 
 
 class Memory:
-    """What this runner did that no event records. A successor does it again, so doing it twice must be harmless."""
+    """What this runner did that no event records.
+
+    A successor does it again, so doing it twice must be harmless.
+    """
 
     def __init__(self, jitter: float = 0.0) -> None:
         #: Spreads tasks that wait for the same limit; 0 to 1, one value for the runner's life.

@@ -42,7 +42,8 @@ def after_gate(task: Task, attempt: Attempt, facts: Facts) -> Decision | TriageF
     reasons = "; ".join(result.reasons[:3])
     reason = f"the gate of {attempt.stage} did not pass: {reasons}"
     if attempt.triage is None:
-        # Announced before the triage, which marks it as done: a kill in between announces it twice, never not at all.
+        # Announced before the triage, which marks it as done: a kill in between announces it twice, never not
+        # at all.
         if attempt.number not in facts.memory.refusals_announced:
             return PostNotice(event="quality_gate", reason=reason, attempt=attempt.number)
         failure = Failure(
@@ -72,8 +73,10 @@ def stop_without_calls(task: Task, facts: Facts) -> Step:
 def stop_before_call(
     task: Task, facts: Facts, stage: str, *, outcome: str, reason: str, before: tuple[ev.Event, ...] = ()
 ) -> Step:
-    """Something that the stage needs is missing or wrong: end the task before a paid call. A queued task asks a
-    person, because nobody watches it."""
+    """Something that the stage needs is missing or wrong: end the task before a paid call.
+
+    A queued task asks a person, because nobody watches it.
+    """
     before = (*before, _before_call(task, stage, outcome, reason))
     reason = f"{stage} cannot start: {reason}"
     if task.spec.queue is None or "error" in task.spec.interrupt_off:

@@ -81,8 +81,10 @@ def _after_failure(task: Task, attempt: Attempt, facts: Facts) -> Decision | Tri
 
 
 def _after_checks(task: Task, attempt: Attempt, facts: Facts) -> Decision | PostNotice:
-    """The repository's own checks failed: ask a person. After a resume the agent continues in its session and is
-    given the reasons."""
+    """The repository's own checks failed: ask a person.
+
+    After a resume the agent continues in its session and is given the reasons.
+    """
     result = task.stage_state(attempt.stage).gate_result
     assert result is not None
     what = "could not run" if result.failed == "gate_broken" else "failed"

@@ -29,7 +29,7 @@ _BY_INTENT: dict[str, tuple[Then, Status]] = {
 def after_attempt(
     outcome: str, detail: str = "", *, intent: str | None = None, intent_reason: str = ""
 ) -> Decision:
-    """What follows from an attempt that ended with `outcome`, after holdfast stopped it for `intent` or not."""
+    """What follows from an attempt that ended with `outcome`; `intent` is set if holdfast stopped it."""
     if intent in ("hang", "limit") and outcome in oc.MUST_WAIT:
         return Decision(then=Then.WAIT, status=Status.WAITING, reason=f"{outcome}: {detail}", burns=False)
     if intent in _BY_INTENT:
@@ -74,8 +74,10 @@ _UNASKED = {"budget": Status.ABANDONED, "output": Status.ABANDONED, "timeout": S
 
 
 def unasked(decision: Decision, condition: str, off: Sequence[str]) -> Decision:
-    """The decision of a task that asks nobody at `condition`: it ends. An agent that waits for input counts as
-    hung."""
+    """The decision of a task that asks nobody at `condition`: it ends.
+
+    An agent that waits for input counts as hung.
+    """
     if decision.then is not Then.ASK or condition not in off:
         return decision
     reason = f"{decision.reason} (not asking: interrupt_off has {condition})"
@@ -109,7 +111,7 @@ def backoff_s(consecutive: int, limits: Limits, left_s: float | None, *, at_once
 
 
 def wait_s(waits: int, announced_s: float | None, *, jitter: float) -> float:
-    """How long to wait for a limit of the service: until the announced time, or 1, 2, 4 … minutes, an hour at most.
+    """How long to wait for a limit of the service: until the announced time, or 1, 2, 4 … 60 minutes.
 
     `jitter` (0 to 1) spreads the tasks that wait for the same limit over the next seconds.
     """

@@ -1,7 +1,7 @@
 """What a person's request changes: the events that carry it out, or why it is refused. Pure.
 
-An effect carries the request's id in the journal, so a runner that was killed between effect and answer does not
-apply it twice.
+An effect carries the request's id in the journal, so a runner that was killed between effect and answer does
+not apply it twice.
 """
 
 from __future__ import annotations

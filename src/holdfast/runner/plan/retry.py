@@ -27,7 +27,7 @@ def retry_events(
     stage: str,
     others: Sequence[tuple[Attempt, Decision]] = (),
 ) -> tuple[ev.Event, ...]:
-    """One record that counts the failure and plans the next attempt: crashed → spawning, waiting, or an end."""
+    """One record that counts the failure and plans the next attempt: crashed → spawning, waiting, end."""
     # From `completing` the next attempt follows directly.
     passes_through = task.status is not Status.COMPLETING
     passing = (moved(task, decision.status, decision.reason),) if passes_through else ()

@@ -1,8 +1,8 @@
 """While executions are open: start, read, judge, stop and end them. Pure.
 
-Every rule is asked for every open execution before the next rule, so that none waits for another: a signal that is
-due goes out before output is read. Reading comes last, because a flood of output has always more to read; nobody is
-judged by output that was not read (`Observer`).
+Every rule is asked for every open execution before the next rule, so that none waits for another: a signal
+that is due goes out before output is read. Reading comes last, because a flood of output has always more to
+read; nobody is judged by output that was not read (`Observer`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from holdfast.runner.plan.step import (
 )
 from holdfast.watch.verdict import Kind
 
-#: An agent that waits at a limit of the service for longer than this is stopped, once it was silent for a moment.
+#: An agent that waits at a limit of the service for longer than this is stopped, once it was silent for a
+#: moment.
 _LIMIT_AHEAD_S, _LIMIT_SILENCE_S = 120.0, 10.0
 
 
@@ -160,7 +161,7 @@ def _judge(task: Task, execution: Execution, judgement: Judgement, now: Now) -> 
 
 
 def _waits_at_limit(attempt: Attempt, now: Now) -> bool:
-    """It said when the limit is lifted, and that is far away: the task can wait without it and without its slot."""
+    """The limit is lifted at a known time far ahead: the task can wait without agent and slot."""
     limit = attempt.rate_limit
     if not attempt.is_limited or limit is None or limit.resets_at is None or attempt.result is not None:
         return False

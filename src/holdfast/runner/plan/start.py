@@ -193,8 +193,10 @@ def _is_prepared(task: Task, stage: StageSpec, facts: Facts, now: Now) -> Step |
 
 
 def needs_prepare(task: Task, stage: StageSpec, facts: Facts) -> bool:
-    """Whether the workspace has to be made or recorded before the stage's agent starts. Parallel stages that only
-    read share one record."""
+    """Whether the workspace has to be made or recorded before the stage's agent starts.
+
+    Parallel stages that only read share one record.
+    """
     spec = task.spec
     if is_plain(task):
         return False

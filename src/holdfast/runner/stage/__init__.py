@@ -1,1 +1,1 @@
-"""One stage: prompt, chores, outputs, markers."""
+"""One stage: prompt, launch, chores, outputs, markers."""

@@ -1,7 +1,6 @@
-"""The bootstrap: what a task tells every agent about where it is and how to behave, appended to its system prompt.
+"""The bootstrap: instructions for every agent of a task, appended to its system prompt.
 
-A template has `{{NAME}}` for a variable. Values are put in as they are, whatever characters they have, and what stands in a
-value is never read as a variable again.
+A template contains variables as `{{NAME}}`. Values are inserted unchanged and are not expanded again.
 """
 
 from __future__ import annotations
@@ -16,18 +15,21 @@ from holdfast.model.spec import StageSpec
 from holdfast.runner.ledger import Ledger
 
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
-#: A template beyond this is a mistake.
+#: Maximum length of a template.
 _TEMPLATE_CHARS = 1024 * 1024
 
 
 def render(ledger: Ledger, stage: StageSpec, opened: ev.AttemptOpened) -> str:
-    """The text for one attempt. Raises UsageError where the template is missing or names a variable that nobody set."""
+    """The text for one attempt.
+
+    Raises UnreadableFile if the template cannot be read, UsageError if it uses a variable that is not set.
+    """
     name = ledger.task.spec.bootstrap or "default"
     return fill(_template(name), variables(ledger, stage, opened), name)
 
 
 def variables(ledger: Ledger, stage: StageSpec, opened: ev.AttemptOpened) -> dict[str, str]:
-    """What a template may name. The user's own come first, ours cannot be replaced."""
+    """The variables of a template. Our own override the user's."""
     spec, packet = ledger.task.spec, ledger.packet
     work = spec.work
     return {
@@ -47,11 +49,11 @@ def variables(ledger: Ledger, stage: StageSpec, opened: ev.AttemptOpened) -> dic
 
 
 def fill(template: str, values: dict[str, str], name: str) -> str:
-    """The template with its variables replaced, in one pass."""
-    unknown = sorted({found for found in _VARIABLE.findall(template) if found not in values})
+    """Replace the variables of a template, in one pass."""
+    unknown = sorted(set(_VARIABLE.findall(template)) - set(values))
     if unknown:
         raise UsageError(
-            f"the bootstrap {name} names variables that are not set: {', '.join(unknown)}",
+            f"the bootstrap {name} uses variables that are not set: {', '.join(unknown)}",
             hint="set them with --var NAME=VALUE",
         )
     return _VARIABLE.sub(lambda match: values[match.group(1)], template)
@@ -68,13 +70,14 @@ def _template(name: str) -> str:
         ) from error
     if len(text) > _TEMPLATE_CHARS:
         raise UnreadableFile(
-            f"the bootstrap {path} is longer than {_TEMPLATE_CHARS} characters", hint="is it the right file?"
+            f"the bootstrap {path} is longer than {_TEMPLATE_CHARS} characters",
+            hint="check that it is the right file",
         )
     return text
 
 
 def default_path() -> str:
-    """The user's own bootstrap.md, else the one that comes with holdfast."""
+    """The user's bootstrap.md if there is one, else the default of holdfast."""
     own = os.path.join(os.path.dirname(paths.user_settings()), "bootstrap.md")
     if os.path.exists(own):
         return own

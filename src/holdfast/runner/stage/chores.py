@@ -1,7 +1,7 @@
-"""Chores: holdfast's own processes around a stage's agent, run and watched like an agent.
+"""Chores: holdfast's own processes before and after a stage's agent, run and watched like an agent.
 
-So a chore may take its time, is stopped with the task, leaves nothing running, and is adopted by the next runner. It
-writes its result into its attempt directory; only here does the result become part of the task.
+So a chore can take long, is stopped with the task, leaves no processes behind, and is adopted by the next
+runner. It writes its result into its attempt directory; this module adds it to the task.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _argv(ledger: Ledger, directory: AttemptDir, kind: str, *, stage: str, judge
 
 
 def read_result(ledger: Ledger, chore: Chore) -> ChoreResult:
-    """Whether an ended chore left a usable result, else why not."""
+    """Whether an ended chore left a usable result, and if not, the start of its stderr."""
     directory = ledger.packet.attempt(chore.dirname)
     result = _result(directory)
     is_gate = chore.kind not in ("prepare", "pre_work")
@@ -77,7 +77,7 @@ def read_result(ledger: Ledger, chore: Chore) -> ChoreResult:
 
 
 def take_result(ledger: Ledger, chore: Execution) -> None:
-    """Record what a chore found."""
+    """Record the result of a chore."""
     result = _result(ledger.packet.attempt(chore.dirname)) or {}
     match chore.kind:
         case "prepare":
@@ -100,7 +100,7 @@ def _result(directory: AttemptDir) -> dict[str, Any] | None:
 
 
 def _take_pre_work(ledger: Ledger, chore: Execution, result: dict[str, Any]) -> None:
-    # Written before it is journalled: the gate reads there what was uncommitted already.
+    # Written before the event: the gate reads the list of uncommitted files from it.
     atomic.write_json(ledger.packet.pre_work(chore.stage), result, durable=True)
     ledger.record(
         ev.PreWorkChecked(

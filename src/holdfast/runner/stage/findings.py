@@ -1,4 +1,4 @@
-"""What the reviewers of a task found, as one list: `outputs/_findings.md`, and the attachment of who joins or fixes it."""
+"""The merged findings of all reviewers: `outputs/_findings.md`, also attached to prompts of later stages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _REPORT_BYTES = 4 * 1024 * 1024
 
 
 def text(ledger: Ledger, *, passed: str | None = None) -> str | None:
-    """The list, of the stages that are done, and of one that just passed its gate; None where no reviewer is among them."""
+    """The merged findings of finished stages and of the stage `passed`; None if none of them is a review."""
     task, reports = ledger.task, list[tuple[str, str]]()
     for stage in task.spec.stages:
         role = roles.get(stage.role)
@@ -28,7 +28,7 @@ def text(ledger: Ledger, *, passed: str | None = None) -> str | None:
 
 
 def write(ledger: Ledger, stage: str) -> None:
-    """After the gate of a reviewer. Derived from the reports: written again after a kill."""
-    found = text(ledger, passed=stage)
-    if found is not None:
-        atomic.write(ledger.packet.findings, found.encode("utf-8", "backslashreplace"), durable=False)
+    """Write the file after `stage` passed its gate. Safe to repeat after a kill."""
+    merged = text(ledger, passed=stage)
+    if merged is not None:
+        atomic.write(ledger.packet.findings, merged.encode("utf-8", "backslashreplace"), durable=False)

@@ -34,8 +34,11 @@ def open_attempt(
     prompt: bytes | None,
     keep: tuple[int, ...] = (),
 ) -> Opened:
-    """Start the next attempt of `stage`. `prompt` is for a fresh session; an old one gets a message instead. `keep` are held
-    locks that the recorder takes over. Raises LockHeld when another attempt lives in the session."""
+    """Start the next attempt of `stage`.
+
+    `prompt` is for a fresh session; a resumed one gets a message instead. `keep` are descriptors of held
+    locks that the recorder inherits. Raises LockHeld if another attempt uses the session.
+    """
     stage_state = ledger.task.stage_state(stage.name)
     mode, session_id = _mode(adapter, ledger.task, stage_state)
     opened = ev.AttemptOpened(
@@ -73,7 +76,7 @@ def _prepare(
     prompt: bytes | None,
     env: dict[str, Any],
 ) -> Launch:
-    """Prompt and command line, in the attempt's directory."""
+    """Write the prompt into the attempt's directory and build the command line."""
     text = prompts.for_mode(ledger, ledger.task.stage_state(stage.name), opened.mode, prompt)
     spec = _launch_spec(ledger, adapter, directory, opened, stage=stage, env=env)
     system = prompts.system_prompt(ledger, stage, opened)
@@ -100,15 +103,15 @@ def _launch_spec(
     task, able = ledger.task.spec, adapter.capabilities
     options: dict[str, Any] = {**task.options, **stage.options}
     limits, spent_usd = ledger.task.spec.limits, ledger.task.run_usage.cost_usd or 0.0
-    found = program.find(able, env.get("env", {}).get("PATH", os.defpath)) if able.program else None
+    path = program.find(able, env.get("env", {}).get("PATH", os.defpath)) if able.program else None
     return LaunchSpec(
         task=task.evolve(options=options),
-        # Not installed any more: exec will say so, with its errno.
-        program=found or able.program,
+        # No longer installed: exec fails, and its errno is recorded.
+        program=path or able.program,
         prompt_path="",
         session_id=opened.session_id,
         resume_count=opened.resume_count,
-        # A model of another agent means nothing to the one that took over.
+        # The model of the configured agent is meaningless for a fallback agent.
         model=stage.model or task.model if adapter.name == stage.agent else None,
         effort=stage.effort,
         directory=directory.path,
@@ -119,20 +122,23 @@ def _launch_spec(
         allowed_tools=_names(options.get("allowed_tools")),
         settings_path=options.get("settings_path"),
         env=env.get("env", {}),
-        # What is left: a program counts from its own start.
+        # The remainder: a program counts from its own start.
         max_turns=None if limits.max_turns is None else max(1, limits.max_turns - ledger.task.run_turns),
         budget_usd=None if limits.budget_usd is None else max(0.01, limits.budget_usd - spent_usd),
     )
 
 
-def _names(given: Any) -> tuple[str, ...]:
-    """A list, or a text with commas as a command line has it."""
-    parts = given.split(",") if isinstance(given, str) else given or ()
+def _names(value: Any) -> tuple[str, ...]:
+    """The names in a list, or in a comma-separated string from the command line."""
+    parts = value.split(",") if isinstance(value, str) else value or ()
     return tuple(part.strip() for part in parts if part.strip())
 
 
 def _mode(adapter: Adapter, task: Task, stage_state: StageState) -> tuple[str, str | None]:
-    """How the attempt begins, and the session it uses or makes. Attempts that never ran used no session."""
+    """The mode of the attempt, and the session id it uses or creates.
+
+    Attempts that never ran used no session.
+    """
     able, ran = adapter.capabilities, stage_state.ran
     fresh_id = ids.new_uuid() if able.chooses_session_id else None
     if ran is None:
@@ -140,14 +146,14 @@ def _mode(adapter: Adapter, task: Task, stage_state: StageState) -> tuple[str, s
             return "resume", task.spec.session
         return "fresh", stage_state.session_id or fresh_id
     if ran.agent != adapter.name:
-        # The first attempt of one who takes over; what never ran left its chosen id.
+        # First attempt of a fallback agent; an attempt that never ran left its chosen id.
         return "briefing", stage_state.session_id or fresh_id
     if not able.can_resume:
         return "again", None
     if stage_state.needs_fresh_session or stage_state.session_id is None:
         return "briefing", fresh_id
     if stage_state.session_id != ran.session_id:
-        # The new session of a briefing never began.
+        # The session chosen for the last briefing never started.
         return "briefing", stage_state.session_id
     if ran.ended is not None and not ran.ended.resumable:
         return "briefing", fresh_id

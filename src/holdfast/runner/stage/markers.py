@@ -1,7 +1,7 @@
 """Evidence, done markers and attempt.json of stages.
 
-The order at the end of a stage is: event → attempt.json → gate evidence → marker → event. Every function here may run
-again after a kill and then does what is missing.
+The order at the end of a stage is: event → attempt.json → gate evidence → marker → event. Every function here
+may run again after a kill and then does what is missing.
 """
 
 from __future__ import annotations
@@ -75,8 +75,10 @@ def mark_stage(ledger: Ledger, attempt: Execution) -> None:
 
 
 def adopt_markers(ledger: Ledger) -> None:
-    """Journal the markers of this run that the journal lacks: their writer was killed in between. A marked stage
-    never runs again."""
+    """Journal the markers of this run that the journal lacks: their writer was killed in between.
+
+    A marked stage never runs again.
+    """
     task = ledger.task
     for stage in task.spec.stages:
         if stage.name in task.stages_done:

@@ -1,7 +1,7 @@
-"""What a stage of a packet leaves for people and for the next stage: `outputs/<stage>.<tool>.*`, redacted.
+"""The outputs of a stage, for users and for later stages: `outputs/<stage>.<tool>.*`, redacted.
 
-All of it is derived from the attempt's directory, and written again after a kill. The report of a failed attempt is kept as
-`.failed`: nobody may take it for a result.
+All files are derived from the attempt's directory and written again after a kill. The report of a failed
+attempt is named `.failed`, so that it is not mistaken for a result.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from holdfast.runner.ledger import Ledger
 from holdfast.store import atomic
 from holdfast.store.digest import sha256
 
-#: Of a longer log only the end is read again for the report.
+#: A longer log is not parsed again; the report is then the text in the journal.
 _READ_BYTES = 64 * 1024 * 1024
 _TEXT_BYTES = 4 * 1024 * 1024
 
 
 def write(ledger: Ledger, attempt: Attempt) -> None:
-    """The files of one attempt that has ended."""
+    """Write the files of an ended attempt."""
     packet, ended = ledger.packet, attempt.ended
     if ended is None:
         return
@@ -57,18 +57,20 @@ def write(ledger: Ledger, attempt: Attempt) -> None:
 
 
 def _last_report(ledger: Ledger, attempt: Attempt) -> str:
-    """The attempt's report. One that found everything done says nothing; then what its session said before stands: the
-    report of an agent whose end nobody saw is there, and it does not give it twice."""
+    """The attempt's report; if a resumed attempt printed none, that of an earlier attempt in its session.
+
+    An agent can finish its report before it is killed, and does not repeat it when it is resumed.
+    """
     packet, number = ledger.packet, attempt.number
-    said = report(attempt, packet.attempt(attempt.dirname).stdout)
-    while attempt.mode == "resume" and not said.strip() and number > 1:
+    text = report(attempt, packet.attempt(attempt.dirname).stdout)
+    while attempt.mode == "resume" and not text.strip() and number > 1:
         number -= 1
-        said = report(attempt, packet.attempt(dirname(number, attempt.stage, attempt.kind)).stdout)
-    return said
+        text = report(attempt, packet.attempt(dirname(number, attempt.stage, attempt.kind)).stdout)
+    return text
 
 
 def report(attempt: Attempt, stdout: str) -> str:
-    """The agent's last word in full. (The journal has only its beginning.)"""
+    """The agent's final message in full. (The journal truncates it.)"""
     adapter = registry.adapter(attempt.agent)
     if not adapter.capabilities.has_events:
         return _text(stdout)
@@ -81,12 +83,12 @@ def report(attempt: Attempt, stdout: str) -> str:
     except FileNotFoundError:
         return ""
     result = folded.result.text if folded.result is not None else ""
-    # A program may end with a short word behind its report.
+    # Some programs print a short message after the report.
     return max(result, folded.last_text, key=len) or attempt.last_text
 
 
 def _text(path: str) -> str:
-    """A log as text; of a long one its end, and a word about the rest."""
+    """A log as text. If it is long, only its end, after a line with the number of bytes left out."""
     try:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -101,7 +103,8 @@ def _text(path: str) -> str:
 def _log(attempt: Attempt, argv: str) -> str:
     started, ended = attempt.started, attempt.ended
     lines = [
-        f"attempt {attempt.number} ({attempt.attempt_id}) of {attempt.stage} by {attempt.agent}, {attempt.mode}",
+        f"attempt {attempt.number} ({attempt.attempt_id}) of {attempt.stage} by {attempt.agent}, "
+        f"{attempt.mode}",
         f"argv: {(atomic.read_json(argv) or {}).get('argv')}",
         f"started: {started.started_at if started else '-'}, pid {started.pid if started else '-'}",
     ]

@@ -1,7 +1,7 @@
-"""Before the first call of a run: is everything there that its stages need? A task may have been made long ago.
+"""Preflight: check before the first call of a run that everything its stages need is available.
 
-What is missing for certain stops the task before anything is paid for. What is merely not seen (a login may be in a keychain) is
-noted, and the agent's own word decides. `state/preflight.json` says what was found.
+What is certainly missing stops the task before it costs anything. What is only not visible (a login may be in
+a keychain) is noted; the agent itself reports whether it works. `state/preflight.json` has the results.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 
 def find_problems(ledger: Ledger, env: Mapping[str, str]) -> tuple[str, ...]:
-    """Look for everything and note it in state/preflight.json. Returns what is missing."""
+    """Run all checks and write state/preflight.json. Returns what is missing."""
     agents = _agents(ledger.task)
     probes = [probe.probe(registry.adapter(name), env) for name in agents]
     problems = [problem for each in probes for problem in each.problems]
-    problems += _of_the_place(ledger, env)
+    problems += _environment_problems(ledger, env)
     if any(agent != "command" for agent in agents) or problems:
         _note(ledger, probes, problems)
     return tuple(ledger.redact(problem) for problem in problems)
 
 
 def _agents(task: Task) -> list[str]:
-    """Those of the stages that are left, and of no others."""
+    """The agents of the remaining stages."""
     left = [stage for stage in task.spec.stages if stage.name not in task.stages_done]
     stage_states = task.stage_states
     return list(
@@ -45,14 +45,14 @@ def _agents(task: Task) -> list[str]:
     )
 
 
-def _of_the_place(ledger: Ledger, env: Mapping[str, str]) -> list[str]:
-    """Directory, git, templates, bootstrap."""
+def _environment_problems(ledger: Ledger, env: Mapping[str, str]) -> list[str]:
+    """Problems of the directory, git, the bootstrap and templates."""
     spec, problems = ledger.task.spec, list[str]()
     if not os.path.isdir(spec.project_dir):
         problems.append(f"the directory {spec.project_dir} does not exist")
     needs_git = spec.workspace == "worktree" or any(stage.writes for stage in spec.stages)
     if needs_git and program.which("git", env.get("PATH", os.defpath)) is None:
-        problems.append("there is no git in PATH, by which changes are told apart")
+        problems.append("there is no git in PATH; it is needed to track changes")
     if spec.bootstrap not in (None, "default") and not os.access(spec.bootstrap, os.R_OK):
         problems.append(f"the bootstrap {spec.bootstrap} cannot be read")
     if spec.pipeline is not None:
@@ -65,17 +65,17 @@ def _of_the_place(ledger: Ledger, env: Mapping[str, str]) -> list[str]:
     return problems
 
 
-def _note(ledger: Ledger, found: list[Probe], problems: list[str]) -> None:
-    unseen = [each.agent for each in found if _is_unseen(each)]
-    for agent in unseen:
+def _note(ledger: Ledger, probes: list[Probe], problems: list[str]) -> None:
+    no_login = [each.agent for each in probes if _lacks_login(each)]
+    for agent in no_login:
         login = registry.adapter(agent).capabilities.login
-        print(f"{agent}: no sign of a login was seen; '{login}' logs in", file=sys.stderr, flush=True)
+        print(f"{agent}: no sign of a login; '{login}' logs in", file=sys.stderr, flush=True)
     note = {
         "schema": "holdfast.preflight/1",
         "at": clock.iso_now(),
         "run": ledger.task.run,
-        "agents": [each.to_json() for each in found],
-        "no_login_seen": unseen,
+        "agents": [each.to_json() for each in probes],
+        "no_login_seen": no_login,
         "problems": [ledger.redact(problem) for problem in problems],
     }
     try:
@@ -84,6 +84,6 @@ def _note(ledger: Ledger, found: list[Probe], problems: list[str]) -> None:
         return  # derived: the next run writes it again
 
 
-def _is_unseen(found: Probe) -> bool:
-    able = registry.adapter(found.agent).capabilities
-    return bool(able.login_env or able.login_files) and not found.login_seen
+def _lacks_login(probed: Probe) -> bool:
+    able = registry.adapter(probed.agent).capabilities
+    return bool(able.login_env or able.login_files) and not probed.login_seen

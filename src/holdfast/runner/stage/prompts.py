@@ -1,4 +1,4 @@
-"""What an agent is told: the request of a plain run, the composed prompt of a stage, or what to go on with."""
+"""The prompt of an attempt: a plain request, the composed prompt of a stage, or a message to continue."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
 
 def compose(ledger: Ledger, stage: StageSpec, stage_state: StageState) -> bytes | None:
-    """The prompt of a fresh session; None for a command without one. Raises HoldfastError where a stage's prompt cannot be
-    made: nothing was paid for by then."""
+    """The prompt of a fresh session; None for a command without one.
+
+    Raises HoldfastError if the prompt of a stage cannot be composed.
+    """
     if ledger.task.spec.pipeline is None:
         try:
             with open(ledger.packet.user_request, "rb") as file:
@@ -40,11 +42,10 @@ def compose(ledger: Ledger, stage: StageSpec, stage_state: StageState) -> bytes 
     from holdfast.runner.stage import briefing
 
     stage = stage.evolve(agent=stage_state.agent)
-    verdict = stage_state.gate
-    refused = verdict is not None and not verdict.passed
-    notes = [briefing.refusal(verdict.reasons)] if refused and verdict is not None else []
+    gate = stage_state.gate
+    notes = [briefing.refusal(gate.reasons)] if gate is not None and not gate.passed else []
     if ledger.task.answer and stage_state.ran is None:
-        # A session that goes on, or a briefing, has it in its own words.
+        # Resume messages and briefings include the answer themselves.
         notes.append(briefing.answer(ledger.task.answer))
     composed = composing.compose(
         ledger.packet,
@@ -63,10 +64,10 @@ def compose(ledger: Ledger, stage: StageSpec, stage_state: StageState) -> bytes 
 
 
 def _earlier(ledger: Ledger, stage: StageSpec) -> list[Attachment]:
-    """The reports of earlier stages that this one needs. They are redacted already."""
+    """The reports of earlier stages that this one reads, already redacted."""
     from holdfast.pipeline.prompt.attachments import Attachment
 
-    task, found = ledger.task, list[Attachment]()
+    task, attachments = ledger.task, list[Attachment]()
     for earlier in task.spec.stages:
         if earlier.name == stage.name:
             break
@@ -76,32 +77,29 @@ def _earlier(ledger: Ledger, stage: StageSpec) -> list[Attachment]:
         if os.path.exists(path):
             with open(path, encoding="utf-8", errors="replace") as file:
                 text = file.read()
-            found.append(Attachment(name=os.path.basename(path), text=text, is_whole=True))
+            attachments.append(Attachment(name=os.path.basename(path), text=text, is_whole=True))
     if roles.get(stage.role).reads_findings:
         from holdfast.runner.stage import findings
 
         if (merged := findings.text(ledger)) is not None:
-            found.append(
+            attachments.append(
                 Attachment(name=os.path.basename(ledger.packet.findings), text=merged, is_whole=True)
             )
-    return found
+    return attachments
 
 
 def for_mode(ledger: Ledger, stage_state: StageState, mode: str, prompt: bytes | None) -> bytes | None:
-    """What the attempt is given, by how it begins."""
+    """The text for an attempt of this mode."""
     if prompt is None or mode not in ("resume", "briefing"):
         return prompt
-    from holdfast.runner.stage import briefing  # a first attempt pays nothing for it
+    from holdfast.runner.stage import briefing  # first attempts do not need it
 
     if mode == "resume" and stage_state.ran is not None:
-        verdict = (
-            stage_state.gate
-            if stage_state.gate is not None and stage_state.gate.attempt == stage_state.ran.number
-            else None
-        )
-        refused = verdict.reasons if verdict is not None and not verdict.passed else ()
+        gate, ran = stage_state.gate, stage_state.ran
+        is_refused = gate is not None and gate.attempt == ran.number and not gate.passed
+        refused = gate.reasons if gate is not None and is_refused else ()
         changed = changed_files(ledger, stage_state)
-        return _bytes(briefing.resume_message(ledger.task, stage_state.ran, refused=refused, changed=changed))
+        return _bytes(briefing.resume_message(ledger.task, ran, refused=refused, changed=changed))
     if mode == "briefing":
         text = prompt.decode("utf-8", "replace")
         changed = changed_files(ledger, stage_state)
@@ -114,7 +112,7 @@ def _bytes(text: str) -> bytes:
 
 
 def changed_files(ledger: Ledger, stage_state: StageState) -> tuple[str, ...]:
-    """Files that the earlier attempts of the stage changed, as far as that can be known at once; empty otherwise."""
+    """Files changed since the stage's last attempt started; empty if that cannot be found out quickly."""
     started = stage_state.ran.started if stage_state.ran is not None else None
     if started is None:
         return ()
@@ -127,7 +125,7 @@ def changed_files(ledger: Ledger, stage_state: StageState) -> tuple[str, ...]:
 
 
 def system_prompt(ledger: Ledger, stage: StageSpec, opened: ev.AttemptOpened) -> bytes:
-    """What is appended to the agent's own system prompt: the bootstrap and the file that the task names."""
+    """The text appended to the agent's system prompt: the bootstrap, and the file in `system_prompt_path`."""
     spec, parts = ledger.task.spec, list[bytes]()
     if spec.bootstrap is not None:
         from holdfast.runner.stage import bootstrap
@@ -146,17 +144,19 @@ def system_prompt(ledger: Ledger, stage: StageSpec, opened: ev.AttemptOpened) ->
 
 
 def hand_off(ledger: Ledger, stage: StageSpec, attempt: Attempt) -> None:
-    """After the gate: what a brief says about the task becomes the inputs of the stages behind it, and what a reviewer found
-    joins the list of findings. Done again after a kill, it does the same again."""
+    """Pass results to later stages after the gate: a brief replaces their inputs, a review adds its findings.
+
+    Safe to repeat after a kill.
+    """
     if roles.get(stage.role).is_brief:
         from holdfast.pipeline.results import handoff
 
         with open(ledger.packet.output(stage.name, attempt.agent, "out"), encoding="utf-8") as file:
-            read = handoff.read_brief(file.read())
-        if (read.script or None) != ledger.task.script:
-            ledger.record(ev.HandoffMade(stage=stage.name, script=read.script or None))
+            brief = handoff.read_brief(file.read())
+        if (brief.script or None) != ledger.task.script:
+            ledger.record(ev.HandoffMade(stage=stage.name, script=brief.script or None))
             failpoint("prompts.handoff_recorded")
-        handoff.apply(ledger.packet, read)
+        handoff.apply(ledger.packet, brief)
     elif roles.get(stage.role).has_findings:
         from holdfast.runner.stage import findings
 

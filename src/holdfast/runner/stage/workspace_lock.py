@@ -1,4 +1,4 @@
-"""The workspace lock of a task, held while a stage of it writes."""
+"""The workspace lock of a task, held while one of its stages writes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from holdfast.runner.ledger import Ledger
 from holdfast.store.lock import Lock
 from holdfast.workspace import lock as workspace_lock
 
-#: Here a task is at no work that somebody could come between.
+#: In these states a task has no unfinished work in the workspace.
 _AT_REST = ENDS | {Status.INTERRUPTED, Status.QUEUED}
 
 
 class WorkspaceLock:
-    """At most one lock: that of the project directory. (A worktree is the task's own, and needs none.)"""
+    """The lock of the project directory. A worktree belongs to one task and needs no lock."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
@@ -22,16 +22,19 @@ class WorkspaceLock:
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """What a recorder takes over, so that the lock outlives us for as long as the agent writes."""
+        """The lock's descriptor.
+
+        The recorder inherits it, so the lock is held as long as the agent writes.
+        """
         return (self._lock.descriptor,) if self._lock is not None else ()
 
     @property
     def writer(self) -> str | None:
-        """The task that has it; None where nobody says."""
+        """The task that has the lock; None if unknown."""
         return workspace_lock.writer(self.ledger.packet.home, self.ledger.task.spec.project_dir)
 
     def take(self) -> bool:
-        """Whether we have it now."""
+        """Try to take the lock. Returns whether we have it."""
         spec, home = self.ledger.task.spec, self.ledger.packet.home
         if self._lock is not None or spec.workspace == "worktree":
             return True
@@ -44,7 +47,7 @@ class WorkspaceLock:
             if writer is None or writer == spec.task_id or not self._is_at_work(writer):
                 workspace_lock.sign(home, spec.project_dir, spec.task_id)
                 self._lock = lock
-            # Else its runner died, and its agent has ended: what it did will be judged by whoever comes after.
+            # Else the writer's runner died after its agent ended; its next runner will judge the changes.
         finally:
             if self._lock is None:
                 lock.release()
@@ -56,17 +59,17 @@ class WorkspaceLock:
         except (NotFound, CorruptFile):
             return False
         except StorageError:
-            return True  # nobody can tell now: we wait, and ask again
+            return True  # unknown: wait and check again
         return manifest["status"] not in _AT_REST
 
     def close(self) -> None:
-        """Let go of it, and say nothing: whoever drives the task next takes it again."""
+        """Unlock, but stay the recorded writer: the task's next runner takes the lock again."""
         if self._lock is not None:
             self._lock.release()
             self._lock = None
 
     def release(self) -> None:
-        """Let others write."""
+        """Unlock and clear the recorded writer, so that other tasks can write."""
         if self._lock is not None:
             workspace_lock.sign(self.ledger.packet.home, self.ledger.task.spec.project_dir, None)
             self._lock.release()
