@@ -119,7 +119,7 @@ def test_the_variable_selects_plug_ins(
     monkeypatch.setenv("HOLDFAST_PLUGINS", chosen)
     done = holdfast("agent", "probe", "parrot")
     assert done.returncode == (0 if is_there else 2)
-    assert ("no agent is called 'parrot'" in done.stderr) != is_there
+    assert ("no agent named 'parrot'" in done.stderr) != is_there
     listed = [row["agent"] for row in json.loads(holdfast("agent", "list", "--json").stdout)["agents"]]
     assert ("parrot" in listed) == is_there
     assert "claude" in listed
@@ -130,7 +130,7 @@ def test_the_variable_selects_plug_ins(
     [
         ("1/0", "cannot be loaded: ZeroDivisionError"),
         ("import no_such_module", "cannot be loaded: ModuleNotFoundError"),
-        ("ADAPTER = 7", "is no adapter: it has no name"),
+        ("ADAPTER = 7", "is not an adapter: it has no name"),
         ("raise SystemExit('bye')", "cannot be loaded: SystemExit"),
     ],
 )

@@ -71,9 +71,9 @@ def wrote(name: str, data: bytes = b"", mode: int = 0o600) -> str:
 @pytest.mark.parametrize(
     ("args", "error", "hint"),
     [
-        (["--agent", "scriptd", "do it"], "no agent is called 'scriptd'", "did you mean 'scripted'?"),
+        (["--agent", "scriptd", "do it"], "no agent named 'scriptd'", "did you mean 'scripted'?"),
         (["--agent", "", "do it"], "", "--agent"),
-        (["--agent", "../../etc", "do it"], "no agent is called", "known are"),
+        (["--agent", "../../etc", "do it"], "no agent named", "agents: "),
         (["do it"], "neither an agent nor a command", "--agent NAME PROMPT"),
         ([], "neither an agent nor a command", "-- COMMAND"),
         (["--"], "no command was given", "-- COMMAND"),

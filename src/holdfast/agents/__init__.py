@@ -1,1 +1,4 @@
-"""ONE FILE PER CLI: how each agent is launched, resumed, read and judged. Adapters never import each other."""
+"""Adapters: how to start, resume, read and judge each agent.
+
+One package or module per agent; none imports another.
+"""

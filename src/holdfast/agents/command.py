@@ -1,4 +1,4 @@
-"""command: any program. It has no session, so a resume runs it again with HOLDFAST_RESUME_COUNT set."""
+"""Any command. It has no session, so a resume runs it again with HOLDFAST_RESUME_COUNT set."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Command:
-    """Runs `command` of the task as it is."""
+    """Runs the task's `command` unchanged."""
 
     name = "command"
     capabilities = Capabilities(stdin_prompt=True, options=())
@@ -23,20 +23,20 @@ class Command:
         return Launch(argv=list(spec.task.command or ()), stdin=spec.prompt_path or None)
 
     def resume(self, spec: LaunchSpec) -> Launch:
-        """Run it again; a careful command looks at HOLDFAST_RESUME_COUNT."""
+        """Run it again; a command can check HOLDFAST_RESUME_COUNT."""
         return self.launch(spec)
 
     def reader(self) -> Reader:
-        """Text means nothing to us."""
+        """Output has no meaning for holdfast."""
         return Silent()
 
     def classify(self, end: End, attempt: Attempt) -> Outcome:
-        """A program's exit status is its word. Death by signal is a crash, unless we sent it (the runner knows)."""
+        """The exit status decides. Death by a signal is a crash, unless we sent it (the runner knows)."""
         return by_exit_status(end.exit)
 
 
 def by_exit_status(exit: Exit) -> Outcome:
-    """The outcome of a program that reports nothing but its exit status."""
+    """The outcome of a program that reports only its exit status."""
     if exit.exit_signal is not None:
         return Outcome(kind="crashed", detail=f"killed by signal {exit.exit_signal}")
     if exit.exit_code == 0:

@@ -1,4 +1,4 @@
-"""Ends that mean the same for every agent: a signal, a run that finished, the last line of stderr."""
+"""Ends that mean the same for every agent: a signal, a finished run, the last line of stderr."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ if TYPE_CHECKING:
 
 _ASKED_TO_LEAVE = {1: "SIGHUP", 2: "SIGINT", 15: "SIGTERM"}
 _DETAIL_CHARS = 200
-#: Whoever dies sooner than this never began: what it said last is why.
+#: A process that ends sooner than this never started properly: its last output explains why.
 EARLY_S = 1.0
 _EARLY_LINES = 3
 
 
 def by_signal(exit: Exit) -> Outcome | None:
-    """Death by signal, or the exit status that a program chooses when it catches one; None for any other end."""
+    """Death by a signal, or the exit status that a program uses when it catches one; None for any other
+    end."""
     number = exit.exit_signal
     if number is None and exit.exit_code is not None and exit.exit_code - 128 in (*_ASKED_TO_LEAVE, 9):
         number = exit.exit_code - 128
@@ -32,12 +33,12 @@ def by_signal(exit: Exit) -> Outcome | None:
 
 
 def finished(attempt: Attempt) -> Outcome:
-    """A normal end, with the flaw that the summary names."""
+    """A normal end, with the flaw that the summary mentions."""
     return flaw(attempt) or Outcome(kind="success")
 
 
 def flaw(attempt: Attempt) -> Outcome | None:
-    """What went wrong on the way to a normal end; None where nothing did."""
+    """What went wrong before a normal end; None if nothing did."""
     if attempt.tool_denied:
         return Outcome(kind="permission_denied_but_finished")
     if attempt.tool_failed:
@@ -46,7 +47,7 @@ def flaw(attempt: Attempt) -> Outcome | None:
 
 
 def failed(attempt: Attempt) -> Outcome | None:
-    """The class of the last error, with the time at which a limit is lifted; None where there was no error."""
+    """The class of the last error, with the time when a limit ends; None if there was no error."""
     error, limit = attempt.error, attempt.rate_limit
     if error is None:
         return None
@@ -55,20 +56,22 @@ def failed(attempt: Attempt) -> Outcome | None:
 
 
 def in_session(outcome: Outcome, attempt: Attempt, *, was_kept: bool) -> Outcome:
-    """The same outcome; not resumable where this attempt began its session and the program kept nothing of it."""
+    """The same outcome; not resumable if this attempt started its session and the program saved nothing of
+    it."""
     if was_kept or attempt.mode == "resume" or outcome.kind in oc.SUCCESS:
         return outcome
     return outcome.evolve(resumable=False)
 
 
 def last_line(stderr: str) -> str:
-    """The last words on stderr."""
+    """The last line of stderr."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     return lines[-1][:_DETAIL_CHARS] if lines else ""
 
 
 def early(outcome: Outcome, lived_s: float, stderr: str) -> Outcome:
-    """The same outcome; where the program broke down at its very start, with its last words on stderr in the detail."""
+    """The same outcome; if the program failed right at its start, with its last lines of stderr in the
+    detail."""
     if lived_s > EARLY_S or outcome.kind not in ("crashed", "failed", "truncated"):
         return outcome
     lines = [line.strip()[:_DETAIL_CHARS] for line in stderr.splitlines() if line.strip()][-_EARLY_LINES:]
@@ -78,8 +81,8 @@ def early(outcome: Outcome, lived_s: float, stderr: str) -> Outcome:
 
 
 def without_result(exit: Exit, stderr: str) -> Outcome:
-    """It ended by itself and never said that it was finished."""
+    """It ended by itself without reporting that it was finished."""
     if exit.exit_code == 0:
         return Outcome(kind="truncated", detail="it ended before its last event")
-    said = last_line(stderr) or "nothing on stderr"
-    return Outcome(kind="crashed", detail=f"exit status {exit.exit_code}: {said}")
+    message = last_line(stderr) or "nothing on stderr"
+    return Outcome(kind="crashed", detail=f"exit status {exit.exit_code}: {message}")

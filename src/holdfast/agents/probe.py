@@ -1,7 +1,7 @@
-"""What is there of an agent on this machine: its program, its version, and whether somebody logged in.
+"""What is installed of an agent: its program, its version, and whether there is a login.
 
-A login is looked for by name only: that a variable is set, that a file exists. What they hold is never read, and the absence
-of all of them proves nothing (a keychain, a provider in a config file), so it is told and never refused.
+Only the existence of variables and files is checked, never their content. If none exists, there may still be
+a login (a keychain, a provider in a config file), so that is reported but not refused.
 """
 
 from __future__ import annotations
@@ -18,46 +18,48 @@ if TYPE_CHECKING:
 
     from holdfast.agents.base import Adapter, Capabilities
 
-#: How far above the program its package.json is looked for.
+#: How many directories above the program to search for its package.json.
 _LEVELS = 4
-#: How long a program may take to say its version.
+#: Time limit for `--version`.
 _VERSION_S = 20.0
 _VERSION_CHARS = 200
-#: Where programs are put beside the usual places.
+#: Other directories in which programs are installed.
 _BELOW_HOME = (".local/bin", ".npm-global/bin", ".volta/bin", ".bun/bin")
 _OF_ALL = ("/opt/homebrew/bin", "/home/linuxbrew/.linuxbrew/bin", "/usr/local/bin")
 
 
 class Probe(Record):
-    """One agent, as this machine has it."""
+    """One agent on this machine."""
 
     agent: str
-    #: What PATH leads to; null where it leads nowhere, and where the task names its own program.
+    #: The program in PATH; null if it is not there, or if the task names its program.
     found: str | None = None
-    #: What is executed: the native binary behind `found`, or `found` itself.
+    #: The program to execute: the native binary behind `found`, or `found` itself.
     path: str | None = None
     is_native: bool = False
     version: str | None = None
-    #: Names of variables and files that a login leaves.
+    #: Names of existing variables and files of a login.
     login_seen: tuple[str, ...] = ()
-    #: What keeps it from starting, in words; empty where nothing does.
+    #: What prevents it from starting; empty if nothing does.
     problems: tuple[str, ...] = ()
 
 
 def probe(adapter: Adapter, env: Mapping[str, str], *, asks: bool = False) -> Probe:
-    """Look, with the PATH, HOME and variables of `env`. With `asks`, a program whose package does not say its version is
-    run with --version."""
+    """Check with the PATH, HOME and variables of `env`.
+
+    With `asks`, run `--version` if the package does not have the version.
+    """
     able = adapter.capabilities
     if not able.program:
         return Probe(agent=adapter.name)
     path = env.get("PATH", os.defpath)
     found = program.which(able.program, path)
-    seen = login_seen(able, env)
+    login = login_seen(able, env)
     if found is None:
         why = f"{adapter.name} is not installed: no {able.program} in PATH"
         if (beside := elsewhere(able.program, env)) is not None:
-            why = f"{adapter.name} lies at {beside}, which is not in PATH"
-        return Probe(agent=adapter.name, login_seen=seen, problems=(why,))
+            why = f"{adapter.name} is installed at {beside}, which is not in PATH"
+        return Probe(agent=adapter.name, login_seen=login, problems=(why,))
     executed = program.find(able, path) or found
     version = package_version(found, able.package) or (_told_version(executed) if asks else None)
     return Probe(
@@ -66,12 +68,12 @@ def probe(adapter: Adapter, env: Mapping[str, str], *, asks: bool = False) -> Pr
         path=executed,
         is_native=executed != found,
         version=version,
-        login_seen=seen,
+        login_seen=login,
     )
 
 
 def elsewhere(name: str, env: Mapping[str, str]) -> str | None:
-    """Where version managers and package managers put a program, which only an interactive shell has in its PATH."""
+    """Directories of version managers and package managers, which only interactive shells have in PATH."""
     home = env.get("HOME", "")
     nvm = os.path.join(env.get("NVM_DIR") or os.path.join(home, ".nvm"), "versions", "node")
     try:
@@ -88,25 +90,25 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def login_seen(able: Capabilities, env: Mapping[str, str]) -> tuple[str, ...]:
-    """Which of the signs of a login are there, by name."""
-    seen = [name for name in able.login_env if env.get(name)]
+    """Which signs of a login exist, by name."""
+    signs = [name for name in able.login_env if env.get(name)]
     for sign in able.login_files:
         root, _, rest = sign.partition("/")
         folder = env.get("HOME") if root == "~" else env.get(root.removeprefix("$"))
         if folder and os.path.exists(os.path.join(folder, rest)):
-            seen.append(sign)
-    return tuple(seen)
+            signs.append(sign)
+    return tuple(signs)
 
 
 def package_version(found: str, package: str) -> str | None:
-    """The version in the package.json above a program that npm installed; null where there is none of this name."""
+    """The version in the package.json above an npm program; null if there is none with this name."""
     folder = os.path.dirname(os.path.realpath(found))
     for _ in range(_LEVELS if package else 0):
         try:
             with open(os.path.join(folder, "package.json"), encoding="utf-8") as file:
-                told = json.load(file)
-            if told["name"] == package:
-                return str(told["version"])[:_VERSION_CHARS]
+                package_json = json.load(file)
+            if package_json["name"] == package:
+                return str(package_json["version"])[:_VERSION_CHARS]
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             pass
         folder = os.path.dirname(folder)

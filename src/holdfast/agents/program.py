@@ -1,6 +1,6 @@
-"""Finding an agent's program: in the task's own PATH, and the native binary behind an npm wrapper.
+"""Find an agent's program: in the task's PATH, and the native binary behind an npm wrapper.
 
-A wrapper does not pass signals on, or outlives what it wraps; so the native binary is run wherever there is one.
+A wrapper does not forward signals, or outlives the program; so the native binary is run if there is one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from holdfast.agents.base import Capabilities
 
 
 def find(able: Capabilities, path: str) -> str | None:
-    """The file to execute, or None when it is not installed. `path` is the PATH of the task's environment."""
+    """The file to execute, or None if it is not installed. `path` is the PATH of the task's environment."""
     wrapper = which(able.program, path)
     if wrapper is None:
         return None
@@ -24,7 +24,7 @@ def find(able: Capabilities, path: str) -> str | None:
 
 
 def which(program: str, path: str) -> str | None:
-    """The first executable file of this name in PATH."""
+    """The first executable file with this name in PATH."""
     for folder in path.split(os.pathsep):
         candidate = os.path.join(folder or ".", program)
         if os.access(candidate, os.X_OK) and not os.path.isdir(candidate):

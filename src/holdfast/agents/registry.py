@@ -3,7 +3,8 @@
     [project.entry-points."holdfast.agents"]
     my-agent = "my_package:ADAPTER"
 
-HOLDFAST_PLUGINS chooses among them: unset is all, empty is none, `a,b` is these two. (docs/guides/add-an-agent.md)
+HOLDFAST_PLUGINS selects plug-ins: unset means all, empty means none, `a,b` means these two
+(docs/guides/add-an-agent.md).
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
     from holdfast.agents.base import Adapter
 
-#: Built in: name → module with an `ADAPTER`. A plug-in cannot take one of these names.
+#: Built-in agents: name → module with an `ADAPTER`. To add an agent, add a package here. Plug-ins cannot use
+#: these names.
 BUILT_IN = {
     "claude": "holdfast.agents.claude.adapter",
     "codex": "holdfast.agents.codex.adapter",
@@ -30,29 +32,29 @@ BUILT_IN = {
     "scripted": "holdfast.agents.scripted",
 }
 ENTRY_POINTS = "holdfast.agents"
-#: What the runner calls; `name` and `capabilities` beside it.
+#: Required methods, besides `name` and `capabilities`.
 _METHODS = ("launch", "resume", "reader", "classify")
 
 
 def adapter(name: str) -> Adapter:
-    """The adapter of this name. Raises UnknownAgent with the names that exist, BadPlugin for one that is none."""
+    """The adapter with this name. Raises UnknownAgent with the known names, or BadPlugin."""
     module = BUILT_IN.get(name)
     if module is not None:
-        # As importlib.import_module does it, without loading that.
+        # Like importlib.import_module, but without importing importlib.
         return __import__(module, fromlist=("ADAPTER",)).ADAPTER
-    # Only when the name is unknown: looking for entry points costs as much as all of a command.
+    # Only for unknown names: reading entry points takes as long as a whole command.
     for entry in _entry_points(name):
         return _load(entry)
-    raise UnknownAgent(f"no agent is called {name!r}", hint=_hint(name))
+    raise UnknownAgent(f"no agent named {name!r}", hint=_hint(name))
 
 
 def plugins() -> dict[str, str]:
-    """The agents of third parties that may be used here: name → `module:object`. None of them is imported."""
+    """Available third-party agents: name → `module:object`. None of them is imported."""
     return {entry.name: entry.value for entry in _entry_points() if entry.name not in BUILT_IN}
 
 
 def names() -> list[str]:
-    """All agents, built in or not."""
+    """All agents, built-in or not."""
     return sorted({*BUILT_IN, *plugins()})
 
 
@@ -63,36 +65,39 @@ def _entry_points(name: str | None = None) -> list[EntryPoint]:
     from importlib.metadata import entry_points
 
     allowed = None if chosen is None else {word.strip() for word in chosen.split(",")}
-    found = entry_points(group=ENTRY_POINTS) if name is None else entry_points(group=ENTRY_POINTS, name=name)
-    return [entry for entry in found if allowed is None or entry.name in allowed]
+    entries = (
+        entry_points(group=ENTRY_POINTS) if name is None else entry_points(group=ENTRY_POINTS, name=name)
+    )
+    return [entry for entry in entries if allowed is None or entry.name in allowed]
 
 
 def _load(entry: EntryPoint) -> Adapter:
-    """Somebody else's code: whatever it does when it is imported is told in one sentence."""
+    """Import third-party code. Any error becomes one sentence."""
     try:
-        found = entry.load()
+        adapter = entry.load()
     except (
         Exception,
         SystemExit,
-    ) as error:  # the person who installed it sees it; a traceback would hide what to do
+    ) as error:  # shown to the user; a traceback would hide the hint
         raise BadPlugin(
             f"the plug-in {entry.name} ({entry.value}) cannot be loaded: {type(error).__name__}: {error}",
-            hint=f"mend or remove its package, or leave it out with HOLDFAST_PLUGINS; 'python -c \"import "
-            f"{entry.module}\"' says more",
+            hint=f"fix or remove its package, or exclude it with HOLDFAST_PLUGINS; for details: 'python -c "
+            f'"import '
+            f"{entry.module}\"'",
         ) from error
-    missing = [part for part in ("name", "capabilities", *_METHODS) if not hasattr(found, part)]
+    missing = [part for part in ("name", "capabilities", *_METHODS) if not hasattr(adapter, part)]
     if missing:
         raise BadPlugin(
-            f"the plug-in {entry.name} ({entry.value}) is no adapter: it has no {missing[0]}",
-            hint="docs/guides/add-an-agent.md shows a whole one",
+            f"the plug-in {entry.name} ({entry.value}) is not an adapter: it has no {missing[0]}",
+            hint="docs/guides/add-an-agent.md has a complete example",
         )
-    if found.name != entry.name:
-        # What the journal says is looked up again by every runner to come.
+    if adapter.name != entry.name:
+        # The journal has the adapter's name, and later runners look it up again.
         raise BadPlugin(
-            f"the plug-in {entry.name} ({entry.value}) calls itself {found.name!r}",
-            hint="give the entry point and the adapter one name",
+            f"the plug-in {entry.name} ({entry.value}) calls itself {adapter.name!r}",
+            hint="the entry point and the adapter must have the same name",
         )
-    return found
+    return adapter
 
 
 def _hint(name: str) -> str:
@@ -100,4 +105,4 @@ def _hint(name: str) -> str:
 
     near = get_close_matches(name, names(), n=1)
     known = ", ".join(names())
-    return f"did you mean {near[0]!r}? Known are {known}" if near else f"known are {known}"
+    return f"did you mean {near[0]!r}? Agents: {known}" if near else f"agents: {known}"

@@ -1,4 +1,4 @@
-"""Replay: how holdfast reads a recorded run. The same readers, fold and verdict as in a live attempt, without the attempt."""
+"""Replay a recorded run with the same readers, fold and classification as in a live attempt."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
     from holdfast.agents.base import Adapter
 
-#: What an adapter is shown of stderr, live as here.
+#: How much of stderr an adapter gets, as in a live attempt.
 _TAIL_CHARS = 4096
-#: What `final_text` is cut to.
+#: Maximum length of `final_text`.
 _FINAL_CHARS = 80
 
 
 def replay(adapter: Adapter, stdout: bytes, stderr: str, exit: int | None) -> dict[str, Any]:
-    """The reading of one run. A negative `exit` is the signal that ended it; null is taken for 0."""
+    """The result of one run. A negative `exit` is a signal; null means 0."""
     attempt = fold(adapter, stdout, stderr)
     end = End(
         exit=exit_of(exit),
@@ -48,10 +48,10 @@ def replay(adapter: Adapter, stdout: bytes, stderr: str, exit: int | None) -> di
 
 
 def fold(adapter: Adapter, stdout: bytes, stderr: str = "") -> Attempt:
-    """What the events of a run amount to.
+    """Fold the events of a run.
 
-    A reader that also understands stderr has `read_stderr(line: bytes) -> list[AgentEvent]`; how the two streams were
-    mixed is not recorded, so stderr comes behind stdout.
+    A reader that understands stderr has `read_stderr(line: bytes) -> list[AgentEvent]`; the order of the two
+    streams is not recorded, so stderr comes after stdout.
     """
     reader = adapter.reader()
     task = Task()
@@ -73,16 +73,16 @@ def fold(adapter: Adapter, stdout: bytes, stderr: str = "") -> Attempt:
     return task.attempt
 
 
-def _take(task: Task, found: list[ev.AgentEvent], offset: int, at: str) -> None:
-    for event in found:
-        # Through JSON, as the journal would: an adapter may only count on what a successor can read.
+def _take(task: Task, events: list[ev.AgentEvent], offset: int, at: str) -> None:
+    for event in events:
+        # Through JSON, as in the journal: an adapter may rely only on what a successor can read.
         again = ev.decode({"type": event.type, **event.to_json()})
         assert isinstance(again, ev.AgentEvent)
         apply(task, again.place(1, offset), at)
 
 
 def exit_of(status: int | None) -> Exit:
-    """The exit record of a status as `subprocess` gives it."""
+    """The exit record of a status as `subprocess` returns it."""
     number = -status if status is not None and status < 0 else None
     code = 128 + number if number is not None else status or 0
     return Exit(

@@ -1,4 +1,4 @@
-"""scripted: the agent that plays a scenario file (`holdfast.testing.agent`), for tests and the demo."""
+"""The scripted agent, which plays a scenario file (`holdfast.testing.agent`), for tests and the demo."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Scripted:
-    """Speaks the stream-json dialect, and remembers its session on disk."""
+    """Speaks stream-json, and saves its session on disk."""
 
     name = "scripted"
     capabilities = Capabilities(
@@ -32,7 +32,7 @@ class Scripted:
     )
 
     def launch(self, spec: LaunchSpec) -> Launch:
-        """A new session under an id of our choice."""
+        """A new session with a chosen id."""
         return self._line(spec, "--session-id")
 
     def resume(self, spec: LaunchSpec) -> Launch:
@@ -44,7 +44,7 @@ class Scripted:
         return stream_json.StreamJson()
 
     def classify(self, end: End, attempt: Attempt) -> Outcome:
-        """A result that is no error, or it was no success."""
+        """Success only with a result that is not an error."""
         return stream_json.classify(end, attempt)
 
     def _line(self, spec: LaunchSpec, flag: str) -> Launch:

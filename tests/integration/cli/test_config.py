@@ -175,7 +175,7 @@ class TestTasks:
         user_file('agent = "nobody-has-this"\n')
         done = holdfast("run", "-d", "do it", cwd=workspace())
         assert done.returncode == 2
-        assert "no agent is called 'nobody-has-this'" in done.stderr
+        assert "no agent named 'nobody-has-this'" in done.stderr
         Task.start("--", "true").wait_for("completed")  # the setting `agent` does not apply to a command
 
     def test_env_names_and_env_file_reach_the_task(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""claude: Claude Code, headless (`claude -p`), with an id of our choice and the prompt on stdin."""
+"""Claude Code, headless (`claude -p`), with a chosen session id and the prompt on stdin."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from holdfast.model.attempt import Attempt
 
 _DETAIL_CHARS = 300
-#: Exit statuses with which it answers HUP, INT and TERM.
+#: Its exit statuses after HUP, INT and TERM.
 _BY_SIGNAL = (129, 130, 143)
-#: Refused before any model call: what stderr says, and what it amounts to.
+#: Refusals before any model call: text on stderr → outcome.
 _REFUSALS = (
     ("No conversation found", "unknown_session"),
     ("is not a UUID and does not match", "unknown_session"),
-    # A transcript of that id exists: only a new id can begin.
+    # A transcript with that id exists: only a new id can be used.
     ("is already in use", "unknown_session"),
     ("cannot be used with root", "usage_error"),
     ("error: ", "usage_error"),
@@ -29,11 +29,14 @@ _REFUSALS = (
     ("Error: piped stdin input exceeds", "usage_error"),
     ("Settings file not found", "usage_error"),
 )
-_ROOT_RULE = "Claude Code does not bypass permissions for root: run the task as another user, or set IS_SANDBOX=1 if this machine is one"
+_ROOT_RULE = (
+    "Claude Code does not bypass permissions for root: "
+    "run the task as another user, or set IS_SANDBOX=1 in a sandbox"
+)
 
 
 class Claude:
-    """Each process counts its own usage; a session is resumed from the same directory only."""
+    """Each process counts its own usage; a session can be resumed only from the same directory."""
 
     name = "claude"
     capabilities = Capabilities(
@@ -51,9 +54,10 @@ class Claude:
         usage_scope="process",
         reports_cost=True,
         own_limits=("turns", "usd"),
-        # A stalled stream is asked for again without streaming, in silence, for up to 300 s.
+        # A stalled stream is requested again without streaming, silently, for up to 300 s.
         stale_s=330.0,
-        # INT ends the tool's process tree and keeps the call in the transcript; TERM and KILL leave tools running.
+        # INT ends the tool's process tree and keeps the call in the transcript; TERM and KILL leave tools
+        # running.
         stop=(
             StopStep(signal="INT", pause_s=10.0),
             StopStep(signal="TERM", pause_s=10.0),
@@ -97,18 +101,18 @@ class Claude:
         login_files=("$CLAUDE_CONFIG_DIR/.credentials.json", "~/.claude/.credentials.json"),
         appends_system_prompt=True,
         takes_effort=True,
-        # A short name moves on with the program's versions, and a task that is resumed must not.
+        # Aliases change with the program's versions, and a resumed task must keep its model.
         aliases={"opus": "claude-opus-4-8", "sonnet": "claude-sonnet-5"},
         package="@anthropic-ai/claude-code",
         memory_mb=300,
     )
 
     def launch(self, spec: LaunchSpec) -> Launch:
-        """A new session under an id of our choice."""
+        """A new session with a chosen id."""
         return self._line(spec, "--session-id")
 
     def resume(self, spec: LaunchSpec) -> Launch:
-        """The same session. Never `-c`: it takes whichever was written last, or silently starts a new one."""
+        """The same session. Never `-c`: it takes the most recent session, or silently starts a new one."""
         return self._line(spec, "--resume")
 
     def reader(self) -> Reader:
@@ -116,8 +120,10 @@ class Claude:
         return Lines()
 
     def classify(self, end: End, attempt: Attempt) -> Outcome:
-        """Success is a result without error and exit status 0, or a result after which we ended a lingering process."""
-        # Its transcript begins with the prompt, and its first line comes with it: whoever said nothing kept nothing.
+        """Success is a result without an error and exit status 0, or a result after which we ended a
+        lingering process."""
+        # The transcript begins with the prompt and is written with the first line: no output means no
+        # session.
         return endings.in_session(self._outcome(end, attempt), attempt, was_kept=attempt.has_spoken)
 
     def _outcome(self, end: End, attempt: Attempt) -> Outcome:
@@ -141,7 +147,7 @@ class Claude:
         return _without_result(end, attempt)
 
     def _line(self, spec: LaunchSpec, session_flag: str) -> Launch:
-        # Deltas keep the line from falling silent while a long answer is made.
+        # Deltas show progress while a long answer is generated.
         argv = [spec.program or "claude", "-p", "--output-format", "stream-json", "--verbose"]
         argv.append("--include-partial-messages")
         if spec.session_id is not None:
@@ -162,7 +168,7 @@ class Claude:
             if value is not None:
                 argv += [flag, f"{value:g}" if isinstance(value, float) else str(value)]
         if spec.allowed_tools:
-            # Takes all words up to the next option: last.
+            # It takes all words up to the next option, so it comes last.
             argv += ["--allowedTools", *spec.allowed_tools]
         return Launch(argv=argv, env={"DISABLE_AUTOUPDATER": "1"}, stdin=spec.prompt_path or None)
 
@@ -176,17 +182,17 @@ def _finished(attempt: Attempt) -> Outcome:
 
 
 def _without_result(end: End, attempt: Attempt) -> Outcome:
-    code, said = end.exit.exit_code, end.stderr_tail.strip()
-    detail = said[-_DETAIL_CHARS:] or f"exit status {code} without a result"
+    code, stderr = end.exit.exit_code, end.stderr_tail.strip()
+    detail = stderr[-_DETAIL_CHARS:] or f"exit status {code} without a result"
     if end.is_torn and code == 0:
         return Outcome(kind="truncated", detail="stdout ends inside a line")
     if code == 0:
-        # What a TERM leads to when a tool has run for some seconds.
-        return Outcome(kind="interrupted", detail="it left without a result")
+        # The usual end after TERM if a tool had been running for some seconds.
+        return Outcome(kind="interrupted", detail="it exited without a result")
     if attempt.error is not None and attempt.result is None:
         return Outcome(kind=attempt.error.kind, detail=attempt.error.message[:_DETAIL_CHARS])
     for words, kind in _REFUSALS if attempt.result is None else ():
-        if words in said:
+        if words in stderr:
             return Outcome(kind=kind, detail=f"{_ROOT_RULE} ({detail})" if "root" in words else detail)
     return Outcome(kind="crashed", detail=detail)
 

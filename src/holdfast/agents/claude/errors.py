@@ -1,4 +1,4 @@
-"""What a failure of Claude Code amounts to: the outcome label of an error, from its class, its status and its text."""
+"""Outcome labels for failures of Claude Code, from error class, status and text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _OF_ERROR = {
     "max_output_tokens": "crashed",
 }
 _OF_STATUS = {401: "auth", 403: "auth", 404: "model_not_found", 429: "rate_limit", 529: "overloaded"}
-#: What only the text tells, before error and status are asked.
+#: Texts that decide before error class and status.
 _OF_TEXT = (
     ("not logged in", "no_auth"),
     ("prompt is too long", "context_too_long"),
@@ -29,7 +29,8 @@ _OF_TEXT = (
 
 
 def of_call(error: str, status: int | None, text: str, *, is_refused: bool) -> str:
-    """The outcome label of a failed call: its text where that says more than a number, then error, then status."""
+    """The outcome label of a failed call: from specific texts, then from the error class, then from the
+    status."""
     lowered = text[:1000].lower()
     by_text = (kind for words, kind in _OF_TEXT if words in lowered and (kind != "network" or status is None))
     kind = next(by_text, None) or _OF_ERROR.get(error) or _OF_STATUS.get(status or 0)
@@ -41,7 +42,7 @@ def of_call(error: str, status: int | None, text: str, *, is_refused: bool) -> s
 
 
 def of_result(subtype: str, terminal_reason: str, text: str) -> str | None:
-    """The outcome label of a failed result that is no failed call."""
+    """The outcome label of a failed result that is not a failed call."""
     if subtype == "error_max_turns":
         return "max_turns"
     if subtype == "error_max_budget_usd":

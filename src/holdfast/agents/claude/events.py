@@ -1,7 +1,7 @@
-"""What Claude Code prints with `--output-format stream-json --verbose --include-partial-messages`, as normalised events.
+"""Events from Claude Code's `--output-format stream-json --verbose --include-partial-messages`.
 
-One JSON object per line; `assistant` carries one block of a message, `user` the results of tools, `result` the end, which is
-not always the last line. Failures of the API come as `subtype: success` with `is_error: true`.
+One JSON object per line; `assistant` has one block of a message, `user` the results of tools, `result` the
+end, which is not always the last line. API failures come as `subtype: success` with `is_error: true`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _TEXT_LIMIT = 16_000
 _SUMMARY_LIMIT = 4000
-#: How far into a line the kind of a delta is looked for.
+#: How far into a line the type of a delta is searched.
 _HEAD = 200
 
 
@@ -41,7 +41,7 @@ class _Message(Struct):
 
 
 class _Input(Struct):
-    """What says most about a call."""
+    """The most informative argument of a call."""
 
     command: str = ""
     file_path: str = ""
@@ -50,13 +50,13 @@ class _Input(Struct):
 class _Assistant(Struct):
     message: _Message
     error: str | None = None
-    #: The call of a sub-agent that says it; null where it is the agent itself.
+    #: The tool call of the sub-agent that said it; null for the agent itself.
     parent_tool_use_id: str | None = None
 
 
 class _User(Struct):
     message: _Message
-    #: The answer of the one tool in it, as data.
+    #: The answer of the single tool in it, as data.
     tool_use_result: Raw = Raw(b"")
 
 
@@ -106,7 +106,7 @@ class _Denial(Struct):
 
 
 class _Result(Struct):
-    #: Always there; a line without it is damaged, and no success.
+    #: Required: a line without it is damaged, and not a success.
     is_error: bool
     subtype: str = ""
     result: str | None = None
@@ -139,11 +139,11 @@ class Lines(json_lines.ByType):
             }
         )
         self._session = ""
-        #: Text of a block that is not complete yet.
+        #: Text of an incomplete block.
         self._partial: list[str] = []
-        #: An error of the API, said before the result line.
+        #: An API error reported before the result line.
         self._said: ev.AgentError | None = None
-        #: The last limit that was refused: reset time and which.
+        #: The last refused limit: reset time and name.
         self._limit: _LimitInfo | None = None
         self._todos = Todos()
 
@@ -156,13 +156,13 @@ class Lines(json_lines.ByType):
 
     def finish(self) -> list[ev.AgentEvent]:
         """Text that was cut off, and an error that no result line repeated."""
-        found: list[ev.AgentEvent] = []
+        events: list[ev.AgentEvent] = []
         if text := "".join(self._partial):
-            found.append(ev.AgentText(text=text[:_TEXT_LIMIT]))
+            events.append(ev.AgentText(text=text[:_TEXT_LIMIT]))
         if self._said is not None:
-            found.append(self._said)
+            events.append(self._said)
         self._partial, self._said = [], None
-        return found
+        return events
 
     def _stream(self, line: bytes) -> None:
         if line.find(b'"text_delta"', 0, _HEAD) >= 0:
@@ -174,30 +174,31 @@ class Lines(json_lines.ByType):
             self._partial = []
 
     def _assistant(self, line: _Assistant) -> list[ev.AgentEvent]:
-        found: list[ev.AgentEvent] = []
+        events: list[ev.AgentEvent] = []
         for block in _blocks(line.message):
             if block.type == "text" and block.text:
                 self._partial = []
-                found.append(ev.AgentText(text=block.text[:_TEXT_LIMIT]))
+                events.append(ev.AgentText(text=block.text[:_TEXT_LIMIT]))
                 if line.error:
                     kind = errors.of_call(line.error, None, block.text, is_refused=self._limit is not None)
                     self._said = ev.AgentError(kind=kind, message=block.text[:_TEXT_LIMIT])
             elif block.type == "tool_use":
-                # A sub-agent has a TodoWrite list of its own, which says nothing of the task; the other tools share one.
+                # A sub-agent has its own TodoWrite list, which says nothing about the task; the other tools
+                # share one list.
                 if block.name in TOOLS and not (block.name == "TodoWrite" and line.parent_tool_use_id):
                     self._todos.called(block.id, block.name, bytes(block.input))
-                found.append(
+                events.append(
                     ev.AgentToolStarted(tool_id=block.id, name=block.name, summary=_summary(block.input))
                 )
-        return found
+        return events
 
     def _user(self, line: _User) -> list[ev.AgentEvent]:
-        found: list[ev.AgentEvent] = []
+        events: list[ev.AgentEvent] = []
         for block in _blocks(line.message):
             if block.type != "tool_result":
                 continue
             is_error = bool(block.is_error)
-            found.append(
+            events.append(
                 ev.AgentToolFinished(
                     tool_id=block.tool_use_id,
                     is_error=is_error,
@@ -205,10 +206,10 @@ class Lines(json_lines.ByType):
                 )
             )
             if self._todos.awaits(block.tool_use_id):
-                found += self._todos.answered(
+                events += self._todos.answered(
                     block.tool_use_id, bytes(line.tool_use_result), is_error=is_error
                 )
-        return found
+        return events
 
     def _system(self, line: _System) -> list[ev.AgentEvent]:
         if line.subtype == "init":
@@ -235,19 +236,19 @@ class Lines(json_lines.ByType):
 
     def _result(self, line: _Result) -> list[ev.AgentEvent]:
         text = line.result or "; ".join(line.errors or ())
-        found = [*self._named(line.session_id, None), _usage(line)]
+        events = [*self._named(line.session_id, None), _usage(line)]
         is_error = line.is_error or line.subtype.startswith("error")
         if is_error:
             kind = self._failure(line, text)
             if kind in ("rate_limit", "quota") and (at := reset_times.find(text, clock.now())):
-                found.append(ev.AgentRateLimit(resets_at=at, reason=text[:_SUMMARY_LIMIT]))
-            found.append(ev.AgentError(kind=kind, message=text[:_TEXT_LIMIT]))
+                events.append(ev.AgentRateLimit(resets_at=at, reason=text[:_SUMMARY_LIMIT]))
+            events.append(ev.AgentError(kind=kind, message=text[:_TEXT_LIMIT]))
         elif line.permission_denials:
             names = ", ".join(dict.fromkeys(denial.tool_name for denial in line.permission_denials))
-            found.append(ev.AgentError(kind="permission_denied_but_finished", message=f"denied: {names}"))
+            events.append(ev.AgentError(kind="permission_denied_but_finished", message=f"denied: {names}"))
         self._said, self._partial = None, []
         return [
-            *found,
+            *events,
             ev.AgentResult(
                 is_error=is_error, subtype=line.subtype, text=text[:_TEXT_LIMIT], turns=line.num_turns
             ),
@@ -265,10 +266,10 @@ def _blocks(message: _Message) -> list[_Block]:
     return message.content if isinstance(message.content, list) else []
 
 
-def _summary(given: Raw) -> str:
-    known = json_lines.decode(_INPUT, bytes(given))
+def _summary(arguments: Raw) -> str:
+    known = json_lines.decode(_INPUT, bytes(arguments))
     text = (known.command or known.file_path) if known is not None else ""
-    return text[:_SUMMARY_LIMIT] if text else _head(given, _SUMMARY_LIMIT)
+    return text[:_SUMMARY_LIMIT] if text else _head(arguments, _SUMMARY_LIMIT)
 
 
 def _head(raw: Raw, limit: int) -> str:
@@ -276,12 +277,16 @@ def _head(raw: Raw, limit: int) -> str:
 
 
 def _is_denial(content: Raw) -> bool:
-    said = _head(content, 400)
-    return "requested permissions" in said or "haven't granted" in said or "Permission to use" in said
+    beginning = _head(content, 400)
+    return (
+        "requested permissions" in beginning
+        or "haven't granted" in beginning
+        or "Permission to use" in beginning
+    )
 
 
 def _usage(line: _Result) -> ev.AgentUsage:
-    """`modelUsage` counts sub-agents and retried calls; `usage` does not."""
+    """Usage of the whole run: `modelUsage` includes sub-agents and retried calls; `usage` does not."""
     cost = round(line.total_cost_usd, 9) if line.total_cost_usd is not None else None
     if line.modelUsage:
         models = line.modelUsage.values()

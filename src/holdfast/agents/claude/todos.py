@@ -1,7 +1,8 @@
-"""Claude Code's own list of what there is to do.
+"""Claude Code's todo list.
 
-`TodoWrite` writes the whole list. Where it is off, as in headless runs of 2.1.197, `TaskCreate` and `TaskUpdate` change one entry
-each: the answer to the first names the entry, counted from 1 in a session, and `TaskList` answers with all of them.
+`TodoWrite` writes the whole list. If it is disabled, as in headless runs of 2.1.197, `TaskCreate` and
+`TaskUpdate` change one entry each: the answer to the first has the entry's number, counted from 1 in a
+session, and `TaskList` answers with all of them.
 """
 
 from __future__ import annotations
@@ -17,58 +18,60 @@ if TYPE_CHECKING:
     from holdfast.model import events as ev
 
 TOOLS = frozenset({"TodoWrite", "TaskCreate", "TaskUpdate", "TaskList"})
-#: An entry's number has no more digits than this.
+#: An entry's number has at most this many digits.
 _DIGITS = 9
 
 
 class Todos:
-    """The list, as far as one attempt has shown it. A call counts once its answer says that it was carried out.
+    """The list, as far as one attempt has shown it. A call counts once its answer confirms it.
 
-    A resumed session may have entries that this process never named. Then nothing is known of the whole, until `TaskList`.
+    A resumed session may have entries that this process never mentioned. Then the total is unknown until
+    `TaskList`.
     """
 
     def __init__(self) -> None:
         #: Calls without an answer: id → name and arguments.
         self._calls: dict[str, tuple[str, bytes]] = {}
-        #: Number of an entry → its state and its words.
+        #: Number of an entry → its state and text.
         self._entries: dict[int, tuple[str, str]] = {}
         #: Every entry up to this one was listed.
         self._listed = 0
         self._is_partial = False
-        #: What was told last: most looks at the list change nothing.
+        #: The last reported progress: most reads of the list change nothing.
         self._told: ev.AgentProgress | None = None
 
-    def called(self, tool_id: str, name: str, given: bytes) -> None:
+    def called(self, tool_id: str, name: str, arguments: bytes) -> None:
         """One of `TOOLS` was called."""
-        self._calls[tool_id] = (name, given)
+        self._calls[tool_id] = (name, arguments)
 
     def awaits(self, tool_id: str) -> bool:
         """Whether this call was one of them."""
         return tool_id in self._calls
 
     def answered(self, tool_id: str, answer: bytes, *, is_error: bool) -> list[ev.AgentEvent]:
-        """What an answer changes. `answer` is the `tool_use_result` of its line. Never raises."""
-        name, given = self._calls.pop(tool_id, ("", b""))
+        """The progress after an answer. `answer` is the `tool_use_result` of its line. Never raises."""
+        name, arguments = self._calls.pop(tool_id, ("", b""))
         if not name or is_error:
             return []
         if name == "TodoWrite":
-            return todo_list.of_call(given)
-        asked, said = _object(given), _object(answer)
+            return todo_list.of_call(arguments)
+        request, result = _object(arguments), _object(answer)
         match name:
             case "TaskCreate":
-                made = said.get("task")
-                self._put(made.get("id") if isinstance(made, dict) else None, "pending", asked.get("subject"))  # pyright: ignore
-            case "TaskUpdate" if said.get("success") is not False:
-                self._change(asked)
+                task: Any = result.get("task")
+                number = task.get("id") if isinstance(task, dict) else None  # pyright: ignore
+                self._put(number, "pending", request.get("subject"))
+            case "TaskUpdate" if result.get("success") is not False:
+                self._change(request)
             case "TaskList":
-                self._replace(said.get("tasks"))
+                self._replace(result.get("tasks"))
             case _:
                 return []
-        found = todo_list.progress(self._entries.values())
-        if not self._is_whole or found == self._told:
+        progress = todo_list.progress(self._entries.values())
+        if not self._is_whole or progress == self._told:
             return []
-        self._told = found
-        return [found.evolve()]  # whoever takes it marks it with its place
+        self._told = progress
+        return [progress.evolve()]  # the caller adds its position
 
     @property
     def _is_whole(self) -> bool:
@@ -83,13 +86,13 @@ class Todos:
             return
         self._entries[number] = (state, text if isinstance(text, str) else "")
 
-    def _change(self, asked: dict[str, Any]) -> None:
-        number = _number(asked.get("taskId"))
+    def _change(self, request: dict[str, Any]) -> None:
+        number = _number(request.get("taskId"))
         if number not in self._entries:
             self._is_partial = True
             return
         state, text = self._entries[number]
-        self._put(asked["taskId"], asked.get("status") or state, asked.get("subject") or text)
+        self._put(request["taskId"], request.get("status") or state, request.get("subject") or text)
 
     def _replace(self, tasks: Any) -> None:
         if not isinstance(tasks, list):
@@ -103,10 +106,10 @@ class Todos:
 
 def _object(data: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(data)
+        value = json.loads(data)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 
 
 def _number(key: Any) -> int | None:

@@ -1,4 +1,4 @@
-"""codex: the Codex CLI, headless (`codex exec --json`), with a config home of the task's own and the prompt on stdin."""
+"""Codex CLI, headless (`codex exec --json`), with a private config home and the prompt on stdin."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _TRIPLES = {
     "darwin-arm64": "aarch64-apple-darwin",
     "darwin-x64": "x86_64-apple-darwin",
 }
-#: npm lays the package of the platform beside the wrapper's, or inside it.
+#: npm puts the platform's package next to the wrapper's, or inside it.
 _NATIVE = tuple(
     f"{folder}/codex-{platform}/vendor/{triple}/bin/codex"
     for platform, triple in _TRIPLES.items()
     for folder in ("../..", "../node_modules/@openai")
 )
-#: stderr is for people; only these lines say why it refused to start.
+#: stderr is for humans; only these lines explain why it did not start.
 _REFUSALS = ("Error:", "error:", "Not inside a trusted directory", "No prompt provided")
 
 
 class Codex:
-    """Names its own threads; usage is the total of the thread; no limits of its own."""
+    """It chooses thread ids itself; usage is the total of the thread; it enforces no limits."""
 
     name = "codex"
     capabilities = Capabilities(
@@ -41,14 +41,15 @@ class Codex:
         can_resume=True,
         locks_session=True,
         stdin_prompt=True,
-        # Counted in characters, so this many bytes always pass.
+        # Counted in characters, so this many bytes always fit.
         prompt_bytes=1_048_576,
         has_events=True,
         silent_during=("tool", "text", "retry"),
         usage_scope="session",
-        # No text deltas, and a stalled stream is given up after 300 s: one such silence is still healthy.
+        # No text deltas, and a stalled stream is abandoned after 300 s: one such silence is still healthy.
         stale_s=600.0,
-        # INT ends the tool's process tree and is noted in the thread; TERM and KILL leave children of the tool running.
+        # INT ends the tool's process tree and is recorded in the thread; TERM and KILL leave the tool's
+        # children running.
         stop=(
             StopStep(signal="INT", pause_s=10.0),
             StopStep(signal="TERM", pause_s=5.0),
@@ -68,7 +69,8 @@ class Codex:
         login="codex login",
         login_env=("OPENAI_API_KEY", "CODEX_API_KEY", "AZURE_OPENAI_API_KEY"),
         login_files=("$CODEX_HOME/auth.json", "~/.codex/auth.json"),
-        # It takes one as a setting on its command line (developer_instructions), where everybody could read it; not from a file.
+        # It takes a system prompt only on its command line (developer_instructions), where every user could
+        # read it.
         appends_system_prompt=False,
         takes_effort=True,
         package="@openai/codex",
@@ -76,11 +78,14 @@ class Codex:
     )
 
     def launch(self, spec: LaunchSpec) -> Launch:
-        """A new thread, which names itself in its first line."""
+        """A new thread; its first line has the id."""
         return self._line(spec)
 
     def resume(self, spec: LaunchSpec) -> Launch:
-        """The same thread. Never `--last`, and always the id: a name that matches nothing silently starts a new one."""
+        """The same thread.
+
+        Never `--last`, and always the id: a name that does not match silently starts a new one.
+        """
         return self._line(spec, "resume", spec.session_id or "")
 
     def reader(self) -> Reader:
@@ -88,7 +93,8 @@ class Codex:
         return Lines()
 
     def classify(self, end: End, attempt: Attempt) -> Outcome:
-        """Success is a completed turn and exit status 0, or a completed turn after which we ended a lingering process."""
+        """Success is a completed turn and exit status 0, or a completed turn after which we ended a
+        lingering process."""
         exit, result, error = end.exit, attempt.result, attempt.error
         is_ours = attempt.intent is not None and attempt.intent.intent == "linger"
         if result is not None and not result.is_error and (exit.exit_code == 0 or is_ours):
@@ -107,9 +113,9 @@ class Codex:
 
     def _line(self, spec: LaunchSpec, *verb: str) -> Launch:
         argv = [spec.program or "codex", "exec", "--json"]
-        # Else it fetches plug-ins at its end, for 5 s where there is no network.
+        # Otherwise it fetches plug-ins at its end, which takes 5 s without network.
         argv += ["-c", "features.plugin_discovery_prefetch=false"]
-        # Without a word it may only read.
+        # By default it may only read.
         sandbox = spec.task.options.get("sandbox") or ("workspace-write" if spec.writes else None)
         if spec.yolo:
             argv += ["--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check"]
@@ -121,21 +127,22 @@ class Codex:
             argv += ["-m", model]
         if spec.effort is not None:
             argv += ["-c", f"model_reasoning_effort={spec.effort}"]
-        # Options stand before `resume`, which refuses some of them behind it; `-` is stdin.
+        # Options come before `resume`, which refuses some of them after it; `-` means stdin.
         return Launch(argv=[*argv, *verb, "-"], stdin=spec.prompt_path or None, home=_home(spec))
 
 
 def _home(spec: LaunchSpec) -> PrivateHome | None:
-    """It writes which directories are trusted into the user's config.toml, and that loosens the sandbox of later runs."""
+    """A private config home: it writes trusted directories to the user's config.toml, which loosens the
+    sandbox of later runs."""
     if not spec.state_directory:
         return None
     return PrivateHome(
         variable="CODEX_HOME",
         path=f"{spec.state_directory}/codex",
         default=".codex",
-        # A copied login would be renewed in one place and be void in the other.
+        # A copied login would be renewed in one place and become invalid in the other.
         links=(
-            # A session of the person's own lies in the person's home, and stays there.
+            # A user's own session is in the user's home, and stays there.
             *(["sessions"] if spec.task.session is not None else []),
             "auth.json",
             ".credentials.json",
@@ -157,14 +164,14 @@ def _without_turn(end: End, attempt: Attempt) -> Outcome:
     code = end.exit.exit_code
     if code == 0:
         kind = "truncated" if end.is_torn else "crashed"
-        return Outcome(kind=kind, detail="it left before its turn was completed")
-    said = [line for line in end.stderr_tail.splitlines() if line.startswith(_REFUSALS)]
-    detail = said[-1][:_DETAIL_CHARS] if said else f"exit status {code} without an end of its turn"
+        return Outcome(kind=kind, detail="it exited before its turn was completed")
+    refusals = [line for line in end.stderr_tail.splitlines() if line.startswith(_REFUSALS)]
+    detail = refusals[-1][:_DETAIL_CHARS] if refusals else f"exit status {code} before the end of its turn"
     if code == 2:
         return Outcome(kind="usage_error", detail=detail)
-    if said:
-        return Outcome(kind=error_kind(said[-1]), detail=detail)
-    # An INT ends it with status 1 and no word.
+    if refusals:
+        return Outcome(kind=error_kind(refusals[-1]), detail=detail)
+    # After INT it exits with status 1 and no message.
     is_silent = code in (1, 130) and attempt.has_spoken and attempt.result is None
     return Outcome(kind="interrupted" if is_silent else "crashed", detail=detail)
 

@@ -1,7 +1,8 @@
-"""What `codex exec --json` prints, as normalised events.
+"""Events from `codex exec --json`.
 
-The first line holds the only id; `error` is also used for notices of a retry, and an item of type `error` is a warning:
-only `turn.failed` or the exit status is a failure. Errors are free text. Usage is the total of the thread, over all resumes.
+The first line has the only id; `error` is also used for retries, and an item of type `error` is a warning:
+only `turn.failed` or the exit status is a failure. Errors are free text. Usage is the total of the thread,
+over all resumes.
 """
 
 from __future__ import annotations
@@ -94,15 +95,15 @@ class Lines(json_lines.ByType):
         )
         self._open: set[str] = set()
         self._last_text = ""
-        #: Its to-do list as it was last told.
+        #: Its todo list as last reported.
         self._todos = b""
         #: An error that no `turn.failed` has repeated yet.
         self._said: str | None = None
 
     def finish(self) -> list[ev.AgentEvent]:
-        """An error that was not repeated: the process ended before its turn did."""
-        said, self._said = self._said, None
-        return _errors(said) if said is not None else []
+        """An error that was not repeated, because the process ended before its turn did."""
+        error, self._said = self._said, None
+        return _errors(error) if error is not None else []
 
     def _thread(self, line: _Thread) -> list[ev.AgentEvent]:
         return [ev.AgentSession(session_id=line.thread_id)]
@@ -131,8 +132,10 @@ class Lines(json_lines.ByType):
         ]
 
     def _updated(self, line: _OfItem) -> list[ev.AgentEvent]:
-        """A `todo_list`: it starts with the first plan, is updated, and completes unchanged with the turn. A step is done or
-        not; which one is under way is not said, and a plan is worked off from its top."""
+        """A `todo_list`: it starts with the first plan, is updated, and completes unchanged with the turn.
+
+        A step is done or not; the current one is not marked, and a plan is worked from top to bottom.
+        """
         if line.item.type != "todo_list" or bytes(line.item.items) == self._todos:
             return []
         self._todos = bytes(line.item.items)
@@ -181,14 +184,14 @@ def _summary(item: _Item) -> str:
 
 def _errors(message: str) -> list[ev.AgentEvent]:
     kind = error_kind(message)
-    found: list[ev.AgentEvent] = [ev.AgentError(kind=kind, message=message[:_TEXT_LIMIT])]
+    events: list[ev.AgentEvent] = [ev.AgentError(kind=kind, message=message[:_TEXT_LIMIT])]
     if kind in ("rate_limit", "quota"):
         at = reset_times.find(message, clock.now())
-        found.insert(0, ev.AgentRateLimit(resets_at=at, reason=message[:_SUMMARY_LIMIT]))
-    return found
+        events.insert(0, ev.AgentRateLimit(resets_at=at, reason=message[:_SUMMARY_LIMIT]))
+    return events
 
 
-#: Free text, so the order counts: what is specific stands before what is general.
+#: Free text, so the order matters: specific patterns come before general ones.
 _KINDS = tuple(
     (re.compile(pattern, re.IGNORECASE), kind)
     for pattern, kind in (
@@ -196,20 +199,23 @@ _KINDS = tuple(
         (r"not inside a trusted directory", "not_trusted"),
         (r"missing environment variable|not logged in|no api key|please (?:log|sign) in", "no_auth"),
         (r"usage limit|quota|billing|out of credits|spend cap", "quota"),
-        (r"context window|context_length|ran out of room|input_too_large|exceeds the maximum length", "context_too_long"),
+        (r"context window|context_length|ran out of room|input_too_large"
+         r"|exceeds the maximum length", "context_too_long"),
         (r"\b429\b|too many requests|rate.?limit", "rate_limit"),
         (r"\b40[13]\b|unauthorized|forbidden|refresh token|invalid.api.key|sign.?in again", "auth"),
         (r"overloaded|at capacity|\b529\b", "overloaded"),
-        (r"model\b.{0,80}(?:does not exist|not found|not supported|no access)|model_not_found", "model_not_found"),
+        (r"model\b.{0,80}(?:does not exist|not found|not supported|no access)"
+         r"|model_not_found", "model_not_found"),
         (r"\b5\d\d\b|internal server error|server_error", "server_error"),
         (r"invalid_request|\b400\b|bad request|\b4\d\d\b", "invalid_request"),
         (r"stream disconnected|network|timed? ?out|connection|error sending request|dns", "network"),
-        (r"no prompt provided|unexpected argument|error loading config|invalid value|no longer supported", "usage_error"),
+        (r"no prompt provided|unexpected argument|error loading config|invalid value"
+         r"|no longer supported", "usage_error"),
     )
 )  # fmt: skip
 
 
 def error_kind(message: str) -> str:
-    """The outcome label of an error's text; `crashed` where nothing is recognised, so that it is tried again."""
+    """The outcome label of an error's text; `crashed` if unknown, so that it is retried."""
     head = message[:2000]
     return next((kind for pattern, kind in _KINDS if pattern.search(head)), "crashed")

@@ -1,1 +1,1 @@
-"""Adapter for GitHub Copilot CLI."""
+"""Adapter for the GitHub Copilot CLI."""

@@ -1,6 +1,7 @@
-"""copilot: the GitHub Copilot CLI, headless with `--output-format json`.
+"""GitHub Copilot CLI, headless with `--output-format json`.
 
-It prints its session's id only with the result, so the id is chosen. The exit status is 1 for every error, and 0 for a signal.
+It prints its session id only with the result, so the id is chosen. The exit status is 1 for every error, and
+0 for a signal.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from holdfast.model.attempt import Attempt
     from holdfast.model.events import AgentEvent
 
-#: Refused before any model call.
+#: Refusals before any model call.
 _STDERR = [
     (re.compile(pattern), kind)
     for pattern, kind in (
@@ -31,7 +32,7 @@ _STDERR = [
 
 
 class Copilot:
-    """Runs the native binary where it is found: the npm wrapper passes no signal on."""
+    """Runs the native binary if possible: the npm wrapper does not forward signals."""
 
     name = "copilot"
     capabilities = Capabilities(
@@ -43,7 +44,7 @@ class Copilot:
             for folder in ("..", "node_modules/@github")
         ),
         chooses_session_id=True,
-        # Printed with the result only.
+        # Printed only with the result.
         session_id_from="chosen",
         can_resume=True,
         stdin_prompt=True,
@@ -56,7 +57,7 @@ class Copilot:
         silent_during=("retry",),
         # In a file that it writes at its end, not on stdout.
         usage_scope="session",
-        # It gives up a silent stream only after 600 to 700 s, so holdfast is first.
+        # It abandons a silent stream only after 600 to 700 s, so holdfast acts first.
         stale_s=300.0,
         stop=(StopStep(signal="TERM", pause_s=10.0), StopStep(signal="KILL", pause_s=5.0)),
         env=("COPILOT_*", "GH_TOKEN", "GITHUB_TOKEN", "GH_HOST", "NODE_EXTRA_CA_CERTS"),
@@ -69,27 +70,28 @@ class Copilot:
     )
 
     def launch(self, spec: LaunchSpec) -> Launch:
-        """A new session under an id of our choice."""
+        """A new session with a chosen id."""
         return self._line(spec, ["--session-id", spec.session_id] if spec.session_id else [])
 
     def resume(self, spec: LaunchSpec) -> Launch:
-        """The same session. `--session-id` would quietly begin a new one where the old one is lost."""
+        """The same session. `--session-id` would silently start a new one if the old one is lost."""
         return self._line(spec, [f"--resume={spec.session_id}"] if spec.session_id else [])
 
     def reader(self) -> Reader:
-        """Session events, one a line."""
+        """Session events, one per line."""
         return CopilotReader()
 
     def classify(self, end: End, attempt: Attempt) -> Outcome:
-        """By the result line and what came before it; without a result, by signal, error, stderr and exit status."""
+        """From the result line and what came before it; without a result, from signal, error, stderr and
+        exit status."""
         return endings.in_session(self._outcome(end, attempt), attempt, was_kept=attempt.has_spoken)
 
     def usage_file(self, directory: str) -> str | None:
-        """Beside the logs of the attempt. It is written at a normal end only."""
+        """Next to the logs of the attempt. Written only at a normal end."""
         return AttemptDir(directory).usage if directory else None
 
     def read_usage(self, data: bytes) -> list[AgentEvent]:
-        """The tokens of the whole session, all models together."""
+        """The tokens of the whole session, of all models."""
         return usage_of(data)
 
     def _outcome(self, end: End, attempt: Attempt) -> Outcome:
@@ -101,7 +103,7 @@ class Copilot:
         if result is None and (by_signal := endings.by_signal(end.exit)):
             return by_signal
         if result is None and code == 0 and end.is_torn:
-            return Outcome(kind="truncated", detail="its output ends inside a line")
+            return Outcome(kind="truncated", detail="stdout ends inside a line")
         if failed := endings.failed(attempt):
             return failed
         for pattern, kind in _STDERR:

@@ -1,11 +1,11 @@
-"""The lines that the Copilot CLI prints with `--output-format json`, and what its errors mean.
+"""Events from the Copilot CLI's `--output-format json`, and its errors.
 
-A line is `{"type", "data", …}`; the last one, `result`, has another shape and is the only one that names the session. A
-`result` with exit code 0 also follows an interrupt, so what came before it counts: an abort, or an error that no later
-message made good. Tokens are not on stdout: it writes them into a file at its end.
+A line is `{"type", "data", …}`; the last one, `result`, has another shape and is the only one with the
+session id. A `result` with exit code 0 also follows an interrupt, so what came before it counts: an abort, or
+an error that no later message corrected. Tokens are not on stdout but in a file written at the end.
 
-Its to-do list is a table that it changes by SQL of its own, and `session.todos_changed` says no more than that (1.0.102): how far
-it has come cannot be told.
+Its todo list is a table that it changes with SQL, and `session.todos_changed` has no details (1.0.102), so
+its progress is unknown.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from holdfast.agents.shared import json_lines
 from holdfast.model import events as ev
 
 _TEXT_CHARS = 16_000
-#: Deltas of one text that are kept, in bytes of JSON: more than the text is cut to, however it is escaped.
+#: Bytes of JSON kept of one text's deltas: more than the text is cut to, however it is escaped.
 _HELD_BYTES = 8 * _TEXT_CHARS
-#: What a delta line holds beside its text.
+#: Size of a delta line besides its text.
 _DELTA_BYTES = 260
 _REASON_CHARS = 2000
 _MESSAGE_CHARS = 4000
 
 _DELTA = b"assistant.message_delta"
-#: Types that mean something here, beside deltas. Most lines are of other types, and are not decoded.
+#: Types with a meaning, besides deltas. Most lines are of other types and are not decoded.
 _TYPES = frozenset(
     {
         b"assistant.message_start",
@@ -51,7 +51,7 @@ class _Error(msgspec.Struct):
 
 
 class _Data(msgspec.Struct, rename="camel"):
-    """All kinds of data in one; what a kind lacks stays empty."""
+    """The fields of all types; a type has few of them."""
 
     content: str | None = None
     delta_content: str | None = None
@@ -80,14 +80,15 @@ _RESET_DATE = re.compile(rb'"resetDate":"([^"]{10,40})"')
 
 
 class CopilotReader:
-    """Holds back text deltas until the message is complete, and remembers whether the run was aborted or failed."""
+    """Holds back text deltas until the message is complete, and remembers whether the run was aborted or
+    failed."""
 
     def __init__(self) -> None:
         self._held: list[bytes] = []
         self._held_bytes = 0
         self._is_new_text = True
         self._is_aborted = False
-        #: The last error, until a message shows that the run went on.
+        #: The last error, until a message shows that the run continued.
         self._failure = ""
         #: The last model call was cut off by the connection, not answered with an error.
         self._lost_connection = False
@@ -134,7 +135,7 @@ class CopilotReader:
             case "assistant.message_delta":
                 return self._hold(raw)
             case "assistant.message_start":
-                # A retried message begins again; until it says something, the text before it is the last one.
+                # A retried message starts again; until it has text, the previous text is the last one.
                 self._is_new_text = True
             case "assistant.message":
                 self._drop()
@@ -169,24 +170,24 @@ class CopilotReader:
         return []
 
     def _note_reset_date(self, raw: bytes) -> None:
-        found = _RESET_DATE.search(raw)
-        if found:
-            self._reset_date = found[1].decode("ascii", "replace")
+        match = _RESET_DATE.search(raw)
+        if match:
+            self._reset_date = match[1].decode("ascii", "replace")
 
     def _failed(self, data: _Data, timestamp: str) -> list[ev.AgentEvent]:
         if self._is_aborted:
-            # What fails after an abort fails because of it.
+            # Failures after an abort are caused by it.
             return self._flush()
         message = (data.message or "")[:_MESSAGE_CHARS]
         kind = _kind(data.error_type or "", data.status_code, message)
         if kind is None:
             kind = "network" if self._lost_connection else "crashed"
         self._failure = data.error_type or kind
-        found: list[ev.AgentEvent] = [*self._flush(), ev.AgentError(kind=kind, message=message)]
+        events: list[ev.AgentEvent] = [*self._flush(), ev.AgentError(kind=kind, message=message)]
         resets_at = _resets_at(message, timestamp, self._reset_date if kind == "quota" else None)
         if resets_at is not None:
-            found.append(ev.AgentRateLimit(resets_at=resets_at, reason=message[:_REASON_CHARS]))
-        return found
+            events.append(ev.AgentRateLimit(resets_at=resets_at, reason=message[:_REASON_CHARS]))
+        return events
 
     def _aborted(self, reason: str) -> list[ev.AgentEvent]:
         if self._is_aborted:
@@ -195,21 +196,21 @@ class CopilotReader:
         return [*self._flush(), ev.AgentError(kind="interrupted", message=reason or "aborted")]
 
     def _result(self, line: _Line) -> list[ev.AgentEvent]:
-        found: list[ev.AgentEvent] = []
+        events: list[ev.AgentEvent] = []
         if line.session_id:
-            found.append(ev.AgentSession(session_id=line.session_id))
+            events.append(ev.AgentSession(session_id=line.session_id))
         subtype = "aborted" if self._is_aborted else self._failure
-        return [*found, ev.AgentResult(is_error=line.exit_code != 0 or bool(subtype), subtype=subtype)]
+        return [*events, ev.AgentResult(is_error=line.exit_code != 0 or bool(subtype), subtype=subtype)]
 
 
 def _finished(data: _Data, tool_id: str) -> ev.AgentToolFinished:
     code = data.error.code if isinstance(data.error, _Error) else None
-    # `interrupted` closes, on a resume, a call of the earlier process. It is no failure of this one.
+    # On a resume, `interrupted` closes a call of the earlier process. It is not a failure of this one.
     is_error = data.success is not True and code != "interrupted"
     return ev.AgentToolFinished(tool_id=tool_id, is_error=is_error, denied=code == "denied")
 
 
-# ── the file with its usage ──────────────────────────────────────────────────
+# ── usage file ──────────────────────────────────────────────────────────────
 
 
 class _Tokens(msgspec.Struct, rename="camel"):
@@ -229,9 +230,12 @@ _USAGE_DECODER = msgspec.json.Decoder(_Usage)
 
 
 def usage_of(data: bytes) -> list[ev.AgentEvent]:
-    """The tokens in `--usage-output-file`. They go on over resumes; cost is in credits, so it stays unknown."""
-    found = json_lines.decode(_USAGE_DECODER, data)
-    tokens = [each.usage for each in found.model_metrics.values() if each.usage] if found is not None else []
+    """The tokens in `--usage-output-file`.
+
+    They continue over resumes; cost is in credits, so it is unknown.
+    """
+    usage = json_lines.decode(_USAGE_DECODER, data)
+    tokens = [each.usage for each in usage.model_metrics.values() if each.usage] if usage is not None else []
     if not tokens:
         return []
     return [
@@ -244,7 +248,7 @@ def usage_of(data: bytes) -> list[ev.AgentEvent]:
     ]
 
 
-# ── its errors ──────────────────────────────────────────────────────────────
+# ── errors ──────────────────────────────────────────────────────────────────
 
 _BY_TYPE = {
     "authentication": "auth",
@@ -263,7 +267,7 @@ _BY_STATUS = {
     529: "overloaded",
 }
 
-#: In this order, before type and status; what is found first decides.
+#: Checked in this order, before type and status; the first match decides.
 _TEXTS = [
     (re.compile(pattern, re.IGNORECASE), kind)
     for pattern, kind in (
@@ -278,24 +282,25 @@ _TEXTS = [
     )
 ]
 _NETWORK = re.compile(
-    r"ECONN|ENOTFOUND|EAI_AGAIN|EPIPE|socket|time(d)? ?out|network|connection|fetch failed|stream (closed|ended)",
+    r"ECONN|ENOTFOUND|EAI_AGAIN|EPIPE|socket|time(d)? ?out|network|connection|fetch failed|stream (closed"
+    r"|ended)",
     re.IGNORECASE,
 )
 _DELAY = re.compile(
     r"(?:try again in|retry after|retry in|resets? in)\s+((?:\d+(?:\.\d+)?\s*[a-z]+[\s,]*(?:and\s+)?)+)", re.I
 )
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|[dhms])", re.IGNORECASE)
-#: A longer wait is a mistake: nobody sleeps on it.
+#: A longer wait is an error in the message.
 _LONGEST_S = 35 * 86400.0
 _UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def _resets_at(message: str, said_at: str, date: str | None) -> str | None:
-    found = _DELAY.search(message)
+    delay = _DELAY.search(message)
     try:
-        if found:
+        if delay:
             # `15 hours 23 minutes`, `2733 seconds`.
-            parts = _PART.findall(found[1])
+            parts = _PART.findall(delay[1])
             delay_s = sum(float(number) * _UNIT_S[unit.lower()] for number, unit in parts)
             return None if delay_s > _LONGEST_S else clock.iso(clock.parse_iso(said_at) + delay_s)
         return clock.iso(clock.parse_iso(date)) if date else None

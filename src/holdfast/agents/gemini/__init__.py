@@ -1,1 +1,1 @@
-"""Adapter for Gemini CLI."""
+"""Adapter for the Gemini CLI."""

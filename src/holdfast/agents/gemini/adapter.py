@@ -1,7 +1,7 @@
-"""gemini: Google's Gemini CLI, headless with `-o stream-json`.
+"""Google's Gemini CLI, headless with `-o stream-json`.
 
-Its last word is a `result` line; without one it did not finish, whatever the exit status (signals end it with 0). An API
-error exits with the HTTP status modulo 256.
+The last line is `result`; without it the run did not finish, whatever the exit status (0 after a signal). An
+API error exits with the HTTP status modulo 256.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdfast.agents.base import Adapter, Reader
     from holdfast.model.attempt import Attempt
 
-#: HTTP statuses that can stand behind an exit status.
+#: HTTP statuses that an exit status can stand for.
 _HTTP_STATUS = {
     status % 256: status for status in (400, 401, 403, 404, 408, 409, 413, 429, 500, 502, 503, 504, 529)
 }
@@ -31,7 +31,7 @@ _EXITS = {
     53: "max_turns",
     55: "not_trusted",
 }
-#: What an API error that names no cause left behind: an empty reply ends with 0, a lost connection with 1.
+#: The outcome of an API error without a known cause: an empty reply exits with 0, a lost connection with 1.
 _UNNAMED = {0: "empty_reply", 1: "network"}
 _NO_SESSION = re.compile(
     r"Error resuming session|No previous sessions found|Session ID .* already exists", re.IGNORECASE
@@ -44,13 +44,13 @@ def _without_result(end: End, attempt: Attempt) -> Outcome:
     if by_signal := endings.by_signal(end.exit):
         return by_signal
     if code == 0 and end.is_torn:
-        return Outcome(kind="truncated", detail="its output ends inside a line")
+        return Outcome(kind="truncated", detail="stdout ends inside a line")
     if code == 0 and "stdin input truncated" in stderr:
         return Outcome(kind="usage_error", detail="the prompt is longer than 8 MiB")
     if code == 0:
         return Outcome(kind="interrupted", detail="exit status 0 without a result")
-    if code == 42 and (found := _NO_SESSION.search(stderr)):
-        return Outcome(kind="unknown_session", detail=stderr[found.start() :].splitlines()[0][:200])
+    if code == 42 and (refusal := _NO_SESSION.search(stderr)):
+        return Outcome(kind="unknown_session", detail=stderr[refusal.start() :].splitlines()[0][:200])
     if code == 55:
         hint = "run gemini there once and trust it, or allow everything with --yolo"
         return Outcome(kind="not_trusted", detail=f"gemini does not trust this directory: {hint}")
@@ -66,7 +66,8 @@ def _without_result(end: End, attempt: Attempt) -> Outcome:
 
 
 class Gemini:
-    """Runs `gemini` in one process: the launcher that it starts with ignores signals, and dies alone when it is killed."""
+    """Runs `gemini` in one process: its launcher ignores signals, and when it is killed, the child
+    survives."""
 
     name = "gemini"
     capabilities = Capabilities(
@@ -82,14 +83,15 @@ class Gemini:
         has_events=True,
         silent_during=("tool", "retry"),
         usage_scope="process",
-        # It gives up a silent stream by itself after 300 s and tries again.
+        # It abandons a silent stream after 300 s and retries.
         stale_s=330.0,
         stop=(StopStep(signal="TERM", pause_s=10.0), StopStep(signal="KILL", pause_s=5.0)),
         env=("GEMINI_*", "GOOGLE_*", "NODE_EXTRA_CA_CERTS"),
         login="gemini (then /auth), or set GEMINI_API_KEY",
         login_env=("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA"),
         login_files=("~/.gemini/oauth_creds.json",),
-        # Its one variable for it (GEMINI_SYSTEM_MD) replaces the system prompt, and with it what makes it an agent.
+        # Its variable for this (GEMINI_SYSTEM_MD) replaces the system prompt, and with it everything that
+        # makes it an agent.
         appends_system_prompt=False,
         aliases={
             "pro": "gemini-2.5-pro",
@@ -101,7 +103,7 @@ class Gemini:
     )
 
     def launch(self, spec: LaunchSpec) -> Launch:
-        """A new session. An id that was used before is refused, also after a first turn that failed."""
+        """A new session. An id that was used before is refused, even after a first turn that failed."""
         return _line(spec, "--session-id")
 
     def resume(self, spec: LaunchSpec) -> Launch:
@@ -109,12 +111,12 @@ class Gemini:
         return _line(spec, "--resume")
 
     def reader(self) -> Reader:
-        """stream-json of its own kind."""
+        """Its own kind of stream-json."""
         return GeminiReader()
 
     def classify(self, end: End, attempt: Attempt) -> Outcome:
-        """By the result line; the exit status says what an error was, or why there is no result."""
-        # A first turn that fails is not kept, and its id is spent all the same: only a new session can begin.
+        """From the result line; the exit status tells which error it was, or why there is no result."""
+        # A first turn that fails is not saved, but its id is used up: only a new session can be started.
         has_failed = attempt.result is not None and attempt.result.is_error
         was_answered = attempt.messages > 0 or attempt.tools_started > 0
         was_kept = attempt.has_spoken and (was_answered or not has_failed)
@@ -143,7 +145,7 @@ def _by_exit(code: int | None, message: str) -> str:
 
 
 def _approval_mode(spec: LaunchSpec) -> str:
-    """`default` takes its tools for writing away from it."""
+    """The approval mode: `default` removes its tools for writing."""
     mode = spec.task.options.get("approval_mode")
     if isinstance(mode, str) and mode != "default":
         return mode
@@ -155,10 +157,10 @@ def _line(spec: LaunchSpec, flag: str) -> Launch:
     if spec.session_id is not None:
         argv += [flag, spec.session_id]
     if model := model_name(Gemini.capabilities, spec.model):
-        # Without a model it asks another one first which to take.
+        # Without a model, it first asks another model which one to use.
         argv += ["-m", model]
     if spec.yolo:
-        # In a directory that it does not trust it would fall back to asking, and stop.
+        # In an untrusted directory it would fall back to asking, and stop.
         argv += ["--approval-mode", "yolo", "--skip-trust"]
     elif (mode := _approval_mode(spec)) != "default":
         argv += ["--approval-mode", mode]
@@ -167,7 +169,7 @@ def _line(spec: LaunchSpec, flag: str) -> Launch:
     argv += [f"--allowed-tools={tool}" for tool in spec.allowed_tools]
     env = {"GEMINI_CLI_NO_RELAUNCH": "1"}
     if spec.settings_path:
-        # The layer above the user's and the project's settings.
+        # This layer overrides the user's and the project's settings.
         env["GEMINI_CLI_SYSTEM_SETTINGS_PATH"] = spec.settings_path
     return Launch(argv=argv, env=env, stdin=spec.prompt_path or None)
 

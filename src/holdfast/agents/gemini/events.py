@@ -1,6 +1,7 @@
-"""The lines that Gemini CLI prints with `-o stream-json`, and what its errors mean.
+"""Events from the Gemini CLI's `-o stream-json`, and its errors.
 
-Assistant text comes in deltas only, and a text ends where something else begins. Retries are told on stderr alone.
+Assistant text comes only in deltas; a text ends where something else begins. Retries are reported only on
+stderr.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from holdfast.agents.shared import json_lines, todo_list
 from holdfast.model import events as ev
 
 _TEXT_CHARS = 16_000
-#: Deltas of one text that are kept, in bytes of JSON: more than the text is cut to, however it is escaped.
+#: Bytes of JSON kept of one text's deltas: more than the text is cut to, however it is escaped.
 _HELD_BYTES = 8 * _TEXT_CHARS
 _REASON_CHARS = 2000
 _MESSAGE_CHARS = 4000
@@ -22,10 +23,10 @@ _MESSAGE_CHARS = 4000
 _MESSAGE = b'{"type":"message",'
 _ASSISTANT = b'"role":"assistant"'
 _USER = b'"role":"user"'
-#: The role stands in front of the content, which may be megabytes.
+#: The role comes before the content, which may be megabytes.
 _HEAD_BYTES = 120
 
-#: Built in, and taken away from the model where nobody may approve them; the model asks for them all the same.
+#: Built-in tools that are removed if nobody can approve them; the model calls them anyway.
 _GUARDED = frozenset({"run_shell_command", "write_file", "replace"})
 
 
@@ -40,7 +41,7 @@ class _Stats(msgspec.Struct):
 
 
 class _Line(msgspec.Struct):
-    """All kinds of lines in one; what a kind lacks stays empty."""
+    """The fields of all lines; a line has few of them."""
 
     type: str
     timestamp: str | None = None
@@ -62,13 +63,13 @@ _DECODER = msgspec.json.Decoder(_Line)
 
 
 class GeminiReader:
-    """Holds back text deltas until their text is complete, and remembers which tool an id belongs to."""
+    """Holds back text deltas until their text is complete, and remembers the tool of each id."""
 
     def __init__(self) -> None:
         self._held: list[bytes] = []
         self._held_bytes = 0
         self._guarded: set[str] = set()
-        #: Calls of `write_todos`, which has the whole list in its parameters, until they are answered.
+        #: Unanswered calls of `write_todos`; their parameters have the whole list.
         self._todos: dict[str, bytes] = {}
 
     def read(self, line: bytes) -> list[ev.AgentEvent]:
@@ -84,7 +85,7 @@ class GeminiReader:
         return [] if data is None else self._events(data, line)
 
     def read_stderr(self, line: bytes) -> list[ev.AgentEvent]:
-        """The retries: nothing on stdout tells of them."""
+        """Retries: stdout does not mention them."""
         if b"Retrying" not in line:
             return []
         text = line[:_MESSAGE_CHARS].decode("utf-8", "replace")
@@ -149,9 +150,9 @@ class GeminiReader:
 
 
 def _result(data: _Line) -> list[ev.AgentEvent]:
-    found: list[ev.AgentEvent] = []
+    events: list[ev.AgentEvent] = []
     if data.stats is not None:
-        found.append(
+        events.append(
             ev.AgentUsage(
                 input_tokens=data.stats.input_tokens,
                 output_tokens=data.stats.output_tokens,
@@ -159,19 +160,19 @@ def _result(data: _Line) -> list[ev.AgentEvent]:
             )
         )
     if data.status == "success":
-        return [*found, ev.AgentResult(is_error=False, subtype="success")]
+        return [*events, ev.AgentResult(is_error=False, subtype="success")]
     error = data.error if isinstance(data.error, _Error) else _Error(message=data.error)
     message, type_ = (error.message or "")[:_MESSAGE_CHARS], error.type or ""
-    found.append(ev.AgentError(kind=error_kind(message, type_, None) or "crashed", message=message))
+    events.append(ev.AgentError(kind=error_kind(message, type_, None) or "crashed", message=message))
     resets_at = _resets_at(message, data.timestamp or "")
     if resets_at is not None:
-        found.append(ev.AgentRateLimit(resets_at=resets_at, reason=message[:_REASON_CHARS]))
-    return [*found, ev.AgentResult(is_error=True, subtype=type_)]
+        events.append(ev.AgentRateLimit(resets_at=resets_at, reason=message[:_REASON_CHARS]))
+    return [*events, ev.AgentResult(is_error=True, subtype=type_)]
 
 
-# ── its errors ──────────────────────────────────────────────────────────────
+# ── errors ──────────────────────────────────────────────────────────────────
 
-#: In this order; what is found first decides.
+#: Checked in this order; the first match decides.
 _TEXTS = [
     (re.compile(pattern, re.IGNORECASE | re.DOTALL), kind)
     for pattern, kind in (
@@ -188,10 +189,11 @@ _TEXTS = [
     )
 ]
 _NETWORK = re.compile(
-    r"terminated|fetch failed|socket|ECONN|ENOTFOUND|EAI_AGAIN|EPIPE|time(d)? ?out|network|other side closed|premature",
+    r"terminated|fetch failed|socket|ECONN|ENOTFOUND|EAI_AGAIN|EPIPE|time(d)? ?out|network|other side closed"
+    r"|premature",
     re.IGNORECASE,
 )
-#: Said of the allowance of a day and of a minute alike; the wait tells them apart.
+#: Used for the limit of a day and of a minute; the wait tells them apart.
 _ALLOWANCE = re.compile(
     r"exceeded your current quota|exhausted your capacity|quota will reset|QUOTA_EXHAUSTED", re.IGNORECASE
 )
@@ -202,13 +204,13 @@ _DELAY = re.compile(
 )
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])", re.IGNORECASE)
 _UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-#: A longer wait is a mistake: nobody sleeps on it.
+#: A longer wait is an error in the message.
 _LONGEST_S = 35 * 86400.0
 _CODE = re.compile(r'"code":\s*(\d{3})\b')
 
 
 def error_kind(message: str, type_: str, status: int | None) -> str | None:
-    """The outcome that an error means, by its text and by the HTTP status, where one is known; None for neither."""
+    """The outcome of an error, from its text and the HTTP status, if known; None if neither is known."""
     if type_ == "FatalTurnLimitedError":
         return "max_turns"
     if type_ == "FatalCancellationError":
@@ -229,7 +231,7 @@ def error_kind(message: str, type_: str, status: int | None) -> str | None:
 
 
 def status_kind(status: int) -> str:
-    """The outcome that an HTTP status means by itself."""
+    """The outcome of an HTTP status alone."""
     match status:
         case 401 | 403:
             return "auth"
@@ -244,10 +246,10 @@ def status_kind(status: int) -> str:
 
 
 def _delay_s(message: str) -> float | None:
-    found = _DELAY.search(message)
-    if found is None:
+    delay = _DELAY.search(message)
+    if delay is None:
         return None
-    return sum(float(number) * _UNIT_S[unit.lower()] for number, unit in _PART.findall(found[1]))
+    return sum(float(number) * _UNIT_S[unit.lower()] for number, unit in _PART.findall(delay[1]))
 
 
 def _resets_at(message: str, said_at: str) -> str | None:

@@ -1,8 +1,9 @@
-"""opencode: OpenCode, driven by `opencode run --format json`.
+"""OpenCode (`opencode run --format json`).
 
-On stdout it names its session only when the model's first answer begins, and its own retries are silent; so it is told to log to
-stderr, where a session is named when it is made, and an error when it is met. A running tool and a streaming text stay
-silent. No event says that the run is over: the last `step_finish` and the exit status say it together.
+On stdout it prints its session id only when the model's first answer begins, and its retries are silent. So
+it also logs to stderr, where a session appears when it is created, and an error when it occurs. A running
+tool and a streaming text are silent. No event marks the end of the run: the last `step_finish` and the exit
+status do so together.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
     from holdfast.agents.base import Adapter, Reader
     from holdfast.model.attempt import Attempt
 
-#: Options of a task that are flags of the same name.
+#: Task options that are flags of the same name.
 _FLAGS = ("agent", "variant")
-#: Tools that ask for the permission of another name.
+#: Tools whose permission has another name.
 _PERMISSIONS: dict[str, str] = dict.fromkeys(("write", "patch", "apply_patch", "multiedit"), "edit")
-#: What it says on stderr when it refuses to begin.
+#: Text on stderr when it refuses to start → outcome.
 _REFUSALS = (
     ("Session not found", "unknown_session"),
     ("You must provide a message", "usage_error"),
@@ -37,13 +38,13 @@ _REFUSALS = (
 
 
 class Opencode:
-    """Prompt by stdin: an argument with a space in it would reach the model in quotation marks."""
+    """The prompt is on stdin: an argument with a space would reach the model in quotation marks."""
 
     name = "opencode"
     capabilities = Capabilities(
         options=_FLAGS,
         program="opencode",
-        # No wrapper: its npm package puts the native binary in place of the command when it is installed.
+        # No wrapper: on installation, its npm package replaces the command with the native binary.
         session_id_from="event",
         can_resume=True,
         stdin_prompt=True,
@@ -51,9 +52,10 @@ class Opencode:
         silent_during=("text", "tool"),
         usage_scope="process",
         reports_cost=True,
-        # It gives up a silent stream after 300 s by itself, honours any Retry-After, and its tools have no event at all.
+        # It abandons a silent stream after 300 s, honours any Retry-After, and emits no events for running
+        # tools.
         stale_s=900.0,
-        # It dies at once of each; its tools have sessions of their own and are left to the sweep.
+        # Each signal ends it at once; its tools have their own sessions and are left to the sweep.
         stop=(StopStep(signal="TERM", pause_s=10.0), StopStep(signal="KILL", pause_s=5.0)),
         env=(
             "OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR", "OPENCODE_CONFIG_CONTENT", "OPENCODE_PERMISSION",
@@ -64,8 +66,10 @@ class Opencode:
         ),
         login="opencode auth login",
         login_env=(
-            "OPENCODE_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY", "GROQ_API_KEY",
-            "MISTRAL_API_KEY", "DEEPSEEK_API_KEY", "XAI_API_KEY", "CEREBRAS_API_KEY", "GITHUB_TOKEN", "HF_TOKEN",
+            "OPENCODE_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY",
+            "OPENROUTER_API_KEY", "GROQ_API_KEY",
+            "MISTRAL_API_KEY", "DEEPSEEK_API_KEY", "XAI_API_KEY", "CEREBRAS_API_KEY", "GITHUB_TOKEN",
+            "HF_TOKEN",
             "OPENCODE_CONFIG_CONTENT",
         ),
         login_files=("~/.local/share/opencode/auth.json", "~/.config/opencode/opencode.json"),
@@ -76,7 +80,7 @@ class Opencode:
     )  # fmt: skip
 
     def launch(self, spec: LaunchSpec) -> Launch:
-        """A new session under a title of ours, which saves the request that would invent one."""
+        """A new session with our title, which saves the request that would generate one."""
         return self._line(spec, "--title", f"holdfast:{spec.task.task_id}:{spec.resume_count}")
 
     def resume(self, spec: LaunchSpec) -> Launch:
@@ -88,8 +92,9 @@ class Opencode:
         return OpencodeLines()
 
     def classify(self, end: End, attempt: Attempt) -> Outcome:
-        """Signal, error, last step, in this order; exit 0 is its word for a rejected permission too."""
-        exit, said = end.exit, without_logs(end.stderr_tail)
+        """From signal, error, last step, in this order; exit status 0 is also used for a rejected
+        permission."""
+        exit, stderr = end.exit, without_logs(end.stderr_tail)
         by_signal = endings.by_signal(exit)
         if by_signal is not None:
             return by_signal
@@ -102,9 +107,9 @@ class Opencode:
             return endings.finished(attempt)
         if attempt.messages == 0 and attempt.tools_started == 0:
             for words, kind in _REFUSALS:
-                if words in said:
+                if words in stderr:
                     return Outcome(kind=kind, detail=words)
-        return endings.without_result(exit, said)
+        return endings.without_result(exit, stderr)
 
     def _line(self, spec: LaunchSpec, flag: str, value: str) -> Launch:
         argv = [
@@ -130,7 +135,7 @@ class Opencode:
 
 
 def _env(spec: LaunchSpec) -> dict[str, str]:
-    """What has no flag goes by its variables."""
+    """Options without a flag are passed in environment variables."""
     env = {"OPENCODE_DISABLE_AUTOUPDATE": "1"}
     if spec.settings_path:
         env["OPENCODE_CONFIG"] = spec.settings_path
@@ -145,11 +150,13 @@ def _env(spec: LaunchSpec) -> dict[str, str]:
 
 
 def _instructed(content: str, path: str) -> str:
-    """The configuration that the person keeps in the variable, with one more file of instructions. (Files of it are merged by
-    the program.) One that cannot be read is replaced."""
+    """The user's configuration from the variable, with one more instructions file.
+
+    (The program merges config files itself.) An unreadable one is replaced.
+    """
     try:
-        given: dict[str, Any] = {**json.loads(content or "{}")}
-        return json.dumps({**given, "instructions": [*given.get("instructions", ()), path]})
+        configured: dict[str, Any] = {**json.loads(content or "{}")}
+        return json.dumps({**configured, "instructions": [*configured.get("instructions", ()), path]})
     except (ValueError, TypeError):
         return json.dumps({"instructions": [path]})
 

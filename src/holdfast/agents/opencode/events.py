@@ -1,11 +1,12 @@
-"""The event lines of OpenCode: `{type, timestamp, sessionID, part | error}`.
+"""Events from OpenCode: lines of `{type, timestamp, sessionID, part | error}`.
 
-Types are step_start, text, tool_use, step_finish and error. A text and a tool call are printed once they are over, so each
-tool_use starts and ends a call. A step after the last `step_finish` takes back what that one promised; what the run came
-to is therefore known when stdout ends.
+Types are step_start, text, tool_use, step_finish and error. A text and a tool call are printed when they are
+complete, so each tool_use starts and ends a call. A step after the last `step_finish` means that the run
+continued; so the result is known only when stdout ends.
 
-Its log on stderr (`timestamp=… level=… run=… message=…`) tells two things sooner: which session was made, and that a request to
-the model failed. It then tries again by itself, as late as the server asks, without another word.
+The log on stderr (`timestamp=… level=… run=… message=…`) reports two things sooner: the created session, and
+failed model requests. It then retries by itself, after the delay the server asks for, without another
+message.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from holdfast.model import outcome as oc
 _TEXT_CHARS = 16_000
 _REJECTED = ("rejected permission", "rule which prevents you")
 _TYPES = frozenset({b"step_start", b"text", b"tool_use", b"step_finish", b"error"})
-#: Errors that have a name of their own.
+#: Errors with a name.
 _BY_NAME = {
     "ProviderAuthError": "no_auth",
     "ContextOverflowError": "context_too_long",
@@ -36,16 +37,17 @@ _BY_NAME = {
 
 
 _LOG = b"timestamp="
-#: Values with a space in them stand in quotation marks, so nothing that a model wrote can look like the head of a line.
+#: Values with spaces are quoted, so text of a model cannot look like the beginning of a line.
 _CREATED = re.compile(
     rb"timestamp=\S+ level=INFO +run=\S+ message=created id=(ses_\w+) .*? parentID=undefined "
 )
 _STREAM_ERROR = re.compile(
-    rb'timestamp=(\S+) level=ERROR +run=\S+ message="stream error" .*? small=false .*?error\.error="((?:[^"\\]|\\.)*)'
+    rb'timestamp=(\S+) level=ERROR +run=\S+ message="stream error"'
+    rb' .*? small=false .*?error\.error="((?:[^"\\]|\\.)*)'
 )
-#: What it does not try again.
+#: Errors that it does not retry.
 _NOT_RETRIED = frozenset({"auth", "no_auth", "context_too_long", "invalid_request", "model_not_found"})
-#: A wait that is worth sitting out in its process. A longer one is a limit, and the task waits without an agent.
+#: A wait that the process should sit out. A longer one is a limit, and the task waits without an agent.
 _SHORT_WAIT_S = 120.0
 _LOG_LINE_BYTES = 16_384
 
@@ -63,7 +65,7 @@ class _State(Struct):
 
 class _Part(Struct):
     text: str = ""
-    #: Written by the program in the user's name, as after a compaction.
+    #: Written by the program in the user's name, for example after a compaction.
     synthetic: bool = False
     reason: str = ""
     tokens: _Tokens | None = None
@@ -99,7 +101,7 @@ _NOTHING = _Part()
 
 
 class OpencodeLines:
-    """The reader. It remembers the session, and what the step that is open or was last has come to."""
+    """The reader. It remembers the session and the result of the current or last step."""
 
     def __init__(self) -> None:
         self._session_id = ""
@@ -120,54 +122,54 @@ class OpencodeLines:
             self._begin_step()
             if self._session_id:
                 return []
-        found = json_lines.decode(_DECODER, line) if kind in _TYPES else None
-        if found is None:
+        decoded = json_lines.decode(_DECODER, line) if kind in _TYPES else None
+        if decoded is None:
             return []
-        match found.type:
+        match decoded.type:
             case "text":
-                events = self._said(found.part or _NOTHING)
+                events = self._said(decoded.part or _NOTHING)
             case "tool_use":
-                events = self._called(found.part or _NOTHING)
+                events = self._called(decoded.part or _NOTHING)
             case "step_finish":
-                events = self._finished_step(found.part or _NOTHING)
+                events = self._finished_step(decoded.part or _NOTHING)
             case "error":
-                events = self._failed(found)
+                events = self._failed(decoded)
             case _:
                 events = []
-        if found.session_id and found.session_id != self._session_id:
-            self._session_id = found.session_id
-            events.insert(0, ev.AgentSession(session_id=found.session_id))
+        if decoded.session_id and decoded.session_id != self._session_id:
+            self._session_id = decoded.session_id
+            events.insert(0, ev.AgentSession(session_id=decoded.session_id))
         return events
 
     def read_stderr(self, line: bytes) -> list[ev.AgentEvent]:
-        """The session that was made, and requests that failed."""
+        """The created session, and failed requests."""
         if not line.startswith(_LOG):
             return []
         line = line[:_LOG_LINE_BYTES]
-        if found := _CREATED.match(line):
+        if match := _CREATED.match(line):
             if self._session_id:
                 return []
-            self._session_id = found[1].decode("ascii")
+            self._session_id = match[1].decode("ascii")
             return [ev.AgentSession(session_id=self._session_id)]
-        found = _STREAM_ERROR.match(line)
-        return _stream_error(found[2], found[1]) if found else []
+        match = _STREAM_ERROR.match(line)
+        return _stream_error(match[2], match[1]) if match else []
 
     def hides_stderr(self, line: bytes) -> bool:
-        """Its log, but for the errors in it."""
+        """Whether the line is a log message that is not an error."""
         return line.startswith(_LOG) and b" level=ERROR " not in line[:80]
 
     def finish(self) -> list[ev.AgentEvent]:
-        """What the run came to, by its last step."""
+        """The result of the run, from its last step."""
         match self._reason:
             case "stop" if self._text:
                 return [ev.AgentResult(is_error=False, subtype="stop", text=self._text)]
             case "tool-calls" if self._was_rejected:
-                # A rejected permission ends the run, without a word and with exit status 0.
+                # A rejected permission ends the run without a message and with exit status 0.
                 return [ev.AgentResult(is_error=False, subtype="rejected")]
             case "stop":
                 return _bad_end("empty_reply", "the model's last reply has no text")
             case "length":
-                return _bad_end("truncated", "the model's last reply was cut at its output limit")
+                return _bad_end("truncated", "the model's last reply was cut off at its output limit")
             case "content-filter":
                 return _bad_end("invalid_request", "the model's last reply was stopped by a content filter")
             case _:
@@ -175,7 +177,8 @@ class OpencodeLines:
 
     def _said(self, part: _Part) -> list[ev.AgentEvent]:
         if part.synthetic:
-            # The step before it was a summary of the session, which stops like an answer: the run goes on.
+            # The previous step was a summary of the session, which ends like an answer, but the run
+            # continues.
             self._begin_step()
             return []
         if not part.text:
@@ -192,7 +195,7 @@ class OpencodeLines:
         return [
             ev.AgentToolStarted(tool_id=part.call_id, name=part.tool, summary=summary),
             ev.AgentToolFinished(tool_id=part.call_id, is_error=is_error, denied=denied),
-            # The tool is given the whole list each time.
+            # The tool gets the whole list each time.
             *(todo_list.of_call(bytes(state.input)) if part.tool == "todowrite" and not is_error else ()),
         ]
 
@@ -203,18 +206,18 @@ class OpencodeLines:
             ev.AgentUsage(input_tokens=tokens.input, output_tokens=tokens.output, cost_usd=part.cost),
         ]
 
-    def _failed(self, found: _Line) -> list[ev.AgentEvent]:
-        error = found.error or _Error()
+    def _failed(self, line: _Line) -> list[ev.AgentEvent]:
+        error = line.error or _Error()
         data = error.data or _Data()
         text = f"{data.message} {data.response_body or ''}"
         kind = _BY_NAME.get(error.name) or api_errors.kind(data.status_code, text)
         if error.name == "UnknownError" and not self._has_stepped:
-            # All it says of an unknown model, or of a provider that is not configured.
+            # Its only message about an unknown model, or a provider that is not configured.
             kind = kind or "usage_error"
         kind = kind or "crashed"
         events: list[ev.AgentEvent] = [ev.AgentError(kind=kind, message=data.message or error.name)]
         if kind in oc.MUST_WAIT:
-            at = api_errors.resets_at(text, found.timestamp / 1000, data.response_headers)
+            at = api_errors.resets_at(text, line.timestamp / 1000, data.response_headers)
             events.insert(0, ev.AgentRateLimit(resets_at=at, reason=data.message))
         return events
 
@@ -239,7 +242,7 @@ def _stream_error(quoted: bytes, said_at: bytes) -> list[ev.AgentEvent]:
 
 
 def without_logs(stderr: str) -> str:
-    """What stderr says to people."""
+    """The readable part of stderr."""
     return "".join(line for line in stderr.splitlines(keepends=True) if not line.startswith("timestamp="))
 
 

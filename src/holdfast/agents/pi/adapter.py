@@ -1,7 +1,7 @@
-"""pi: Pi, driven by `pi --mode json`. From 0.76 on, which is where the session's id can be chosen.
+"""Pi (`pi --mode json`), version 0.76 or later, in which the session id can be chosen.
 
-It exits 0 on a refused key and on retries that came to nothing, so only its events count. It has no permission prompts:
-what it may do is a matter of `--tools`, and `--approve` is about the project's own `.pi/`.
+It exits with 0 after a refused key and failed retries, so only its events count. It has no permission
+prompts: `--tools` controls what it may do, and `--approve` concerns the project's `.pi/`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from holdfast.agents.base import Adapter, Reader
     from holdfast.model.attempt import Attempt
 
-#: Options of a task that are flags of the same name.
+#: Task options that are flags of the same name.
 _FLAGS = ("provider", "thinking")
-#: What it says on stderr when it refuses to begin.
+#: Text on stderr when it refuses to start → outcome.
 _REFUSALS = (
     ("No session found matching", "unknown_session"),
     ("Fork this session into current directory?", "unknown_session"),
@@ -33,7 +33,7 @@ _REFUSALS = (
 
 
 class Pi:
-    """Prompt by stdin, id by choice."""
+    """The prompt is on stdin; the session id is chosen."""
 
     name = "pi"
     capabilities = Capabilities(
@@ -49,12 +49,13 @@ class Pi:
         silent_during=("start",),
         usage_scope="process",
         reports_cost=True,
-        # It gives up a silent stream after 300 s by itself and announces the retry.
+        # It abandons a silent stream after 300 s and announces the retry.
         stale_s=330.0,
-        # TERM and HUP take its tools along, INT leaves them.
+        # TERM and HUP end its tools, INT leaves them running.
         stop=(StopStep(signal="TERM", pause_s=10.0), StopStep(signal="KILL", pause_s=5.0)),
         env=(
-            "PI_CODING_AGENT_DIR", "PI_CODING_AGENT_SESSION_DIR", "PI_PACKAGE_DIR", "PI_OFFLINE", "PI_TELEMETRY",
+            "PI_CODING_AGENT_DIR", "PI_CODING_AGENT_SESSION_DIR", "PI_PACKAGE_DIR", "PI_OFFLINE",
+            "PI_TELEMETRY",
             "PI_CACHE_RETENTION", "PI_RADIUS_GATEWAY",
             "ANTHROPIC_*", "OPENAI_*", "AZURE_OPENAI_*", "GEMINI_API_KEY", "GOOGLE_*", "OPENROUTER_API_KEY",
             "GROQ_API_KEY", "MISTRAL_API_KEY", "DEEPSEEK_API_KEY", "XAI_API_KEY", "CEREBRAS_API_KEY",
@@ -62,8 +63,10 @@ class Pi:
         ),
         login="pi, then /login",
         login_env=(
-            "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY", "GROQ_API_KEY", "MISTRAL_API_KEY",
-            "DEEPSEEK_API_KEY", "XAI_API_KEY", "CEREBRAS_API_KEY", "OPENCODE_API_KEY", "COPILOT_GITHUB_TOKEN", "HF_TOKEN",
+            "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY", "GROQ_API_KEY",
+            "MISTRAL_API_KEY",
+            "DEEPSEEK_API_KEY", "XAI_API_KEY", "CEREBRAS_API_KEY", "OPENCODE_API_KEY",
+            "COPILOT_GITHUB_TOKEN", "HF_TOKEN",
         ),
         login_files=("$PI_CODING_AGENT_DIR/auth.json", "~/.pi/agent/auth.json", "~/.pi/agent/models.json"),
         appends_system_prompt=True,
@@ -73,11 +76,11 @@ class Pi:
     )  # fmt: skip
 
     def launch(self, spec: LaunchSpec) -> Launch:
-        """A new session under an id of our choice."""
+        """A new session with a chosen id."""
         return self._line(spec, "--session-id")
 
     def resume(self, spec: LaunchSpec) -> Launch:
-        """The same session. Not by `--session-id`, which would begin an empty one where there is none."""
+        """The same session. Not with `--session-id`, which would start an empty one if there is none."""
         return self._line(spec, "--session")
 
     def reader(self) -> Reader:
@@ -85,8 +88,9 @@ class Pi:
         return PiLines()
 
     def classify(self, end: End, attempt: Attempt) -> Outcome:
-        """The settled result counts whatever came after it; then the signal, the end of stdout, the errors."""
-        # Up to 0.87 it writes no session before its first answer is complete, which is when usage comes.
+        """A settled result counts, whatever came after it; then signal, end of stdout, errors."""
+        # Up to 0.87, it saves no session before its first answer is complete, which is when usage is
+        # reported.
         was_answered = attempt.usage.input_tokens is not None or attempt.tools_started > 0
         return endings.in_session(self._outcome(end, attempt), attempt, was_kept=was_answered)
 

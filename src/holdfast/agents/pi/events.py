@@ -1,8 +1,9 @@
-"""The event lines of Pi in JSON mode, from 0.73 to 1.5.
+"""Events from Pi's JSON mode, versions 0.73 to 1.5.
 
-`session` comes first. An assistant message streams in `message_update` lines and stands complete in `message_end`, which
-alone carries its usage, its stop reason and its error. `agent_end` closes one run, which Pi may repeat by itself;
-`agent_settled` (from 0.80.4) means that nothing follows. Older ones just leave, so there the end of stdout settles it.
+`session` comes first. An assistant message streams in `message_update` lines and is complete in
+`message_end`, which alone has its usage, stop reason and error. `agent_end` closes one run, which Pi may
+repeat by itself; `agent_settled` (from 0.80.4) means that nothing follows. Older versions just exit, so for
+them the end of stdout counts.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from holdfast.model import events as ev
 from holdfast.model import outcome as oc
 
 _TEXT_CHARS = 16_000
-#: Of a text that is still streaming, this much is remembered.
+#: How much of a streaming text is kept.
 _PARTIAL_BYTES = 16_000
 _UPDATE = b'{"type":"message_update"'
 _DELTA = b'"delta":"'
@@ -50,7 +51,7 @@ class _Message(Struct, rename="camel"):
 
 
 class _Line(Struct, rename="camel"):
-    """All fields of all the lines that are read; a line has few of them."""
+    """The fields of all lines; a line has few of them."""
 
     type: str = ""
     id: str = ""
@@ -69,20 +70,21 @@ _DECODER = msgspec.json.Decoder(_Line)
 _TEXT_DECODER = msgspec.json.Decoder(str)
 _NEEDED = frozenset(
     (
-        b"session", b"agent_start", b"message_end", b"tool_execution_start", b"tool_execution_end", b"agent_end",
+        b"session", b"agent_start", b"message_end", b"tool_execution_start", b"tool_execution_end",
+        b"agent_end",
         b"agent_settled", b"auto_retry_start",
     )
 )  # fmt: skip
 
 
 class PiLines:
-    """The reader. It remembers the text that is streaming, and how the last assistant message stopped."""
+    """The reader. It remembers the streaming text, and how the last assistant message stopped."""
 
     def __init__(self) -> None:
         #: Pieces of the streaming text, still escaped.
         self._pieces: list[bytes] = []
         self._pieces_bytes = 0
-        #: An old Pi repeats the whole message in each update: the last one is enough.
+        #: Old versions repeat the whole message in each update: the last one is enough.
         self._update = b""
         self._stop_reason = ""
         self._text = ""
@@ -99,41 +101,41 @@ class PiLines:
             return []
         if json_lines.kind(line) not in _NEEDED:
             return []
-        found = json_lines.decode(_DECODER, line)
-        if found is None:
+        decoded = json_lines.decode(_DECODER, line)
+        if decoded is None:
             return []
-        match found.type:
+        match decoded.type:
             case "message_end":
-                return self._said(found.message) if found.message is not None else []
+                return self._said(decoded.message) if decoded.message is not None else []
             case "tool_execution_start":
-                summary = json_lines.summary(found.args)
+                summary = json_lines.summary(decoded.args)
                 return [
-                    ev.AgentToolStarted(tool_id=found.tool_call_id, name=found.tool_name, summary=summary)
+                    ev.AgentToolStarted(tool_id=decoded.tool_call_id, name=decoded.tool_name, summary=summary)
                 ]
             case "tool_execution_end":
-                return [ev.AgentToolFinished(tool_id=found.tool_call_id, is_error=found.is_error)]
+                return [ev.AgentToolFinished(tool_id=decoded.tool_call_id, is_error=decoded.is_error)]
             case "session":
-                return [ev.AgentSession(session_id=found.id)] if found.id else []
+                return [ev.AgentSession(session_id=decoded.id)] if decoded.id else []
             case "agent_start":
                 self._is_open, self._has_ended = True, False
                 self._stop_reason = ""
             case "agent_end":
                 self._is_open = self._has_ended = False
-                if not found.will_retry:
+                if not decoded.will_retry:
                     self._has_ended = True
             case "auto_retry_start":
                 self._is_open, self._has_ended = True, False
-                delay_s = None if found.delay_ms is None else found.delay_ms / 1000
-                return [ev.AgentRetry(delay_s=delay_s, reason=found.error_message)]
+                delay_s = None if decoded.delay_ms is None else decoded.delay_ms / 1000
+                return [ev.AgentRetry(delay_s=delay_s, reason=decoded.error_message)]
             case "agent_settled":
                 self._is_open = self._has_ended = False
-                return self._result("settled", aborted=found.aborted)
+                return self._result("settled", aborted=decoded.aborted)
             case _:
                 pass
         return []
 
     def finish(self) -> list[ev.AgentEvent]:
-        """The text that was cut off, and the result of a Pi that does not say when it has settled."""
+        """Text that was cut off, and the result of a version that does not report when it has settled."""
         events: list[ev.AgentEvent] = []
         partial = self._partial()
         if partial:
@@ -143,11 +145,11 @@ class PiLines:
         elif self._is_open and self._has_result:
             events.append(ev.AgentResult(is_error=True, subtype="unfinished"))
         if self._is_open and self._has_failed and self._stop_reason != "error":
-            # The error that was seen is not how it ended.
+            # The last error was not the end.
             events.append(ev.AgentError(kind="truncated", message="stdout ends before the end of the run"))
         return events
 
-    # ── text that streams ──
+    # ── streaming text ──
 
     def _streamed(self, line: bytes) -> None:
         begin = line.find(b'"text_delta"')
@@ -170,8 +172,8 @@ class PiLines:
 
     def _partial(self) -> str:
         if self._update:
-            found = json_lines.decode(_DECODER, self._update)
-            texts = _texts(found.message) if found is not None and found.message is not None else []
+            decoded = json_lines.decode(_DECODER, self._update)
+            texts = _texts(decoded.message) if decoded is not None and decoded.message is not None else []
             return texts[-1] if texts else ""
         quoted = b'"' + b"".join(self._pieces) + b'"'
         return (json_lines.decode(_TEXT_DECODER, quoted) or "")[:_TEXT_CHARS]
@@ -220,7 +222,9 @@ class PiLines:
             case "stop":
                 return _bad_end(subtype, "empty_reply", "the model's last reply has no text")
             case "length":
-                return _bad_end(subtype, "truncated", "the model's last reply was cut at its output limit")
+                return _bad_end(
+                    subtype, "truncated", "the model's last reply was cut off at its output limit"
+                )
             case "aborted":
                 return _bad_end(subtype, "interrupted", "the run was aborted")
             case "error":

@@ -1,7 +1,7 @@
-"""What model servers say when they refuse, as outcomes: shared by the agents that pass status and text on.
+"""Outcomes of refused model requests, for agents that pass on status and text.
 
-The text decides within a status (a 429 can be a rate limit or an empty account), the status decides where the text is
-silent, and without a status the text stands alone.
+The text decides within a status (a 429 can be a rate limit or an empty account). The status decides if the
+text is not known. Without a status, only the text counts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 _CONTEXT = re.compile(
     r"prompt (?:is )?too long|request_too_large|input is too long|context[_ ](?:length|window)[_ ]?exceed"
-    r"|exceeds? (?:the |this )?(?:model'?s )?(?:maximum |available )?context|maximum (?:context|prompt) length"
+    r"|exceeds? (?:the |this )?(?:model'?s )?(?:maximum |available )?context"
+    r"|maximum (?:context|prompt) length"
     r"|exceeds the maximum number of tokens|input token count.*exceeds|too many tokens|token limit exceeded"
     r"|context window exceeds|greater than the context length|exceeded model token limit",
     re.IGNORECASE,
@@ -31,23 +32,26 @@ _QUOTA = re.compile(
 _RATE = re.compile(r"rate[_ -]?limit|too many requests|resource_exhausted|throttl", re.IGNORECASE)
 _OVERLOADED = re.compile(r"overloaded|over capacity|at capacity", re.IGNORECASE)
 _MODEL = re.compile(
-    r"model[^.\n]{0,120}(?:not found|does not exist|not_found|unknown|not supported)|unknown model|model_not_found",
+    r"model[^.\n]{0,120}(?:not found|does not exist|not_found|unknown|not supported)|unknown model"
+    r"|model_not_found",
     re.IGNORECASE,
 )
 _NO_KEY = re.compile(r"no api[- ]?key|api key is missing|missing api key|not logged in|/login", re.IGNORECASE)
 _KEY = re.compile(
-    r"invalid[_ ](?:x-)?api[_ -]?key|incorrect api key|unauthorized|authentication|forbidden|token (?:has )?expired",
+    r"invalid[_ ](?:x-)?api[_ -]?key|incorrect api key|unauthorized|authentication|forbidden"
+    r"|token (?:has )?expired",
     re.IGNORECASE,
 )
 _NETWORK = re.compile(
     r"\bterminated\b|connect(?:ion)? (?:error|refused|reset|closed|timed)|cannot connect|socket|fetch failed"
-    r"|ECONN\w+|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EPIPE|network|timed? ?out|stream ended|premature close|tls|certificate",
+    r"|ECONN\w+|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EPIPE|network|timed? ?out|stream ended|premature close|tls"
+    r"|certificate",
     re.IGNORECASE,
 )
 
 
 def kind(status: int | None, text: str) -> str | None:
-    """The outcome that a refusal means; None where nothing in it is known."""
+    """The outcome of a refusal; None if it is not known."""
     if status is None:
         return _by_text(text)
     if status in (401, 403):
@@ -83,20 +87,20 @@ def _by_text(text: str) -> str | None:
     return next((outcome for pattern, outcome in table if pattern.search(text)), None)
 
 
-# ── when it can go on ───────────────────────────────────────────────────────
+# ── reset times ─────────────────────────────────────────────────────────────
 
 _RETRY = re.compile(r"retry (?:in|after) (\d+(?:\.\d+)?) ?s", re.IGNORECASE)
 _FIELD = re.compile(r"\\?\"(resets_at|resets_in_seconds|retry_after)\\?\": ?(\d+(?:\.\d+)?)")
-#: Times beyond this are somebody's mistake, and a task must not sleep on it for ever.
+#: Later times are errors in the message; a task must not wait for them.
 _LONGEST_S = 35 * 86400.0
 
 
 def resets_at(text: str, said_at: float, headers: Mapping[str, str] | None = None) -> str | None:
-    """When the limit is lifted, by the server's headers or its words; `said_at` is when it said so."""
+    """When the limit ends, from the server's headers or text; `said_at` is the time of the response."""
     for name, value in (headers or {}).items():
-        found = _by_header(name.lower(), value, said_at)
-        if found is not None:
-            return found
+        reset = _by_header(name.lower(), value, said_at)
+        if reset is not None:
+            return reset
     field = _FIELD.search(text)
     if field is not None:
         number = float(field[2])
@@ -104,8 +108,8 @@ def resets_at(text: str, said_at: float, headers: Mapping[str, str] | None = Non
     retry = _RETRY.search(text)
     if retry is not None:
         return _time(said_at + float(retry[1]), said_at)
-    found = reset_times.find(text, said_at)
-    return _time(clock.parse_iso(found), said_at) if found is not None else None
+    reset = reset_times.find(text, said_at)
+    return _time(clock.parse_iso(reset), said_at) if reset is not None else None
 
 
 def _by_header(name: str, value: str, said_at: float) -> str | None:

@@ -1,7 +1,7 @@
-"""JSON lines as agents print them: decoded fast when they are well-formed, mended when they are nearly so.
+"""JSON lines of agents: decoded fast if they are well-formed, repaired if they nearly are.
 
-Node prints half of a surrogate pair as an escape when a tool's output was cut inside an emoji, and a raw log can hold bytes
-that are no UTF-8. Neither may cost the event.
+Node prints half of a surrogate pair as an escape if a tool's output was cut inside an emoji, and a raw log
+can contain bytes that are not UTF-8. Such events must not be lost.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-#: A longer line is not worth a second, slow look.
+#: Longer lines are not repaired.
 _MEND_BYTES = 8 * 1024 * 1024
-#: How nearly every line begins, and how far its type is looked for.
+#: How nearly every line begins, and how far its type is searched.
 _TYPE, _TYPE_END = b'{"type":"', 96
 
 
@@ -33,7 +33,7 @@ _TYPED = msgspec.json.Decoder(_Typed)
 
 
 class ByType:
-    """A reader for which each type of line that means something has a shape and a taker of its own."""
+    """A reader with a struct and a handler for each type of line that matters."""
 
     def __init__(self, takers: dict[bytes, tuple[type[Any], Callable[[Any], list[ev.AgentEvent]]]]) -> None:
         self._takers = {name: (msgspec.json.Decoder(shape), take) for name, (shape, take) in takers.items()}
@@ -44,23 +44,25 @@ class ByType:
         if taker is None:
             return []
         decoder, take = taker
-        found = decode(decoder, line)
-        return take(found) if found is not None else []
+        decoded = decode(decoder, line)
+        return take(decoded) if decoded is not None else []
 
 
 def kind(line: bytes) -> bytes:
-    """The `type` of a line, found without decoding it where it stands first, as it does with all of these programs; empty
-    for what is no object. Most lines mean nothing to us, and this is all that they cost. Never raises."""
+    """The `type` of a line, without decoding it if it comes first, as in all of these programs.
+
+    Empty if the line is not an object. Most lines do not matter, and this is their whole cost. Never raises.
+    """
     if line.startswith(_TYPE):
         return line[9 : line.find(b'"', 9, _TYPE_END)]
     if not line.startswith(b"{"):
         return b""
-    found = decode(_TYPED, line)
-    return found.type.encode("utf-8", "replace") if found is not None else b""
+    decoded = decode(_TYPED, line)
+    return decoded.type.encode("utf-8", "replace") if decoded is not None else b""
 
 
 def decode(decoder: msgspec.json.Decoder[T], line: bytes) -> T | None:
-    """The line as `decoder` types it; None for what is torn, hostile or of another shape. Never raises."""
+    """The line decoded by `decoder`; None if it is torn, hostile or of another shape. Never raises."""
     try:
         return decoder.decode(line)
     except msgspec.ValidationError:
@@ -76,12 +78,14 @@ def decode(decoder: msgspec.json.Decoder[T], line: bytes) -> T | None:
 
 
 def mended(line: bytes) -> bytes:
-    """The same JSON with a replacement character wherever a character was broken. Raises ValueError when it is no JSON."""
+    """The same JSON with broken characters replaced. Raises ValueError if it is not JSON."""
     data = json.loads(line.decode("utf-8", "replace"))
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def summary(raw: msgspec.Raw, limit: int = 4000) -> str:
-    """The beginning of a JSON value as text, however long it is. Far more than is shown: what is cut before its secrets are
-    masked can end in half a secret."""
+    """The beginning of a JSON value as text.
+
+    Much longer than what is shown: text that is cut before secrets are masked could end in half a secret.
+    """
     return str(memoryview(raw)[: limit * 4], "utf-8", "replace")[:limit]

@@ -1,4 +1,4 @@
-"""When a limit ends, from the sentence with which a CLI says so."""
+"""When a limit ends, parsed from a CLI's message."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _EPOCH = re.compile(r"\|(\d{10})\b")
 #: `try again in 1m20s`, `in 2 days 3 hours 5 minutes`, `in 28ms`
 _SPAN = re.compile(r"(?:again|resets) in ((?:(?:,|and)?\s*\d+(?:\.\d+)?\s*[a-z]+)+)", re.IGNORECASE)
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|[smhd])", re.IGNORECASE)
-#: `resets 3pm (Europe/Berlin)`, `try again at 8:00 AM`, `try again at Nov 17th, 2026 8:00 AM`, `resets Nov 17, 3pm (UTC)`
+#: `resets 3pm (Europe/Berlin)`, `try again at 8:00 AM`, `try again at Nov 17th, 2026 8:00 AM`,
+#: `resets Nov 17, 3pm (UTC)`
 _MOMENT = re.compile(
     r"(?:again|resets?)(?: (?:at|on))? "
     r"(?:(?P<month>[a-z]{3})[a-z]* (?P<day>\d{1,2})(?:st|nd|rd|th)?,?(?: (?P<year>\d{4}),?)?(?: at)? )?"
@@ -25,7 +26,7 @@ _MOMENT = re.compile(
 
 
 def find(text: str, now: float) -> str | None:
-    """The moment that `text` names, in UTC; null when it names none. A time without a zone is local."""
+    """The time in `text`, in UTC; None if there is none. A time without a zone is local."""
     try:
         if epoch := _EPOCH.search(text):
             return clock.iso(float(epoch[1]))
@@ -43,20 +44,20 @@ def find(text: str, now: float) -> str | None:
     return None
 
 
-def _moment(found: re.Match[str], now: float) -> str:
+def _moment(match: re.Match[str], now: float) -> str:
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
     try:
-        zone = ZoneInfo(found["zone"]) if found["zone"] else None
+        zone = ZoneInfo(match["zone"]) if match["zone"] else None
     except ZoneInfoNotFoundError:
         zone = None
     here = datetime.fromtimestamp(now, UTC).astimezone(zone)
-    hour = int(found["hour"]) % 12 + (12 if found["half"] in "pP" else 0)
-    at = here.replace(hour=hour, minute=int(found["minute"] or 0), second=0, microsecond=0)
-    if found["month"]:
-        month = _MONTHS.index(found["month"].lower()) + 1
-        at = at.replace(year=int(found["year"] or at.year), month=month, day=int(found["day"]))
-        if not found["year"] and at < here - timedelta(days=1):
+    hour = int(match["hour"]) % 12 + (12 if match["half"] in "pP" else 0)
+    at = here.replace(hour=hour, minute=int(match["minute"] or 0), second=0, microsecond=0)
+    if match["month"]:
+        month = _MONTHS.index(match["month"].lower()) + 1
+        at = at.replace(year=int(match["year"] or at.year), month=month, day=int(match["day"]))
+        if not match["year"] and at < here - timedelta(days=1):
             at = at.replace(year=at.year + 1)
     elif at <= here:
         at += timedelta(days=1)

@@ -1,7 +1,7 @@
-"""stream-json: the event lines that Claude Code prints, and the scripted agent with it.
+"""stream-json: the event format of Claude Code and of the scripted agent.
 
-Top-level types are `system` (init, api_retry), `assistant`, `user`, `result`; tool calls are nested in message.content[];
-lines carry no time. Everything else is passed over.
+Top-level types are `system` (init, api_retry), `assistant`, `user`, `result`; tool calls are nested in
+message.content[]; lines have no time. Other types are ignored.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ else:
         return value
 
 
-#: Far beyond what the ingest cuts to, after it has masked the secrets.
+#: Much longer than what the ingest cuts to after it has masked secrets.
 _TEXT_LIMIT = 16_000
 
 
 class StreamJson:
-    """The reader. Each line stands for itself: nothing is remembered."""
+    """The reader. It keeps no state."""
 
     def read(self, line: bytes) -> list[ev.AgentEvent]:
         """The events of one line."""
@@ -39,7 +39,7 @@ class StreamJson:
         try:
             return _events(json.loads(line))
         except (ValueError, AttributeError, TypeError, KeyError, RecursionError):
-            # Torn, hostile or of another version: the raw log keeps it, and it is no event.
+            # Torn, hostile or of another version: it stays in the raw log and is no event.
             return []
 
     def finish(self) -> list[ev.AgentEvent]:
@@ -66,28 +66,28 @@ def _events(data: dict[str, Any]) -> list[ev.AgentEvent]:
 
 
 def _assistant(message: dict[str, Any]) -> list[ev.AgentEvent]:
-    found: list[ev.AgentEvent] = []
+    events: list[ev.AgentEvent] = []
     for block in message.get("content") or ():
         if block.get("type") == "text" and isinstance(block.get("text"), str) and block["text"]:
-            found.append(ev.AgentText(text=block["text"][:_TEXT_LIMIT]))
+            events.append(ev.AgentText(text=block["text"][:_TEXT_LIMIT]))
         elif block.get("type") == "tool_use":
             summary = json.dumps(block.get("input", {}), ensure_ascii=False)[:_TEXT_LIMIT]
-            found.append(ev.AgentToolStarted(tool_id=block["id"], name=block["name"], summary=summary))
+            events.append(ev.AgentToolStarted(tool_id=block["id"], name=block["name"], summary=summary))
             if block["name"] == "TodoWrite":
-                found += todo_list.of_arguments(block.get("input"))
-    return found
+                events += todo_list.of_arguments(block.get("input"))
+    return events
 
 
 def _tool_results(message: dict[str, Any]) -> list[ev.AgentEvent]:
     content: Any = message.get("content")
     if not isinstance(content, list):
         return []
-    found: list[ev.AgentEvent] = []
+    events: list[ev.AgentEvent] = []
     for block in cast("list[dict[str, Any]]", content):
         if block.get("type") == "tool_result":
             is_error = bool(block.get("is_error"))
-            found.append(ev.AgentToolFinished(tool_id=block["tool_use_id"], is_error=is_error, denied=False))
-    return found
+            events.append(ev.AgentToolFinished(tool_id=block["tool_use_id"], is_error=is_error, denied=False))
+    return events
 
 
 def _result(data: dict[str, Any]) -> list[ev.AgentEvent]:
@@ -109,7 +109,7 @@ def _result(data: dict[str, Any]) -> list[ev.AgentEvent]:
 
 
 def classify(end: End, attempt: Attempt) -> Outcome:
-    """Exit status and result together."""
+    """The outcome, from exit status and result together."""
     exit, stderr_tail = end.exit, end.stderr_tail
     if attempt.result is not None and not attempt.result.is_error:
         return endings.finished(attempt)

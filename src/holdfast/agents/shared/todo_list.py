@@ -1,7 +1,7 @@
-"""To-do lists: how far an agent has come with its own, where its CLI has one.
+"""Todo lists: an agent's progress, if its CLI has such a list.
 
-Each CLI has a tool for it, or an item; here is what they have in common. A run writes its list a few times, so that a slow
-decoder will do, which also bears half an emoji.
+Each CLI has a tool or an item for it; this module has the common part. A run writes its list only a few
+times, so a slow decoder is fine, which also handles half an emoji.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-#: Far beyond what the ingest cuts to, after it has masked the secrets.
+#: Much longer than what the ingest cuts to after it has masked secrets.
 _TEXT_CHARS = 4000
-#: What was given up is neither done nor to do.
+#: Cancelled steps are neither done nor to do.
 _GIVEN_UP = frozenset({"cancelled", "deleted"})
 
 
 def progress(steps: Iterable[tuple[str, str]]) -> ev.AgentProgress:
-    """How far a list is, from the state and the words of each step. The present one is the one that is `in_progress`."""
+    """Progress from the state and text of each step. The current step is the one that is `in_progress`."""
     left = [(state, text) for state, text in steps if state not in _GIVEN_UP]
     present = next((text for state, text in left if state == "in_progress" and text), None)
     return ev.AgentProgress(
@@ -32,18 +32,23 @@ def progress(steps: Iterable[tuple[str, str]]) -> ev.AgentProgress:
     )
 
 
-def of_call(given: bytes) -> list[ev.AgentEvent]:
-    """What a call says that writes the whole list anew, by its arguments. Never raises: one that cannot be read says nothing."""
+def of_call(arguments: bytes) -> list[ev.AgentEvent]:
+    """Progress from the arguments of a call that writes the whole list.
+
+    Never raises: unreadable arguments yield nothing.
+    """
     try:
-        return of_arguments(json.loads(given))
+        return of_arguments(json.loads(arguments))
     except (ValueError, RecursionError):
         return []
 
 
-def of_arguments(given: Any) -> list[ev.AgentEvent]:
-    """The same, decoded: `{"todos": [{"status", "content"}, …]}`; with Gemini it is `description`."""
+def of_arguments(arguments: Any) -> list[ev.AgentEvent]:
+    """The same, decoded: `{"todos": [{"status", "content"}, …]}`; Gemini uses `description`."""
     try:
-        steps = [(entry["status"], entry.get("content") or entry["description"]) for entry in given["todos"]]
+        steps = [
+            (entry["status"], entry.get("content") or entry["description"]) for entry in arguments["todos"]
+        ]
     except (TypeError, KeyError, AttributeError):
         return []
     return [progress(steps)] if all(isinstance(word, str) for step in steps for word in step) else []
