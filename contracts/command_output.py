@@ -262,10 +262,11 @@ _SHORT = of_fields(
             "last_progress_at",
             "progress",
             "verdict",
+            "waiting_for",
         )
     }
     | {"runner_gone": RUNNER_GONE},
-    optional=("verdict", "runner_gone"),
+    optional=("verdict", "waiting_for", "runner_gone"),
 )
 
 _RATE: Schema = or_null({"type": "number", "minimum": 0, "maximum": 1})

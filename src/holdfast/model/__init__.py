@@ -1,1 +1,1 @@
-"""WHAT THINGS ARE: frozen records, states, the event union. No files, no clock, and imports that cost nothing."""
+"""WHAT THINGS ARE: frozen records, states, the event union. Reads no files and no clock; cheap to import."""

@@ -1,7 +1,7 @@
-"""A task's journal, summed up for people: moves, attempts, tools, errors. Pure.
+"""A summary of a task's journal: moves, attempts, tools, errors. Pure.
 
-It works on the lines as they are (JSON objects), not on events: it asks for few fields, and a line of another version must
-not keep anybody from reading the rest.
+It reads the lines as JSON objects, not as events: it needs few fields, and a line of another version must not
+make the rest unreadable.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-#: What stands on the timeline: how the task went, not what the agent said.
+#: Events on the timeline: how the task went, not what the agent printed.
 TIMELINE = frozenset(
     {
-        "task.created", "task.moved", "run.opened", "stage.done", "gate.judged", "failure.triaged", "approval.given",
-        "agent.switched", "attempt.opened", "attempt.started", "attempt.ended", "attempt.void", "stop.intended",
-        "retry.planned", "request.applied", "request.refused", "watch.verdict", "runner.started", "agent.rate_limit",
-        "agent.error", "journal.repaired",
+        "task.created", "task.moved", "run.opened", "stage.done", "gate.judged", "failure.triaged",
+        "approval.given", "agent.switched", "attempt.opened", "attempt.started", "attempt.ended",
+        "attempt.void", "stop.intended", "retry.planned", "request.applied", "request.refused",
+        "watch.verdict", "runner.started", "agent.rate_limit", "agent.error", "journal.repaired",
     }
 )  # fmt: skip
 
 
 class Tool:
-    """One tool of the agent."""
+    """Calls of one tool of the agent."""
 
     def __init__(self) -> None:
         self.calls = 0
         self.errors = 0
         self.denied = 0
-        #: Time between the first and the last word about a call, summed.
+        #: Total time from start to end of its calls.
         self.seconds = 0.0
 
     def to_json(self) -> dict[str, Any]:
@@ -46,7 +46,7 @@ class Tool:
 
 
 class Analysis:
-    """What happened, so far as the lines tell. `apply` takes one after the other."""
+    """The summary of the lines passed to `apply`."""
 
     def __init__(self) -> None:
         self.events: dict[str, int] = {}
@@ -65,7 +65,7 @@ class Analysis:
         self.open_calls: dict[tuple[Any, Any], dict[str, Any]] = {}
 
     def apply(self, line: dict[str, Any]) -> None:
-        """Take in one line; one that makes no sense counts and changes nothing."""
+        """Add one line. An invalid line is only counted."""
         kind, at = str(line.get("type")), str(line.get("at"))
         self.events[kind] = self.events.get(kind, 0) + 1
         self.first_at = self.first_at or at
@@ -78,7 +78,7 @@ class Analysis:
                 return
 
     def note(self, at: str, attempt: Any, kind: str, message: str) -> None:
-        """Something went wrong."""
+        """Add an error."""
         self.errors.append({"at": at, "attempt": attempt, "kind": kind, "message": message})
 
     def to_json(self) -> dict[str, Any]:
@@ -110,14 +110,14 @@ class Analysis:
 
 
 def analyse(lines: Iterable[dict[str, Any]]) -> Analysis:
-    """The analysis of a whole journal."""
-    found = Analysis()
+    """Analyse a whole journal."""
+    analysis = Analysis()
     for line in lines:
-        found.apply(line)
-    return found
+        analysis.apply(line)
+    return analysis
 
 
-# ── one function per type ──
+# ── one function per event type ──
 
 
 def _moved(into: Analysis, line: dict[str, Any], at: str) -> None:
@@ -127,7 +127,7 @@ def _moved(into: Analysis, line: dict[str, Any], at: str) -> None:
 
 def _opened(into: Analysis, line: dict[str, Any], at: str) -> None:
     if line.get("kind", "agent") != "agent":
-        return  # a chore of ours
+        return  # a chore
     into.attempts.append(
         {
             "attempt": line["attempt"],
@@ -146,7 +146,7 @@ def _opened(into: Analysis, line: dict[str, Any], at: str) -> None:
 
 
 def _attempt(into: Analysis, number: Any) -> dict[str, Any] | None:
-    return next((found for found in reversed(into.attempts) if found["attempt"] == number), None)
+    return next((attempt for attempt in reversed(into.attempts) if attempt["attempt"] == number), None)
 
 
 def _ended(into: Analysis, line: dict[str, Any], at: str) -> None:
@@ -204,8 +204,8 @@ def _tool_finished(into: Analysis, line: dict[str, Any], at: str) -> None:
     tool.errors += call["is_error"]
     tool.denied += call["denied"]
     if call["is_error"] or call["denied"]:
-        what = "tool_denied" if call["denied"] else "tool_failed"
-        into.note(at, line["attempt"], what, f"{call['tool']} {call['summary']}".strip())
+        kind = "tool_denied" if call["denied"] else "tool_failed"
+        into.note(at, line["attempt"], kind, f"{call['tool']} {call['summary']}".strip())
 
 
 def _agent_error(into: Analysis, line: dict[str, Any], at: str) -> None:

@@ -15,7 +15,7 @@ class Attempt(Execution):
         super().__init__(opened)
         self.mode = opened.mode
         self.session_id = opened.session_id
-        #: The session that was asked for; the program may report another one.
+        #: The requested session; the program may report another one.
         self.asked_session_id = opened.session_id
         self.resume_count = opened.resume_count
         #: Whether the decision on its end has been journalled.
@@ -27,7 +27,7 @@ class Attempt(Execution):
         self.error: ev.AgentError | None = None
         self.rate_limit: ev.AgentRateLimit | None = None
         self.retry: ev.AgentRetry | None = None
-        #: Its last event other than text was a limit of the service; some programs then wait for hours.
+        #: Its last event other than text reported a limit of the service; some programs then wait for hours.
         self.is_limited = False
         self.retry_at: str | None = None
         self.retries_seen = 0
@@ -50,7 +50,7 @@ class Attempt(Execution):
 
     @property
     def last_words(self) -> str:
-        """The agent's last text. Some programs print an error as text; then it is the text before."""
+        """The agent's last text, or the one before it if the last text is an error message."""
         is_error = self.error is not None and self.error.message == self.last_text
         return self.earlier_text if is_error else self.last_text
 

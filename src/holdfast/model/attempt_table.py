@@ -6,19 +6,19 @@ from enum import StrEnum
 
 
 class Reading(StrEnum):
-    """What a runner finds in an attempt's directory."""
+    """The state of an attempt, read from its directory."""
 
     STARTING = "starting"
     RUNNING = "running"
     EXITED = "exited"
     SPAWN_FAILED = "spawn_failed"
     NEVER_STARTED = "never_started"
-    #: Recorder gone without a record: the agent is watched by its identity, its end is `lost`.
+    #: The recorder died without an exit record: the agent is watched by its identity, its outcome is `lost`.
     ORPHANED = "orphaned"
 
 
 def read_table(*, lock_held: bool, has_identity: bool, has_exit: bool) -> Reading:
-    """The six rows of the table: what lock, identity and exit record mean together. Read the lock before the files."""
+    """The state for lock, identity and exit record. The caller must read the lock before the files."""
     if has_exit:
         return Reading.EXITED if has_identity else Reading.SPAWN_FAILED
     if has_identity:

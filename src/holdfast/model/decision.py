@@ -1,4 +1,4 @@
-"""What follows from a failure or an end: the one vocabulary of every policy."""
+"""Decisions: what follows from a failure or an end. All policies use them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Then(StrEnum):
 
     COMPLETE = "complete"
     RETRY = "retry"
-    #: Until a limit of the service is lifted; no retry is burned.
+    #: Until a limit of the service is lifted; costs no retry.
     WAIT = "wait"
     #: Ask a person.
     ASK = "ask"
@@ -27,17 +27,17 @@ class Decision(Record):
     #: The state that the task passes through (crashed, hung, timeout), or its end.
     status: Status
     reason: str
-    #: Whether a retry is burned.
+    #: Whether it costs a retry.
     burns: bool = True
     fresh_session: bool = False
     #: The shortest pause before a retry.
     pause_s: float = 0.0
 
 
-#: When parallel attempts ended in several ways, the last of these wins.
+#: If decisions about parallel attempts differ, the last of these wins.
 _SEVERITY = (Then.COMPLETE, Then.RETRY, Then.WAIT, Then.ASK, Then.END)
 
 
 def severity(decision: Decision) -> int:
-    """How a decision ranks among those of parallel attempts: the highest is followed."""
+    """The rank of a decision among those of parallel attempts: the highest wins."""
     return _SEVERITY.index(decision.then)

@@ -1,7 +1,7 @@
-"""The event union: every fact a journal can hold.
+"""The event union: every kind of line in a journal.
 
-A line of `events.jsonl` is `{"id": ULID, "at": time, "type": "task.moved", …fields}`. Unknown types (of a later version, or
-planted) decode to `Unknown` and change nothing, so an old runner can read a new journal.
+A line of `events.jsonl` is `{"id": ULID, "at": time, "type": "task.moved", …fields}`. Types that this version
+does not know decode to `Unknown` and change nothing, so an old runner can read a new journal.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Event(Record):
-    """A fact. `id` and `at` are set when it is journalled."""
+    """An event. `id` and `at` are added when it is journalled."""
 
     type: ClassVar[str] = ""
 
@@ -25,7 +25,7 @@ class Event(Record):
 
 
 class TaskCreated(Event):
-    """The first event of a journal: what was asked, and in which state the task was born."""
+    """The task was created: its spec and its first state. Always the first event of a journal."""
 
     type = "task.created"
     schema: str = "holdfast.events/1"
@@ -36,25 +36,25 @@ class TaskCreated(Event):
 
 
 class TaskMoved(Event):
-    """The task went from one state to another."""
+    """The task changed its state."""
 
     type = "task.moved"
     old: str
     new: str
     reason: str = ""
-    #: With `waiting`: when it goes on.
+    #: With `waiting`: when the task continues.
     wake_at: str | None = None
-    #: With `interrupted`: what a person is asked.
+    #: With `interrupted`: the question to the person.
     interrupt: str | None = None
-    #: The request that caused it, if one did.
+    #: The request that caused the move, if any.
     request: str | None = None
-    #: With a resume: what the person answered.
+    #: With a resume: the person's answer.
     answer: str | None = None
     #: With `interrupted`: the stage that a person must approve.
     approval: str | None = None
-    #: With `interrupted`: a mark was left in the packet, and taking it away resumes the task.
+    #: With `interrupted`: there is an interrupt file in the packet; removing it resumes the task.
     marked: bool = False
-    #: From the queue: which one it is of those that the keeper dispatched.
+    #: From the queue: its number among the tasks that the keeper started.
     iteration: int = 0
 
 
@@ -64,18 +64,18 @@ class RunOpened(Event):
     type = "run.opened"
     run: int
     request: str
-    #: Stage markers from this stage on are dropped; null keeps them all.
+    #: Done markers from this stage on are removed; null keeps all.
     from_stage: str | None = None
     deadline_s: float | None = None
-    #: Whether `deadline_s` replaces the old one.
+    #: Whether `deadline_s` replaces the old deadline.
     sets_deadline: bool = False
     answer: str | None = None
-    #: A task of the queue takes its turn again, once a slot is free.
+    #: The task is queued again and starts when a slot is free.
     is_queued: bool = False
 
 
 class StageDone(Event):
-    """The gate passed and the marker is on disk."""
+    """A stage passed its gate, and its done marker is on disk."""
 
     type = "stage.done"
     stage: str
@@ -83,54 +83,54 @@ class StageDone(Event):
 
 
 class HandoffMade(Event):
-    """A brief passed its gate: from here on its commands decide, and no longer those of the manifest."""
+    """A brief passed its gate. Its acceptance commands now replace those of the manifest."""
 
     type = "handoff.made"
     stage: str
-    #: null: it names none, and those of the manifest hold.
+    #: null: the brief has no commands; those of the manifest stay in effect.
     script: str | None
 
 
 class WorkspacePrepared(Event):
-    """The workspace is ready for a stage, and this is what stood in it before the agent came."""
+    """The workspace is ready for a stage. Records its contents before the agent starts."""
 
     type = "workspace.prepared"
     stage: str
-    #: Where the agent works.
+    #: The agent's working directory.
     path: str
     #: `in_place` or `worktree`.
     kind: str
-    #: The tree (git's) of everything in it at the stage's start, and at the task's.
+    #: The git tree of its contents at the start of the stage (`tree`) and of the task (`base_tree`).
     tree: str
     base_tree: str
-    #: The commit that a worktree's branch began at; null outside git.
+    #: The commit at which a worktree's branch starts; null outside git.
     commit: str | None = None
     branch: str | None = None
-    #: What was changed already by somebody else, at most a hundred of them.
+    #: Paths with uncommitted changes before the stage; at most 100.
     dirty: tuple[str, ...] = ()
-    #: The object that says what the hooks and settings of the repository were; empty outside git.
+    #: The git object that records the repository's hooks and settings; empty outside git.
     own_files: str = ""
 
 
 class GateJudged(Event):
-    """A gate looked at what an attempt left. Passed: the marker follows. Not passed: this is why."""
+    """A gate judged the work of an attempt. If it passed, the done marker follows."""
 
     type = "gate.judged"
     stage: str
-    #: The attempt that was judged.
+    #: The judged attempt.
     attempt: int
     passed: bool
-    #: headings, patch, scope, acceptance, … : which check failed first.
+    #: The first check that failed: headings, patch, scope, acceptance, …
     failed: str = ""
     reasons: tuple[str, ...] = ()
-    #: Passed, but a person should know: what changed in the workspace and is not blamed on the stage.
+    #: Changes in the workspace that do not fail the gate but that a person should know about.
     warnings: tuple[str, ...] = ()
-    #: Requests of a reviewer for a person's approval; an empty text gives no reason.
+    #: A reviewer's requests for approval by a person; an empty text gives no reason.
     confirm: tuple[str, ...] = ()
 
 
 class PreWorkChecked(Event):
-    """What a repository asks for before work begins was looked at. It stops nothing: what failed is told to the agent."""
+    """The repository's pre-work checks ran. A failure stops nothing: it is passed on to the agent."""
 
     type = "pre_work.checked"
     stage: str
@@ -139,7 +139,7 @@ class PreWorkChecked(Event):
 
 
 class FailureTriaged(Event):
-    """A failure of a pipeline's stage was looked at: what kind it is, and by which mark it is known again."""
+    """A failure of a pipeline stage was classified. The same failure gets the same signature."""
 
     type = "failure.triaged"
     stage: str
@@ -153,24 +153,24 @@ class FailureTriaged(Event):
     gate_reasons: tuple[str, ...] = ()
     failure_class: str
     signature: str
-    #: Words of the failure that the summary shows, redacted.
+    #: An excerpt of the failure for the summary, redacted.
     excerpt: str = ""
 
 
 class ChoreFailed(Event):
-    """A chore of ours came to nothing. It is tried again a few times."""
+    """A chore failed. It is retried a few times."""
 
     type = "chore.failed"
     stage: str
     attempt: int
     kind: str
     reason: str
-    #: Not where it was stopped for another reason.
+    #: Whether it counts as a failure; false if it was stopped for another reason.
     counts: bool = True
 
 
 class ApprovalGiven(Event):
-    """A person agreed that a stage may start."""
+    """A person approved the start of a stage."""
 
     type = "approval.given"
     stage: str
@@ -179,7 +179,7 @@ class ApprovalGiven(Event):
 
 
 class AgentSwitched(Event):
-    """Another agent takes a stage over."""
+    """Another agent takes over a stage."""
 
     type = "agent.switched"
     stage: str
@@ -189,7 +189,7 @@ class AgentSwitched(Event):
 
 
 class JournalRepaired(Event):
-    """The end of the journal was torn; these bytes were cut off."""
+    """The journal ended in an incomplete line, which was cut off."""
 
     type = "journal.repaired"
     dropped_bytes: int
@@ -200,7 +200,7 @@ class JournalRepaired(Event):
 
 
 class RunnerStarted(Event):
-    """A runner took the lock. Without a later `runner.left` it crashed."""
+    """A runner took the lock of the task. If no `runner.left` follows, it crashed."""
 
     type = "runner.started"
     pid: int
@@ -210,7 +210,7 @@ class RunnerStarted(Event):
 
 
 class RunnerLeft(Event):
-    """A runner went of its own accord."""
+    """A runner exited normally."""
 
     type = "runner.left"
     pid: int
@@ -247,11 +247,11 @@ class AttemptOpened(Event):
     attempt_id: str
     stage: str
     agent: str
-    #: fresh, resume (same session), again (run the command again), briefing (new session with a recovery briefing).
+    #: fresh, resume (same session), again (rerun the command), briefing (new session with a briefing).
     mode: str
     session_id: str | None = None
     resume_count: int = 0
-    #: `agent`; or a chore of holdfast's own: `prepare` (the workspace), `pre_work`, `gate`.
+    #: `agent`, or a chore: `prepare` (the workspace), `pre_work`, `gate`.
     kind: str = "agent"
 
 
@@ -268,7 +268,7 @@ class AttemptStarted(Event):
 
 
 class AttemptVoid(Event):
-    """The attempt never started: no process, no retry burned, the number is spent."""
+    """The attempt never started: there was no process. It costs no retry, but its number is not reused."""
 
     type = "attempt.void"
     attempt: int
@@ -276,7 +276,7 @@ class AttemptVoid(Event):
 
 
 class AttemptEnded(Event):
-    """The agent's process is gone, and this is how."""
+    """The agent's process has ended."""
 
     type = "attempt.ended"
     attempt: int
@@ -285,35 +285,35 @@ class AttemptEnded(Event):
     exit_code: int | None = None
     exit_signal: int | None = None
     exec_errno: int | None = None
-    #: recorder, runner, or nobody (lost).
+    #: Who recorded the exit: recorder, runner, or nobody (outcome `lost`).
     by: str = "nobody"
-    #: Time the process lived, on the clock that stands still in a suspend.
+    #: Lifetime of the process, without the time the machine was suspended.
     lived_s: float = 0.0
-    #: When the runner heard of it.
+    #: When the runner noticed the end.
     noticed_at: str = ""
-    #: Whether the attempt had been healthy for long enough to forget earlier failures.
+    #: Whether it was healthy long enough to reset the count of failures in a row.
     was_healthy: bool = False
-    #: When the limit that ended it is lifted, if the agent said so.
+    #: When the limit that ended it is lifted, if the agent reported it.
     resets_at: str | None = None
-    #: Whether its session can go on.
+    #: Whether its session can be resumed.
     resumable: bool = True
 
 
 class AttemptSwept(Event):
-    """What the attempt left running was killed, and this is the proof."""
+    """Processes that the attempt left running were killed."""
 
     type = "attempt.swept"
     attempt: int
     killed: list[dict[str, Any]]
     spared: list[dict[str, Any]]
-    #: `none left`, or `none marked` where the process tree was lost.
+    #: `none left`, or `none marked` if the process tree was lost.
     proof: str
     #: Processes that could not be killed.
     unkillable: tuple[int, ...] = ()
 
 
 class StopIntended(Event):
-    """The agent is going to be stopped, for this reason. Journalled before the first signal."""
+    """The agent will be stopped. Journalled before the first signal."""
 
     type = "stop.intended"
     attempt: int
@@ -331,14 +331,14 @@ class RetryPlanned(Event):
     consecutive: int
     total: int
     delay_s: float
-    #: False for what was not the task's fault (lost runner, reboot).
+    #: Whether it costs a retry; false if the task is not at fault (lost runner, reboot).
     burned: bool = True
-    #: The old session cannot go on: the next attempt gets a new one and a briefing.
+    #: The old session cannot be resumed: the next attempt gets a new one and a briefing.
     fresh_session: bool = False
 
 
 class LeftoversFound(Event):
-    """Processes that outlived a successful agent."""
+    """Processes of a successful agent were still running after it ended."""
 
     type = "leftovers.found"
     attempt: int
@@ -347,7 +347,7 @@ class LeftoversFound(Event):
 
 
 class WatchVerdict(Event):
-    """What the watch concluded, with its evidence."""
+    """The verdict of the watch on a running agent, with its evidence."""
 
     type = "watch.verdict"
     attempt: int
@@ -356,10 +356,10 @@ class WatchVerdict(Event):
     evidence: dict[str, Any]
 
 
-# ── what the agent said; each carries where in stdout.log it stood ──────────
+# ── agent events; each has its position in the log ─────────────────────────
 
 
-#: What a field of an agent's event may hold, by its annotation; and how large a number can get that still means something.
+#: Types that a field of an agent event may have, by annotation.
 _KINDS: dict[str, Any] = {
     "str": str,
     "str | None": (str, type(None)),
@@ -369,18 +369,19 @@ _KINDS: dict[str, Any] = {
     "float | None": (int, float, type(None)),
 }
 _NUMBERS = frozenset({"int", "int | None", "float | None"})
+#: A larger number is invalid.
 _HUGE = 1e15
 
 
 class AgentEvent(Event):
-    """Base of the normalised agent events. A reader leaves both fields at zero; `place` fills them in."""
+    """Base of the normalised agent events. A parser leaves the position empty; `place` sets it."""
 
     attempt: int = 0
-    #: Byte of the log behind the line that it came from.
+    #: Byte offset in the log after the event's line.
     offset: int = 0
-    #: Which log: stdout, or stderr where a program announces something there.
+    #: The log: stdout, or stderr if the program reports something there.
     stream: str = "stdout"
-    #: Each field of its own: what it may hold, and whether that is a number.
+    #: For each field of the class: its name, its types, and whether it is a number.
     kinds: ClassVar[tuple[tuple[str, Any, bool], ...]] = ()
 
     def __init_subclass__(cls) -> None:
@@ -389,23 +390,23 @@ class AgentEvent(Event):
         cls.kinds = tuple((name, _KINDS.get(kind, object), kind in _NUMBERS) for name, kind in own)
 
     def is_sound(self) -> bool:
-        """Whether each field is of its kind. A reader passes on what an agent printed, and that may be anything."""
+        """Whether each field has a valid value. An agent may print anything."""
         store = self.__dict__
         for name, kind, is_number in self.kinds:
             value: Any = store[name]
             if not isinstance(value, kind):
                 return False
-            # Written so that NaN is none either.
+            # This form of the comparison also rejects NaN.
             if is_number and value is not None and not -_HUGE < value < _HUGE:
                 return False
         return True
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, as all of its fields are: nothing needs to be looked into."""
+        """Plain data. A copy is enough: no field is nested."""
         return self.__dict__.copy()
 
     def place(self, attempt: int, offset: int, stream: str = "stdout") -> Self:
-        """Say where it came from. In place: there may be hundreds of thousands in a second."""
+        """Set its position. Changes the event in place: there may be hundreds of thousands per second."""
         store = self.__dict__
         store["attempt"] = attempt
         store["offset"] = offset
@@ -414,7 +415,7 @@ class AgentEvent(Event):
 
 
 class AgentSession(AgentEvent):
-    """The agent named its session."""
+    """The agent reported its session."""
 
     type = "agent.session"
     session_id: str
@@ -422,7 +423,7 @@ class AgentSession(AgentEvent):
 
 
 class AgentText(AgentEvent):
-    """The agent said something."""
+    """The agent printed text."""
 
     type = "agent.text"
     text: str
@@ -447,8 +448,8 @@ class AgentToolFinished(AgentEvent):
 
 
 class AgentUsage(AgentEvent):
-    """Tokens and cost. `cumulative` replaces what the attempt reported before; otherwise it adds. `of_session` says that
-    the figures include what earlier attempts of the same session reported."""
+    """The agent reported tokens and cost. `cumulative`: the figures replace earlier ones of the attempt, else
+    they are added. `of_session`: they include earlier attempts of the same session."""
 
     type = "agent.usage"
     input_tokens: int | None = None
@@ -459,7 +460,7 @@ class AgentUsage(AgentEvent):
 
 
 class AgentRetry(AgentEvent):
-    """The agent announced that it will try again after a pause."""
+    """The agent announced a retry after a pause."""
 
     type = "agent.retry"
     delay_s: float | None = None
@@ -467,7 +468,7 @@ class AgentRetry(AgentEvent):
 
 
 class AgentRateLimit(AgentEvent):
-    """A limit was reached; `resets_at` when the agent knows."""
+    """The agent reached a limit of the service. `resets_at` is null if the agent does not report it."""
 
     type = "agent.rate_limit"
     resets_at: str | None = None
@@ -475,17 +476,17 @@ class AgentRateLimit(AgentEvent):
 
 
 class AgentProgress(AgentEvent):
-    """How far the agent is with its own list of what there is to do. Not every CLI has one."""
+    """Progress on the agent's to-do list. Not every CLI has one."""
 
     type = "agent.progress"
     steps_completed: int
     steps_total: int
-    #: The step that it is at, where it says so.
+    #: The current step, if the agent reports it.
     current_step: str | None = None
 
 
 class AgentError(AgentEvent):
-    """An error of a known class."""
+    """The agent reported an error of a known kind."""
 
     type = "agent.error"
     kind: str
@@ -493,7 +494,7 @@ class AgentError(AgentEvent):
 
 
 class AgentResult(AgentEvent):
-    """The agent's last word."""
+    """The agent reported its final result."""
 
     type = "agent.result"
     is_error: bool
@@ -513,7 +514,8 @@ EVENTS: dict[str, type[Event]] = {
     cls.type: cls
     for cls in (
         TaskCreated, TaskMoved, RunOpened, StageDone, HandoffMade, JournalRepaired,
-        WorkspacePrepared, GateJudged, PreWorkChecked, FailureTriaged, ChoreFailed, ApprovalGiven, AgentSwitched,
+        WorkspacePrepared, GateJudged, PreWorkChecked, FailureTriaged, ChoreFailed, ApprovalGiven,
+        AgentSwitched,
         RunnerStarted, RunnerLeft, RequestApplied, RequestRefused,
         AttemptOpened, AttemptStarted, AttemptVoid, AttemptEnded, AttemptSwept,
         StopIntended, RetryPlanned, LeftoversFound, WatchVerdict,
@@ -524,12 +526,12 @@ EVENTS: dict[str, type[Event]] = {
 
 
 def encode(event: Event, at: str) -> dict[str, Any]:
-    """The journal line of an event, as data."""
+    """The journal line of an event, as a dict."""
     return {"id": new_ulid(), "at": at, "type": event.type, **event.to_json()}
 
 
 def encode_many(events: Sequence[Event], at: str) -> list[dict[str, Any]]:
-    """The same of many."""
+    """The journal lines of several events."""
     return [
         {"id": name, "at": at, "type": event.type, **event.to_json()}
         for name, event in zip(new_ulids(len(events)), events, strict=True)
@@ -537,6 +539,6 @@ def encode_many(events: Sequence[Event], at: str) -> list[dict[str, Any]]:
 
 
 def decode(data: dict[str, Any]) -> Event:
-    """The event of a journal line. Raises ValueError when a known type lacks a field."""
+    """The event of a journal line. Raises ValueError if a known type lacks a field."""
     cls = EVENTS.get(data.get("type", ""))
     return cls.from_json(data) if cls else Unknown(data=data)

@@ -1,10 +1,10 @@
-"""An execution: one process that a recorder watches for a task. It is an agent's attempt or a chore of holdfast's own."""
+"""An execution: one process that a recorder watches for a task, either an attempt or a chore."""
 
 from __future__ import annotations
 
 from holdfast.model import events as ev
 
-#: Executions in a row whose recorder died before the process existed, after which starting has failed.
+#: Starting has failed after this many executions in a row whose recorder died before the process existed.
 VOID_LIMIT = 3
 
 
@@ -26,7 +26,7 @@ class Execution:
         self.agent = opened.agent
         self.started: ev.AttemptStarted | None = None
         self.intent: ev.StopIntended | None = None
-        #: When the first stop was asked for.
+        #: When the first stop was requested.
         self.intended_at = ""
         self.ended: ev.AttemptEnded | None = None
         self.swept: ev.AttemptSwept | None = None
@@ -50,7 +50,7 @@ class Execution:
 
 
 class Chore(Execution):
-    """A holdfast step around a stage: prepare the workspace, ask the repository's checks, judge the work."""
+    """A holdfast step around a stage: prepare the workspace, run the repository's checks, judge the work."""
 
     def __init__(self, opened: ev.AttemptOpened) -> None:
         super().__init__(opened)

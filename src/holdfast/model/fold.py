@@ -35,7 +35,7 @@ def apply(task: Task, event: ev.Event, at: str) -> None:
     try:
         handler(task, event, at)
     except (ValueError, TypeError, OverflowError):
-        # An agent may report values of any type and size. They are journalled already and must not break a reader.
+        # An agent may report values of any type and size. They are journalled and must not break the fold.
         if not isinstance(event, ev.AgentEvent):
             raise
 
@@ -67,8 +67,8 @@ def _moved(task: Task, event: ev.TaskMoved, at: str) -> None:
 
 
 def _resumed(task: Task, *, was_approval: bool = False) -> None:
-    """A person resumed it: what stopped it counts as fixed, and a budget that was reached is granted again, however
-    far it was exceeded. An approval grants nothing."""
+    """A person resumed it: the cause of the stop counts as fixed, and a used-up budget is granted again in
+    full. An approval grants nothing."""
     if not was_approval:
         task.grants += task.has_no_call_left
         if task.is_used_up:
@@ -104,7 +104,7 @@ def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
         for name in names[names.index(event.from_stage) :] if event.from_stage in names else ():
             was_done = task.stages_done.pop(name, None) is not None
             if name in task.stage_states:
-                # The prompt of a pipeline's stage depends on earlier stages, which may produce something else now.
+                # The prompt of a pipeline stage depends on earlier stages, whose reports may change.
                 task.stage_states[name].begin_again(afresh=task.spec.pipeline is not None, was_done=was_done)
 
 
@@ -120,7 +120,7 @@ def _handed_off(task: Task, event: ev.HandoffMade, at: str) -> None:
 def _runner_started(task: Task, event: ev.RunnerStarted, at: str) -> None:
     if task.runner is not None:
         lived_s = clock.parse_iso(at) - clock.parse_iso(task.runner_started_at)
-        # Only quick deaths count: one a day is a machine that reboots.
+        # Only quick deaths count: one per day is a machine that reboots.
         task.runner_crashes = task.runner_crashes + 1 if lived_s < QUICK_DEATH_S else 0
     task.runner = event
     task.runner_started_at = at
@@ -142,7 +142,7 @@ def _opened(task: Task, event: ev.AttemptOpened, at: str) -> None:
         task.chore_count += 1
         return
     attempt = Attempt(event)
-    # Numbers whose event a kill prevented count as attempts, too.
+    # A runner killed before it journalled the event leaves a gap in the numbers; it counts as an attempt.
     task.attempt_count = event.attempt - task.chore_count
     if all(other.is_decided for other in task.current):
         task.current = []
@@ -203,11 +203,11 @@ def _agent_ended(task: Task, attempt: Attempt, event: ev.AttemptEnded) -> None:
     task.waits = task.waits + 1 if event.outcome in MUST_WAIT else 0
     stage_state.overflows += event.outcome == "context_too_long"
     if event.outcome in MUST_WAIT:
-        heard = clock.parse_iso(event.noticed_at) if event.noticed_at else 0.0
+        noticed = clock.parse_iso(event.noticed_at) if event.noticed_at else 0.0
         until = clock.parse_iso(event.resets_at) if event.resets_at else 0.0
         # A reset time in the past is ignored.
         stage_state.unavailable[attempt.agent] = clock.iso(
-            until if until > heard else heard + _growing_s(task.waits)
+            until if until > noticed else noticed + _growing_s(task.waits)
         )
     elif event.outcome in CANNOT_SERVE:
         stage_state.unavailable[attempt.agent] = None
@@ -287,10 +287,10 @@ def _triaged(task: Task, event: ev.FailureTriaged, at: str) -> None:
     if attempt is not None:
         attempt.triage = event
     if event.failure_class == "prompt_too_large" and event.outcome != "context_too_long":
-        # Recognised only by stderr; the next prompt is made smaller as well.
+        # Recognised only by stderr. The next prompt is made smaller in this case, too.
         task.stage_state(event.stage).overflows += 1
-    seen = task.signatures.setdefault(event.signature, {"count": 0, "first_seen": at})
-    seen.update(count=seen["count"] + 1, last_seen=at, **{"class": event.failure_class})
+    entry = task.signatures.setdefault(event.signature, {"count": 0, "first_seen": at})
+    entry.update(count=entry["count"] + 1, last_seen=at, **{"class": event.failure_class})
 
 
 def _approved(task: Task, event: ev.ApprovalGiven, at: str) -> None:
@@ -321,7 +321,7 @@ def _agent(task: Task, event: ev.AgentEvent, at: str) -> None:
         attempt.reached[event.stream] = (offset, count + 1 if event.offset == offset else 1)
     attempt.retry_at = None
     task.runner_crashes = 0
-    # A table, not a chain of isinstance: there may be hundreds of thousands in a second.
+    # A table, not a chain of isinstance: there may be hundreds of thousands of events per second.
     handler = _AGENT_HANDLERS.get(type(event))
     if handler is not None:
         handler(task, attempt, event, at)

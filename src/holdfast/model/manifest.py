@@ -14,7 +14,7 @@ SCHEMA = "holdfast.manifest/1"
 
 
 class Observed:
-    """What only the runner knows: the manifest shows it, and no decision depends on it."""
+    """Values that only the runner knows. The manifest shows them; no decision depends on them."""
 
     def __init__(self) -> None:
         self.last_checked_at: str | None = None
@@ -24,7 +24,7 @@ class Observed:
         self.verdict: str | None = None
         #: What the task waits for before it can continue, such as the workspace.
         self.waiting_for: str | None = None
-        #: How long a recorder has owed a record; null if it owes none for long.
+        #: How long a record of the recorder has been overdue; null if none is.
         self.recorder_silent_s: float | None = None
         #: The progress in state/work.json, and when it was written.
         self.file_progress: dict[str, Any] | None = None
@@ -41,7 +41,7 @@ class Observed:
         return self.verdict
 
 
-#: Every field that this version writes. Others, of another version, survive a rewrite.
+#: Every field that this version writes. Fields of other versions survive a rewrite.
 FIELDS = frozenset(
     [
         "schema",

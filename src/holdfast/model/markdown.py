@@ -1,8 +1,8 @@
-"""Markdown as agents write it: headings with what stands below them, and code blocks. Pure.
+"""A parser for Markdown as agents write it: sections and code blocks. Pure.
 
-One reader for everybody who looks for a heading (gates, hand-off, digest), so that they never disagree. A `#` inside a
-code block is no heading. Agents number, embolden and wrap their headings; `find` sees through that, `sections` does not
-change what was written.
+Gates, hand-off and digest all use it, so that they find the same headings. A `#` inside a code block is not a
+heading. Agents number, emphasise and wrap their headings: `find` ignores that, `sections` returns them
+unchanged.
 """
 
 from __future__ import annotations
@@ -20,50 +20,50 @@ _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})[ \t]*(\S*)")
 _CLOSING_MARKS = re.compile(r"(?:^|[ \t])#+[ \t]*$")
 _EMPHASIS = re.compile(r"[*`]+|\b_+|_+\b|\\(?=[^\w\s])")
 _NUMBER = re.compile(r"(\d+)(?:[.):]+\s*|\s+)(?=\S)")
-#: What may follow a title in a heading: `Findings (3)`, `Go/No-Go: go`.
+#: Text that may follow a title in a heading: `Findings (3)`, `Go/No-Go: go`.
 _AFTER_TITLE = re.compile(r"\s*[:(\u2013\u2014]|\s+-\s")
-#: A heading of a document that a terminal or a model wrapped goes on for at most so many lines.
+#: A wrapped heading continues for at most this many lines.
 _WRAPPED_LINES = 2
 
 
 class Section(Record):
-    """A heading and what stands below it, up to the next heading of its level or a higher one."""
+    """A heading and the text below it, up to the next heading of the same or a higher level."""
 
     level: int
     title: str
-    #: Without the heading itself; with the deeper sections.
+    #: The text below the heading, subsections included.
     body: str
-    #: Of the heading; the first line of the text is 1.
+    #: Line number of the heading, from 1.
     line: int
-    #: The last line that belongs to it.
+    #: Number of its last line.
     end: int
-    #: The heading was followed by text at once: its first lines may belong to it.
+    #: No blank line follows the heading: it may continue on the next lines.
     is_tight: bool = False
 
 
 class CodeBlock(Record):
-    """What stands between two fences."""
+    """A fenced code block."""
 
     #: The first word after the opening fence, in lower case.
     language: str
     text: str
-    #: Of the opening fence.
+    #: Line number of the opening fence.
     line: int
-    #: Its closing fence is there.
+    #: Whether it has a closing fence.
     is_closed: bool
 
 
 def sections(text: str) -> list[Section]:
-    """Every heading in order, at any level."""
+    """All sections in order, of all levels."""
     lines = _lines(text)
     begin, end = _wrapping(lines)
-    found: list[Section] = []
-    #: By level: where the next heading of that level is, seen from below.
+    collected: list[Section] = []
+    #: By level: line of the next heading of that level. Headings are read from the last to the first.
     starts = [end] * 7
     for number, level, title in reversed(list(_headings(lines, begin, end))):
         after = min(starts[1 : level + 1])
         body = lines[number + 1 : after]
-        found.append(
+        collected.append(
             Section(
                 level=level,
                 title=title,
@@ -74,14 +74,14 @@ def sections(text: str) -> list[Section]:
             )
         )
         starts[level] = number
-    return found[::-1]
+    return collected[::-1]
 
 
-def find(found: Sequence[Section], title: str) -> Section | None:
-    """The first section of this title, whatever its case, its level, its emphasis or its number. A title that is wrapped
-    over the next lines counts as well; the section then begins behind them."""
+def find(candidates: Sequence[Section], title: str) -> Section | None:
+    """The first section with this title; case, level, emphasis and number are ignored. A title may be
+    wrapped; the body then starts after its last line."""
     wanted = _plain(title, numbered=_is_numbered(title))
-    for section in found:
+    for section in candidates:
         if _is_titled(section.title, wanted):
             return section
         if joined := _unwrapped_title(section, wanted):
@@ -90,21 +90,21 @@ def find(found: Sequence[Section], title: str) -> Section | None:
 
 
 def code_blocks(text: str) -> list[CodeBlock]:
-    """Every fenced block in order. One without a closing fence goes to the end of the text."""
+    """All fenced blocks in order. A block without a closing fence extends to the end of the text."""
     lines = _lines(text)
     begin, end = _wrapping(lines)
     return list(_blocks(lines, begin, end))
 
 
 def unwrapped(text: str) -> str:
-    """The text inside the fence around all of it (```markdown … ```), which some agents add; else as it is."""
+    """The text without the fence that some agents put around a whole document (```markdown … ```)."""
     lines = _lines(text)
     begin, end = _wrapping(lines)
     return "\n".join(lines[begin:end]) if begin else text
 
 
 def _lines(text: str) -> list[str]:
-    # Not splitlines(): a form feed or U+2028 is no end of a line in Markdown.
+    # Not splitlines(): a form feed or U+2028 does not end a line in Markdown.
     return [line.rstrip("\r") for line in text.split("\n")]
 
 
@@ -140,8 +140,11 @@ def _blocks(lines: list[str], begin: int, end: int) -> Iterator[CodeBlock]:
 
 
 def _wrapping(lines: list[str]) -> tuple[int, int]:
-    """Where the document begins and ends: inside the fence around all of it, or everything. A sentence may stand before that
-    fence, and the blocks inside are whole: so a document that merely begins with a sample is not taken for one."""
+    """The lines of the document: those inside a fence around the whole, or all of them.
+
+    A sentence may precede that fence. All blocks inside it must be closed, so that a document that only
+    starts with a code block is not taken for a wrapped one.
+    """
     everything = (0, len(lines))
     last = next((number for number in range(len(lines) - 1, -1, -1) if lines[number].strip()), 0)
     for number in range(last):
@@ -181,6 +184,6 @@ def _is_numbered(title: str) -> bool:
 
 
 def _plain(title: str, *, numbered: bool) -> str:
-    """A title as it is compared: no emphasis, one space, no case; its number in one shape, or not at all."""
+    """A title normalised for comparison: emphasis, case and spaces; its number in one form, or removed."""
     plain = " ".join(_EMPHASIS.sub("", title).split()).casefold().rstrip(":. ")
     return _NUMBER.sub(r"\1. " if numbered else "", plain, count=1) if _NUMBER.match(plain) else plain

@@ -1,4 +1,4 @@
-"""Figures of a task and of a home: how much, how long, how often. Pure; `packet.metrics` gathers what they are made of."""
+"""Metrics of a task and of a home. Pure; `packet.metrics` collects the input."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    #: Name, type and meaning of a figure, and its values by their labels.
+    #: Name, type and help text of a metric, and its values with their labels.
     Family = tuple[str, str, str, list[tuple[dict[str, str], Any]]]
 
 SCHEMA = "holdfast.metrics/1"
@@ -19,7 +19,7 @@ DAY_S = 86400.0
 
 
 def of_task(manifest: dict[str, Any], analysis: Analysis) -> dict[str, Any]:
-    """One task: its manifest has the totals, its journal the rest. What is unknown is null, never zero."""
+    """The metrics of one task, from its manifest and its journal. Unknown values are null, never zero."""
     usage: dict[str, Any] = manifest.get("usage") or {}
     heartbeat: dict[str, Any] = manifest.get("heartbeat") or {}
     return {
@@ -52,7 +52,7 @@ def of_task(manifest: dict[str, Any], analysis: Analysis) -> dict[str, Any]:
 
 
 def of_home(tasks: Iterable[dict[str, Any]], now: float, *, since: float | None = None) -> dict[str, Any]:
-    """All tasks together, or those that ended since a time. A rate without anything to count is null."""
+    """The metrics of all tasks, or of those alive or ended since a time. A rate of no tasks is null."""
     chosen = [task for task in tasks if since is None or _ended_since(task, since)]
     ended = [task for task in chosen if task["status"] in ENDS]
     completed = [task for task in ended if task["status"] == "completed"]
@@ -83,7 +83,7 @@ def of_home(tasks: Iterable[dict[str, Any]], now: float, *, since: float | None 
             "input_tokens": sum(task["api_usage"]["input_tokens"] for task in chosen),
             "output_tokens": sum(task["api_usage"]["output_tokens"] for task in chosen),
             "cost_usd": round(sum(costs), 6) if costs else None,
-            #: Tasks whose cost nobody told: the sum is that much too low.
+            #: Number of tasks with unknown cost; the sum does not include them.
             "cost_unknown_of": len(chosen) - len(costs),
         },
         "tool_usage": {
@@ -94,7 +94,7 @@ def of_home(tasks: Iterable[dict[str, Any]], now: float, *, since: float | None 
 
 
 def _duration_s(manifest: dict[str, Any]) -> float | None:
-    """Without the wait for its turn in the queue."""
+    """Time from start to end, without the time in the queue."""
     begun = manifest.get("begun_at") or manifest.get("started_at")
     try:
         return round(max(0.0, clock.parse_iso(manifest["finished_at"]) - clock.parse_iso(str(begun))), 3)
@@ -103,7 +103,7 @@ def _duration_s(manifest: dict[str, Any]) -> float | None:
 
 
 def _ended_since(task: dict[str, Any], since: float) -> bool:
-    """Ended since then, or alive now."""
+    """Whether a task ended since then, or is alive."""
     if task["finished_at"] is None:
         return True
     try:
@@ -117,7 +117,7 @@ def _share(part: int, whole: int) -> float | None:
 
 
 def _per_hour(ended: list[dict[str, Any]], now: float, since: float | None) -> float | None:
-    """Ended tasks for each hour since `since`, or since the first of them began; at least one hour is counted."""
+    """Ended tasks per hour since `since`, or since the first of them started; over at least one hour."""
     if not ended:
         return None
     begun = [clock.parse_iso(task["started_at"]) for task in ended if task["started_at"]]
@@ -129,7 +129,7 @@ def _per_hour(ended: list[dict[str, Any]], now: float, since: float | None) -> f
 
 
 def prometheus(home: dict[str, Any], tasks: Iterable[dict[str, Any]]) -> str:
-    """The text format: figures of the home, and some of each task that has not ended."""
+    """Prometheus text format: metrics of the home, and some of each task that has not ended."""
     lines: list[str] = []
     for name, kind, about, samples in _families(home, tasks):
         known = [(labels, value) for labels, value in samples if value is not None]
@@ -143,29 +143,39 @@ def _families(home: dict[str, Any], tasks: Iterable[dict[str, Any]]) -> list[Fam
     usage = home["api_usage"]
     return [
         ("tasks", "gauge", "Tasks by state.", [({"status": s}, n) for s, n in home["by_status"].items()]),
-        ("success_ratio", "gauge", "Completed of all that ended.", [({}, home["success_rate"])]),
-        ("interrupt_ratio", "gauge", "Tasks that asked for a person.", [({}, home["interrupt_rate"])]),
-        ("interrupts_total", "counter", "Times that a person was asked.", [({}, home["interrupts"])]),
-        ("retries_total", "counter", "Retries that were burned.", [({}, home["retries"])]),
+        ("success_ratio", "gauge", "Share of ended tasks that completed.", [({}, home["success_rate"])]),
+        ("interrupt_ratio", "gauge", "Share of tasks that were interrupted.", [({}, home["interrupt_rate"])]),
+        ("interrupts_total", "counter", "Interrupts.", [({}, home["interrupts"])]),
+        ("retries_total", "counter", "Retries, without those that cost none.", [({}, home["retries"])]),
         ("attempts_total", "counter", "Attempts.", [({}, home["attempts"])]),
         (
             "iterations_per_hour",
             "gauge",
-            "Tasks that ended, for each hour.",
+            "Tasks ended per hour.",
             [({}, home["iterations_per_hour"])],
         ),
-        ("task_duration_seconds", "gauge", "Average from making to end.", [({}, home["average_duration_s"])]),
-        ("active_seconds_total", "counter", "Time in which agents lived.", [({}, home["active_s"])]),
+        (
+            "task_duration_seconds",
+            "gauge",
+            "Average time from start to end.",
+            [({}, home["average_duration_s"])],
+        ),
+        ("active_seconds_total", "counter", "Time during which agents ran.", [({}, home["active_s"])]),
         (
             "tokens_total",
             "counter",
-            "Tokens, as agents report them.",
+            "Tokens, as reported by agents.",
             [
                 ({"direction": "input"}, usage["input_tokens"]),
                 ({"direction": "output"}, usage["output_tokens"]),
             ],
         ),
-        ("cost_usd_total", "counter", "Dollars, where agents tell.", [({}, usage["cost_usd"])]),
+        (
+            "cost_usd_total",
+            "counter",
+            "Cost in US dollars, as reported by agents.",
+            [({}, usage["cost_usd"])],
+        ),
         (
             "tool_calls_total",
             "counter",
@@ -175,7 +185,7 @@ def _families(home: dict[str, Any], tasks: Iterable[dict[str, Any]]) -> list[Fam
         (
             "task_active_seconds",
             "gauge",
-            "Time in which the agent of a task that has not ended lived.",
+            "Time during which agents ran, for each task that has not ended.",
             [
                 ({"task": task["task_id"], "status": task["status"]}, task["active_s"])
                 for task in tasks

@@ -1,4 +1,4 @@
-"""How an attempt can end, and the named sets that decisions are made of."""
+"""Outcomes of an attempt, and the sets of outcomes that decisions use."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ class Outcome(Record):
 
     kind: str
     detail: str = ""
-    #: When the agent said it can go on (rate limits), as a time.
+    #: When the limit is lifted, if the agent reported it.
     resets_at: str | None = None
-    #: False where the program kept nothing that could go on: the next attempt is a new session with a briefing.
+    #: False if the program kept no session to resume: the next attempt is a new session with a briefing.
     resumable: bool = True
 
 
-#: Finished with an answer; two of them with a flaw that the summary names.
+#: Finished with a result; two of them with a flaw that the summary names.
 SUCCESS = frozenset({"success", "tool_failed_but_finished", "permission_denied_but_finished"})
-#: Nothing wrong with task or agent: it waits, and no retry is burned.
+#: Neither task nor agent is at fault: wait; costs no retry.
 MUST_WAIT = frozenset({"rate_limit", "quota", "overloaded"})
-#: A person has to do something before another try makes sense.
+#: A person must act before a retry can help.
 NEEDS_PERSON = frozenset({"auth", "no_auth", "not_trusted", "max_turns", "max_budget"})
-#: This agent cannot work until a person did something; another agent could.
+#: This agent cannot work until a person acts; another agent may.
 CANNOT_SERVE = frozenset({"auth", "no_auth", "spawn_failed", "model_not_found"})
-#: Trying again cannot help.
+#: A retry cannot help.
 FINAL = frozenset({"failed", "usage_error", "invalid_request", "model_not_found"})
-#: The same session cannot go on; a fresh one with a briefing can.
+#: The session cannot be resumed; a new one with a briefing is needed.
 NEEDS_FRESH_SESSION = frozenset({"unknown_session", "context_too_long"})
-#: The task's own fault is unproven: resumed, no retry burned.
+#: Not known to be the task's fault: resumed; costs no retry.
 BLAMELESS = frozenset({"lost", "void"})
-#: Everything else is a failure that a resume may heal.
+#: All other failures: a resume may help; costs a retry.
 RESUMABLE = frozenset(
     {
         "crashed",

@@ -1,10 +1,10 @@
-"""The context pack: its ten headings, which of them a digest keeps, and what makes a text one. Pure."""
+"""The context pack: its ten headings, and those that a digest keeps. Pure."""
 
 from __future__ import annotations
 
 from holdfast.model import markdown
 
-#: A pack is whole when it has all of them. Prompts ask for these, the gate of a brief looks for these.
+#: A complete pack has all of them. Prompts ask for them, and the gate of a brief checks them.
 HEADINGS = (
     "0. Goal",
     "1. Non-goals",
@@ -17,11 +17,11 @@ HEADINGS = (
     "8. Open questions",
     "9. Change History",
 )
-#: What an agent needs of it when there is no room for all.
+#: Sections that a digest keeps if the whole pack is too large.
 KEPT = ("Goal", "Non-goals", "Scope", "Acceptance", "Fixed decisions", "Files to read", "Prohibited actions")
 
 
 def missing(text: str) -> list[str]:
     """The headings that a pack lacks."""
-    found = markdown.sections(text)
-    return [heading for heading in HEADINGS if markdown.find(found, heading) is None]
+    sections = markdown.sections(text)
+    return [heading for heading in HEADINGS if markdown.find(sections, heading) is None]

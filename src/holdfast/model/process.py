@@ -1,4 +1,4 @@
-"""Who a process is, and how it ended."""
+"""The identity of a process, and its exit record."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from holdfast.model.record import Record
 
 
 class ProcessIdentity(Record):
-    """A process for ever: a pid alone is used again, in this boot or the next."""
+    """Identifies a process uniquely. A pid alone does not: it is reused, in this boot or the next."""
 
     boot_id: str
     pid: int
-    #: Clock ticks from boot to the start of the process, as the kernel counts them.
+    #: Clock ticks from boot to the start of the process.
     start_time: int
 
 
@@ -18,14 +18,14 @@ class Exit(Record):
     """How the agent's process ended, as its parent saw it (`exit.json`)."""
 
     schema: str = "holdfast.exit/1"
-    #: `recorder`, or `runner` where the recorder was dead.
+    #: `recorder`, or `runner` if the recorder was dead.
     by: str
-    #: As wait(2) gave it; null when the program could not be executed.
+    #: The status from wait(2); null if the program could not be executed.
     wait_status: int | None
     #: 128+n for signal n.
     exit_code: int | None
     exit_signal: int | None = None
-    #: Why exec failed; null when it did not.
+    #: The errno of a failed exec; null if it succeeded.
     exec_errno: int | None = None
     #: CPU seconds and peak memory of the process and the children it waited for.
     rusage: dict[str, float] | None = None

@@ -1,4 +1,4 @@
-"""What output.log says: events as lines for people, a line between two attempts, and nothing that moves a cursor."""
+"""The text in output.log: readable lines for events, separators between attempts, no control characters."""
 
 from __future__ import annotations
 
@@ -12,28 +12,29 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: CSI, strings with an end (OSC, DCS, …), other escapes; then every control character but the tab.
+#: CSI, terminated strings (OSC, DCS, …), other escapes; then every control character except the tab.
 _CONTROL = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]|[\x00-\x08\x0a-\x1f\x7f-\x9f]"
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]"
+    r"|[\x00-\x08\x0a-\x1f\x7f-\x9f]"
 )
 
 
 def plain(line: str) -> str:
-    """A line as a file for people has it: text, and tabs. What is raw is kept elsewhere."""
+    """A line without control characters except tabs. The raw logs keep them."""
     return line if line.isprintable() else _CONTROL.sub("", line)
 
 
 def mark(execution: Execution, *, has_stages: bool) -> str:
-    """The line between the output of the previous attempt or chore and of this one."""
+    """The separator line before the output of an attempt or chore."""
     is_attempt = isinstance(execution, Attempt)
     stage = f"{execution.stage}, " if has_stages or not is_attempt else ""
     return f"--- attempt {execution.number} ({stage}{execution.mode if is_attempt else execution.kind}) ---"
 
 
 def lines(event: ev.AgentEvent) -> list[str]:
-    """The readable lines of an agent's event; often none."""
-    said = _SAID.get(type(event))
-    return said(event) if said is not None else []
+    """The readable lines of an agent event; often none."""
+    formatter = _FORMATTERS.get(type(event))
+    return formatter(event) if formatter is not None else []
 
 
 def _session(event: ev.AgentSession) -> list[str]:
@@ -63,8 +64,8 @@ def _rate_limit(event: ev.AgentRateLimit) -> list[str]:
 
 
 def _progress(event: ev.AgentProgress) -> list[str]:
-    words = f"{event.steps_completed}/{event.steps_total} {event.current_step or ''}"
-    return [f"[{' '.join(words.split())}]"]
+    text = f"{event.steps_completed}/{event.steps_total} {event.current_step or ''}"
+    return [f"[{' '.join(text.split())}]"]
 
 
 def _error(event: ev.AgentError) -> list[str]:
@@ -75,7 +76,7 @@ def _result(event: ev.AgentResult) -> list[str]:
     return [f"[result: {'error' if event.is_error else 'ok'}{' ' + event.subtype if event.subtype else ''}]"]
 
 
-_SAID: dict[type[ev.AgentEvent], Any] = {
+_FORMATTERS: dict[type[ev.AgentEvent], Any] = {
     ev.AgentSession: _session,
     ev.AgentText: _text,
     ev.AgentToolStarted: _tool_started,

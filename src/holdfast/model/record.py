@@ -1,7 +1,7 @@
 """Record: a frozen value with named fields.
 
-It is what `dataclass(frozen=True, kw_only=True)` would be, without the 20 ms of import that dataclasses (or the 24 that
-msgspec) would add to every command and every cold start (docs/decisions/0002-lean-core.md). Type checkers
+Like `dataclass(frozen=True, kw_only=True)`, but without the import time of dataclasses (20 ms) or msgspec
+(24 ms), which every command and every cold start would pay (docs/decisions/0002-lean-core.md). Type checkers
 see a dataclass.
 """
 
@@ -18,7 +18,7 @@ else:
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 class Record:
-    """Base of all values. Fields are the annotations of the class; a class attribute is the field's default."""
+    """Base of all records. Annotations are the fields; class attributes are their defaults."""
 
     if TYPE_CHECKING:
         fields: ClassVar[tuple[str, ...]]
@@ -27,15 +27,15 @@ class Record:
         nested: ClassVar[dict[str, type[Record]]]
 
     fields = ()
-    #: Each in its order, with its default where it has one: what a new record is filled over.
+    #: All fields in order, with their defaults (None without one). A new record starts as a copy.
     all_fields = {}
-    #: Those without a default.
+    #: Fields without a default.
     must_have = frozenset()
     #: Fields that are themselves records, for `from_json`.
     nested = {}
 
     def __init_subclass__(cls) -> None:
-        # Some eighty times in every command, so in one go.
+        # Runs about eighty times in every command, so it uses a single loop.
         space, filled, missing = cls.__dict__, cls.all_fields.copy(), set(cls.must_have)
         for name, kind in cls.__annotations__.items():
             if kind.startswith("ClassVar"):
@@ -87,15 +87,15 @@ class Record:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """The record that `data` describes; keys that this version does not know are passed over.
+        """The record that `data` describes. Unknown keys are ignored.
 
-        Raises ValueError when a field without default is missing: the file is from another world, not ours to guess.
+        Raises ValueError if a field without a default is missing.
         """
         values: dict[str, Any] = {}
         for name in cls.fields:
             if name not in data:
                 if name in cls.must_have:
-                    raise ValueError(f"{cls.__name__}: no {name!r}")
+                    raise ValueError(f"{cls.__name__}: missing {name!r}")
                 continue
             value = data[name]
             inner = cls.nested.get(name)

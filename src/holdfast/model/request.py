@@ -1,4 +1,4 @@
-"""A request: the one file through which a view asks a runner for something."""
+"""A request: a file in the inbox of a task, read by its runner."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ class Request(Record):
     id: str
     verb: str
     args: dict[str, Any] = {}
-    #: Who asked: user@host, `keeper`, `agent`.
+    #: The sender: user@host, `keeper`, `agent`.
     by: str
     at: str

@@ -1,4 +1,4 @@
-"""Which packets may go: old ones, all but the newest, or as many as are too much. Pure."""
+"""Which packets to remove: by age, by number, or by total size. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Candidate(Record):
-    """A packet of a task that has ended."""
+    """The packet of an ended task."""
 
     task_id: str
     #: Seconds since 1970.
@@ -27,28 +27,28 @@ def choose(
     keep: int = 0,
     max_bytes: int | None = None,
 ) -> list[tuple[Candidate, str]]:
-    """Those that go, oldest first, and why. The `keep` newest always stay.
+    """The packets to remove, oldest first, with the reason. The `keep` newest always stay.
 
-    Without an age and without a size, all but the kept ones go. `max_bytes` is what may stay in all, the kept ones
-    included; the oldest go until it fits.
+    Without an age and a size, all others are removed. `max_bytes` limits the total size of the remaining
+    packets, the `keep` newest included: the oldest are removed until the limit is met.
     """
-    by_age = sorted(candidates, key=lambda found: (found.ended, found.task_id))
+    by_age = sorted(candidates, key=lambda packet: (packet.ended, packet.task_id))
     free = by_age[: max(0, len(by_age) - keep)]
     chosen: dict[str, tuple[Candidate, str]] = {}
     if older_than_s is not None:
-        for found in free:
-            if now - found.ended > older_than_s:
-                chosen[found.task_id] = (found, "old")
+        for packet in free:
+            if now - packet.ended > older_than_s:
+                chosen[packet.task_id] = (packet, "old")
     elif max_bytes is None:
         chosen = {
-            found.task_id: (found, f"not one of the {keep} newest" if keep else "ended") for found in free
+            packet.task_id: (packet, f"not one of the {keep} newest" if keep else "ended") for packet in free
         }
     if max_bytes is not None:
-        left_bytes = sum(found.size_bytes for found in by_age if found.task_id not in chosen)
-        for found in free:
+        left_bytes = sum(packet.size_bytes for packet in by_age if packet.task_id not in chosen)
+        for packet in free:
             if left_bytes <= max_bytes:
                 break
-            if found.task_id not in chosen:
-                chosen[found.task_id] = (found, "too much in all")
-                left_bytes -= found.size_bytes
-    return [chosen[found.task_id] for found in by_age if found.task_id in chosen]
+            if packet.task_id not in chosen:
+                chosen[packet.task_id] = (packet, "over the size limit")
+                left_bytes -= packet.size_bytes
+    return [chosen[packet.task_id] for packet in by_age if packet.task_id in chosen]

@@ -152,7 +152,7 @@ _UNKNOWN = Role(about="", purpose="impl")
 
 
 def get(name: str) -> Role:
-    """The row of a role; an empty one where the table has none (a plain run, a role of a plug-in)."""
+    """The row of a role; an empty row if the table has none (a plain run, a role of a plug-in)."""
     return ROLES.get(name, _UNKNOWN)
 
 
@@ -163,13 +163,13 @@ def reads(role: str, earlier: str) -> bool:
 
 
 def purpose(role: str, impl_mode: str | None = None) -> str:
-    """Whose model and effort a role uses."""
+    """The purpose whose model and effort a role uses."""
     row = ROLES[role]
     return "one_shot" if impl_mode == "one_shot" and row.is_shortened else row.purpose
 
 
 def split(stage: str, agents: Iterable[str]) -> tuple[str, str] | None:
-    """The agent and the role of a stage name (`codex_impl`: codex, impl); None where one of them is unknown."""
+    """The agent and the role of a stage name (`codex_impl`: codex, impl); None if one of them is unknown."""
     for agent in agents:
         role = stage.removeprefix(f"{agent}_")
         if role != stage and role in ROLES:

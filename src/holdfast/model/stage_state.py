@@ -1,4 +1,4 @@
-"""A stage_state: one stage's own history."""
+"""The state of one stage."""
 
 from __future__ import annotations
 
@@ -7,48 +7,50 @@ from holdfast.model.attempt import Attempt
 
 
 class StageState:
-    """What one stage went through: its sessions, its workspace, its gate."""
+    """The state of one stage: its attempts, session, workspace and gate."""
 
     def __init__(self, stage: str, agent: str) -> None:
         self.stage = stage
-        #: Who plays it now; a failover changes that.
+        #: The current agent; a failover changes it.
         self.agent = agent
-        #: Agents that were out of quota, and until when; null where only a person can help.
+        #: Unavailable agents, and until when; null if only a person can help.
         self.unavailable: dict[str, str | None] = {}
-        #: The last attempt of the agent.
         self.attempt: Attempt | None = None
-        #: The last one whose program was really executed, and how many there were. (A failed exec is seen after the start.)
+        #: The last attempt whose exec succeeded, and how many there were. (Exec can fail after the start.)
         self.ran: Attempt | None = None
         self.times_ran = 0
         self.session_id: str | None = None
         self.needs_fresh_session = False
-        #: Attempts that ran out of the model's context.
+        #: Attempts that exceeded the model's context.
         self.overflows = 0
         self.workspace: ev.WorkspacePrepared | None = None
-        #: What the repository's own checks said before the agent began.
+        #: Result of the repository's checks before the work.
         self.pre_work: ev.PreWorkChecked | None = None
-        #: The attempt that succeeded and was handed to the gate.
+        #: Number of the successful attempt that the gate judges; 0 if none.
         self.accepted = 0
         self.gate: ev.GateJudged | None = None
-        #: Chores in a row that came to nothing.
+        #: Chores that failed in a row.
         self.chores_in_vain = 0
         self.is_approved = False
 
     @property
     def gate_result(self) -> ev.GateJudged | None:
-        """What the gate said about the last attempt; None while it has not spoken."""
+        """The gate's result for the last attempt; None if there is none yet."""
         if self.gate is None or self.attempt is None or self.gate.attempt != self.attempt.number:
             return None
         return self.gate
 
     @property
     def awaits_gate(self) -> bool:
-        """The last attempt was handed to the gate, which has not spoken."""
+        """Whether the gate has yet to judge the last attempt."""
         return self.attempt is not None and self.accepted == self.attempt.number and self.gate_result is None
 
     def begin_again(self, *, afresh: bool, was_done: bool) -> None:
-        """What it does now is judged from now on, if its gate had let it pass (`was_done`); else what it did before is judged
-        with it. `afresh`: in a new session, which knows nothing of what was done; a person agrees to it anew."""
+        """Reset the stage for a retry.
+
+        `was_done`: its gate had passed, so the gate judges only the new changes; otherwise earlier changes
+        count, too. `afresh`: start a new session, which needs a new approval.
+        """
         if afresh:
             self.ran = self.session_id = None
             self.is_approved = False

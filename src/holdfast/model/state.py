@@ -1,4 +1,4 @@
-"""The state of a task: what it is doing, with what is known only while it does that."""
+"""The state of a task, with the data that exists only in that state."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class State(Record):
-    """A state without data of its own."""
+    """A state without further data."""
 
     status: Status
 
@@ -27,7 +27,7 @@ class Interrupted(State):
     """The task waits for a person."""
 
     status: Status = Status.INTERRUPTED
-    #: What the person is asked.
+    #: The question to the person.
     question: str
     since: str
     #: The stage that waits for approval.

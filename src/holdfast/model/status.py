@@ -27,7 +27,7 @@ class Status(StrEnum):
 
 _S = Status
 MOVES: dict[Status, frozenset[Status]] = {
-    # Completed from here: somebody outside has done it.
+    # To completed: an external worker did it.
     _S.QUEUED: frozenset({_S.SPAWNING, _S.COMPLETED, _S.KILLED}),
     _S.SPAWNING: frozenset(
         {_S.RUNNING, _S.FAILED, _S.CRASHED, _S.WAITING, _S.INTERRUPTED, _S.ABANDONED, _S.KILLED}
@@ -68,18 +68,15 @@ MOVES: dict[Status, frozenset[Status]] = {
     _S.KILLED: frozenset(),
 }
 
-#: Ends. They are left only by a `retry` request (event `run.opened`).
+#: Final states. Only a `retry` request leaves them (event `run.opened`).
 ENDS = frozenset({_S.COMPLETED, _S.FAILED, _S.ABANDONED, _S.KILLED})
-#: States in which nobody needs to act: no runner is started for them unless a request came.
+#: States that need no runner unless there is a request.
 PARKED = frozenset({_S.QUEUED, _S.INTERRUPTED})
 
-#: How a verdict begins that says for what a task cannot start yet.
-WAITS = "waits for "
-
-#: The reason of an interrupt that asks nobody anything: the home went down.
+#: The reason of an interrupt without a question: the home went down.
 BY_DOWN = "holdfast down --now"
 
-#: What a command that waited for the task exits with.
+#: Exit status of a command that waits for the task.
 EXIT_STATUS: dict[Status, int] = {
     _S.COMPLETED: 0,
     _S.FAILED: 1,
@@ -91,7 +88,7 @@ EXIT_STATUS: dict[Status, int] = {
 
 
 def check_move(old: Status, new: Status) -> None:
-    """Raises InvalidMove, naming both ends, when the table does not have the move."""
+    """Raises InvalidMove if the table does not allow the move."""
     if new not in MOVES[old]:
-        allowed = ", ".join(sorted(MOVES[old])) or "nothing: it is an end"
-        raise InvalidMove(f"a task cannot go from {old} to {new}", hint=f"from {old} it can go to {allowed}")
+        allowed = ", ".join(sorted(MOVES[old])) or f"none, {old} is final"
+        raise InvalidMove(f"a task cannot go from {old} to {new}", hint=f"allowed next states: {allowed}")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Task:
-    """What is known about one task, and questions about it."""
+    """The state of one task, and queries on it."""
 
     def __init__(self) -> None:
         self.spec: TaskSpec = None  # pyright: ignore[reportAttributeAccessIssue]  # set by the first event
@@ -46,7 +46,7 @@ class Task:
         self.voids_in_a_row = 0
         #: Paid agent calls, failed ones included. Counted before the call.
         self.paid_calls = 0
-        #: How often a person resumed it at its budget of calls; each time grants the budget again.
+        #: How often a person resumed it after it used up its paid calls; each time grants the budget again.
         self.grants = 0
         #: Failures by signature: count, class, first_seen, last_seen.
         self.signatures: dict[str, dict[str, Any]] = {}
@@ -66,11 +66,11 @@ class Task:
         self.active_s = 0.0
         #: Wall time up to which attempts are counted in `active_s`.
         self.counted_until = 0.0
-        #: What was used before the last `retry`.
+        #: Usage and turns before the last `retry`.
         self.usage_before_run, self.turns_before_run = Usage(), 0
         #: Usage of ended attempts; `total_usage` includes open ones.
         self.usage = Usage()
-        #: What each session had reported at its last attempt's end, where sessions keep counting.
+        #: Usage of each session at the end of its last attempt, for programs that report usage per session.
         self.session_usage: dict[str, Usage] = {}
         self.messages = 0
         self.tool_calls = 0
@@ -186,12 +186,12 @@ class Task:
 
     @property
     def has_undecided(self) -> bool:
-        """Whether attempts have ended and nothing was decided about them yet."""
+        """Whether ended attempts still need a decision."""
         return any(not attempt.is_open and not attempt.is_decided for attempt in self.current)
 
     @property
     def stoppable(self) -> list[Execution]:
-        """What a stop applies to: open executions, else ended ones about which nothing was decided yet. A stop
+        """The executions that a stop applies to: open ones, else ended ones without a decision. A stop
         journalled for those changes the decision."""
         if self.open_executions:
             return self.open_executions
@@ -244,7 +244,7 @@ class Task:
 
     @property
     def is_used_up(self) -> bool:
-        """Whether a budget of money, tokens or turns is used up: ours, or one that the agent's program counts."""
+        """Whether a budget of money, tokens or turns is used up: the task's, or one that the agent has."""
         return self.spent is not None or any(
             attempt.intent_name == "budget"
             or (attempt.ended is not None and attempt.ended.outcome in ("max_turns", "max_budget"))
@@ -282,8 +282,8 @@ class Task:
         return attempt.usage
 
     def uncounted_s(self, execution: Execution, lived_s: float) -> float:
-        """The part of an execution's life that no parallel one was counted for: the deadline limits elapsed time,
-        not the sum over agents."""
+        """The part of an execution's life that does not overlap with counted parallel ones: the deadline
+        limits elapsed time, not the sum over agents."""
         if execution.started is None or len(self.current) < 2:
             return lived_s
         overlap_s = self.counted_until - clock.parse_iso(execution.started.started_at)

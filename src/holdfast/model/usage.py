@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 class Usage(Record):
-    """Tokens and cost; null is unknown, never zero."""
+    """Tokens and cost. None means unknown, not zero."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
 
     def minus(self, other: Usage) -> Usage:
-        """What came on top of `other`; never below zero."""
+        """The difference to `other`; never below zero."""
         return Usage(
             input_tokens=_subtract(self.input_tokens, other.input_tokens),
             output_tokens=_subtract(self.output_tokens, other.output_tokens),
@@ -28,7 +28,7 @@ class Usage(Record):
         )
 
     def plus(self, other: Usage | ev.AgentUsage) -> Usage:
-        """The sum, in which unknown and unknown stays unknown."""
+        """The sum. Unknown plus unknown is unknown."""
         return Usage(
             input_tokens=_add(self.input_tokens, other.input_tokens),
             output_tokens=_add(self.output_tokens, other.output_tokens),
@@ -37,8 +37,7 @@ class Usage(Record):
 
 
 def budget_reached(usage: Usage, turns: int, limits: Limits) -> str | None:
-    """Which budget is used up, in words; None when none is. An unknown cost reaches no limit, and is never taken for zero
-    by those who look at it."""
+    """A sentence about the used-up budget; None if there is none. An unknown cost never reaches a budget."""
     if limits.budget_usd is not None and usage.cost_usd is not None and usage.cost_usd >= limits.budget_usd:
         return f"its budget is used up: ${usage.cost_usd:.2f} of ${limits.budget_usd:.2f}"
     tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)

@@ -27,6 +27,7 @@ FIELDS = (
     "schema", "task_id", "task_name", "goal", "status", "status_reason", "agent", "model", "stage", "attempt",
     "retry_count", "total_retries", "started_at", "begun_at", "finished_at", "wake_at", "usage",
     "project_dir", "pid", "exit_code", "active_s", "interrupt", "last_progress_at", "progress", "verdict",
+    "waiting_for",
 )  # fmt: skip
 _BUSY_MS = 200
 #: The plus disables the SQL index: a full scan is faster when all rows are wanted.

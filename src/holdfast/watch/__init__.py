@@ -1,1 +1,1 @@
-"""IS IT ALIVE, IS IT STUCK: death by the kernel's word, progress by evidence, verdicts as pure functions."""
+"""IS IT ALIVE, IS IT STUCK: process death as the kernel reports it, signs of progress, verdicts."""

@@ -1,7 +1,7 @@
-"""Death, by the kernel's word.
+"""Wait for the death of a process.
 
-`watch_death(identity)` gives something to wait on: a pidfd (Linux), a kqueue (macOS, BSD), or, where there is neither, a
-question to be asked again and again. All work for processes that are not our children, which an adopted agent is not.
+`watch_death(identity)` returns a pidfd watch (Linux), a kqueue watch (macOS, BSD), or one that must be
+polled. All of them work for processes that are not our children, such as an adopted agent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     class DeathWatch(Protocol):
         """Waits for the end of one process."""
 
-        #: Readable when the process is gone; -1 when the watch must be polled.
+        #: Readable when the process is gone; -1 if the watch must be polled.
         descriptor: int
 
         def has_died(self) -> bool:
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
             ...
 
 
-#: How often a watch without descriptor is asked.
+#: Poll interval of a watch without a descriptor.
 POLL_S = 0.1
 
 
 def watch_death(identity: ProcessIdentity) -> DeathWatch:
-    """The best watch that this machine has. A process that is gone already has died."""
+    """The best watch that this machine supports. The process may be gone already."""
     if hasattr(os, "pidfd_open"):
         return _PidfdWatch.open(identity) or _PollWatch(identity)
     if sys.platform != "linux" and hasattr(select, "kqueue"):
@@ -58,7 +58,7 @@ class _PidfdWatch:
             descriptor = os.pidfd_open(identity.pid)
         except OSError:
             return None
-        # The pid may have been used again between the question and the call: ask once more.
+        # The pid may have been reused between the check and the call: check again.
         if start_time(identity.pid) != identity.start_time:
             os.close(descriptor)
             return None

@@ -1,7 +1,7 @@
 """Growth: wake up when a log file gets longer.
 
-inotify costs nothing while nothing happens, which a poll does not (docs/decisions/0003-inotify.md). The number of
-inotify instances per user is small (128 by default), so without one the caller polls.
+Unlike a poll, inotify costs nothing while nothing happens (docs/decisions/0003-inotify.md). The number of
+inotify instances per user is limited (128 by default); without one the caller must poll.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ import ctypes
 import os
 import sys
 
-# Once, before anybody forks: each CDLL() makes classes of its own, in memory that is shared no more.
+# Loaded once, before any fork: each CDLL() creates classes, in memory that forked processes would not share.
 _libc: ctypes.CDLL | None = ctypes.CDLL(None) if sys.platform == "linux" else None
 _IN_MODIFY = 0x2
-#: A multiple of what one piece of news has.
+#: Read size; a multiple of the size of an inotify event without a name.
 _DRAIN_BYTES = 4096
 _IN_NONBLOCK, _IN_CLOEXEC = 0o4000, 0o2000000
 
 
 class GrowthWatch:
-    """Readable (`descriptor`) after one of the files was written to; -1 when the caller must poll."""
+    """Its `descriptor` is readable after a write to one of the files; -1 if the caller must poll."""
 
     def __init__(self, paths: list[str]) -> None:
         self.descriptor = -1
@@ -35,7 +35,8 @@ class GrowthWatch:
         self.descriptor = descriptor
 
     def drain(self) -> None:
-        """Forget what woke us. Writes to one file coalesce in the kernel, so this is a short read; those to two in turn do not."""
+        """Discard pending events. The kernel merges consecutive writes to one file, but not alternating
+        writes to two, so there may be many."""
         if self.descriptor < 0:
             return
         try:

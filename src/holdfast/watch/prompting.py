@@ -1,8 +1,8 @@
-"""What an agent last showed: does it ask somebody something, did it break down, or is it only advertising a new version?
+"""Classify the last lines of an agent's output: a prompt for input, a crash, or an upgrade notice. Pure.
 
-Pure, and advice at most (SUP-19): a text that a program prints can say anything. So the question is asked only of one that is
-silent without excuse, only the last lines count, a question counts only where a cursor would stand behind it, and
-`is_waiting` believes it when it was seen twice in a row.
+The result is only a hint (SUP-19), because a program can print anything. So it is used only for an agent that
+is silent with no sign of work, only the last lines count, a prompt must be at the very end, and `is_waiting`
+needs two prompts in a row.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: Lines that count, from the end; blank ones do not.
+#: Number of last lines that count, blank lines excluded.
 LINES = 5
-#: How often in a row a question must be seen before it is believed.
+#: Checks in a row that must show a prompt.
 LOOKS = 2
-#: A longer line is no prompt, and its head is enough for all else.
+#: Only this many characters at the end of a line are examined.
 _LINE_CHARS = 400
 
 
 class Showing(StrEnum):
-    """What the last lines are."""
+    """Kind of the last lines."""
 
     WAITING_FOR_INPUT = "waiting_for_input"
     CRASH_TEXT = "crash_text"
@@ -35,25 +35,32 @@ _ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()*+][0-9A-Za-z]|[\r\b\x07]"
 )
 
-#: The last line of all is one of these: nothing comes behind what a program waits for.
+#: Prompts. Only the very last line is matched: a program that waits prints nothing after its prompt.
 _ASKS = re.compile(
     r"""
-      [\[(] \s* y(?:es)? \s* / \s* n(?:o)? (?: \s*/\s* \w+ )* \s* [\])] \s* [:?]? \s* $      # Overwrite? [y/N]
-    | ^ (?: \[sudo\]\s )? (?: password | passphrase | username )
-        (?: \s for \s .{1,200} )? : \s* $                                                       # [sudo] password for ann:
-    | ^ \W{0,3} (?: please \s )? (?: enter | type | paste | provide ) \b (?: (?!\.\s) . ){0,200} [:>?] \s* $  # Enter passphrase for key '…':
-    | \b press \s+ (?: enter | return | any \s key | y ) \b (?: \s+ [\w/-]+ ){0,6} [\s.…]* $ # Press Enter to continue…
-    | ^ \W{0,3} waiting \s for \s (?: authentication | login | authorization | your \s (?: input | approval | answer ) ) \b .* $
+    # Overwrite? [y/N]
+      [\[(] \s* y(?:es)? \s* / \s* n(?:o)? (?: \s*/\s* \w+ )* \s* [\])] \s* [:?]? \s* $
+    # [sudo] password for ann:
+    | ^ (?: \[sudo\]\s )? (?: password | passphrase | username ) (?: \s for \s .{1,200} )? : \s* $
+    # Enter passphrase for key '…':
+    | ^ \W{0,3} (?: please \s )? (?: enter | type | paste | provide ) \b
+        (?: (?!\.\s) . ){0,200} [:>?] \s* $
+    # Press Enter to continue…
+    | \b press \s+ (?: enter | return | any \s key | y ) \b (?: \s+ [\w/-]+ ){0,6} [\s.…]* $
+    # Waiting for your approval
+    | ^ \W{0,3} waiting \s for \s
+        (?: authentication | login | authorization | your \s (?: input | approval | answer ) ) \b .* $
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-#: A question with a menu below it, of which one line has the cursor.
+#: A question above a menu; one line of the menu has the cursor.
 _QUESTION = re.compile(
-    r"\b(?:do you (?:want|wish|trust)|would you like|are you sure|allow|approve|select|choose|how would you like)\b.*[?:]\s*$",
+    r"\b(?:do you (?:want|wish|trust)|would you like|are you sure|allow|approve|select|choose"
+    r"|how would you like)\b.*[?:]\s*$",
     re.IGNORECASE,
 )
 _MENU = re.compile(r"^\W{0,4}[❯›>●▶*]\s*(?:\d[.)]\s*)?\w")
-#: Somebody is sent to a browser.
+#: A request to log in with a browser.
 _LOGIN = re.compile(
     r"\b(?:open|visit|go to|enter)\b.{0,120}https?://\S*(?:login|auth|device|oauth|activate)\S*"
     r"|\bselect (?:a )?login method\b|\brun /login\b",
@@ -69,14 +76,15 @@ _ERROR_LINE = re.compile(r"^[\w.]*(?:Error|Exception)\b(?: \[\w+\])?: ")
 _STACK_LINE = re.compile(r"^\s+(?:at \S|File \")")
 _NAG = re.compile(
     r"\b(?:update|upgrade) available\b|\bnew (?:\w+ )?version (?:of .{1,60} )?(?:is )?(?:now )?available\b"
-    r"|\bnewer version\b.{0,60}\bavailable\b|\bnpm notice\b|^\W*run `?(?:npm|brew|pip) \S+ .*\bto (?:update|upgrade)\b",
+    r"|\bnewer version\b.{0,60}\bavailable\b|\bnpm notice\b"
+    r"|^\W*run `?(?:npm|brew|pip) \S+ .*\bto (?:update|upgrade)\b",
     re.IGNORECASE,
 )
 
 
 def showing(text: str) -> Showing:
-    """What the end of `text` is: the last lines of a log, or of a screen."""
-    # The last lines only, before any work is done on them: a log can be one long line.
+    """Classify the end of `text`, a log or a screen."""
+    # Cut first: a log can be one long line.
     lines = [line[-_LINE_CHARS:] for line in text[-LINES * 2000 :].split("\n")]
     lines = [clean for line in lines if (clean := _ESCAPES.sub("", line).rstrip()).strip()][-LINES:]
     if not lines:
@@ -90,9 +98,9 @@ def showing(text: str) -> Showing:
     return Showing.UNKNOWN
 
 
-def is_waiting(seen: Sequence[Showing]) -> bool:
-    """Whether the last looks, oldest first, all saw a question."""
-    return len(seen) >= LOOKS and all(each == Showing.WAITING_FOR_INPUT for each in seen[-LOOKS:])
+def is_waiting(showings: Sequence[Showing]) -> bool:
+    """Whether the last checks all showed a prompt. `showings` has one result per check, oldest first."""
+    return len(showings) >= LOOKS and all(each == Showing.WAITING_FOR_INPUT for each in showings[-LOOKS:])
 
 
 def _is_asking(lines: list[str]) -> bool:
@@ -100,7 +108,7 @@ def _is_asking(lines: list[str]) -> bool:
         return False
     if _ASKS.search(lines[-1]) or _LOGIN.search(lines[-1]):
         return True
-    # A menu stands below its question, and its hint ("Esc to cancel") below the menu.
+    # A menu follows its question and may be followed by a hint ("Esc to cancel").
     for at, line in enumerate(lines[:-1]):
         if _QUESTION.search(line) and any(_MENU.match(below) for below in lines[at + 1 :]):
             return True
@@ -108,7 +116,7 @@ def _is_asking(lines: list[str]) -> bool:
 
 
 def _looks_like_data(line: str) -> bool:
-    """An event of a JSON stream quotes all kinds of text."""
+    """Whether it is JSON: an event in a JSON stream can quote any text."""
     return line.lstrip().startswith(("{", "[{")) and line.endswith(("}", "]"))
 
 

@@ -1,7 +1,7 @@
-"""Verdicts: what the evidence says about an agent that is alive. Pure: facts and a time in, a conclusion out.
+"""Verdicts on a running agent: is it working, quiet or hung? Pure.
 
-Silence alone is never a hang. Silence past `stale_s` starts a grace period; what excuses silence (an open tool call, an
-announced wait, a busy process tree, files that change) has a ceiling of its own; and every ceiling ends somewhere.
+Silence alone is never a hang. Silence longer than `stale_s` starts a grace period. An open tool call, an
+announced wait, a busy process tree or changing files excuse silence, each up to its own ceiling.
 """
 
 from __future__ import annotations
@@ -17,42 +17,42 @@ if TYPE_CHECKING:
 
 
 class Kind(StrEnum):
-    """What can be concluded."""
+    """The possible verdicts."""
 
     WORKING = "working"
-    #: Silent for longer than `stale_s`, without excuse: the grace period runs.
+    #: Silent for longer than `stale_s` with no sign of work: the grace period runs.
     QUIET = "quiet"
     #: Silent, with an excuse whose ceiling is not reached.
     EXCUSED = "excused"
     HUNG = "hung"
-    #: The result was printed and the process lives on.
+    #: The result was printed, but the process has not exited.
     LINGERING = "lingering"
 
 
 class Evidence(Record):
-    """What is known. Times are on the monotonic clock, so a sleeping machine makes nobody look hung."""
+    """The input of a verdict. Times are monotonic, so that a suspended machine does not look like a hang."""
 
-    #: Last byte, event or start: whichever came last.
+    #: Last output, event or start, whichever is latest.
     progress_mono: float
-    #: Silence before this is not counted: it has only just started.
+    #: Silence before this time does not count: the agent has only just started.
     judged_from_mono: float = 0.0
     result_mono: float | None = None
     #: Start of the oldest tool call that is still open.
     tool_mono: float | None = None
     tool_name: str = ""
-    #: The agent said it will be silent until then.
+    #: End of the wait that the agent announced.
     wait_until_mono: float | None = None
-    #: The process tree used CPU since the last look.
+    #: The process tree used CPU since the last check.
     is_busy: bool = False
-    #: Files in the workspace changed since the last look.
+    #: Files in the workspace changed since the last check.
     files_changed: bool = False
-    #: When an excuse last held: the grace period begins after it, because the next look may come a moment later and see
-    #: neither CPU nor files in so short a time.
+    #: When an excuse last applied. The grace period starts after it: the next check may follow at once and
+    #: find neither CPU use nor changed files in so short a time.
     excused_mono: float | None = None
 
 
 class Verdict(Record):
-    """A conclusion, why, and when to look again."""
+    """A verdict, its reason, and when to judge again."""
 
     kind: Kind
     because: str
@@ -80,45 +80,43 @@ _NEVER_S = 86400.0
 
 
 def judge(evidence: Evidence, limits: Limits, now_mono: float) -> Verdict:
-    """The verdict on a living agent."""
+    """The verdict on a running agent."""
     if evidence.result_mono is not None:
         ends = evidence.result_mono + limits.linger_s
         kind = Kind.LINGERING if now_mono >= ends else Kind.WORKING
-        return Verdict(
-            kind=kind, because="the result is printed, the process is not gone", look_again_mono=ends
-        )
+        return Verdict(kind=kind, because="result printed, process still running", look_again_mono=ends)
     if limits.stale_s is None:
         return Verdict(
-            kind=Kind.WORKING, because="silence is normal for it", look_again_mono=now_mono + _NEVER_S
+            kind=Kind.WORKING, because="silence is not limited", look_again_mono=now_mono + _NEVER_S
         )
     stale_at = max(evidence.progress_mono, evidence.judged_from_mono) + limits.stale_s
     if now_mono < stale_at:
         return Verdict(kind=Kind.WORKING, because="it made progress", look_again_mono=stale_at)
     for excuse, ends in _excuses(evidence, limits, now_mono):
         if now_mono < ends:
-            # Look again after the grace period at the latest: an excuse such as a busy tree can go away.
+            # Judge again after the grace period at the latest: the excuse may no longer apply.
             again = min(ends, now_mono + max(limits.grace_s, 0.05))
             return Verdict(kind=Kind.EXCUSED, because=excuse, look_again_mono=again)
     hung_at = max(stale_at, evidence.excused_mono or stale_at) + limits.grace_s
     if now_mono < hung_at:
         return Verdict(
-            kind=Kind.QUIET, because="silent without excuse, grace period runs", look_again_mono=hung_at
+            kind=Kind.QUIET, because="silent with no sign of work, grace period runs", look_again_mono=hung_at
         )
     silent = now_mono - evidence.progress_mono
     return Verdict(
-        kind=Kind.HUNG, because=f"silent for {silent:.1f}s without excuse", look_again_mono=now_mono
+        kind=Kind.HUNG, because=f"silent for {silent:.1f}s with no sign of work", look_again_mono=now_mono
     )
 
 
 def _excuses(evidence: Evidence, limits: Limits, now_mono: float) -> list[tuple[str, float]]:
-    found: list[tuple[str, float]] = []
+    excuses: list[tuple[str, float]] = []
     if evidence.wait_until_mono is not None:
         ceiling = evidence.progress_mono + limits.wait_ceiling_s
-        found.append(("it announced a wait", min(evidence.wait_until_mono + limits.grace_s, ceiling)))
+        excuses.append(("it announced a wait", min(evidence.wait_until_mono + limits.grace_s, ceiling)))
     if evidence.tool_mono is not None:
-        found.append((f"its tool {evidence.tool_name} runs", evidence.tool_mono + limits.tool_ceiling_s))
+        excuses.append((f"its tool {evidence.tool_name} runs", evidence.tool_mono + limits.tool_ceiling_s))
     if evidence.is_busy:
-        found.append(("its processes use the CPU", evidence.progress_mono + limits.busy_ceiling_s))
+        excuses.append(("its processes use the CPU", evidence.progress_mono + limits.busy_ceiling_s))
     if evidence.files_changed:
-        found.append(("files in the workspace change", evidence.progress_mono + limits.busy_ceiling_s))
-    return found
+        excuses.append(("files in the workspace change", evidence.progress_mono + limits.busy_ceiling_s))
+    return excuses

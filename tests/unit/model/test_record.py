@@ -76,7 +76,7 @@ def test_unknown_keys_are_passed_over() -> None:
 
 
 def test_a_missing_key_without_default_is_an_error_that_names_it() -> None:
-    with pytest.raises(ValueError, match=r"ProcessIdentity: no 'pid'"):
+    with pytest.raises(ValueError, match=r"ProcessIdentity: missing 'pid'"):
         ProcessIdentity.from_json({"boot_id": "b", "start_time": 9})
 
 

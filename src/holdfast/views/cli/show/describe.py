@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast import clock
 from holdfast.errors import HoldfastError
-from holdfast.model.status import BY_DOWN, ENDS, WAITS, Status
+from holdfast.model.status import BY_DOWN, ENDS, Status
 from holdfast.store import atomic
 
 TYPE_CHECKING = False
@@ -49,10 +49,11 @@ def reason(manifest: dict[str, Any], now: float) -> str:
 
 
 def waiting_for(manifest: dict[str, Any]) -> str:
-    """`waits for the workspace, in which fix writes`: why a task does not start; nothing where it does."""
-    said = manifest.get("verdict") or ""
-    is_held_up = manifest["status"] in (Status.SPAWNING, Status.COMPLETING) and said.startswith(WAITS)
-    return said if is_held_up else ""
+    """`waits for the workspace, in which fix writes`: why a task cannot continue; empty if it can."""
+    resource = manifest.get("waiting_for")
+    # A task that is stopped or interrupted while it waits keeps the field.
+    is_waiting = bool(resource) and manifest["status"] in (Status.SPAWNING, Status.COMPLETING)
+    return f"waits for {resource}" if is_waiting else ""
 
 
 def with_step(manifest: dict[str, Any], line: str) -> str:
