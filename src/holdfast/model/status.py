@@ -90,5 +90,5 @@ EXIT_STATUS: dict[Status, int] = {
 def check_move(old: Status, new: Status) -> None:
     """Raises InvalidMove if the table does not allow the move."""
     if new not in MOVES[old]:
-        allowed = ", ".join(sorted(MOVES[old])) or f"none, {old} is final"
-        raise InvalidMove(f"a task cannot go from {old} to {new}", hint=f"allowed next states: {allowed}")
+        allowed = ", ".join(sorted(MOVES[old])) or "none, it is final"
+        raise InvalidMove(f"a task cannot go from {old} to {new}", hint=f"allowed after {old}: {allowed}")
