@@ -17,18 +17,13 @@ from holdfast.model.spec import Limits
 from holdfast.queue.engine import Item
 from holdfast.queue.local import LocalQueue
 from holdfast.redact import Redactor
-from holdfast.runner.gather import Gatherer
 from holdfast.runner.ledger import Ledger
-from holdfast.runner.loop.waiter import Waiter
-from holdfast.runner.perform.context import Context
-from holdfast.runner.perform.performer import perform
 from holdfast.runner.plan import limits
-from holdfast.runner.plan.facts import Now
-from holdfast.runner.plan.planner import plan
 from holdfast.runner.plan.step import Watch
 from holdfast.store import atomic
 from holdfast.store.journal import Journal
 from holdfast.store.layout import Home
+from tests.support.performing import Driver, context_of
 from tests.support.story import BEGIN, Story
 
 HOUR = 3600.0
@@ -114,20 +109,15 @@ def waiting(home: str, hands: Clock):
     story.now = BEGIN - 1
     story.move("waiting", wake_at=clock.iso(BEGIN + 600))
     journal = Journal(packet.journal)
-    waiter = Waiter(packet)
-    ledger = Ledger(packet, story.task, journal, Redactor({}))
-    context = Context(ledger, waiter, {})
-    gatherer = Gatherer(context)
+    with context_of(Ledger(packet, story.task, journal, Redactor({}))) as context:
+        driver = Driver(context)
 
-    def take_step() -> float:
-        """Take one step; returns how long the runner sleeps after it."""
-        step = plan(story.task, gatherer.gather(set()), Now(wall=clock.now(), mono=clock.mono()))
-        perform(context, step)
-        return step.wait_s if isinstance(step, Watch) else 0.0
+        def take_step() -> float:
+            """Take one step; returns how long the runner sleeps after it."""
+            step = driver.take_step()
+            return step.wait_s if isinstance(step, Watch) else 0.0
 
-    yield story.task, take_step
-    context.close()
-    waiter.close()
+        yield story.task, take_step
     journal.close()
 
 

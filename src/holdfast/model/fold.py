@@ -45,6 +45,8 @@ def _created(task: Task, event: ev.TaskCreated, at: str) -> None:
     task.state = State(status=Status(event.status))
     task.created_at = task.moved_at = at
     task.deadline_s = task.spec.limits.deadline_s
+    for stage in task.spec.stages:
+        task.stage_state(stage.name)  # so that later questions about a stage change nothing
 
 
 def _moved(task: Task, event: ev.TaskMoved, at: str) -> None:
@@ -244,10 +246,12 @@ def _stop_intended(task: Task, event: ev.StopIntended, at: str) -> None:
 def _retry_planned(task: Task, event: ev.RetryPlanned, at: str) -> None:
     task.consecutive = event.consecutive
     task.total_retries = event.total
-    task.planned_delay_s = event.delay_s
     if event.stage:
         task.stage_state(event.stage).needs_fresh_session = event.fresh_session
     task.voids_in_a_row = 0
+    if event.fresh_session and not event.burned:
+        return  # the note that a parallel session cannot continue: nothing is counted or planned
+    task.planned_delay_s = event.delay_s
     task.planned_for = task.attempt.number if task.attempt else task.last_number
 
 
@@ -294,8 +298,8 @@ def _triaged(task: Task, event: ev.FailureTriaged, at: str) -> None:
 
 
 def _approved(task: Task, event: ev.ApprovalGiven, at: str) -> None:
+    # The request counts as applied with the move that follows in the same record.
     task.stage_state(event.stage).is_approved = True
-    task.requests.setdefault(event.request, None)
 
 
 def _switched(task: Task, event: ev.AgentSwitched, at: str) -> None:

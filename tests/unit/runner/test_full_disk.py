@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Iterator
 
 import pytest
 
-from holdfast import clock
 from holdfast.errors import DiskFull
 from holdfast.model import events as ev
 from holdfast.model.spec import Limits, StageSpec, TaskSpec
@@ -18,17 +16,13 @@ from holdfast.packet.create import create
 from holdfast.paths import ensure_home
 from holdfast.redact import Redactor
 from holdfast.runner import main
-from holdfast.runner.gather import Gatherer
 from holdfast.runner.ledger import Ledger
-from holdfast.runner.loop.waiter import DETACH, Waiter
 from holdfast.runner.people import marks
 from holdfast.runner.perform.context import Context
-from holdfast.runner.perform.performer import perform
-from holdfast.runner.plan.facts import Now
-from holdfast.runner.plan.planner import plan
 from holdfast.store import journal
 from holdfast.store.journal import Journal
 from holdfast.store.layout import Home, Packet
+from tests.support.performing import Driver, context_of
 
 
 class Full(Journal):
@@ -65,15 +59,9 @@ def ledger(packet: Packet) -> Iterator[Ledger]:
 
 
 @pytest.fixture
-def context(packet: Packet, ledger: Ledger) -> Iterator[Context]:
-    before = {each: signal.getsignal(each) for each in DETACH}
-    waiter = Waiter(packet)
-    context = Context(ledger, waiter, {})
-    yield context
-    context.close()
-    waiter.close()
-    for each, handler in before.items():
-        signal.signal(each, handler)
+def context(ledger: Ledger) -> Iterator[Context]:
+    with context_of(ledger) as context:
+        yield context
 
 
 def hellos(packet: Packet) -> list[ev.Event]:
@@ -81,19 +69,7 @@ def hellos(packet: Packet) -> list[ev.Event]:
 
 
 def drive(context: Context, until: Status) -> list[str]:
-    """Gather, plan and perform as the loop does, without its sleep. Returns the steps that were taken."""
-    taken: list[str] = []
-    gatherer = Gatherer(context)
-    while context.ledger.task.status is not until:
-        facts = gatherer.gather(set())
-        step = plan(context.ledger.task, facts, Now(wall=clock.now(), mono=clock.mono()))
-        taken.append(type(step).__name__)
-        try:
-            perform(context, step)
-        except DiskFull:
-            context.forget()
-            taken.append("full")
-    return taken
+    return Driver(context).drive(lambda: context.ledger.task.status is until)
 
 
 @pytest.mark.starts_processes

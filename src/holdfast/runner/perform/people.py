@@ -48,8 +48,9 @@ def answer_request(context: Context, step: AnswerRequest) -> None:
             effect = _open_run(context, request, effect)
         answer = ev.RequestApplied(request=request.id, verb=request.verb, by=request.by)
         _record(context, effect, answer)
-        # What kept the task from starting may be fixed.
-        context.memory.start_failure, context.memory.preflight_run = None, 0
+        if request.verb in _ANSWERS:
+            # A person may have fixed what was missing: look for it again.
+            context.memory.preflight_run, context.memory.start_failure = 0, None
     failpoint("step.answer_request")
     _forget(context, step.name)
 

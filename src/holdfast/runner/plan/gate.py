@@ -9,7 +9,7 @@ from holdfast.model.task import Task
 from holdfast.runner.plan import ended, policy
 from holdfast.runner.plan.facts import Facts, Now
 from holdfast.runner.plan.moves import ask, move
-from holdfast.runner.plan.start import open_chore, take_workspace
+from holdfast.runner.plan.start import open_chore, take_workspace, wait_for_process
 from holdfast.runner.plan.step import (
     MarkStage,
     PassPlainGate,
@@ -61,7 +61,7 @@ def _judge(task: Task, attempt: Attempt, facts: Facts, now: Now) -> Step | None:
     result, stage = task.stage_state(attempt.stage).gate_result, task.stage_spec(attempt.stage)
     assert stage is not None
     if result is None:
-        step = take_workspace(task, stage, facts, now)
+        step = wait_for_process(facts, now) or take_workspace(task, stage, facts, now)
         return step or open_chore(task, stage, "gate", facts, judged=attempt.number)
     return MarkStage(number=attempt.number) if result.passed else None
 

@@ -80,10 +80,12 @@ def _check_not_ended(task: Task) -> None:
 
 
 def _intend(task: Task, request: Request, intent: str, reason: str) -> tuple[ev.Event, ...]:
-    return tuple(
-        ev.StopIntended(attempt=execution.number, intent=intent, reason=reason, request=request.id)
+    intents = [
+        ev.StopIntended(attempt=execution.number, intent=intent, reason=reason)
         for execution in task.stoppable
-    )
+    ]
+    # Only the last one has the request: a record that was torn before it is applied again as a whole.
+    return (*intents[:-1], intents[-1].evolve(request=request.id)) if intents else ()
 
 
 def _resume(task: Task, request: Request) -> tuple[ev.Event, ...]:

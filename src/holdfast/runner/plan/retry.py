@@ -30,21 +30,27 @@ def retry_events(
     """One record that counts the failure and plans the next attempt: crashed → spawning, waiting, end."""
     # From `completing` the next attempt follows directly.
     passes_through = task.status is not Status.COMPLETING
+    if not passes_through and _is_counted(task):  # the rest of a torn record
+        return (_onward(task, task.status, now, delay_s=task.planned_delay_s, reason=decision.reason),)
     passing = (moved(task, decision.status, decision.reason),) if passes_through else ()
     old = decision.status if passes_through else task.status
+    planned = _planned(task, decision, now, old=old, outcome=outcome, stage=stage)
+    return (*passing, *fresh_sessions(task, others), *planned)
+
+
+def _planned(
+    task: Task, decision: Decision, now: Now, *, old: Status, outcome: str, stage: str
+) -> tuple[ev.Event, ...]:
+    """Count the failure and plan the next attempt, or end the task if it may not be retried."""
     limits = task.spec.limits
-    if not passes_through and _is_counted(task):
-        return (
-            _onward(task, old, now, delay_s=task.planned_delay_s, reason=decision.reason),
-        )  # the rest of a torn record
     if decision.burns and not policy.has_retry_left(task.total_retries, limits):
         end = Status.FAILED if outcome == "spawn_failed" else Status.ABANDONED
         reason = f"{_used_up(limits.max_retries)}; the last failure: {decision.reason}"
-        return (*passing, moved(task, end, reason, old=old))
+        return (moved(task, end, reason, old=old),)
     left_s = None if task.deadline_s is None else task.deadline_s - task.active_s
     if left_s is not None and left_s <= 0:
         reason = f"its deadline is over; the last failure: {decision.reason}"
-        return (*passing, moved(task, Status.ABANDONED, reason, old=old))
+        return (moved(task, Status.ABANDONED, reason, old=old),)
     burned = 1 if decision.burns else 0
     consecutive, total = task.consecutive + burned, task.total_retries + burned
     delay_s = policy.backoff_s(consecutive, limits, left_s, at_once=outcome != "spawn_failed")
@@ -57,12 +63,7 @@ def retry_events(
         burned=decision.burns,
         fresh_session=decision.fresh_session,
     )
-    fresh = [
-        planned.evolve(stage=other.stage, burned=False, fresh_session=True)
-        for other, its in others
-        if its.fresh_session
-    ]
-    return (*passing, *fresh, planned, _onward(task, old, now, delay_s=delay_s, reason=decision.reason))
+    return (planned, _onward(task, old, now, delay_s=delay_s, reason=decision.reason))
 
 
 def plan_rest(task: Task, now: Now) -> Step:
@@ -73,14 +74,12 @@ def plan_rest(task: Task, now: Now) -> Step:
         )
     if task.status is Status.TIMEOUT:
         return move(task, Status.ABANDONED, task.reason)
-    delay_s = policy.backoff_s(task.consecutive + 1, task.spec.limits, None, at_once=False)
-    planned = ev.RetryPlanned(
-        stage=task.stage or "",
-        consecutive=task.consecutive + 1,
-        total=task.total_retries + 1,
-        delay_s=delay_s,
-    )
-    return Journal(events=(planned, _onward(task, task.status, now, delay_s=delay_s, reason=task.reason)))
+    attempt = task.attempt
+    outcome = attempt.ended.outcome if attempt is not None and attempt.ended is not None else "spawn_failed"
+    intent = attempt.intent_name if attempt is not None else None
+    decision = policy.after_attempt(outcome, intent=intent).evolve(reason=task.reason)
+    stage = attempt.stage if attempt is not None else task.stage or ""
+    return Journal(events=_planned(task, decision, now, old=task.status, outcome=outcome, stage=stage))
 
 
 def fresh_sessions(task: Task, others: Sequence[tuple[Attempt, Decision]]) -> tuple[ev.Event, ...]:
@@ -101,7 +100,7 @@ def fresh_sessions(task: Task, others: Sequence[tuple[Attempt, Decision]]) -> tu
 
 def _is_counted(task: Task) -> bool:
     """Whether the retry after the last attempt's failure is in the journal."""
-    return task.attempt is not None and task.planned_for == task.attempt.number
+    return task.planned_for == (task.attempt.number if task.attempt is not None else task.last_number)
 
 
 def _onward(task: Task, old: Status, now: Now, *, delay_s: float, reason: str) -> ev.TaskMoved:

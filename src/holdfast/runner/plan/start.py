@@ -130,7 +130,7 @@ def _did_not_fail_to_start(task: Task, facts: Facts, now: Now) -> Step | None:
     if failure is None:
         return None
     if failure.kind == "process":
-        return Watch(wait_s=failure.again_mono - now.mono) if now.mono < failure.again_mono else None
+        return wait_for_process(facts, now)
     if failure.kind == "session":
         return ask(task, facts, failure.reason)
     if is_plain(task):
@@ -140,6 +140,14 @@ def _did_not_fail_to_start(task: Task, facts: Facts, now: Now) -> Step | None:
     return failures.stop_before_call(
         task, facts, failure.stage, outcome="compose_failed", reason=failure.reason
     )
+
+
+def wait_for_process(facts: Facts, now: Now) -> Step | None:
+    """The machine had no process to give: pause before the next try."""
+    failure = facts.memory.start_failure
+    if failure is None or failure.kind != "process" or now.mono >= failure.again_mono:
+        return None
+    return Watch(wait_s=failure.again_mono - now.mono)
 
 
 #: In this order.
