@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.errors import NotPossible
 from holdfast.store.layout import Packet
-from holdfast.views import worktree_removal
+from holdfast.views.removal import worktree as worktree_removal
 from holdfast.workspace import base as bases
 from holdfast.workspace import git
 from holdfast.workspace import scope as scopes

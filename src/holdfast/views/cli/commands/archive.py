@@ -7,11 +7,12 @@ from holdfast.errors import HoldfastError, UsageError
 from holdfast.packet import load
 from holdfast.packet.archive import archive
 from holdfast.store.layout import Home, Packet
-from holdfast.views import retention, worktree_removal
 from holdfast.views.cli.parse import option_values
 from holdfast.views.cli.parse.command_spec import Argument, Command, Option
 from holdfast.views.cli.show import amounts, out
-from holdfast.views.session_notes import write_notes
+from holdfast.views.removal import retention
+from holdfast.views.removal.session_notes import write_notes
+from holdfast.views.removal.worktree import check_merged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def run(values: dict[str, Any]) -> int:
         if older_s is not None and clock.now() - retention.ended_at(packet) <= older_s:
             continue
         try:
-            worktree_removal.check_merged(packet)
+            check_merged(packet)
             page = _write_notes(packet, make=values["notes"])
             target = archive(packet)
             count += 1

@@ -13,7 +13,8 @@ from holdfast.model.events import EVENTS
 from holdfast.packet import load, metrics
 from holdfast.store import atomic
 from holdfast.store.layout import Home, Packet
-from holdfast.views import event_summary, journal_events, task_list
+from holdfast.views import journal_events, task_list
+from holdfast.views.cli.facts import event_summary
 from holdfast.views.cli.parse import option_values, suggest
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.show import amounts, event_lines, out, wrapped_table

@@ -9,11 +9,12 @@ from holdfast.packet import archive
 from holdfast.queue.dependents import Dependents
 from holdfast.store import audit
 from holdfast.store.layout import Home, Packet
-from holdfast.views import retention, worktree_removal
 from holdfast.views.cli.parse import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 from holdfast.views.cli.show import amounts, out, wrapped_table
-from holdfast.views.task_removal import remove_task
+from holdfast.views.removal import retention
+from holdfast.views.removal.task import remove_task
+from holdfast.views.removal.worktree import check_merged, remove_worktree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def run(values: dict[str, Any]) -> int:
         }
         rows.append(row)
         try:
-            worktree_removal.check_merged(packet)
+            check_merged(packet)
         except HoldfastError as error:
             row["error"] = str(error)  # kept on purpose: not a failure
             continue
@@ -124,7 +125,7 @@ def _keep_for_s() -> float:
 
 
 def _remove(packet: Packet, item: Candidate, *, keep_summaries: bool) -> None:
-    if worktree_note := worktree_removal.remove_worktree(packet).note:
+    if worktree_note := remove_worktree(packet).note:
         out.talk(f"{packet.task_id}: {worktree_note}")
     if keep_summaries:
         archive.strip(packet if item.is_archived else archive.archive(packet))

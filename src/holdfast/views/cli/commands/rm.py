@@ -14,9 +14,9 @@ from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.show import leftovers, out
+from holdfast.views.removal.task import remove_task
+from holdfast.views.removal.worktree import remove_worktree
 from holdfast.views.requests import send_request
-from holdfast.views.task_removal import remove_task
-from holdfast.views.worktree_removal import remove_worktree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

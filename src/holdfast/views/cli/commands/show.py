@@ -5,9 +5,9 @@ from __future__ import annotations
 from holdfast import clock, paths
 from holdfast.packet import load, runner_gone
 from holdfast.store.layout import Home
+from holdfast.views.cli.facts.task_facts import task_facts
 from holdfast.views.cli.parse.command_spec import JSON, TASK, Command
 from holdfast.views.cli.show import fit_text, out, terminal
-from holdfast.views.task_facts import task_facts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast import paths
 from holdfast.store.layout import Home
-from holdfast.views import home_status
+from holdfast.views.cli.facts import home_status
 from holdfast.views.cli.parse.command_spec import JSON, Command
 from holdfast.views.cli.show import amounts, out
 

@@ -12,8 +12,8 @@ from holdfast.store import atomic
 from holdfast.store import lock as locks
 from holdfast.store.layout import Packet
 from holdfast.views import disk_space
+from holdfast.views.cli.facts.fact_rows import named_rows
 from holdfast.views.cli.show import amounts, describe, leftovers, tail
-from holdfast.views.fact_rows import named_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 from holdfast.packet import session_lock
 from holdfast.store import atomic
 from holdfast.store.layout import Home
-from holdfast.views import task_removal
+from holdfast.views.removal import task as task_removal
 
 
 @pytest.mark.parametrize("session_id", ["..", ".", "", "../other", "/", "a\0b"])

@@ -10,7 +10,8 @@ from holdfast.model import metrics as statistics
 from holdfast.model.status import ENDS
 from holdfast.packet import load, metrics
 from holdfast.store.layout import Home, Packet
-from holdfast.views import home_status, task_list
+from holdfast.views import task_list
+from holdfast.views.cli.facts import home_status
 from holdfast.views.cli.queue import wait_reason
 from holdfast.views.cli.show import describe, tail
 

@@ -1,0 +1,1 @@
+"""What commands print about a home or a task: facts as data, and as rows of text."""

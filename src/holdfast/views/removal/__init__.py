@@ -1,0 +1,1 @@
+"""Archiving and removing tasks: which ones, and what of them remains."""
