@@ -56,7 +56,7 @@ COMMAND = Command(
     ),
     arguments=(
         Argument(dest="action", metavar="[ACTION]", choices=ACTIONS, required=False),
-        Argument(dest="what", metavar="[TASK|JSON|SOURCE|POOL]", required=False, completes="task"),
+        Argument(dest="target", metavar="[TASK|JSON|SOURCE|POOL]", required=False, completes="task"),
         Argument(dest="value", metavar="[PRIORITY]", required=False),
     ),
     options=(
@@ -126,26 +126,26 @@ def run(values: dict[str, Any]) -> int:
     home = Home(paths.home())
     values = {**values, "action": values["action"] or "ls"}
     if values["source"] is not None:
-        if values["action"] != "import" or values["what"] is not None:
+        if values["action"] != "import" or values["target"] is not None:
             raise UsageError(
                 "--from is only for import, instead of SOURCE", hint="'holdfast queue import --from SOURCE'"
             )
-        values = {**values, "what": values["source"]}
-    action, what = values["action"], values["what"]
+        values = {**values, "target": values["source"]}
+    action, target = values["action"], values["target"]
     if values["value"] is not None and action != "priority":
         raise UsageError(
             f"unexpected argument {values['value']!r} for 'queue {action}'",
             hint="only 'holdfast queue priority TASK PRIORITY' takes two",
         )
-    if action in _NEEDS and not what:
+    if action in _NEEDS and not target:
         raise UsageError(
             f"'queue {action}' needs {_NEEDS[action]}",
             hint=_EXAMPLES.get(action, f"'holdfast queue {action} TASK'; 'holdfast queue ls' lists them"),
         )
     if action in _READS and not os.path.isdir(home.tasks):
         # A read-only action does not create the home.
-        if action == "show" and what is not None:
-            load.find(home, what)  # raises NotFound
+        if action == "show" and target is not None:
+            load.find(home, target)  # raises NotFound
         return _READS[action](home, listing.EmptyQueue(), values)
     if action not in _READS:
         paths.ensure_home(home.path)

@@ -27,7 +27,7 @@ def add(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     from holdfast.queue import sources
     from holdfast.queue.sources import lines
 
-    text = sys.stdin.read() if values["what"] == "-" else values["what"]
+    text = sys.stdin.read() if values["target"] == "-" else values["target"]
     found = lines.parse(
         text.encode("utf-8", "surrogateescape"),
         source="queue add",
@@ -73,7 +73,7 @@ def import_from(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     project = paths.project(values["project"])
     given = new_task.project_settings(project)
     found = sources.read(
-        values["what"],
+        values["target"],
         project=project,
         most=_most(values["most"] or str(given.get("import_most", MOST))),
         weights=weights(given.get("priorities", ())),
@@ -101,7 +101,7 @@ def import_from(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     if failed:
         kind = NotPossible if added else UsageError
         raise kind(
-            f"{values['what']}: {amounts.plural(len(failed), 'item')} could not be taken in",
+            f"{values['target']}: {amounts.plural(len(failed), 'item')} could not be taken in",
             hint="mend them at their source; the next import takes them in",
             details=tuple(failed),
         )
@@ -115,7 +115,7 @@ def _tell_import(
         out.data(
             {
                 "schema": "holdfast.queue-import/1",
-                "source": values["what"],
+                "source": values["target"],
                 "added": added,
                 "skipped": skipped,
                 "left": left,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def prioritize(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     """Give an item another priority."""
-    item = find(home, queue, values["what"])
+    item = find(home, queue, values["target"])
     if values["value"] is None:
         raise UsageError(
             "'queue priority' needs a priority", hint=f"'holdfast queue priority {item.task_id} high'"
@@ -41,7 +41,7 @@ def prioritize(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
 
 def retry(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     """Let a held or poison item go again."""
-    item = find(home, queue, values["what"])
+    item = find(home, queue, values["target"])
     if not queue.retry(item.task_id):
         raise NotPossible(
             f"{item.task_id} is {item.state}, neither held nor poison",
@@ -54,7 +54,7 @@ def retry(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
 
 def rm(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     """End a task that never ran."""
-    item = find(home, queue, values["what"])
+    item = find(home, queue, values["target"])
     if item.state == "claimed" and not claim_owner.is_external(item.claimed_by):
         raise NotPossible(f"{item.task_id} runs already", hint=f"'holdfast stop {item.task_id}' ends it")
     _drop(home, queue, item)
@@ -108,12 +108,12 @@ def _drop(home: Home, queue: LocalQueue, item: Item) -> None:
 def pause(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     """Let a pool, or the whole queue, stand still; or, as `resume`, go on."""
     is_paused = values["action"] == "pause"
-    queue.pause(values["what"] or ALL, is_paused=is_paused)
-    record(home, "paused" if is_paused else "resumed", reason=values["what"] or "everything")
+    queue.pause(values["target"] or ALL, is_paused=is_paused)
+    record(home, "paused" if is_paused else "resumed", reason=values["target"] or "everything")
     if not is_paused:
         enqueue.wake_keeper(home)
     if values["json"]:
         return listing.check(home, queue, values)
-    what = f"the pool {values['what']}" if values["what"] else "the queue"
+    what = f"the pool {values['target']}" if values["target"] else "the queue"
     out.talk(f"{what} is paused; what runs goes on" if is_paused else f"{what} goes on")
     return 0

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 def claim(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     """Take the next item, or the named one, for a worker outside."""
     who = values["by"] or os.environ.get("USER") or str(os.getuid())
-    if values["what"] is None:
+    if values["target"] is None:
         taken = queue.claim(claim_owner.external(who))
         if taken is None:
             raise nothing_ready()
     else:
-        taken = _claim_named(queue, find(home, queue, values["what"]), who)
+        taken = _claim_named(queue, find(home, queue, values["target"]), who)
     record(home, "claimed", taken, reason=f"for {who}")
     return print_item(taken, values)
 
@@ -51,7 +51,7 @@ def release(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     item = _claimed_outside(
         home,
         queue,
-        values["what"],
+        values["target"],
         hint="'holdfast stop TASK' ends it, 'holdfast interrupt TASK' stops it for a while",
     )
     queue.release(item.task_id, owner=item.claimed_by)
@@ -65,7 +65,7 @@ def done(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     item = _claimed_outside(
         home,
         queue,
-        values["what"],
+        values["target"],
         hint="'holdfast queue claim TASK' takes it for one; then it can be done there",
     )
     by = (item.claimed_by or "").partition(":")[2]

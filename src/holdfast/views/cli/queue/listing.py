@@ -77,9 +77,9 @@ def _tell_what_is_in_the_way(home: Home, items: list[Item], paused: list[str]) -
 
 def show(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     """One item with all that is known of it; without a task the same as `ls`."""
-    if values["what"] is None:
+    if values["target"] is None:
         return ls(home, queue, values)
-    item = find(home, queue, values["what"])
+    item = find(home, queue, values["target"])
     if values["json"]:
         return print_item(item, values)
     for name, value in item.to_json().items():
