@@ -117,15 +117,14 @@ def interrupt_all(home: Home, *, within_s: float) -> int:
             state = Status(load.read_manifest(packet)["status"])
             if state in ENDS or state in PARKED:
                 continue
-            requested.append(packet)
             send_request(packet, "interrupt", {"reason": BY_DOWN})
         except Unanswered:
-            continue  # the request is still pending: wait for it
+            pass  # the request is still pending: wait for it
         except (HoldfastError, ValueError) as error:
-            if requested and requested[-1] is packet:
-                requested.pop()
             out.talk(f"error: {task_id}: {error}")
             exit_status = 1
+            continue
+        requested.append(packet)
     return max(exit_status, _await(requested, within_s))
 
 
@@ -145,7 +144,7 @@ def _await(packets: list[Packet], within_s: float) -> int:
         if left and waited_s > _PRINT_S and not has_printed:
             has_printed = True
             names = ", ".join(packet.task_id for packet in left)
-            out.talk(f"waiting for {names} to stop (Ctrl-C stops waiting; the interrupt goes on)")
+            out.talk(f"waiting for {names} to stop (Ctrl-C stops waiting, not the interrupt)")
         clock.sleep(0.02)
     for packet in left:
         out.talk(f"still interrupting {packet.task_id}; 'holdfast wait {packet.task_id}' waits for it")
