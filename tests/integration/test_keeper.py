@@ -336,7 +336,7 @@ def test_a_keeper_that_run_started_leaves_when_idle_and_one_of_up_stays(
     monkeypatch.setenv("HOLDFAST_KEEPER_IDLE", "0.3s")
     Task.shell("true").wait_for("completed")
     eventually(
-        lambda: "left: idle" in keepers.log(home), what="the keeper leaves", journal=keepers.log_of(home)
+        lambda: "exited: idle" in keepers.log(home), what="the keeper leaves", journal=keepers.log_of(home)
     )
     eventually(lambda: not locks.is_held(Home(home).keeper_lock))
     up()

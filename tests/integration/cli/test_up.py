@@ -34,7 +34,7 @@ def test_in_the_foreground_it_is_the_keeper_until_it_is_told_to_leave(home: str)
     keeper.send_signal(signal.SIGTERM)
     _, stderr = keeper.communicate(timeout=20)
     assert keeper.returncode == 0
-    assert "left: SIGTERM" in stderr
+    assert "exited: SIGTERM" in stderr
     assert keepers.pid(home) == 0
 
 

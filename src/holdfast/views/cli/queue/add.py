@@ -60,7 +60,7 @@ def add(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
 def _refuse_known(home: Home, names: list[str]) -> None:
     for at, name in enumerate(names):
         if sync.is_known(home, name):
-            raise DuplicateTask(f"there is a task {name} already", hint="give the item another id")
+            raise DuplicateTask(f"task {name} already exists", hint="give the item another id")
         if name in names[:at]:
             raise DuplicateTask(f"two items have the id {name}", hint="give one of them another id")
 
