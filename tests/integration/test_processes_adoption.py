@@ -101,7 +101,9 @@ def test_the_shell_that_started_the_task_and_its_session_may_die() -> None:
     argv = ["setsid", "sh", "-c", script, "x", workspace(), sys.executable, kin.WAIT + "exit 0"]
     subprocess.run(argv, capture_output=True, timeout=30, check=False)
     task = Task(os.path.join(os.environ["HOLDFAST_HOME"], "tasks", "it"))
-    agent = task.agent_pid()
+    agent, runner = task.agent_pid(), task.runner_pid()
+    # What is sent to the session of the shell reaches neither of them.
+    assert (os.getsid(agent), os.getsid(runner)) == (agent, runner)
     kin.go()
     task.wait_for("completed")
     assert not processes.is_alive(agent)

@@ -24,7 +24,7 @@ def alone(home: str) -> Iterator[None]:
 def is_refused(task: Task, times: int = 1) -> None:
     """The task asks for a person because its session is in use, and its agent was not started."""
     eventually(lambda: task.moves().count("interrupted") == times, what="it asks", journal=task.packet)
-    assert "another attempt is live in session" in task.wait_for("interrupted")["interrupt"]["reason"]
+    assert "another attempt is using session" in task.wait_for("interrupted")["interrupt"]["reason"]
     assert task.events("attempt.started") == []
 
 

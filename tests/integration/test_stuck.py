@@ -256,7 +256,7 @@ def test_one_whose_session_is_taken_stops_its_neighbour_and_asks(home: str) -> N
     eventually(lambda: task.moves().count("interrupted") == 2, 15, "it asks again", journal=task.packet)
     kinds = [event["type"] for event in task.events() if event["type"] in ("attempt.ended", "task.moved")]
     assert kinds[-2:] == ["attempt.ended", "task.moved"], "it asks once its neighbour was stopped"
-    assert "another attempt is live in session" in task.wait_for("interrupted")["interrupt"]["reason"]
+    assert "another attempt is using session" in task.wait_for("interrupted")["interrupt"]["reason"]
     has_left(task)
     taken.release()
     touch(go)

@@ -6,7 +6,10 @@ import os
 
 import pytest
 
+from holdfast.store import lock as locks
+from holdfast.store.layout import Home
 from holdfast.testing import Scenario
+from holdfast.workspace import lock as workspace_lock
 from tests.support.packets import WORK, Written, gate, played
 from tests.support.repos import Repo
 from tests.support.tasks import Task, holdfast, workspace
@@ -211,6 +214,8 @@ def test_who_holds_the_workspace_dies_and_nobody_comes_between() -> None:
     one = first.start()
     eventually(lambda: os.path.exists(ran), 20, "the first is at work")
     one.kill_runner()
+    lock = workspace_lock.path_of(Home(os.environ["HOLDFAST_HOME"]), repo.path)
+    assert locks.is_held(lock)
     two = second.start()
     eventually(lambda: "in which a writes" in str(two.manifest().get("verdict")), 20, "the second waits")
     with open(ran, encoding="utf-8") as file:

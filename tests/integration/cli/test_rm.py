@@ -69,7 +69,7 @@ def test_a_task_whose_last_files_are_being_written_is_refused_and_force_waits_fo
     home: str, place
 ) -> None:
     """The manifest shows the end before `_task.done` exists; until then the runner still writes into the packet."""
-    env = {"HOLDFAST_FAILPOINT": "finish.before_task_done=stop"}
+    env = {"HOLDFAST_FAILPOINT": "last_files.before_task_done=stop"}
     task = Task.shell("true", "--id", "it", env=env)
     runner = task.wait_for_event("runner.started")["pid"]
     eventually(lambda: kin.state(runner) == "T", what="the runner is stopped before the marker")
@@ -89,7 +89,7 @@ def test_a_task_whose_last_files_are_being_written_is_refused_and_force_waits_fo
 def test_a_task_whose_runner_died_before_its_last_files_is_refused_until_they_are_written(home: str) -> None:
     """No lock protects it then: the missing `_task.done` is all that says that it is not over."""
     task = kin.make("--", "true", task_id="it")
-    assert kin.run_runner(task, {"HOLDFAST_FAILPOINT": "finish.before_task_done=kill"}) == -signal.SIGKILL
+    assert kin.run_runner(task, {"HOLDFAST_FAILPOINT": "last_files.before_task_done=kill"}) == -signal.SIGKILL
     assert task.status() == "completed"
     done = holdfast("rm", "it")
     assert (done.returncode, names(home)) == (3, ["it"])

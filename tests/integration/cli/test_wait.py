@@ -90,7 +90,7 @@ def test_a_timeout_is_6_and_changes_nothing() -> None:
 
 def test_an_end_counts_once_its_last_file_is_written() -> None:
     """The manifest shows the end before `_task.done` exists."""
-    task = Task.shell("true", env={"HOLDFAST_FAILPOINT": "finish.before_task_done=stop"})
+    task = Task.shell("true", env={"HOLDFAST_FAILPOINT": "last_files.before_task_done=stop"})
     runner = task.wait_for_event("runner.started")["pid"]
     eventually(lambda: kin.state(runner) == "T", what="the runner is stopped before the marker")
     assert task.status() == "completed"
