@@ -79,3 +79,19 @@ def test_a_plan_to_wait_that_is_torn_between_its_events_burns_one_retry(events: 
     cut(task, events, onward="waiting")
     task.start_runner()
     has_burned_one_retry(task, ["spawn_failed", "success"])
+
+
+@pytest.mark.xfail(strict=True, reason="the successor plans a retry without asking for the cap")
+@pytest.mark.req("PKT-10", "BUD-7")
+def test_an_end_that_is_torn_after_its_first_event_allows_no_further_attempt() -> None:
+    """crashed → abandoned is one record too: without its second event, the cap still holds."""
+    task = kin.make("--max-retries", "0", "--base-interval", "0.2s", "--", "sh", "-c", "kill -9 $$")
+    assert kin.run_runner(task, {"HOLDFAST_FAILPOINT": "last_files.left=kill"}) == -signal.SIGKILL
+    lines = task.read("events.jsonl").splitlines(keepends=True)
+    moves = [json.loads(line).get("new") for line in lines]
+    with open(task.path("events.jsonl"), "wb") as file:
+        file.writelines(lines[: moves.index("abandoned")])
+    task.start_runner()
+    manifest = task.wait_for("abandoned")
+    assert manifest["total_retries"] == 0
+    assert len(task.events("attempt.opened")) == 1

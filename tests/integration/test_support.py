@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -10,7 +11,8 @@ import textwrap
 
 import pytest
 
-from tests.support import processes
+from tests.crash import points
+from tests.support import processes, sources
 from tests.support.tools import need
 from tests.support.waiting import eventually
 
@@ -29,6 +31,15 @@ def test_eventually_says_what_it_awaited_and_what_it_saw_last(tmp_path) -> None:
     assert "the sky falls" in message
     assert "ZeroDivisionError" in message
     assert '{"seq": 2}' in message
+
+
+def test_every_failpoint_that_a_test_names_exists() -> None:
+    """A name that is not in the source does nothing, and its test proves nothing."""
+    named: set[str] = set()
+    for _, text in sources.below(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))):
+        named.update(re.findall(r"\b([a-z_]+\.[a-z_]+)=(?:kill|stop|enospc)\b", text))
+    assert len(named) > 20
+    assert named <= set(points.names())
 
 
 def test_a_home_is_private_short_and_in_the_environment(home: str) -> None:

@@ -1,4 +1,4 @@
-"""`python -m tests.mutants`: plant every bug, or those that are named, and see whether its test fails."""
+"""`python -m tests.mutants [NAME…]`: plant each bug and check that its test fails."""
 
 from __future__ import annotations
 
@@ -9,98 +9,108 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.mutants.bug import Bug, problems, read_all
+from tests.mutants.bug import LISTS, Bug, problems, read_all
 from tests.mutants.tree import Run, Tree
+
+#: A bug to plant, or None, and the tests to run.
+Job = tuple[Bug | None, tuple[str, ...]]
 
 
 def main(argv: list[str]) -> int:
-    """Exit status 0: every bug was found. 1: one was not, or could not be planted. 2: a wrong call."""
+    """Exit status 0: every bug was killed. 1: a bug survived or could not be planted. 2: wrong arguments."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only bugs whose name or file contains this")
     parser.add_argument("-n", type=int, default=2, metavar="N", help="how many at a time (default: 2)")
-    parser.add_argument("--list", action="store_true", help="only list them")
-    parser.add_argument("--check", action="store_true", help="only see whether each can still be planted")
+    parser.add_argument("--list", action="store_true", help="list the bugs and exit")
+    parser.add_argument("--check", action="store_true", help="check that every bug can be planted, and exit")
     parser.add_argument("--no-baseline", action="store_true", help="do not run the tests without a bug first")
-    asked = parser.parse_args(argv)
-    bugs = [bug for bug in read_all() if _is_meant(bug, asked.names)]
+    parser.add_argument("--bugs", default=LISTS, metavar="DIR", help="read the lists in this directory")
+    options = parser.parse_args(argv)
+    bugs = [bug for bug in read_all(options.bugs) if _is_selected(bug, options.names)]
     if not bugs:
-        parser.error(f"no bug has a name or file with {' or '.join(asked.names)}")
-    if asked.list:
+        parser.error(f"no bug has a name or file that contains {' or '.join(options.names)}")
+    if options.list:
         for bug in bugs:
-            print(f"{bug.name}: {bug.says} ({bug.file})")
+            print(f"{bug.name}: {bug.effect} ({bug.file})")
         return 0
-    broken = {bug.name: found for bug in bugs if (found := problems(bug))}
-    for name, found in broken.items():
-        print(f"BROKEN    {name}: {'; '.join(found)}")
-    if asked.check:
-        print(f"{len(bugs) - len(broken)} of {len(bugs)} planted bugs fit the code")
+    broken = {bug.name: reasons for bug in bugs if (reasons := problems(bug))}
+    for name, reasons in broken.items():
+        print(f"BROKEN    {name}: {'; '.join(reasons)}")
+    if options.check:
+        print(f"{len(bugs) - len(broken)} of {len(bugs)} bugs can be planted")
         return 1 if broken else 0
-    return _run(
-        [bug for bug in bugs if bug.name not in broken], asked.n, baseline=not asked.no_baseline
-    ) or bool(broken)
+    sound = [bug for bug in bugs if bug.name not in broken]
+    is_clean = _run(sound, options.n, with_baseline=not options.no_baseline)
+    return 0 if is_clean and not broken else 1
 
 
-def _is_meant(bug: Bug, names: list[str]) -> bool:
+def _is_selected(bug: Bug, names: list[str]) -> bool:
     return not names or any(name in bug.name or name in bug.file for name in names)
 
 
-def _run(bugs: list[Bug], count: int, *, baseline: bool) -> int:
+def _run(bugs: list[Bug], count: int, *, with_baseline: bool) -> bool:
+    """Plant the bugs. Returns whether all of them were killed."""
     began_mono = time.monotonic()
+    survivors: list[Bug] = []
+    killed = 0
     with tempfile.TemporaryDirectory(prefix="hf-mutants-", ignore_cleanup_errors=True) as folder:
         pool = _Pool(folder, count)
-        red: set[str] = set()
-        if baseline:
-            tests = sorted({test for bug in bugs for test in bug.tests})
-            for test, run in pool.each([(None, (test,)) for test in tests], tests):
-                if run.passed is not True:
-                    red.add(test)
-                    print(f"RED       {test} fails without any bug: {run.because}", flush=True)
-        survivors, unknown, killed = [], [], 0
-        sound = [bug for bug in bugs if not red.intersection(bug.tests)]
-        for bug, run in pool.each([(bug, bug.tests) for bug in sound], sound):
+        red = _red_tests(bugs, pool) if with_baseline else set()
+        tested = [bug for bug in bugs if not red.intersection(bug.tests)]
+        for bug, run in zip(tested, pool.run([(bug, bug.tests) for bug in tested]), strict=True):
             state = {True: "SURVIVED", False: "killed", None: "BROKEN"}[run.passed]
-            print(
-                f"{state:9} {run.took_s:5.1f} s  {bug.name}: {run.because if run.passed is not True else bug.says}",
-                flush=True,
-            )
-            survivors += [bug] if run.passed else []
-            unknown += [bug] if run.passed is None else []
+            text = bug.effect if run.passed else run.reason
+            print(f"{state:9} {run.took_s:5.1f} s  {bug.name}: {text}", flush=True)
             killed += run.passed is False
+            survivors += [bug] if run.passed else []
     minutes = (time.monotonic() - began_mono) / 60
     print(f"\n{killed} of {len(bugs)} planted bugs killed in {minutes:.1f} min")
     for bug in survivors:
-        print(f"survived: {bug.name} in {bug.file}: {bug.says}\n    {' '.join(bug.tests)}")
-    return 1 if survivors or unknown or red else 0
+        print(f"survived: {bug.name} in {bug.file}: {bug.effect}\n    {' '.join(bug.tests)}")
+    return killed == len(bugs)
+
+
+def _red_tests(bugs: list[Bug], pool: _Pool) -> set[str]:
+    """The tests that fail without any bug: they would seem to kill everything."""
+    tests = sorted({test for bug in bugs for test in bug.tests})
+    red: set[str] = set()
+    for test, run in zip(tests, pool.run([(None, (test,)) for test in tests]), strict=True):
+        if run.passed is not True:
+            red.add(test)
+            print(f"RED       {test} fails without a bug: {run.reason}", flush=True)
+    return red
 
 
 class _Pool:
-    """So many copies of the tree, made when they are first needed."""
+    """Copies of the tree, created when they are first needed."""
 
     def __init__(self, folder: str, count: int) -> None:
         self._folder, self._count = folder, count
-        self._trees: queue.SimpleQueue[Tree | int] = queue.SimpleQueue()
+        #: Free copies, and the numbers of those that do not exist yet.
+        self._free: queue.SimpleQueue[Tree | int] = queue.SimpleQueue()
         for number in range(count):
-            self._trees.put(number)
-        self._making = threading.Lock()
+            self._free.put(number)
+        self._copying = threading.Lock()
 
-    def each(self, jobs: list[tuple[Bug | None, tuple[str, ...]]], keys: list) -> list[tuple]:
-        """Run the jobs; yields each key with its result, in the order in which they were given."""
+    def run(self, jobs: Sequence[Job]) -> Iterator[Run]:
+        """The results of the jobs, in their order."""
         with ThreadPoolExecutor(self._count) as threads:
-            yield from zip(keys, threads.map(self._job, jobs), strict=True)
+            yield from threads.map(self._run_one, jobs)
 
-    def _job(self, job: tuple[Bug | None, tuple[str, ...]]) -> Run:
+    def _run_one(self, job: Job) -> Run:
         bug, tests = job
-        tree = self._trees.get()
+        tree = self._free.get()
         try:
             if isinstance(tree, int):
-                with self._making:
+                with self._copying:
                     tree = Tree(os.path.join(self._folder, str(tree)))
             with tree.planted(bug):
                 return tree.run(tests)
         finally:
-            self._trees.put(tree)
+            self._free.put(tree)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The list of planted bugs: read, and checked against the tree."""
+"""The list of planted bugs, and whether each can still be planted."""
 
 from __future__ import annotations
 
@@ -9,41 +9,42 @@ from typing import NamedTuple
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+LISTS = os.path.join(HERE, "bugs")
 PACKAGE = os.path.join("src", "holdfast")
 
 
 class Bug(NamedTuple):
-    """One small edit of one file."""
+    """A small edit of one file."""
 
     name: str
-    says: str
-    #: The file, from the root of the tree.
+    effect: str
+    #: The file, relative to the root of the tree.
     file: str
     old: str
     new: str
     tests: tuple[str, ...]
 
     def planted_in(self, text: str) -> str:
-        """The file's text with the bug. Raises ValueError where its place is gone, or is there more than once."""
+        """The file's text with the bug. Raises ValueError unless the old text is there exactly once."""
         count = text.count(self.old)
         if count != 1:
             raise ValueError(f"the old text is in {self.file} {count} times, not once")
         return text.replace(self.old, self.new)
 
 
-def read_all(folder: str = os.path.join(HERE, "bugs")) -> list[Bug]:
-    """Every bug of every list. Raises ValueError for two with one name."""
+def read_all(folder: str = LISTS) -> list[Bug]:
+    """All bugs of all lists. Raises ValueError if a name is used twice."""
     bugs: dict[str, Bug] = {}
     for list_name in sorted(os.listdir(folder)):
         with open(os.path.join(folder, list_name), "rb") as file:
             entries = tomllib.load(file)
         for name, entry in entries.items():
             if name in bugs:
-                raise ValueError(f"{list_name}: there is another {name}")
+                raise ValueError(f"{list_name}: the name {name} is used twice")
             tests = entry["test"]
             bugs[name] = Bug(
                 name=name,
-                says=entry["says"],
+                effect=entry["effect"],
                 file=os.path.join(PACKAGE, entry["file"]),
                 old=entry["old"],
                 new=entry["new"],
@@ -53,7 +54,7 @@ def read_all(folder: str = os.path.join(HERE, "bugs")) -> list[Bug]:
 
 
 def problems(bug: Bug, root: str = ROOT) -> list[str]:
-    """Why a bug cannot be planted, or its test not be run."""
+    """Why the bug cannot be planted, or its test cannot be run."""
     found: list[str] = []
     try:
         with open(os.path.join(root, bug.file), encoding="utf-8") as file:
@@ -61,11 +62,11 @@ def problems(bug: Bug, root: str = ROOT) -> list[str]:
         compile(planted, bug.file, "exec", dont_inherit=True)
     except (OSError, ValueError, SyntaxError) as error:
         found.append(str(error))
-    found += [f"there is no test {test}" for test in bug.tests if not _has_test(test, root)]
+    found += [f"there is no test {test}" for test in bug.tests if not _exists(test, root)]
     return found
 
 
-def _has_test(test: str, root: str) -> bool:
+def _exists(test: str, root: str) -> bool:
     path, _, name = test.partition("::")
     name = name.partition("[")[0]
     try:

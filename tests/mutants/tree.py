@@ -1,4 +1,4 @@
-"""A copy of the tree with an interpreter of its own, in which a bug is planted and a test is run."""
+"""A copy of the tree with its own interpreter, in which bugs are planted and tests are run."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from tests.mutants.bug import ROOT, Bug
 from tests.support import processes
 from tests.support.waiting import eventually
 
-#: Whatever tests read.
+#: Everything that a test may read.
 _COPIED = (
     *("bin", "src", "tests", "docs", "contracts", "benchmarks", ".ci"),
     *("pyproject.toml", "Makefile", "README.md", "CONTRIBUTING.md", "CHANGELOG.md"),
 )
-#: A test that takes longer does not come to an end because of its bug.
-_WITHIN_S = 300.0
-#: What pytest's exit statuses mean here; others say that no test was run.
+#: Time limit for the tests of one bug. A bug may keep a test from ending.
+_LIMIT_S = 300.0
+#: Exit statuses of pytest. With any other one, no test was run.
 _PASSED, _FAILED = 0, 1
 
 
 class Run(NamedTuple):
-    """How the tests of a bug went."""
+    """The result of running tests."""
 
-    #: True: all passed; False: one failed; None: they could not be run.
+    #: True: all passed. False: one failed. None: they could not be run.
     passed: bool | None
-    #: The first line that says why.
-    because: str
+    #: The first line of pytest's output that gives a reason.
+    reason: str
     took_s: float
 
 
 class Tree:
-    """The copy. Its interpreter imports `holdfast` from the copy, in every process that a test starts."""
+    """A copy of the tree. Every process that its tests start imports `holdfast` from the copy."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -50,76 +50,65 @@ class Tree:
                 shutil.copytree(source, target, symlinks=True)
             else:
                 shutil.copy2(source, target)
-        self.python = _make_interpreter(os.path.join(path, ".venv"), os.path.join(path, "src"))
+        self.python = _create_interpreter(os.path.join(path, ".venv"), os.path.join(path, "src"))
 
     @contextmanager
     def planted(self, bug: Bug | None) -> Iterator[None]:
-        """While inside, the bug is there."""
+        """Plant a bug for the duration of the block."""
         if bug is None:
             yield
             return
         path = os.path.join(self.path, bug.file)
         with open(path, encoding="utf-8") as file:
             text = file.read()
-        _write(path, bug.planted_in(text))
+        _write_module(path, bug.planted_in(text))
         try:
             yield
         finally:
-            _write(path, text)
+            _write_module(path, text)
 
     def run(self, tests: tuple[str, ...]) -> Run:
-        """Run these tests, until the first one fails."""
-        argv = [
-            self.python,
-            "-m",
-            "pytest",
-            "-x",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "-p",
-            "no:xdist",
-            "--no-header",
-            *tests,
-        ]
-        # Tests have temporary directories of their own; what pytest itself makes stays below the copy.
-        env = {**os.environ, "PYTEST_DEBUG_TEMPROOT": self.path}
+        """Run the tests until one fails."""
+        options = ("-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist")
         began_mono = time.monotonic()
         with subprocess.Popen(
-            argv, cwd=self.path, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, errors="replace", start_new_session=True,
-        ) as process:  # fmt: skip
+            [self.python, "-m", "pytest", *options, *tests],
+            cwd=self.path,
+            # The temporary directories that pytest makes stay in the copy.
+            env={**os.environ, "PYTEST_DEBUG_TEMPROOT": self.path},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        ) as process:
             try:
-                printed, _ = process.communicate(timeout=_WITHIN_S)
+                output, _ = process.communicate(timeout=_LIMIT_S)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.communicate()
                 self._kill_all()
-                return Run(False, f"not at its end within {_WITHIN_S:g} s", _WITHIN_S)
+                return Run(False, f"the test did not end within {_LIMIT_S:g} s", _LIMIT_S)
         took_s = time.monotonic() - began_mono
-        passed = {_PASSED: True, _FAILED: False}.get(process.returncode)
-        return Run(passed, _first_reason(printed), took_s)
-
-    def remove(self) -> None:
-        """Delete the copy."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        return Run({_PASSED: True, _FAILED: False}.get(process.returncode), _reason(output), took_s)
 
     def _kill_all(self) -> None:
-        """What a test left that was killed itself: all of it runs the copy's interpreter."""
+        """Kill what a killed test left running: it all runs the copy's interpreter."""
 
         def are_gone() -> bool:
-            found = processes.marked(self.path)
-            processes.kill(found)
-            return not found
+            left = processes.marked(self.path)
+            processes.kill(left)
+            return not left
 
         eventually(are_gone, what=f"no process of {self.path} is left")
 
 
-def _make_interpreter(path: str, source: str) -> str:
-    """A virtual environment with our packages and, before them, the copied source.
+def _create_interpreter(path: str, source: str) -> str:
+    """Create a virtual environment that imports from `source`, then from our own environment.
 
-    The path of the development install stands in a .pth file among our packages, and those are read only in a directory
-    of the environment's own: so the original source is not there at all.
+    Ours finds `holdfast` through a .pth file of the development install. Python reads .pth files only in the
+    directory of the running environment, so the new one does not find the original source at all.
     """
     venv.EnvBuilder(symlinks=True).create(path)
     python = os.path.join(path, "bin", "python")
@@ -129,22 +118,18 @@ def _make_interpreter(path: str, source: str) -> str:
     script = os.path.join(path, "bin", "holdfast")
     with open(os.path.join(ROOT, "bin", "holdfast"), encoding="utf-8") as file:
         _, _, body = file.read().partition("\n")
-    _write(script, f"#!{python}\n{body}")
+    with open(script, "w", encoding="utf-8") as file:
+        file.write(f"#!{python}\n{body}")
     os.chmod(script, 0o755)
-    found = subprocess.run(
-        [python, "-c", "import holdfast; print(holdfast.__file__)"],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd="/",
-    ).stdout.strip()
-    if not found.startswith(source):
-        raise RuntimeError(f"the copy's interpreter imports {found}, not from {source}")
+    argv = [python, "-c", "import holdfast; print(holdfast.__file__)"]
+    imported = subprocess.run(argv, capture_output=True, text=True, check=True, cwd="/").stdout.strip()
+    if not imported.startswith(source):
+        raise RuntimeError(f"the copy's interpreter imports {imported}, not from {source}")
     return python
 
 
-def _write(path: str, text: str) -> None:
-    """Replace a file's text, and drop what was compiled from the old one: both may be of one second and one size."""
+def _write_module(path: str, text: str) -> None:
+    """Replace a module and remove its compiled file: Python recognises an old one only by size and second."""
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
     folder, name = os.path.split(path)
@@ -154,9 +139,9 @@ def _write(path: str, text: str) -> None:
         os.unlink(compiled)
 
 
-def _first_reason(printed: str) -> str:
-    lines = [line.strip() for line in printed.splitlines()]
-    said = [
-        line.removeprefix("E ").strip() for line in lines if line.startswith(("E ", "ERROR", "INTERNALERROR"))
+def _reason(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines()]
+    errors = [
+        line.removeprefix("E ").strip() for line in lines if line.startswith(("E ", "ERROR", "INTERNAL"))
     ]
-    return next((line for line in said if line), lines[-1] if lines else "nothing was printed")[:150]
+    return next((line for line in errors if line), lines[-1] if lines else "pytest printed nothing")[:150]
