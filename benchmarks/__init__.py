@@ -1,1 +1,4 @@
-"""Measurements, each next to a baseline that is built in the same run. `make bench`, or `python -m benchmarks`."""
+"""Benchmarks, each with a baseline that is measured in the same run.
+
+`make bench`, or `python -m benchmarks`.
+"""

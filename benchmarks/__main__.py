@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: measure, print one table, and with --write keep it in docs/benchmarks.md."""
+"""`python -m benchmarks`: measure and print one table; with --write, save it to docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from benchmarks.table import Line
 
 
 def main() -> int:
-    """Returns 0 also when a target is missed: the table says so, and machines differ."""
+    """Returns 0 even if a target is missed: the table shows it, and machines differ."""
     options = _parser().parse_args()
-    # An end from outside cleans up too.
+    # Clean up after a signal, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     lines: list[Line] = []
     place = Place(quick=options.quick, jq=options.jq)
@@ -56,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--rows", type=_rows, default=list(ROWS), metavar="2,3", help="measure these rows only"
     )
-    parser.add_argument("--quick", action="store_true", help="few repeats: to see that it works")
+    parser.add_argument("--quick", action="store_true", help="few repeats, to check that everything works")
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
     parser.add_argument("--jq", metavar="FILE", help="the jq of the bash design (default: from PATH)")
     return parser

@@ -1,4 +1,4 @@
-"""Where a benchmark works: a directory of its own, the processes that carry it, and their end."""
+"""Where a benchmark runs: a temporary directory, and the processes that were started there."""
 
 from __future__ import annotations
 
@@ -19,16 +19,20 @@ from tests.support.waiting import eventually
 
 T = TypeVar("T")
 
-#: PYTHON…: with PYTHONDONTWRITEBYTECODE a checkout would be compiled anew by every command, which no installed one is.
+#: PYTHON*: with PYTHONDONTWRITEBYTECODE, every command would recompile a checkout, unlike an installed
+#: package.
 _FOREIGN = ("HOLDFAST_", "MONITOR_", "XDG_", "TMUX", "PYTHON")
 
 
 class Place:
-    """A temporary directory and an id; whatever carries either was started here and is ended here."""
+    """A temporary directory and an id.
+
+    Processes that carry either of them were started here and are ended here.
+    """
 
     def __init__(self, *, quick: bool, jq: str | None) -> None:
         self.quick = quick
-        #: Of the machine before we did anything: a busy one makes every absolute time longer.
+        #: Load of the machine before we started: a busy machine makes every absolute time longer.
         self.load = os.getloadavg()
         self.jq = jq or shutil.which("jq")
         self.root = tempfile.mkdtemp(prefix="hfb-")
@@ -38,32 +42,33 @@ class Place:
         for name in ("user", "bin"):
             os.mkdir(self.path(name), 0o700)
         if self.jq:
-            # The bash design finds the chosen jq first.
+            # So that the bash design finds the chosen jq first.
             os.symlink(os.path.abspath(self.jq), self.path("bin", "jq"))
 
     def path(self, *names: str) -> str:
-        """A path below the directory."""
+        """A path in the directory."""
         return os.path.join(self.root, *names)
 
     def new(self, name: str) -> str:
-        """A new empty directory, private."""
+        """A new, empty, private directory."""
         self._names += 1
         made = self.path(f"{name}-{self._names}")
         os.mkdir(made, 0o700)
         return made
 
     def pick(self, full: int, quick: int) -> int:
-        """How many: with --quick fewer."""
+        """The number of repeats: fewer with --quick."""
         return quick if self.quick else full
 
     def once(self, key: str, measure: Callable[[], T]) -> T:
-        """Measure once, for all rows that use it."""
+        """Measure once, for all rows that use the value."""
         if key not in self._kept:
             self._kept[key] = measure()
         return self._kept[key]
 
     def env(self, **more: str) -> dict[str, str]:
-        """A clean environment with the mark in it: no caller's holdfast, no start-up files of a shell."""
+        """A clean environment with our id: without the caller's holdfast variables and shell start-up
+        files."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
         return {
             **kept,
@@ -74,15 +79,15 @@ class Place:
         }
 
     def progress(self, text: str) -> None:
-        """One line for whoever waits."""
+        """Print a progress line."""
         print(f"  … {text}", file=sys.stderr, flush=True)
 
     def alive(self) -> list[processes.Process]:
-        """Every living process that was started here, directly or not."""
+        """Every live process that was started here, directly or indirectly."""
         return processes.marked(f"HOLDFAST_BENCH_ID={self.id}", self.root)
 
     def end_processes(self) -> None:
-        """SIGKILL, by pid, to all that was started here."""
+        """Send SIGKILL, by pid, to everything that was started here."""
 
         def all_gone() -> bool:
             processes.kill(self.alive())
@@ -91,7 +96,7 @@ class Place:
         eventually(all_gone, within_s=30, what="the benchmark's processes die of SIGKILL")
 
     def close(self) -> None:
-        """End what was started and remove the directory."""
+        """End all processes and remove the directory."""
         try:
             self.end_processes()
         finally:
@@ -99,20 +104,20 @@ class Place:
 
 
 class Holdfast:
-    """One home, driven by the command line as its users do it."""
+    """One home, used through the command line."""
 
     def __init__(self, place: Place, **env: str) -> None:
         self.place = place
         self.home = place.new("home")
-        # Without a keeper unless a row wants it: it would start at some moment in the middle of a measurement.
+        # No keeper unless a row needs it: it would start in the middle of a measurement.
         self.env = place.env(**{"HOLDFAST_HOME": self.home, "HOLDFAST_KEEPER": "off", **env})
 
     def run(self, *args: str, cwd: str | None = None, **env: str) -> str:
-        """`holdfast run -d ARGS…`; returns the packet."""
+        """Run `holdfast run -d ARGS…`; returns the packet."""
         return os.path.join(self.home, "tasks", self.call("run", "-d", *args, cwd=cwd, **env))
 
     def call(self, *args: str, cwd: str | None = None, **env: str) -> str:
-        """`holdfast ARGS…`, what it prints."""
+        """Run `holdfast ARGS…`; returns its output."""
         done = subprocess.run(
             [program(), *args],
             env={**self.env, **env},
@@ -126,8 +131,8 @@ class Holdfast:
         return done.stdout.decode().strip()
 
     def start_seed(self) -> int:
-        """The seed of the home, ready to fork; returns its pid."""
-        # In a process of its own, which leaves: the seed is nobody's child then, as in real life.
+        """Start the seed of the home; returns its pid once it is ready."""
+        # Started by a process that exits, so that the seed is not our child, as in real use.
         script = (
             "import sys; from holdfast import spawn; from holdfast.store.layout import Home; "
             "print(spawn.execute('holdfast.seed', [], Home(sys.argv[1]), role='seed'))"
@@ -145,13 +150,16 @@ class Holdfast:
 
 
 def program() -> str:
-    """The console script beside this interpreter."""
+    """The console script next to this interpreter."""
     return os.path.join(os.path.dirname(sys.executable), "holdfast")
 
 
 def duration_ns(argv: list[str], env: dict[str, str] | None = None) -> int:
-    """From fork to exit of a command that prints for nobody. A wait of `subprocess` with a timeout looks after 0.5, 1, 2, 4, …
-    ms, so whatever takes 9 ms and whatever takes 15 would be called 16: the kernel says it at once."""
+    """Duration from fork to exit of a command.
+
+    `subprocess.wait` with a timeout polls after 0.5, 1, 2, 4, … ms, so 9 ms and 15 ms would both be measured
+    as 16 ms. The kernel reports the exit at once.
+    """
     began = time.monotonic_ns()
     with subprocess.Popen(
         argv, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -170,14 +178,14 @@ def duration_ns(argv: list[str], env: dict[str, str] | None = None) -> int:
 
 
 def events(packet: str, *types: str) -> list[dict[str, Any]]:
-    """Whole lines of a journal, of these types or all."""
+    """Complete lines of a journal, of these types or all."""
     with open(os.path.join(packet, "events.jsonl"), "rb") as file:
         lines = [json.loads(line) for line in file if line.endswith(b"\n")]
     return [line for line in lines if not types or line["type"] in types]
 
 
 def note_times(path: str, name: str) -> list[int]:
-    """When a failpoint that notes was passed, in nanoseconds, in order."""
+    """When a failpoint was passed, in nanoseconds, in order."""
     try:
         with open(path, encoding="utf-8") as file:
             fields = [line.split() for line in file]
@@ -187,5 +195,5 @@ def note_times(path: str, name: str) -> list[int]:
 
 
 def pause(seconds: float) -> None:
-    """A benchmark may sleep: it measures time."""
+    """Sleep. (Allowed here: a benchmark measures time.)"""
     time.sleep(seconds)

@@ -1,4 +1,4 @@
-"""Small statistics: what a row of the table is made from."""
+"""Statistics for the rows of the table."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The value below which `percent` % of the values lie, interpolated. Raises ValueError without values."""
+    """The given percentile, interpolated. Raises ValueError without values."""
     if not values:
         raise ValueError("no values")
     ordered = sorted(values)
@@ -17,12 +17,12 @@ def percentile(values: Sequence[float], percent: float) -> float:
 
 
 def median(values: Sequence[float]) -> float:
-    """p50."""
+    """The median."""
     return percentile(values, 50)
 
 
 def milliseconds(nanoseconds: Iterable[int]) -> list[float]:
-    """From the clock's unit to the table's."""
+    """Convert nanoseconds to milliseconds."""
     return [value / 1e6 for value in nanoseconds]
 
 

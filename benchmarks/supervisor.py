@@ -1,4 +1,4 @@
-"""supervisord as a baseline, where it is installed (`pip install supervisor`, anywhere on PATH)."""
+"""supervisord as a baseline, if it is installed (`pip install supervisor`, anywhere on PATH)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ stderr_logfile=NONE
 
 
 def restarts_ms(place: Place, kills: int) -> list[float]:
-    """From SIGKILL to the agent's next first instruction; empty where there is no supervisord."""
+    """Time from SIGKILL to the agent's next first instruction; empty without supervisord."""
     program = shutil.which("supervisord")
     if program is None:
         return []
@@ -51,7 +51,7 @@ def restarts_ms(place: Place, kills: int) -> list[float]:
         eventually(
             lambda turn=turn: len(notes.read("begin")) > turn, within_s=30, what="supervisord starts it"
         )
-        # Longer than its own tick, or it takes the death for a failed start.
+        # Longer than its tick, or it takes the death for a failed start.
         pause(1.3)
         at = time.monotonic_ns()
         os.kill(notes.read("begin")[turn][1], signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""The one table: measured value, baseline, ratio, target, met or missed."""
+"""The table: measured value, baseline, ratio, target, met or missed."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ HEADINGS = ("#", "what", "holdfast", "baseline", "ratio", "target", "")
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """What the same thing costs elsewhere, measured in the same run."""
+    """The cost of the same operation elsewhere, measured in the same run."""
 
     name: str
     #: None: it never happens there.
     value: float | None
-    #: Behind the value: `×30`, `scaled from 10 tasks`.
+    #: Shown after the value: `×30`, `scaled from 10 tasks`.
     note: str = ""
 
 
@@ -29,22 +29,22 @@ class Line:
     value: float
     unit: str
     baseline: Baseline | None = None
-    #: The target in words, and whether it is met; None where the list has no target for this line.
+    #: The target as text, and whether it is met; None if there is no target for this line.
     target: str = ""
     met: bool | None = None
-    #: Sentences below the table.
+    #: Notes below the table.
     notes: tuple[str, ...] = field(default=())
 
     def ratio(self) -> str:
-        """Ours to theirs: below 1 is faster or smaller."""
+        """Our value divided by the baseline: below 1 is faster or smaller."""
         if self.baseline is None or not self.baseline.value:
             return "–"
         ratio = self.value / self.baseline.value
-        # Small ratios read better the other way round.
+        # Small ratios are easier to read inverted.
         return f"1/{1 / ratio:.0f}" if 0 < ratio < 0.01 else f"{number(ratio)}×"
 
     def cells(self) -> list[str]:
-        """The line as text, in the order of HEADINGS."""
+        """The cells of the line, in the order of HEADINGS."""
         return [
             str(self.row),
             self.what,
@@ -66,7 +66,7 @@ class Line:
 
 
 def as_text(lines: list[Line]) -> str:
-    """For a terminal: columns of equal width."""
+    """For a terminal: aligned columns."""
     rows = [list(HEADINGS), *(line.cells() for line in lines)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
     padded = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]

@@ -1,4 +1,5 @@
-"""`python -m benchmarks.timeline`: where the time of a launch and of a restart goes, from failpoint to failpoint."""
+"""`python -m benchmarks.timeline`: where the time of a launch and of a restart goes, from failpoint to
+failpoint."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ Passed = list[tuple[int, str]]
 
 
 def main() -> int:
-    """Print both timelines: microseconds since the first moment, and since the one before."""
+    """Print both timelines: microseconds since the first failpoint, and since the previous one."""
     place = Place(quick=False, jq=None)
     try:
         _show("launch, cold", [_launch(place, with_seed=False) for _ in range(10)])
@@ -78,7 +79,7 @@ def _restarts(place: Place, kills: int) -> list[Passed]:
 
 
 def _show(title: str, runs: list[Passed]) -> None:
-    """Medians of the runs, point by point; the n-th pass of a point is a point of its own."""
+    """Medians of the runs for each failpoint; repeated passes of a failpoint are counted separately."""
     since_start: dict[str, list[float]] = {}
     for run in runs:
         seen: dict[str, int] = {}
@@ -86,7 +87,7 @@ def _show(title: str, runs: list[Passed]) -> None:
             seen[name] = seen.get(name, 0) + 1
             key = name if seen[name] == 1 else f"{name} #{seen[name]}"
             since_start.setdefault(key, []).append((at - run[0][0]) / 1000)
-    # Points that only some runs passed would disturb the order.
+    # Failpoints that only some runs passed would disturb the order.
     points = sorted((median(v), key) for key, v in since_start.items() if len(v) * 2 > len(runs))
     print(f"\n{title} (median of {len(runs)}, µs)")
     before = 0.0

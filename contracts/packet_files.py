@@ -287,9 +287,9 @@ MANIFEST = of_fields(
         "abandon_reason": TEXT,
         "runner_gone": RUNNER_GONE,
     },
-    # yolo and progress: not in manifests of 0.1.0. waiting_for: only while it waits for something. begun_at: only
-    # queued tasks. finished_at to output_tail: only ended tasks. abandon*: only abandoned tasks. runner_gone: never
-    # in the file, `show --json` adds it.
+    # yolo and progress: not in manifests of 0.1.0. waiting_for: only while it waits for something. begun_at:
+    # only queued tasks. finished_at to output_tail: only ended tasks. abandon*: only abandoned tasks.
+    # runner_gone: never in the file, `show --json` adds it.
     optional=(
         "yolo",
         "progress",

@@ -1,4 +1,4 @@
-"""The baseline: tmux, a wrapper, a polling monitor per task and jq, built as its documents give it."""
+"""The baseline: tmux, a wrapper, a polling monitor per task and jq, built from its documentation."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from benchmarks.place import Place
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 NEEDS = ("bash", "tmux", "perl")
-#: The design's own check interval; rows that poll faster scale to it.
+#: The design's check interval; rows that poll faster scale to it.
 INTERVAL_S = 30
 
 
 def is_possible(place: Place) -> bool:
-    """Whether this machine has what the design is made of."""
+    """Whether this machine has the required programs."""
     return place.jq is not None and all(shutil.which(name) for name in NEEDS)
 
 
 def jq_version(place: Place) -> str:
-    """`jq-1.8.1`, or a sentence."""
+    """`jq-1.8.1`, or a message."""
     if place.jq is None:
         return "no jq"
     return subprocess.run([place.jq, "--version"], capture_output=True, text=True, check=False).stdout.strip()
 
 
 class BashDesign:
-    """A tmux server of its own and the tasks in it."""
+    """A private tmux server and the tasks in it."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -49,7 +49,7 @@ class BashDesign:
         return subprocess.run(command, env=self.env, capture_output=True, timeout=30, check=False)
 
     def server_pid(self) -> int:
-        """The tmux server."""
+        """Start the tmux server."""
         return int(self._tmux("display-message", "-p", "#{pid}").stdout)
 
     def launch(self, name: str, argv: list[str]) -> str:
@@ -59,7 +59,7 @@ class BashDesign:
         return done.stdout.decode().strip()
 
     def monitor(self, name: str, directory: str, *, interval_s: int, grace_s: int | None = None) -> Monitor:
-        """Start the task's monitor, its thresholds scaled with its interval."""
+        """Start the task's monitor, with thresholds scaled to its interval."""
         env = {
             **self.env,
             "MONITOR_BASE_INTERVAL": str(interval_s),
@@ -69,7 +69,7 @@ class BashDesign:
 
 
 class Monitor:
-    """A running monitor; `said` are its lines with the nanosecond at which each came."""
+    """A running monitor; `said` are its lines with their times in nanoseconds."""
 
     def __init__(self, argv: list[str], env: dict[str, str]) -> None:
         self.said: list[tuple[int, str]] = []
@@ -84,11 +84,11 @@ class Monitor:
             self.said.append((time.monotonic_ns(), line.decode(errors="replace").strip()))
 
     def first(self, beginning: str) -> int | None:
-        """When it first said something that begins so."""
+        """When it first printed a line with this prefix."""
         return next((at for at, line in self.said if line.startswith(beginning)), None)
 
     def end(self) -> None:
-        """Reap it, after its processes were ended."""
+        """Reap it after its processes were ended."""
         self.process.kill()
         self.process.wait(timeout=10)
         self._reader.join(timeout=10)

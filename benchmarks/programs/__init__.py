@@ -1,4 +1,4 @@
-"""The small programs that are measured with: built with cc where there is one."""
+"""The small C programs of the benchmarks, compiled if there is a compiler."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def build(place: Place, name: str) -> str | None:
-    """The program `name`, compiled; None without a compiler."""
+    """The compiled program `name`; None without a compiler."""
     compiler = shutil.which("cc")
     if compiler is None:
         return None
@@ -28,7 +28,7 @@ def build(place: Place, name: str) -> str | None:
 
 
 def agent(place: Place, notes: str, mode: str) -> list[str]:
-    """The command line of the agent that notes in `notes` when it began."""
+    """The command line of the agent that records its start in `notes`."""
     compiled = build(place, "agent")
     if compiled is not None:
         return [compiled, notes, mode]
@@ -36,13 +36,13 @@ def agent(place: Place, notes: str, mode: str) -> list[str]:
 
 
 class Notes:
-    """What an agent noted."""
+    """The notes of an agent."""
 
     def __init__(self, path: str) -> None:
         self.path = path
 
     def read(self, what: str) -> list[tuple[int, int]]:
-        """(nanoseconds, pid) of each note `what`, in order."""
+        """Nanoseconds and pid of each note `what`, in order."""
         try:
             with open(self.path, encoding="ascii") as file:
                 fields = [line.split() for line in file if line.endswith("\n")]

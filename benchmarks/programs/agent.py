@@ -1,4 +1,4 @@
-"""agent.c for machines without a compiler: slower to start, which the rows that use it say."""
+"""agent.c for machines without a compiler: slower to start, which the rows mention."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""One module per theme; each row of the list of targets is a function from a place to lines of the table.
+"""One module per topic; each row of the list of targets is a function from a Place to lines of the table.
 
-To add a row: write the function, and name it here.
+To add a row, write the function and add it here.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from benchmarks.stats import median, milliseconds, percentile
 from benchmarks.table import Baseline, Line
 from tests.support.waiting import eventually
 
-#: A task that is resumed at once, however often it is killed.
+#: A task that is resumed immediately, however often it is killed.
 RESTLESS = ("--max-retries", "100000", "--max-interval", "0s", "--stale", "none")
 
 
@@ -70,7 +70,10 @@ def restarted(place: Place) -> list[Line]:
     start = median(milliseconds([spawn_ns(place) for _ in range(place.pick(20, 5))]))
     value = median(ours)
     note = f"p99 is {percentile(ours, 99):.1f} ms; starting the agent alone takes {start:.1f} ms"
-    said = "the bash design does not do it: its wrapper writes the done-file, which the monitor takes for completion"
+    said = (
+        "the bash design does not do it: its wrapper writes the done-file, "
+        "which the monitor takes for completion"
+    )
     lines = [
         Line(
             row=3,
@@ -159,7 +162,7 @@ def _tells_of_end(said: tuple[int, str], since: int) -> bool:
 
 
 def _against_bash(place: Place, p50: float) -> Line:
-    """Its monitor polls: measured at one second, scaled to its own interval."""
+    """Its monitor polls: measured at one second, scaled to its interval."""
     count, interval_s = place.pick(20, 6), 1
     bash = BashDesign(place)
     tasks: list[tuple[Notes, bash_design.Monitor]] = []
@@ -178,7 +181,7 @@ def _against_bash(place: Place, p50: float) -> Line:
     found: list[int] = []
     words: dict[str, int] = {}
     for at, (_, monitor) in zip(took, tasks, strict=True):
-        # What it said before (a silent agent is stale to it) is not about the kill.
+        # Earlier messages (a silent agent is stale for it) are not about the kill.
         after, word = eventually(
             lambda at=at, monitor=monitor: next(
                 (said for said in monitor.said if _tells_of_end(said, at)), None

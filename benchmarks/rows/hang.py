@@ -1,4 +1,4 @@
-"""Row 4: how late is a hang called, and is a healthy silence ever called one?"""
+"""Row 4: how late is a hang detected, and is a healthy silence ever taken for one?"""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tests.support.waiting import eventually
 
 STALE_S, GRACE_S = 1.0, 0.5
 _THRESHOLDS = ("--stale", f"{STALE_S}s", "--grace", f"{GRACE_S}s")
-#: How long the healthy agents stay silent, or print without an end of line.
+#: How long the healthy agents are silent, or print without a newline.
 SILENT_S = 6.0
 
 
 def hang(place: Place) -> list[Line]:
-    """Lateness of the verdict; false verdicts."""
+    """Lateness of the verdict, and false verdicts."""
     late = _lateness_ms(place)
     false, suite = _false_verdicts(place)
     lines = [
@@ -33,7 +33,8 @@ def hang(place: Place) -> list[Line]:
             target="≤ 50 ms",
             met=max(late) <= 50,
             notes=(
-                f"stale {STALE_S:g} s and grace {GRACE_S:g} s; p50 is {median(late):.1f} ms, up to the durable stop intent",
+                f"stale {STALE_S:g} s and grace {GRACE_S:g} s; p50 is {median(late):.1f} ms, up to the "
+                f"durable stop intent",
             ),
         )
     ]
@@ -106,7 +107,7 @@ def _lateness_ms(place: Place) -> list[float]:
 
 
 def _false_verdicts(place: Place) -> tuple[int, list[str]]:
-    """How many healthy agents were called hung or started twice, and what they did."""
+    """How many healthy agents were taken for hung or started twice, and what they did."""
     home = Holdfast(place)
     suite = {
         "a tool that sleeps": Scenario().tool("sleep", run_s=SILENT_S),
@@ -115,7 +116,8 @@ def _false_verdicts(place: Place) -> tuple[int, list[str]]:
     }
     count = int(SILENT_S / 0.4)
     shells = {
-        "a busy process": f"end=$(($(date +%s) + {int(SILENT_S)})); while [ $(date +%s) -lt $end ]; do :; done",
+        "a busy process": f"end=$(($(date +%s) + {int(SILENT_S)})); while [ $(date +%s) -lt $end ]; do :; "
+        f"done",
         "files that change": f"for i in $(seq {count}); do echo $i > file; sleep 0.4; done",
         "a line now and then": f"for i in $(seq {count}); do echo $i; sleep 0.4; done",
         "dots without end of line": f"for i in $(seq {count}); do printf .; sleep 0.4; done",
@@ -150,7 +152,8 @@ _INTERVAL_S = 3
 
 
 def _bash(place: Place) -> tuple[float, int, int]:
-    """Seconds from the last evidence to the verdict (scaled); healthy printing agents that were called hung, of how many."""
+    """Seconds from the last evidence to the verdict (scaled); and how many healthy printing agents were
+    taken for hung, of how many."""
     bash = BashDesign(place)
     printing = ["sh", "-c", "while :; do echo working; sleep 0.5; done"]
     healthy, hung = 4, place.pick(4, 2)

@@ -1,4 +1,4 @@
-"""Row 5: what a hundred tasks cost while nothing happens, and while each prints a line a second."""
+"""Row 5: the cost of a hundred tasks while nothing happens, and while each prints one line per second."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ONCE = ("seed", "keeper")
 
 @dataclass(frozen=True)
 class Use:
-    """What a set of processes used over a while."""
+    """What a set of processes used during a period."""
 
     cpu_ms_per_s: float
     wakeups_per_s: float
@@ -101,14 +101,15 @@ def idle(place: Place) -> list[Line]:
             target="≤ one per check interval (0.033/s)",
             met=wakeups <= 1.05 / 30 if while_s >= 30 else None,
             notes=(
-                "wake-ups are voluntary context switches, so a wait for the disk in a heartbeat counts as well",
+                "wake-ups are voluntary context switches, so a wait for the disk in a heartbeat counts as "
+                "well",
             ),
         ),
     ]
 
 
 def _ours(place: Place) -> dict[str, list[int]]:
-    """Seed, keeper, runners and recorders, by role; the agents are left out."""
+    """Seed, keeper, runners and recorders, by role; without the agents."""
     found: dict[str, list[int]] = {role: [] for role in _NAMES.values()}
     for process in place.alive():
         role = _NAMES.get(_read(f"/proc/{process.pid}/comm").strip())
@@ -133,7 +134,7 @@ def _pss_mb(pid: int) -> float:
 
 
 def _cpu_ns(pid: int) -> int:
-    """Time on a processor, from the scheduler's own count."""
+    """CPU time, from the scheduler."""
     fields = _read(f"/proc/{pid}/schedstat").split()
     return int(fields[0]) if fields else 0
 
@@ -168,8 +169,10 @@ class _BashUse:
 
 
 def _bash(place: Place) -> _BashUse:
-    """Ten tasks, scaled: the tmux server counts once, all else ten times. The monitors poll each second, so their cost is
-    divided by the thirty seconds of their own interval."""
+    """Ten tasks, scaled: the tmux server counts once, everything else ten times.
+
+    The monitors poll every second, so their cost is divided by the thirty seconds of their interval.
+    """
     tasks, while_s = 10, float(place.pick(20, 6))
     bash = BashDesign(place)
     notes = Notes(os.path.join(place.new("agent"), "notes"))
@@ -177,7 +180,7 @@ def _bash(place: Place) -> _BashUse:
     for turn in range(tasks):
         directory = bash.launch(f"t{turn}", agent(place, notes.path, "tick"))
         eventually(lambda directory=directory: os.path.exists(os.path.join(directory, "pid")), what="its pid")
-        # Nothing may be called hung while we measure.
+        # Nothing may be taken for hung during the measurement.
         monitors.append(bash.monitor(f"t{turn}", directory, interval_s=1, grace_s=3600))
     pause(2.0)
     server, agents = bash.server_pid(), {pid for _, pid in notes.read("begin")}
@@ -210,7 +213,7 @@ def _bash(place: Place) -> _BashUse:
 
 
 def _with_children_ms(pid: int) -> float:
-    """CPU of a process and of all children that it has waited for."""
+    """CPU of a process and of all its reaped children."""
     raw = _read(f"/proc/{pid}/stat")
     fields = raw[raw.rfind(")") + 2 :].split()
     return sum(int(value) for value in fields[11:15]) * 1000 / os.sysconf("SC_CLK_TCK") if fields else 0.0

@@ -1,7 +1,7 @@
-"""Row 7: an agent's lines into events and state, against json.loads of the same lines in the same run.
+"""Row 7: an agent's lines into events and state, compared with json.loads of the same lines in the same run.
 
-Four questions: what a reader costs per line, what a line costs from the file to the journal and the state, how long a new runner takes
-for a backlog that no runner has read, and how soon a result is known after it was printed.
+Four questions: what a reader costs per line, what a line costs from the file to the journal and the state,
+how long a new runner takes for an unread backlog, and how soon a printed result is known.
 """
 
 from __future__ import annotations
@@ -37,13 +37,14 @@ CAPTURES = os.path.join(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "tests", "captures"
 )
 AGENTS = ("claude", "codex", "copilot", "gemini", "opencode", "pi")
-#: A recording with a line of megabytes says nothing about lines.
+#: A recording with a line of megabytes tells nothing about lines.
 _LINE_BYTES = 20_000
-#: What a piece of a text that streams has in it: Claude, Gemini, Copilot, Pi. Codex and OpenCode print whole texts only.
+#: Text in lines of streaming deltas: Claude, Gemini, Copilot, Pi. Codex and OpenCode print only complete
+#: texts.
 _PIECES = (b'"content_block_delta"', b'"delta":true', b'"assistant.message_delta"', b'"text_delta"')
 _DELTAS_PER_LINE = 20
 _TARGET_PER_S = 300_000
-#: What a new runner is shown: a model that streams, with a whole message and a tool call now and then.
+#: The backlog: a streaming model, with a complete message and a tool call now and then.
 _DELTAS_PER_MESSAGE = 60
 _BACKLOG_BYTES = 1_000_000_000
 
@@ -53,7 +54,7 @@ def ingest(place: Place) -> list[Line]:
     return [*_readers(place), *_whole(place), *_backlog(place), _result(place)]
 
 
-# ── what a reader costs ─────────────────────────────────────────────────────
+# ── cost of a reader ────────────────────────────────────────────────────────
 
 
 def _readers(place: Place) -> list[Line]:
@@ -94,13 +95,13 @@ def _speed(what: str, us_per_line: float, *, note: str, baseline: Baseline | Non
 
 
 def recorded(agent: str, count: int) -> list[bytes]:
-    """`count` lines, as dense as a model that streams makes them: the lines of an agent's recorded runs, with
-    _DELTAS_PER_LINE pieces of text for each other line where the program prints such pieces."""
+    """`count` lines, as dense as those of a streaming model: lines of an agent's recorded runs, with
+    _DELTAS_PER_LINE deltas per other line if the program prints deltas."""
     with open(os.path.join(CAPTURES, agent, "labels.json"), "rb") as file:
         labels: dict[str, dict] = json.load(file)
     pieces: list[bytes] = []
     others: list[bytes] = []
-    # A run fails once, at its end: what an error costs says nothing about a stream.
+    # A run fails once, at its end: the cost of an error tells nothing about a stream.
     for name in sorted(name for name, label in labels.items() if label["outcome"] == "success"):
         with open(os.path.join(CAPTURES, f"{name}.stdout.jsonl"), "rb") as file:
             lines = [line for line in file.read().split(b"\n")[:-1] if line.startswith(b"{")]
@@ -118,7 +119,7 @@ def recorded(agent: str, count: int) -> list[bytes]:
 
 
 def _per_line_us(read, lines: list[bytes]) -> float:
-    # CPU, not wall: a busy machine would otherwise be measured along with it.
+    # CPU, not wall time, because the machine may be busy.
     began = time.process_time_ns()
     for line in lines:
         read(line)
@@ -137,9 +138,11 @@ def _whole(place: Place) -> list[Line]:
         value, events_per_line = median([us for us, _ in found]), found[0][1] / len(dense)
         lines.append(
             _speed(
-                f"{agent}: one line of the same stream, from the file into journal, state and output.log (CPU)",
+                f"{agent}: one line of the same stream, from the file into journal, state and output.log "
+                f"(CPU)",
                 value,
-                note=f"{agent}: {1e3 / value:.0f}k lines/s from the file, {events_per_line:.2f} events a line, "
+                note=f"{agent}: {1e3 / value:.0f}k lines/s from the file, {events_per_line:.2f} events a "
+                f"line, "
                 f"{1e3 * events_per_line / value:.0f}k events/s",
             )
         )
@@ -147,7 +150,7 @@ def _whole(place: Place) -> list[Line]:
 
 
 def _ingested(place: Place, agent: str, lines: list[bytes]) -> tuple[float, int]:
-    """CPU per line, and how many events they came to."""
+    """CPU per line, and the number of events per line."""
     home = place.new("home")
     spec = TaskSpec(
         task_id="t", task_name="t", goal="", agent=agent, project_dir=home,
@@ -172,7 +175,7 @@ def _ingested(place: Place, agent: str, lines: list[bytes]) -> tuple[float, int]
     return took_ns / len(lines) / 1e3, len(events(packet.path)) - 2
 
 
-# ── a backlog that no runner has read ───────────────────────────────────────
+# ── unread backlog ──────────────────────────────────────────────────────────
 
 
 def _backlog(place: Place) -> list[Line]:
@@ -186,7 +189,8 @@ def _backlog(place: Place) -> list[Line]:
     holdfast = Holdfast(place)
     _agent(
         place,
-        f"while test ! -e go; do sleep 0.01; done\ni=0\nwhile test $i -lt {times}; do cat {script}; i=$((i+1)); done\n"
+        f"while test ! -e go; do sleep 0.01; done\ni=0\nwhile test $i -lt {times}; do cat {script}; "
+        f"i=$((i+1)); done\n"
         f"cat {_ending(place)}\n",
     )
     project = place.new("project")
@@ -218,14 +222,15 @@ def _backlog(place: Place) -> list[Line]:
             met=scaled_s <= 5.0,
             notes=(
                 f"{size / 1e6:.0f} MB, {count} lines, of which {_DELTAS_PER_MESSAGE} in "
-                f"{_DELTAS_PER_MESSAGE + 3} are deltas: {count / took_s / 1e3:.0f}k lines/s with the runner's start and the task's end",
+                f"{_DELTAS_PER_MESSAGE + 3} are deltas: {count / took_s / 1e3:.0f}k lines/s with the "
+                f"runner's start and the task's end",
             ),
         )
     ]
 
 
 def _streamed() -> bytes:
-    """A block of a long run: deltas of a text, the text, a call and its result; each with an id of its own."""
+    """A block of a long run: deltas of a text, the text, a call and its result; each with its own id."""
     parts: list[bytes] = []
     for number in range(200):
         for delta in range(_DELTAS_PER_MESSAGE):
@@ -271,7 +276,7 @@ def _ending(place: Place) -> str:
 
 
 def _agent(place: Place, script: str, *, interpreter: str = "/bin/sh") -> None:
-    """`claude`, first in PATH."""
+    """A fake `claude`, first in PATH."""
     path = place.path("bin", "claude")
     with open(path, "w", encoding="utf-8") as file:
         file.write(f"#!{interpreter}\n{script}")
@@ -289,11 +294,14 @@ def _runner(packet: str) -> int | None:
 
 
 def _start_runner(holdfast: Holdfast, packet: str) -> None:
-    script = "import sys; from holdfast.runner_process import start_runner; from holdfast.store.layout import Packet; start_runner(Packet(sys.argv[1]))"
+    script = (
+        "import sys; from holdfast.runner_process import start_runner; "
+        "from holdfast.store.layout import Packet; start_runner(Packet(sys.argv[1]))"
+    )
     subprocess.run([sys.executable, "-P", "-c", script, packet], env=holdfast.env, timeout=30, check=True)
 
 
-# ── a result that was just printed ──────────────────────────────────────────
+# ── latency of a result ─────────────────────────────────────────────────────
 
 
 def _result(place: Place) -> Line:

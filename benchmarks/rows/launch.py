@@ -32,13 +32,14 @@ def launch(place: Place) -> list[Line]:
         }
         if bash is not None:
             found["bash"] = _until_begun(place, lambda argv, name=f"t{turn}": bash.launch(name, argv))
-        if turn:  # the first turn fills caches
+        if turn:  # the first round fills caches
             for key, value in found.items():
                 times[key].append(value)
     place.end_processes()
     ms = {key: median(milliseconds(values)) for key, values in times.items() if values}
     notes = (
-        f"the bash design ran with {bash_design.jq_version(place)}, an empty start-up file and a tmux server that was up;"
+        f"the bash design ran with {bash_design.jq_version(place)}, an empty start-up file and a tmux server "
+        f"that was up;"
         f" bare `python -I -S` takes {ms['python']:.1f} ms, starting the agent itself {ms['spawn']:.1f} ms",
     )
     baseline = Baseline(name="bash design", value=ms["bash"]) if "bash" in ms else None
@@ -65,7 +66,7 @@ def launch(place: Place) -> list[Line]:
 
 
 def _by_seed_alone(place: Place, repeats: int) -> list[Line]:
-    """What a keeper pays: the packet is there, the seed is asked for a runner."""
+    """The keeper's cost: the packet exists, and the seed is asked for a runner."""
     home = Holdfast(place)
     home.start_seed()
     script = (
@@ -114,7 +115,7 @@ def _by_seed_alone(place: Place, repeats: int) -> list[Line]:
 
 
 def new_packet(home: Holdfast, argv: list[str]) -> str:
-    """A packet that nobody runs yet."""
+    """A packet without a runner."""
     script = (
         "import sys\n"
         "from holdfast import spawn\n"
@@ -145,7 +146,7 @@ def _until_begun(place: Place, start) -> int:
 
 
 def spawn_ns(place: Place) -> int:
-    """What it takes to start the agent from here: fork, exec, first instruction."""
+    """Time to start the agent from here: fork, exec, first instruction."""
     notes = Notes(os.path.join(place.new("agent"), "notes"))
     argv = agent(place, notes.path, "exit")
     began = time.monotonic_ns()

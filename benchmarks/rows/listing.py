@@ -1,4 +1,5 @@
-"""Row 8: `holdfast ls` with ten thousand tasks, against a bare interpreter; and the index built anew."""
+"""Row 8: `holdfast ls` with ten thousand tasks, compared with a bare interpreter; and rebuilding the
+index."""
 
 from __future__ import annotations
 
@@ -13,12 +14,12 @@ from benchmarks.table import Baseline, Line
 from holdfast.store.index import Index
 from holdfast.store.layout import Home
 
-#: Verbs without a target of their own.
+#: Verbs without a target.
 _OTHERS = ("show", "wait", "status")
 
 
 def listing(place: Place) -> list[Line]:
-    """Interleaved with a bare interpreter, one with json and sqlite3, and supervisorctl's usual rival: jq per task."""
+    """Interleaved with a bare interpreter, one with json and sqlite3, and jq per task."""
     count, repeats = place.pick(10_000, 500), place.pick(15, 5)
     holdfast = Holdfast(place)
     task_id = _fill(holdfast, count)
@@ -53,7 +54,8 @@ def listing(place: Place) -> list[Line]:
             target="≤ 3.5× bare Python",
             met=ms["ls"] <= 3.5 * ms["bare"],
             notes=(
-                f"python with json and sqlite3 loaded takes {ms['loaded']:.1f} ms ({ms['loaded'] / ms['bare']:.1f}×)",
+                f"python with json and sqlite3 loaded takes {ms['loaded']:.1f} ms "
+                f"({ms['loaded'] / ms['bare']:.1f}×)",
                 f"in the same home: {others}",
             ),
         ),
@@ -70,7 +72,7 @@ def listing(place: Place) -> list[Line]:
 
 
 def _fill(holdfast: Holdfast, count: int) -> str:
-    """One real task, whose id is returned, and its manifest again and again under other ids."""
+    """One real task, whose id is returned, and copies of its manifest under other ids."""
     packet = holdfast.run("--", "true")
     holdfast.call("wait", os.path.basename(packet), "--timeout", "30")
     with open(os.path.join(packet, "manifest.json"), encoding="utf-8") as file:

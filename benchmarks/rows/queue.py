@@ -1,4 +1,5 @@
-"""Row 9: claim and finish of queued tasks, against the same statements on bare SQLite with the same durability."""
+"""Row 9: claim and finish of queued tasks, compared with the same statements on bare SQLite with the same
+durability."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from holdfast.store.layout import Home
 
 
 def claims(place: Place) -> list[Line]:
-    """Pairs a second with many items in the queue; ours and the bare ones in turn."""
+    """Pairs per second with many items in the queue; ours and the bare ones in turn."""
     count, pairs, repeats = place.pick(100_000, 2_000), place.pick(5_000, 200), place.pick(5, 3)
     ours, bare = os.path.join(place.root, "ours"), os.path.join(place.root, "bare.db")
     os.makedirs(ours, exist_ok=True)
@@ -59,7 +60,9 @@ def _fill(path: str, count: int) -> sqlite3.Connection:
     connection.executescript(
         """
         PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
-        CREATE TABLE items (seq INTEGER PRIMARY KEY, task_id TEXT UNIQUE, priority INTEGER, state TEXT, owner TEXT);
+        CREATE TABLE items (
+            seq INTEGER PRIMARY KEY, task_id TEXT UNIQUE, priority INTEGER, state TEXT, owner TEXT
+        );
         CREATE INDEX turn ON items (priority DESC, seq) WHERE state = 'queued';
         """
     )

@@ -1,4 +1,4 @@
-"""Row 6: one durable change of state: the event synced, the manifest renamed."""
+"""Row 6: one durable state change: the event synced, the manifest renamed."""
 
 from __future__ import annotations
 
@@ -76,13 +76,14 @@ def state_change(place: Place) -> list[Line]:
 
 
 def _jq_and_mv(place: Place, manifest: str) -> int:
-    """As the bash design's monitor does it, from a shell that runs already."""
+    """As the bash design's monitor does it, from a shell that is already running."""
     copy = place.path("manifest.json")
     if not os.path.exists(copy):
         with open(manifest, "rb") as source, open(copy, "wb") as target:
             target.write(source.read())
     script = (
-        f"jq --arg status crashed --argjson retry_count 1 --arg at \"$(date -u +%Y-%m-%dT%H:%M:%SZ)\" '{_JQ}' "
+        f'jq --arg status crashed --argjson retry_count 1 --arg at "$(date -u +%Y-%m-%dT%H:%M:%SZ)" '
+        f"'{_JQ}' "
         f"{copy} > {copy}.tmp && mv {copy}.tmp {copy}; echo done"
     )
     with subprocess.Popen(

@@ -1,3 +1,3 @@
-"""holdfast runs coding agents on long tasks and does not let go."""
+"""holdfast runs coding agents on long tasks and keeps them going."""
 
 __version__ = "0.1.0"

@@ -1,12 +1,12 @@
 """The console script, and `python -m holdfast`.
 
-Nothing stands here but what makes Ctrl-C quiet, not even an import from `__future__`: whoever presses it before `main` is called
-gets a traceback of Python's own, so this must be as near to the start as it can be.
+This module contains only what makes Ctrl-C quiet, not even an import from `__future__`: before `main` is
+called, Ctrl-C shows a Python traceback.
 """
 
 
 def main() -> None:
-    """Load the command line, and be it."""
+    """Import the command line and run it."""
     try:
         from holdfast.views.cli import entry
 

@@ -1,8 +1,8 @@
-"""Time: the only module that asks the machine what time it is.
+"""Time: the only module that reads the clocks.
 
-Wall time (`now`, seconds since 1970) is for people and for times that survive a reboot. Durations use `mono`, which
-stands still while the machine sleeps, so a suspended laptop is not a hang. Neither `datetime` nor `calendar` is used:
-their import costs more than everything here.
+Wall time (`now`, seconds since 1970) is for display and for times that survive a reboot. Durations use
+`mono`, which stops while the machine sleeps, so a suspended laptop is not a hang. `datetime` and `calendar`
+are not used, because importing them is slow.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from __future__ import annotations
 import sys
 import time
 
-#: The last second that `parse_iso` can read.
+#: The last second that `parse_iso` accepts.
 _LAST = 253402300799.0
-#: The longest duration that anybody can mean.
+#: The longest valid duration.
 LONGEST_S = 100 * 365 * 86400.0
 
-#: The times of files come from a clock of the kernel that is up to one tick behind: CLOCK_REALTIME_COARSE, which has no name here.
+#: File times come from a kernel clock that is up to one tick behind (CLOCK_REALTIME_COARSE, which has no name
+#: here).
 FILE_TICK_S = time.clock_getres(5) if sys.platform == "linux" else 0.01
-#: The second that was asked for last, and its text: whoever writes many times writes them within few seconds.
+#: The last formatted second and its text: consecutive times are often in the same second.
 _second = (0, "1970-01-01T00:00:00")
 
 now = time.time
@@ -26,8 +27,10 @@ sleep = time.sleep
 
 
 def iso(at: float) -> str:
-    """`1700000000.5` → `2023-11-14T22:13:20.500Z`. Total: a time that has no year of four digits becomes the nearest one
-    that has (numbers come from agents, and an agent may say 1e300)."""
+    """Format a time: `1700000000.5` → `2023-11-14T22:13:20.500Z`.
+
+    Out-of-range values are clamped (an agent may report 1e300).
+    """
     if not 0.0 <= at <= _LAST:
         at = _LAST if at > _LAST else 0.0
     whole = int(at)
@@ -45,7 +48,7 @@ def _remember(whole: int) -> tuple[int, str]:
 
 
 def parse_iso(text: str) -> float:
-    """The inverse of `iso`; accepts seconds with or without a fraction. Raises ValueError."""
+    """The inverse of `iso`, with or without a fraction. Raises ValueError."""
     body = text.removesuffix("Z")
     if body == text or len(body) < 19 or body[10] != "T":
         raise ValueError(f"not a UTC time: {text!r}")
@@ -56,7 +59,10 @@ def parse_iso(text: str) -> float:
 
 
 def _days_since_1970(year: int, month: int, day: int) -> int:
-    """Days of the proleptic Gregorian calendar; the year is made to begin in March, so that a leap day is its last."""
+    """Days since 1970 in the proleptic Gregorian calendar.
+
+    The year starts in March, so that a leap day is its last day.
+    """
     if month <= 2:
         year -= 1
     day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
@@ -64,12 +70,12 @@ def _days_since_1970(year: int, month: int, day: int) -> int:
 
 
 def iso_now() -> str:
-    """The present as it stands in files."""
+    """The current time, in the format used in files."""
     return iso(now())
 
 
 def words(seconds: float) -> str:
-    """A duration for people: `4.2s`, `3m20s`, `5h02m`."""
+    """A duration for display: `4.2s`, `3m20s`, `5h02m`."""
     if seconds < 60:
         return f"{seconds:.1f}s"
     minutes, secs = divmod(int(seconds), 60)
@@ -83,7 +89,7 @@ _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def parse_duration(text: str) -> float:
-    """`90`, `90s`, `1.5h`, `1h30m` → seconds. Raises ValueError."""
+    """Parse a duration: `90`, `90s`, `1.5h`, `1h30m` → seconds. Raises ValueError."""
     total, number = 0.0, ""
     for char in text.strip():
         if char.isdigit() or char == ".":
@@ -98,5 +104,5 @@ def parse_duration(text: str) -> float:
     elif not text.strip():
         raise ValueError("an empty duration")
     if total > LONGEST_S:
-        raise ValueError(f"longer than a hundred years: {text!r}")
+        raise ValueError(f"longer than 100 years: {text!r}")
     return total

@@ -1,7 +1,7 @@
 """Every error that holdfast raises on purpose.
 
 HoldfastError
-├── UsageError               2   what was asked cannot be done as written; nothing changed
+├── UsageError               2   the request is invalid; nothing changed
 │   ├── InvalidId
 │   ├── DuplicateTask
 │   ├── UnknownAgent
@@ -16,9 +16,9 @@ HoldfastError
 │   ├── ForbiddenInput
 │   ├── PromptTooLarge
 │   └── UnsafeHome
-├── NotFound                 3   there is no such task
+├── NotFound                 3   no such task
 │   └── AmbiguousId
-├── NotPossible              3   not in this state
+├── NotPossible              3   not possible in this state
 │   ├── RequestRefused
 │   ├── InvalidMove
 │   ├── CorruptFile
@@ -26,18 +26,18 @@ HoldfastError
 │   ├── GitFailed
 │   └── StorageError
 │       └── DiskFull
-├── Unanswered               6   a wait ran out of time; what was asked still stands
-└── LockHeld                75   somebody else owns it: not a crash
+├── Unanswered               6   no answer in time; the request is still pending
+└── LockHeld                75   another process holds the lock: not a crash
 
-A class has a stable `code`, the `exit_status` of the command that ends with it, and a `hint` that says what to do.
-4 and 5 are no errors of ours: a command ends with them when the task that it waited for needs a person or was abandoned.
+A class has a stable `code`, the `exit_status` of the command that ends with it, and a `hint` with what to do.
+Exit statuses 4 and 5 are not errors: the task that a command waited for needs a person or was abandoned.
 """
 
 from __future__ import annotations
 
 
 class HoldfastError(Exception):
-    """Something that holdfast was asked to do did not work."""
+    """holdfast could not do what was requested."""
 
     code = "error"
     exit_status = 1
@@ -45,33 +45,34 @@ class HoldfastError(Exception):
 
     def __init__(self, message: str, *, hint: str = "", details: tuple[str, ...] = ()) -> None:
         super().__init__(message)
-        #: One line each, where one sentence is not enough.
+        #: Additional lines, if one sentence is not enough.
         self.details = details
         if hint:
             self.hint = hint
 
 
 class UsageError(HoldfastError):
-    """The request is wrong as written; nothing was changed."""
+    """The request is invalid; nothing was changed."""
 
     code = "usage"
     exit_status = 2
 
 
 class InvalidId(UsageError):
-    """A task id has a character or a length that ids cannot have."""
+    """A task id has an invalid character or length."""
 
     code = "invalid-id"
     hint = (
-        "an id starts with a letter or digit and goes on with letters, digits, '.', '_' and '-', 64 at most"
+        "an id starts with a letter or digit, followed by letters, digits, '.', '_' and '-'; at most 64 "
+        "characters"
     )
 
 
 class DuplicateTask(UsageError):
-    """A task of this id exists already."""
+    """A task with this id exists already."""
 
     code = "duplicate-task"
-    hint = "choose another id, or leave --id out and get a new one"
+    hint = "choose another id, or omit --id to get a new one"
 
 
 class UnknownAgent(UsageError):
@@ -81,13 +82,13 @@ class UnknownAgent(UsageError):
 
 
 class BadPlugin(UsageError):
-    """A plug-in is installed and cannot be used."""
+    """A plug-in is installed but cannot be used."""
 
     code = "bad-plugin"
 
 
 class CommandNotFound(UsageError):
-    """The program to run is not there."""
+    """The program to run does not exist."""
 
     code = "command-not-found"
     hint = "check the spelling and PATH"
@@ -103,7 +104,7 @@ class NoSuchDirectory(UsageError):
     """The project directory does not exist."""
 
     code = "no-such-directory"
-    hint = "create it, or name another one with --project"
+    hint = "create it, or choose another one with --project"
 
 
 class MissingTemplate(UsageError):
@@ -113,7 +114,7 @@ class MissingTemplate(UsageError):
 
 
 class InvalidPattern(UsageError):
-    """A pattern of the user's cannot be used."""
+    """A user's pattern is invalid or too expensive."""
 
     code = "invalid-pattern"
 
@@ -125,27 +126,27 @@ class ForbiddenInput(UsageError):
 
 
 class PromptTooLarge(UsageError):
-    """A prompt is larger than the agent takes, even with everything shortened."""
+    """A prompt is larger than the agent accepts, even when shortened."""
 
     code = "prompt-too-large"
     hint = "split the task, shorten the request, or attach less"
 
 
 class InvalidManifest(UsageError):
-    """A packet's manifest.yaml is not what a packet can ask for; the details are all its problems."""
+    """A packet's manifest.yaml is invalid; the details list all problems."""
 
     code = "invalid-manifest"
-    hint = "'holdfast pipeline list' shows what can be chosen, 'holdfast pipeline check DIR' looks again"
+    hint = "'holdfast pipeline list' shows the valid values, 'holdfast pipeline check DIR' checks again"
 
 
 class InvalidConfig(UsageError):
-    """A file of agents or pipelines is wrong; the details are all the problems."""
+    """A configuration file of agents or pipelines is invalid; the details list all problems."""
 
     code = "invalid-config"
 
 
 class UnsafeHome(UsageError):
-    """Other users could write into the home."""
+    """Other users could write to the home."""
 
     code = "unsafe-home"
 
@@ -159,14 +160,14 @@ class NotFound(HoldfastError):
 
 
 class AmbiguousId(NotFound):
-    """A shortened id fits more than one task."""
+    """A prefix matches more than one task."""
 
     code = "ambiguous-id"
     hint = "type more of the id"
 
 
 class NotPossible(HoldfastError):
-    """It cannot be done in this state."""
+    """Not possible in the current state."""
 
     code = "not-possible"
     exit_status = 3
@@ -179,52 +180,52 @@ class RequestRefused(NotPossible):
 
 
 class InvalidMove(NotPossible):
-    """A task cannot go from the one state to the other."""
+    """A task cannot change from one state to the other."""
 
     code = "invalid-move"
 
 
 class CorruptFile(NotPossible):
-    """A file of a packet does not hold what it should."""
+    """A file of a packet has invalid content."""
 
     code = "corrupt-file"
 
 
 class GitMissing(NotPossible):
-    """There is no git, and what was asked needs it."""
+    """git is required but not installed."""
 
     code = "git-missing"
     hint = "install git 2.31 or newer, and check PATH"
 
 
 class GitFailed(NotPossible):
-    """git did not do what it was asked to."""
+    """A git command failed."""
 
     code = "git-failed"
 
 
 class StorageError(NotPossible):
-    """The disk did not take what was written."""
+    """A file could not be read or written."""
 
     code = "storage"
 
 
 class DiskFull(StorageError):
-    """There is no room on the disk."""
+    """The disk is full."""
 
     code = "disk-full"
-    hint = "free some space; nothing that was there is lost"
+    hint = "free some space; no existing data is lost"
 
 
 class Unanswered(HoldfastError):
-    """Nobody answered in time; the request stands."""
+    """There was no answer in time; the request is still pending."""
 
     code = "unanswered"
     exit_status = 6
 
 
 class LockHeld(HoldfastError):
-    """Somebody else holds the lock."""
+    """Another process holds the lock."""
 
     code = "lock-held"
     exit_status = 75

@@ -2,16 +2,16 @@
 
 `failpoint("journal.after_append")` does nothing unless HOLDFAST_FAILPOINT names it:
 
-    HOLDFAST_FAILPOINT="recorder.before_exit=kill"          SIGKILL to oneself, at the first pass
-    HOLDFAST_FAILPOINT="runner.judged=kill@3"               … at the third pass
-    HOLDFAST_FAILPOINT="seed.accepted=stop"                 SIGSTOP to oneself
-    HOLDFAST_FAILPOINT="journal.before_append=enospc"       raises OSError(ENOSPC)
-    HOLDFAST_FAILPOINT="live.noticed=note"                  a line "nanoseconds pid name" in HOLDFAST_FAILPOINT_NOTES;
-                                                            "*=note" at every point (the benchmarks measure so)
+    HOLDFAST_FAILPOINT="recorder.before_exit=kill"       SIGKILL this process, at the first pass
+    HOLDFAST_FAILPOINT="runner.judged=kill@3"            … at the third pass
+    HOLDFAST_FAILPOINT="seed.accepted=stop"              SIGSTOP this process
+    HOLDFAST_FAILPOINT="journal.before_append=enospc"    raise OSError(ENOSPC)
+    HOLDFAST_FAILPOINT="live.noticed=note"               add a line "nanoseconds pid name" to
+                                                         HOLDFAST_FAILPOINT_NOTES ("*=note": at every point)
 
-Several are separated by commas. With HOLDFAST_FAILPOINT_ONCE=FILE a point acts only in the process that manages to create
-FILE, so that the process that is started next gets past it. Each name stands once in the code; the crash run reads
-the names from the source, so a new one is tested without anybody remembering it.
+Several are separated by commas. With HOLDFAST_FAILPOINT_ONCE=FILE, a point acts only in the process that creates
+FILE, so that the next process gets past it. Each name occurs once in the code; the crash run reads the names from
+the source, so a new one is tested automatically.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _passes: dict[str, int] = {}
 
 
 def failpoint(name: str) -> None:
-    """Die, stop or fail here if a test asked for it."""
+    """Die, stop or fail here if a test requests it."""
     wanted = os.environ.get("HOLDFAST_FAILPOINT")
     if wanted:
         _act(name, wanted)
 
 
 def _act(name: str, wanted: str) -> None:
-    # Loaded for a test only: every command passes here.
+    # Imported only in tests: every command passes here.
     import signal
 
     for part in wanted.split(","):
@@ -54,7 +54,7 @@ def _act(name: str, wanted: str) -> None:
 
 
 def _note(name: str) -> None:
-    """Write down when this point was passed, on the clock that all processes share."""
+    """Record when this point was passed, on the clock that all processes share."""
     line = b"%d %d %s\n" % (time.monotonic_ns(), os.getpid(), name.encode())
     notes = os.open(os.environ["HOLDFAST_FAILPOINT_NOTES"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.write(notes, line)

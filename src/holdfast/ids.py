@@ -1,4 +1,4 @@
-"""Names: task ids, attempt ids, and ULIDs for requests and events."""
+"""Ids: task ids, attempt ids, and ULIDs for requests and events."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holdfast.errors import InvalidId
 
 _FIRST = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 _REST = _FIRST | frozenset("._-")
-#: Letters that are no other letter with a mark.
+#: Letters that have no base letter in Unicode.
 _LETTERS = str.maketrans(
     {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i"}
 )
@@ -18,19 +18,19 @@ _BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
 
 
 def is_safe_name(text: str, limit: int = 128) -> bool:
-    """Whether a text can name a directory, and nothing above it or below it."""
+    """Whether a text is safe as the name of a single directory."""
     return 0 < len(text) <= limit and text[0] in _FIRST and _REST.issuperset(text)
 
 
 def check_task_id(text: str) -> str:
-    """The id itself when it is one. Raises InvalidId: an id is a directory name, so nothing else may pass."""
+    """Return the id if it is valid. Raises InvalidId: an id is a directory name, so nothing else may pass."""
     if not is_safe_name(text, 64):
         raise InvalidId(f"not a task id: {text!r}")
     return text
 
 
 def slug(text: str, limit: int = 24) -> str:
-    """A few words of `text` as part of an id."""
+    """A few words of `text`, as part of an id."""
     text = text.lower()
     kept = "".join(char if char in _FIRST else "-" for char in (text if text.isascii() else _latin(text)))
     words = [word for word in kept.split("-") if word]
@@ -43,34 +43,34 @@ def slug(text: str, limit: int = 24) -> str:
 
 
 def _latin(text: str) -> str:
-    """Letters without their accents, as far as there is such a letter."""
-    import unicodedata  # for those alone who need it
+    """Replace accented letters by their base letters, where possible."""
+    import unicodedata  # imported only if needed
 
     parts = unicodedata.normalize("NFKD", text.translate(_LETTERS))
     return "".join(char for char in parts if not unicodedata.combining(char))
 
 
 def new_task_id(name: str) -> str:
-    """`20260131-fix-the-tests-k3qa`."""
+    """A new task id, such as `20260131-fix-the-tests-k3qa`."""
     raw = int.from_bytes(os.urandom(3), "big")
     suffix = "".join(_BASE32[(raw >> shift) & 31] for shift in (0, 5, 10, 15))
     return f"{time.strftime('%Y%m%d', time.gmtime())}-{slug(name)}-{suffix}"
 
 
 def new_attempt_id() -> str:
-    """`ses_` and eight hex digits: what the sources call a session id."""
+    """A new attempt id: `ses_` and eight hexadecimal digits."""
     return "ses_" + os.urandom(4).hex()
 
 
 def is_attempt_id(text: str) -> bool:
-    """Whether it looks like one of `new_attempt_id`."""
+    """Whether the text has the form of an attempt id."""
     return (
         len(text) == 12 and text.startswith("ses_") and all(digit in "0123456789abcdef" for digit in text[4:])
     )
 
 
 def new_uuid() -> str:
-    """A random (version 4) UUID, without the import of uuid."""
+    """A random (version 4) UUID, without importing uuid."""
     raw = bytearray(os.urandom(16))
     raw[6] = raw[6] & 0x0F | 0x40
     raw[8] = raw[8] & 0x3F | 0x80
@@ -79,7 +79,7 @@ def new_uuid() -> str:
 
 
 _last_ulid = (0, 0)
-#: All but the last two characters of the last one, and the number that they stand for: of many in a row they are the same.
+#: All but the last two characters of the last ULID, and their number: many consecutive ULIDs share them.
 _last_head = (-1, "")
 
 
@@ -89,7 +89,7 @@ def _skip(count: int) -> None:
 
 
 def new_ulid() -> str:
-    """A ULID; within one process they are strictly growing, so that file names sort in the order of their making."""
+    """A new ULID. Within one process they strictly increase, so that file names sort in order of creation."""
     global _last_ulid, _last_head
     millis = time.time_ns() // 1_000_000
     last_millis, last_noise = _last_ulid
@@ -107,12 +107,12 @@ def new_ulid() -> str:
 
 
 def new_ulids(count: int) -> list[str]:
-    """As many in a row, at a third of the cost of each alone."""
+    """Several new ULIDs, at a third of the cost."""
     found: list[str] = []
     while len(found) < count:
         first = new_ulid()
         at = _last_ulid[1] & 1023
-        # Those that differ from it in their last two characters only.
+        # These differ only in the last two characters.
         until = min(1024, at + count - len(found))
         _skip(until - at - 1)
         head = first[:-2]
@@ -122,5 +122,5 @@ def new_ulids(count: int) -> list[str]:
 
 
 def is_ulid(text: str) -> bool:
-    """Whether `text` has the shape of a ULID."""
+    """Whether `text` has the form of a ULID."""
     return len(text) == 26 and set(_CROCKFORD).issuperset(text)

@@ -1,5 +1,8 @@
-"""The keeper of a home, as its seed sees it. Keeper and seed guard each other, so that a home with queued work and no
-runner does not end with one SIGKILL (docs/decisions/0044-restarting-the-keeper.md)."""
+"""Watch the keeper of a home, from its seed.
+
+Keeper and seed watch each other, so that one SIGKILL does not stop a home with queued tasks and no runner
+(docs/decisions/0044-restarting-the-keeper.md).
+"""
 
 from __future__ import annotations
 
@@ -15,25 +18,25 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.watch.death import DeathWatch
 
-#: A keeper may just be starting, or another taking over: not at once.
+#: The keeper may be starting, or another one taking over: wait a moment.
 FIRST_LOOK_S = 0.5
-#: Without a keeper, and without a need for one.
+#: Pause if there is no keeper and none is needed.
 LOOK_S = 5.0
-#: A keeper that is watched tells us of its death, and a fork what it found.
+#: Pause while a keeper is watched or a fork is running: both wake us.
 _WATCHED_S = 60.0
 _NEEDED, _NOT_NEEDED = b"1", b"0"
 
 
 class KeeperWatch:
-    """Watches the keeper, and has another one started where the home needs it.
+    """Watches the keeper, and starts another one if the home needs it.
 
-    Whether it does is found out in a fork: SQLite would stay in the memory of every runner, and a service manager that is
-    slow to answer would hold up whoever wants one.
+    Whether it does is checked in a fork: otherwise SQLite would stay in the memory of every runner, and a
+    slow service manager would delay clients.
     """
 
     def __init__(self, home: Home) -> None:
         self.home = home
-        #: What the last fork found; until it has answered, yes.
+        #: The answer of the last fork; true until it has answered.
         self.is_needed = True
         self._watch: DeathWatch | None = None
         self._answer = -1
@@ -41,12 +44,12 @@ class KeeperWatch:
 
     @property
     def descriptors(self) -> list[int]:
-        """What becomes readable when there is something to look at."""
+        """Descriptors that become readable when there is something to do."""
         found = [self._answer] if self._answer >= 0 else []
         return found if self._watch is None else [*found, self._watch.descriptor]
 
     def look(self) -> float:
-        """See to it that there is a keeper. Returns the seconds until the next look."""
+        """Make sure that there is a keeper. Returns the seconds until the next check."""
         self._read_answer()
         if self._watch is not None and self._watch.has_died():
             self._unwatch()
@@ -56,7 +59,7 @@ class KeeperWatch:
         if now_mono >= self._due_mono and self._watch is None and self._answer < 0:
             self._due_mono = now_mono + LOOK_S
             self._find_keeper() if locks.is_held(self.home.keeper_lock) else self._ask()
-        # A fork that has not answered yet wakes us by its pipe, as a keeper that is watched does by its death.
+        # A running fork wakes us through its pipe, a watched keeper by its death.
         is_told = self._watch is not None or self._answer >= 0
         return _WATCHED_S if is_told else max(0.0, self._due_mono - now_mono)
 
@@ -66,14 +69,14 @@ class KeeperWatch:
         if watch is not None and watch.descriptor >= 0:
             self._watch = watch
         elif watch is None:
-            self._due_mono = clock.mono() + FIRST_LOOK_S  # just born
+            self._due_mono = clock.mono() + FIRST_LOOK_S  # just started
 
     def _unwatch(self) -> None:
         assert self._watch is not None
         self._watch.close()
         self._watch = None
 
-    # ── the fork ──
+    # ── fork ──
 
     def _ask(self) -> None:
         answer, answering = os.pipe()
@@ -97,7 +100,7 @@ class KeeperWatch:
         except BlockingIOError:
             return
         self._close_answer()
-        # One that died has told us nothing; the next may die as well, so not at once.
+        # The fork died without an answer; the next may die, too, so wait.
         self.is_needed = said != _NOT_NEEDED
         pause_s = max(1.0, spawn.keeper_pause_s(self.home)) if said == _NEEDED else LOOK_S
         self._due_mono = clock.mono() + pause_s
@@ -109,7 +112,7 @@ class KeeperWatch:
 
 
 def _bring_keeper(home: Home, answering: int) -> None:
-    """In the fork: start a keeper where the home needs one, and say whether it does."""
+    """In the fork: start a keeper if the home needs one, and report whether it does."""
     try:
         spawn.become_detached(log=home.keeper_log, keep=answering)
         from holdfast.queue.keeper_needed import is_keeper_needed
@@ -117,11 +120,11 @@ def _bring_keeper(home: Home, answering: int) -> None:
         try:
             is_needed = is_keeper_needed(home)
         except (OSError, HoldfastError):
-            is_needed = True  # nobody can tell: a keeper that is not needed leaves by itself
+            is_needed = True  # unknown: a keeper that is not needed exits by itself
         if is_needed:
             spawn.ensure_keeper(home, by_person=False)
         os.write(answering, _NEEDED if is_needed else _NOT_NEEDED)
-    except Exception:  # our bug: keeper.log says so, and we look again
+    except Exception:  # a bug in holdfast: logged, and checked again later
         import traceback
 
         traceback.print_exc()

@@ -1,4 +1,4 @@
-"""Where things are outside a packet: the home, the user's configuration."""
+"""Paths outside a packet: the home and the configuration."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from holdfast.errors import DiskFull, NoSuchDirectory, StorageError, UnsafeHome,
 
 
 def home() -> str:
-    """The directory of all tasks, as an absolute path without links; it need not exist yet. (The kernel names open files by
-    their real paths, and we compare with those.) Raises UsageError where a file is in its place, StorageError where it is not
-    ours to look at: "there is nothing" would be a guess."""
+    """The home: the directory of all tasks, as an absolute path without links; it need not exist.
+
+    The kernel names open files by their real paths, and we compare with those. Raises UsageError if a file
+    has its name, StorageError if it may not be read (its content is unknown then).
+    """
     path = chosen_home()
     try:
         is_in_the_way = not stat.S_ISDIR(os.stat(path).st_mode)
@@ -27,8 +29,8 @@ def home() -> str:
         while not os.path.lexists(file):
             file = os.path.dirname(file)
         raise UsageError(
-            f"the home {path} cannot be one: {file} is a file",
-            hint="set HOLDFAST_HOME to a directory, or to one that can be made",
+            f"the home {path} cannot be used: {file} is a file",
+            hint="set HOLDFAST_HOME to a directory; it need not exist",
         )
     if not os.access(path, os.R_OK | os.X_OK):
         raise _unreadable(path, "Permission denied")
@@ -38,60 +40,60 @@ def home() -> str:
 def _unreadable(path: str, why: str | None) -> StorageError:
     return StorageError(
         f"cannot read the home {path}: {why}",
-        hint="set HOLDFAST_HOME to a directory of your own, or ask its owner to let you read it",
+        hint="set HOLDFAST_HOME to one of your directories, or ask its owner for read permission",
     )
 
 
 def chosen_home() -> str:
-    """The same, unchecked: for whoever says what is wrong with it."""
+    """Like `home`, but unchecked: for diagnostics."""
     chosen = os.environ.get("HOLDFAST_HOME")
     try:
         return os.path.realpath(os.path.expanduser(chosen)) if chosen else default_home()
     except FileNotFoundError as error:
         raise NoSuchDirectory(
-            f"the home {chosen} is meant from the current directory, which does not exist any more",
+            f"the home {chosen} is relative to the current directory, which no longer exists",
             hint="set HOLDFAST_HOME to an absolute path",
         ) from error
 
 
 def pin_home() -> None:
-    """From here on the chosen home is an absolute path: agents, and all else that we start, work in other directories."""
+    """Make HOLDFAST_HOME absolute, because agents and other child processes run in other directories."""
     chosen = os.environ.get("HOLDFAST_HOME")
     if chosen and not os.path.isabs(chosen):
         os.environ["HOLDFAST_HOME"] = chosen_home()
 
 
 def default_home() -> str:
-    """The home of whoever has not chosen one."""
+    """The home if none is set."""
     state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     return os.path.realpath(os.path.join(state, "holdfast"))
 
 
 def project(chosen: str | None) -> str:
-    """The directory of the work: the chosen one, or the present one. Raises NoSuchDirectory when that was removed."""
+    """The project directory: the chosen one or the current one. Raises NoSuchDirectory if it was removed."""
     try:
         return os.path.abspath(chosen or os.getcwd())
     except FileNotFoundError as error:
-        raise NoSuchDirectory("the current directory does not exist any more") from error
+        raise NoSuchDirectory("the current directory no longer exists") from error
 
 
-#: What the environment says to the keeper, beside its files.
+#: Environment variables of the keeper.
 KEEPER_VARIABLES = ("MAX_ITERATIONS", "ITERATION_DELAY", "MAX_CONSECUTIVE_FAILURES", "HOLDFAST_KEEPER_IDLE")
 
 
 def has_keeper_variables() -> bool:
-    """Whether any of them is set: whoever sets none loads nothing to check them."""
+    """Whether any of them is set; otherwise the code that checks them need not be loaded."""
     return any(os.environ.get(name) for name in KEEPER_VARIABLES)
 
 
 def config_dir() -> str:
-    """The user's own settings."""
+    """The directory of the user's configuration."""
     base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
     return os.path.join(base, "holdfast")
 
 
 def user_settings() -> str:
-    """The file of the user's settings; it need not exist."""
+    """The user's settings file; it need not exist."""
     return os.path.join(config_dir(), "config.toml")
 
 
@@ -101,41 +103,41 @@ def project_config_dir(project: str) -> str:
 
 
 def project_settings(project: str) -> str:
-    """The file of a project's settings; it need not exist."""
+    """A project's settings file; it need not exist."""
     return os.path.join(project_config_dir(project), "config.toml")
 
 
 def settings_files(project: str) -> dict[str, str]:
-    """The settings that exist, weakest first: `user`, then `project`."""
+    """The existing settings files, in increasing precedence: `user`, `project`."""
     files = {"user": user_settings(), "project": project_settings(project)}
     return {source: path for source, path in files.items() if os.path.exists(path)}
 
 
 def ensure_home(path: str) -> str:
-    """Make the home where it is missing, and refuse one into which other users can write."""
+    """Create the home if it is missing. Raises UnsafeHome if other users can write to it."""
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
         os.makedirs(os.path.join(path, "tasks"), mode=0o700, exist_ok=True)
         found = os.stat(path)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise DiskFull(f"cannot make the home {path}: {error.strerror}") from error
+            raise DiskFull(f"cannot create the home {path}: {error.strerror}") from error
         raise StorageError(
-            f"cannot make the home {path}: {error.strerror}",
-            hint="set HOLDFAST_HOME to a directory that you can write",
+            f"cannot create the home {path}: {error.strerror}",
+            hint="set HOLDFAST_HOME to a writable directory",
         ) from error
     if found.st_uid != os.geteuid():
         raise UnsafeHome(
             f"the home {path} belongs to another user (uid {found.st_uid})",
-            hint="set HOLDFAST_HOME to a directory of your own",
+            hint="set HOLDFAST_HOME to one of your directories",
         )
     for folder in (path, os.path.join(path, "tasks")):
         mode = os.stat(folder).st_mode
         if mode & (stat.S_IWGRP | stat.S_IWOTH):
-            from shlex import quote  # for a refusal only
+            from shlex import quote  # only needed for the error
 
             raise UnsafeHome(
-                f"other users can write into the home {folder} (mode {stat.S_IMODE(mode):04o})",
+                f"other users can write to the home {folder} (mode {stat.S_IMODE(mode):04o})",
                 hint=f"chmod go-w {quote(folder)}",
             )
     return path

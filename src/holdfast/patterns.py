@@ -1,7 +1,7 @@
 """Regular expressions that users write.
 
-Python's engine may take for ever on a repeat inside a repeat, so those are refused unless the inner one gives nothing
-back. What is left may still be slow (quadratic) in a very long line, but it ends.
+Python's engine may take for ever on a repeat inside a repeat, so those are refused unless the inner one gives
+nothing back. What is left may still be slow (quadratic) in a very long line, but it ends.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def _parse(pattern: str) -> Any:
 
 
 def _has_rivals(tree: Any) -> bool:
-    """Whether two long repeats with nothing between them can share out the same text among them, in as many ways as it is long."""
+    """Whether two long repeats with nothing between them can share out the same text among them, in as many
+    ways as it is long."""
     neighbours: list[set[str]] = []
     for operation, detail in _flat(tree):
         if operation not in ("MAX_REPEAT", "MIN_REPEAT"):

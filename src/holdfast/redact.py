@@ -1,8 +1,9 @@
 """Redaction: what leaves a process goes through here.
 
-Three kinds of secret are masked: the exact values of environment variables that look secret (they catch what no pattern
-can), well-known token shapes, and the patterns that a packet adds. A Redactor is made once per runner and sees every line
-of output, nearly all of which hold nothing: so a shape is searched for (and compiled) only in a text that has its hint.
+Three kinds of secret are masked: the exact values of environment variables that look secret (they catch what
+no pattern can), well-known token shapes, and the patterns that a packet adds. A Redactor is made once per
+runner and sees every line of output, nearly all of which hold nothing: so a shape is searched for (and
+compiled) only in a text that has its hint.
 """
 
 from __future__ import annotations
@@ -16,23 +17,26 @@ if TYPE_CHECKING:
 MASK = "***"
 #: How the names of variables end that hold a secret; in lower case, and with an s too.
 _SECRET_ENDS = ("key", "token", "secret", "password", "passwd", "pass", "pwd", "credential")
-#: Names behind which a secret stands, wherever a longer name ends with them (`DB_PASSWORD`, `SecretAccessKey`). Behind the file
-#: /etc/passwd stands what is wrong with it.
+#: Names behind which a secret stands, wherever a longer name ends with them (`DB_PASSWORD`,
+#: `SecretAccessKey`). Behind the file /etc/passwd stands what is wrong with it.
 _NAME = (
     r"(?:pass(?:word|phrase)|(?<!/)passwd|secret(?:[ _-]?(?:access[ _-]?)?key)?|(?:api|access|private|account|encryption)[ _-]?key"
     r"|(?:access|auth|refresh|session|(?<![a-z])id)[_-]?token)"
 )
-#: What stands behind such a name in code and is none: a type, a constant, a call, the path of another such name.
+#: What stands behind such a name in code and is none: a type, a constant, a call, the path of another such
+#: name.
 _NO_VALUE = (
     r"(?!(?:str|string|bytes|int|bool|boolean|any|none|null|nil|true|false|undefined|optional|required)(?![^\s,;:)\]}])"
     r"|[a-z_][\w.]*(?:\([^()\n]*\)|\[[^\[\]\n]*\])|(?:[a-z_]\w*\.)+\w*(?:pass(?:word|wd)?|secret|key|token)(?![^\s,;:)\]}]))"
 )
 #: Without what ends it in code: `(password=hunter2)` keeps its bracket.
 _VALUE = r"(?=[^\s&\"']{4})(?:[,;)}\]]*[^\s&\"',;)}\]]+)+"
-#: In lower case. It says quickly that there is no such name with something behind it, as for most lines with a `key` in them.
+#: In lower case. It says quickly that there is no such name with something behind it, as for most lines with
+#: a `key` in them.
 _ASSIGNED = r"(?:pass(?:word|wd|phrase)|secret|key|token)[\\\"']*[ \t]{0,8}[:=]"
-#: A character and hints, and the shape. A text can match only if it has the character and, in lower case, one of the hints; the
-#: character stands first because it is found, or not, ten times as fast. A first group stays, the rest is masked.
+#: A character and hints, and the shape. A text can match only if it has the character and, in lower case, one
+#: of the hints; the character stands first because it is found, or not, ten times as fast. A first group
+#: stays, the rest is masked.
 _SHAPES = (
     ("-", ("sk-",), r"(?:(?<![A-Za-z0-9])sk-|sk-(?:ant|proj)-)[A-Za-z0-9_-]{16,}"),
     ("_", ("k_live_",), r"[sr]k_live_[A-Za-z0-9]{16,}"),
@@ -65,7 +69,8 @@ _BY_CHARACTER = tuple(
 #: Compiled when a key is met: few tasks ever see one, and every command and runner loads this.
 _KEY_BEGIN = r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?!.*-----END )"
 _KEY_END = r"-----END [A-Z ]*PRIVATE KEY-----"
-#: A line of a key, bare or quoted, with a number or a sign before it as editors and diffs have; or a header of one.
+#: A line of a key, bare or quoted, with a number or a sign before it as editors and diffs have; or a header
+#: of one.
 _KEY_BODY = (
     r"[^A-Za-z0-9+/=]*+(?:\d++[^A-Za-z0-9+/=]++)?([A-Za-z0-9+/=]*+)\W*+|\W*+(?:Proc-Type|DEK-Info): .*"
 )
@@ -82,7 +87,8 @@ MARGIN = 4096
 _SHORTEST_MATCH = 7
 #: A shorter value would mask ordinary words.
 _SHORTEST = 8
-#: Of a value of several lines (a key, a file of credentials), a line of this length counts by itself: output comes in lines.
+#: Of a value of several lines (a key, a file of credentials), a line of this length counts by itself: output
+#: comes in lines.
 _SHORTEST_LINE = 16
 
 
@@ -92,9 +98,9 @@ class Redactor:
     def __init__(
         self, env: dict[str, str], secret_names: Iterable[str] = (), patterns: Iterable[str] = ()
     ) -> None:
-        """`secret_names` are variables that were declared for the task: whoever names one means to hand over something of
-        their own. Raises InvalidPattern for one of `patterns` that cannot be used: nothing passes half redacted.
-        """
+        """`secret_names` are variables that were declared for the task: whoever names one means to hand over
+        something of their own. Raises InvalidPattern for one of `patterns` that cannot be used: nothing
+        passes half redacted."""
         self._env = env
         self._secret_names = frozenset(secret_names)
         self._values: list[str] | None = None
@@ -192,7 +198,10 @@ class LineRedactor:
 
 
 def _is_secret(name: str) -> bool:
-    """Whether a variable looks as if it held a secret. No pattern: to compile one would cost every runner a millisecond."""
+    """Whether a variable looks as if it held a secret.
+
+    No pattern: to compile one would cost every runner a millisecond.
+    """
     lower = name.casefold()
     words = lower.split("_")
     return (
@@ -211,15 +220,20 @@ def _escaped(value: str) -> set[str]:
 
 
 def _may_assign(lower: str) -> bool:
-    """Whether one of the names is there with something behind it. Most texts do not even hold a name's last word."""
+    """Whether one of the names is there with something behind it.
+
+    Most texts do not even hold a name's last word.
+    """
     return ("key" in lower or "token" in lower or "pass" in lower or "secret" in lower) and re.search(
         _ASSIGNED, lower
     ) is not None
 
 
 def begin_of(data: bytes, redact: Redactor, limit: int) -> str:
-    """At most `limit` characters of a file's begin, of which `limit` + MARGIN bytes were read. Masked before it is cut: half a
-    secret looks like none."""
+    """At most `limit` characters of a file's begin, of which `limit` + MARGIN bytes were read.
+
+    Masked before it is cut: half a secret looks like none.
+    """
     text = redact(data.decode("utf-8", "replace"))
     is_cut = len(data) >= limit + MARGIN
     return text[: max(0, min(limit, len(text) - MARGIN))] if is_cut else text[:limit]

@@ -1,8 +1,8 @@
 """Start the runner of a task: forked by the seed, forked from this process, or executed.
 
-The seed forks a runner in about a millisecond. Without a seed, a command forks itself into the runner, because it
-has loaded most of what a runner needs. Two runners may be started for a task; the one that does not get runner.lock
-exits.
+The seed forks a runner in about a millisecond. Without a seed, a command forks itself into the runner,
+because it has loaded most of what a runner needs. Two runners may be started for a task; the one that does
+not get runner.lock exits.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The seed: a loaded, single-threaded process from which runners are forked cheaply.
+"""The seed: a preloaded, single-threaded process from which runners are forked cheaply.
 
-One per home. It is executed (never forked from a keeper, which holds other locks), has a session of its own, nothing on
-0 to 2, and holds no lock but its own. Runners that it forks share its memory. It is the keeper's neighbour too: a queue
-may have no runner for hours, and then nobody else is there.
+One per home. It is executed (never forked from a keeper, which holds other locks), has its own session and
+null on 0 to 2, and holds no lock but its own. Runners that it forks share its memory. It also watches the
+keeper: a queue may have no runner for hours, and then no other process could restart it.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     import signal
     from typing import NoReturn
 else:
-    # In C, as in the recorder.
+    # The C module, as in the recorder.
     import _signal as signal
 
-#: How long it waits for a question before it looks whether it is still needed.
+#: How long it waits for a request before it checks whether it is still needed.
 IDLE_S = 60.0
-#: All that a runner uses: what is not loaded here would be loaded a hundred times.
+#: Everything that a runner uses: modules that are not loaded here would be loaded by every runner.
 PRELOADED = (
     "holdfast.runner.main",
     "holdfast.runner.attempt.observers",
@@ -68,25 +68,27 @@ PRELOADED = (
     "holdfast.patterns",
     "socket",
     "shutil",
-    "encodings.ascii",  # of /proc
+    "encodings.ascii",  # for /proc
     "_sha256",
 )
 _VERSION_FILE = os.path.join(os.path.dirname(__file__), "__init__.py")
 
 
 def main() -> int:
-    """`python -m holdfast.seed`, with HOLDFAST_HOME set. Exits 75 when another seed serves the home."""
+    """`python -m holdfast.seed`, with HOLDFAST_HOME set. Returns 75 if another seed serves the home."""
     home = Home(os.environ["HOLDFAST_HOME"])
     try:
         lock = locks.acquire(home.seed_lock, role="seed", within_s=0.0)
     except HoldfastError as error:
         return error.exit_status
     recorder.set_name("holdfast-seed")
-    # The kernel reaps our runners, those too that an older image of us forked. (A runner takes the default again.)
+    # The kernel reaps our runners, including those of an earlier image of this process. (Runners restore the
+    # default.)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     prepare()
     listener = _listen(home)
-    # What is loaded now is shared with every runner: keep the collector from touching (and so copying) it.
+    # Everything loaded by now is shared with all runners: keep the garbage collector from touching (and
+    # copying) it.
     gc.collect()
     gc.freeze()
     Seed(home, listener, lock).serve()
@@ -94,19 +96,19 @@ def main() -> int:
 
 
 def prepare() -> None:
-    """Load what a runner uses, and find out what every runner would find out for itself."""
+    """Load what a runner uses, and compute what every runner would compute."""
     for module in PRELOADED:
         importlib.import_module(module)
     recorder.boot_id()
-    # What it looks for is compiled when it is first used, which takes longer than the fork of a runner. A text that is too short
-    # to hold anything would be passed over.
+    # Patterns are compiled at the first use, which takes longer than forking a runner. (A shorter text would
+    # be skipped.)
     Redactor({})("nothing to be masked")
 
 
 def _listen(home: Home) -> socket.socket:
     folder = os.open(home.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        # The lock is ours, so a socket that is there belongs to a dead seed.
+        # We hold the lock, so an existing socket belongs to a dead seed.
         if os.path.lexists(home.seed_socket):
             os.unlink(home.seed_socket)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -122,30 +124,31 @@ def _listen(home: Home) -> socket.socket:
 
 
 class Seed:
-    """Accepts a client and forks; the child reads what is asked, answers, and becomes the runner.
+    """Accepts clients and forks; the child reads the request, answers, and becomes the runner.
 
-    A page that the seed writes to between two forks is a page that no two runners share, so it does next to nothing itself.
+    Every page that the seed writes to between two forks is no longer shared by its runners, so it does as
+    little as possible.
     """
 
     def __init__(self, home: Home, listener: socket.socket, lock: locks.Lock) -> None:
         self.home = home
         self.listener = listener
         self.lock = lock
-        #: Names of agents whose module a runner had to load for itself: the next one finds it here.
+        #: Names of agents whose module a runner had to load: the seed loads it for the next one.
         self.missed, self.miss = os.pipe()
         self._stamp = _stamp()
         self.keeper = KeeperWatch(home)
 
     def serve(self) -> None:
-        """Until the home is gone, or unused."""
+        """Serve until the home is gone or unused."""
         asked_mono = clock.mono()
         look_s, wants_keeper = 0.0, False
         ready: list[socket.socket | int] = []
         while os.path.exists(self.home.seed_lock):
-            if ready != [self.listener]:  # between two clients there is nothing to look at
+            if ready != [self.listener]:  # between two clients, there is nothing to check
                 wants_keeper = spawn.keeper_allowed(self.home)
                 look_s = self.keeper.look() if wants_keeper else IDLE_S
-            # What nobody looks at stays readable, and would wake us for ever.
+            # A descriptor that is not handled would stay readable and wake us forever.
             watched = [self.listener, self.missed, *(self.keeper.descriptors if wants_keeper else ())]
             ready = select.select(watched, (), (), min(look_s, IDLE_S))[0]
             if self.missed in ready:
@@ -154,7 +157,7 @@ class Seed:
                 self._accept()
                 asked_mono = clock.mono()
             elif clock.mono() - asked_mono >= IDLE_S and not self._is_needed():
-                return  # nobody has asked for a while, and nothing here needs looking after
+                return  # no requests for a while, and nothing needs the seed
 
     def _is_needed(self) -> bool:
         if locks.is_held(self.home.keeper_lock):
@@ -165,24 +168,24 @@ class Seed:
         client, _ = self.listener.accept()
         failpoint("seed.accepted")
         if _stamp() != self._stamp and installed_version() != __version__:
-            # The files on disk are newer than what we loaded: be replaced. The client starts its runner itself.
+            # The installed files are newer: replace this process. The client starts its runner itself.
             self._renew()
         try:
             if os.fork() == 0:
                 self._answer(client)
         except OSError:
-            pass  # no process to be had: the client is told by the end of the connection
+            pass  # no process available: the client sees the end of the connection
         finally:
             client.close()
 
     def _answer(self, client: socket.socket) -> NoReturn:
-        """In the child."""
+        """In the child: answer the client, and become the runner."""
         try:
-            # First of all: what we touch before it, it has to keep.
+            # First: pages that we touch before the fork would be copied for the recorder.
             idle_recorder.prepare()
-            # For whoever waits for its children.
+            # A runner waits for its children.
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            # A copy of the lock would keep the next seed out.
+            # A copy of the lock would block the next seed.
             self.listener.close()
             self.lock.release()
             client.settimeout(seed_client.PATIENCE_S)
@@ -194,12 +197,12 @@ class Seed:
                 runner_process.become_runner(packet, keep=idle_recorder.channel())
             client.sendall(json.dumps({"pong": os.getppid()}).encode() + b"\n")
         except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
-            pass  # a client that went away or spoke nonsense costs nobody anything
+            pass  # the client went away or sent garbage
         finally:
             os._exit(0)
 
     def _tell(self, packet: Packet) -> None:
-        """Which agent's module is not here. All of them at once would be a third more for a home that uses one."""
+        """Report an agent's module that is not loaded. Loading all of them would need a third more memory."""
         try:
             agent = str((atomic.read_json(packet.manifest) or {}).get("agent"))
         except HoldfastError:
@@ -217,7 +220,7 @@ class Seed:
 
 
 def _stamp() -> int:
-    """When the file was written that says which version is installed."""
+    """The modification time of the file with the installed version."""
     try:
         return os.stat(_VERSION_FILE).st_mtime_ns
     except OSError:

@@ -1,4 +1,4 @@
-"""Asking the seed for a runner."""
+"""Ask the seed for a runner."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import os
 
 from holdfast.store.layout import Home, Packet
 
-#: A seed that does not answer within this time is passed over; the lock decides.
+#: A seed that does not answer in this time is ignored; the lock decides.
 PATIENCE_S = 0.5
 
 
 def fork_runner(packet: Packet) -> bool:
-    """Whether the seed of the packet's home forked a runner."""
+    """Ask the seed of the packet's home to fork a runner. Returns whether it did."""
     home = packet.home
     if not os.path.exists(home.seed_socket):
         return False
@@ -21,11 +21,11 @@ def fork_runner(packet: Packet) -> bool:
 
 
 def ask(home: Home, request: dict[str, str]) -> dict[str, object] | None:
-    """One question, one answer; None when the seed is dead, deaf or slow."""
-    # In C, and all that is needed: the other one makes enumerations of every constant, for three milliseconds of each command.
+    """Send a request and return the answer; None if the seed is dead or too slow."""
+    # The C module is enough: the Python one creates enums, which adds three milliseconds to each command.
     import _socket
 
-    # Socket paths are short (108 bytes): go through a descriptor of the directory.
+    # Socket paths are limited to 108 bytes: use a descriptor of the directory.
     try:
         folder = os.open(home.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
@@ -44,6 +44,6 @@ def ask(home: Home, request: dict[str, str]) -> dict[str, object] | None:
 
 
 def short_path(home: Home, folder: int) -> str:
-    """The socket's path through a descriptor, where the system has /proc; otherwise as it is."""
+    """The socket's path through a descriptor if there is /proc, otherwise the plain path."""
     name = os.path.basename(home.seed_socket)
     return f"/proc/self/fd/{folder}/{name}" if os.path.isdir("/proc/self/fd") else home.seed_socket

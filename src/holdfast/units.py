@@ -1,14 +1,14 @@
-"""Sizes as people write them."""
+"""Sizes, as users write them."""
 
 from __future__ import annotations
 
-#: What fits into the numbers of files and of SQLite.
+#: The largest number that files and SQLite can store.
 LARGEST = 2**63 - 1
 _SIZES = {"": 1, "b": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
 
 
 def parse_bytes(text: str) -> int:
-    """`1000`, `500M`, `500MiB`, `10GB` → bytes; a unit counts in 1024. Raises ValueError."""
+    """Parse a size: `1000`, `500M`, `500MiB`, `10GB` → bytes; units are powers of 1024. Raises ValueError."""
     body = text.strip().lower().removesuffix("b").removesuffix("i")
     number = body.rstrip("kmgt")
     try:
@@ -16,12 +16,12 @@ def parse_bytes(text: str) -> int:
     except (ValueError, KeyError, OverflowError):
         raise ValueError(f"not a size: {text!r} (write 1000, 500MiB, 10GiB)") from None
     if not 0 <= size <= LARGEST:
-        raise ValueError(f"no size is {'less than nothing' if size < 0 else 'so large'}: {text!r}")
+        raise ValueError(f"size {'must not be negative' if size < 0 else 'too large'}: {text!r}")
     return size
 
 
 def words(count: int) -> str:
-    """A size for people: `512 MiB`, `1.5 GiB`."""
+    """A size for display: `512 MiB`, `1.5 GiB`."""
     size, units = float(count), ["bytes", "KiB", "MiB", "GiB", "TiB"]
     while size >= 1024 and len(units) > 1:
         size /= 1024

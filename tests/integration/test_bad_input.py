@@ -413,7 +413,7 @@ def test_a_read_only_home(place) -> None:
     assert os.listdir(os.path.join(path, "tasks")) == []
     missing = os.path.join(path, "below")
     said = complaint(without_power("run", "-d", "--", "true", home=missing), 3)
-    assert f"cannot make the home {missing}" in said
+    assert f"cannot create the home {missing}" in said
     said = complaint(without_power("run", "-d", "--", "true", home=wrote("plain")), 2)
     assert "is a file" in said
 
@@ -435,7 +435,7 @@ def test_a_home_that_others_can_write(mode: int, place) -> None:
     os.mkdir(path)
     os.chmod(path, mode)
     said = refused("run", "-d", "--", "true", env={"HOLDFAST_HOME": path}, cwd=workspace())
-    assert f"other users can write into the home {path} (mode {mode:04o})" in said
+    assert f"other users can write to the home {path} (mode {mode:04o})" in said
     assert f"hint: chmod go-w {path}" in said
     assert nothing_made(path)
 
@@ -515,7 +515,7 @@ def test_a_full_disk_refuses_a_task_and_leaves_nothing_behind(small_home: str) -
     before = tree(old.packet)
     said = refused("run", "-d", "--id", "new", "--", "true", cwd=workspace(), status=3)
     assert "No space left on device" in said
-    assert "hint: free some space; nothing that was there is lost" in said
+    assert "hint: free some space; no existing data is lost" in said
     assert os.listdir(os.path.join(small_home, "tasks")) == [old.id]
     said = refused("retry", old.id, "--from", "command_run", status=3)
     assert "No space left on device" in said

@@ -207,7 +207,7 @@ def test_a_home_into_which_others_can_write_is_refused(home: str, folder: str, m
     os.chmod(path, mode)
     done = holdfast("run", "-d", "--", "true", cwd=workspace())
     assert done.returncode not in (0, 1), done.stderr
-    assert f"other users can write into the home {path}" in done.stderr
+    assert f"other users can write to the home {path}" in done.stderr
     assert f"chmod go-w {path}" in done.stderr
     assert os.listdir(os.path.join(home, "tasks")) == []
     os.chmod(path, 0o700)

@@ -91,5 +91,5 @@ def test_every_number_is_some_time(at: float, text: str) -> None:
 
 @pytest.mark.parametrize("text", ["9" * 30, "9" * 400, "1" + "0" * 20 + "d", "36501d"])
 def test_a_duration_that_nobody_can_mean_is_none(text: str) -> None:
-    with pytest.raises(ValueError, match="hundred years"):
+    with pytest.raises(ValueError, match="100 years"):
         clock.parse_duration(text)

@@ -25,7 +25,7 @@ def test_a_home_that_is_a_file(home: str, words: list[str], below: str) -> None:
     done = holdfast(*words, env={"HOLDFAST_HOME": home + below}, cwd=workspace())
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        f"error: the home {home}{below} cannot be one: {home} is a file\n"
-        "hint: set HOLDFAST_HOME to a directory, or to one that can be made\n"
+        f"error: the home {home}{below} cannot be used: {home} is a file\n"
+        "hint: set HOLDFAST_HOME to a directory; it need not exist\n"
     )
     assert os.path.getsize(home) == 0

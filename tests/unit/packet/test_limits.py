@@ -58,8 +58,8 @@ def test_nonsense_is_refused(text: str) -> None:
         ("max_retries", "9" * 5000, "--max-retries: not an integer"),
         ("budget_usd", "inf", "--budget-usd: not an amount"),
         ("output_bytes", "1e400", "--output-limit: not a size"),
-        ("output_bytes", "9" * 40, "--output-limit: no size is so large"),
-        ("output_bytes", "-1", "--output-limit: no size is less than nothing"),
+        ("output_bytes", "9" * 40, "--output-limit: size too large"),
+        ("output_bytes", "-1", "--output-limit: size must not be negative"),
     ],
 )
 def test_what_cannot_work_is_refused(field: str, text: str, said: str) -> None:

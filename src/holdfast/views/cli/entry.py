@@ -154,7 +154,7 @@ def _apologise(error: Exception, *, is_verbose: bool) -> int:
     if is_terminal_gone:
         return 0  # as with a pipe that nobody reads any more
     if isinstance(error, FileNotFoundError) and error.filename is None and _is_nowhere():
-        out.talk("error: the current directory does not exist any more")
+        out.talk("error: the current directory no longer exists")
         out.talk("hint: go to one that does, then try again")
         return 2
     if isinstance(error, OSError) and error.filename is None and error.errno is not None:
