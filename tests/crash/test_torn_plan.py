@@ -81,7 +81,6 @@ def test_a_plan_to_wait_that_is_torn_between_its_events_burns_one_retry(events: 
     has_burned_one_retry(task, ["spawn_failed", "success"])
 
 
-@pytest.mark.xfail(strict=True, reason="the successor plans a retry without asking for the cap")
 @pytest.mark.req("PKT-10", "BUD-7")
 def test_an_end_that_is_torn_after_its_first_event_allows_no_further_attempt() -> None:
     """crashed → abandoned is one record too: without its second event, the cap still holds."""
