@@ -118,7 +118,8 @@ def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
 
 @pytest.fixture
 def clean_env(place: Place, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Nothing of the caller's holdfast in the environment; HOME and TMPDIR are the test's own. Returns a copy."""
+    """Nothing of the caller's holdfast in the environment; HOME and TMPDIR are the test's own. Returns a
+    copy."""
     for name in list(os.environ):
         if name in _OURS:
             continue

@@ -1,9 +1,11 @@
-"""The chaos run: a queue of short tasks, while keeper, runners, recorders, agents and seed are killed at random all the time.
+"""The chaos run: a queue of short tasks, while keeper, runners, recorders, agents and seed are killed at
+random all the time.
 
     python -m tests.chaos [--tasks 500] [--slots 8] [--seed N] [--within S]
 
-Afterwards each task has one terminal event, no two attempts of a stage overlap in time (by the agents' own stamps), nothing is
-lost or stuck, and no process is left. The seed is printed and replays the order of the strikes.
+Afterwards each task has one terminal event, no two attempts of a stage overlap in time (by the agents' own
+stamps), nothing is lost or stuck, and no process is left. The seed is printed and replays the order of the
+strikes.
 """
 
 from __future__ import annotations

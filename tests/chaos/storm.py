@@ -53,8 +53,8 @@ class Storm:
             time.sleep(pause_s)  # noqa: TID251 -- the weather has no condition to wait for
 
     def _be_a_person(self, open_tasks: list[str]) -> None:
-        """Whoever was parked because its runners died too often, or poisoned, is told to go on; a keeper that was started
-        too often is started again."""
+        """Whoever was parked because its runners died too often, or poisoned, is told to go on; a keeper that
+        was started too often is started again."""
         for task_id in open_tasks:
             if self.world.status_of(task_id) == "interrupted":
                 self.resumed += self.world.holdfast("resume", task_id).returncode == 0

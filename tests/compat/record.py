@@ -1,8 +1,10 @@
-"""Records what this version writes: a whole packet for `tests/compat/data/v<version>/`, and the fixtures of the contracts.
+"""Records what this version writes: a whole packet for `tests/compat/data/v<version>/`, and the fixtures of
+the contracts.
 
     python -m tests.compat.record          run real tasks, replace paths and names of this machine, write the files
 
-Run once per release, before its version number is published; a recorded directory is never changed afterwards.
+Run once per release, before its version number is published; a recorded directory is never changed
+afterwards.
 """
 
 from __future__ import annotations
@@ -157,7 +159,8 @@ def _void_and_retry() -> None:
 
 
 def _pipeline() -> None:
-    """A written packet: an implementation whose first attempt is killed, then two looks at it side by side."""
+    """A written packet: an implementation whose first attempt is killed, then two looks at it side by
+    side."""
     for words in (["init", "-q", "-b", "main"], ["commit", "-q", "--allow-empty", "-m", "begin"]):
         subprocess.run(["git", "-C", PROJECT, *_GIT, *words], check=True, env=_environ, timeout=60)
     stages = ["scripted_impl", {"parallel": ["scripted_verify", "scripted_review"]}]

@@ -1,4 +1,5 @@
-"""`python -m tests.conformance [--smoke] [pytest options]`: the suite, in a namespace of its own, with a clean environment."""
+"""`python -m tests.conformance [--smoke] [pytest options]`: the suite, in a namespace of its own, with a
+clean environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Several agents at one task: their programs in PATH, and for each a model server that answers by what it is asked."""
+"""Several agents at one task: their programs in PATH, and for each a model server that answers by what it is
+asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Installs the pinned programs with npm: `python -m tests.conformance.install [AGENT…]`. What is complete is left alone."""
+"""Installs the pinned programs with npm: `python -m tests.conformance.install [AGENT…]`. What is complete is
+left alone."""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ def install(pin: Pin) -> str:
 
 
 def version(pin: Pin) -> str:
-    """The installed version, from its package.json: no program is run outside the namespace, not even for this."""
+    """The installed version, from its package.json: no program is run outside the namespace, not even for
+    this."""
     with open(pin.prefix / "node_modules" / pin.package / "package.json", encoding="utf-8") as file:
         told = json.load(file)["version"]
     if not os.access(pin.bin / pin.program, os.X_OK):

@@ -1,4 +1,5 @@
-"""A network namespace that has loopback and nothing else, so that no byte of a real CLI leaves the machine."""
+"""A network namespace that has loopback and nothing else, so that no byte of a real CLI leaves the
+machine."""
 
 from __future__ import annotations
 

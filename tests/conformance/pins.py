@@ -1,4 +1,5 @@
-"""The programs that the suite runs, with their versions. A change here is a change of what holdfast is known to work with."""
+"""The programs that the suite runs, with their versions. A change here is a change of what holdfast is known
+to work with."""
 
 from __future__ import annotations
 

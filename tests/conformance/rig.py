@@ -58,7 +58,8 @@ class Rig:
         self._tell("note", text)
 
     def cannot(self, text: str) -> None:
-        """The CLI cannot: the table says why and what holdfast does instead, which the test goes on to prove."""
+        """The CLI cannot: the table says why and what holdfast does instead, which the test goes on to
+        prove."""
         self._tell("cannot", text)
 
     def serve(self, script: Any) -> ModelServer:

@@ -48,7 +48,8 @@ def test_kill_in_stream(rig: Rig) -> None:
         # It makes up the id itself, and tells it when the answer begins.
         task.wait_for_event("agent.session", within_s=STEP_S)
     if rig.agent == "copilot":
-        # Whether its session can go on is told by its output alone: who has said nothing may have kept nothing.
+        # Whether its session can go on is told by its output alone: who has said nothing may have kept
+        # nothing.
         rig.wait_for_output(task, b'"assistant.message_delta"')
     os.kill(task.agent_pid(), signal.SIGKILL)
     task.wait_for("completed", within_s=STEP_S)

@@ -146,7 +146,8 @@ def test_budget(rig: Rig) -> None:
 
 
 def test_second_writer(rig: Rig) -> None:
-    """Somebody else is at work in the session when it is to go on: the test, which holds the lock as an attempt would."""
+    """Somebody else is at work in the session when it is to go on: the test, which holds the lock as an
+    attempt would."""
     server = rig.serve([shell(HOLD, text="About to hold."), text("All done.")])
     task = rig.start(server, ASKED)
     rig.wait_for_tool(task, "began", ASKED)

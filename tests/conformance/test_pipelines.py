@@ -1,4 +1,5 @@
-"""Packets with the shipped profiles, run by the programs that they name; and one program that takes over from another."""
+"""Packets with the shipped profiles, run by the programs that they name; and one program that takes over from
+another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The two walkthroughs of a harness, with a real program: a whole iteration of the loop, and an interrupt that is answered."""
+"""The two walkthroughs of a harness, with a real program: a whole iteration of the loop, and an interrupt
+that is answered."""
 
 from __future__ import annotations
 

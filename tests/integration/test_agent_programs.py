@@ -1,4 +1,5 @@
-"""Adapters at work: a task of a real adapter, with a stand-in for its program that prints what the real one was seen to print."""
+"""Adapters at work: a task of a real adapter, with a stand-in for its program that prints what the real one
+was seen to print."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ import pytest
 from tests.support.tasks import Task, workspace
 
 CAPTURES = os.path.join(os.path.dirname(__file__), "..", "captures")
-#: Notes how it was called and prints the n-th play. `!wait NAME`, `!die` and `!exit N` are stage directions; SESSION is the id
-#: that it was given.
+#: Notes how it was called and prints the n-th play. `!wait NAME`, `!die` and `!exit N` are stage directions;
+#: SESSION is the id that it was given.
 ACTOR = """#!{python} -IS
 import json, os, signal, sys, time
 with open({calls!r}, "a+", encoding="utf-8") as calls:

@@ -42,7 +42,8 @@ def tree(path: str) -> dict[str, str]:
 
 
 def refused(*args: str, status: int = 2, **given: object) -> str:
-    """Run a command that must fail with `status`; returns its stderr: an error and perhaps a hint, no traceback."""
+    """Run a command that must fail with `status`; returns its stderr: an error and perhaps a hint, no
+    traceback."""
     done = holdfast(*args, **given)
     assert done.returncode == status, (done.returncode, done.stderr)
     assert done.stdout == ""

@@ -1,4 +1,5 @@
-"""Settings that cannot be read, as a half-saved edit leaves them: those before hold, nobody misses a notice, and it is told."""
+"""Settings that cannot be read, as a half-saved edit leaves them: those before hold, nobody misses a notice,
+and it is told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""When an agent is out, another takes over: both directions, with a briefing, and a wait where all are out."""
+"""When an agent is out, another takes over: both directions, with a briefing, and a wait where all are
+out."""
 
 from __future__ import annotations
 

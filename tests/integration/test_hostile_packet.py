@@ -1,4 +1,5 @@
-"""A task among hostile agents and a failing machine: its runner goes on, or the next one mends what is broken."""
+"""A task among hostile agents and a failing machine: its runner goes on, or the next one mends what is
+broken."""
 
 from __future__ import annotations
 

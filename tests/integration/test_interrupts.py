@@ -1,4 +1,5 @@
-"""A human is needed: by whom and why a task is interrupted, what is kept for that person, and how it goes on."""
+"""A human is needed: by whom and why a task is interrupted, what is kept for that person, and how it goes
+on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Each kind of error has its own reaction: what the service says is waited for or tried again, what a person forbade is noted.
+"""Each kind of error has its own reaction: what the service says is waited for or tried again, what a person
+forbade is noted.
 
 A stand-in for Claude Code says what the real one was seen to say.
 """
@@ -16,7 +17,8 @@ from tests.support.tasks import Task
 
 pytestmark = pytest.mark.usefixtures("home")
 
-#: Prints the lines of the file `1` at its first start, of `2` at its second, and exits as the file `1.exit` says.
+#: Prints the lines of the file `1` at its first start, of `2` at its second, and exits as the file `1.exit`
+#: says.
 _PROGRAM = """#!{python}
 import os, sys, time
 folder = {folder!r}

@@ -232,7 +232,8 @@ def test_a_request_is_answered_while_the_log_of_an_agent_that_ended_is_read(
     numbers = [int(text.split()[1]) for text in texts[:-1]]
     assert numbers == list(range(1, len(numbers) + 1))
     assert texts[-1] == "last words"
-    # The person's word holds for the task. Of the attempt it would not be true: nobody stopped an agent that had ended.
+    # The person's word holds for the task. Of the attempt it would not be true: nobody stopped an agent that
+    # had ended.
     (ended,) = task.events("attempt.ended")
     assert ended["outcome"] == "success"
     assert task.manifest()["status_reason"].startswith("stopped by")

@@ -24,7 +24,8 @@ IN_CLOSE_WRITE, IN_MOVED_TO = 0x8, 0x80
 
 @contextmanager
 def renames_into(*folders: str) -> Iterator[Any]:
-    """Yields a function that tells the names of files renamed into the folders so far, in the kernel's order."""
+    """Yields a function that tells the names of files renamed into the folders so far, in the kernel's
+    order."""
     libc = ctypes.CDLL(None, use_errno=True)
     descriptor = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     for folder in folders:

@@ -30,7 +30,8 @@ def program(text: str, name: str = "program") -> str:
 
 
 def _replaces_itself(line: str) -> str:
-    """A script that becomes another one and is killed: what is wrong from the first is refused before there is a task."""
+    """A script that becomes another one and is killed: what is wrong from the first is refused before there
+    is a task."""
     return f"#!/bin/sh\necho '{line}' > new; chmod +x new; mv new ./program; kill -KILL $$\n"
 
 
@@ -187,7 +188,8 @@ def test_only_what_was_captured_and_our_own_variables_reach_the_agent(home: str)
 
 @pytest.mark.req("LCH-3", "LCH-7", "LCH-17")
 def test_nothing_else_is_inherited(home: str) -> None:
-    """Three descriptors, default signals, the caller's umask and limits, a session of its own, the right directory."""
+    """Three descriptors, default signals, the caller's umask and limits, a session of its own, the right
+    directory."""
     script = (
         "import json, os, resource, signal\n"
         "fds = sorted(int(n) for n in os.listdir('/proc/self/fd'))\n"
@@ -217,7 +219,8 @@ def test_nothing_else_is_inherited(home: str) -> None:
     assert facts["links"] == ["/dev/null", task.path(*RUN, "stdout.log"), task.path(*RUN, "stderr.log")]
     assert facts["umask"] == 0o031
     assert int(facts["blocked"], 16) == 0
-    # CPython itself ignores SIGPIPE (13) and SIGXFSZ (25); posix_spawn, which make uses, the two that belong to glibc (32, 33).
+    # CPython itself ignores SIGPIPE (13) and SIGXFSZ (25); posix_spawn, which make uses, the two that belong
+    # to glibc (32, 33).
     assert int(facts["ignored"], 16) & ~(1 << 12 | 1 << 24 | 1 << 31 | 1 << 32) == 0
     assert facts["nofile"][0] == 321
     assert facts["leads"] is True

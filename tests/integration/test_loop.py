@@ -1,4 +1,5 @@
-"""The loop: the keeper works the queue, within its slots and limits, through failures, stops and its own death."""
+"""The loop: the keeper works the queue, within its slots and limits, through failures, stops and its own
+death."""
 
 from __future__ import annotations
 

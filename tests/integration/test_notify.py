@@ -1,4 +1,5 @@
-"""Notices on their way: delivered by real programs and a real server, retried, given up, never in anybody's way."""
+"""Notices on their way: delivered by real programs and a real server, retried, given up, never in anybody's
+way."""
 
 from __future__ import annotations
 
@@ -192,7 +193,8 @@ def test_a_notice_that_nobody_can_read_is_put_aside(home: str, text: str) -> Non
 
 
 def test_a_notifier_that_hangs_holds_nobody_up(home: str, place) -> None:
-    """Neither the keeper's loop nor the notices of others behind it; two of a rule run at once, and time ends each."""
+    """Neither the keeper's loop nor the notices of others behind it; two of a rule run at once, and time ends
+    each."""
     got = os.path.join(place.root, "got")
     for _ in range(6):
         post(home, {"to": "command", "argv": ["sleep", "60"]})

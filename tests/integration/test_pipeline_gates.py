@@ -1,4 +1,5 @@
-"""Gates look at the world: what an agent changed, whatever it says; and whoever is killed in between, nothing runs twice."""
+"""Gates look at the world: what an agent changed, whatever it says; and whoever is killed in between, nothing
+runs twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Each intent runs its own stages to the end, with stand-ins for the programs; and what the stages leave and hand on."""
+"""Each intent runs its own stages to the end, with stand-ins for the programs; and what the stages leave and
+hand on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a stage leaves in outputs/: a report under its own name, what failed under another, and the raw log beside both."""
+"""What a stage leaves in outputs/: a report under its own name, what failed under another, and the raw log
+beside both."""
 
 from __future__ import annotations
 

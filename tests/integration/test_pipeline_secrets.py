@@ -1,4 +1,5 @@
-"""Secrets of a packet: wherever one is planted, it is found nowhere but in what was handed in and in the raw logs of attempts."""
+"""Secrets of a packet: wherever one is planted, it is found nowhere but in what was handed in and in the raw
+logs of attempts."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ SECRETS = {
     "pattern": "internal-552417",
     "command": "npm_JJJJcommandJJJJJJJJJJJJJJJJJJJJJJJJJ",
 }
-#: What a person handed in is theirs, and stays as it is; what an attempt printed is kept as it came, private to the user;
-#: and the sessions of an agent are its own.
+#: What a person handed in is theirs, and stays as it is; what an attempt printed is kept as it came, private
+#: to the user; and the sessions of an agent are its own.
 _RAW = re.compile(
     r"/(inputs/(user_request\.md|attachments/.*)|manifest\.yaml|runs/.*|attempts/[^/]+/(stdout|stderr)\.log|scripted-agent/.*)$"
 )

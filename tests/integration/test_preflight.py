@@ -1,4 +1,5 @@
-"""Before the first call: what a task needs is there, or the task stops before anything is paid for, and says what is missing."""
+"""Before the first call: what a task needs is there, or the task stops before anything is paid for, and says
+what is missing."""
 
 from __future__ import annotations
 

@@ -228,7 +228,8 @@ def test_a_request_is_on_disk_before_its_sender_waits_for_the_answer(place) -> N
     assert holdfast("stop", task.id, env=env).returncode == 0
     with open(notes, encoding="utf-8") as file:
         passed = [line.split()[2] for line in file]
-    # The point before the fsync of the file, and the one before that of its directory, are passed by durable writes only.
+    # The point before the fsync of the file, and the one before that of its directory, are passed by durable
+    # writes only.
     assert passed[: passed.index("inbox.dropped") + 1][-4:] == [
         "atomic.before_fsync",
         "atomic.before_rename",

@@ -1,4 +1,5 @@
-"""Sixteen processes claim from one queue: everything once, and nothing twice. HOLDFAST_QUEUE_FULL=1: ten thousand items."""
+"""Sixteen processes claim from one queue: everything once, and nothing twice. HOLDFAST_QUEUE_FULL=1: ten
+thousand items."""
 
 from __future__ import annotations
 

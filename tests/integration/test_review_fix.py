@@ -1,4 +1,5 @@
-"""From reviews side by side to fixes in their order; a reviewer who asks for a person; a plan that becomes a task."""
+"""From reviews side by side to fixes in their order; a reviewer who asks for a person; a plan that becomes a
+task."""
 
 from __future__ import annotations
 

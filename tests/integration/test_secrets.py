@@ -1,4 +1,5 @@
-"""Secrets of a plain run: on its command line, in its goal, in what it asks, and at the edges of what is kept."""
+"""Secrets of a plain run: on its command line, in its goal, in what it asks, and at the edges of what is
+kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The keeper as a service: installed, restarted and removed by a stand-in that kills exactly as systemd does."""
+"""The keeper as a service: installed, restarted and removed by a stand-in that kills exactly as systemd
+does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A session has one writer: its lock belongs to the recorder of the attempt that uses it, not to the runner."""
+"""A session has one writer: its lock belongs to the recorder of the attempt that uses it, not to the
+runner."""
 
 from __future__ import annotations
 

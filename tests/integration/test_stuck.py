@@ -205,7 +205,8 @@ def wave(left: Scenario | None = None, right: Scenario | None = None, **manifest
 def test_a_retry_after_a_stop_at_the_gate_of_one_whose_neighbour_had_failed(place: Any) -> None:
     fails_once = played("static_verify", before=Scenario(on_resume="restart").crash(exit=1, times=1))
     packet = wave(right=fails_once, budgets={"retry_budget": 3})
-    # The workspace was looked at, both agents have ended, and the gate of the one that succeeded is about to look.
+    # The workspace was looked at, both agents have ended, and the gate of the one that succeeded is about to
+    # look.
     env = {"HOLDFAST_FAILPOINT": "attempt.opened=kill@4"}
     task = packet.start(env=env)
     eventually(lambda: len(task.events("attempt.opened")) == 4, what="the gate", journal=task.packet)

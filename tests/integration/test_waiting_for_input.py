@@ -1,4 +1,5 @@
-"""What an agent last showed tells a question from a hang: a question is put to a person, all else is tried again."""
+"""What an agent last showed tells a question from a hang: a question is put to a person, all else is tried
+again."""
 
 from __future__ import annotations
 

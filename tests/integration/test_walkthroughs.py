@@ -1,4 +1,5 @@
-"""The two walkthroughs of a harness: a whole iteration, and an interrupt that a person answers; with the scripted agent."""
+"""The two walkthroughs of a harness: a whole iteration, and an interrupt that a person answers; with the
+scripted agent."""
 
 from __future__ import annotations
 
@@ -114,7 +115,8 @@ def test_a_whole_iteration(home: str) -> None:
 
 @pytest.mark.req("INT-1", "INT-3", "INT-4", "NOT-3")
 def test_an_interrupt_that_a_person_answers(home: str) -> None:
-    """Interrupt by the agent → preserved context → notification → a person's answer → the same session goes on."""
+    """Interrupt by the agent → preserved context → notification → a person's answer → the same session goes
+    on."""
     told = os.path.join(workspace(), "told")
     loops.settings(
         "[[notify]]\non = ['interrupted']\nto = 'command'\n"

@@ -1,4 +1,5 @@
-"""Where agents write: a worktree of the task's own, or the project itself, in which scoped stages take turns."""
+"""Where agents write: a worktree of the task's own, or the project itself, in which scoped stages take
+turns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A packet and its inbox: requests dropped, doubled, unreadable, a runner that dies anywhere between effect and answer."""
+"""A packet and its inbox: requests dropped, doubled, unreadable, a runner that dies anywhere between effect
+and answer."""
 
 from __future__ import annotations
 

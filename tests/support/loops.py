@@ -1,4 +1,5 @@
-"""The loop over the queue, as a test sees it: a full queue, a keeper that works it, and the stamps of the agents."""
+"""The loop over the queue, as a test sees it: a full queue, a keeper that works it, and the stamps of the
+agents."""
 
 from __future__ import annotations
 

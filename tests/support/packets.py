@@ -1,4 +1,5 @@
-"""Written packets whose stages are played: by the scripted agent, or by stand-ins for the programs of the shipped profiles."""
+"""Written packets whose stages are played: by the scripted agent, or by stand-ins for the programs of the
+shipped profiles."""
 
 from __future__ import annotations
 
@@ -88,9 +89,9 @@ class Written:
         request: str = "Write b.txt.\n",
         **manifest: Any,
     ) -> None:
-        """`stages`: each with its scenario, its report, or None for the right report. Without stages the shipped profile runs.
-        `waves` is the profile's own list where some of them run side by side. Further words are parts of the manifest,
-        laid over the usual ones."""
+        """`stages`: each with its scenario, its report, or None for the right report. Without stages the
+        shipped profile runs. `waves` is the profile's own list where some of them run side by side. Further
+        words are parts of the manifest, laid over the usual ones."""
         self.project = project or Repo(os.path.join(workspace(), "project"))
         self.path = os.path.join(workspace(), f"packet-{task_id}")
         self.task_id = task_id
@@ -165,7 +166,8 @@ def summary(task: Task) -> str:
 
 # ── stand-ins ──
 
-#: A program that reports what lies in a folder under its stage's name, in the words of the CLI whose name it has.
+#: A program that reports what lies in a folder under its stage's name, in the words of the CLI whose name it
+#: has.
 _PROGRAM = """#!{python}
 import json, os, subprocess, sys, uuid
 me, folder = os.path.basename(sys.argv[0]), {folder!r}

@@ -1,4 +1,5 @@
-"""The pages of the documentation: their text, their fenced blocks, and whether their commands do what they show."""
+"""The pages of the documentation: their text, their fenced blocks, and whether their commands do what they
+show."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ def blocks(text: str) -> list[str]:
 
 
 def steps(block: str) -> list[tuple[str, list[str]]]:
-    """Commands and what each prints. The demo prints a line that looks like a command: only `$ holdfast demo` begins it."""
+    """Commands and what each prints. The demo prints a line that looks like a command: only `$ holdfast demo`
+    begins it."""
     found: list[tuple[str, list[str]]] = []
     for line in block.splitlines():
         if line.startswith("$ ") and not (found and found[-1][0] == "holdfast demo"):

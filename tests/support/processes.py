@@ -1,8 +1,8 @@
 """Which processes belong to a test, and how to end them: by pid, never by name.
 
-Everything a test starts carries the path of the test's own directory (as HOLDFAST_HOME, HOME, TMPDIR, a packet's
-path, its working directory) or the test's id in its environment. What was only forked carries neither, but is
-still a descendant of the test process. Linux only: elsewhere the lists are empty.
+Everything a test starts carries the path of the test's own directory (as HOLDFAST_HOME, HOME, TMPDIR, a
+packet's path, its working directory) or the test's id in its environment. What was only forked carries
+neither, but is still a descendant of the test process. Linux only: elsewhere the lists are empty.
 """
 
 from __future__ import annotations

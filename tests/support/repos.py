@@ -75,8 +75,8 @@ class Repo:
         return self.git("rev-parse", "HEAD").strip()
 
     def state(self) -> dict[str, Any]:
-        """What a person would notice if it changed: index, refs, settings, objects. (git renews the time of an object that is
-        met again, which keeps it from being pruned.)"""
+        """What a person would notice if it changed: index, refs, settings, objects. (git renews the time of
+        an object that is met again, which keeps it from being pruned.)"""
         found: dict[str, Any] = {}
         for folder, _, files in os.walk(os.path.join(self.path, ".git")):
             for name in files:

@@ -1,7 +1,8 @@
 """A stand-in for systemd: `systemctl` and `loginctl` that do to a unit's processes what systemd does.
 
-The unit file is read as systemd reads it (the few settings that ours have). A service is started with the environment of a
-user manager: none of the caller's variables but the ones that systemd sets itself. KillMode decides who is killed.
+The unit file is read as systemd reads it (the few settings that ours have). A service is started with the
+environment of a user manager: none of the caller's variables but the ones that systemd sets itself. KillMode
+decides who is killed.
 
     python -m tests.support.systemd STATE systemctl --user start holdfast.service
 """
@@ -87,7 +88,8 @@ class Unit:
             file.write(str(process.pid))
 
     def stop(self) -> None:
-        """SIGTERM, then SIGKILL: to the main process only where KillMode is process, else to all that it started."""
+        """SIGTERM, then SIGKILL: to the main process only where KillMode is process, else to all that it
+        started."""
         pid = self.main_pid
         victims = [pid]
         if self.settings().get("KillMode") != ["process"]:

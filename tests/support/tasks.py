@@ -1,4 +1,5 @@
-"""A task as its users have it: started by the command line, read from its files, asked by the command line again."""
+"""A task as its users have it: started by the command line, read from its files, asked by the command line
+again."""
 
 from __future__ import annotations
 

@@ -15,7 +15,8 @@ from collections.abc import Callable
 
 
 class Terminal:
-    """`holdfast ARGS…` on a terminal of its own. stdout and stderr are both the terminal, unless `stdout` is a file."""
+    """`holdfast ARGS…` on a terminal of its own. stdout and stderr are both the terminal, unless `stdout` is
+    a file."""
 
     def __init__(
         self,

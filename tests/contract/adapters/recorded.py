@@ -1,4 +1,5 @@
-"""The recorded runs of tests/captures, ways to damage them, and the task that adapters are asked to launch."""
+"""The recorded runs of tests/captures, ways to damage them, and the task that adapters are asked to
+launch."""
 
 from __future__ import annotations
 

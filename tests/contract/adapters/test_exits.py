@@ -1,5 +1,5 @@
-"""How a program leaves, in its own numbers and words, is one of our outcomes: what is missing, what was asked wrongly, what
-failed, what took too long."""
+"""How a program leaves, in its own numbers and words, is one of our outcomes: what is missing, what was asked
+wrongly, what failed, what took too long."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """To-do lists: lines as the real programs print them, and how far each says that it is.
 
-Claude Code 2.1.197, Gemini CLI 0.61.0 and OpenCode 1.18.33 were run with a scripted model that calls these tools; Codex's item is
-that of its published event types, and Claude's TodoWrite that of versions in which it is on.
+Claude Code 2.1.197, Gemini CLI 0.61.0 and OpenCode 1.18.33 were run with a scripted model that calls these
+tools; Codex's item is that of its published event types, and Claude's TodoWrite that of versions in which it
+is on.
 """
 
 from __future__ import annotations

@@ -80,7 +80,8 @@ def test_an_exit_is_as_the_recorder_writes_it() -> None:
 
 
 def _npm(root: str, agent: str, version: str) -> str:
-    """A program as npm lays it down: a link in .bin, the package beside it. Returns the directory for PATH."""
+    """A program as npm lays it down: a link in .bin, the package beside it. Returns the directory for
+    PATH."""
     able = registry.adapter(agent).capabilities
     package = os.path.join(root, "node_modules", able.package)
     os.makedirs(os.path.join(package, "bin"))

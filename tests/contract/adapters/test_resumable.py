@@ -1,4 +1,5 @@
-"""Whether an attempt left anything that could go on, for each program: what was seen in the lab, not what one would hope."""
+"""Whether an attempt left anything that could go on, for each program: what was seen in the lab, not what one
+would hope."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A stage that only reads changes nothing: in place that is told, in a worktree it is refused or taken back."""
+"""A stage that only reads changes nothing: in place that is told, in a worktree it is refused or taken
+back."""
 
 from __future__ import annotations
 

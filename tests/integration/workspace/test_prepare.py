@@ -1,4 +1,5 @@
-"""Before a stage: the workspace stands, and what is in it is known. And the lock around those who write in it."""
+"""Before a stage: the workspace stands, and what is in it is known. And the lock around those who write in
+it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A task's own worktree: made once, repaired after a kill, and never removed with work that is nowhere else."""
+"""A task's own worktree: made once, repaired after a kill, and never removed with work that is nowhere
+else."""
 
 from __future__ import annotations
 
