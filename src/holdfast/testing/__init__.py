@@ -1,10 +1,11 @@
-"""Public aids for testing holdfast and what is built on it.
+"""Public helpers for testing holdfast and programs built on it.
 
-The scripted agent (`python -m holdfast.testing.agent`) plays a scenario file in place of a
-coding-agent CLI. From Python, `Scenario` writes such files, `agent_command` makes the command
-line, and `SessionMemory` reads what the processes of one session did.
+The scripted agent (`python -m holdfast.testing.agent`) plays a scenario file in place of a coding-agent CLI.
+From Python, `Scenario` writes such files, `agent_command` returns the command line, and `SessionMemory` reads
+what the processes of one session did.
 
-The model servers (`holdfast.testing.models`) answer a real coding-agent CLI by script; `ModelServer` is one of them.
+The model servers (`holdfast.testing.models`) give scripted answers to a real coding-agent CLI; `ModelServer`
+is one of them.
 
 Names are imported on first use, so that starting the scripted agent does not load them.
 """

@@ -1,4 +1,4 @@
-"""Reading what the scripted agent remembered: which processes ran, and what each of them did."""
+"""Read what the scripted agent recorded: which processes ran, and what each of them did."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Start:
-    """One process of the session, as it began."""
+    """The start of one process of the session."""
 
     pid: int
     process: int
@@ -25,18 +25,18 @@ class Start:
     prompt: str
     prompt_sha256: str
     env: dict[str, str]
-    """HOLDFAST_RESUME_COUNT, HOLDFAST_TASK and HOLDFAST_ATTEMPT, where they were set."""
+    """HOLDFAST_RESUME_COUNT, HOLDFAST_TASK and HOLDFAST_ATTEMPT, if they were set."""
 
 
 class SessionMemory:
-    """The memory of one session, read anew at each question; the agent may still be running."""
+    """The records of one session, read again for each call; the agent may still be running."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
 
     @classmethod
     def all(cls, state_dir: str | Path) -> list[SessionMemory]:
-        """Every session under a state directory, oldest first."""
+        """Every session in a state directory, oldest first."""
         found = [cls(path.parent) for path in Path(state_dir).glob("*/journal.jsonl")]
         return sorted(found, key=lambda memory: memory.starts()[0].started_at)
 
@@ -64,31 +64,31 @@ class SessionMemory:
         ]
 
     def begun_steps(self) -> list[str]:
-        """Places (`steps[2]`) of all steps that were begun; one that was cut off is here only."""
+        """Places (`steps[2]`) of all steps that were started, including those that were cut off."""
         return [record["step"] for record in self.records("begin")]
 
     def completed_steps(self) -> list[str]:
-        """Places of all steps that were completed, in order; a repeat is listed again."""
+        """Places of all completed steps, in order, with repetitions."""
         return [record["step"] for record in self.records("done")]
 
     def skipped_steps(self) -> list[str]:
-        """Places of the steps passed over because of `once`, `times` or `tries`."""
+        """Places of steps that were skipped because of `once`, `times` or `tries`."""
         return [record["step"] for record in self.records("skip")]
 
     def effects(self) -> list[dict[str, Any]]:
-        """What was done to the world: files written, commands run."""
+        """Effects: files written, commands run."""
         return self.records("effect")
 
     def failures(self) -> list[str]:
-        """Why the scenario's own expectations did not hold."""
+        """Why expectations of the scenario were not met."""
         return [record["message"] for record in self.records("failed")]
 
     def exits(self) -> list[int]:
-        """Exit statuses of the processes that left on their own; a crash leaves none."""
+        """Exit statuses of processes that exited by themselves; a crash leaves none."""
         return [record["exit"] for record in self.records("left")]
 
     def overlaps(self) -> list[dict[str, Any]]:
-        """Processes that found another one of the session alive (`pid`, `holder`, `at`)."""
+        """Processes that found another live process of the session (`pid`, `holder`, `at`)."""
         return _lines(self.path / "overlap")
 
     def records(self, kind: str | None = None) -> list[dict[str, Any]]:

@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
     from holdfast.testing.agent.dialect import Dialect
 
-#: How long an open but silent stdin is waited for; the same as Claude Code.
+#: How long to wait for data on an open stdin; the same as Claude Code.
 STDIN_LIMIT_S = 3.0
 DEFAULT_MODEL = "scripted-model"
 
 
 class Refused(Exception):
-    """Raised when the session cannot be started or resumed; the program exits with 1."""
+    """Raised if the session cannot be started or resumed; the program exits with 1."""
 
 
 def main(argv: list[str]) -> NoReturn:
     """Play a scenario in place of a coding-agent CLI."""
-    # Until the scenario's own choice is installed: no traceback where a signal comes early.
+    # Until the scenario's handlers are installed: no traceback after an early signal.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     out = Output()
     if "--help" in argv:
@@ -74,17 +74,17 @@ def main(argv: list[str]) -> NoReturn:
     try:
         session.begin_process(argv=argv, prompt=prompt, is_resume=is_resume)
     except OSError as error:
-        _end(out, f"error: cannot remember the session in {session.directory}: {error.strerror}", 1)
+        _end(out, f"error: cannot save the session in {session.directory}: {error.strerror}", 1)
     Play(scenario, session, dialect, out, is_resume=is_resume).run()
 
 
 def _find(line: CommandLine, speaker: type[Dialect], state_dir: str) -> tuple[Session, bool]:
-    """The session that is meant, and whether this process goes on with it.
+    """The session, and whether this process resumes it.
 
-    1. --resume: goes on.
+    1. --resume: resumes.
     2. --session-id that is unknown, or no id: starts.
     3. --session-id that is known: Claude Code refuses. A plain command is resumed by running it
-       again, so in the text dialect, or where the starter says that it resumes, this goes on.
+       again, so in the text dialect, or if the starter says that it resumes, this resumes.
     """
     name = line.resume or line.session_id or new_session_id()
     if speaker.is_strict_about_sessions and not is_uuid(name):
@@ -107,12 +107,12 @@ def _find(line: CommandLine, speaker: type[Dialect], state_dir: str) -> tuple[Se
 def _can_resume(session: Session, speaker: type[Dialect]) -> bool:
     if not session.is_known:
         return False
-    # Claude Code files its transcripts by working directory and looks nowhere else.
+    # Claude Code stores its transcripts by working directory and looks nowhere else.
     return not speaker.is_strict_about_sessions or session.directory_of_work == os.getcwd()
 
 
 def _read_stdin(out: Output) -> str:
-    """The prompt from stdin; empty where there is none."""
+    """The prompt from stdin; empty if there is none."""
     chunks: list[bytes] = []
     try:
         if os.isatty(0):

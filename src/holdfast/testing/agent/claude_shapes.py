@@ -1,4 +1,4 @@
-"""The shapes of Claude Code's events, as values: see `dialect_claude`."""
+"""Claude Code's events, as values: see `dialect_claude`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def message(message_id: str, model: str, block: dict[str, Any], request: tuple[i
         "content": [block],
         "stop_reason": None,
         "stop_sequence": None,
-        # As recorded: output_tokens is the value at the message's start, not its sum.
+        # As recorded: output_tokens is the value at the start of the message, not the sum.
         "usage": _usage(request[0], 1, request[1]),
         "context_management": None,
     }
@@ -70,7 +70,7 @@ def user(session_id: str, block: dict[str, Any]) -> dict[str, Any]:
 
 
 def totals(model: str, tokens: tuple[int, int, int], cost_usd: float) -> dict[str, Any]:
-    """Cost and tokens of the result; those of this process, not of the session."""
+    """Cost and tokens of the result: of this process, not of the session."""
     by_model: dict[str, Any] = {}
     if any(tokens) or cost_usd:
         by_model[model] = {

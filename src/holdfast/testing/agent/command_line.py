@@ -21,18 +21,18 @@ OPTIONS = {"--session-id", "--resume", "--state-dir", "--model", "--dialect"}
 
 
 class UsageError(Exception):
-    """Raised when the command line or the scenario cannot be used; the program exits with 2."""
+    """Raised if the command line or the scenario is invalid; the program exits with 2."""
 
 
 class CommandLine:
-    """What was asked for; `prompt` is None where it has to come from stdin."""
+    """The parsed options; `prompt` is None if it comes from stdin."""
 
     def __init__(self, argv: list[str]) -> None:
         options, words = _split(argv)
         if not words:
-            raise UsageError("a scenario file is needed\n\n" + USAGE)
+            raise UsageError("a scenario file is required\n\n" + USAGE)
         if len(words) > 2:
-            raise UsageError(f"one scenario and one prompt are allowed, got also {words[2]!r}")
+            raise UsageError(f"unexpected argument {words[2]!r}: one scenario and one prompt are allowed")
         if "--session-id" in options and "--resume" in options:
             raise UsageError("--session-id and --resume exclude each other")
         self.scenario = words[0]

@@ -1,4 +1,4 @@
-"""What a dialect is: how the agent's deeds are put into the output of one CLI.
+"""A dialect: how the agent's actions appear in the output of one CLI.
 
 A new dialect is a new file `dialect_<name>.py` and a line in `DIALECTS`.
 """
@@ -19,11 +19,11 @@ DIALECTS = {
 
 
 class Dialect:
-    """One process's voice. Subclasses say everything that is left open here."""
+    """The output of one process. Subclasses implement the open methods."""
 
     #: signal name → "interrupt", {"exit": N} or "default": what the imitated CLI does
     signal_actions: ClassVar[dict[str, Any]] = {}
-    #: Sessions must have a UUID and are found again only from the directory of their start.
+    #: Session ids must be UUIDs, and a session is found only from the directory of its start.
     is_strict_about_sessions = False
 
     def __init__(self, out: Output, *, session_id: str, model: str, process_number: int) -> None:
@@ -36,11 +36,11 @@ class Dialect:
         self.has_open_tool = False
 
     def begin(self) -> None:
-        """The first sign of life."""
+        """The first output."""
         raise NotImplementedError
 
     def text_line(self, text: str) -> bytes:
-        """One whole output line that carries `text`."""
+        """One complete output line that contains `text`."""
         raise NotImplementedError
 
     def say(self, text: str) -> None:
@@ -49,25 +49,25 @@ class Dialect:
         self.out.write(self.text_line(text))
 
     def tool_started(self, name: str, arguments: dict[str, Any]) -> None:
-        """A tool call begins."""
+        """A tool call starts."""
         raise NotImplementedError
 
     def tool_finished(self, output: str, *, exit_code: int) -> None:
-        """The tool call that is open ends, with what it printed."""
+        """The open tool call ends, with its output."""
         raise NotImplementedError
 
     def retry_announced(
         self, *, delay_s: float, attempt: int, max_retries: int, error_status: int, error: str
     ) -> None:
-        """The CLI says that it tries again, and when."""
+        """The CLI announces a retry and its time."""
         raise NotImplementedError
 
     def use(self, *, input_tokens: int, output_tokens: int, cache_read_tokens: int, cost_usd: float) -> None:
-        """Count tokens and money; shown where the CLI shows them."""
+        """Count tokens and cost; shown where the CLI shows them."""
         raise NotImplementedError
 
     def rate_limited(self, text: str) -> None:
-        """The model refuses: shown as the CLI does it, the final result included."""
+        """The model refuses: shown as the CLI does it, including the final result."""
         raise NotImplementedError
 
     def result(
@@ -81,16 +81,16 @@ class Dialect:
         errors: list[str] | None = None,
         denied: list[str] | None = None,
     ) -> bool:
-        """The final word. Returns whether it reports an error."""
+        """The final output. Returns whether it reports an error."""
         raise NotImplementedError
 
     def interrupted(self) -> int:
-        """The last words after an interrupt by the user, and the exit status that follows."""
+        """The final output after an interrupt by the user, and the exit status that follows."""
         raise NotImplementedError
 
 
 def dialect_class(name: str) -> type[Dialect]:
-    """The dialect of a name."""
+    """The dialect with this name."""
     from importlib import import_module
 
     module, attribute = DIALECTS[name]

@@ -1,9 +1,9 @@
-"""The stream-json of Claude Code (`claude -p --output-format stream-json --verbose`).
+"""Claude Code's stream-json (`claude -p --output-format stream-json --verbose`).
 
-Names, nesting and exit statuses follow streams recorded from version 2.1.197. It is a subset:
-keys that say nothing about the work (ttft_ms, request_id, fast_mode_state, memory_paths…) are left
-out, and keys may come in another order. Ids are counted rather than drawn, so that two plays of
-one scenario differ only in their times.
+Names, nesting and exit statuses follow streams recorded from version 2.1.197. It is a subset: keys that say
+nothing about the work (ttft_ms, request_id, fast_mode_state, memory_paths…) are left out, and keys may come
+in another order. Ids are counted instead of random, so that two plays of a scenario differ only in their
+times.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ REJECTED = (
 class ClaudeDialect(Dialect):
     """One JSON object per line; one content block per assistant line."""
 
-    # INT ends with a result; TERM and HUP exit, rather than die, and say nothing.
+    # INT ends with a result; after TERM and HUP it exits (it is not killed) without output.
     signal_actions: ClassVar[dict[str, Any]] = {
         "INT": "interrupt",
         "TERM": {"exit": 143},
@@ -43,9 +43,9 @@ class ClaudeDialect(Dialect):
         self._events = 0
         self._messages = 0
         self._tools = 0
-        self._turns = 0  # stays 0 where the session is not found
+        self._turns = 0  # stays 0 if the session is not found
         self._tool_id = ""
-        self._request = (0, 0)  # input and cached tokens of the request under way
+        self._request = (0, 0)  # input and cached tokens of the current request
         self._sum = (0, 0, 0)  # input, output and cached tokens of this process
         self._cost_usd = 0.0
 
@@ -151,7 +151,7 @@ class ClaudeDialect(Dialect):
         self._turns += 1  # the interruption counts as one
         reason = "aborted_tools" if during_tool else "aborted_streaming"
         self.result(subtype="error_during_execution", terminal_reason=reason)
-        return 1 if during_tool else 0  # recorded: 0 in mid-stream, although it failed
+        return 1 if during_tool else 0  # as recorded: 0 in mid-stream, although it failed
 
     def _emit(self, fields: dict[str, Any]) -> None:
         self.out.write(self._line(fields))

@@ -1,4 +1,4 @@
-"""Plain text, as any command prints it. Signals have their ordinary effect."""
+"""Plain text, as any command prints it. Signals have their usual effect."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class TextDialect(Dialect):
         )
 
     def use(self, **_: Any) -> None:
-        pass  # plain text has no place for it, and a made-up line could be taken for one
+        pass  # plain text has no place for it, and an invented line could be taken for a real one
 
     def rate_limited(self, text: str) -> None:
         self.result(text=text, is_error=True)

@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 
 
 def as_object(value: Any) -> dict[str, Any] | None:
-    """`value` where it is a JSON object, else None."""
+    """`value` if it is a JSON object, otherwise None."""
     return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType]
 
 
 def as_list(value: Any) -> list[Any] | None:
-    """`value` where it is a JSON list, else None."""
+    """`value` if it is a JSON list, otherwise None."""
     return value if isinstance(value, list) else None  # pyright: ignore[reportUnknownVariableType]
 
 
 def _is_number(value: Any) -> bool:
-    # bool is an int in Python; NaN and infinity pass json.loads. Neither is meant here.
+    # bool is an int in Python; NaN and infinity pass json.loads. Neither is allowed.
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e12
 
 
@@ -63,7 +63,7 @@ def _is_action(value: Any) -> bool:
     )
 
 
-#: kind → (what is expected, in words; the test)
+#: kind → (description of the expected value; the test)
 KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "text": ("a string", _is_text),
     "bool": ("true or false", lambda v: isinstance(v, bool)),

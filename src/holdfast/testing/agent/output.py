@@ -1,4 +1,4 @@
-"""Bytes to stdout and stderr: one unbuffered write per line, as agent CLIs do."""
+"""Bytes to stdout and stderr: one unbuffered write per line, like agent CLIs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import select
 class Output:
     """stdout and stderr of the scripted agent.
 
-    A reader that went away does not stop an agent: what cannot be written is dropped and
-    counted in `lost_bytes`. `is_writing` is true while a line is under way; a signal handler
-    that wants to print must wait for it, or it would land in the middle of that line.
+    A reader that went away does not stop an agent: data that cannot be written is dropped and counted in
+    `lost_bytes`. `is_writing` is true while a line is being written; a signal handler that wants to print
+    must wait, or its output would end up in the middle of that line.
     """
 
     def __init__(self) -> None:
@@ -21,7 +21,8 @@ class Output:
         self.is_writing = False
 
     def write(self, data: bytes, fd: int = 1) -> None:
-        """All of the bytes, however slowly they are taken; what nobody can take is counted in `lost_bytes`."""
+        """Write all bytes, however slowly they are read; bytes that cannot be written are counted in
+        `lost_bytes`."""
         self.is_writing = True
         self.total_bytes += len(data)
         view = memoryview(data)
@@ -29,11 +30,11 @@ class Output:
             try:
                 view = view[os.write(fd, view) :]
             except BlockingIOError:
-                # Somebody else made the shared pipe non-blocking; wait for room.
+                # Another process made the shared pipe non-blocking; wait for space.
                 select.select([], [fd], [])
             except OSError as error:
-                # EPIPE: the reader is gone. EBADF: started with the descriptor closed.
-                # ENOSPC: the disk that holds the log is full. A real agent works on.
+                # EPIPE: the reader is gone. EBADF: started with the descriptor closed. ENOSPC: the log's disk
+                # is full. A real agent continues.
                 if error.errno not in (errno.EPIPE, errno.EBADF, errno.ENOSPC, errno.EIO):
                     raise
                 self.lost_bytes += len(view)
@@ -41,10 +42,10 @@ class Output:
         self.is_writing = False
 
     def line(self, text: str, fd: int = 1) -> None:
-        """One line."""
+        """Write one line."""
         self.write(encode(text + "\n"), fd)
 
 
 def encode(text: str) -> bytes:
-    """UTF-8; what cannot be encoded (bytes smuggled in through argv) becomes a question mark."""
+    """UTF-8; what cannot be encoded (bytes passed through argv) becomes a question mark."""
     return text.encode("utf-8", "replace")

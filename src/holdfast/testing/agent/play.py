@@ -1,4 +1,4 @@
-"""The loop over the steps, and the ways out of it."""
+"""The loop over the steps, and how it ends."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class ScriptFailure(Exception):
-    """Raised by a step whose expectation of the world does not hold; the agent fails with 1."""
+    """Raised by a step whose expectation is not met; the agent fails with 1."""
 
 
 class Play:
-    """One process playing a scenario in a session."""
+    """One process that plays a scenario in a session."""
 
     def __init__(
         self,
@@ -41,9 +41,9 @@ class Play:
         self.out = out
         self.is_resume = is_resume
         self.exit_code = 0
-        #: pid and process group of the tool's command while one runs
+        #: pid and process group of the running tool's command
         self.tool_pid: int | None = None
-        #: Between its fork and the line that notes its pid.
+        #: Between its fork and the line that records its pid.
         self.is_starting_tool = False
 
     def run(self) -> NoReturn:
@@ -74,7 +74,7 @@ class Play:
         self.leave(1)
 
     def leave(self, code: int, *, signal: str | None = None) -> NoReturn:
-        """Exit at once: nothing is buffered and no child is waited for."""
+        """Exit immediately: nothing is buffered and no child is waited for."""
         self._note("left", exit=code, signal=signal, lost_bytes=self.out.lost_bytes)
         os._exit(code)
 
@@ -87,14 +87,14 @@ class Play:
                 self.tool_pid = None  # it ended by itself
 
     def _note(self, kind: str, **facts: object) -> None:
-        """Remember how it ended, if that is possible: the exit status is right on a full disk too."""
+        """Record how it ended, if possible: the exit status must be right on a full disk, too."""
         try:
             self.session.record(kind, **facts)
         except OSError:
             pass
 
     def _steps(self) -> list[Step]:
-        """The steps of this process: what stands from earlier ones, then what is left to do."""
+        """The steps of this process: standing ones of earlier processes, then the remaining ones."""
         name, chosen = "steps", self.scenario.steps
         if self.is_resume and self.scenario.resume_steps is not None:
             name, chosen = "resume_steps", self.scenario.resume_steps
@@ -105,7 +105,7 @@ class Play:
         return standing + chosen[first:]
 
     def _perform(self, step: Step) -> None:
-        """One step. It is done when it returns; a step that ends the process is never done."""
+        """Perform one step. It is done when it returns; a step that ends the process is never done."""
         limit = step.process_limit
         tries = step.arguments.get("tries")
         is_over = (limit is not None and self.session.process_number > limit) or (

@@ -1,6 +1,6 @@
 """The scenario file: read, checked, and turned into steps.
 
-A mistake is a `ScenarioError` that names the place, such as `steps[3].tool.run_s`.
+A mistake is a `ScenarioError` with its position, such as `steps[3].tool.run_s`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KEYS = ("schema", "steps", "resume_steps", "on_resume", "on_signal", "resume_as"
 
 
 class ScenarioError(Exception):
-    """Raised when a scenario is malformed; the message starts with the place of the mistake."""
+    """Raised if a scenario is malformed; the message starts with the position of the mistake."""
 
 
 class Step:
@@ -33,7 +33,7 @@ class Step:
 
     @property
     def process_limit(self) -> int | None:
-        """Only the first so many processes of the session perform this step."""
+        """Only the first N processes of the session perform this step."""
         return 1 if self.arguments.get("once") else self.arguments.get("times")
 
 
@@ -80,7 +80,7 @@ def load(path: str) -> Scenario:
 
 
 def check_step(place: str, data: Any) -> Step:
-    """One step as written, checked; shorthand is spelled out."""
+    """One step, checked; shorthand is expanded."""
     written = as_object(data)
     if written is None or len(written) != 1:
         raise ScenarioError(f"{place}: expected an object with one verb, got {_show(data)}")

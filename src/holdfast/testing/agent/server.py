@@ -1,4 +1,4 @@
-"""The process of the `server` step: says "ok" over HTTP. Run by path; imports nothing of ours."""
+"""The process of the `server` step: answers "ok" over HTTP. Run by path; imports nothing of holdfast."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""The memory of a session on disk: `<state-dir>/<session-id>/`.
+"""What a session remembers on disk: `<state-dir>/<session-id>/`.
 
-    journal.jsonl   start, begin, done, skip, effect, failed, left: in the order they happened
+    journal.jsonl   start, begin, done, skip, effect, failed, left: in order
     lock            held by the process that performed `fail_if_running`
-    overlap         one line for each process that found the lock held; absent when all is well
+    overlap         one line for each process that found the lock held; absent if there was none
 
-Only whole lines count. A line torn by a crash is a thing that did not happen.
+Only complete lines count. A line torn by a crash did not happen.
 """
 
 from __future__ import annotations
@@ -18,23 +18,24 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: The variables worth remembering at a start: they tell which attempt a process was.
+#: Variables that are recorded at a start: they identify the attempt.
 ENV_NAMES = ("HOLDFAST_RESUME_COUNT", "HOLDFAST_TASK", "HOLDFAST_ATTEMPT")
 
 
 def default_state_dir() -> str:
-    """Where sessions are remembered when nobody says where."""
+    """The default directory of sessions."""
     if own := os.environ.get("HOLDFAST_SCRIPTED_STATE"):
         return own
     if packet := os.environ.get("HOLDFAST_PACKET"):
-        # In the task's home, so that nothing is left elsewhere; not in the packet: another task may go on with the session.
+        # In the task's home, so that nothing is left elsewhere; not in the packet: another task may resume
+        # the session.
         return os.path.join(os.path.dirname(os.path.dirname(packet)), "scripted-agent")
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     return os.path.join(state, "scripted-agent")
 
 
 def new_session_id() -> str:
-    """A random UUID (version 4), without the cost of importing uuid."""
+    """A random UUID (version 4), without importing uuid."""
     raw = bytearray(os.urandom(16))
     raw[6] = raw[6] & 0x0F | 0x40
     raw[8] = raw[8] & 0x3F | 0x80
@@ -43,7 +44,7 @@ def new_session_id() -> str:
 
 
 def is_uuid(text: str) -> bool:
-    """Whether a text could be a session's id."""
+    """Whether a text is valid as a session id."""
     parts = text.split("-")
     return [len(part) for part in parts] == [8, 4, 4, 4, 12] and all(
         char in "0123456789abcdefABCDEF" for part in parts for char in part
@@ -51,7 +52,7 @@ def is_uuid(text: str) -> bool:
 
 
 class Session:
-    """One session. Reading is free of side effects; `begin_process` creates the directory."""
+    """One session. Reading has no side effects; `begin_process` creates the directory."""
 
     def __init__(self, state_dir: str, session_id: str) -> None:
         self.id = session_id
@@ -64,7 +65,7 @@ class Session:
 
     @property
     def is_known(self) -> bool:
-        """Whether a process of the session has lived before."""
+        """Whether the session had an earlier process."""
         return self.process_number > 0
 
     @property
@@ -74,7 +75,7 @@ class Session:
         return starts[0]["cwd"] if starts else None
 
     def begin_process(self, *, argv: list[str], prompt: str, is_resume: bool) -> None:
-        """Remember this process, durably, before it shows any sign of life."""
+        """Record this process, durably, before its first output."""
         from hashlib import sha256
 
         os.makedirs(self.directory, mode=0o700, exist_ok=True)
@@ -98,22 +99,22 @@ class Session:
         )
 
     def record(self, kind: str, **facts: Any) -> None:
-        """Remember something; a power cut may forget it."""
+        """Record something; a power failure may lose it."""
         line = json.dumps({"kind": kind, "at": time.time(), **facts}) + "\n"
         # One write with O_APPEND: lines of two processes, or of a signal handler, never mix.
         os.write(self._fd, line.encode())
 
     def record_durably(self, kind: str, **facts: Any) -> None:
-        """Remember something that counts, synced."""
+        """Record something durably."""
         self.record(kind, **facts)
         os.fsync(self._fd)
 
     def times_begun(self, place: str) -> int:
-        """How often earlier processes came to the step at `place` and meant to perform it."""
+        """How often earlier processes reached the step at `place` and meant to perform it."""
         return sum(record["step"] == place for record in self._of("begin"))
 
     def next_index(self, list_name: str) -> int:
-        """The index after the last step of `list_name` that is behind the session."""
+        """The index after the last finished step of `list_name`."""
         passed = [
             int(record["step"][len(list_name) + 1 : -1])
             for record in self._of("done") + self._of("skip")
@@ -124,8 +125,8 @@ class Session:
     def claim(self) -> int | None:
         """Take the session's lock for the life of this process.
 
-        Returns None, or the pid that holds it; that is then written down in `overlap`. A POSIX
-        record lock, not flock: a child made by fork must not keep it when the agent dies.
+        Returns None, or the pid that holds it; that is then written to `overlap`. A POSIX record lock, not
+        flock: a forked child must not keep it when the agent dies.
         """
         path = os.path.join(self.directory, "lock")
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -158,7 +159,7 @@ class Session:
         except FileNotFoundError:
             return []
         records: list[dict[str, Any]] = []
-        for line in lines[:-1]:  # what follows the last newline is torn
+        for line in lines[:-1]:  # text after the last newline is torn
             try:
                 records.append(json.loads(line))
             except ValueError:
@@ -167,7 +168,7 @@ class Session:
 
 
 def _start_ticks() -> int | None:
-    """The kernel's start time of this process (Linux), which tells two uses of a pid apart."""
+    """The kernel's start time of this process (Linux), to recognize a reused pid."""
     try:
         with open("/proc/self/stat", "rb") as file:
             return int(file.read().rpartition(b")")[2].split()[19])

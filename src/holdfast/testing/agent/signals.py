@@ -1,7 +1,7 @@
-"""What the agent does on TERM, INT, HUP and whatever else the scenario names.
+"""Reactions to TERM, INT, HUP and other signals named by the scenario.
 
-Every disposition is set anew, because what is inherited (nohup, a shell's background job)
-would make a scenario behave differently from one starter to the next.
+Every disposition is set, because inherited ones (nohup, a shell's background job) would make a scenario
+behave differently depending on its starter.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ALWAYS = ("INT", "TERM", "HUP")
 
 
 def install(play: Play, chosen: dict[str, Any]) -> None:
-    """Set the action of each signal: the scenario's choice, else that of the dialect's CLI."""
+    """Set the action of each signal: from the scenario, or else that of the imitated CLI."""
     for name in dict.fromkeys([*ALWAYS, *chosen]):
         action = chosen.get(name, "agent")
         if action == "agent":
@@ -37,19 +37,19 @@ def install(play: Play, chosen: dict[str, Any]) -> None:
 
 
 def ignore(names: list[str]) -> None:
-    """Take no notice of these signals."""
+    """Ignore these signals."""
     for name in names:
-        # A handler that does nothing rather than SIG_IGN, which children would inherit.
+        # An empty handler instead of SIG_IGN, which children would inherit.
         signal.signal(number(name), _nothing)
 
 
 def number(name: str) -> signal.Signals:
-    """The signal of a name, which is written without SIG."""
+    """The signal with this name, without SIG."""
     return signal.Signals["SIG" + name]
 
 
 def die_of(name: str) -> None:
-    """End this process by a signal, whatever was installed for it before."""
+    """End this process with a signal, whatever handler was installed."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
@@ -65,7 +65,7 @@ def _nothing(_number: int, _frame: FrameType | None) -> None:
 
 
 class _Leave:
-    """Exits with a status, at once or after a while; the first signal counts."""
+    """Exits with a status, immediately or after a delay; the first signal counts."""
 
     def __init__(self, play: Play, code: int, after_s: float) -> None:
         self.play = play
@@ -89,8 +89,8 @@ class _Interrupt:
 
     def __call__(self, number: int, _frame: FrameType | None) -> None:
         if self.play.out.is_writing or self.play.is_starting_tool:
-            # In the middle of a line, or with a tool that nobody could kill yet: look again once it is done. A second timer
-            # tick rather than a flag, so that who writes or starts need not know about signals.
+            # In the middle of a line, or with a tool that cannot be killed yet: check again later. A timer
+            # instead of a flag, so that the code that writes or starts need not know about signals.
             signal.signal(signal.SIGALRM, self)
             signal.setitimer(signal.ITIMER_REAL, 0.01)
             return

@@ -1,17 +1,17 @@
-"""Every verb a step may use, with its arguments: the one table for checking, building and docs."""
+"""All verbs with their arguments: the one table for checks, builders and docs."""
 
 from __future__ import annotations
 
-#: Arguments that every verb takes: when to perform the step at all.
+#: Arguments of every verb: when to perform the step at all.
 COMMON = {"once": "bool", "times": "count", "tries": "count"}
 
 
 class Verb:
-    """Where a verb is implemented and what it takes.
+    """Where a verb is implemented, and its arguments.
 
-    `short` is the argument that a bare value stands for: `{"say": "hi"}` is
-    `{"say": {"text": "hi"}}`. A standing verb (`is_standing`) changes the process for the rest
-    of its life, so a resumed process performs it again although it was completed before.
+    `short` is the argument that a bare value stands for: `{"say": "hi"}` is `{"say": {"text": "hi"}}`. A
+    standing verb (`is_standing`) changes the process for the rest of its life, so a resumed process performs
+    it again although it was completed before.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ def _talk(arguments: dict[str, str], short: str | None = None, *required: str) -
 
 
 VERBS: dict[str, Verb] = {
-    # What it says.
+    # Output.
     "say": _talk({"text": "text"}, "text", "text"),
     "print": _talk({"text": "text", "stream": "stream"}, "text", "text"),
     "pace": _talk(
@@ -80,7 +80,7 @@ VERBS: dict[str, Verb] = {
         },
         "text",
     ),
-    # What it does to the world.
+    # Effects.
     "tool": Verb(
         "work",
         {
@@ -110,7 +110,7 @@ VERBS: dict[str, Verb] = {
     "wait_file": Verb("work", {"path": "text", "limit_s": "seconds"}, short="path", required=("path",)),
     "expect_env": Verb("work", {"variables": "variables"}, required=("variables",)),
     "interrupt_request": Verb("work", {"text": "text"}, short="text", required=("text",)),
-    # What it leaves running.
+    # Processes left running.
     "grandchild": Verb(
         "offspring",
         {
@@ -127,7 +127,7 @@ VERBS: dict[str, Verb] = {
         "offspring",
         {"port": "port", "pid_file": "text", "port_file": "text", "limit_s": "count"},
     ),
-    # How it ends, or does not.
+    # Endings.
     "crash": Verb("ending", {"signal": "signal", "exit": "exit"}, short="signal"),
     "exit": Verb("ending", {"code": "exit"}, short="code", required=("code",)),
     "hang": Verb("ending", {"cpu": "bool"}),

@@ -1,9 +1,9 @@
-"""Scenario files from Python.
+"""Write scenario files from Python.
 
     Scenario().say("working").tool("sleep", run_s=3).crash("KILL", once=True).write_to(path)
 
-One method per verb, with the verb's arguments; see the guide on the scripted agent for what they
-mean. Each step is checked as it is added, so a mistake is an error where it was made.
+One method per verb, with the verb's arguments; the guide on the scripted agent explains them. Each step is
+checked when it is added, so a mistake is an error where it was made.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ class Scenario(Talk, Work, Offspring, Ending):
         self._resume_steps: list[dict[str, Any]] | None = None
 
     def on_resume(self, how: Literal["continue", "restart"]) -> Self:
-        """Where a resumed process goes on: after the last completed step, or from the first."""
+        """Where a resumed process continues: after the last completed step, or at the first one."""
         self._settings["on_resume"] = how
         return self
 
     def on_signal(self, name: str, action: str | dict[str, Any]) -> Self:
-        """What a signal does to it: as the imitated CLI (`agent`), as the kernel (`default`), nothing (`ignore`), or an exit after a while."""
+        """The reaction to a signal: that of the imitated CLI (`agent`), of the kernel (`default`), none
+        (`ignore`), or an exit after a while."""
         self._settings.setdefault("on_signal", {})[name] = action
         return self
 
@@ -46,7 +47,7 @@ class Scenario(Talk, Work, Offspring, Ending):
         return self
 
     def to_dict(self) -> dict[str, Any]:
-        """The scenario as it goes into the file, checked."""
+        """The content of the scenario file, checked."""
         data: dict[str, Any] = {"schema": SCHEMA, "steps": self.steps, **self._settings}
         if self._resume_steps is not None:
             data["resume_steps"] = self._resume_steps

@@ -1,4 +1,4 @@
-"""Steps about how a process ends, or fails to."""
+"""Steps about how a process ends, or does not."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ class Ending(Steps):
     """The verbs of `holdfast.testing.agent.steps.ending`."""
 
     def crash(self, signal: str | None = None, *, exit: int | None = None, **when: Unpack[When]) -> Self:
-        """Die of a signal to itself (KILL), or exit, without a word."""
+        """Die by a signal to itself (KILL), or exit, without output."""
         return self.step("crash", signal=signal, exit=exit, **when)
 
     def exit(self, code: int, **when: Unpack[When]) -> Self:
-        """Exit as it is: no result is added."""
+        """Exit immediately: no result is added."""
         return self.step("exit", code=code, **when)
 
     def hang(self, *, cpu: bool | None = None, **when: Unpack[When]) -> Self:
-        """Do nothing any more; with `cpu` use a processor for it."""
+        """Do nothing any more; with `cpu`, use a processor for it."""
         return self.step("hang", cpu=cpu, **when)
 
     def linger(self, s: float | Literal["forever"] | None = None, **when: Unpack[When]) -> Self:
-        """Give the result, then stay for so long, or for ever."""
+        """Give the result, then stay for this long, or forever."""
         return self.step("linger", s=s, **when)
 
     def rate_limit(self, text: str | None = None, **when: Unpack[When]) -> Self:
@@ -35,9 +35,9 @@ class Ending(Steps):
         return self.step("kill_group", signal=signal, **when)
 
     def ignore(self, signals: list[str], **when: Unpack[When]) -> Self:
-        """Take no notice of these signals from here on, in resumed processes too."""
+        """Ignore these signals from now on, in resumed processes, too."""
         return self.step("ignore", signals=signals, **when)
 
     def fail_if_running(self, **when: Unpack[When]) -> Self:
-        """Hold the session's lock for the rest of its life; fail where another process holds it."""
+        """Hold the session's lock until the process ends; fail if another process holds it."""
         return self.step("fail_if_running", **when)

@@ -22,7 +22,8 @@ class Offspring(Steps):
         hold_output: bool | None = None,
         **when: Unpack[When],
     ) -> Self:
-        """Leave a sleeper in a session of its own; `orphan` forks twice, `hold_output` keeps stdout and stderr open."""
+        """Leave a sleeping process in its own session; `orphan` forks twice, `hold_output` keeps stdout
+        and stderr open."""
         return self.step(
             "grandchild",
             s=s,

@@ -1,4 +1,4 @@
-"""What all builders of steps share."""
+"""Shared parts of all builders."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from holdfast.testing.agent.scenario import check_step
 
 
 class When(TypedDict, total=False):
-    """Arguments of every verb: perform the step only now and then."""
+    """Arguments of every verb: perform the step only sometimes."""
 
     once: bool
     """Only in the first process of the session."""
     times: int
-    """Only in the first so many processes of the session."""
+    """Only in the first N processes of the session."""
     tries: int
-    """Only the first so many times that the session comes to this step."""
+    """Only the first N times that the session reaches this step."""
 
 
 class Steps:
@@ -26,7 +26,7 @@ class Steps:
         self.steps: list[dict[str, Any]] = []
 
     def step(self, verb: str, **arguments: Any) -> Self:
-        """Add a step by the name of its verb; arguments that are None are left out."""
+        """Add a step by its verb; arguments that are None are left out."""
         given = {name: value for name, value in arguments.items() if value is not None}
         check_step(f"steps[{len(self.steps)}]", {verb: given})
         self.steps.append({verb: given})
@@ -34,5 +34,5 @@ class Steps:
 
 
 def optional_text(path: str | Path | None) -> str | None:
-    """A path as text, where there is one."""
+    """A path as text, or None."""
     return None if path is None else str(path)

@@ -1,4 +1,4 @@
-"""Steps that say something."""
+"""Steps that print something."""
 
 # ruff: noqa: A002 - arguments are named as in the scenario file
 
@@ -31,7 +31,7 @@ class Talk(Steps):
         raw: bool | None = None,
         **when: Unpack[When],
     ) -> Self:
-        """So many lines, one every so many seconds; `{n}` in the text is the number."""
+        """N lines, one every few seconds; `{n}` in the text is the number."""
         return self.step("pace", lines=lines, every_s=every_s, text=text, raw=raw, **when)
 
     def flood(
@@ -43,11 +43,11 @@ class Talk(Steps):
         stream: Stream | None = None,
         **when: Unpack[When],
     ) -> Self:
-        """Lines as fast as they are taken."""
+        """Lines as fast as they are read."""
         return self.step("flood", bytes=bytes, line_bytes=line_bytes, raw=raw, stream=stream, **when)
 
     def long_line(self, bytes: int | None = None, *, raw: bool | None = None, **when: Unpack[When]) -> Self:
-        """A single line of so many bytes."""
+        """A single line of N bytes."""
         return self.step("long_line", bytes=bytes, raw=raw, **when)
 
     def half_line(
@@ -57,13 +57,13 @@ class Talk(Steps):
         finish_after_s: float | None = None,
         **when: Unpack[When],
     ) -> Self:
-        """Half a line; the next step's output follows at once, or the other half after a while."""
+        """Half a line; the next step's output follows immediately, or the other half after a while."""
         return self.step("half_line", text=text, finish_after_s=finish_after_s, **when)
 
     def ask(
         self, text: str, *, wait: Literal["forever", "stdin"] | None = None, **when: Unpack[When]
     ) -> Self:
-        """A question without a newline; then it blocks for ever, or until a line comes on stdin."""
+        """A question without a newline; then it blocks forever, or until a line comes on stdin."""
         return self.step("ask", text=text, wait=wait, **when)
 
     def usage(
@@ -96,7 +96,7 @@ class Talk(Steps):
         error: str | None = None,
         **when: Unpack[When],
     ) -> Self:
-        """The CLI's retry event, then the wait that it announces, or `wait_s`."""
+        """The CLI's retry event, then the announced wait, or `wait_s`."""
         return self.step(
             "announce_retry",
             delay_s=delay_s,
@@ -120,7 +120,7 @@ class Talk(Steps):
         denied: list[str] | None = None,
         **when: Unpack[When],
     ) -> Self:
-        """The final result; the process goes on to the next step."""
+        """The final result; the process continues with the next step."""
         return self.step(
             "result",
             text=text,

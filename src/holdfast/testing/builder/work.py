@@ -1,4 +1,4 @@
-"""Steps that do something to the world, or look at it."""
+"""Steps that change something, or check it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class Work(Steps):
         stays_open: bool | None = None,
         **when: Unpack[When],
     ) -> Self:
-        """A tool: it sleeps, computes and runs a shell command as given, and is finished unless it stays open."""
+        """A tool: it sleeps, computes and runs a shell command as given, and is finished unless it stays
+        open."""
         return self.step(
             "tool",
             name=name,
@@ -46,7 +47,7 @@ class Work(Steps):
         append: bool | None = None,
         **when: Unpack[When],
     ) -> Self:
-        """Write a file; each write is remembered."""
+        """Write a file; each write is recorded."""
         return self.step("write", path=str(path), content=content, append=append, **when)
 
     def holdfast(
@@ -57,7 +58,7 @@ class Work(Steps):
         pid_file: str | Path | None = None,
         **when: Unpack[When],
     ) -> Self:
-        """Run `holdfast` itself, waited for unless `wait` is false."""
+        """Run `holdfast`, and wait for it unless `wait` is false."""
         return self.step("holdfast", argv=argv, wait=wait, pid_file=optional_text(pid_file), **when)
 
     def sleep(self, s: float, **when: Unpack[When]) -> Self:
@@ -65,13 +66,13 @@ class Work(Steps):
         return self.step("sleep", s=s, **when)
 
     def wait_file(self, path: str | Path, *, limit_s: float | None = None, **when: Unpack[When]) -> Self:
-        """Wait until a file exists; fails after the limit."""
+        """Wait until a file exists; fail after the limit."""
         return self.step("wait_file", path=str(path), limit_s=limit_s, **when)
 
     def expect_env(self, variables: dict[str, str | bool | None], **when: Unpack[When]) -> Self:
-        """Variables with a value, set (`True`) or absent (`None`); fails otherwise."""
+        """Check variables: with a value, set (`True`) or absent (`None`); fail otherwise."""
         return self.step("expect_env", variables=variables, **when)
 
     def interrupt_request(self, text: str, **when: Unpack[When]) -> Self:
-        """Ask for a person, through `$INTERRUPT_FILE`."""
+        """Request a person through `$INTERRUPT_FILE`."""
         return self.step("interrupt_request", text=text, **when)

@@ -1,4 +1,5 @@
-"""Turns from Python: `[text("hi"), tool("Bash", {"command": "ls"}), rate_limit(retry_after_s=2), text("done")]`."""
+"""Turns from Python: `[text("hi"), tool("Bash", {"command": "ls"}), rate_limit(retry_after_s=2),
+text("done")]`."""
 
 from __future__ import annotations
 

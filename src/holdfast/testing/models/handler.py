@@ -1,4 +1,5 @@
-"""One connection: requests are read, answered by the desk, and sent as slowly and as brokenly as the turn says."""
+"""One connection: requests are read, answered by the desk, and sent as slowly and as brokenly as the turn
+says."""
 
 from __future__ import annotations
 

@@ -94,7 +94,8 @@ class Script:
 
     @property
     def turns_left(self) -> int:
-        """Turns of the sequence that no request has come for; one that repeats for ever counts until begun."""
+        """Turns of the sequence that no request has come for; one that repeats for ever counts until
+        begun."""
         with self._lock:
             rest = self._turns[self._position :]
             begun = bool(rest) and self._used[self._position] > 0

@@ -58,7 +58,8 @@ class _Listener(socketserver.ThreadingTCPServer):
 class ModelServer:
     """Serves from construction to `close`, in threads of this process.
 
-    `script` is a list of turns, a function from request to turn, or a `Script`, which alone can set everything.
+    `script` is a list of turns, a function from request to turn, or a `Script`, which alone can set
+    everything.
     """
 
     def __init__(

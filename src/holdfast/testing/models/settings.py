@@ -61,7 +61,8 @@ def _claude(url: str, model: str | None) -> Setup:
 
 def _codex(url: str, model: str | None) -> Setup:
     model = model or "gpt-5"
-    # JSON strings are TOML strings. Without plug-ins it ends at once, instead of trying to fetch them for 5 s.
+    # JSON strings are TOML strings. Without plug-ins it ends at once, instead of trying to fetch them for 5
+    # s.
     config = (
         f"model = {json.dumps(model)}\n"
         f"model_provider = {json.dumps(PROVIDER)}\n"

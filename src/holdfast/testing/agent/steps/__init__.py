@@ -1,4 +1,4 @@
-"""What each verb does. A verb `x` is the function `x` of its module; `print` is `print_`."""
+"""The implementation of each verb. A verb `x` is the function `x` of its module; `print` is `print_`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from holdfast.testing.agent.play import Play
     from holdfast.testing.agent.scenario import Step
 
-#: Verbs whose names Python keeps for itself.
+#: Verbs whose names are reserved in Python.
 RENAMED = {"print": "print_"}
 
 
 def perform(play: Play, step: Step) -> None:
-    """Perform one checked step; modules are imported when a scenario first needs them."""
+    """Perform one checked step; modules are imported when they are first needed."""
     module = import_module(f"{__name__}.{VERBS[step.verb].module}")
     function = getattr(module, RENAMED.get(step.verb, step.verb))
     arguments = {name: value for name, value in step.arguments.items() if name not in COMMON}

@@ -1,4 +1,4 @@
-"""Steps about how a process ends, or fails to."""
+"""Steps about how a process ends, or does not."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 
 
 def crash(play: Play, *, signal: str = "KILL", exit: int | None = None) -> None:
-    """Die without a word: by a signal to itself, or with an exit status."""
+    """Die without output: by a signal to itself, or with an exit status."""
     if exit is not None:
         os._exit(exit)
     signals.die_of(signal)
-    # Reached only where the signal does not kill (CHLD, CONT, STOP that was continued).
+    # Reached only if the signal does not kill (CHLD, CONT, STOP that was continued).
 
 
 def exit(play: Play, *, code: int) -> None:
-    """Exit as it is: no result is added, none is corrected."""
+    """Exit immediately: no result is added or corrected."""
     play.leave(code)
 
 
 def hang(play: Play, *, cpu: bool = False) -> None:
-    """Do nothing for ever, or compute for ever."""
+    """Do nothing forever, or compute forever."""
     if not cpu:
         play.pause("forever")
     while True:
@@ -34,20 +34,20 @@ def hang(play: Play, *, cpu: bool = False) -> None:
 
 
 def linger(play: Play, *, s: float | str = "forever") -> None:
-    """Give the result, if that is still to come, and then stay."""
+    """Give the result, if there was none yet, and then stay."""
     if not play.dialect.has_result:
         play.dialect.result()
     play.pause(s)
 
 
 def rate_limit(play: Play, *, text: str = "API Error: Request rejected (429) · limit") -> None:
-    """Give up on a limit of the model's server, as the CLI does: a result, and exit 1."""
+    """Give up because of a limit of the model's server, as the CLI does: a result, and exit status 1."""
     play.dialect.rate_limited(text)
     play.leave(1)
 
 
 def kill_group(play: Play, *, signal: str = "KILL") -> None:
-    """`kill 0`: a signal to the whole process group, this process included."""
+    """`kill 0`: a signal to the whole process group, including this process."""
     os.kill(0, signals.number(signal))
 
 
@@ -58,7 +58,7 @@ def ignore(play: Play, *, signals: list[str]) -> None:
 
 
 def fail_if_running(play: Play) -> None:
-    """Hold the session's lock from here to the end of the process; fail if another holds it."""
+    """Hold the session's lock until the process ends; fail if another process holds it."""
     holder = play.session.claim()
     if holder is not None:
         raise ScriptFailure(f"session {play.session.id} is already running in process {holder}")

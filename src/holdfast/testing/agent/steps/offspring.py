@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.testing.agent.play import Play
 
-#: A forgotten process ends after this time, in case nobody sweeps it.
+#: A forgotten process ends after this time, in case nothing sweeps it.
 LIMIT_S = 3600
 
 
@@ -26,7 +26,7 @@ def grandchild(
     orphan: bool = False,
     hold_output: bool = False,
 ) -> None:
-    """A process in a session of its own that sleeps for `s` seconds."""
+    """A process in its own session that sleeps for `s` seconds."""
     spawn(
         ["/bin/sleep", str(s)],
         pid_file=pid_file,
@@ -48,7 +48,7 @@ def server(
     """A server on a loopback port that answers "ok" to everything, left running."""
     import socket
 
-    # Bound and listening before the step is over: whoever reads port_file can connect.
+    # Listening before the step is over, so that a reader of port_file can connect.
     try:
         listener = socket.create_server(("127.0.0.1", port))
     except OSError as error:
@@ -76,8 +76,8 @@ def spawn(
 ) -> None:
     """Start `argv` in a new session and return once it runs and its pid file is written.
 
-    By hand rather than with subprocess, for two reasons: ignored signals must survive the exec,
-    and no moment may exist in which the child would answer a signal with the agent's handlers.
+    Without subprocess, for two reasons: ignored signals must survive the exec, and the child must never react
+    to a signal with the agent's handlers.
     """
     told, tell = os.pipe()  # closed by the exec, or carries the errno of a failure
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -106,7 +106,7 @@ def spawn(
 
 
 def _let_go_of_descriptors(inherited: int | None, *, holds_output: bool) -> None:
-    """Everything above 2 closes at the exec by itself; Python opens nothing inheritable."""
+    """Descriptors above 2 are closed by the exec; Python opens nothing inheritable."""
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0,) if holds_output else (0, 1, 2):
         os.dup2(null, fd)
@@ -121,7 +121,7 @@ def _reset_signals(ignored: tuple[int, ...]) -> None:
 
 
 def replace_file(path: str, text: str) -> None:
-    """Whole or not at all, because others wait for the file to appear."""
+    """Atomically, because others wait for the file to appear."""
     temporary = f"{path}.{os.getpid()}.tmp"
     with open(temporary, "w", encoding="utf-8") as file:
         file.write(text)

@@ -1,4 +1,4 @@
-"""Steps that say something."""
+"""Steps that print something."""
 
 # ruff: noqa: A002 - arguments are named as in the scenario file
 
@@ -28,7 +28,7 @@ def print_(play: Play, *, text: str, stream: str = "stdout") -> None:
 
 
 def pace(play: Play, *, lines: int, every_s: float, text: str = "line {n}", raw: bool = False) -> None:
-    # Against the clock rather than by equal sleeps, so that the pace does not drift.
+    # Timed against the clock instead of equal sleeps, so that the pace does not drift.
     began = time.monotonic()
     for n in range(1, lines + 1):
         time.sleep(max(0.0, began + (n - 1) * every_s - time.monotonic()))
@@ -47,7 +47,7 @@ def flood(
     raw: bool = False,
     stream: str = "stdout",
 ) -> None:
-    """Whole, numbered lines as fast as they are taken, until `bytes` are reached."""
+    """Complete, numbered lines as fast as they are read, until `bytes` are reached."""
     end = play.out.total_bytes + bytes
     filler = "x" * line_bytes
     n = 0
@@ -59,7 +59,7 @@ def flood(
 
 
 def long_line(play: Play, *, bytes: int = LONG_LINE_BYTES, raw: bool = False) -> None:
-    """One line of `bytes` characters of text (and what the dialect puts around it)."""
+    """One line with `bytes` characters of text (plus what the dialect adds)."""
     text = "x" * bytes
     play.out.write(encode(text + "\n") if raw else play.dialect.text_line(text))
 
@@ -70,9 +70,9 @@ def half_line(
     text: str = "this line is torn in the middle",
     finish_after_s: float | None = None,
 ) -> None:
-    """The first half of a line; what comes next follows without a break.
+    """The first half of a line; the next output follows without a break.
 
-    With `finish_after_s` the second half comes after that time, and the line is whole.
+    With `finish_after_s`, the second half comes after that time, and the line is complete.
     """
     line = play.dialect.text_line(text)
     half = len(line) // 2
@@ -83,7 +83,7 @@ def half_line(
 
 
 def ask(play: Play, *, text: str, wait: str = "forever") -> None:
-    """A question without a newline, as on a terminal; then nothing, until an answer comes."""
+    """A question without a newline, as on a terminal; then nothing until an answer comes."""
     play.out.write(encode(text))
     if wait == "forever":
         play.pause("forever")
@@ -117,7 +117,7 @@ def announce_retry(
     error_status: int = 429,
     error: str = "rate_limit",
 ) -> None:
-    """Announce a retry, then wait as long as announced, or `wait_s` for one that lies."""
+    """Announce a retry, then wait as long as announced, or for `wait_s` if it differs."""
     play.dialect.retry_announced(
         delay_s=delay_s,
         attempt=attempt,
@@ -129,7 +129,7 @@ def announce_retry(
 
 
 def result(play: Play, **arguments: Any) -> None:
-    """The final result. The process goes on to the next step; at the end it exits 1 on error."""
+    """The final result. The process continues with the next step; at the end it exits with 1 on an error."""
     play.exit_code = 1 if play.dialect.result(**arguments) else 0
 
 

@@ -1,4 +1,4 @@
-"""Steps that do something to the world, or look at it."""
+"""Steps that change something, or check it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from holdfast.testing.agent.play import Play
 
-#: More than this of a tool's output is cut off.
+#: Longer output of a tool is cut off.
 OUTPUT_LIMIT_BYTES = 30_000
 
 
@@ -31,9 +31,9 @@ def tool(
     fails: bool = False,
     stays_open: bool = False,
 ) -> None:
-    """A tool call: started, then sleep, computation and command as asked for, then finished.
+    """A tool call: started, then sleep, computation and command as given, then finished.
 
-    With `stays_open` it is never finished: what follows happens in the middle of the call.
+    With `stays_open` it is never finished: the next steps happen during the call.
     """
     if arguments is None:
         arguments = {"command": command or name, "description": name}
@@ -65,7 +65,7 @@ def write(play: Play, *, path: str, content: str = "", append: bool = False) -> 
 
 
 def holdfast(play: Play, *, argv: list[str], wait: bool = True, pid_file: str | None = None) -> None:
-    """Run holdfast itself, with this process's environment, as an agent's shell tool would."""
+    """Run holdfast with this process's environment, as an agent's shell tool would."""
     command = [sys.executable, "-m", "holdfast", *argv]
     play.dialect.tool_started("Bash", {"command": " ".join(["holdfast", *argv])})
     if wait:
@@ -90,19 +90,19 @@ def wait_file(play: Play, *, path: str, limit_s: float = 60) -> None:
 
 
 def expect_env(play: Play, *, variables: dict[str, Any]) -> None:
-    """Each variable has the given value; null means absent, true means present."""
+    """Check that each variable has the given value; null means absent, true means present."""
     for name, expected in variables.items():
         actual = os.environ.get(name)
         is_right = actual is not None if expected is True else actual == expected
         if not is_right:
-            # The value itself stays out of the message: it may be a secret.
+            # The value is not in the message: it may be a secret.
             found = "is not set" if actual is None else "is set"
             wanted = "absent" if expected is None else "set" if expected is True else repr(expected)
             raise ScriptFailure(f"environment variable {name} {found}; expected: {wanted}")
 
 
 def interrupt_request(play: Play, *, text: str) -> None:
-    """Ask for a human through $INTERRUPT_FILE, as agents are told to."""
+    """Request a person through $INTERRUPT_FILE, as agents are instructed to."""
     path = os.environ.get("INTERRUPT_FILE")
     if not path:
         raise ScriptFailure("INTERRUPT_FILE is not set")
@@ -111,16 +111,16 @@ def interrupt_request(play: Play, *, text: str) -> None:
 
 
 def spin(seconds: float) -> None:
-    """Use the CPU for so long."""
+    """Use the CPU for this long."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         sum(range(1000))
 
 
 def _run(play: Play, command: list[str], pid_file: str | None = None) -> tuple[int, str]:
-    """Run a command in a session of its own, as agents run tools. Exit status and output.
+    """Run a command in its own session, as agents run tools. Returns exit status and output.
 
-    The output goes to a file: a pipe would be held open by whatever the command leaves behind.
+    The output goes to a file: a pipe would be held open by processes that the command leaves behind.
     """
     import subprocess
 
