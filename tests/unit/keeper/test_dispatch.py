@@ -75,9 +75,11 @@ class Keeper:
     def as_if_running(self, packet: Packet) -> Iterator[None]:
         """The locks of a seed and of the task's runner are held, so that the guard starts neither."""
         held = [locks.acquire(path, role="test") for path in (self.home.seed_lock, packet.runner_lock)]
-        yield
-        for lock in held:
-            lock.release()
+        try:
+            yield
+        finally:
+            for lock in held:
+                lock.release()
 
     def close(self) -> None:
         self.dispatch.close()
@@ -138,6 +140,22 @@ def test_the_start_that_no_runner_can_read_gives_the_claim_back(keeper: Keeper) 
     assert item is not None
     assert (item.state, item.lost) == ("queued", 1)
     assert inbox.names(packet) == []
+
+
+def test_a_claim_stays_while_a_runner_holds_the_lock_and_is_lost_without_one(keeper: Keeper) -> None:
+    """A runner that has taken the request but not moved its task yet: only its lock shows that it is alive."""
+    packet = keeper.packet("a")
+    keeper.dispatch.step(rung=True)
+    keeper.claim("a")
+    with keeper.as_if_running(packet):
+        keeper.dispatch.step(rung=True)
+        item = keeper.item("a")
+        assert item is not None
+        assert (item.state, item.lost) == ("claimed", 0)
+    keeper.dispatch.step(rung=True)
+    item = keeper.item("a")
+    assert item is not None
+    assert (item.state, item.lost) == ("queued", 1)
 
 
 def test_a_start_that_cannot_be_dropped_is_no_loss_of_the_task(keeper: Keeper) -> None:

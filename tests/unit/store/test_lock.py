@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -159,3 +160,16 @@ def test_of_two_who_wait_for_a_replaced_lock_one_has_it(path: str) -> None:
         locks.acquire(path, role="test", within_s=0.0)
     taken.release()
     first.communicate(timeout=10)
+
+
+@pytest.mark.parametrize("number", [errno.ELOOP, errno.EMFILE])
+def test_a_lock_that_cannot_be_checked_is_not_taken_for_free(
+    path: str, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    locks.acquire(path, role="test").release()
+    monkeypatch.setattr(os, "open", refused)
+    with pytest.raises(StorageError, match="cannot check"):
+        locks.is_held(path)

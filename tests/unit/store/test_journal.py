@@ -1,0 +1,42 @@
+"""The journal on a disk that becomes full."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import DiskFull
+from holdfast.model import events as ev
+from holdfast.store import journal
+
+
+def test_a_short_write_and_a_full_disk_leave_no_part_of_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "events.jsonl")
+    Path(path).touch()
+    opened = journal.Journal(path)
+    opened.append([ev.TaskMoved(old="spawning", new="running")])
+    before, write, calls = os.path.getsize(path), os.write, []
+
+    def full_after_ten_bytes(descriptor: int, data: bytes) -> int:
+        calls.append(len(data))
+        if len(calls) > 1:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(descriptor, data[:10])
+
+    monkeypatch.setattr(os, "write", full_after_ten_bytes)
+    with pytest.raises(DiskFull):
+        opened.append([ev.TaskMoved(old="running", new="waiting")])
+    monkeypatch.setattr(os, "write", write)
+    assert len(calls) == 2
+    assert (os.path.getsize(path), opened.size) == (before, before)
+
+    opened.append([ev.TaskMoved(old="running", new="completed")])
+    opened.close()
+    events = [event for _, event in journal.read(path)]
+    assert [event.new for event in events if isinstance(event, ev.TaskMoved)] == ["running", "completed"]
+    assert len(events) == 2
