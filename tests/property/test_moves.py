@@ -12,6 +12,7 @@ from holdfast.errors import InvalidMove
 from holdfast.model import events as ev
 from holdfast.model import manifest
 from holdfast.model.fold import apply
+from holdfast.model.manifest import Observed
 from holdfast.model.spec import Limits, StageSpec, TaskSpec
 from holdfast.model.status import ENDS, MOVES, Status, check_move
 from holdfast.model.task import Task
@@ -98,7 +99,7 @@ class MovesMachine(RuleBasedStateMachine):
             apply(
                 replayed, ev.decode(ev.encode(event, at)) if not isinstance(event, ev.Unknown) else event, at
             )
-        assert manifest.render(replayed, "/p", {}) == manifest.render(self.task, "/p", {})
+        assert manifest.render(replayed, "/p", Observed()) == manifest.render(self.task, "/p", Observed())
 
 
 MovesMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)

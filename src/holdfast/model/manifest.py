@@ -33,9 +33,7 @@ class Observed:
         self.output_tail = ""
 
     def verdict_text(self) -> str | None:
-        """The field `verdict`: why the task does not move, or what the watch concludes."""
-        if self.waiting_for is not None:
-            return f"waits for {self.waiting_for}"
+        """Why nothing moves, or what the watch concludes."""
         if self.recorder_silent_s is not None:
             return f"the recorder has been silent for {self.recorder_silent_s:.0f}s"
         return self.verdict
@@ -96,6 +94,8 @@ def render(task: Task, packet_dir: str, observed: Observed) -> dict[str, Any]:
     started = attempt.started if attempt is not None else None
     ended = attempt.ended if attempt is not None else None
     usage = task.total_usage if attempt is not None and attempt.is_open else task.usage
+    # A task that was stopped while it waited does not wait any more.
+    waiting_for = observed.waiting_for if task.status in (Status.SPAWNING, Status.COMPLETING) else None
     manifest: dict[str, Any] = {
         "schema": SCHEMA,
         "task_id": spec.task_id,
@@ -137,11 +137,11 @@ def render(task: Task, packet_dir: str, observed: Observed) -> dict[str, Any]:
         "interrupt": _interrupt(task),
         "wake_at": task.waiting.wake_at if task.waiting is not None else None,
         "runner": _runner(task),
-        "verdict": observed.verdict_text(),
+        "verdict": observed.verdict_text() if waiting_for is None else f"waits for {waiting_for}",
         "progress": progress(task, observed),
     }
-    if observed.waiting_for is not None:
-        manifest["waiting_for"] = observed.waiting_for
+    if waiting_for is not None:
+        manifest["waiting_for"] = waiting_for
     if task.begun_at is not None:
         manifest["begun_at"] = task.begun_at
     if task.status in ENDS:

@@ -110,7 +110,7 @@ def test_a_chore_takes_a_number_and_is_no_attempt_of_an_agent() -> None:
     story = Story(pipeline=PIPELINE).open(1, agent="command", kind="prepare", session_id=None).start(1)
     task = story.task
     assert (task.last_number, task.attempt_count, task.paid_calls) == (1, 0, 0)
-    assert (task.attempt, task.current, task.stage_states) == (None, [], {})
+    assert (task.attempt, task.current, task.stage_state("a_run").attempt) == (None, [], None)
     assert [attempt.number for attempt in task.open_executions] == [1]
     assert task.find(1) is task.chore
     # Whatever a program of ours prints is no word of an agent.

@@ -146,7 +146,7 @@ class Ingest:
         if not has_more and final:
             self._take_last_events(batch)
         if not has_more and self._stdout.left_out:
-            batch.note_left_out(self._stdout.left_out, "stdout.log")
+            batch.note_left_out(self._stdout.left_out, os.path.basename(self._stdout.path))
             self._stdout.left_out = 0
         self._keep(batch)
         return has_more

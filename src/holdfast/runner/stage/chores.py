@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from holdfast.store.layout import AttemptDir
 
-_RESULT, _ARTIFACT, _REVERTED = "result.json", "artifact.md", "reverted.patch"
 _REASON_CHARS, _EVIDENCE_BYTES = 1000, 64 * 1024 * 1024
 
 
