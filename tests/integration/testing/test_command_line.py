@@ -24,10 +24,10 @@ def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ([], "a scenario file is needed"),
+        ([], "a scenario file is required"),
         (["s.json", "--nope"], "unknown option --nope"),
         (["s.json", "--model"], "--model needs a value"),
-        (["s.json", "a", "b"], "got also 'b'"),
+        (["s.json", "a", "b"], "unexpected argument 'b'"),
         (["s.json", "--resume", "x", "--session-id=y"], "exclude each other"),
         (["s.json", "--dialect", "klingon"], "unknown dialect klingon (known: stream-json, text)"),
     ],
