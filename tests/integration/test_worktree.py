@@ -101,7 +101,7 @@ def test_what_acceptance_commands_leave_behind_stays_out_of_diff_and_apply(how: 
     assert page.index("holdfast diff it") < page.index("holdfast apply it") < page.index("holdfast rm it")
     done = holdfast("apply", "it", *(["--patch"] if how == "patch" else []))
     assert done.returncode == 0, done.stderr
-    assert "left out, outside the scope: OUTSIDE.txt, __pycache__/b.pyc" in done.stderr
+    assert "left out (outside the scope): OUTSIDE.txt, __pycache__/b.pyc" in done.stderr
     assert repo.read(WORK) == "hello\n"
     assert not os.path.exists(os.path.join(repo.path, "OUTSIDE.txt"))
     changed = (

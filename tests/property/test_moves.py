@@ -67,7 +67,7 @@ class MovesMachine(RuleBasedStateMachine):
         """Facts about attempts, also about one that is not the current one, move nothing by themselves."""
         self._apply(
             ev.AttemptOpened(
-                attempt=self.task.attempts + 1,
+                attempt=self.task.last_number + 1,
                 attempt_id="ses_1",
                 stage="command_run",
                 agent="command",
