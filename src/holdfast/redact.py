@@ -14,6 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from holdfast.patterns import Pattern
+
 MASK = "***"
 #: How the names of variables end that hold a secret; in lower case, and with an s too.
 _SECRET_ENDS = ("key", "token", "secret", "password", "passwd", "pass", "pwd", "credential")
@@ -128,7 +130,7 @@ class Redactor:
             text = re.sub(_ASSIGNMENT, rf"\1{MASK}", text)
         # Last: a pattern that masks a name must not hide from us what stands behind it.
         for pattern in self._own:
-            text = pattern.sub(MASK, text)
+            text = pattern.mask(text, MASK)
         return text
 
     def _exact(self) -> list[str]:
@@ -145,12 +147,12 @@ class Redactor:
         return sorted(values, key=len, reverse=True)
 
 
-def _compiled(patterns: Iterable[str]) -> list[re.Pattern[str]]:
+def _compiled(patterns: Iterable[str]) -> list[Pattern]:
     if not patterns:
         return []
-    from holdfast.patterns import compiled  # few packets add any
+    from holdfast.patterns import Pattern  # few packets have patterns
 
-    return [compiled(pattern) for pattern in patterns]
+    return [Pattern(pattern) for pattern in patterns]
 
 
 class LineRedactor:

@@ -10,7 +10,7 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
-from holdfast.pipeline.define import catalog, written_packet, yaml_file
+from holdfast.pipeline.define import load_catalog, written_packet, yaml_file
 from holdfast.pipeline.define.catalog_file import FileReader
 from holdfast.pipeline.define.manifest_fields import FIELDS
 from holdfast.pipeline.define.problem import Problem
@@ -121,7 +121,7 @@ def test_any_profile_gives_a_configuration_or_problems(tmp_path_factory, profile
     with open(os.path.join(folder, "pipelines", "x.yaml"), "w", encoding="utf-8") as file:
         file.write(text)
     problems: list[Problem] = []
-    catalog.read({"package": catalog.folders(None)["package"], "project": folder}, problems)
+    load_catalog.read({"package": load_catalog.folders(None)["package"], "project": folder}, problems)
     if "stages" not in profile:
         assert problems
 

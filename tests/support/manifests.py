@@ -6,8 +6,8 @@ import json
 import os
 from typing import Any
 
-from holdfast.pipeline.define import catalog, manifest, yaml_file
-from holdfast.pipeline.define.catalog import Config
+from holdfast.pipeline.define import load_catalog, manifest, yaml_file
+from holdfast.pipeline.define.catalog import Catalog
 from holdfast.pipeline.define.problem import Problem
 from holdfast.pipeline.define.resolve import Resolved, resolve
 
@@ -59,15 +59,15 @@ def checked(data: Any, problems: list[Problem]) -> manifest.Manifest:
     return manifest.check(node, "manifest.yaml", problems)
 
 
-def package() -> Config:
+def package() -> Catalog:
     """The configuration as shipped."""
     problems: list[Problem] = []
-    found = catalog.read({"package": catalog.folders(None)["package"]}, problems)
+    found = load_catalog.read({"package": load_catalog.folders(None)["package"]}, problems)
     assert problems == []
     return found
 
 
-def resolved(data: dict[str, Any], found: Config | None = None) -> tuple[Resolved | None, dict[str, str]]:
+def resolved(data: dict[str, Any], found: Catalog | None = None) -> tuple[Resolved | None, dict[str, str]]:
     """What it resolves to, and the problems by path (message and hint)."""
     problems: list[Problem] = []
     result = resolve(checked(data, problems), found or package(), problems)
@@ -78,7 +78,7 @@ def said(problems: list[Problem]) -> dict[str, str]:
     return {each.path: f"{each.message} ({each.hint})" for each in problems}
 
 
-def stages(data: dict[str, Any], found: Config | None = None) -> list[str]:
+def stages(data: dict[str, Any], found: Catalog | None = None) -> list[str]:
     """Names of the stages that a sound manifest resolves to."""
     result, problems = resolved(data, found)
     assert problems == {}

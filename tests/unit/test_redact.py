@@ -176,7 +176,7 @@ def test_the_exact_value_wins_over_the_shape() -> None:
 
 @pytest.mark.req("CTX-3")
 def test_patterns_of_the_user_are_masked_too_each_by_itself() -> None:
-    redact = Redactor({}, patterns=[r"ACME-\d{4}", r"(?i)(x)y\1", r"(z)\1"])
+    redact = Redactor({}, patterns=[r"ACME-\d{4}", r"(?i)(x)yx", r"(z)z"])
     assert (
         redact("ACME-1234 ACME-12 XYX zz password=hunter2") == f"{MASK} ACME-12 {MASK} {MASK} password={MASK}"
     )
@@ -190,9 +190,8 @@ def test_a_pattern_that_masks_a_name_does_not_show_what_stands_behind_it() -> No
 @pytest.mark.req("CTX-3")
 @pytest.mark.parametrize(
     "pattern",
-    ["(", "[a", "*x", "(?P<a>x)(?P<a>y)", "", "x*", "^", "(?<=a)", r"(\w+)+$", "(a|a)*b", "(a|ab)+", r"(\d+\.)+x",
-     "(a?){40}a{40}", r"(.*\s)*", "((ab)*c|x*)+"],
-)  # fmt: skip
+    ["(", "[a", "*x", "", "x*", "^", "(?<=a)", r"(x)\1", r"(.*\s)*", "((ab)*c|x*)+"],
+)
 def test_a_pattern_that_cannot_be_used_stops_before_anything_is_shown(pattern: str) -> None:
     with pytest.raises(InvalidPattern) as raised:
         Redactor({}, patterns=[pattern])

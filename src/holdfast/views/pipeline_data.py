@@ -13,11 +13,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.pipeline.define.catalog import Config
-    from holdfast.pipeline.define.written_packet import Written
+    from holdfast.pipeline.define.catalog import Catalog
+    from holdfast.pipeline.define.written_packet import WrittenPacket
 
 
-def available(config: Config) -> dict[str, Any]:
+def available(config: Catalog) -> dict[str, Any]:
     """Every value that a manifest may use, as `pipeline list --json` prints them."""
     return {
         "intents": {
@@ -40,8 +40,8 @@ def available(config: Config) -> dict[str, Any]:
                 "profiles": {
                     profile.name: {
                         "stages": [
-                            {"parallel": list(wave.stages)} if wave.is_parallel else wave.stages[0]
-                            for wave in profile.waves
+                            {"parallel": list(batch.stages)} if batch.is_parallel else batch.stages[0]
+                            for batch in profile.batches
                         ],
                         "options": {key: leaf.value for key, leaf in profile.below("options").items()},
                         "from": profile.leaves["stages"].label,
@@ -68,7 +68,7 @@ def available(config: Config) -> dict[str, Any]:
     }
 
 
-def resolved(written: Written) -> dict[str, Any]:
+def resolved(written: WrittenPacket) -> dict[str, Any]:
     """What a packet resolves to, as `pipeline show --json` prints it."""
     spec, pipeline = written_packet.pipeline_spec(written), written.resolved
     stages: list[dict[str, Any]] = []
@@ -93,7 +93,7 @@ def resolved(written: Written) -> dict[str, Any]:
     }
 
 
-def missing_agents(written: Written) -> list[str]:
+def missing_agents(written: WrittenPacket) -> list[str]:
     """Agents of the packet whose program is not in PATH."""
     path = os.environ.get("PATH", os.defpath)
     agents = dict.fromkeys(stage.agent for stage in written.resolved.stages)
@@ -101,6 +101,6 @@ def missing_agents(written: Written) -> list[str]:
     return [name for name, each in capabilities.items() if each.program and program.find(each, path) is None]
 
 
-def _profile_stages(config: Config, group: str, name: str) -> tuple[str, ...]:
+def _profile_stages(config: Catalog, group: str, name: str) -> tuple[str, ...]:
     profile = config.groups[group].profiles.get(name) if group in config.groups else None
     return profile.stages if profile is not None else ()

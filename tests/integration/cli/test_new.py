@@ -81,12 +81,12 @@ class TestNew:
                 ("--intent", "safe_impl", "--goal", "x", "--allow", "/etc"),
                 "scope.allow[0]: '/etc' is absolute",
             ),
-            (("--intent", "safe_impl", "--goal", "x", "--allow", ""), "scope.allow[0]: it is empty"),
+            (("--intent", "safe_impl", "--goal", "x", "--allow", ""), "scope.allow[0]: must not be empty"),
             (
                 ("--intent", "safe_impl", "--goal", "x", "--profile", "codex_onyl"),
                 "did you mean 'codex_only'?",
             ),
-            (("--intent", "design_only", "--goal", "x", "--profile", "safe_impl"), "changes nothing"),
+            (("--intent", "design_only", "--goal", "x", "--profile", "safe_impl"), "must not change code"),
             (("--intent", "safe_impl", "--from-plan", "none.md"), "cannot read the plan none.md"),
             (("--intent", "safe_impl", "--goal", "x", "--project", "none"), "does not exist"),
         ],
@@ -102,5 +102,5 @@ class TestNew:
         os.mkdir(os.path.join(workspace(), "p"))
         done = holdfast("new", "p", "--intent", "safe_impl", "--goal", "x", cwd=workspace())
         assert done.returncode == 2
-        assert "is there already" in done.stderr
+        assert "exists already" in done.stderr
         assert os.listdir(os.path.join(workspace(), "p")) == []

@@ -74,7 +74,7 @@ class TestList:
         done = holdfast("pipeline", "list", cwd=workspace())
         assert done.returncode == 2
         assert "has 2 problems" in done.stderr
-        assert "codex.yaml:3: model: there is no such key" in done.stderr
+        assert "codex.yaml:3: model: unknown key" in done.stderr
 
 
 @pytest.mark.usefixtures("home")
@@ -120,8 +120,8 @@ class TestCheck:
         done = holdfast("pipeline", "check", "p", cwd=workspace())
         assert done.returncode == 2
         assert "p/manifest.yaml has 3 problems" in done.stderr
-        assert "routing.intent: 'safe_imp' is not a value of it (did you mean 'safe_impl'?" in done.stderr
-        assert "budgets.retry_budget: it is a whole number from 0 to 100, not 'two'" in done.stderr
+        assert "routing.intent: 'safe_imp' is not allowed (did you mean 'safe_impl'?" in done.stderr
+        assert "budgets.retry_budget: must be an integer from 0 to 100, not 'two'" in done.stderr
         data = json.loads(holdfast("pipeline", "check", "p", "--json", cwd=workspace()).stdout)
         assert data["valid"] is False
         assert {problem["path"] for problem in data["problems"]} == {

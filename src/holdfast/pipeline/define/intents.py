@@ -1,4 +1,4 @@
-"""Intents, and the options that a manifest may set: what there is to choose from."""
+"""Intents, and the options that a manifest can set."""
 
 from __future__ import annotations
 
@@ -6,63 +6,66 @@ from holdfast.model.record import Record
 
 
 class Intent(Record):
-    """What a packet is for. The profile of the same name, in this group, is how."""
+    """What a packet is for. By default it runs the profile of the same name in its group."""
 
     group: str
     about: str
-    #: The code is changed: then a stage must write. Otherwise none may.
+    #: The code is changed: at least one stage must write. If False, no stage may.
     changes: bool = False
-    #: Further groups whose profiles it may choose.
+    #: Other groups whose profiles it can select.
     also: tuple[str, ...] = ()
 
 
-class Choice(Record):
+class Option(Record):
     """An option of a pipeline."""
 
     about: str
     values: tuple[str, ...]
     groups: tuple[str, ...]
-    #: It tells the shape of a profile: a manifest may say it where the profile says the same, and nothing else.
+    #: It describes the profile: a manifest can only set the value that the profile has.
     is_shape: bool = False
 
 
 GROUPS = ("impl", "review", "plan")
 INTENTS: dict[str, Intent] = {
     "safe_impl": Intent(group="impl", changes=True, about="Brief, implement, verify, review."),
-    "one_shot_impl": Intent(group="impl", changes=True, about="Brief, do it in one go, verify."),
+    "one_shot_impl": Intent(group="impl", changes=True, about="Brief, implement in one stage, verify."),
     "design_only": Intent(
-        group="impl", also=("plan",), about="Brief, test design, review: nothing is changed."
+        group="impl", also=("plan",), about="Brief, test design, review; nothing is changed."
     ),
     "review_only": Intent(group="review", about="One review."),
-    "review_cross": Intent(group="review", about="Two reviews, and one made of both."),
+    "review_cross": Intent(group="review", about="Two reviews, merged into one."),
     "post_impl_review": Intent(
         group="review", about="Reviews, tests and verification of what was implemented."
     ),
 }
-OPTIONS: dict[str, Choice] = {
-    "impl_mode": Choice(
-        about="How it is implemented.", values=("safe", "one_shot"), groups=("impl",), is_shape=True
+OPTIONS: dict[str, Option] = {
+    "impl_mode": Option(
+        about="How the change is implemented.",
+        values=("safe", "one_shot"),
+        groups=("impl",),
+        is_shape=True,
     ),
-    "review_mode": Choice(
+    "review_mode": Option(
         about="Who reviews.", values=("codex_only", "cross"), groups=("review",), is_shape=True
     ),
-    "timeout_mode": Choice(
-        about="Whether the time limit of the agent's file stops a call (enforce) or not (wait_done). "
-        "budgets.max_wallclock_sec always does.",
+    "timeout_mode": Option(
+        about="Whether the time limit of the agent file stops a call (`enforce`) or not (`wait_done`). "
+        "`budgets.max_wallclock_sec` always does.",
         values=("enforce", "wait_done"),
         groups=GROUPS,
     ),
-    "security_lens": Choice(
-        about="Whether a review for security alone runs beside the others: always, or where the task touches what it is for "
-        "(auto).",
+    "security_lens": Option(
+        about="Whether a security review runs in parallel to the other reviews: never, always, or if the "
+        "task touches security (`auto`).",
         values=("off", "auto", "always"),
         groups=("impl", "review"),
     ),
-    "consolidate_mode": Choice(
-        about="How several results become one.", values=("standard",), groups=("review", "plan")
+    "consolidate_mode": Option(
+        about="How several results are merged.", values=("standard",), groups=("review", "plan")
     ),
 }
-#: Where an option chooses the profile: it is still the intent, done in another way.
+#: (intent, option, value) → the profile that this option selects.
 PROFILE_OF = {("review_only", "review_mode", "codex_only"): "codex_only"}
 DIGEST_POLICIES = ("off", "auto", "aggressive")
 WORKSPACES = ("in_place", "worktree")

@@ -1,11 +1,11 @@
-"""manifest.yaml as a person wrote it → a checked value. Every problem is noted; what is sound is kept for further checks."""
+"""Checking manifest.yaml. All problems are collected; valid values are kept for further checks."""
 
 from __future__ import annotations
 
 from holdfast.model.record import Record
-from holdfast.pipeline.define.checker import Checker, dotted, words
+from holdfast.pipeline.define.checker import Checker, described, dotted
 from holdfast.pipeline.define.manifest_fields import FIELDS, Field, tree
-from holdfast.pipeline.define.problem import Problem, join_hints, listed, near
+from holdfast.pipeline.define.problem import Problem, listed, unknown_hint
 from holdfast.pipeline.define.yaml_file import Node
 
 TYPE_CHECKING = False
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class Manifest(Record):
-    """What a packet asks for, by the paths of its fields. Fields that were left out have their defaults, or None."""
+    """The values of a manifest by path. Fields that were left out have their default, or None."""
 
     file: str
     values: dict[str, Any]
-    #: Path → line, of everything that was written.
+    #: Path → line of every value in the file.
     lines: dict[str, int]
 
     def get(self, path: str) -> Any:
@@ -27,34 +27,32 @@ class Manifest(Record):
         return self.values.get(path)
 
     def below(self, path: str) -> dict[str, Any]:
-        """The values of `path.*`, by key."""
+        """The values of `path.*` by key."""
         start = path + "."
         return {
             name.removeprefix(start): value for name, value in self.values.items() if name.startswith(start)
         }
 
     def problem(self, path: str, message: str, hint: str = "") -> Problem:
-        """A problem with one of its values."""
+        """A problem with one value."""
         line = self.lines.get(path) or self.lines.get(path.partition("[")[0], 0)
         return Problem(file=self.file, line=line, path=path, message=message, hint=hint)
 
-    def unknown(self, path: str, what: str, name: str, known: Iterable[str]) -> Problem:
-        """A name that nobody has."""
-        names = list(known)
-        hint = join_hints(near(name, names), listed(names))
-        return self.problem(path, f"there is no {what} {name[:60]!r}", hint)
+    def unknown(self, path: str, what: str, name: str, known: Iterable[str], *, where: str = "") -> Problem:
+        """A problem with an unknown name of a flag, an agent, …"""
+        return self.problem(path, f"unknown {what} {name[:60]!r}{where}", unknown_hint(name, known))
 
 
 def check(node: Node, file: str, problems: list[Problem]) -> Manifest:
-    """The manifest in `node`. With problems it is incomplete, and good for more checks only."""
+    """The manifest in `node`. If there are problems, it is incomplete, but can be checked further."""
     checker = Checker(file, problems)
     values: dict[str, Any] = {
         field.path: field.default for field in FIELDS if field.default is not None and "*" not in field.path
     }
     written: dict[str, Node] = {}
     if not isinstance(node.value, dict):
-        hint = "'holdfast new' writes one to begin with"
-        checker.blame(node, "", f"a manifest is a map of keys, not {words(node)}", hint)
+        message = f"a manifest must be a map, not {described(node)}"
+        checker.blame(node, "", message, "'holdfast new' creates one")
         return Manifest(file=file, values=values, lines={})
     for path, inner, field in _walk(checker, node, "", known=tree(), written=written):
         value = _value(checker, field, inner, path)
@@ -62,11 +60,11 @@ def check(node: Node, file: str, problems: list[Problem]) -> Manifest:
             values[path] = value
     for field in FIELDS:
         head = field.path.rpartition(".")[0]
-        # What should be a map and is none was blamed already.
-        is_told = head in written and not isinstance(written[head].value, dict)
-        if field.required and field.path not in written and not is_told:
+        # A value that should be a map but is not was reported above.
+        is_reported = head in written and not isinstance(written[head].value, dict)
+        if field.required and field.path not in written and not is_reported:
             hint = listed(field.choices) if field.choices else field.about
-            checker.blame(written.get(head, node), field.path, "it is required", hint)
+            checker.blame(written.get(head, node), field.path, "missing", hint)
     lines = {path: inner.line for path, inner in written.items()}
     return Manifest(file=file, values=values, lines=lines)
 
@@ -74,16 +72,16 @@ def check(node: Node, file: str, problems: list[Problem]) -> Manifest:
 def _walk(
     checker: Checker, node: Node, path: str, *, known: dict[str, object], written: dict[str, Node]
 ) -> Iterator[tuple[str, Node, Field]]:
-    """Every value that the table knows, with its field; keys that it does not know are blamed."""
+    """Every value of a known field; unknown keys are reported."""
     entries = checker.mapping(node, path, None if "*" in known else known)
     for key, inner in entries.items():
-        place = dotted(path, key)
-        written[place] = inner
+        inner_path = dotted(path, key)
+        written[inner_path] = inner
         below = known.get(key, known.get("*"))
         if isinstance(below, Field):
-            yield place, inner, below
+            yield inner_path, inner, below
         else:
-            yield from _walk(checker, inner, place, known=below, written=written)  # pyright: ignore[reportArgumentType]
+            yield from _walk(checker, inner, inner_path, known=below, written=written)  # pyright: ignore[reportArgumentType]
 
 
 def _value(checker: Checker, field: Field, node: Node, path: str) -> Any:
@@ -115,8 +113,8 @@ def _value(checker: Checker, field: Field, node: Node, path: str) -> Any:
 
 
 def _distinct(checker: Checker, node: Node, path: str) -> tuple[str, ...] | None:
-    found = checker.items(node, path, checker.text)
-    if found is not None and len(set(found)) < len(found):
-        twice = next(item for item in found if found.count(item) > 1)
-        checker.blame(node, path, f"{twice!r} is here twice")
-    return found
+    items = checker.items(node, path, checker.text)
+    if items is not None and len(set(items)) < len(items):
+        duplicate = next(item for item in items if items.count(item) > 1)
+        checker.blame(node, path, f"duplicate {duplicate!r}")
+    return items

@@ -1,4 +1,4 @@
-"""The fields of manifest.yaml: one table, from which the check, the JSON Schema and the reference page are made."""
+"""The fields of manifest.yaml: one table for the check, the JSON Schema and the reference page."""
 
 from __future__ import annotations
 
@@ -23,45 +23,53 @@ class Field(Record):
     choices: tuple[str, ...] = ()
     least: int = 0
     most: int = 0
-    #: What holds where it is left out; in words on the page.
+    #: The value if the field is left out.
     default: object = None
 
 
 FIELDS = (
-    Field(path="task_id", kind="id", required=True, about="The task's id."),
-    Field(path="goal", kind="text", required=True, about="What is wanted, in one sentence."),
+    Field(path="task_id", kind="id", required=True, about="The id of the task."),
+    Field(path="goal", kind="text", required=True, about="The goal in one sentence."),
     Field(
         path="project",
         kind="text",
-        about="Where the agents work; relative to the packet's folder. Default: the present directory, or --project.",
+        about="Where the agents work; relative to the packet's folder. "
+        "Default: `--project`, or the current directory.",
     ),
     Field(
         path="workspace",
         kind="choice",
         choices=WORKSPACES,
         default="in_place",
-        about="Work in the project itself, or in a git worktree of the task's own.",
+        about="Work in the project itself, or in a git worktree.",
     ),
     Field(
-        path="approval", kind="stages", default=(), about="Stages that start only when a person has agreed."
+        path="approval", kind="stages", default=(), about="Stages that start only after a person approved."
     ),
     Field(
-        path="env", kind="variables", default=(), about="Variables that are passed on beside the usual ones."
+        path="env",
+        kind="variables",
+        default=(),
+        about="Environment variables to pass on, in addition to the usual ones.",
     ),
-    Field(path="notes", kind="text", about="For people; no agent sees it."),
+    Field(path="notes", kind="text", about="Notes for people; agents do not see them."),
     Field(
-        path="routing.intent", kind="choice", choices=tuple(INTENTS), required=True, about="What it is for."
+        path="routing.intent",
+        kind="choice",
+        choices=tuple(INTENTS),
+        required=True,
+        about="What the packet is for.",
     ),
     Field(
         path="routing.model.*",
         kind="text",
-        about="The model of an agent (`routing.model.codex`); its file must allow it.",
+        about="The model of an agent (`routing.model.codex`); its agent file must allow it.",
     ),
     Field(
         path="routing.options.*",
         kind="options",
-        about="Options of an agent's adapter, by the agent's or the stage's name. A relative path of a file that is in the "
-        "packet's folder is made absolute.",
+        about="Options of the adapter, by agent or stage name. The relative path of a file in the packet's "
+        "folder is made absolute.",
     ),
     Field(
         path="routing.failover",
@@ -72,9 +80,9 @@ FIELDS = (
     Field(
         path="routing.pipeline.profile",
         kind="text",
-        about="A profile of the intent's group. Default: the one that has the intent's name.",
+        about="A profile of the intent's group. Default: the profile with the intent's name.",
     ),
-    Field(path="routing.pipeline.flags.*", kind="flag", about="Turns stages off, or back on."),
+    Field(path="routing.pipeline.flags.*", kind="flag", about="Turns stages off or on."),
     Field(path="routing.pipeline.options.*", kind="text", about="Options of the pipeline."),
     Field(
         path="scope.allow", kind="paths", required=True, about="Paths that may be changed, as in .gitignore."
@@ -83,22 +91,25 @@ FIELDS = (
         path="scope.deny",
         kind="paths",
         required=True,
-        about="Paths that must not be changed; they beat `allow`.",
+        about="Paths that must not be changed; they override `allow`.",
     ),
     Field(
         path="scope.revert",
         kind="flag",
         default=False,
-        about="Take back what lies outside the scope, and keep it as a patch. With `workspace: worktree` only.",
+        about="Revert changes outside the scope and save them as a patch. Only with `workspace: worktree`.",
     ),
     Field(
         path="acceptance.commands",
         kind="texts",
         required=True,
-        about="Shell commands that all must succeed; [] for none. Those of a brief hold instead.",
+        about="Shell commands that must all succeed; `[]` for none. Those of a brief replace them.",
     ),
     Field(
-        path="acceptance.criteria", kind="texts", required=True, about="What a reviewer checks, in sentences."
+        path="acceptance.criteria",
+        kind="texts",
+        required=True,
+        about="What a reviewer checks, in sentences.",
     ),
     Field(
         path="acceptance.timeout_sec",
@@ -106,14 +117,14 @@ FIELDS = (
         least=1,
         most=DAY_S,
         default=600,
-        about="Time for each of the commands.",
+        about="Time limit of each command.",
     ),
     Field(
         path="budgets.retry_budget",
         kind="whole",
         most=100,
         required=True,
-        about="Retries for each error signature.",
+        about="Retries per error signature.",
     ),
     Field(
         path="budgets.paid_call_budget",
@@ -121,7 +132,7 @@ FIELDS = (
         least=1,
         most=10_000,
         required=True,
-        about="Calls of agents over the task's life; failed ones count.",
+        about="Agent calls over the task's life, including failed ones.",
     ),
     Field(
         path="budgets.max_wallclock_sec",
@@ -129,49 +140,49 @@ FIELDS = (
         least=1,
         most=7 * DAY_S,
         required=True,
-        about="Time for each call; always enforced.",
+        about="Time limit of each call; always enforced.",
     ),
     Field(
         path="budgets.deadline_sec",
         kind="whole",
         least=1,
         most=365 * DAY_S,
-        about="Active time for the whole task. Default: the setting `deadline`.",
+        about="Active time of the whole task. Default: the setting `deadline`.",
     ),
-    Field(path="budgets.budget_usd", kind="number", most=1_000_000, about="Dollars that it may cost."),
+    Field(path="budgets.budget_usd", kind="number", most=1_000_000, about="Maximum cost in dollars."),
     Field(
         path="budgets.budget_tokens",
         kind="whole",
         least=1,
         most=10**12,
-        about="Tokens that it may use, in and out.",
+        about="Maximum number of tokens, input and output.",
     ),
     Field(
         path="budgets.max_turns",
         kind="whole",
         least=1,
         most=1_000_000,
-        about="Turns that the agents may take.",
+        about="Maximum number of turns of all agents.",
     ),
     Field(
         path="budgets.on_limit",
         kind="choice",
         choices=("ask", "end"),
         default="ask",
-        about="At a limit, ask a person or end the task.",
+        about="At a limit: ask a person, or end the task.",
     ),
     Field(
         path="context.digest_policy",
         kind="choice",
         choices=DIGEST_POLICIES,
         required=True,
-        about="Whether agents get the context pack or its digest.",
+        about="When agents get a digest instead of the context pack.",
     ),
     Field(
         path="security.redaction_patterns",
         kind="patterns",
         default=(),
-        about="Regular expressions; what they match is masked in inputs and outputs.",
+        about="Regular expressions (RE2 syntax) whose matches are masked in inputs and outputs.",
     ),
     Field(
         path="security.forbidden_paths",
@@ -183,12 +194,12 @@ FIELDS = (
 
 
 def tree() -> dict[str, Any]:
-    """The fields as nested maps; a leaf is a Field."""
+    """The fields as nested maps whose leaves are Fields."""
     root: dict[str, Any] = {}
     for field in FIELDS:
-        place = root
-        *before, last = field.path.split(".")
-        for name in before:
-            place = place.setdefault(name, {})
-        place[last] = field
+        branch = root
+        *parents, last = field.path.split(".")
+        for name in parents:
+            branch = branch.setdefault(name, {})
+        branch[last] = field
     return root

@@ -1,19 +1,14 @@
-"""A new packet to begin with: a manifest with comments, the request, and a context pack with its ten headings."""
+"""Creating a packet: a manifest with comments, the request, and a context pack with its ten headings."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 
-from holdfast.errors import DuplicateTask, UnreadableFile, UsageError
-from holdfast.gates import screen, script
-from holdfast.model import markdown
+from holdfast.errors import DuplicateTask
 from holdfast.model.pack import HEADINGS
 from holdfast.model.record import Record
-from holdfast.packet import inputs
 from holdfast.pipeline.define.intents import INTENTS
-from holdfast.pipeline.results import handoff
 from holdfast.store import atomic
 from holdfast.store.layout import NEW_PREFIX, Packet
 
@@ -21,11 +16,10 @@ RETRY_BUDGET = 2
 PAID_CALL_BUDGET = 10
 MAX_WALLCLOCK_S = 900
 FORBIDDEN = (".env", "secrets/")
-MOST_PLAN_BYTES = 1024 * 1024
 
 
 class Draft(Record):
-    """What a new packet is about."""
+    """The values of a new packet."""
 
     task_id: str
     goal: str
@@ -36,30 +30,31 @@ class Draft(Record):
     commands: tuple[str, ...] = ()
     criteria: tuple[str, ...] = ()
     profile: str | None = None
-    #: What an approved plan says; it becomes the request.
+    #: The text of an approved plan; it becomes the request.
     plan: str | None = None
-    #: Commands of the plan that are not taken over, each with what speaks against it.
+    #: Commands of the plan that were refused, each with the reason.
     refused: tuple[str, ...] = ()
     paid_call_budget: int = PAID_CALL_BUDGET
 
 
 def manifest(draft: Draft) -> str:
-    """The text of manifest.yaml."""
+    """The content of manifest.yaml."""
     changes = INTENTS[draft.intent].changes
     allow = draft.allow or (("**",) if changes else ())
     lines = [
-        "# What is asked of holdfast. 'holdfast pipeline check DIR' checks it, 'holdfast run --packet DIR' runs it.",
+        "# A task packet. 'holdfast pipeline check DIR' checks it, 'holdfast run --packet DIR' runs it.",
         f"task_id: {_text(draft.task_id)}",
         f"goal: {_text(draft.goal)}",
-        "# Where the agents work, from this folder on. Left out: where you run it.",
+        "# Where the agents work, relative to this folder. Default: where you run it.",
         f"project: {_text(draft.project)}" if draft.project is not None else "# project: ..",
-        "# worktree: in a git worktree and branch of its own.",
+        "# in_place, or worktree: in a new git worktree with its own branch.",
         "workspace: in_place",
         "",
         "routing:",
         f"  # {', '.join(INTENTS)}",
         f"  intent: {draft.intent}",
-        "  # 'holdfast pipeline list' shows models, profiles, flags and options; 'holdfast pipeline show DIR' what comes of them.",
+        "  # 'holdfast pipeline list' shows models, profiles, flags and options.",
+        "  # 'holdfast pipeline show DIR' shows what this packet resolves to.",
         "  # model:",
         "  #   codex: gpt-5.3-codex",
         *(
@@ -68,44 +63,44 @@ def manifest(draft: Draft) -> str:
             else ["  # pipeline:", "  #   profile: codex_only"]
         ),
         "",
-        "# Paths of the project, as in .gitignore; deny beats allow.",
+        "# Paths in the project, as in .gitignore; deny overrides allow.",
         "scope:",
         *_list("allow", allow),
         *_list("deny", draft.deny),
         "",
         "acceptance:",
-        "  # Shell commands; all must succeed. [] means that nothing is run.",
-        *(f"  # Left out, of the plan: {' '.join(each.split())}" for each in draft.refused),
+        "  # Shell commands that must all succeed; [] for none.",
+        *(f"  # Refused command of the plan: {' '.join(each.split())}" for each in draft.refused),
         *_list("commands", draft.commands),
-        "  # Sentences that a reviewer checks.",
+        "  # What a reviewer checks, in sentences.",
         *_list("criteria", draft.criteria),
         "",
         "budgets:",
-        "  # Retries for each error signature.",
+        "  # Retries per error signature.",
         f"  retry_budget: {RETRY_BUDGET}",
-        "  # Calls of agents, failed ones too.",
+        "  # Agent calls, including failed ones.",
         f"  paid_call_budget: {draft.paid_call_budget}",
-        "  # Time for each call.",
+        "  # Time limit of each call.",
         f"  max_wallclock_sec: {MAX_WALLCLOCK_S}",
         "  # budget_usd: 10.0",
         "",
         "context:",
-        "  # off, auto (a digest when the context pack is long) or aggressive (always).",
+        "  # off, auto (a digest if the context pack is long) or aggressive (always a digest).",
         "  digest_policy: auto",
         "",
         "security:",
-        "  # Regular expressions; what they match is masked. Common tokens always are.",
+        "  # Regular expressions (RE2) whose matches are masked. Common tokens always are.",
         "  redaction_patterns: []",
-        "  # Must not appear in any input.",
+        "  # Paths that must not appear in any input.",
         *_list("forbidden_paths", FORBIDDEN),
         "",
-        "# Stages that wait for a person: approval: [codex_impl]",
+        "# Stages that wait for approval: approval: [codex_impl]",
     ]
     return "\n".join(lines) + "\n"
 
 
 def _text(value: str | None) -> str:
-    """In quotes: JSON is YAML."""
+    """A quoted string: JSON is valid YAML."""
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -116,7 +111,7 @@ def _list(name: str, items: tuple[str, ...]) -> list[str]:
 
 
 def context_pack(draft: Draft) -> str:
-    """The ten headings, with what is known already."""
+    """The content of context_pack.md: its ten headings, with what the draft knows."""
     known = {
         "0. Goal": draft.goal,
         "2. Scope": "\n".join(
@@ -135,21 +130,21 @@ def context_pack(draft: Draft) -> str:
 
 
 def request(draft: Draft) -> str:
-    """The text of user_request.md."""
+    """The content of user_request.md."""
     if draft.plan is not None:
         return f"# {draft.goal}\n\nCarry out this approved plan.\n\n{draft.plan.strip()}\n"
     return f"{draft.goal}\n"
 
 
 def write(folder: str, draft: Draft) -> None:
-    """Make the packet's folder, whole or not at all. Raises DuplicateTask when there is something, StorageError."""
+    """Create the packet's folder, completely or not at all. Raises DuplicateTask if it exists, StorageError."""
     if os.path.lexists(folder):
-        raise DuplicateTask(f"{folder} is there already", hint="name another folder, or remove it")
+        raise DuplicateTask(f"{folder} exists already", hint="choose another folder, or remove it")
     staged = os.path.join(
         os.path.dirname(os.path.abspath(folder)), f"{NEW_PREFIX}{os.getpid()}-{draft.task_id}"
     )
+    packet = Packet(staged)
     try:
-        packet = Packet(staged)
         os.makedirs(packet.attachments, mode=0o700)
         for path, text in (
             (packet.manifest_yaml, manifest(draft)),
@@ -162,62 +157,4 @@ def write(folder: str, draft: Draft) -> None:
         from holdfast.packet.create import remove_tree
 
         remove_tree(staged)
-        atomic.storage_failed(error, f"cannot make the packet {folder}")
-
-
-def read_plan(path: str) -> str:
-    """The text of a plan. Raises UnreadableFile, UsageError."""
-    try:
-        data = inputs.contents(path, MOST_PLAN_BYTES)
-    except OSError as error:
-        raise UnreadableFile(f"cannot read the plan {path}: {error.strerror}") from error
-    if len(data) > MOST_PLAN_BYTES:
-        raise UsageError(f"the plan {path} is larger than {MOST_PLAN_BYTES // 1024**2} MiB")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise UsageError(f"the plan {path} is not UTF-8") from None
-    if not text.strip():
-        raise UsageError(f"the plan {path} is empty")
-    return text
-
-
-def from_plan(draft: Draft) -> Draft:
-    """What a plan says beyond its text: the goal (its first heading), commands (under `Verify Commands`), criteria (under
-    `Acceptance`), paths (under `Scope`). What the draft has already is kept. A plan may be a model's: its commands are screened
-    like those of a brief."""
-    if draft.plan is None:
-        return draft
-    proposed = () if draft.commands else script.commands(handoff.read_brief(draft.plan).script or "")
-    judged = [(command, screen.objection(command)) for command in proposed]
-    return draft.evolve(
-        goal=draft.goal or goal_of(draft.plan),
-        allow=draft.allow or _paths(draft.plan),
-        commands=draft.commands or tuple(command for command, why in judged if why is None),
-        refused=tuple(f"`{command}`: {why}" for command, why in judged if why is not None),
-        criteria=draft.criteria or _criteria(draft.plan),
-    )
-
-
-def goal_of(plan: str) -> str:
-    """Its first heading, or its first line."""
-    lines = [line.strip() for line in plan.splitlines() if line.strip()]
-    title = next((line for line in lines if line.startswith("#")), lines[0])
-    return title.lstrip("# ").strip().removeprefix("Plan:").strip()[:500] or "carry out the plan"
-
-
-def _criteria(plan: str) -> tuple[str, ...]:
-    return _items(plan, "Acceptance")
-
-
-def _paths(plan: str) -> tuple[str, ...]:
-    """The items of its scope, where each is a path and nothing else: a sentence about the scope needs a person."""
-    items = [item.strip("`") for item in _items(plan, "Scope")]
-    return tuple(items) if all(re.fullmatch(r"[\w.@+/*-]+", item) for item in items) else ()
-
-
-def _items(plan: str, heading: str) -> tuple[str, ...]:
-    section = markdown.find(markdown.sections(plan), heading)
-    body = section.body if section is not None else ""
-    found = re.findall(r"^[ \t]*[-*][ \t]+(?:\[.\][ \t]+)?(.+)$", body, re.MULTILINE)
-    return tuple(item.strip() for item in found)
+        atomic.storage_failed(error, f"cannot create the packet {folder}")

@@ -1,8 +1,8 @@
-"""A checked manifest and the configuration → the stages to run, and where each value came from. Pure.
+"""Resolving a manifest with the catalog: the stages to run, and where each value came from. Pure.
 
-Model: manifest, stage_models, purpose_models, default_model. Effort: stage_efforts, purpose_efforts, default. The intent (or the
-profile that the manifest names) decides on the stages; an option acts only where the manifest sets it, and never against
-the intent. Problems are gathered, not raised.
+The intent, or the profile that the manifest selects, decides on the stages. Order of precedence for a model:
+manifest, stage_models, purpose_models, default_model; for an effort: stage_efforts, purpose_efforts, default.
+Problems are collected, not raised.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from holdfast.model.record import Record
 from holdfast.model.roles import purpose, split
 from holdfast.model.spec import StageSpec
 from holdfast.pipeline.define import security_lens
-from holdfast.pipeline.define.catalog import Agent, Config, Group, Profile
-from holdfast.pipeline.define.catalog_file import Wave
+from holdfast.pipeline.define.catalog import Agent, Catalog, Group, Profile
+from holdfast.pipeline.define.catalog_file import Batch
 from holdfast.pipeline.define.intents import INTENTS, OPTIONS, PROFILE_OF
 from holdfast.pipeline.define.manifest import Manifest
-from holdfast.pipeline.define.problem import Problem, join_hints, listed, near
+from holdfast.pipeline.define.problem import Problem, unknown_hint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,13 +28,13 @@ _OPTIONS = "routing.pipeline.options"
 
 
 class Resolved(Record):
-    """What a packet runs."""
+    """The pipeline of a packet."""
 
     intent: str
     group: str
     profile: str
     stages: tuple[StageSpec, ...]
-    #: The options that hold, by name.
+    #: The effective options by name.
     options: dict[str, str]
     flags: dict[str, bool]
     join_timeout_s: float | None
@@ -43,38 +43,40 @@ class Resolved(Record):
 
 
 def resolve(
-    manifest: Manifest, config: Config, problems: list[Problem], *, request: Callable[[], str] = str
+    manifest: Manifest, catalog: Catalog, problems: list[Problem], *, request: Callable[[], str] = str
 ) -> Resolved | None:
-    """The stages; None, with problems, where there is no telling. `request` gives the words of the packet beside the manifest,
-    where they decide."""
-    _check_agents(manifest, config, problems)
+    """The pipeline; None and problems if it cannot be resolved.
+
+    `request` returns the text of the request and of attachments; it is called only if an option needs it.
+    """
+    _check_agents(manifest, catalog, problems)
     intent = manifest.get("routing.intent")
-    found = None if intent is None else _profile(manifest, config, intent, problems)
-    if intent is None or found is None:
-        _check_names(manifest, config, problems)
+    profile = None if intent is None else _profile(manifest, catalog, intent, problems)
+    if intent is None or profile is None:
+        _check_names(manifest, catalog, problems)
         return None
-    return _Resolver(manifest, config, found, problems).resolve(intent, request)
+    return _Resolver(manifest, catalog, profile, problems).resolve(intent, request)
 
 
-def _check_agents(manifest: Manifest, config: Config, problems: list[Problem]) -> None:
+def _check_agents(manifest: Manifest, catalog: Catalog, problems: list[Problem]) -> None:
     for name, model in manifest.below("routing.model").items():
         path = f"routing.model.{name}"
-        agent = config.agents.get(name)
+        agent = catalog.agents.get(name)
         if agent is None:
-            problems.append(manifest.unknown(path, "agent", name, config.agents))
+            problems.append(manifest.unknown(path, "agent", name, catalog.agents))
         elif not agent.allows(model):
-            known = agent.allowed_models or ()
             message = f"the model {model!r} is not allowed for {name}"
-            problems.append(manifest.problem(path, message, join_hints(near(model, known), listed(known))))
+            hint = unknown_hint(model, agent.allowed_models or ())
+            problems.append(manifest.problem(path, message, hint))
     for at, name in enumerate(manifest.get("routing.failover") or ()):
-        if name not in config.agents:
+        if name not in catalog.agents:
             path = f"routing.failover[{at}]"
-            problems.append(manifest.unknown(path, "agent", name, config.agents))
+            problems.append(manifest.unknown(path, "agent", name, catalog.agents))
 
 
-def _check_names(manifest: Manifest, config: Config, problems: list[Problem]) -> None:
-    """What is wrong whatever the profile is."""
-    known = list(dict.fromkeys(name for group in config.groups.values() for name in group.flags))
+def _check_names(manifest: Manifest, catalog: Catalog, problems: list[Problem]) -> None:
+    """Check what does not depend on the profile."""
+    known = list(dict.fromkeys(name for group in catalog.groups.values() for name in group.flags))
     for name in manifest.below(_FLAGS):
         if name not in known:
             problems.append(manifest.unknown(f"{_FLAGS}.{name}", "flag", name, known))
@@ -83,24 +85,26 @@ def _check_names(manifest: Manifest, config: Config, problems: list[Problem]) ->
         if name not in OPTIONS:
             problems.append(manifest.unknown(path, "option", name, OPTIONS))
         elif value not in OPTIONS[name].values:
-            problems.append(manifest.unknown(path, f"value of {name}:", value, OPTIONS[name].values))
+            problems.append(manifest.unknown(path, "value", value, OPTIONS[name].values))
 
 
-def _profile(manifest: Manifest, config: Config, intent: str, problems: list[Problem]) -> Profile | None:
-    """The manifest's, else what its option asks for, else that of the intent's name, else the group's default."""
+def _profile(manifest: Manifest, catalog: Catalog, intent: str, problems: list[Problem]) -> Profile | None:
+    """The profile of the manifest, or of its options, or with the intent's name, or the group's default."""
     kind = INTENTS[intent]
-    groups = [config.groups[name] for name in (kind.group, *kind.also) if name in config.groups]
+    groups = [catalog.groups[name] for name in (kind.group, *kind.also) if name in catalog.groups]
     chosen = manifest.get(_PROFILE)
     if chosen is not None:
         for group in groups:
             if chosen in group.profiles:
                 return group.profiles[chosen]
         known = [name for group in groups for name in group.profiles]
-        problems.append(manifest.unknown(_PROFILE, f"profile for {intent}", chosen, known))
+        problems.append(manifest.unknown(_PROFILE, "profile", chosen, known, where=f" for {intent}"))
         return None
     options = manifest.below(_OPTIONS)
     by_option = [
-        name for (of, key, value), name in PROFILE_OF.items() if of == intent and options.get(key) == value
+        name
+        for (for_intent, option, value), name in PROFILE_OF.items()
+        if for_intent == intent and options.get(option) == value
     ]
     for name in (*by_option, intent, groups[0].get("default_profile") if groups else None):
         if groups and name in groups[0].profiles:
@@ -110,33 +114,35 @@ def _profile(manifest: Manifest, config: Config, intent: str, problems: list[Pro
 
 
 class _Resolver:
-    """One manifest, one profile."""
+    """Resolves one manifest with one profile."""
 
-    def __init__(self, manifest: Manifest, config: Config, profile: Profile, problems: list[Problem]) -> None:
+    def __init__(
+        self, manifest: Manifest, catalog: Catalog, profile: Profile, problems: list[Problem]
+    ) -> None:
         self.manifest = manifest
-        self.config = config
+        self.catalog = catalog
         self.profile = profile
-        self.group: Group = config.groups[profile.group]
+        self.group: Group = catalog.groups[profile.group]
         self.problems = problems
         self.sources: dict[str, str] = {}
 
     def resolve(self, intent: str, request: Callable[[], str]) -> Resolved | None:
-        self.sources["profile"] = self._said(_PROFILE if self.manifest.get(_PROFILE) else "routing.intent")
+        self.sources["profile"] = self._source(_PROFILE if self.manifest.get(_PROFILE) else "routing.intent")
         self.sources["stages"] = self.profile.leaves["stages"].source
         flags, options = self._flags(), self._options()
         off = {each for name, on in flags.items() if not on for each in self.group.flags[name]}
         stages: list[StageSpec] = []
         number = 0
-        for wave in self._waves(options, request):
-            number += wave.is_parallel
-            for name in wave.stages:
-                found = split(name, self.config.agents)
-                if found is None or name in off or found[1] in off:
+        for batch in self._batches(options, request):
+            number += batch.is_parallel
+            for name in batch.stages:
+                parts = split(name, self.catalog.agents)
+                if parts is None or name in off or parts[1] in off:
                     continue
-                group = f"parallel-{number}" if wave.is_parallel else None
-                stages.append(self._stage(name, *found, group=group, options=options))
+                group = f"parallel-{number}" if batch.is_parallel else None
+                stages.append(self._stage(name, *parts, group=group, options=options))
         self._check(intent, stages)
-        timeouts = [wave.timeout_s for wave in self.profile.waves if wave.timeout_s is not None]
+        timeouts = [batch.timeout_s for batch in self.profile.batches if batch.timeout_s is not None]
         return Resolved(
             intent=intent,
             group=self.group.name,
@@ -148,26 +154,28 @@ class _Resolver:
             sources=self.sources,
         )
 
-    def _waves(self, options: dict[str, str], request: Callable[[], str]) -> tuple[Wave, ...]:
-        """The profile's, and the security lens where the option asks for it. Without a word, the profile is taken as it is."""
-        mode, waves = options.get("security_lens"), self.profile.waves
+    def _batches(self, options: dict[str, str], request: Callable[[], str]) -> tuple[Batch, ...]:
+        """The batches of the profile, with or without a security review as the option says."""
+        mode, batches = options.get("security_lens"), self.profile.batches
         if mode is None:
-            return waves
+            return batches
         path = f"{_OPTIONS}.security_lens"
         if mode != "off" and self.manifest.get(path) and not self._has(("review", security_lens.ROLE)):
-            message = f"the profile {self.profile.name} has no review beside which it could run"
-            self.problems.append(self.manifest.problem(path, message, "leave it out"))
-        touched: tuple[str, ...] = ()
+            message = f"the profile {self.profile.name} has no review for it to run beside"
+            self.problems.append(self.manifest.problem(path, message, "remove the option"))
+        words: tuple[str, ...] = ()
         if mode == "auto":
-            written = [self.manifest.get(path) or () for path in ("scope.allow", "acceptance.criteria")]
-            said = [self.manifest.get("goal") or "", *(each for part in written for each in part), request()]
-            touched = security_lens.touched("\n".join(said))
-        arranged = security_lens.arranged(waves, self.config.agents, wanted=mode == "always" or bool(touched))
-        if touched:
-            self.sources["security_lens"] = f"auto: {', '.join(touched[:5])}"
+            lists = [self.manifest.get(path) or () for path in ("scope.allow", "acceptance.criteria")]
+            texts = [self.manifest.get("goal") or "", *(text for each in lists for text in each), request()]
+            words = security_lens.security_words("\n".join(texts))
+        arranged = security_lens.arranged(
+            batches, self.catalog.agents, wanted=mode == "always" or bool(words)
+        )
+        if words:
+            self.sources["security_lens"] = f"auto: {', '.join(words[:5])}"
         return arranged
 
-    def _said(self, path: str) -> str:
+    def _source(self, path: str) -> str:
         return f"manifest.yaml: {path}"
 
     def _flags(self) -> dict[str, bool]:
@@ -180,20 +188,20 @@ class _Resolver:
             if name not in flags:
                 self.problems.append(
                     self.manifest.unknown(
-                        path, f"flag in the group {self.group.name}", name, self.group.flags
+                        path, "flag", name, self.group.flags, where=f" in the group {self.group.name}"
                     )
                 )
                 continue
             flags[name] = value
-            self.sources[f"flags.{name}"] = self._said(path)
+            self.sources[f"flags.{name}"] = self._source(path)
             if value and not self._has(self.group.flags[name]):
-                message = f"the profile {self.profile.name} has no stage that it could turn on"
+                message = f"the profile {self.profile.name} has no stage that this flag turns on"
                 hint = f"its stages: {', '.join(self.profile.stages)}"
                 self.problems.append(self.manifest.problem(path, message, hint))
         return flags
 
     def _has(self, wanted: tuple[str, ...]) -> bool:
-        pairs = [(stage, split(stage, self.config.agents)) for stage in self.profile.stages]
+        pairs = [(stage, split(stage, self.catalog.agents)) for stage in self.profile.stages]
         return any(stage in wanted or (pair is not None and pair[1] in wanted) for stage, pair in pairs)
 
     def _options(self) -> dict[str, str]:
@@ -205,35 +213,35 @@ class _Resolver:
         for name, value in self.manifest.below(_OPTIONS).items():
             path = f"{_OPTIONS}.{name}"
             if name not in known:
-                what = f"option in the group {self.group.name}"
-                self.problems.append(self.manifest.unknown(path, what, name, known))
+                where = f" in the group {self.group.name}"
+                self.problems.append(self.manifest.unknown(path, "option", name, known, where=where))
             elif value not in OPTIONS[name].values:
-                what = f"value of {name}:"
-                self.problems.append(self.manifest.unknown(path, what, value, OPTIONS[name].values))
+                self.problems.append(self.manifest.unknown(path, "value", value, OPTIONS[name].values))
             elif OPTIONS[name].is_shape and options.get(name) != value:
                 self._contradicts(path, name, value, options.get(name))
             else:
                 options[name] = value
-                self.sources[f"options.{name}"] = self._said(path)
+                self.sources[f"options.{name}"] = self._source(path)
         return options
 
     def _contradicts(self, path: str, name: str, value: str, own: str | None) -> None:
         intent = self.manifest.get("routing.intent")
-        is_own = self.manifest.get(_PROFILE) is None
-        of = f"the intent {intent}" if is_own else f"the profile {self.profile.name}"
-        said = f"{of} is {name}: {own}" if own else f"{of} has no {name}"
+        has_profile = self.manifest.get(_PROFILE) is not None
+        holder = f"the profile {self.profile.name}" if has_profile else f"the intent {intent}"
+        actual = f"{name}: {own}" if own else f"no {name}"
         fitting = [
             profile.name
             for profile in self.group.profiles.values()
             if (leaf := profile.leaves.get(f"options.{name}")) is not None and leaf.value == value
         ]
-        hint = f"leave it out, or choose what does so: {', '.join(fitting)}" if fitting else "leave it out"
-        self.problems.append(self.manifest.problem(path, f"{value!r} contradicts: {said}", hint))
+        hint = f"remove it, or use {' or '.join(fitting)}" if fitting else "remove it"
+        message = f"{value!r} contradicts {holder}, which has {actual}"
+        self.problems.append(self.manifest.problem(path, message, hint))
 
     def _stage(
         self, name: str, agent_name: str, role: str, *, group: str | None, options: dict[str, str]
     ) -> StageSpec:
-        agent = self.config.agents[agent_name]
+        agent = self.catalog.agents[agent_name]
         for_ = purpose(role, options.get("impl_mode"))
         return StageSpec(
             name=name,
@@ -249,21 +257,21 @@ class _Resolver:
         )
 
     def _first(self, stage: str, key: str, *places: tuple[Any, str]) -> Any:
-        """The first value that is there, and its source noted."""
+        """The first value that is set; its source is recorded."""
         for value, source in places:
             if value is not None:
                 self.sources[f"stages.{stage}.{key}"] = source
                 return value
-        self.sources[f"stages.{stage}.{key}"] = "the agent's own default"
+        self.sources[f"stages.{stage}.{key}"] = "the agent's default"
         return None
 
     def _model(self, stage: str, agent: Agent, for_: str) -> str | None:
         path = f"routing.model.{agent.name}"
         model = self.manifest.get(path)
-        # One that is not allowed was blamed already.
+        # A model that is not allowed was reported by _check_agents.
         return self._first(
             stage, "model",
-            (model, self._said(path)),
+            (model, self._source(path)),
             _leaf(self.profile, f"stage_models.{stage}"),
             _leaf(agent, f"purpose_models.{for_}"),
             _leaf(agent, "default_model"),
@@ -278,7 +286,7 @@ class _Resolver:
         )  # fmt: skip
 
     def _timeout_s(self, stage: str, agent: Agent, options: dict[str, str]) -> float | None:
-        """The softer limit; the packet's own is beside it and always holds."""
+        """The time limit of the agent file. That of the packet always holds, too."""
         leaf = agent.leaves.get("defaults.timeout_sec")
         mode_leaf = agent.leaves.get("defaults.timeout_mode")
         mode = options.get("timeout_mode") or (mode_leaf.value if mode_leaf is not None else "enforce")
@@ -299,7 +307,7 @@ class _Resolver:
         by_profile = leaf is not None and stage in leaf.value
         by_manifest = stage in (self.manifest.get("approval") or ())
         if by_manifest or by_profile:
-            source = self._said("approval") if by_manifest or leaf is None else leaf.source
+            source = self._source("approval") if by_manifest or leaf is None else leaf.source
             self.sources[f"stages.{stage}.approval"] = source
         return by_manifest or by_profile
 
@@ -309,43 +317,40 @@ class _Resolver:
             _leaf(agent, "options"),
             _leaf(self.profile, f"stage_options.{stage}"),
             *(
-                (self.manifest.get(path), self._said(path))
+                (self.manifest.get(path), self._source(path))
                 for path in (f"routing.options.{agent.name}", f"routing.options.{stage}")
             ),
         )
-        for given, source in places:
-            if given is None:
+        for values, source in places:
+            if values is None:
                 continue
-            for key, value in given.items():
+            for key, value in values.items():
                 options[key] = value
                 self.sources[f"stages.{stage}.options.{key}"] = source
         return options
 
     def _check(self, intent: str, stages: list[StageSpec]) -> None:
-        """What can be said only of the whole."""
-        say, names = self.manifest.problem, [stage.name for stage in stages]
+        """Check the stages as a whole."""
+        problem, names = self.manifest.problem, [stage.name for stage in stages]
         if not stages:
-            message = "no stage is left to run"
+            path = _FLAGS if self.manifest.below(_FLAGS) else _PROFILE
             hint = f"stages of {self.profile.name}: {', '.join(self.profile.stages)}"
-            self.problems.append(say(_FLAGS if self.manifest.below(_FLAGS) else _PROFILE, message, hint))
+            self.problems.append(problem(path, "all stages are turned off", hint))
             return
         writers = [stage.name for stage in stages if stage.writes]
         path = _PROFILE if self.manifest.get(_PROFILE) else "routing.intent"
         if writers and not INTENTS[intent].changes:
-            message = f"{intent} changes nothing, but the profile {self.profile.name} writes in {', '.join(writers)}"
-            self.problems.append(say(path, message, "choose another profile, or an intent that implements"))
+            listed = ", ".join(writers)
+            message = f"{intent} must not change code, but the profile {self.profile.name} writes in {listed}"
+            self.problems.append(problem(path, message, "choose another profile or intent"))
         if not writers and INTENTS[intent].changes:
-            message = (
-                f"{intent} changes the code, but the profile {self.profile.name} has no stage that writes"
-            )
-            self.problems.append(say(path, message, "choose another profile, or another intent"))
+            message = f"{intent} must change code, but no stage of the profile {self.profile.name} writes"
+            self.problems.append(problem(path, message, "choose another profile or intent"))
         for at, name in enumerate(self.manifest.get("approval") or ()):
             if name not in names:
-                self.problems.append(
-                    self.manifest.unknown(f"approval[{at}]", "stage to approve:", name, names)
-                )
+                self.problems.append(self.manifest.unknown(f"approval[{at}]", "stage", name, names))
         for name in self.manifest.below("routing.options"):
-            if name not in names and name not in self.config.agents:
+            if name not in names and name not in self.catalog.agents:
                 known = [*dict.fromkeys(stage.agent for stage in stages), *names]
                 path = f"routing.options.{name}"
                 self.problems.append(self.manifest.unknown(path, "agent or stage", name, known))

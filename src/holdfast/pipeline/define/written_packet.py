@@ -1,4 +1,4 @@
-"""A written packet → a task that can run: read, checked as a whole, resolved. All problems at once, before anything is paid for."""
+"""Reading a written packet: check it completely, report all problems together, and make a task of it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from holdfast.errors import HoldfastError, InvalidManifest, NoSuchDirectory, Unr
 from holdfast.model.record import Record
 from holdfast.model.spec import Limits, PipelineSpec, StageSpec, TaskSpec, short_name
 from holdfast.packet import inputs, limits
-from holdfast.pipeline.define import catalog, manifest, security_lens, yaml_file
+from holdfast.pipeline.define import load_catalog, manifest, security_lens, yaml_file
 from holdfast.pipeline.define.manifest import Manifest
-from holdfast.pipeline.define.problem import Problem, sorted_problems
+from holdfast.pipeline.define.problem import Problem, counted, sorted_problems
 from holdfast.pipeline.define.resolve import Resolved, resolve
 from holdfast.pipeline.prompt import attachments, template
 from holdfast.pipeline.prompt.forbidden import Forbidden
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 NAME = MANIFEST_YAML
 
 
-class Written(Record):
-    """A packet as a person wrote it, checked."""
+class WrittenPacket(Record):
+    """A packet as its author wrote it, checked."""
 
     folder: str
-    #: The text of manifest.yaml, as it is.
+    #: The content of manifest.yaml.
     text: bytes
     manifest: Manifest
     resolved: Resolved
@@ -39,12 +39,12 @@ class Written(Record):
 
     @property
     def inputs(self) -> str:
-        """Its inputs; the folder need not exist."""
+        """The folder of its inputs, which may be missing."""
         return Packet(self.folder).inputs
 
 
-def read(folder: str, *, project: str | None = None) -> Written:
-    """The packet in a folder. `project` beats the manifest's own. Raises InvalidManifest with all problems, UnreadableFile."""
+def read(folder: str, *, project: str | None = None) -> WrittenPacket:
+    """The packet in a folder. `project` overrides the manifest's. Raises InvalidManifest, UnreadableFile."""
     text, path = text_of(folder)
     written, problems = examine(text, path, project=project)
     if written is None:
@@ -54,47 +54,50 @@ def read(folder: str, *, project: str | None = None) -> Written:
 
 def examine(
     text: bytes, path: str, *, project: str | None = None
-) -> tuple[Written | None, tuple[Problem, ...]]:
-    """The packet whose manifest is this text, which is (or will be) at `path`; or None and all that is wrong."""
+) -> tuple[WrittenPacket | None, tuple[Problem, ...]]:
+    """The packet with this manifest, which is (or will be) at `path`; or None and all problems."""
     problems: list[Problem] = []
     node = yaml_file.parse(text, path, problems)
     if node is None:
         return None, sorted_problems(problems)
     checked = manifest.check(node, path, problems)
     folder = os.path.dirname(os.path.abspath(path))
-    work = project_of(checked, folder, project)
-    if not os.path.isdir(work):
-        problems.append(checked.problem("project", f"the directory {work} does not exist"))
-    layers = catalog.read(catalog.folders(work), problems)
-    found = resolve(checked, layers, problems, request=lambda: _words_of(folder, work))
+    project_dir = project_of(checked, folder, project)
+    if not os.path.isdir(project_dir):
+        problems.append(checked.problem("project", f"the directory {project_dir} does not exist"))
+    catalog = load_catalog.read(load_catalog.folders(project_dir), problems)
+    resolved = resolve(checked, catalog, problems, request=lambda: _request(folder, project_dir))
     if checked.get("scope.revert") and checked.get("workspace") != "worktree":
-        hint = "in place, what an agent did cannot be told from what a person did"
-        problems.append(checked.problem("scope.revert", "it needs workspace: worktree", hint))
-    if not problems and found is not None:
-        _check_inputs(checked, found, problems, folder=folder, project_dir=work)
-    if problems or found is None:
+        hint = "in place, changes by an agent and by a person cannot be told apart"
+        problems.append(checked.problem("scope.revert", "needs workspace: worktree", hint))
+    if not problems and resolved is not None:
+        _check_inputs(checked, resolved, problems, folder=folder, project_dir=project_dir)
+    if problems or resolved is None:
         return None, sorted_problems(problems)
-    return Written(folder=folder, text=text, manifest=checked, resolved=found, project_dir=work), ()
+    written = WrittenPacket(
+        folder=folder, text=text, manifest=checked, resolved=resolved, project_dir=project_dir
+    )
+    return written, ()
 
 
-def _words_of(folder: str, project_dir: str) -> str:
-    """The request, and the names of the files that attached diffs change. What cannot be read is told by another check."""
+def _request(folder: str, project_dir: str) -> str:
+    """The request, and the names of files in attached diffs. Unreadable files are reported by _check_inputs."""
     packet = Packet(folder)
     try:
         request = attachments.read_input(packet, packet.user_request) or ""
         attached = attachments.read(packet, Forbidden((), project_dir=project_dir))
     except HoldfastError:
         return ""
-    return "\n".join([request, *(security_lens.paths_of(each.text or "") for each in attached)])
+    return "\n".join([request, *(security_lens.file_lines(each.text or "") for each in attached)])
 
 
 def _check_inputs(
-    checked: Manifest, found: Resolved, problems: list[Problem], *, folder: str, project_dir: str
+    checked: Manifest, resolved: Resolved, problems: list[Problem], *, folder: str, project_dir: str
 ) -> None:
-    """What would stop a stage before its call is told now: a role without a template, an input that no agent may see."""
-    packet = Packet(folder)
-    for said in template.check(found.stages, project_dir=project_dir, profile=found.profile, packet=packet):
-        problems.append(checked.problem("routing.intent", said))
+    """Report now what would stop a stage later: a role without a template, a forbidden input."""
+    packet, profile = Packet(folder), resolved.profile
+    for message in template.check(resolved.stages, project_dir=project_dir, profile=profile, packet=packet):
+        problems.append(checked.problem("routing.intent", message))
     patterns = checked.get("security.forbidden_paths")
     try:
         attachments.read(packet, Forbidden(patterns, project_dir=project_dir))
@@ -103,35 +106,41 @@ def _check_inputs(
 
 
 def invalid(path: str, problems: tuple[Problem, ...]) -> InvalidManifest:
-    """The error that tells them all."""
-    count = "a problem" if len(problems) == 1 else f"{len(problems)} problems"
-    return InvalidManifest(f"{path} has {count}", details=tuple(str(each) for each in problems))
+    """The error that lists all problems."""
+    return InvalidManifest(
+        f"{path} has {counted(problems)}", details=tuple(str(problem) for problem in problems)
+    )
 
 
-def project_of(checked: Manifest, folder: str, given: str | None) -> str:
-    """Where it works: the flag's directory, the manifest's (from the packet's folder), or the present one."""
-    written = checked.get("project")
-    if given is not None or written is None:
-        return paths.project(given)
-    return os.path.normpath(os.path.join(folder, os.path.expanduser(written)))
+def project_of(checked: Manifest, folder: str, override: str | None) -> str:
+    """The project: the override, or that of the manifest (relative to the packet), or the current directory."""
+    in_manifest = checked.get("project")
+    if override is not None or in_manifest is None:
+        return paths.project(override)
+    return os.path.normpath(os.path.join(folder, os.path.expanduser(in_manifest)))
 
 
 def text_of(folder: str) -> tuple[bytes, str]:
-    """The manifest of a packet and its path; the path of the file itself will do. Raises NoSuchDirectory, UnreadableFile."""
+    """The content and the path of a manifest, given its folder or file.
+
+    Raises NoSuchDirectory, UnreadableFile.
+    """
     path = folder if os.path.isfile(folder) else os.path.join(folder, NAME)
     try:
-        return inputs.contents(path, yaml_file.MOST_BYTES), path
+        return inputs.contents(path, yaml_file.MAX_BYTES), path
     except OSError as error:
         if not os.path.isdir(folder):
-            raise NoSuchDirectory(f"there is no packet {folder}", hint="'holdfast new' writes one") from error
+            raise NoSuchDirectory(
+                f"there is no packet {folder}", hint="'holdfast new' creates one"
+            ) from error
         raise UnreadableFile(
             f"cannot read {path}: {error.strerror}",
-            hint="a packet has a manifest.yaml; 'holdfast new' writes one",
+            hint="a packet has a manifest.yaml; 'holdfast new' creates one",
         ) from error
 
 
-def spec(written: Written, *, limits: Limits, env: tuple[str, ...] = (), **more: Any) -> TaskSpec:
-    """The task that a packet asks for. `more` are further fields of TaskSpec."""
+def spec(written: WrittenPacket, *, limits: Limits, env: tuple[str, ...] = (), **more: Any) -> TaskSpec:
+    """The spec of the packet's task. `more` are further fields of TaskSpec."""
     checked, resolved = written.manifest, written.resolved
     stages = tuple(_absolute(stage, written.folder) for stage in resolved.stages)
     values: dict[str, Any] = {
@@ -151,8 +160,8 @@ def spec(written: Written, *, limits: Limits, env: tuple[str, ...] = (), **more:
     return TaskSpec(**{**values, **more})
 
 
-def pipeline_spec(written: Written) -> PipelineSpec:
-    """What the pipeline is asked for, with the sources of its values."""
+def pipeline_spec(written: WrittenPacket) -> PipelineSpec:
+    """The pipeline of the task, with the sources of its values."""
     get, resolved = written.manifest.get, written.resolved
     return PipelineSpec(
         intent=resolved.intent,
@@ -176,13 +185,13 @@ def pipeline_spec(written: Written) -> PipelineSpec:
 
 
 def redacted(spec: TaskSpec, env: Mapping[str, str]) -> TaskSpec:
-    """The task without secrets in what is shown of it: journal and manifest.json have these words as they are here."""
+    """The spec without secrets in its texts: journal and manifest.json show them as they are here."""
     pipeline = spec.pipeline
     assert pipeline is not None
     redact = Redactor(dict(env), spec.env, pipeline.redaction_patterns)
     criteria = tuple(redact(line) for line in pipeline.acceptance_criteria)
     goal = redact(spec.goal)
-    # Cut anew: half a secret looks like none.
+    # Shorten the redacted goal: half a secret would not be recognized.
     name = short_name(goal) if spec.task_name == short_name(spec.goal) else redact(spec.task_name)
     return spec.evolve(
         task_name=name,
@@ -191,7 +200,7 @@ def redacted(spec: TaskSpec, env: Mapping[str, str]) -> TaskSpec:
     )
 
 
-#: Field of the manifest → field of Limits.
+#: Manifest field → field of Limits.
 _LIMITS = {
     "budgets.deadline_sec": "deadline_s",
     "budgets.budget_usd": "budget_usd",
@@ -201,31 +210,31 @@ _LIMITS = {
 }
 
 
-def settle_limits(
-    written: Written,
+def resolve_limits(
+    written: WrittenPacket,
     environ: Mapping[str, str],
     *,
     flags: Mapping[str, str] | None = None,
     settings: Mapping[str, tuple[str, str]] | None = None,
 ) -> Limits:
-    """The limits of the task: a flag beats the manifest, that beats environment, settings and the agents' own."""
+    """The limits of the task: flag > manifest > environment > settings > agent."""
     adapters = [registry.adapter(stage.agent) for stage in written.resolved.stages]
     silences = [adapter.capabilities.stale_s for adapter in adapters]
-    # One silence for the whole task: that of the agent which may be silent the longest.
+    # The longest silence of all agents holds for the whole task.
     stale_s = None if None in silences else max(silence for silence in silences if silence is not None)
-    found = limits.resolve(environ, flags or {}, stale_s=stale_s, settings=settings)
-    own = {
+    settled = limits.resolve(environ, flags or {}, stale_s=stale_s, settings=settings)
+    in_manifest = {
         field: written.manifest.get(path)
         for path, field in _LIMITS.items()
         if path in written.manifest.lines and field not in (flags or {})
     }
-    if "deadline_s" in own:
-        own["deadline_s"] = float(own["deadline_s"])
-    return found.evolve(**own)
+    if "deadline_s" in in_manifest:
+        in_manifest["deadline_s"] = float(in_manifest["deadline_s"])
+    return settled.evolve(**in_manifest)
 
 
 def _absolute(stage: StageSpec, folder: str) -> StageSpec:
-    """A file of the packet is meant from the packet's folder, not from where the runner will be."""
+    """Make paths of files in the packet absolute: the runner works in another directory."""
     options: dict[str, object] = {}
     for key, value in stage.options.items():
         path = os.path.join(folder, value) if isinstance(value, str) else ""

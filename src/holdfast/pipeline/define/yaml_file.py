@@ -1,8 +1,8 @@
-"""Reading a YAML file that anybody may have written: small, flat, without tricks, and every value with its line.
+"""Reading an untrusted YAML file: a small subset of YAML 1.2, and every value with its line.
 
-Only what a person types is taken: YAML 1.2 scalars, lists, and maps with text keys. Aliases, tags, duplicate keys, a
-second document and bytes that are not UTF-8 are problems, and so is a file that is too large or too deep. A date stays a text.
-This is the one module that knows the YAML library.
+Scalars, lists and maps with string keys are read. Aliases, tags, duplicate keys, a second document, bytes
+that are not UTF-8, and files that are too large or too deep are problems. A date is a string. Only this
+module uses the YAML library.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     Scalar = str | int | float | bool | None
     Value = Scalar | list["Node"] | dict[str, "Node"]
 
-MOST_BYTES = 256 * 1024
-MOST_DEPTH = 16
-MOST_VALUES = 20_000
-#: Digits; a longer number is a float, and thus no count.
-_MOST_DIGITS = 18
+MAX_BYTES = 256 * 1024
+MAX_DEPTH = 16
+MAX_VALUES = 20_000
+#: A number with more digits is a float, so that no count can be huge.
+_MAX_DIGITS = 18
 
 _NULL = frozenset(("", "~", "null", "Null", "NULL"))
 _TRUE = frozenset(("true", "True", "TRUE"))
@@ -51,18 +51,18 @@ class _Refused(Exception):
 
 
 def read(path: str, problems: list[Problem]) -> Node | None:
-    """The contents of a file; None, with a problem, when it is no such YAML. Raises UnreadableFile."""
+    """The contents of a file; None and a problem if it cannot be parsed. Raises UnreadableFile."""
     try:
-        data = inputs.contents(path, MOST_BYTES)
+        data = inputs.contents(path, MAX_BYTES)
     except OSError as error:
         raise UnreadableFile(f"cannot read {path}: {error.strerror}") from error
     return parse(data, path, problems)
 
 
 def parse(data: bytes, file: str, problems: list[Problem]) -> Node | None:
-    """The contents of a text. What can be gone on from (a duplicate key) is a problem, and the rest is still read."""
-    if len(data) > MOST_BYTES:
-        problems.append(Problem(file=file, line=0, path="", message=f"larger than {MOST_BYTES // 1024} KiB"))
+    """The contents of a text. After a problem such as a duplicate key, the rest is still read."""
+    if len(data) > MAX_BYTES:
+        problems.append(Problem(file=file, line=0, path="", message=f"larger than {MAX_BYTES // 1024} KiB"))
         return None
     try:
         text = data.decode("utf-8-sig")
@@ -80,23 +80,21 @@ def parse(data: bytes, file: str, problems: list[Problem]) -> Node | None:
 
 
 def _events(text: str) -> Iterator[Any]:
-    """What the parser sees. Whatever it raises is the file's fault: it says the line where it knows one."""
+    """The parser's events. Any exception of the parser becomes a problem of the file, with its line if known."""
     from ruamel.yaml import YAML
 
     try:
         yield from YAML(typ="safe", pure=True).parse(text)  # pyright: ignore
     except _Refused:
         raise
-    except (
-        Exception
-    ) as error:  # a scanner that meets garbage fails in many ways; whoever wrote the file is told
+    except Exception as error:  # the scanner fails in many ways on garbage; it becomes a problem of the file
         mark = getattr(error, "problem_mark", None)
-        said = str(getattr(error, "problem", None) or type(error).__name__).splitlines()[0]
-        raise _Refused(f"not YAML: {said}", mark.line + 1 if mark is not None else 0) from error
+        reason = str(getattr(error, "problem", None) or type(error).__name__).splitlines()[0]
+        raise _Refused(f"not YAML: {reason}", mark.line + 1 if mark is not None else 0) from error
 
 
 class _Builder:
-    """Puts nodes together without recursion."""
+    """Builds the tree of nodes without recursion."""
 
     def __init__(self, file: str, problems: list[Problem]) -> None:
         self._file = file
@@ -104,7 +102,7 @@ class _Builder:
 
     def build(self, text: str) -> Node:
         root: Node | None = None
-        #: Open containers, with the key that waits for its value (maps only).
+        #: Open containers; for a map also the key whose value comes next.
         stack: list[tuple[Node, list[Node]]] = []
         values = documents = 0
         for event in _events(text):
@@ -113,7 +111,7 @@ class _Builder:
             if kind == "DocumentStartEvent":
                 documents += 1
                 if documents > 1:
-                    raise _Refused("a second document", line, "one file is one document: remove the ---")
+                    raise _Refused("more than one document", line, "remove the ---")
             if kind == "AliasEvent" or getattr(event, "anchor", None):
                 raise _Refused("anchors and aliases (& and *) are not allowed", line, "write it out")
             if getattr(event, "tag", None):
@@ -124,54 +122,54 @@ class _Builder:
                 is_plain = event.style is None and event.implicit[0]
                 node = Node(value=resolve(event.value) if is_plain else event.value, line=line)
             elif kind in ("MappingStartEvent", "SequenceStartEvent"):
-                if len(stack) >= MOST_DEPTH:
-                    raise _Refused(f"nested deeper than {MOST_DEPTH} levels", line)
+                if len(stack) >= MAX_DEPTH:
+                    raise _Refused(f"nested deeper than {MAX_DEPTH} levels", line)
                 stack.append((Node(value={} if kind[0] == "M" else [], line=line), []))
                 continue
             else:
                 continue
             values += 1
-            if values > MOST_VALUES:
-                raise _Refused(f"more than {MOST_VALUES} values", line)
+            if values > MAX_VALUES:
+                raise _Refused(f"more than {MAX_VALUES} values", line)
             if stack:
                 self._put(stack[-1], node)
             else:
                 root = node
         return root or Node(value=None, line=1)
 
-    def _put(self, place: tuple[Node, list[Node]], node: Node) -> None:
-        held, waiting = place[0].value, place[1]
-        if isinstance(held, list):
-            held.append(node)
+    def _put(self, container: tuple[Node, list[Node]], node: Node) -> None:
+        value, pending_key = container[0].value, container[1]
+        if isinstance(value, list):
+            value.append(node)
             return
-        if not waiting:
-            waiting.append(node)
+        if not pending_key:
+            pending_key.append(node)
             return
-        assert isinstance(held, dict)
-        key = waiting.pop()
+        assert isinstance(value, dict)
+        key = pending_key.pop()
         if isinstance(key.value, (list, dict)) or key.value is None:
-            self._blame(key, "a key is a text")
+            self._blame(key, "a key must be a string")
             return
-        # A key such as `on` or `1` is what was typed.
+        # The key `1` is the string "1".
         name = key.value if isinstance(key.value, str) else str(key.value)
-        if name in held:
-            self._blame(key, f"the key {name[:60]!r} is here twice (first on line {held[name].line})")
+        if name in value:
+            self._blame(key, f"duplicate key {name[:60]!r} (first on line {value[name].line})")
             return
-        held[name] = node
+        value[name] = node
 
     def _blame(self, key: Node, message: str) -> None:
         self._problems.append(Problem(file=self._file, line=key.line, path="", message=message))
 
 
 def resolve(text: str) -> Scalar:
-    """What an unquoted word means in YAML 1.2; `no`, `12:30` and dates are texts."""
+    """The value of an unquoted scalar in YAML 1.2; `no`, `12:30` and dates are strings."""
     if text in _NULL:
         return None
     if text in _TRUE or text in _FALSE:
         return text in _TRUE
     if _INT.match(text):
-        return int(text) if len(text) <= _MOST_DIGITS else float(text)
-    if _BASED.match(text) and len(text) <= _MOST_DIGITS:
+        return int(text) if len(text) <= _MAX_DIGITS else float(text)
+    if _BASED.match(text) and len(text) <= _MAX_DIGITS:
         return int(text, 0)
     if _FLOAT.match(text):
         return float(text)

@@ -7,14 +7,14 @@ import os
 import pytest
 
 from holdfast.model.roles import ROLES, purpose
-from holdfast.pipeline.define import catalog
-from holdfast.pipeline.define.catalog import Config
+from holdfast.pipeline.define import load_catalog
+from holdfast.pipeline.define.catalog import Catalog
 from holdfast.pipeline.define.intents import INTENTS
 from holdfast.pipeline.define.problem import Problem
 from tests.support.manifests import STAGES, package, put, resolved, stages, valid
 
 
-def with_project(folder: os.PathLike[str], **files: str) -> Config:
+def with_project(folder: os.PathLike[str], **files: str) -> Catalog:
     """The package's configuration and, over it, files of a project."""
     for name, text in files.items():
         kind, _, rest = name.partition("_")
@@ -22,7 +22,9 @@ def with_project(folder: os.PathLike[str], **files: str) -> Config:
         with open(os.path.join(folder, kind, f"{rest}.yaml"), "w", encoding="utf-8") as file:
             file.write(text)
     problems: list[Problem] = []
-    found = catalog.read({"package": catalog.folders(None)["package"], "project": str(folder)}, problems)
+    found = load_catalog.read(
+        {"package": load_catalog.folders(None)["package"], "project": str(folder)}, problems
+    )
     assert problems == []
     return found
 
@@ -91,7 +93,7 @@ def test_any_agent_can_play_any_role(tmp_path) -> None:
 
 @pytest.mark.req("PIP-7")
 def test_a_model_comes_from_manifest_stage_purpose_default_in_this_order(tmp_path) -> None:
-    def model(found: Config, data: dict) -> tuple[str | None, str]:
+    def model(found: Catalog, data: dict) -> tuple[str | None, str]:
         result, problems = resolved(data, found)
         assert problems == {}
         assert result is not None
@@ -121,7 +123,7 @@ def test_without_a_purpose_the_default_model_is_used(tmp_path) -> None:
     result, _ = resolved(put(valid("review_only"), "routing.pipeline.profile", "ours"), found)
     assert result is not None
     assert result.stages[0].model == "anthropic/opus"
-    assert result.sources["stages.pi_review.effort"] == "the agent's own default"
+    assert result.sources["stages.pi_review.effort"] == "the agent's default"
 
 
 @pytest.mark.req("PIP-7")
@@ -162,11 +164,11 @@ class TestOptions:
     @pytest.mark.parametrize(
         ("intent", "option", "value", "said"),
         [
-            ("safe_impl", "impl_mode", "one_shot", "the intent safe_impl is impl_mode: safe (leave it out, or choose what does so: one_shot_impl)"),
-            ("one_shot_impl", "impl_mode", "safe", "the intent one_shot_impl is impl_mode: one_shot"),
-            ("design_only", "impl_mode", "safe", "the intent design_only has no impl_mode"),
-            ("review_cross", "review_mode", "codex_only", "the intent review_cross is review_mode: cross"),
-            ("review_only", "review_mode", "cross", "the intent review_only has no review_mode"),
+            ("safe_impl", "impl_mode", "one_shot", "the intent safe_impl, which has impl_mode: safe (remove it, or use one_shot_impl)"),
+            ("one_shot_impl", "impl_mode", "safe", "the intent one_shot_impl, which has impl_mode: one_shot"),
+            ("design_only", "impl_mode", "safe", "the intent design_only, which has no impl_mode"),
+            ("review_cross", "review_mode", "codex_only", "the intent review_cross, which has review_mode: cross"),
+            ("review_only", "review_mode", "cross", "the intent review_only, which has no review_mode"),
             ("post_impl_review", "review_mode", "cross", "has no review_mode"),
         ],
     )  # fmt: skip
@@ -198,7 +200,7 @@ class TestOptions:
     def test_an_option_of_another_group_is_unknown(self) -> None:
         _, problems = resolved(put(valid("safe_impl"), "routing.pipeline.options.review_mode", "cross"))
         assert (
-            "there is no option in the group impl 'review_mode'"
+            "unknown option 'review_mode' in the group impl"
             in problems["routing.pipeline.options.review_mode"]
         )
 
@@ -252,11 +254,11 @@ class TestFlags:
     @pytest.mark.req("PIP-5")
     def test_a_plan_without_stages_is_an_error(self) -> None:
         _, problems = resolved(put(valid("review_only"), "routing.pipeline.flags.enable_review", False))
-        assert "no stage is left to run" in problems["routing.pipeline.flags"]
+        assert "all stages are turned off" in problems["routing.pipeline.flags"]
 
     def test_one_that_can_turn_nothing_on_is_an_error(self) -> None:
         _, problems = resolved(put(valid("review_only"), "routing.pipeline.flags.enable_verify", True))
-        assert "has no stage that it could turn on" in problems["routing.pipeline.flags.enable_verify"]
+        assert "has no stage that this flag turns on" in problems["routing.pipeline.flags.enable_verify"]
 
     def test_an_unknown_one_is_told(self) -> None:
         _, problems = resolved(put(valid(), "routing.pipeline.flags.enable_breif", True))
@@ -268,17 +270,17 @@ class TestProfiles:
     def test_an_intent_that_changes_nothing_refuses_one_that_writes(self, intent: str) -> None:
         _, problems = resolved(put(valid(intent), "routing.pipeline.profile", "safe_impl"))
         assert (
-            "changes nothing, but the profile safe_impl writes in codex_impl"
+            "must not change code, but the profile safe_impl writes in codex_impl"
             in problems["routing.pipeline.profile"]
         )
 
     def test_an_intent_that_implements_refuses_one_that_does_not(self) -> None:
         _, problems = resolved(put(valid("safe_impl"), "routing.pipeline.profile", "design_only"))
-        assert "has no stage that writes" in problems["routing.pipeline.profile"]
+        assert "must change code" in problems["routing.pipeline.profile"]
 
     def test_one_of_another_group_is_unknown(self) -> None:
         _, problems = resolved(put(valid("safe_impl"), "routing.pipeline.profile", "review_cross"))
-        assert "there is no profile for safe_impl 'review_cross'" in problems["routing.pipeline.profile"]
+        assert "unknown profile 'review_cross' for safe_impl" in problems["routing.pipeline.profile"]
 
     @pytest.mark.req("PIP-11")
     def test_the_plan_pipeline_drafts_enriches_twice_reviews_and_consolidates(self) -> None:

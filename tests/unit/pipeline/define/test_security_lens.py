@@ -32,7 +32,7 @@ def lens(intent: str, mode: str, **more: Any) -> dict[str, Any]:
     ],
 )
 def test_words_are_seen_in_names_and_not_inside_others(text: str, words: tuple[str, ...]) -> None:
-    assert security_lens.touched(text) == words
+    assert security_lens.security_words(text) == words
 
 
 @pytest.mark.req("PIP-13")
@@ -103,7 +103,7 @@ def test_a_flag_and_the_lack_of_a_review_are_heeded() -> None:
     off = put(lens("safe_impl", "always"), "routing.pipeline.flags.enable_review", False)
     assert stages(off) == ["gemini_brief", "codex_impl", "codex_verify"]
     _, problems = resolved(lens("one_shot_impl", "always"))
-    assert "has no review beside which it could run" in problems[OPTION]
+    assert "has no review for it to run beside" in problems[OPTION]
     _, problems = resolved(lens("review_only", "sometimes"))
     assert "allowed: off, auto, always" in problems[OPTION]
 

@@ -15,7 +15,7 @@ from tests.support.manifests import put, valid
 
 def made(folder: os.PathLike[str], data: dict) -> TaskSpec:
     written = written_packet.read(manifests.write(os.path.join(folder, "p"), data), project=str(folder))
-    return written_packet.spec(written, limits=written_packet.settle_limits(written, {}))
+    return written_packet.spec(written, limits=written_packet.resolve_limits(written, {}))
 
 
 def test_everything_that_was_asked_is_in_the_spec(tmp_path) -> None:
@@ -97,7 +97,7 @@ def test_problems_of_manifest_configuration_and_project_come_together(tmp_path) 
     with pytest.raises(InvalidManifest, match="has 3 problems") as caught:
         written_packet.read(folder, project=str(tmp_path))
     assert ["codex.yaml:3: x" in detail for detail in caught.value.details].count(True) == 1
-    assert any("it needs workspace: worktree" in detail for detail in caught.value.details)
+    assert any("needs workspace: worktree" in detail for detail in caught.value.details)
 
 
 @pytest.mark.req("PKT-6")

@@ -7,7 +7,7 @@ import shlex
 
 from holdfast import ids
 from holdfast.errors import InvalidManifest, UsageError
-from holdfast.pipeline.define import new_packet, written_packet
+from holdfast.pipeline.define import from_plan, new_packet, written_packet
 from holdfast.pipeline.define.intents import INTENTS
 from holdfast.pipeline.define.new_packet import Draft
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
@@ -85,8 +85,8 @@ def run(values: dict[str, Any]) -> int:
     """Check the values, then write the packet."""
     if values["intent"] is None:
         raise UsageError("missing --intent", hint=f"one of {', '.join(INTENTS)}")
-    plan = new_packet.read_plan(values["plan"]) if values["plan"] else None
-    goal = (values["goal"] or "").strip() or (new_packet.goal_of(plan) if plan else "")
+    plan = from_plan.read_plan(values["plan"]) if values["plan"] else None
+    goal = (values["goal"] or "").strip() or (from_plan.goal_of(plan) if plan else "")
     if not goal:
         raise UsageError("missing --goal", hint='for example --goal "add retries to the client"')
     task_id = ids.new_task_id(goal) if values["id"] is None else ids.check_task_id(values["id"])
@@ -103,7 +103,7 @@ def run(values: dict[str, Any]) -> int:
         plan=plan,
         paid_call_budget=12 if values["intent"] == "post_impl_review" else new_packet.PAID_CALL_BUDGET,
     )
-    draft = new_packet.from_plan(draft)
+    draft = from_plan.filled(draft)
     _check(draft, folder, values["project"])
     new_packet.write(folder, draft)
     for each in draft.refused:

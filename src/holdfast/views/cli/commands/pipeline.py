@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast import paths
 from holdfast.errors import UsageError
-from holdfast.pipeline.define import catalog, written_packet
+from holdfast.pipeline.define import load_catalog, written_packet
 from holdfast.pipeline.define.intents import INTENTS, OPTIONS
 from holdfast.pipeline.results import task_index
 from holdfast.store.layout import Home
@@ -16,9 +16,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.pipeline.define.catalog import Config, Profile
+    from holdfast.pipeline.define.catalog import Catalog, Profile
     from holdfast.pipeline.define.resolve import Resolved
-    from holdfast.pipeline.define.written_packet import Written
+    from holdfast.pipeline.define.written_packet import WrittenPacket
 
 _ACTIONS_HELP = """\
 \b
@@ -72,7 +72,7 @@ def run(values: dict[str, Any]) -> int:
 
 
 def _list(values: dict[str, Any]) -> int:
-    config = catalog.load(paths.project(values["project"]))
+    config = load_catalog.load(paths.project(values["project"]))
     if values["json"]:
         out.data({"schema": "holdfast.pipelines/1", **pipeline_data.available(config)})
         return 0
@@ -125,13 +125,13 @@ def _index(values: dict[str, Any]) -> int:
     return 0
 
 
-def _stages(config: Config, group: str, name: str) -> str:
+def _stages(config: Catalog, group: str, name: str) -> str:
     profile = config.groups[group].profiles.get(name) if group in config.groups else None
     return _stage_names(profile) if profile is not None else "-"
 
 
 def _stage_names(profile: Profile) -> str:
-    return " → ".join(" + ".join(wave.stages) for wave in profile.waves)
+    return " → ".join(" + ".join(batch.stages) for batch in profile.batches)
 
 
 def _show(values: dict[str, Any]) -> int:
@@ -187,6 +187,6 @@ def _check(values: dict[str, Any]) -> int:
     return 0
 
 
-def _print_missing(written: Written) -> None:
+def _print_missing(written: WrittenPacket) -> None:
     for name in pipeline_data.missing_agents(written):
         out.talk(f"note: {name} is not installed; 'holdfast agent probe {name}' shows more")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.model.spec import TaskSpec
-    from holdfast.pipeline.define.written_packet import Written
+    from holdfast.pipeline.define.written_packet import WrittenPacket
 
 _MOST_REQUEST_BYTES = 8 * 1024**2
 #: What a packet says itself, and a command line cannot say for it: value → flag.
@@ -51,7 +51,7 @@ def read(path: str, *, values: dict[str, Any]) -> NewTask:
     flags = {name: values[name] for name in LIMIT_FLAGS if values.get(name) is not None}
     spec = written_packet.spec(
         written,
-        limits=written_packet.settle_limits(
+        limits=written_packet.resolve_limits(
             written, os.environ, flags=flags, settings=settings.get("limits", {})
         ),
         env=(*settings.get("env", ()), *values.get("env", ()), *added),
@@ -99,7 +99,7 @@ def _settings(project: str) -> dict[str, Any]:
     return settings.values(project)
 
 
-def _request(written: Written) -> bytes:
+def _request(written: WrittenPacket) -> bytes:
     """inputs/user_request.md; without one, the goal is the request."""
     path = Packet(written.folder).user_request
     try:

@@ -9,12 +9,12 @@ import pytest
 from holdfast.agents import registry
 from holdfast.errors import InvalidConfig
 from holdfast.model.roles import ROLES
-from holdfast.pipeline.define import catalog
-from holdfast.pipeline.define.catalog import Config
+from holdfast.pipeline.define import load_catalog
+from holdfast.pipeline.define.catalog import Catalog
 from holdfast.pipeline.define.problem import Problem
 from tests.support.manifests import package
 
-PACKAGE = catalog.folders(None)["package"]
+PACKAGE = load_catalog.folders(None)["package"]
 
 
 def write(folder: os.PathLike[str] | str, path: str, text: str) -> str:
@@ -25,13 +25,13 @@ def write(folder: os.PathLike[str] | str, path: str, text: str) -> str:
     return target
 
 
-def read(*folders: os.PathLike[str] | str) -> tuple[Config, list[str]]:
+def read(*folders: os.PathLike[str] | str) -> tuple[Catalog, list[str]]:
     problems: list[Problem] = []
     places = {
         "package": PACKAGE,
         **{name: str(at) for name, at in zip(("user", "project"), folders, strict=False)},
     }
-    found = catalog.read(places, problems)
+    found = load_catalog.read(places, problems)
     return found, [str(each) for each in problems]
 
 
@@ -119,40 +119,40 @@ def test_a_user_may_add_a_flag(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("file", "text", "said"),
     [
-        ("agents/a.yaml", "agent: codex\n", "a.yaml:1: version: it is required"),
-        ("agents/a.yaml", "version: 2\nagent: codex\n", "version: it is a whole number from 1 to 1, not 2"),
-        ("agents/a.yaml", "version: 1\nagent: codx\n", "agent: no agent is called 'codx' (did you mean 'codex'?"),
-        ("agents/a.yaml", "version: 1\nagent: command\n", "no agent is called 'command'"),
-        ("agents/a.yaml", "version: 1\nagent: codex\nmodels: []\n", "a.yaml:3: models: there is no such key"),
+        ("agents/a.yaml", "agent: codex\n", "a.yaml:1: version: missing"),
+        ("agents/a.yaml", "version: 2\nagent: codex\n", "version: must be an integer from 1 to 1, not 2"),
+        ("agents/a.yaml", "version: 1\nagent: codx\n", "agent: unknown agent 'codx' (did you mean 'codex'?"),
+        ("agents/a.yaml", "version: 1\nagent: command\n", "unknown agent 'command'"),
+        ("agents/a.yaml", "version: 1\nagent: codex\nmodels: []\n", "a.yaml:3: models: unknown key"),
         ("agents/a.yaml", "version: 1\nagent: codex\ndefault_model: gpt-9\n", "a.yaml:3: default_model: the model 'gpt-9' is not allowed for codex"),
-        ("agents/a.yaml", "version: 1\nagent: codex\npurpose_models: {imp: x}\n", "purpose_models.imp: there is no such key (did you mean 'impl'?"),
-        ("agents/a.yaml", "version: 1\nagent: codex\npurpose_efforts: {impl: huge}\n", "codex knows no effort 'huge'"),
-        ("agents/a.yaml", "version: 1\nagent: codex\ndefaults: {timeout_sec: -1}\n", "defaults.timeout_sec: it is a whole number"),
+        ("agents/a.yaml", "version: 1\nagent: codex\npurpose_models: {imp: x}\n", "purpose_models.imp: unknown key (did you mean 'impl'?"),
+        ("agents/a.yaml", "version: 1\nagent: codex\npurpose_efforts: {impl: huge}\n", "codex has no effort 'huge'"),
+        ("agents/a.yaml", "version: 1\nagent: codex\ndefaults: {timeout_sec: -1}\n", "defaults.timeout_sec: must be an integer"),
         ("agents/a.yaml", "version: 1\nagent: codex\ndefaults: {timeout_mode: never}\n", "allowed: enforce, wait_done"),
-        ("agents/a.yaml", "version: 1\nagent: codex\noptions: {yolo: true}\n", "options.yolo: a configuration file cannot set it"),
-        ("agents/a.yaml", "version: 1\nagent: codex\noptions: {sandbox: danger-full-access}\n", "options.sandbox: a configuration file cannot set it"),
-        ("agents/a.yaml", "version: 1\nagent: gemini\noptions: {approval_mode: yolo}\n", "options.approval_mode: a configuration file cannot set it"),
-        ("agents/a.yaml", "version: 1\nagent: claude\noptions: {permission_mode: bypassPermissions}\n", "options.permission_mode: a configuration file cannot set it"),
-        ("agents/a.yaml", "- 1\n", "it is a map of keys, not a list"),
-        ("agents/a.yaml", "version: 1\nversion: 1\nagent: codex\n", "a.yaml:2: the key 'version' is here twice"),
-        ("pipelines/a.yaml", "version: 1\npipeline: implement\n", "there is no group 'implement' (did you mean 'impl'?"),
-        ("pipelines/a.yaml", "version: 1\npipeline: impl\ndefault_profile: none\n", "there is no profile 'none'"),
-        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [pi_review]}}\nflags: {f: [nobody]}\n", "there is no role or stage 'nobody'"),
+        ("agents/a.yaml", "version: 1\nagent: codex\noptions: {yolo: true}\n", "options.yolo: cannot be set in a configuration file"),
+        ("agents/a.yaml", "version: 1\nagent: codex\noptions: {sandbox: danger-full-access}\n", "options.sandbox: cannot be set in a configuration file"),
+        ("agents/a.yaml", "version: 1\nagent: gemini\noptions: {approval_mode: yolo}\n", "options.approval_mode: cannot be set in a configuration file"),
+        ("agents/a.yaml", "version: 1\nagent: claude\noptions: {permission_mode: bypassPermissions}\n", "options.permission_mode: cannot be set in a configuration file"),
+        ("agents/a.yaml", "- 1\n", "must be a map, not a list"),
+        ("agents/a.yaml", "version: 1\nversion: 1\nagent: codex\n", "a.yaml:2: duplicate key 'version'"),
+        ("pipelines/a.yaml", "version: 1\npipeline: implement\n", "unknown group 'implement' (did you mean 'impl'?"),
+        ("pipelines/a.yaml", "version: 1\npipeline: impl\ndefault_profile: none\n", "unknown profile 'none'"),
+        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [pi_review]}}\nflags: {f: [nobody]}\n", "unknown role or stage 'nobody'"),
         ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {about: y}}\n", "the profile x has no stages"),
         ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {}}\n", "the profile x has no stages"),
-        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {X Y: {stages: []}}\n", "a name has lower-case letters"),
-        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [codex_imp]}}\n", "there is no stage 'codex_imp' (did you mean 'codex_impl'?"),
-        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [codex_impl, codex_impl]}}\n", "the stage codex_impl is here twice"),
-        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [3]}}\n", "stages[0]: it is a stage or a parallel group, not 3"),
+        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {X Y: {stages: []}}\n", "a name has at most 40 lower-case letters"),
+        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [codex_imp]}}\n", "unknown stage 'codex_imp' (did you mean 'codex_impl'?"),
+        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [codex_impl, codex_impl]}}\n", "duplicate stage codex_impl"),
+        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [3]}}\n", "stages[0]: must be a stage or a parallel group, not 3"),
         ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [{paralel: []}]}}\n", "did you mean 'parallel'?"),
-        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [{parallel: []}]}}\n", "it has no stages"),
-        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [{parallel: [codex_impl, pi_review]}]}}\n", "codex_impl writes, so nothing can run beside it"),
-        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [{parallel: [pi_review, codex_review], timeout_sec: 1}, {parallel: [pi_brief]}]}}\n", "have one timeout_sec"),
-        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [pi_review], writes: [pi_review]}}\n", "the role review never writes"),
-        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [pi_review], approval: [pi_impl]}}\n", "there is no stage of x 'pi_impl'"),
-        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [pi_review], stage_models: {codex_review: y}}}\n", "there is no stage of x 'codex_review'"),
+        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [{parallel: []}]}}\n", "must not be empty"),
+        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [{parallel: [codex_impl, pi_review]}]}}\n", "codex_impl writes, so it cannot be in a parallel group"),
+        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [{parallel: [pi_review, codex_review], timeout_sec: 1}, {parallel: [pi_brief]}]}}\n", "must have the same timeout_sec"),
+        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [pi_review], writes: [pi_review]}}\n", "the role review cannot write"),
+        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [pi_review], approval: [pi_impl]}}\n", "unknown stage 'pi_impl' in the profile x"),
+        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [pi_review], stage_models: {codex_review: y}}}\n", "unknown stage 'codex_review' in the profile x"),
         ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [codex_review], stage_models: {codex_review: y}}}\n", "the model 'y' is not allowed for codex"),
-        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [codex_review], flags: {enable_tests: true}}}\n", "there is no flag 'enable_tests'"),
+        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [codex_review], flags: {enable_tests: true}}}\n", "unknown flag 'enable_tests'"),
         ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [codex_review], options: {review_mode: cross}}}\n", "the group impl has no option review_mode"),
         ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [codex_review], options: {timeout_mode: x}}}\n", "profiles.x.options.timeout_mode"),
         ("pipelines/a.yaml", "a: [\n", "not YAML"),
@@ -169,10 +169,10 @@ def test_all_mistakes_of_all_files_are_one_error(tmp_path, monkeypatch: pytest.M
     write(tmp_path, "user/holdfast/agents/codex.yaml", "version: 1\nagent: codex\nx: 1\ny: 2\n")
     write(tmp_path, "work/.holdfast/pipelines/impl.yaml", "version: 1\npipeline: impl\nz: 3\n")
     with pytest.raises(InvalidConfig, match="has 3 problems") as caught:
-        catalog.load(str(tmp_path / "work"))
+        load_catalog.load(str(tmp_path / "work"))
     assert [detail.split(": ")[1] for detail in caught.value.details] == ["x", "y", "z"]
 
 
 def test_without_files_of_ones_own_nothing_is_missing(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    assert set(catalog.load(str(tmp_path)).groups) == {"impl", "review", "plan"}
+    assert set(load_catalog.load(str(tmp_path)).groups) == {"impl", "review", "plan"}
