@@ -1,1 +1,1 @@
-"""A written packet (`manifest.yaml`) and the catalog of agents and pipelines, checked and resolved to stages."""
+"""A written packet and the catalog of agents and pipelines: checked, then resolved to stages."""

@@ -1,4 +1,4 @@
-"""Checks of single values. Each returns the value, or None and a problem; checking goes on after a problem."""
+"""Checks of single values. Each returns the value, or None after adding a problem."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def request(draft: Draft) -> str:
 
 
 def write(folder: str, draft: Draft) -> None:
-    """Create the packet's folder, completely or not at all. Raises DuplicateTask if it exists, StorageError."""
+    """Create the packet's folder, completely or not at all. Raises DuplicateTask, StorageError."""
     if os.path.lexists(folder):
         raise DuplicateTask(f"{folder} exists already", hint="choose another folder, or remove it")
     staged = os.path.join(

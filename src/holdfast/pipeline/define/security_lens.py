@@ -24,7 +24,8 @@ WORDS = (
 BEGINNINGS = (
     "authenti", "authoriz", "authoris", "certificate", "cookie", "credential", "crypt", "decrypt", "deserial",
     "encrypt", "escap", "injection", "login", "oauth", "parser", "parsing", "passphrase", "passwd",
-    "password", "permission", "pickle", "privilege", "sandbox", "sanitis", "sanitiz", "secret", "secur", "signature",
+    "password", "permission", "pickle", "privilege",
+    "sandbox", "sanitis", "sanitiz", "secret", "secur", "signature",
     "subprocess", "symlink", "traversal", "untrusted", "upload", "vulnerab",
 )  # fmt: skip
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")

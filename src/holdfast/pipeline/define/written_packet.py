@@ -81,7 +81,7 @@ def examine(
 
 
 def _request(folder: str, project_dir: str) -> str:
-    """The request, and the names of files in attached diffs. Unreadable files are reported by _check_inputs."""
+    """The request, and the file names in attached diffs. _check_inputs reports unreadable files."""
     packet = Packet(folder)
     try:
         request = attachments.read_input(packet, packet.user_request) or ""
@@ -113,7 +113,7 @@ def invalid(path: str, problems: tuple[Problem, ...]) -> InvalidManifest:
 
 
 def project_of(checked: Manifest, folder: str, override: str | None) -> str:
-    """The project: the override, or that of the manifest (relative to the packet), or the current directory."""
+    """The project: the override, that of the manifest (relative to the packet), or the current directory."""
     in_manifest = checked.get("project")
     if override is not None or in_manifest is None:
         return paths.project(override)

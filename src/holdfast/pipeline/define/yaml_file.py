@@ -80,7 +80,7 @@ def parse(data: bytes, file: str, problems: list[Problem]) -> Node | None:
 
 
 def _events(text: str) -> Iterator[Any]:
-    """The parser's events. Any exception of the parser becomes a problem of the file, with its line if known."""
+    """The parser's events. Any exception of the parser becomes a problem of the file."""
     from ruamel.yaml import YAML
 
     try:
