@@ -115,7 +115,7 @@ def test_a_git_that_hangs_costs_a_few_seconds_and_nothing_else(
     monkeypatch.setenv("PATH", folder + ":" + os.environ["PATH"])
     monkeypatch.setattr(saved_context, "GIT_S", 0.3)
     found = save(ledger(task), "why")
-    assert "took longer than" in json.loads(read(found or "", "context.json"))["git"]["error"]
+    assert "exceeded its limit" in json.loads(read(found or "", "context.json"))["git"]["error"]
 
 
 def test_what_cannot_be_kept_is_said_and_nothing_is_raised(

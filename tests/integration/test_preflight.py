@@ -133,7 +133,7 @@ def test_a_stage_that_writes_needs_git() -> None:
     assert done.returncode == 0, done.stderr
     task.wait_for_event("run.opened")
     manifest = task.wait_for("failed")
-    assert "there is no git in PATH" in manifest["status_reason"]
+    assert "no git in PATH" in manifest["status_reason"]
     assert len(calls(task)) == before
 
 

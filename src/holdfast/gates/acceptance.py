@@ -14,11 +14,8 @@ from holdfast.store import atomic
 from holdfast.workspace import base as bases
 from holdfast.workspace.prepare import current_tree
 from holdfast.workspace.scope import Scope
-from holdfast.workspace.snapshots.changes import within
+from holdfast.workspace.snapshots.changes import few, within
 from holdfast.workspace.snapshots.trees import Trees
-
-#: How many files a remark names.
-_MAX_PATHS = 5
 
 
 class Commands(Record):
@@ -92,5 +89,4 @@ def _byproducts(case: Case, tree_before: str | None) -> list[str]:
     if not paths:
         return []
     count = f"{len(paths)} file{'s' if len(paths) != 1 else ''}"
-    names = ", ".join(paths[:_MAX_PATHS]) + (", …" if len(paths) > _MAX_PATHS else "")
-    return [f"the commands left {count} outside the scope: {names}; 'diff' and 'apply' leave them out"]
+    return [f"the commands left {count} outside the scope: {few(paths)}; 'diff' and 'apply' leave them out"]

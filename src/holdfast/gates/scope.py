@@ -18,20 +18,20 @@ from holdfast.gates.base import Case, Check, is_writer
 from holdfast.model.record import Record
 from holdfast.workspace.prepare import current_tree
 from holdfast.workspace.scope import Scope, project_path
-from holdfast.workspace.snapshots.changes import changed, links, within
+from holdfast.workspace.snapshots.changes import changed, few, links, within
 from holdfast.workspace.snapshots.git_files import is_neutral
 from holdfast.workspace.snapshots.newly_ignored import newly_ignored
 from holdfast.workspace.snapshots.revert import revert
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from holdfast.gates.base import Workspace
     from holdfast.workspace.snapshots.changes import Change
 
-#: How many reasons are given, and how many paths are named in one.
-_MAX_REASONS, _MAX_PATHS = 20, 5
+#: How many reasons are given.
+_MAX_REASONS = 20
 
 
 class Violation(Record):
@@ -128,7 +128,7 @@ def _links_out(workspace: Workspace) -> tuple[str, ...]:
             outward.append(f"{path} → {target}")
     if not outward:
         return ()
-    return (f"symbolic links lead out of the project; writes through them are not checked: {_few(outward)}",)
+    return (f"symbolic links lead out of the project; writes through them are not checked: {few(outward)}",)
 
 
 # ── a stage that only reads ─────────────────────────────────────────────────
@@ -196,10 +196,6 @@ def _shortened(reasons: list[str]) -> tuple[str, ...]:
     return (*reasons[:_MAX_REASONS], f"and {len(reasons) - _MAX_REASONS} more changes out of scope")
 
 
-def _few(paths: Sequence[str]) -> str:
-    return ", ".join(paths[:_MAX_PATHS]) + (", …" if len(paths) > _MAX_PATHS else "")
-
-
 def _git_file_changes(case: Case, workspace: Workspace) -> tuple[list[str], list[str]]:
     """Changed hooks and settings of the repository: violations, and warnings.
 
@@ -242,7 +238,7 @@ def _passed(case: Case, remarks: tuple[str, ...], *, is_warning: bool = False) -
         known = {end for change in workspace.changes for end in change.ends}
         outside = tuple(path for path in outside if path not in known or not remarks)
     if outside:
-        remarks = (*remarks, f"changed outside the scope since the task began: {_few(outside)}")
+        remarks = (*remarks, f"changed outside the scope since the task began: {few(outside)}")
     return Check(name="scope", passed=True, reasons=remarks, is_warning=is_warning or bool(outside))
 
 

@@ -1,1 +1,1 @@
-"""WHERE AGENTS WRITE: a directory or a git worktree; what stood in it, what changed, and how it comes back."""
+"""Workspaces: the directories in which agents write, what changed there, and how it is merged."""

@@ -1,4 +1,7 @@
-"""What a task began with: `state/workspace/base.json`, written when its first stage is prepared and never changed."""
+"""The workspace at the start of a task:
+
+`state/workspace/base.json`, written with the first stage, then fixed.
+"""
 
 from __future__ import annotations
 
@@ -28,22 +31,22 @@ class Base(Record):
 
 
 def path_of(packet: Packet) -> str:
-    """Where it is kept."""
+    """The path of base.json."""
     return packet.workspace_base
 
 
 def read(packet: Packet) -> Base | None:
-    """What the task began with; None before its first stage."""
+    """The base of a task; None before its first stage."""
     data = atomic.read_json(path_of(packet))
     return None if data is None else Base.from_json(data)
 
 
 def require(packet: Packet) -> Base:
-    """As `read`. Raises NotPossible before the first stage."""
-    found = read(packet)
-    if found is None:
+    """As `read`, but raises NotPossible before the first stage."""
+    base = read(packet)
+    if base is None:
         raise NotPossible(
             f"{packet.task_id} has no recorded workspace",
-            hint="only tasks with a scope or a worktree have one, once their first stage has begun",
+            hint="only tasks with a scope or a worktree have one, once their first stage has started",
         )
-    return found
+    return base

@@ -1,4 +1,4 @@
-"""The workspace lock: held while a stage with a scope writes, so that no other one changes what it will be judged by."""
+"""The workspace lock: held while a stage with a scope writes, so that no other task changes its tree."""
 
 from __future__ import annotations
 
@@ -15,15 +15,19 @@ if TYPE_CHECKING:
 
 
 def path_of(home: Home, directory: str) -> str:
-    """The lock file of a directory, whatever the name by which it was reached. Of a repository, all directories have the same:
-    a gate looks at the whole of it."""
+    """The lock file of a directory.
+
+    All directories of a repository share one, because a gate checks all of it.
+    """
     name = sha256(os.fsencode(_top(os.path.realpath(directory))))
     return home.workspace_lock(name)
 
 
 def _top(directory: str) -> str:
-    """The repository around a directory, or the directory itself. git is not asked: whoever takes a lock must not wait for a
-    process."""
+    """The root of the repository around a directory, or the directory itself.
+
+    git is not run: taking a lock must not wait for a process.
+    """
     above = directory
     while not os.path.lexists(os.path.join(above, ".git")):
         above, below = os.path.dirname(above), above
@@ -33,7 +37,7 @@ def _top(directory: str) -> str:
 
 
 def has_repository(directory: str) -> bool:
-    """Whether a repository is around a directory. git is not asked."""
+    """Whether a directory is in a repository. git is not run."""
     return os.path.lexists(os.path.join(_top(os.path.realpath(directory)), ".git"))
 
 
@@ -42,18 +46,18 @@ def acquire(home: Home, directory: str, *, role: str, within_s: float = locks.CO
     try:
         os.makedirs(home.workspaces, mode=0o700, exist_ok=True)
     except OSError as error:
-        atomic.storage_failed(error, f"cannot make {home.workspaces}")
+        atomic.storage_failed(error, f"cannot create {home.workspaces}")
     try:
         return locks.acquire(path_of(home, directory), role=role, within_s=within_s)
     except LockHeld as error:
         raise LockHeld(
             f"another task writes in {directory}: {error}",
-            hint="it is waited for; a task with --worktree has a directory of its own",
+            hint="wait for it, or use --worktree for a separate directory",
         ) from error
 
 
 def sign(home: Home, directory: str, task_id: str | None) -> None:
-    """Say which task writes there, for those who find the lock free because its holder was killed; None: nobody does."""
+    """Record which task writes there (None: no task), in case the lock's holder is killed."""
     path = _signature(home, directory)
     if task_id is None:
         atomic.remove(path)
@@ -62,9 +66,9 @@ def sign(home: Home, directory: str, task_id: str | None) -> None:
 
 
 def writer(home: Home, directory: str) -> str | None:
-    """The task that said last that it writes there. It may have ended since without a word."""
-    said = atomic.read_small(_signature(home, directory), 1024)
-    return said.decode("utf-8", "replace") if said else None
+    """The task that was last recorded as writing there. It may have ended since."""
+    task_id = atomic.read_small(_signature(home, directory), 1024)
+    return task_id.decode("utf-8", "replace") if task_id else None
 
 
 def _signature(home: Home, directory: str) -> str:

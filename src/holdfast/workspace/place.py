@@ -1,4 +1,4 @@
-"""What a snapshot looks at: the repository around a project, or the project alone where git does not know it."""
+"""The tree that a snapshot records: the repository around a project, or the project alone outside git."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from holdfast.workspace import git
 
 
 class Place(Record):
-    """A directory in which agents write, and the tree that is watched for it."""
+    """A directory in which agents write, and the tree that is recorded for it."""
 
     #: Where the agent works.
     directory: str
-    #: The root of the tree that is watched: of the repository, so that a change beside the project is seen too.
+    #: The root of the tree. It is that of the repository, so that changes beside the project are seen too.
     top: str
-    #: Where `directory` lies below `top`; empty, or with a slash at its end.
+    #: The path of `directory` below `top`; empty, or with a final slash.
     prefix: str = ""
-    #: Of this working tree, and the one that it shares; null outside git.
+    #: The git directory of this working tree, and the one that all worktrees share; null outside git.
     git_dir: str | None = None
     common_dir: str | None = None
 
@@ -41,6 +41,8 @@ def locate(directory: str) -> Place:
 
 
 def _belongs(directory: str, repository: git.Repository) -> bool:
-    """Whether the repository tracks anything there. A project that merely lies below one (whose root may be somebody's whole
-    home directory) is a project of its own."""
+    """Whether the repository tracks files of the project.
+
+    If not, the project is on its own: the root of such a repository may be somebody's home directory.
+    """
     return not repository.prefix or bool(git.run(["ls-files", "-z", "--", "."], cwd=directory))

@@ -10,6 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pathspec import GitIgnoreSpec
+
     from holdfast.store.layout import Packet
 
 #: Characters that have a meaning in a pattern.
@@ -20,10 +22,8 @@ class Scope:
     """The scope of a task."""
 
     def __init__(self, allow: Iterable[str], deny: Iterable[str]) -> None:
-        from pathspec import GitIgnoreSpec  # a snapshot only needs the patterns as text
-
-        self._allow = GitIgnoreSpec.from_lines([normalized(pattern) for pattern in allow])
-        self._deny = GitIgnoreSpec.from_lines([normalized(pattern) for pattern in deny])
+        self._allow = compiled([normalized(pattern) for pattern in allow])
+        self._deny = compiled([normalized(pattern) for pattern in deny])
 
     def objection(self, path: str) -> str | None:
         """Why a path, relative to the project, may not change; None if it may."""
@@ -53,6 +53,14 @@ def project_path(prefix: str, path: str) -> str:
     if not prefix or path.startswith(prefix):
         return path[len(prefix) :]
     return os.path.relpath("/" + path, "/" + prefix)
+
+
+def compiled(patterns: Iterable[str]) -> GitIgnoreSpec:
+    """Patterns, ready for matching. Raises ValueError."""
+    from pathspec import GitIgnoreSpec  # a snapshot only needs patterns as text
+
+    # Another backend, which pathspec would choose if it is installed, fails on names that are not UTF-8.
+    return GitIgnoreSpec.from_lines(patterns, backend="simple")
 
 
 # ── patterns as text, for git ───────────────────────────────────────────────

@@ -63,7 +63,7 @@ def test_in_place_there_is_nothing_to_apply(home: str) -> None:
     assert "works in place" in done.stderr
     assert "--worktree" in done.stderr  # there is no snapshot of its start yet
     prepare(packet)
-    assert "hint: 'holdfast diff it' shows it" in holdfast("apply", "it").stderr
+    assert "hint: 'holdfast diff it' shows them" in holdfast("apply", "it").stderr
 
 
 def test_a_task_that_never_began_has_no_worktree_yet(home: str) -> None:
@@ -71,7 +71,7 @@ def test_a_task_that_never_began_has_no_worktree_yet(home: str) -> None:
     packet_for(home, repo.path, workspace="worktree", status=Status.KILLED)
     done = holdfast("apply", "it")
     assert done.returncode == 3
-    assert "it has not begun: it has no worktree yet" in done.stderr
+    assert "it has not started: it has no worktree yet" in done.stderr
 
 
 def test_show_says_how_to_read_what_was_changed_in_place(home: str) -> None:
@@ -88,7 +88,7 @@ def test_rm_refuses_unmerged_work(home: str) -> None:
     case.work.write("new")
     done = holdfast("rm", "it")
     assert done.returncode == 3
-    assert "has work that is not merged: 1 uncommitted file" in done.stderr
+    assert "has unmerged work: 1 uncommitted file" in done.stderr
     assert "holdfast apply it" in done.stderr
     assert os.path.exists(os.path.join(case.work.path, "new"))
     assert os.path.exists(case.packet.path)

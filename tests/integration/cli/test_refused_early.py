@@ -138,14 +138,14 @@ def test_a_worktree_of_a_repository_without_a_commit(home: str) -> None:
 
 def test_a_worktree_without_git(home: str, tmp_path: str) -> None:
     message = refused(home, "--worktree", "--", "true", cwd=workspace(), env=without_git(str(tmp_path)))
-    assert "there is no git in PATH" in message
+    assert "git is not in PATH" in message
 
 
 def test_a_packet_that_writes_without_git(home: str, tmp_path: str) -> None:
     written = Written({"scripted_impl": None})
     env = without_git(str(tmp_path))
     message = refused(home, "--packet", written.path, cwd=written.project.path, env=env)
-    assert "there is no git in PATH" in message
+    assert "git is not in PATH" in message
 
 
 def test_a_packet_for_a_worktree_outside_git(home: str) -> None:

@@ -75,7 +75,7 @@ def test_a_bug_is_not_taken_for_a_verdict(packet, tmp_path) -> None:
 def test_without_git_it_says_so(packet, tmp_path) -> None:
     done = module("gates", *judge_argv(packet, "codex_impl"), cwd=packet.path, env={"PATH": str(tmp_path)})
     assert done.returncode == 3
-    assert "error: there is no git in PATH" in done.stderr
+    assert "error: git is not in PATH" in done.stderr
     assert "hint: install git" in done.stderr
 
 

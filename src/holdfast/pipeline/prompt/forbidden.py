@@ -12,6 +12,7 @@ import re
 
 from holdfast.errors import InvalidPattern
 from holdfast.pipeline.prompt import diff_text
+from holdfast.workspace.scope import compiled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,12 +103,10 @@ def check(pattern: str) -> str | None:
 
 
 def _spec(patterns: tuple[str, ...]) -> GitIgnoreSpec:
-    from pathspec import GitIgnoreSpec
-
     for pattern in patterns:
         if not pattern.strip() or pattern.lstrip().startswith("#"):
             raise InvalidPattern(f"{pattern!r} names no path")
     try:
-        return GitIgnoreSpec.from_lines(patterns)
+        return compiled(patterns)
     except ValueError as error:
         raise InvalidPattern(f"not a pattern of paths: {error}") from error

@@ -1,4 +1,4 @@
-"""What is different between two trees: as a list for checks, and as a patch for people."""
+"""Comparing two trees: the changes as a list, as a patch, and as a tree with some of them."""
 
 from __future__ import annotations
 
@@ -10,25 +10,27 @@ from holdfast.workspace import git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from holdfast.workspace.scope import Scope
     from holdfast.workspace.snapshots.trees import Trees
 
 _KINDS = {"A": "added", "D": "deleted", "M": "modified", "T": "modified", "R": "renamed"}
+#: How many paths a message lists.
+_MAX_LISTED = 5
 _LINK, _GITLINK, _NOTHING = "120000", "160000", "000000"
 
 
 class Change(Record):
-    """One path that is not what it was."""
+    """One changed path."""
 
     #: Relative to the root of the tree.
     path: str
-    #: added, deleted, modified, renamed; submodule: another commit of a repository inside.
+    #: added, deleted, modified, renamed, or submodule: a nested repository is at another commit.
     kind: str
-    #: With `renamed`: where it was before.
+    #: With `renamed`: the path before.
     old_path: str | None = None
-    #: It is a symbolic link now, and this is what it says.
+    #: It is a symbolic link now, with this target.
     is_symlink: bool = False
     target: str | None = None
 
@@ -51,27 +53,32 @@ class _Raw(Record):
 
 
 def changed(trees: Trees, old_tree: str, new_tree: str) -> tuple[Change, ...]:
-    """Every change from the one tree to the other, in the order of their paths. A repository inside is looked into."""
+    """All changes from one tree to the other, sorted by path, also inside nested repositories."""
     if old_tree == new_tree:
         return ()
     raws = list(_raws(trees, old_tree, new_tree))
     targets = _targets(trees, [raw.new for raw in raws if raw.new_mode == _LINK])
-    found: list[Change] = []
+    changes: list[Change] = []
     for raw in raws:
         if _GITLINK in (raw.old_mode, raw.new_mode):
-            found += _inside(trees, raw)
+            changes += _inside(trees, raw)
         else:
-            found.append(_change(raw, targets))
-    return tuple(sorted(found, key=lambda change: change.path))
+            changes.append(_change(raw, targets))
+    return tuple(sorted(changes, key=lambda change: change.path))
+
+
+def few(paths: Sequence[str]) -> str:
+    """The first paths of a list, for a message."""
+    return ", ".join(paths[:_MAX_LISTED]) + (", …" if len(paths) > _MAX_LISTED else "")
 
 
 def patch(trees: Trees, old_tree: str, new_tree: str) -> bytes:
-    """The difference as a patch that `git apply` takes, binary files included."""
+    """The difference as a patch for `git apply`, including binary files."""
     return trees.run(["diff", "--binary", "--full-index", *_PLAIN, old_tree, new_tree, "--"])
 
 
 def gitlinks(trees: Trees, old_tree: str, new_tree: str) -> list[str]:
-    """The repositories inside that are not at the same commit in both trees."""
+    """The nested repositories that are not at the same commit in both trees."""
     if old_tree == new_tree:
         return []
     raws = _raws(trees, old_tree, new_tree)
@@ -79,16 +86,18 @@ def gitlinks(trees: Trees, old_tree: str, new_tree: str) -> list[str]:
 
 
 def links(trees: Trees, tree: str) -> list[tuple[str, str]]:
-    """Every symbolic link of a tree, and what it says."""
+    """The symbolic links of a tree: path and target."""
     entries = git.names(trees.run(["ls-tree", "-r", "-z", "--full-tree", tree]))
-    found = [entry.split("\t", 1) for entry in entries if entry.startswith(_LINK)]
-    targets = _targets(trees, [facts.split()[2] for facts, _ in found])
-    return [(path, targets.get(facts.split()[2], "")) for facts, path in found]
+    rows = [entry.split("\t", 1) for entry in entries if entry.startswith(_LINK)]
+    targets = _targets(trees, [facts.split()[2] for facts, _ in rows])
+    return [(path, targets.get(facts.split()[2], "")) for facts, path in rows]
 
 
 def opened(trees: Trees, old_tree: str, new_tree: str) -> tuple[str, str]:
-    """Both trees, to be shown: where files in a repository inside are changed and not committed, the commit that stands for
-    them is one of ours and says nothing to anybody; so these files stand there themselves."""
+    """Both trees for display: a nested repository with uncommitted changes is replaced by its files.
+
+    In the trees it is a commit of ours, whose id means nothing to a reader.
+    """
     ours = [
         raw
         for raw in (_raws(trees, old_tree, new_tree) if old_tree != new_tree else ())
@@ -108,8 +117,8 @@ def _with_files(trees: Trees, tree: str, links: list[tuple[str, str]]) -> str:
     index = os.path.join(trees.indexes, f"opened.{os.getpid()}")
     try:
         trees.run(["read-tree", tree], index=index)
-        gone = [f"0 {'0' * len(tree)}\t{path}" for path, _ in links]
-        trees.run(["update-index", "-z", "--index-info"], index=index, stdin=git.listing(gone))
+        removals = [f"0 {'0' * len(tree)}\t{path}" for path, _ in links]
+        trees.run(["update-index", "-z", "--index-info"], index=index, stdin=git.listing(removals))
         for path, commit in links:
             trees.run(["read-tree", "-i", f"--prefix={path}/", commit], index=index)
         return git.text(trees.run(["write-tree"], index=index))
@@ -120,7 +129,7 @@ def _with_files(trees: Trees, tree: str, links: list[tuple[str, str]]) -> str:
 def within(
     trees: Trees, old_tree: str, new_tree: str, *, scope: Scope | None, prefix: str
 ) -> tuple[str, tuple[str, ...]]:
-    """The new tree with only those changes that are in the scope; and the paths that were left out."""
+    """The new tree with only the changes in the scope, and the paths that were left out."""
     if scope is None or old_tree == new_tree:
         return new_tree, ()
     inside: set[str] = set()
@@ -131,27 +140,27 @@ def within(
 
 
 def only(trees: Trees, old_tree: str, new_tree: str, inside: set[str]) -> tuple[str, tuple[str, ...]]:
-    """The new tree with only the changes of some paths, which may be more than a command line holds; and the other paths."""
-    # A repository inside is one entry of the tree; it comes as a whole, or not.
-    whole = {above for path in inside for above in _above(path)}
+    """The new tree with only the changes of some paths (of any number), and the other changed paths."""
+    # A nested repository is one entry of the tree, so it is included as a whole.
+    whole = {parent for path in inside for parent in _parents(path)}
     names = git.names(trees.run(["diff-tree", "-r", "-z", "--no-renames", "--name-only", old_tree, new_tree]))
     outside = tuple(name for name in names if name not in inside and name not in whole)
     return (_without(trees, old_tree, new_tree, outside) if outside else new_tree), outside
 
 
-def _above(path: str) -> Iterator[str]:
+def _parents(path: str) -> Iterator[str]:
     while path := os.path.dirname(path):
         yield path
 
 
 def _without(trees: Trees, old_tree: str, new_tree: str, paths: tuple[str, ...]) -> str:
-    """The new tree, in which these paths are what they are in the old one."""
-    left = set(paths)
+    """The new tree with these paths as in the old tree."""
+    restored = set(paths)
     index = os.path.join(trees.indexes, f"within.{os.getpid()}")
-    gone = "0" * len(new_tree)
-    lines = [f"0 {gone}\t{path}" for path in paths]
+    null_id = "0" * len(new_tree)
+    lines = [f"0 {null_id}\t{path}" for path in paths]
     old = git.names(trees.run(["ls-tree", "-r", "-z", "--full-tree", old_tree]))
-    lines += [entry for entry in old if entry.partition("\t")[2] in left]
+    lines += [entry for entry in old if entry.partition("\t")[2] in restored]
     try:
         trees.run(["read-tree", new_tree], index=index)
         trees.run(["update-index", "-z", "--index-info"], index=index, stdin=git.listing(lines))
@@ -161,7 +170,7 @@ def _without(trees: Trees, old_tree: str, new_tree: str, paths: tuple[str, ...])
 
 
 def stat(trees: Trees, old_tree: str, new_tree: str) -> bytes:
-    """The difference in short, for people."""
+    """The output of `git diff --stat`."""
     return trees.run(["diff", "--stat=100", *_PLAIN, old_tree, new_tree, "--"])
 
 
@@ -205,11 +214,11 @@ def _change(raw: _Raw, targets: dict[str, str]) -> Change:
 
 
 def _targets(trees: Trees, blobs: list[str]) -> dict[str, str]:
-    """What symbolic links say, by the object that holds it."""
-    found: dict[str, str] = {}
+    """The targets of symbolic links by the id of their blob."""
+    targets: dict[str, str] = {}
     wanted = list(dict.fromkeys(blobs))
     if not wanted:
-        return found
+        return targets
     output = trees.run(["cat-file", "--batch"], stdin="\n".join(wanted).encode() + b"\n")
     at = 0
     for blob in wanted:
@@ -218,13 +227,13 @@ def _targets(trees: Trees, blobs: list[str]) -> dict[str, str]:
         if line.endswith(b" missing"):
             continue
         size = int(line.rsplit(b" ", 1)[1])
-        found[blob] = os.fsdecode(output[begins : begins + size])
+        targets[blob] = os.fsdecode(output[begins : begins + size])
         at = begins + size + 1
-    return found
+    return targets
 
 
 def _inside(trees: Trees, raw: _Raw) -> list[Change]:
-    """What changed in a repository inside; the repository itself where that cannot be told."""
+    """The changes inside a nested repository; the repository itself if they cannot be determined."""
     empty = git.text(trees.run(["mktree"]))
     sides: list[str] = []
     for mode, name in ((raw.old_mode, raw.old), (raw.new_mode, raw.new)):
@@ -241,7 +250,7 @@ def _inside(trees: Trees, raw: _Raw) -> list[Change]:
         )
         for change in changed(trees, *sides)
     ]
-    # A file took its place, or the other way round.
+    # A file replaced the repository, or the reverse.
     is_swap = raw.old_mode != raw.new_mode and _NOTHING not in (raw.old_mode, raw.new_mode)
-    beside = [Change(path=raw.path, kind="modified")] if is_swap else []
-    return beside + inner if inner else [Change(path=raw.path, kind="submodule")]
+    itself = [Change(path=raw.path, kind="modified")] if is_swap else []
+    return itself + inner if inner else [Change(path=raw.path, kind="submodule")]

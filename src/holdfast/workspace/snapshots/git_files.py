@@ -1,6 +1,7 @@
-"""What git keeps for itself and runs or obeys later: hooks and settings of the repository. No tree has it.
+"""Hooks and settings of the repository, which no tree contains.
 
-Who changes it has a person's next commit run something. So it is noted before a stage, by digests, and compared behind it.
+A changed hook or setting can run code at the user's next git command. So digests of these files are noted
+before a stage and compared after it.
 """
 
 from __future__ import annotations
@@ -22,60 +23,60 @@ if TYPE_CHECKING:
     from holdfast.workspace.place import Place
     from holdfast.workspace.snapshots.trees import Trees
 
-#: Settings that everyday commands write (a new branch, `submodule update --init`), and that run nothing.
+#: Settings that everyday commands write (a new branch, `submodule update --init`), and that never run code.
 _EVERYDAY = re.compile(r"branch\..*|submodule\..*\.(url|active)|extensions\.worktreeconfig", re.DOTALL)
-#: Settings in the file that all worktrees share which run nothing either, but decide where a push goes and who commits: told, though a
-#: person or a neighbour may have written them. (`remote.*.uploadpack` and its like are commands.)
+#: Shared settings that never run code, but decide where a push goes and who commits. Another worktree may
+#: have written them, so a change is a warning. (`remote.*.uploadpack` and similar ones are commands.)
 _NEUTRAL = re.compile(
     r"\.git/config \((user\..*|remote\.pushdefault"
     r"|remote\..*\.(url|pushurl|fetch|push|mirror|tagopt|prune|prunetags|gh-resolved))\)",
     re.DOTALL,
 )
-#: A hook that is larger is known by its size and time.
+#: Of a larger hook only size and time are compared.
 _READ_BYTES = 4 << 20
 
 
 def note(place: Place, trees: Trees) -> str:
-    """Keep what is there now; the name by which `changed_since` finds it again. Empty outside git."""
+    """Store the current digests and return the id of the note for `changed_since`; empty outside git."""
     if place.common_dir is None:
         return ""
-    data = json.dumps(_all(place), sort_keys=True).encode()
+    data = json.dumps(_digests(place), sort_keys=True).encode()
     return git.text(trees.run(["hash-object", "-w", "-t", "blob", "--no-filters", "--stdin"], stdin=data))
 
 
 def changed_since(place: Place, trees: Trees, noted: str) -> tuple[Change, ...]:
-    """What is not as it was noted. Nothing, where nothing was noted."""
+    """The changes since a note; nothing if there is no note."""
     if not noted or place.common_dir is None:
         return ()
     old: dict[str, str] = json.loads(trees.run(["cat-file", "blob", noted]))
-    new = _all(place)
-    found: list[Change] = []
+    new = _digests(place)
+    changes: list[Change] = []
     for name in sorted({*old, *new}):
         if old.get(name) != new.get(name):
             kind = "added" if name not in old else "deleted" if name not in new else "modified"
-            found.append(Change(path=f".git/{name}", kind=kind))
-    return tuple(found)
+            changes.append(Change(path=f".git/{name}", kind=kind))
+    return tuple(changes)
 
 
 def is_neutral(change: Change) -> bool:
-    """Whether a change is one of settings that everybody who shares the repository may write, and that run nothing."""
+    """Whether a change is in a shared setting that never runs code."""
     return _NEUTRAL.fullmatch(change.path) is not None
 
 
-def _all(place: Place) -> dict[str, str]:
+def _digests(place: Place) -> dict[str, str]:
     assert place.common_dir is not None
-    found = dict(_hooks(place.common_dir, ""))
+    digests = dict(_hooks(place.common_dir, ""))
     for folder, names, _ in os.walk(os.path.join(place.common_dir, "modules")):
         if "hooks" in names:
-            found |= _hooks(folder, os.path.relpath(folder, place.common_dir) + "/")
+            digests |= _hooks(folder, os.path.relpath(folder, place.common_dir) + "/")
             names[:] = [name for name in names if name not in ("hooks", "objects", "refs", "logs")]
     for directory in dict.fromkeys((place.common_dir, place.git_dir or place.common_dir)):
         for name in ("config", "config.worktree"):
-            found |= _settings(os.path.join(directory, name), name)
+            digests |= _settings(os.path.join(directory, name), name)
     attributes = os.path.join(place.common_dir, "info", "attributes")
     if os.path.lexists(attributes):
-        found["info/attributes"] = _digest(attributes)
-    return found
+        digests["info/attributes"] = _digest(attributes)
+    return digests
 
 
 def _hooks(git_dir: str, prefix: str) -> Iterator[tuple[str, str]]:
@@ -91,23 +92,23 @@ def _settings(path: str, name: str) -> dict[str, str]:
     try:
         listed = git.names(git.run(["config", "--file", path, "--list", "-z"], cwd=os.path.dirname(path)))
     except GitFailed:
-        return {name: _digest(path)}  # it cannot be read, or not any more
+        return {name: _digest(path)}  # it cannot be parsed, or vanished
     values: dict[str, list[str]] = {}
     for entry in listed:
         key, _, value = entry.partition("\n")
         if not _EVERYDAY.fullmatch(key):
             values.setdefault(key, []).append(value)
     return {
-        f"{name} ({key})": sha256("\0".join(said).encode("utf-8", "surrogateescape"))
-        for key, said in values.items()
+        f"{name} ({key})": sha256("\0".join(each).encode("utf-8", "surrogateescape"))
+        for key, each in values.items()
     }
 
 
 def _digest(path: str) -> str:
     try:
-        found, target = os.stat(path), os.readlink(path) if os.path.islink(path) else ""
+        stats, target = os.stat(path), os.readlink(path) if os.path.islink(path) else ""
         data = atomic.read_small(path, _READ_BYTES) if os.path.isfile(path) else None
     except OSError as error:
         return f"unreadable: {error.strerror}"
-    content = sha256(data) if data is not None else f"{found.st_size} {found.st_mtime_ns}"
-    return f"{found.st_mode & 0o111:o} {target} {content}"
+    content = sha256(data) if data is not None else f"{stats.st_size} {stats.st_mtime_ns}"
+    return f"{stats.st_mode & 0o111:o} {target} {content}"

@@ -1,7 +1,7 @@
-"""Files that rules of ignoring hide which came with them: a changed `.gitignore` must not take its files out of sight.
+"""Files hidden by a new ignore rule: an agent must not hide files by changing a `.gitignore`.
 
-Only rules in a `.gitignore` that is itself seen to be changed count. A cache that ignores itself, with all that is in it, is
-nobody's work.
+Only rules in a `.gitignore` that is itself a visible change count. A cache directory whose `.gitignore`
+ignores everything, itself included, stays ignored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _RULES_BYTES = 4 << 20
 
 
 def newly_ignored(place: Place, trees: Trees, old_tree: str, changes: Iterable[Change]) -> list[Change]:
-    """New files that git ignores now, by a rule of a changed `.gitignore`, and would not have ignored before."""
+    """New files that a rule of a changed `.gitignore` hides, and that the old rules did not."""
     changed = {
         change.path
         for change in changes
@@ -36,44 +36,47 @@ def newly_ignored(place: Place, trees: Trees, old_tree: str, changes: Iterable[C
     index = trees.index_of(place.top)
     atomic.write(rules, _rules(trees, old_tree), durable=False)
     try:
-        seen = _others(trees, place, index, [f"--exclude-from={rules}"])
+        untracked = _untracked(trees, place, index, [f"--exclude-from={rules}"])
     finally:
         atomic.forget(rules)
-    found = [path for path in seen if not path.endswith("/")]
-    if not found:
+    files = [path for path in untracked if not path.endswith("/")]
+    if not files:
         return []
-    # Source, line, pattern and path, of each that is ignored now.
-    said = trees.run(
+    # For each ignored file: source, line, pattern, path.
+    output = trees.run(
         ["check-ignore", "-z", "-v", "--stdin"],
         work_tree=place.top,
         index=index,
-        stdin=git.listing(found),
-        # It takes paths, and minds being told so.
+        stdin=git.listing(files),
+        # check-ignore takes paths and fails if this is set.
         env={"GIT_LITERAL_PATHSPECS": "0"},
         allowed=(0, 1),
     ).split(b"\0")
     return [
         Change(path=os.fsdecode(path), kind="added")
-        for source, path in zip(said[0::4], said[3::4], strict=False)
+        for source, path in zip(output[0::4], output[3::4], strict=False)
         if os.fsdecode(source) in changed
     ]
 
 
-def _others(trees: Trees, place: Place, index: str, rules: list[str]) -> list[str]:
+def _untracked(trees: Trees, place: Place, index: str, rules: list[str]) -> list[str]:
     return git.names(trees.run(["ls-files", "-z", "-o", *rules], work_tree=place.top, index=index))
 
 
 def _rules(trees: Trees, tree: str) -> bytes:
-    """Every rule of ignoring that held in a tree, as patterns of its root: what lies deeper comes later and is stronger."""
+    """All ignore rules of a tree as patterns for its root.
+
+    Rules of deeper directories come later and override.
+    """
     lines: list[bytes] = []
-    asked = trees.run(["config", "--get", "--type=path", "core.excludesfile"], allowed=(0, 1))
-    for path in (git.text(asked), os.path.join(trees.git_dir, "info", "exclude")):
+    excludes_file = trees.run(["config", "--get", "--type=path", "core.excludesfile"], allowed=(0, 1))
+    for path in (git.text(excludes_file), os.path.join(trees.git_dir, "info", "exclude")):
         lines += (atomic.read_small(path, _RULES_BYTES) or b"").splitlines() if path else []
     entries = git.names(trees.run(["ls-tree", "-r", "-z", "--full-tree", tree]))
-    found = [entry.split("\t", 1) for entry in entries if entry.endswith(".gitignore")]
-    for facts, path in sorted(found, key=lambda pair: pair[1].count("/")):
+    rows = [entry.split("\t", 1) for entry in entries if entry.endswith(".gitignore")]
+    for facts, path in sorted(rows, key=lambda row: row[1].count("/")):
         if os.path.basename(path) == ".gitignore" and facts.split()[1] == "blob":
-            own = os.fsdecode(trees.run(["cat-file", "blob", facts.split()[2]])).splitlines()
-            patterns = [line for line in own if line.strip() and not line.startswith("#")]
+            content = os.fsdecode(trees.run(["cat-file", "blob", facts.split()[2]])).splitlines()
+            patterns = [line for line in content if line.strip() and not line.startswith("#")]
             lines += [os.fsencode(pattern) for pattern in below(path[: -len(".gitignore")], patterns)]
     return b"\n".join(lines) + b"\n"

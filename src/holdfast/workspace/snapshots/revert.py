@@ -1,4 +1,4 @@
-"""Taking changes back, in a worktree only: there everything is the agent's, and nothing a person's."""
+"""Reverting changes. Only in a worktree, where all changes are the agent's."""
 
 from __future__ import annotations
 
@@ -21,23 +21,21 @@ if TYPE_CHECKING:
 def revert(
     trees: Trees, base: Base, old_tree: str, new_tree: str, *, paths: Iterable[str], keep_at: str
 ) -> None:
-    """Bring `paths` back to what they are in `old_tree`. What they were goes into the patch at `keep_at` first, durably.
+    """Restore `paths` as they are in `old_tree`. Their changes are saved as a patch at `keep_at` first.
 
-    Raises NotPossible outside a worktree; nothing has changed then.
+    Raises NotPossible outside a worktree, and changes nothing.
     """
     if base.kind != "worktree":
-        raise NotPossible(
-            f"{base.place.directory} is not a worktree of holdfast: nothing is taken back there"
-        )
+        raise NotPossible(f"cannot revert in {base.place.directory}: it is not a worktree of holdfast")
     wanted = sorted(set(paths))
-    taken_back, _ = only(trees, old_tree, new_tree, set(wanted))
-    atomic.write(keep_at, patch(trees, old_tree, taken_back), durable=True)
+    reverted, _ = only(trees, old_tree, new_tree, set(wanted))
+    atomic.write(keep_at, patch(trees, old_tree, reverted), durable=True)
     top = base.place.top
     index = f"{trees.index_of(top)}.{os.getpid()}.revert"
     try:
         trees.run(["read-tree", old_tree], work_tree=top, index=index)
         known = set(git.names(trees.run(["ls-files", "-z"], work_tree=top, index=index)))
-        # Short paths first: a link that took a directory's place must go before what belongs below it comes back.
+        # Short paths first: a link in place of a directory must be removed before its files are restored.
         for path in wanted:
             _remove(top, path)
         back = [path for path in wanted if path in known]
@@ -45,19 +43,19 @@ def revert(
             ["checkout-index", "-f", "-z", "--stdin"], work_tree=top, index=index, stdin=git.listing(back)
         )
     except OSError as error:
-        atomic.storage_failed(error, f"cannot take back changes in {top}")
+        atomic.storage_failed(error, f"cannot revert changes in {top}")
     finally:
         atomic.forget(index)
 
 
 def _remove(top: str, path: str) -> None:
-    """Remove one path, and the directories that it leaves empty. Never through a link: that leads out of the worktree."""
+    """Remove a path and its empty parents, but never through a link: it may lead out of the tree."""
     folder = os.path.dirname(path)
-    above = folder
-    while above:
-        if os.path.islink(os.path.join(top, above)):
+    parent = folder
+    while parent:
+        if os.path.islink(os.path.join(top, parent)):
             return
-        above = os.path.dirname(above)
+        parent = os.path.dirname(parent)
     full = os.path.join(top, path)
     if os.path.isdir(full) and not os.path.islink(full):
         shutil.rmtree(full)

@@ -1,10 +1,10 @@
-"""The tree of everything in a working tree now: tracked, dirty and untracked files, symbolic links as links.
+"""Taking a snapshot: the tree of everything in a working tree, with dirty and untracked files.
 
-The person's repository is only read. A copy of the index saves reading what has not changed; it is kept, so that a later
-snapshot compares with the one before and not with what `git add` made of the person's own index in between.
+The user's repository is only read. The snapshot has its own index, first copied from the user's, so that
+unchanged files are not read again, and so that a later `git add` of the user has no effect on it.
 
-What git ignores is left out, unless a pattern of `deny` names it. A repository inside (a submodule or a stray one) stands in
-the tree as a commit: its own, if nothing in it is changed, else one of ours around what is in it now.
+Files that git ignores are left out, unless a pattern of `deny` matches them. A nested repository (a submodule
+or an untracked one) is a commit in the tree: its HEAD if nothing in it changed, else a commit of ours.
 """
 
 from __future__ import annotations
@@ -25,20 +25,21 @@ if TYPE_CHECKING:
     from holdfast.workspace.place import Place
     from holdfast.workspace.snapshots.trees import Trees
 
-#: A larger file is known by its size and times; its bytes are not copied into the packet.
+#: Of a larger file only size and times are recorded; its content is not copied into the packet.
 BIG_BYTES = 64 * 1024 * 1024
-#: Files may vanish under git's hands: what failed is tried again.
+#: git fails if a file vanishes while it runs, so a snapshot is retried.
 _TRIES = 3
-#: Repositories in repositories in repositories.
-_DEPTH = 5
-_GITLINK = b"160000"
+#: How deep repositories may be nested.
+_MAX_DEPTH = 5
 
 
 def take(
     place: Place, trees: Trees, *, deny: Iterable[str] = (), hidden: Iterable[str] = (), tries: int = _TRIES
 ) -> str:
-    """The id of the tree, kept in `trees`. `deny` are patterns relative to the project; `hidden` are directories that are
-    nobody's work (the home of holdfast). Raises GitMissing, GitFailed, StorageError."""
+    """Store the tree in `trees` and return its id. Raises GitMissing, GitFailed, StorageError.
+
+    `deny` are patterns relative to the project; `hidden` are directories to leave out (the home of holdfast).
+    """
     trees.make(place)
     index = os.path.join(place.git_dir, "index") if place.git_dir is not None else None
     patterns = below(place.prefix, deny)
@@ -52,7 +53,7 @@ def take(
 
 
 class _Snapshot:
-    """One working tree, and the repositories inside it."""
+    """The snapshot of one working tree and its nested repositories."""
 
     def __init__(
         self, trees: Trees, top: str, *, deny: tuple[str, ...], hidden: tuple[str, ...], depth: int = 0
@@ -66,13 +67,13 @@ class _Snapshot:
         self.added: list[str] = []
         self.removed: list[str] = []
         #: Lines for `update-index --index-info`.
-        self.given: list[bytes] = []
+        self.index_info: list[bytes] = []
 
-    def take(self, theirs: str | None) -> str:
+    def take(self, user_index: str | None) -> str:
         kept = self.trees.index_of(self.top)
         self.index = f"{kept}.{os.getpid()}.tmp"
         try:
-            self._begin(kept, theirs)
+            self._begin(kept, user_index)
             self._collect()
             self._update()
             tree = git.text(self._git("write-tree", "--missing-ok"))
@@ -87,19 +88,19 @@ class _Snapshot:
     def _git(self, *arguments: str, stdin: bytes = b"") -> bytes:
         return self.trees.run(arguments, work_tree=self.top, index=self.index, stdin=stdin)
 
-    def _begin(self, kept: str, theirs: str | None) -> None:
-        """Our index of the last time, else a copy of the person's."""
-        for source in (kept, theirs):
+    def _begin(self, kept: str, user_index: str | None) -> None:
+        """Start from our index of the last snapshot, or from a copy of the user's."""
+        for source in (kept, user_index):
             if source is not None and os.path.exists(source):
-                # With its time: git takes a file that is as young as the index for one that may have changed since.
+                # Keep the time: git reads files again that are as new as the index.
                 shutil.copy2(source, self.index)
                 os.chmod(self.index, 0o600)
-                if source is theirs:
+                if source is user_index:
                     self._unflag()
                 return
 
     def _unflag(self) -> None:
-        """Files that somebody told git not to look at are looked at."""
+        """Clear the flags assume-unchanged and skip-worktree: these files are compared too."""
         unchanged: list[str] = []
         skipped: list[str] = []
         for entry in git.names(self._git("ls-files", "-v", "-z")):
@@ -115,7 +116,7 @@ class _Snapshot:
     def _collect(self) -> None:
         links = self._gitlinks()
         for path, commit in links.items():
-            self._place_link(path, commit)
+            self._add_repository(path, commit)
         changed = git.names(
             self._git("diff-files", "-z", "--name-status", "--no-renames", "--ignore-submodules=all")
         )
@@ -127,22 +128,18 @@ class _Snapshot:
                 self._sort(path)
 
     def _gitlinks(self) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for line in self._git("ls-files", "-s", "-z").split(b"\0"):
-            if line.startswith(_GITLINK):
-                facts, _, path = line.partition(b"\t")
-                found[os.fsdecode(path)] = facts.split()[1].decode()
-        return found
+        """The nested repositories of the index: path → commit."""
+        return dict(git.gitlinks(self._git("ls-files", "-s", "-z")))
 
     def _others(self) -> list[str]:
-        """What git does not know: files, and (with a slash at the end) repositories."""
-        hide = [f"--exclude={literal(path)}" for path in self._hidden_below()]
-        found = git.names(self._git("ls-files", "-z", "-o", "--exclude-standard", *hide))
+        """Untracked files, and untracked repositories (with a final slash)."""
+        excludes = [f"--exclude={literal(path)}" for path in self._hidden_below()]
+        untracked = git.names(self._git("ls-files", "-z", "-o", "--exclude-standard", *excludes))
         if self.deny:
-            # Ignored or not: the patterns of `deny` alone decide here.
-            listed = [f"--exclude={pattern}" for pattern in self.deny]
-            found += git.names(self._git("ls-files", "-z", "-o", "-i", *listed))
-        return found
+            # Here only the patterns of `deny` count, whether git ignores a file or not.
+            denied = [f"--exclude={pattern}" for pattern in self.deny]
+            untracked += git.names(self._git("ls-files", "-z", "-o", "-i", *denied))
+        return untracked
 
     def _hidden_below(self) -> list[str]:
         top = self.top.rstrip("/") + "/"
@@ -152,31 +149,31 @@ class _Snapshot:
         return any(path == hidden or path.startswith(hidden + "/") for hidden in self._hidden_below())
 
     def _sort(self, path: str) -> None:
-        """Into what is added, what is removed, and what is only told about."""
+        """Decide whether a path is added, removed, or only described."""
         full = os.path.join(self.top, path)
         try:
-            found = os.lstat(full)
+            stats = os.lstat(full)
         except (FileNotFoundError, NotADirectoryError):
             self.removed.append(path)
             return
-        if stat.S_ISDIR(found.st_mode):
+        if stat.S_ISDIR(stats.st_mode):
             if path.endswith("/"):
-                self._place_link(path.rstrip("/"), None)
-            else:  # a file became a directory; what is in it has been listed by itself
+                self._add_repository(path.rstrip("/"), None)
+            else:  # a file became a directory, whose files are listed separately
                 self.removed.append(path)
-        elif self._is_behind_a_link(path):
+        elif self._is_behind_link(path):
             self.removed.append(path)
-        elif stat.S_ISLNK(found.st_mode):
+        elif stat.S_ISLNK(stats.st_mode):
             self.added.append(path)
-        elif not stat.S_ISREG(found.st_mode):
+        elif not stat.S_ISREG(stats.st_mode):
             self.removed.append(path)
-        elif found.st_size > BIG_BYTES or not os.access(full, os.R_OK):
-            self._tell_about(path, found)
+        elif stats.st_size > BIG_BYTES or not os.access(full, os.R_OK):
+            self._describe(path, stats)
         else:
             self.added.append(path)
 
-    def _is_behind_a_link(self, path: str) -> bool:
-        """A directory was replaced by a link: what is seen through it is not in this tree."""
+    def _is_behind_link(self, path: str) -> bool:
+        """Whether a parent directory is a symbolic link: its files are not part of this tree."""
         folder = os.path.dirname(path)
         while folder:
             if os.path.islink(os.path.join(self.top, folder)):
@@ -184,42 +181,44 @@ class _Snapshot:
             folder = os.path.dirname(folder)
         return False
 
-    def _tell_about(self, path: str, found: os.stat_result) -> None:
+    def _describe(self, path: str, stats: os.stat_result) -> None:
+        """Add a note in place of a file that is too large or cannot be read."""
         facts = (
-            f"{found.st_size} bytes, inode {found.st_ino}, changed at {found.st_mtime_ns} {found.st_ctime_ns}"
+            f"{stats.st_size} bytes, inode {stats.st_ino}, changed at {stats.st_mtime_ns} {stats.st_ctime_ns}"
         )
         note = f"holdfast: not copied: {facts}\n".encode()
         name = self._git("hash-object", "-w", "-t", "blob", "--no-filters", "--stdin", stdin=note)
-        mode = b"100755" if found.st_mode & stat.S_IXUSR else b"100644"
-        self.given.append(mode + b" " + name.strip() + b"\t" + os.fsencode(path))
+        mode = b"100755" if stats.st_mode & stat.S_IXUSR else b"100644"
+        self.index_info.append(mode + b" " + name.strip() + b"\t" + os.fsencode(path))
 
-    def _place_link(self, path: str, commit: str | None) -> None:
-        """A repository inside: by the commit that stands for what is in it."""
+    def _add_repository(self, path: str, commit: str | None) -> None:
+        """Add a nested repository as a commit with its current content."""
         full = os.path.join(self.top, path)
-        if self._is_behind_a_link(path) or not os.path.lexists(full):
+        if self._is_behind_link(path) or not os.path.lexists(full):
             self.removed.append(path)
         elif os.path.islink(full) or not os.path.isdir(full):
             self.removed.append(path)
             self._sort(path)
         elif os.listdir(full):
-            found = self._inside(full, commit)
-            self.given.append(_GITLINK + b" " + found.encode() + b"\t" + os.fsencode(path))
+            content = self._commit_of(full)
+            self.index_info.append(git.GITLINK + b" " + content.encode() + b"\t" + os.fsencode(path))
         elif commit is not None:
-            # A submodule that was never fetched; it may have been emptied just now.
-            self.given.append(_GITLINK + b" " + commit.encode() + b"\t" + os.fsencode(path))
+            # An empty directory: a submodule that was never fetched, or one that was just emptied.
+            self.index_info.append(git.GITLINK + b" " + commit.encode() + b"\t" + os.fsencode(path))
 
-    def _inside(self, full: str, commit: str | None) -> str:
-        if self.depth >= _DEPTH:
+    def _commit_of(self, full: str) -> str:
+        """The commit for a nested repository: its HEAD if nothing changed, else one of ours."""
+        if self.depth >= _MAX_DEPTH:
             raise GitFailed(
                 f"{full}: repositories are nested too deeply", hint="remove or ignore the innermost"
             )
         repository = git.find(full) if os.path.lexists(os.path.join(full, ".git")) else None
-        head = theirs = None
+        head = user_index = None
         if repository is not None and os.path.realpath(repository.top) == os.path.realpath(full):
             self.trees.borrow(repository.common_dir)
-            head, theirs = git.head(full), os.path.join(repository.git_dir, "index")
+            head, user_index = git.head(full), os.path.join(repository.git_dir, "index")
         inner = _Snapshot(self.trees, full, deny=self.deny, hidden=self.hidden, depth=self.depth + 1)
-        tree = inner.take(theirs)
+        tree = inner.take(user_index)
         if head is not None and self.trees.tree_of(head) == tree:
             return head
         return self.trees.commit(tree, *([head] if head is not None else []))
@@ -227,8 +226,9 @@ class _Snapshot:
     def _update(self) -> None:
         if self.removed:
             self._git("update-index", "-z", "--force-remove", "--stdin", stdin=git.listing(self.removed))
-        if self.given:
-            self._git("update-index", "--replace", "-z", "--index-info", stdin=b"\0".join(self.given) + b"\0")
+        if self.index_info:
+            lines = b"\0".join(self.index_info) + b"\0"
+            self._git("update-index", "--replace", "-z", "--index-info", stdin=lines)
         if self.added:
             self._git(
                 "update-index",

@@ -1,8 +1,8 @@
-"""A task's own git repository, in which the trees of its workspace are kept.
+"""A task's own bare git repository, which stores the trees of its workspace.
 
-It borrows the objects of the person's repository (alternates) and never writes there; the person's index, refs and settings
-are not touched either. What decides how files become objects (line ends, filters, what is ignored) is copied when it is made:
-an agent that changes the settings afterwards hides nothing.
+It reads objects of the user's repository (alternates), but never writes there, nor to the user's index, refs
+or settings. The settings that decide how files become objects (line endings, filters, ignore rules) are
+copied when it is created, so that an agent cannot hide files by changing them later.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _COPIED = (
     r"|filter\..*\.(clean|smudge|process|required))$"
 )
 _OURS = {
-    # Names that only other systems mind: here they would be a way to hide a file.
+    # Names that are special on other systems only: otherwise a file could be hidden.
     "core.protectNTFS": "false",
     "core.protectHFS": "false",
     "core.safecrlf": "false",
     "core.looseCompression": "1",
-    # The journal names these trees: they must be there after a power cut.
+    # The journal refers to these trees, so they must survive a power cut.
     "core.fsync": "all",
     "core.fsyncMethod": "batch",
 }
@@ -54,11 +54,11 @@ class Trees:
 
     @classmethod
     def of(cls, packet: Packet) -> Trees:
-        """The trees of a task; `make` makes them."""
+        """The repository of a task's trees; `make` creates it."""
         return cls(packet.workspace)
 
     def make(self, place: Place) -> None:
-        """Make the repository if it is missing, for what is at `place`. Whole or not at all."""
+        """Create the repository for a place if it is missing, completely or not at all."""
         os.makedirs(self.indexes, mode=0o700, exist_ok=True)
         if not os.path.isdir(self.git_dir):
             staged = os.path.join(self.path, f".new-{ids.new_ulid()}")
@@ -67,9 +67,9 @@ class Trees:
                 os.rename(staged, self.git_dir)
                 atomic.sync_directory(self.path)
             except OSError as error:
-                # Another process of the task may have been quicker.
+                # Another process of the task may have created it meanwhile.
                 if not os.path.isdir(self.git_dir):
-                    atomic.storage_failed(error, f"cannot make {self.git_dir}")
+                    atomic.storage_failed(error, f"cannot create {self.git_dir}")
             finally:
                 remove_tree(staged)
         if place.common_dir is not None:
@@ -82,8 +82,8 @@ class Trees:
             kind = [
                 "--object-format=" + git.text(git.run(["rev-parse", "--show-object-format"], cwd=place.top))
             ]
-            found = git.run(["config", "-z", "--get-regexp", _COPIED], cwd=place.top, allowed=(0, 1))
-            for entry in git.names(found):
+            listed = git.run(["config", "-z", "--get-regexp", _COPIED], cwd=place.top, allowed=(0, 1))
+            for entry in git.names(listed):
                 name, _, value = entry.partition("\n")
                 settings.setdefault(name, value or "true")
         git.run(["init", "-q", "--bare", "--template=", *kind, staged], cwd=self.path)
@@ -93,12 +93,12 @@ class Trees:
         for name in ("exclude", "attributes"):
             if place.common_dir is None:
                 break
-            theirs = atomic.read_small(os.path.join(place.common_dir, "info", name), 1 << 20)
-            if theirs is not None:
-                atomic.write(os.path.join(staged, "info", name), theirs, durable=True)
+            data = atomic.read_small(os.path.join(place.common_dir, "info", name), 1 << 20)
+            if data is not None:
+                atomic.write(os.path.join(staged, "info", name), data, durable=True)
 
     def borrow(self, common_dir: str) -> None:
-        """Let the objects of a repository be found."""
+        """Make the objects of another repository available."""
         line = _quoted(os.path.join(common_dir, "objects"))
         try:
             with open(self._alternates, "rb") as file:
@@ -110,7 +110,7 @@ class Trees:
             atomic.write(self._alternates, known + line + b"\n", durable=True)
 
     def index_of(self, top: str) -> str:
-        """The index kept for a working tree: what git knows of its files saves reading them again."""
+        """The index file of a working tree. It is kept, so that unchanged files are not read again."""
         return os.path.join(self.indexes, sha256(os.fsencode(top))[:32])
 
     def run(
@@ -123,7 +123,7 @@ class Trees:
         env: dict[str, str] | None = None,
         allowed: tuple[int, ...] = (0,),
     ) -> bytes:
-        """Run git in this repository, on a working tree or on none."""
+        """Run git in this repository, optionally with a working tree and an index."""
         more = {"GIT_DIR": self.git_dir, **(env or {})}
         if work_tree is not None:
             more["GIT_WORK_TREE"] = work_tree
@@ -132,7 +132,7 @@ class Trees:
         return git.run(arguments, cwd=work_tree or self.path, env=more, stdin=stdin, allowed=allowed)
 
     def has(self, name: str) -> bool:
-        """Whether an object can be read."""
+        """Whether an object exists."""
         return self.run(["cat-file", "-t", name], allowed=(0, 1, 128)) != b""
 
     def tree_of(self, commit: str) -> str:
@@ -140,12 +140,12 @@ class Trees:
         return git.text(self.run(["rev-parse", "--verify", "-q", f"{commit}^{{tree}}"]))
 
     def is_own(self, commit: str) -> bool:
-        """Whether a commit is one of ours, made by `commit`."""
-        said = self.run(["log", "-1", "--format=%ct %ce", commit])
-        return git.text(said) == f"0 {_IDENTITY['GIT_COMMITTER_EMAIL']}"
+        """Whether a commit was made by `commit`."""
+        committer = git.text(self.run(["log", "-1", "--format=%ct %ce", commit]))
+        return committer == f"0 {_IDENTITY['GIT_COMMITTER_EMAIL']}"
 
     def commit(self, tree: str, *parents: str) -> str:
-        """A commit of ours around a tree; the same one for the same tree and parents."""
+        """A commit of a tree; always the same for the same tree and parents."""
         words = [word for parent in parents for word in ("-p", parent)]
         return git.text(
             self.run(["commit-tree", "--no-gpg-sign", tree, *words, "-m", "snapshot"], env=_IDENTITY)
@@ -153,7 +153,7 @@ class Trees:
 
 
 def _quoted(path: str) -> bytes:
-    """A path as a line of `alternates`: a name with a newline, or that begins with a quote, is quoted the way of C."""
+    """A path as a line of `alternates`: C-quoted if it has a newline or begins with a quote."""
     raw = os.fsencode(path)
     if not raw.startswith(b'"') and b"\n" not in raw:
         return raw

@@ -1,4 +1,4 @@
-"""Bringing what a task did in its worktree into the person's own tree: all that is in its scope, or nothing."""
+"""Applying the work of a task's worktree to the user's tree: all changes in its scope, or nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.workspace import git, lock, prepare
 from holdfast.workspace import scope as scopes
 from holdfast.workspace.place import locate
 from holdfast.workspace.snapshots import snapshot
-from holdfast.workspace.snapshots.changes import changed, gitlinks, patch, within
+from holdfast.workspace.snapshots.changes import changed, few, gitlinks, patch, within
 from holdfast.workspace.snapshots.trees import Trees
 from holdfast.workspace.worktrees import submodules, unmerged, worktree
 
@@ -26,52 +26,50 @@ if TYPE_CHECKING:
     from holdfast.workspace.scope import Scope
     from holdfast.workspace.worktrees.worktree import Worktree
 
-_NAMED = 5
-
 
 class Applied(Record):
-    """What was brought over."""
+    """What was applied."""
 
     #: merge or patch.
     how: str
     into: str
-    #: The branch that was merged into, and the new commit; null with a patch.
+    #: The branch of the main tree, and the new commit; null with a patch.
     branch: str | None = None
     commit: str | None = None
     paths: tuple[str, ...] = ()
-    #: What was not: files outside the scope of the task.
+    #: Files outside the scope, which were not applied.
     left_out: tuple[str, ...] = ()
-    #: Submodules that are at another commit now; their files change with `git submodule update`.
+    #: Submodules that are at another commit now; `git submodule update` updates their files.
     submodules: tuple[str, ...] = ()
-    #: Its commits came as one: some of them change what is outside the scope, and it was taken back since.
+    #: The commits were squashed, because some of them change files outside the scope that were reverted
+    #: later.
     squashed: bool = False
 
 
 def apply(packet: Packet, *, goal: str, as_patch: bool) -> Applied:
-    """Merge what is checked out in the task's worktree, on whatever branch, into what is checked out in the main tree; or patch
-    the files only.
+    """Merge the worktree's HEAD into the branch of the main tree; or only patch the files.
 
-    Raises NotPossible when the task works in place, when there is nothing to bring, or when the two do not fit together: the
-    main tree is then as it was.
+    Raises NotPossible if the task works in place, if there is nothing to apply, or on a conflict. The main
+    tree is unchanged then.
     """
     tree = worktree.of(packet)
     if tree is None:
         raise _no_worktree(packet)
     if worktree.is_own_repository(tree):
         raise NotPossible(
-            f"{tree.path} was made a repository of its own, which cannot be merged",
-            hint=f"remove or rename its .git, then apply again: the files in it are compared with {tree.main}",
+            f"{tree.path} was turned into a separate repository, which cannot be merged",
+            hint=f"remove or rename its .git, then apply again: its files are compared with {tree.main}",
         )
-    if not worktree.mend(tree):
+    if not worktree.repair(tree):
         raise NotPossible(
-            f"the worktree {tree.path} is gone", hint=f"'git merge {tree.branch}' if the branch is there"
+            f"the worktree {tree.path} is gone", hint=f"'git merge {tree.branch}' if the branch exists"
         )
-    # Not while another task writes in the main tree: what comes over would be blamed on its agent.
-    held = lock.acquire(packet.home, tree.main, role="apply")
+    # Not while another task writes in the main tree: the changes would be blamed on its agent.
+    workspace_lock = lock.acquire(packet.home, tree.main, role="apply")
     try:
         return _patch(packet, tree) if as_patch else _merge(packet, tree, goal)
     finally:
-        held.release()
+        workspace_lock.release()
 
 
 def _merge(packet: Packet, tree: Worktree, goal: str) -> Applied:
@@ -80,27 +78,27 @@ def _merge(packet: Packet, tree: Worktree, goal: str) -> Applied:
         raise NotPossible(
             f"no branch is checked out in {tree.main}", hint="'git switch BRANCH' first, or use --patch"
         )
-    # Redacted before it is cut; a history is for others to read.
+    # Redact before cutting; others read the history.
     title = " ".join(Redactor(dict(os.environ))(goal).split())[:72] or packet.task_id
     scope = scopes.of(packet)
-    squashed = _squash_what_was_taken_back(tree, scope)
+    squashed = _squash_reverted(tree, scope)
     left_out = unmerged.commit_all(tree, f"{title}\n\nholdfast task {packet.task_id}\n", scope)
     old, head = git.head(tree.main), worktree.head_of(tree)
     if old is None or head is None or worktree.is_ancestor(tree, head, old):
         raise _nothing(packet, branch, left_out, tree)
     source = worktree.branch_of(tree) or tree.branch
     _try_merge(tree, head)
-    changed_submodules = submodules.bring(tree, head, tree.branch)
+    changed_submodules = submodules.fetch_home(tree, head, tree.branch)
     words = ["merge", "-q", "--no-ff", "--no-verify", "--no-gpg-sign", "--no-autostash"]
     try:
         git.run([*words, "-m", f"Merge {source}: {title}\n", head], cwd=tree.main, env=_committer(tree.main))
     except GitFailed as error:
-        # A hook cannot have run, so this is a conflict or a dirty file: git left either nothing or a merge to abort.
-        if _is_merging(tree):
+        # No hook has run, so this is a conflict or a dirty file: there is nothing, or a merge to abort.
+        if git.is_merging(tree.main):
             git.run(["merge", "--abort"], cwd=tree.main)
         raise NotPossible(
             f"{source} cannot be merged into {branch}: {error}",
-            hint="commit or stash what is in the way, then apply again; nothing has changed",
+            hint="commit or stash the changes in the way, then apply again; nothing was changed",
         ) from error
     new = git.head(tree.main)
     names = git.names(git.run(["diff", "--name-only", "-z", old, new or "HEAD"], cwd=tree.main))
@@ -119,47 +117,41 @@ def _merge(packet: Packet, tree: Worktree, goal: str) -> Applied:
 def _no_worktree(packet: Packet) -> NotPossible:
     if load.fold(packet).spec.workspace == "worktree":
         return NotPossible(
-            f"{packet.task_id} has not begun: it has no worktree yet",
-            hint=f"'holdfast show {packet.task_id}' says what it waits for",
+            f"{packet.task_id} has not started: it has no worktree yet",
+            hint=f"'holdfast show {packet.task_id}' shows what it waits for",
         )
     return NotPossible(
-        f"{packet.task_id} works in place: what it did is in its project already",
-        hint=f"'holdfast diff {packet.task_id}' shows it"
+        f"{packet.task_id} works in place: its changes are in the project already",
+        hint=f"'holdfast diff {packet.task_id}' shows them"
         if bases.read(packet) is not None
-        else "a task that is started with --worktree has something to apply",
+        else "only a task started with --worktree can be applied",
     )
 
 
-def _squash_what_was_taken_back(tree: Worktree, scope: Scope | None) -> bool:
-    """Where commits change what is outside the scope, but the files do not any more (the gate took that back): take the commits
-    off what is checked out, so that the files become one commit.
+def _squash_reverted(tree: Worktree, scope: Scope | None) -> bool:
+    """Undo commits whose changes outside the scope the gate reverted, so that the files become one commit.
 
-    Raises NotPossible where the files still change it: what to do with such commits is for a person to say.
+    Raises NotPossible if files outside the scope still differ: a person must decide about such commits.
     """
     foreign, head = unmerged.committed_outside(tree, scope), worktree.head_of(tree)
     if not foreign or head is None:
         return False
-    began = git.text(git.run(["merge-base", "HEAD", head], cwd=tree.main))
-    # They may be more than a command line holds, and diff takes paths from nowhere else.
+    start = git.text(git.run(["merge-base", "HEAD", head], cwd=tree.main))
+    # List all files: the paths may not fit on a command line, and diff cannot read them from stdin.
     changed_files = set(
-        git.names(git.run(["diff", "--name-only", "-z", "--no-renames", began], cwd=tree.path))
+        git.names(git.run(["diff", "--name-only", "-z", "--no-renames", start], cwd=tree.path))
     )
-    if still := [path for path in foreign if path in changed_files]:
+    if still_changed := [path for path in foreign if path in changed_files]:
         branch = worktree.branch_of(tree) or "no branch"
         raise NotPossible(
-            f"commits on {branch} change what is outside the scope: {named(still)}",
-            hint=f"--patch brings only what is in it; 'git merge {head[:12]}' brings the commits as they are",
+            f"commits on {branch} change files outside the scope: {few(still_changed)}",
+            hint=f"--patch applies only changes in the scope; 'git merge {head[:12]}' merges the commits",
         )
-    # A branch that the agent chose may be a person's: it stays where it is.
-    kept = [] if worktree.branch_of(tree) == tree.branch else ["--no-deref"]
-    git.run(["update-ref", *kept, "-m", "holdfast: squash", "HEAD", began, head], cwd=tree.path)
+    # A branch that the agent checked out may be a user's: only detach from it.
+    detach = [] if worktree.branch_of(tree) == tree.branch else ["--no-deref"]
+    git.run(["update-ref", *detach, "-m", "holdfast: squash", "HEAD", start, head], cwd=tree.path)
     git.run(["reset", "-q"], cwd=tree.path)
     return True
-
-
-def named(paths: Sequence[str]) -> str:
-    """Some paths in words; the first few, if there are many."""
-    return ", ".join(paths[:_NAMED]) + (", …" if len(paths) > _NAMED else "")
 
 
 def _nothing(
@@ -167,66 +159,60 @@ def _nothing(
 ) -> NotPossible:
     if tree is not None and (count := unmerged.stray_commits(tree)):
         return NotPossible(
-            f"{packet.task_id} has left its branch, and what is checked out in its worktree has nothing that {where} does not have",
-            hint=f"{count} commit{'s' if count != 1 else ''} on {tree.branch}: 'git merge {tree.branch}' brings them",
+            f"{packet.task_id} is not on its own branch, and its HEAD has nothing new for {where}",
+            hint=f"'git merge {tree.branch}' merges {count} commit{'s' if count != 1 else ''} of that branch",
         )
     if left_out:
         return NotPossible(
-            f"{packet.task_id} has nothing in its scope that {where} does not have; outside: {named(left_out)}",
+            f"{packet.task_id} has nothing new for {where} in its scope; outside: {few(left_out)}",
             hint=f"'holdfast diff {packet.task_id} --all' shows it",
         )
-    return NotPossible(
-        f"{packet.task_id} has nothing that {where} does not have", hint="there is nothing to do"
-    )
+    return NotPossible(f"{packet.task_id} has nothing new for {where}", hint="nothing to do")
 
 
 def _try_merge(tree: Worktree, head: str) -> None:
-    """Look for conflicts without touching a file. (git before 2.38 cannot; the merge itself tells, and is aborted.)"""
-    tried = git.call(
+    """Look for conflicts without changing a file.
+
+    (git before 2.38 cannot; then the merge itself is aborted.)
+    """
+    done = git.call(
         ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", "HEAD", head],
         cwd=tree.main,
         allowed=(0, 1, 128, 129),
     )
-    if tried.returncode == 1:
-        raise _conflict(git.names(tried.stdout)[1:], tree.main)
+    if done.returncode == 1:
+        raise _conflict(git.names(done.stdout)[1:], tree.main)
 
 
 def _conflict(paths: list[str], where: str) -> NotPossible:
     return NotPossible(
-        f"it does not fit what is in {where} now: conflict in {named(paths) or 'some files'}",
-        hint="merge the branch by hand, or let the task go on from the newer state; nothing has changed",
+        f"conflict with {where} in {few(paths) or 'some files'}",
+        hint="merge the branch by hand, or continue the task from the newer state; nothing was changed",
     )
-
-
-def _is_merging(tree: Worktree) -> bool:
-    path = git.text(
-        git.run(["rev-parse", "--path-format=absolute", "--git-path", "MERGE_HEAD"], cwd=tree.main)
-    )
-    return os.path.exists(path)
 
 
 def _committer(directory: str) -> dict[str, str]:
-    """Nothing, where git knows who commits; else holdfast."""
+    """The variables that make holdfast the committer, if git has no identity configured."""
     if git.call(["var", "GIT_COMMITTER_IDENT"], cwd=directory, allowed=(0, 128)).returncode == 0:
         return {}
     return git.IDENTITY
 
 
 def _patch(packet: Packet, tree: Worktree) -> Applied:
-    """Merge as trees, in the task's own repository; only a result without conflicts touches a file, and all at once."""
+    """Merge the trees in the task's own repository. Files are changed only if there is no conflict."""
     base = bases.require(packet)
     trees = Trees.of(packet)
     whole = prepare.current_tree(packet, base)
     theirs, left_out = within(trees, base.base_tree, whole, scope=scopes.of(packet), prefix=base.place.prefix)
     if links := gitlinks(trees, base.base_tree, theirs):
         raise NotPossible(
-            f"{named(links)} is a repository of its own, of which a patch can bring nothing",
-            hint=f"'holdfast apply {packet.task_id}' without --patch brings its commits",
+            f"{few(links)} is a nested repository, which a patch cannot contain",
+            hint=f"'holdfast apply {packet.task_id}' without --patch merges its commits",
         )
     main = locate(tree.main)
     ours = snapshot.take(main, trees, hidden=(os.path.realpath(packet.home.path),))
-    began = trees.commit(base.base_tree)
-    sides = [trees.commit(side, began) for side in (ours, theirs)]
+    start = trees.commit(base.base_tree)
+    sides = [trees.commit(side, start) for side in (ours, theirs)]
     merged = git.call(
         ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", *sides],
         cwd=trees.path,
@@ -235,16 +221,15 @@ def _patch(packet: Packet, tree: Worktree) -> Applied:
     )
     if merged.returncode == 129:
         raise NotPossible(
-            "this git cannot merge without touching files",
-            hint="git 2.38 or newer can; so can apply without --patch",
+            "this git cannot merge trees", hint="update git to 2.38 or newer, or apply without --patch"
         )
     if merged.returncode == 128:
-        said = " ".join(merged.stderr.decode("utf-8", "replace").split())
-        raise GitFailed(f"git merge-tree of {packet.task_id}: {said}")
-    found = git.names(merged.stdout)
+        stderr = " ".join(merged.stderr.decode("utf-8", "replace").split())
+        raise GitFailed(f"git merge-tree of {packet.task_id}: {stderr}")
+    lines = git.names(merged.stdout)
     if merged.returncode == 1:
-        raise _conflict(found[1:], tree.main)
-    result = found[0].strip()
+        raise _conflict(lines[1:], tree.main)
+    result = lines[0].strip()
     paths = tuple(change.path for change in changed(trees, ours, result))
     if not paths:
         raise _nothing(packet, tree.main, left_out)
@@ -258,16 +243,16 @@ def _patch(packet: Packet, tree: Worktree) -> Applied:
 
 
 def is_needed(packet: Packet) -> bool:
-    """Whether there is work in the scope that was not brought over yet."""
+    """Whether there is work in the scope that was not applied yet."""
     tree = worktree.of(packet)
     if tree is None:
         return False
     files = unmerged.uncommitted(tree)
-    loose = len(files) - len(unmerged.outside(tree, files, scopes.of(packet)))
-    return (loose > 0 or not unmerged.is_merged(tree)) and not is_applied(packet)
+    in_scope = len(files) - len(unmerged.outside(tree, files, scopes.of(packet)))
+    return (in_scope > 0 or not unmerged.is_merged(tree)) and not is_applied(packet)
 
 
 def is_applied(packet: Packet) -> bool:
-    """Whether all that is in the worktree was brought over as a patch, and nothing has changed there since."""
+    """Whether the worktree was applied as a patch and has not changed since."""
     data, base = atomic.read_json(packet.applied), bases.read(packet)
     return data is not None and base is not None and data.get("tree") == prepare.current_tree(packet, base)

@@ -1,4 +1,4 @@
-"""Removing a task's worktree: never with work that is nowhere else, unless somebody gives it up."""
+"""Removing a task's worktree. Work that exists nowhere else is kept, unless the removal is forced."""
 
 from __future__ import annotations
 
@@ -24,21 +24,23 @@ if TYPE_CHECKING:
 
 
 def check_removable(tree: Worktree, scope: Scope | None = None, *, is_applied: bool = False) -> None:
-    """Raises NotPossible when work in the worktree is nowhere else. What `is_applied` as a patch is; but no patch has the commits of
-    submodules."""
+    """Raises NotPossible if the worktree has work that exists nowhere else.
+
+    With `is_applied`, its files were applied as a patch; commits of submodules are never part of a patch.
+    """
     task_id = os.path.basename(tree.path)
     if not os.path.isdir(tree.common_dir):
-        # The repository is gone, and with it everything that the worktree could be merged into.
+        # Without the repository there is nothing to merge into.
         if os.path.lexists(tree.path):
             raise NotPossible(
                 f"the repository of {tree.path} is gone",
-                hint=f"look at it by hand; 'holdfast rm --force {task_id}' removes it",
+                hint=f"check it by hand; 'holdfast rm --force {task_id}' removes it",
             )
         return
     if worktree.is_own_repository(tree):
         raise NotPossible(
-            f"{tree.path} was made a repository of its own, with a history that is nowhere else",
-            hint=f"look at it by hand; 'holdfast rm --force {task_id}' gives it up",
+            f"{tree.path} was turned into a separate repository, whose history exists nowhere else",
+            hint=f"check it by hand; 'holdfast rm --force {task_id}' discards it",
         )
     commits, files = (0, []) if is_applied else (unmerged.commits(tree), unmerged.files(tree, scope))
     inside = submodules.unmerged(tree)
@@ -51,9 +53,7 @@ def check_removable(tree: Worktree, scope: Scope | None = None, *, is_applied: b
     parts = [f"{_counted(commits, 'commit')} {where}"] if commits else []
     parts += [f"{_counted(len(files), 'uncommitted file')} in {tree.path}"] if files else []
     parts += [f"{_counted(count, 'commit')} in the submodule {path}" for path, count in inside.items()]
-    raise NotPossible(
-        f"{task_id} has work that is not merged: {' and '.join(parts)}", hint=_hint(tree, inside)
-    )
+    raise NotPossible(f"{task_id} has unmerged work: {' and '.join(parts)}", hint=_hint(tree, inside))
 
 
 def _counted(count: int, noun: str) -> str:
@@ -62,19 +62,22 @@ def _counted(count: int, noun: str) -> str:
 
 def _hint(tree: Worktree, inside: dict[str, int]) -> str:
     task_id = os.path.basename(tree.path)
-    ways = [f"'holdfast apply {task_id}' brings it into {tree.main}"]
+    hints = [f"'holdfast apply {task_id}' applies it to {tree.main}"]
     if unmerged.stray_commits(tree):
-        ways.append(f"what is on {tree.branch} alone comes with 'git merge {tree.branch}'")
+        hints.append(f"'git merge {tree.branch}' merges the commits that are only on that branch")
     if inside:
         submodule = shlex.quote(os.path.join(tree.path, next(iter(inside))))
-        ways.append(f"'git -C {submodule} push' takes a submodule's home")
-    ways.append(f"'holdfast rm --force {task_id}' gives it up, and commits stay on the branch")
-    return "; ".join(ways)
+        hints.append(f"'git -C {submodule} push' saves the commits of a submodule")
+    hints.append(f"'holdfast rm --force {task_id}' discards it, but commits stay on the branch")
+    return "; ".join(hints)
 
 
 def keep_left_out(packet: Packet) -> str | None:
-    """Before a worktree goes whose work was brought over: keep what was left out of that as a patch in the home. Returns where;
-    None when nothing was left out. Raises NotPossible when a patch cannot hold it."""
+    """Before an applied worktree is removed, save what `apply` left out as a patch in the home.
+
+    Returns the path of the patch; None if nothing was left out. Raises NotPossible if a patch cannot contain
+    it.
+    """
     base, scope = bases.read(packet), scopes.of(packet)
     if base is None or scope is None or not os.path.isdir(base.place.directory):
         return None
@@ -84,15 +87,16 @@ def keep_left_out(packet: Packet) -> str | None:
         return None
     if links := gitlinks(trees, inside, whole):
         raise NotPossible(
-            f"{links[0]} was left out by apply, being outside the scope, and is a repository of its own, which no patch can hold",
-            hint=f"it is {os.path.join(base.place.top, links[0])}; 'holdfast rm --force {packet.task_id}' gives it up",
+            f"{links[0]} is outside the scope, so 'apply' left it out, and no patch can contain a repository",
+            hint=f"save {os.path.join(base.place.top, links[0])} yourself; "
+            f"'holdfast rm --force {packet.task_id}' discards it",
         )
     for path in left_out:
         full = os.path.join(base.place.top, path)
         if os.path.isfile(full) and os.path.getsize(full) > BIG_BYTES:
             raise NotPossible(
-                f"{path} was left out by apply, being outside the scope, and is too large to be kept as a patch",
-                hint=f"it is {full}; 'holdfast rm --force {packet.task_id}' gives it up",
+                f"{path} is outside the scope, so 'apply' left it out, and it is too large for a patch",
+                hint=f"save {full} yourself; 'holdfast rm --force {packet.task_id}' discards it",
             )
     os.makedirs(packet.home.left_out, mode=0o700, exist_ok=True)
     target, number = os.path.join(packet.home.left_out, f"{packet.task_id}.patch"), 1
@@ -104,16 +108,18 @@ def keep_left_out(packet: Packet) -> str | None:
 
 
 def remove(tree: Worktree, *, force: bool, scope: Scope | None = None) -> str:
-    """Remove the worktree; the task's branch goes with it if it is merged. Returns what is left of it, in words; often nothing.
+    """Remove the worktree, and the task's branch if it is merged.
 
-    Raises NotPossible, and changes nothing, when there is unmerged work and no `force`.
+    Returns a sentence on what is left, if anything.
+
+    Raises NotPossible, and changes nothing, if there is unmerged work and no `force`.
     """
     if not force:
         check_removable(tree, scope)
     if not os.path.isdir(tree.common_dir):
         shutil.rmtree(tree.path, ignore_errors=True)
         return ""
-    told = _hold_commits(tree)
+    remainder = _keep_commits(tree)
     admin = worktree.admin_of(tree)
     if os.path.lexists(tree.path):
         try:
@@ -123,17 +129,19 @@ def remove(tree: Worktree, *, force: bool, scope: Scope | None = None) -> str:
     if admin is not None:
         shutil.rmtree(admin)
     tip = worktree.tip_of(tree)
-    if tip is None or told:
-        return told
+    if tip is None or remainder:
+        return remainder
     if not unmerged.is_merged(tree):
         return f"its commits stay on the branch {tree.branch} of {tree.main}"
     git.run(["update-ref", "-d", f"refs/heads/{tree.branch}", tip], cwd=tree.main)
     return ""
 
 
-def _hold_commits(tree: Worktree) -> str:
-    """Commits that only a detached HEAD holds are given a branch before it goes: the task's own if it leads there. Returns what is
-    left, in words."""
+def _keep_commits(tree: Worktree) -> str:
+    """Put commits that only a detached HEAD refers to on a branch: the task's, if it is an ancestor.
+
+    Returns a sentence on what is left, or nothing.
+    """
     head, tip = worktree.head_of(tree), worktree.tip_of(tree)
     if head is None or worktree.branch_of(tree) is not None or unmerged.is_merged(tree):
         return ""

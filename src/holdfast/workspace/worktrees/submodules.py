@@ -1,6 +1,7 @@
-"""Submodules of a task's worktree, and those inside them: git keeps their repositories with the worktree, and they go when it goes.
+"""Submodules of a task's worktree, at any depth.
 
-So what was committed in one is brought into the project's own repository of that submodule before anything is merged that names it.
+git stores their repositories with the worktree and deletes them with it. So commits in a submodule are
+fetched into the project's own repository of that submodule before a commit that refers to them is merged.
 """
 
 from __future__ import annotations
@@ -18,145 +19,133 @@ if TYPE_CHECKING:
 
     from holdfast.workspace.worktrees.worktree import Worktree
 
-_GITLINK = b"160000"
-
 
 def within(tree: Worktree) -> list[str]:
-    """Where repositories lie in the worktree that its commits name, and that are checked out; at any depth, the inner ones first.
-
-    Raises NotPossible where git cannot tell.
-    """
+    """The paths of the checked-out submodules, inner ones first. Raises NotPossible if git cannot tell."""
     if not os.path.isdir(tree.path) or worktree.admin_of(tree) is None:
         return []
     return list(_below(tree, "", worktree.call(tree, ["ls-files", "-s", "-z"]).stdout))
 
 
-def _below(tree: Worktree, around: str, listed: bytes) -> Iterator[str]:
-    """The repositories inside one, by what its index lists."""
-    for name, _ in _gitlinks(listed):
-        if _is_repository(os.path.join(tree.path, around), name):
-            path = os.path.join(around, name)
-            yield from _below(tree, path, _ask(os.path.join(tree.path, path), "ls-files", "-s", "-z"))
+def _below(tree: Worktree, parent: str, listed: bytes) -> Iterator[str]:
+    """The submodules of one repository, given the list of its index."""
+    for name, _ in git.gitlinks(listed):
+        if _is_repository(os.path.join(tree.path, parent), name):
+            path = os.path.join(parent, name)
+            yield from _below(tree, path, _git(os.path.join(tree.path, path), "ls-files", "-s", "-z"))
             yield path
 
 
-def _gitlinks(listed: bytes) -> Iterator[tuple[str, str]]:
-    """The path and the commit of each repository that `ls-files -s` or `ls-tree` lists."""
-    for entry in listed.split(b"\0"):
-        if entry.startswith(_GITLINK):
-            facts, _, name = entry.partition(b"\t")
-            # "160000 OBJECT 0" of an index, "160000 commit OBJECT" of a tree.
-            words = facts.decode().split(" ")
-            yield os.fsdecode(name), words[2] if words[1] == "commit" else words[1]
-
-
 def unmerged(tree: Worktree) -> dict[str, int]:
-    """Commits in submodules that neither their origin nor the project's own repository of them has, by the submodule's path.
+    """Submodule path → number of commits that neither its origin nor the project's repository of it has.
 
-    Raises NotPossible where git cannot tell.
+    Raises NotPossible if git cannot tell.
     """
-    found: dict[str, int] = {}
-    places = sorted(within(tree))
+    counts: dict[str, int] = {}
     homes: dict[str, str | None] = {}
-    for path in places:
-        # Those around it were looked at before: they sort before it.
-        around = max((other for other in homes if path.startswith(other + "/")), key=len, default="")
-        homes[path] = _home_of(homes[around] if around else tree.main, os.path.relpath(path, around or "."))
+    for path in sorted(within(tree)):
+        # A parent sorts before its submodules, so its home is known.
+        parent = max((other for other in homes if path.startswith(other + "/")), key=len, default="")
+        homes[path] = _home_of(homes[parent] if parent else tree.main, os.path.relpath(path, parent or "."))
         directory, home = os.path.join(tree.path, path), homes[path]
         heads = ["--branches"] if _is_unborn(directory) else ["HEAD", "--branches"]
-        commits = _ask(directory, "rev-list", *heads, "--not", "--remotes").decode().split()
+        commits = _git(directory, "rev-list", *heads, "--not", "--remotes").decode().split()
         missing = commits if home is None else _missing(home, commits)
         if missing:
-            found[path] = len(missing)
-    return found
+            counts[path] = len(missing)
+    return counts
 
 
-def bring(tree: Worktree, head: str, ref: str) -> tuple[str, ...]:
-    """Bring the commits that a merge of `head` would name into the project's repositories of the submodules, and of those inside
-    them, at the branch `ref`. Returns the submodules of the project that have a new commit.
+def fetch_home(tree: Worktree, head: str, ref: str) -> tuple[str, ...]:
+    """Fetch the submodule commits that a merge of `head` would refer to into the project's repositories.
 
-    Raises NotPossible, before anything is merged, where the project has no such repository and nobody else has the commit.
+    They are stored at the branch `ref`. Returns the submodules of the project that get a new commit. Raises
+    NotPossible, before anything is merged, if the project has no such repository and no remote has the
+    commit.
     """
     raw = git.run(["diff", "--raw", "-z", "--no-abbrev", "--no-renames", f"HEAD...{head}"], cwd=tree.main)
     words = iter(git.names(raw))
-    brought: list[str] = []
+    changed: list[str] = []
     for facts in words:
         path = next(words)
         _, mode, _, commit, _ = facts[1:].split(" ")
-        if mode.encode() == _GITLINK:
-            _bring_one(tree.path, path, commit, around=tree.main, ref=ref)
-            brought.append(path)
-    return tuple(brought)
+        if mode.encode() == git.GITLINK:
+            _fetch_commit(tree.path, path, commit, project=tree.main, ref=ref)
+            changed.append(path)
+    return tuple(changed)
 
 
-def _bring_one(inside: str, path: str, commit: str, *, around: str, ref: str) -> None:
-    """Bring one commit, and what it names, from the submodule at `path` in `inside` to its home in `around`."""
-    source, home = os.path.join(inside, path), _home_of(around, path)
-    if not _is_repository(inside, path) or _missing(source, [commit]):
+def _fetch_commit(worktree_dir: str, path: str, commit: str, *, project: str, ref: str) -> None:
+    """Fetch one commit, and those it refers to, from the submodule at `path` to its home in `project`."""
+    source, home = os.path.join(worktree_dir, path), _home_of(project, path)
+    if not _is_repository(worktree_dir, path) or _missing(source, [commit]):
         return
     if home is None:
-        if not _ask(source, "rev-list", "--max-count=1", commit, "--not", "--remotes"):
-            return  # its origin has it, and an update brings it from there
+        if not _git(source, "rev-list", "--max-count=1", commit, "--not", "--remotes"):
+            return  # its origin has it; `git submodule update` fetches it from there
         raise NotPossible(
-            f"{path} has commits of its own, and {around} has no repository of that submodule to bring them into",
-            hint=f"'git -C {shlex.quote(around)} submodule update --init {shlex.quote(path)}' makes it, "
+            f"the submodule {path} has unpushed commits, but {project} has no repository of it",
+            hint=f"'git -C {shlex.quote(project)} submodule update --init {shlex.quote(path)}' creates it, "
             f"or push from {source}; then apply again",
         )
-    for name, named in _gitlinks(_ask(source, "ls-tree", "-r", "-z", commit)):
-        _bring_one(source, name, named, around=home, ref=ref)
+    for name, inner_commit in git.gitlinks(_git(source, "ls-tree", "-r", "-z", commit)):
+        _fetch_commit(source, name, inner_commit, project=home, ref=ref)
     if _missing(home, [commit]):
         target = f"+{commit}:refs/heads/{ref}"
         git.run(["fetch", "-q", "--no-tags", "--recurse-submodules=no", source, target], cwd=home)
 
 
 def _is_repository(inside: str, path: str) -> bool:
-    """Whether it is the root of a repository. (An empty place of a submodule belongs to the repository around it, and a link may
-    lead back to where we came from.)"""
+    """Whether a path is the root of a repository: not an empty submodule, and not reached through a link."""
     directory = os.path.join(inside, path)
-    is_there = os.path.isdir(directory) and os.path.lexists(os.path.join(directory, ".git"))
-    return is_there and os.path.realpath(directory) == os.path.join(os.path.realpath(inside), path)
+    has_git = os.path.isdir(directory) and os.path.lexists(os.path.join(directory, ".git"))
+    return has_git and os.path.realpath(directory) == os.path.join(os.path.realpath(inside), path)
 
 
-def _home_of(around: str | None, path: str) -> str | None:
-    """The project's own repository of a submodule: where it is checked out in the one around it, or where git keeps it."""
-    if around is None:
+def _home_of(parent: str | None, path: str) -> str | None:
+    """The project's repository of a submodule: checked out in its parent, or in git's `modules`."""
+    if parent is None:
         return None
-    checked_out = os.path.join(around, path)
+    checked_out = os.path.join(parent, path)
     if os.path.lexists(os.path.join(checked_out, ".git")):
         return checked_out
-    kept = os.path.join(_git_dir(around), "modules", path)
-    return kept if os.path.isfile(os.path.join(kept, "HEAD")) else None
+    module = os.path.join(_git_dir(parent), "modules", path)
+    return module if os.path.isfile(os.path.join(module, "HEAD")) else None
 
 
 def _git_dir(repository: str) -> str:
     if not os.path.lexists(os.path.join(repository, ".git")):
-        return repository  # where git keeps it
-    return git.text(_ask(repository, "rev-parse", "--path-format=absolute", "--git-common-dir"))
+        return repository  # a directory in `modules`
+    return git.text(_git(repository, "rev-parse", "--path-format=absolute", "--git-common-dir"))
 
 
 def _is_unborn(directory: str) -> bool:
-    """Whether a branch is checked out that has no commit yet. (git fails at the name HEAD then.)"""
+    """Whether the checked-out branch has no commit yet. (git does not know the name HEAD then.)"""
     is_on_branch = (
         git.call(["symbolic-ref", "-q", "HEAD"], cwd=directory, allowed=(0, 1, 128)).returncode == 0
     )
     return is_on_branch and git.head(directory) is None
 
 
-def _ask(directory: str, *words: str) -> bytes:
-    """What the repository in that very directory says. Raises NotPossible: that git cannot tell does not mean that nothing is there."""
+def _git(directory: str, *words: str) -> bytes:
+    """Run git in the repository of exactly this directory. Raises NotPossible if it fails."""
     try:
-        # Where it is broken, git would answer for the repository around it.
+        # In a broken repository, git would use the one around it.
         return git.run(words, cwd=directory, env={"GIT_CEILING_DIRECTORIES": os.path.dirname(directory)})
     except GitFailed as error:
         raise NotPossible(
-            f"nobody can tell what the repository {directory} holds: {error}",
-            hint="look at it by hand; 'holdfast rm --force' gives it up",
+            f"cannot read the repository {directory}: {error}",
+            hint="check it by hand; 'holdfast rm --force' discards it",
         ) from error
 
 
 def _missing(repository: str, commits: Iterable[str]) -> list[str]:
-    """Those of some commits that a repository does not have."""
+    """The commits that a repository does not have."""
     wanted = list(commits)
-    asked = "".join(f"{commit}^{{commit}}\n" for commit in wanted).encode()
-    said = git.run(["cat-file", "--batch-check"], cwd=repository, stdin=asked).splitlines() if wanted else []
-    return [commit for commit, line in zip(wanted, said, strict=True) if line.split(b" ")[1:2] != [b"commit"]]
+    if not wanted:
+        return []
+    query = "".join(f"{commit}^{{commit}}\n" for commit in wanted).encode()
+    lines = git.run(["cat-file", "--batch-check"], cwd=repository, stdin=query).splitlines()
+    return [
+        commit for commit, line in zip(wanted, lines, strict=True) if line.split(b" ")[1:2] != [b"commit"]
+    ]

@@ -1,7 +1,7 @@
-"""What a task's worktree holds that is nowhere else, and how it becomes commits.
+"""Work in a task's worktree that exists nowhere else, and committing it.
 
-What counts is what is checked out there and the files as they are: an agent may have made a branch of its own, or have left all
-branches. The task's branch counts beside that, as long as it is there.
+What counts are the checked-out commit and the files: an agent may have created another branch or detached
+HEAD. The task's branch counts too, while it exists.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def commits(tree: Worktree) -> int:
-    """Commits of the task that no branch of somebody else, and nothing that is checked out elsewhere, has."""
+    """The number of the task's commits that are on no other branch and not in the main tree's HEAD."""
     tips = [tip for tip in (worktree.tip_of(tree), worktree.head_of(tree)) if tip is not None]
     if not tips:
         return 0
@@ -34,12 +34,12 @@ def commits(tree: Worktree) -> int:
 
 
 def is_merged(tree: Worktree) -> bool:
-    """Whether every commit of the task is on a branch of somebody else as well."""
+    """Whether all commits of the task are on another branch, too."""
     return commits(tree) == 0
 
 
 def stray_commits(tree: Worktree) -> int:
-    """Commits on the task's branch that are neither in what is checked out in the worktree nor anywhere else."""
+    """The number of commits on the task's branch that are not in the worktree's HEAD or on another branch."""
     tip, head = worktree.tip_of(tree), worktree.head_of(tree)
     if tip is None or head is None or worktree.is_ancestor(tree, tip, head):
         return 0
@@ -48,14 +48,13 @@ def stray_commits(tree: Worktree) -> int:
 
 
 def uncommitted(tree: Worktree) -> list[str]:
-    """Files in the worktree that are in no commit; without what git ignores. Raises NotPossible where nobody can tell."""
-    if not os.path.isdir(tree.path) or worktree.is_begun(tree):
+    """Uncommitted files of the worktree, without ignored ones. Raises NotPossible if git cannot tell."""
+    if not os.path.isdir(tree.path) or worktree.is_initializing(tree):
         return []
-    return _changed(lambda words: worktree.call(tree, words).stdout)
+    return _uncommitted(lambda words: worktree.call(tree, words).stdout)
 
 
-def _changed(ask: Callable[[list[str]], bytes]) -> list[str]:
-    """What is in no commit, of the repository that `ask` asks."""
+def _uncommitted(run_git: Callable[[list[str]], bytes]) -> list[str]:
     words = [
         "status",
         "--porcelain",
@@ -64,25 +63,25 @@ def _changed(ask: Callable[[list[str]], bytes]) -> list[str]:
         "--untracked-files=all",
         "--ignore-submodules=none",
     ]
-    return [entry[3:] for entry in git.names(ask(words))]
+    return [entry[3:] for entry in git.names(run_git(words))]
 
 
 def outside(tree: Worktree, paths: Iterable[str], scope: Scope | None) -> list[str]:
-    """Those of some paths that are not in the scope of the task."""
+    """The paths that are not in the scope of the task."""
     if scope is None:
         return []
-    return [path for path in paths if not scope.has(_as_pattern_sees(tree, path), tree.prefix)]
+    return [path for path in paths if not scope.has(_for_pattern(tree, path), tree.prefix)]
 
 
-def _as_pattern_sees(tree: Worktree, path: str) -> str:
-    """A repository inside is a directory to patterns, and has a slash at its end."""
+def _for_pattern(tree: Worktree, path: str) -> str:
+    """A path with a final slash if it is a directory (a nested repository), as patterns need it."""
     full = os.path.join(tree.path, path)
     is_directory = os.path.isdir(full) and not os.path.islink(full)
     return path.rstrip("/") + "/" if is_directory else path
 
 
 def committed_outside(tree: Worktree, scope: Scope | None) -> list[str]:
-    """Paths that commits of the task change, and that are not in the scope. What came from the main tree is not theirs."""
+    """Paths outside the scope that commits of the task change, without what was merged from the main tree."""
     head = worktree.head_of(tree)
     if scope is None or head is None:
         return []
@@ -91,37 +90,41 @@ def committed_outside(tree: Worktree, scope: Scope | None) -> list[str]:
 
 
 def exists(tree: Worktree, scope: Scope | None = None) -> bool:
-    """Whether something would be lost, or be hard to find, if the worktree went: commits or files that are nowhere else."""
+    """Whether removing the worktree would lose commits or files, or make them hard to find."""
     return not is_merged(tree) or bool(files(tree, scope)) or bool(submodules.unmerged(tree))
 
 
 def files(tree: Worktree, scope: Scope | None) -> list[str]:
-    """Files that are in no commit and count as work. Once work was merged, what was left out of it, being out of scope, does
-    not (it is kept as a patch when the worktree goes); before that, it may be all that a failed task has done."""
-    found = uncommitted(tree)
-    if scope is None or not found or worktree.head_of(tree) == tree.commit or not is_merged(tree):
-        return found
-    left_out = set(outside(tree, found, scope))
-    return [path for path in found if path not in left_out]
+    """Uncommitted files that count as work.
+
+    Once work was merged, files outside the scope do not count (they are saved as a patch when the worktree is
+    removed). Before that, they may be all that a failed task has done.
+    """
+    paths = uncommitted(tree)
+    if scope is None or not paths or worktree.head_of(tree) == tree.commit or not is_merged(tree):
+        return paths
+    left_out = set(outside(tree, paths, scope))
+    return [path for path in paths if path not in left_out]
 
 
 def commit_all(tree: Worktree, message: str, scope: Scope | None = None) -> list[str]:
-    """Commit what is uncommitted and in the scope, as holdfast, on what is checked out; in submodules first. Returns the files
-    that were left out.
+    """Commit all changes in the scope, as holdfast, on the checked-out branch; in submodules first.
 
-    Raises NotPossible in the middle of a merge, when something is to be left out: that would undo what the other side did.
+    Returns the files that were left out. Raises NotPossible during a merge if files would be left out,
+    because that would undo changes of the other side.
     """
     left_inside = [
         path for place in submodules.within(tree) for path in _commit_inside(tree, place, message, scope)
     ]
-    found = uncommitted(tree)
-    left_out = outside(tree, found, scope)
-    # A directory in this list is a repository that no commit names. As a part of one it would be a name without the files.
-    strays = [path for path in found if path.endswith("/") and path not in left_out]
-    if strays:
+    paths = uncommitted(tree)
+    left_out = outside(tree, paths, scope)
+    # A directory in this list is an untracked repository. A commit would contain only its id, not its files.
+    nested = [path for path in paths if path.endswith("/") and path not in left_out]
+    if nested:
+        git_dir = os.path.join(tree.path, nested[0], ".git")
         raise NotPossible(
-            f"{strays[0]} is a repository of its own inside the worktree, and cannot be brought as it is",
-            hint=f"remove {os.path.join(tree.path, strays[0], '.git')} to bring its files, or ignore it; then apply again",
+            f"{nested[0]} is a nested repository in the worktree, which cannot be applied",
+            hint=f"remove {git_dir} to apply its files, or ignore it; then apply again",
         )
     _commit(tree.path, message, left_out)
     return sorted({*left_out, *left_inside})
@@ -129,7 +132,7 @@ def commit_all(tree: Worktree, message: str, scope: Scope | None = None) -> list
 
 def _commit_inside(tree: Worktree, place: str, message: str, scope: Scope | None) -> list[str]:
     directory = os.path.join(tree.path, place)
-    changed = _changed(lambda words: git.run(words, cwd=directory))
+    changed = _uncommitted(lambda words: git.run(words, cwd=directory))
     left_out = set(outside(tree, [f"{place}/{path}" for path in changed], scope))
     if len(left_out) < len(changed):
         _commit(directory, message, [path for path in changed if f"{place}/{path}" in left_out])
@@ -137,28 +140,23 @@ def _commit_inside(tree: Worktree, place: str, message: str, scope: Scope | None
 
 
 def _commit(directory: str, message: str, left_out: list[str]) -> None:
-    if left_out and _is_merging(directory):
+    if left_out and git.is_merging(directory):
         raise NotPossible(
-            f"a merge has begun in {directory} and is not done",
-            hint="'git merge --continue' or '--abort' there",
+            f"an unfinished merge in {directory}",
+            hint="run 'git merge --continue' or 'git merge --abort' there",
         )
-    named = ["--pathspec-from-file=-", "--pathspec-file-nul"]
+    from_stdin = ["--pathspec-from-file=-", "--pathspec-file-nul"]
     names = [path.rstrip("/") for path in left_out]
-    but = git.listing([".", *(f":(top,exclude,literal){name}" for name in names)])
-    git.run(["add", "-A", *named], cwd=directory, env={"GIT_LITERAL_PATHSPECS": "0"}, stdin=but)
+    pathspecs = git.listing([".", *(f":(top,exclude,literal){name}" for name in names)])
+    git.run(["add", "-A", *from_stdin], cwd=directory, env={"GIT_LITERAL_PATHSPECS": "0"}, stdin=pathspecs)
     if names:
-        # Somebody may have staged it.
-        git.run(["reset", "-q", *named], cwd=directory, stdin=git.listing(names))
+        # The agent may have staged them.
+        git.run(["reset", "-q", *from_stdin], cwd=directory, stdin=git.listing(names))
     words = ["diff", "--cached", "--quiet", "--ignore-submodules=none"]
-    if git.call(words, cwd=directory, allowed=(0, 1)).returncode == 1 or _is_merging(directory):
+    if git.call(words, cwd=directory, allowed=(0, 1)).returncode == 1 or git.is_merging(directory):
         git.run(
             ["commit", "-q", "--no-verify", "--no-gpg-sign", "-F", "-"],
             cwd=directory,
             env=git.IDENTITY,
             stdin=message.encode("utf-8", "replace"),
         )
-
-
-def _is_merging(directory: str) -> bool:
-    words = ["rev-parse", "-q", "--verify", "MERGE_HEAD"]
-    return git.call(words, cwd=directory, allowed=(0, 1, 128)).returncode == 0

@@ -56,7 +56,7 @@ def test_what_is_uncommitted_is_committed_and_merged(case: Case) -> None:
     assert case.repo.git("log", "-1", "--format=%an %s", "holdfast/it").strip() == "holdfast mend the thing"
     assert case.repo.git("status", "--porcelain") == "?? mine\n"
     assert not unmerged.exists(case.tree)
-    with pytest.raises(NotPossible, match="nothing that main does not have"):
+    with pytest.raises(NotPossible, match="nothing new for main"):
         case.apply(as_patch=False)
 
 
@@ -87,7 +87,7 @@ def test_leftovers_count_until_something_was_merged(home: str) -> None:
     case.work.write("out")
     assert unmerged.exists(case.tree, scopes.of(case.packet))
     assert not is_needed(case.packet)
-    with pytest.raises(NotPossible, match="nothing in its scope") as caught:
+    with pytest.raises(NotPossible, match="nothing new for main in its scope") as caught:
         case.apply(as_patch=False)
     assert "diff it --all" in caught.value.hint
 
@@ -98,7 +98,7 @@ def test_a_commit_outside_the_scope_is_not_merged(home: str) -> None:
     case.work.write("out")
     case.work.commit()
     before = case.repo.git("rev-parse", "HEAD")
-    with pytest.raises(NotPossible, match="commits on holdfast/it change what is outside the scope: out"):
+    with pytest.raises(NotPossible, match="commits on holdfast/it change files outside the scope: out"):
         case.apply(as_patch=False)
     assert case.repo.git("rev-parse", "HEAD") == before
     assert case.apply(as_patch=True).paths == ("in/new",)
@@ -111,7 +111,7 @@ def test_a_conflict_changes_nothing(case: Case, as_patch: bool) -> None:
     case.repo.commit()
     case.repo.write("a", "dirty\n")
     before = case.repo.git("rev-parse", "HEAD"), case.repo.git("status", "--porcelain")
-    with pytest.raises(NotPossible, match="conflict in b"):
+    with pytest.raises(NotPossible, match=r"conflict with .* in b"):
         case.apply(as_patch=as_patch)
     assert (case.repo.git("rev-parse", "HEAD"), case.repo.git("status", "--porcelain")) == before
     assert case.repo.read("b") == "ours\n"

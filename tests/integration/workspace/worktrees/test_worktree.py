@@ -112,7 +112,7 @@ def test_it_is_finished_after_a_kill_at_any_step(repo: Repo, packet: Packet, kil
     began = repo.git("rev-parse", "HEAD").strip()
     repo.commit("a later commit of a person")
     assert worktree.make(packet, repo.path) == tree
-    assert worktree.is_whole(tree)
+    assert worktree.is_complete(tree)
     assert inside(tree).git("status", "--porcelain") == ""
     assert inside(tree).git("rev-parse", "HEAD").strip() == began == tree.commit
 
@@ -151,14 +151,14 @@ def test_it_needs_a_repository_with_a_commit(home: str, with_git: bool, said: st
     packet = packet_for(home, bare.path)
     with pytest.raises(NotPossible, match=said) as caught:
         worktree.make(packet, bare.path)
-    assert "without --worktree" in caught.value.hint
+    assert "omit --worktree" in caught.value.hint
 
 
 def test_a_branch_of_somebody_else_is_not_taken(repo: Repo, packet: Packet) -> None:
     repo.git("switch", "-q", "-c", "holdfast/it")
     repo.commit("theirs")
     repo.git("switch", "-q", "main")
-    with pytest.raises(NotPossible, match="commits that are not this task's"):
+    with pytest.raises(NotPossible, match="with commits of something else"):
         worktree.make(packet, repo.path)
     assert worktree.of(packet) is None
 

@@ -36,7 +36,8 @@ COMMAND = Command(
 
 def run(values: dict[str, Any]) -> int:
     """Apply, and print what was merged."""
-    from holdfast.workspace.worktrees.apply import apply, named
+    from holdfast.workspace.snapshots.changes import few
+    from holdfast.workspace.worktrees.apply import apply
 
     packet = load.find(Home(paths.home()), values["task"])
     manifest = load.read_manifest(packet)
@@ -61,7 +62,7 @@ def run(values: dict[str, Any]) -> int:
         out.talk("its commits were squashed: some changed files outside the scope, which was reverted later")
     if applied.submodules:
         which = " ".join(applied.submodules)
-        out.talk(f"'git submodule update --recursive {which}' updates {named(applied.submodules)}")
+        out.talk(f"'git submodule update --recursive {which}' updates {few(applied.submodules)}")
     if applied.left_out:
-        out.talk(f"left out (outside the scope): {named(applied.left_out)}")
+        out.talk(f"left out (outside the scope): {few(applied.left_out)}")
     return 0
