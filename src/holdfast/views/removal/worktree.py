@@ -71,6 +71,6 @@ def _check(packet: Packet, worktree: Worktree) -> bool:
     from holdfast.workspace.worktrees import apply, removal
     from holdfast.workspace.worktrees import worktree as worktrees
 
-    is_applied = worktrees.mend(worktree) and apply.is_applied(packet)
+    is_applied = worktrees.repair(worktree) and apply.is_applied(packet)
     removal.check_removable(worktree, scope.of(packet), is_applied=is_applied)
     return is_applied
