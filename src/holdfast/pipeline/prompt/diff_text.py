@@ -1,6 +1,7 @@
 """Unified diffs inside a text, file by file. Pure.
 
-It reads along the counts of each hunk, so a line of a file that looks like the header of a diff is taken for what it is.
+The line counts of each hunk are followed, so that file content that looks like a diff header is not taken for
+one.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ if TYPE_CHECKING:
 
 _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _HEADER = re.compile(
-    r"--- |\+\+\+ |index |old mode |new mode |new file |deleted file |rename |copy |similarity |dissimilarity |Binary files |\\ "
+    r"--- |\+\+\+ |index |old mode |new mode |new file |deleted file |rename |copy |similarity "
+    r"|dissimilarity |Binary files |\\ "
 )
 _NAMED = re.compile(r"(?:--- |\+\+\+ |rename from |rename to |copy from |copy to )(.*)")
 
 
 def without(text: str, is_left_out: Callable[[str], bool]) -> str:
-    """`text` with a note in place of the diff of every file whose path, old or new, is to be left out."""
+    """`text` with a note in place of each file's diff if its old or new path is to be left out."""
     if "\n+++ " not in text and "diff --git " not in text:
         return text
     lines = text.split("\n")
@@ -84,14 +86,14 @@ def _after_hunk(lines: list[str], number: int, old: int, new: int) -> int:
             case _:
                 return number
         number += 1
-    # Agents miscount: what still looks like a line of the hunk belongs to it.
+    # Agents miscount: a line that still looks like part of the hunk belongs to it.
     while number < len(lines) and lines[number][:1] in ("+", "-", " ", "\\") and not _begins(lines, number):
         number += 1
     return number
 
 
 def _after_binary(lines: list[str], number: int) -> int:
-    """Behind the one or two blocks, each of which ends with an empty line."""
+    """The line after the one or two blocks, each of which ends with an empty line."""
     while number < len(lines) and (lines[number].startswith(("literal ", "delta "))):
         while number < len(lines) and lines[number]:
             number += 1
@@ -101,9 +103,9 @@ def _after_binary(lines: list[str], number: int) -> int:
 
 def _git_paths(line: str) -> set[str]:
     rest = line[len("diff --git ") :].rstrip("\r")
-    # `a/x b/x`: unquoted names may hold spaces, so every cut between the two is tried.
-    found = {part.strip('"') for part in re.split(r' (?="?b/)', rest)}
-    return {path for name in found for path in (name, _below_prefix(name))}
+    # `a/x b/x`: unquoted names may contain spaces, so every possible cut is tried.
+    names = {part.strip('"') for part in re.split(r' (?="?b/)', rest)}
+    return {path for name in names for path in (name, _below_prefix(name))}
 
 
 def _named(line: str) -> set[str]:

@@ -1,8 +1,7 @@
-"""Forbidden paths: what no agent may be shown. Patterns are those of .gitignore, seen from the project's root.
+"""Forbidden paths, which no agent may see. Patterns are those of .gitignore, relative to the project.
 
-An attachment of such a path is refused, what a diff says about it is left out, and where a text mentions it the mention is
-masked. A path that is relative is looked at as it is; of one from elsewhere (absolute, `../`) every end counts, because
-its root is not known.
+An attachment at such a path is refused, its diff is removed from texts, and mentions of it are masked. Of a
+path outside the project (absolute, or with `../`) every suffix is matched, because its root is unknown.
 """
 
 from __future__ import annotations
@@ -21,21 +20,21 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 MASK = "[forbidden path]"
-#: What could be a path in running text. The mask comes first, it is not looked into; then the escapes of JSON and code.
+#: What could be a path in a text. The mask itself is skipped, and so are escape sequences of JSON and code.
 _TOKEN = re.compile(re.escape(MASK) + r"|\\.|[^\s\"'`<>|;,()\[\]{}=:\\*?]+")
-#: No path of a project is deeper, whatever stands before it.
-_MOST_PARTS = 64
+#: No path in a project is deeper.
+_MAX_PARTS = 64
 _WILD = re.compile(r"[*?\[\]\\!/]+")
 
 
 class Forbidden:
-    """The forbidden paths of one task. Raises InvalidPattern for a pattern that means nothing."""
+    """The forbidden paths of one task. Raises InvalidPattern."""
 
     def __init__(self, patterns: Iterable[str], *, project_dir: str = "") -> None:
         self.patterns = tuple(patterns)
         self._root = os.path.realpath(project_dir).rstrip("/") + "/" if project_dir else ""
         self._spec = _spec(self.patterns) if self.patterns else None
-        #: A path that a pattern fits contains the longest plain part of that pattern; empty: it may fit anything.
+        #: The longest literal part of each pattern, which every matching path contains; empty: any path.
         self._hints = [
             max(_WILD.split(pattern), key=len) for pattern in self.patterns if not pattern.startswith("!")
         ]
@@ -53,25 +52,28 @@ class Forbidden:
             inner = inner[2:]
         if not inner.startswith(("/", "../", "~")):
             return self._spec.match_file(inner)
-        parts = [part for part in inner.split("/") if part not in ("", "..", "~")][-_MOST_PARTS:]
+        parts = [part for part in inner.split("/") if part not in ("", "..", "~")][-_MAX_PARTS:]
         tail = "/" if inner.endswith("/") else ""
-        ends = ("/".join(parts[start:]) + tail for start in range(len(parts)))
-        return any(self._spec.match_file(end) for end in ends)
+        suffixes = ("/".join(parts[start:]) + tail for start in range(len(parts)))
+        return any(self._spec.match_file(suffix) for suffix in suffixes)
 
     def without_diffs(self, text: str) -> str:
         """`text` with a note in place of every diff of a forbidden path."""
         return text if self._spec is None else diff_text.without(text, self.matches)
 
     def mask(self, text: str) -> str:
-        """`text` with every mention of a forbidden path masked. The bare name of a directory is an ordinary word and stays."""
+        """`text` with mentions of forbidden paths masked.
+
+        The bare name of a directory is an ordinary word.
+        """
         if self._spec is None:
             return text
         for path in self._spaced:
             text = text.replace(path, MASK)
         return _TOKEN.sub(self._masked, text)
 
-    def _masked(self, found: re.Match[str]) -> str:
-        token = found[0]
+    def _masked(self, match: re.Match[str]) -> str:
+        token = match[0]
         if token == MASK or token[0] == "\\":
             return token
         bare = token.lstrip("+-@$&#%").rstrip(".!")
@@ -80,21 +82,21 @@ class Forbidden:
     def _is_mention(self, word: str) -> bool:
         known = self._known.get(word)
         if known is None:
-            known = self._known[word] = self._could_fit(word) and self._fits(word)
+            known = self._known[word] = self._could_match(word) and self._matches_word(word)
         return known
 
-    def _could_fit(self, word: str) -> bool:
+    def _could_match(self, word: str) -> bool:
         return any(hint in word if hint else "/" in word or "." in word for hint in self._hints)
 
-    def _fits(self, word: str) -> bool:
-        # A directory is forbidden if what lies in it is; git shows paths as a/… and b/….
-        shapes = [word, word[2:]] if word.startswith(("a/", "b/")) else [word]
-        shapes += [f"{shape.rstrip('/')}/_" for shape in shapes if "/" in shape]
-        return any(self.matches(shape) for shape in shapes)
+    def _matches_word(self, word: str) -> bool:
+        # A directory is forbidden if its content is; git shows paths as a/… and b/….
+        candidates = [word, word[2:]] if word.startswith(("a/", "b/")) else [word]
+        candidates += [f"{candidate.rstrip('/')}/_" for candidate in candidates if "/" in candidate]
+        return any(self.matches(candidate) for candidate in candidates)
 
 
 def check(pattern: str) -> str | None:
-    """Why a pattern cannot be used; None when it can."""
+    """Why a pattern cannot be used; None if it can."""
     try:
         _spec((pattern,))
     except InvalidPattern as error:
@@ -105,8 +107,8 @@ def check(pattern: str) -> str | None:
 def _spec(patterns: tuple[str, ...]) -> GitIgnoreSpec:
     for pattern in patterns:
         if not pattern.strip() or pattern.lstrip().startswith("#"):
-            raise InvalidPattern(f"{pattern!r} names no path")
+            raise InvalidPattern(f"{pattern!r} matches no path")
     try:
         return compiled(patterns)
     except ValueError as error:
-        raise InvalidPattern(f"not a pattern of paths: {error}") from error
+        raise InvalidPattern(f"not a path pattern: {error}") from error

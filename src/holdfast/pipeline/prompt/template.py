@@ -1,7 +1,8 @@
-"""Prompt templates: one for each role, and the rules that all of them share.
+"""Prompt templates: one per role, and the rules that all roles share.
 
-The first that exists is taken: the task's own (`inputs/templates/`), the project's (`.holdfast/prompts/`), the user's
-(`~/.config/holdfast/prompts/`), the one that ships with holdfast. In each place `<profile>/<role>.md` goes before `<role>.md`.
+The first one that exists is used: of the task (`inputs/templates/`), the project (`.holdfast/prompts/`), the
+user (`~/.config/holdfast/prompts/`), the package. In each place `<profile>/<role>.md` goes before
+`<role>.md`.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ if TYPE_CHECKING:
     from holdfast.model.spec import StageSpec
     from holdfast.store.layout import Packet
 
-#: The template of the rules that come before every role.
+#: The name of the template with the rules for all roles.
 RULES = "_rules"
-_LARGEST_BYTES = 256 * 1024
+_MAX_BYTES = 256 * 1024
 
 
 class Template(Record):
-    """A template that was found."""
+    """A template and where it was found."""
 
     role: str
     text: str
@@ -35,11 +36,11 @@ class Template(Record):
 
 
 def load(role: str, *, project_dir: str, profile: str = "", packet: Packet | None = None) -> Template:
-    """The template of a role. Raises MissingTemplate: that is known before anybody pays for a call."""
+    """The template of a role. Raises MissingTemplate."""
     for place, path in _candidates(role, project_dir=project_dir, profile=profile, packet=packet):
         if os.path.isfile(path):
             if place == "task" and packet is not None and not _is_inside(path, packet.path):
-                raise MissingTemplate(f"the prompt template {path} is a link that leads out of the packet")
+                raise MissingTemplate(f"the prompt template {path} is a link out of the packet")
             return Template(role=role, text=_read(path), path=path, place=place)
     raise MissingTemplate(
         f"there is no prompt template for the role {role}",
@@ -55,7 +56,7 @@ def rules(*, project_dir: str, profile: str = "", packet: Packet | None = None) 
 def check(
     stages: Iterable[StageSpec], *, project_dir: str, profile: str = "", packet: Packet | None = None
 ) -> list[str]:
-    """What is wrong with the templates that these stages need, a sentence each; nothing when they can all be composed."""
+    """The problems of the templates that these stages need."""
     problems: list[str] = []
     for role in dict.fromkeys([RULES, *(stage.role for stage in stages)]):
         try:
@@ -77,7 +78,7 @@ def _candidates(
         places.insert(0, ("task", packet.templates))
     for place, folder in places:
         for name in ([profile, role], [role]) if profile else ([role],):
-            # Names come from files that people write; one that climbs out of its place names nothing.
+            # Users choose these names: a name with a path in it is ignored.
             if all(part and os.sep not in part and part not in (".", "..") for part in name):
                 yield place, os.path.join(folder, *name) + ".md"
 
@@ -93,14 +94,14 @@ def _project_place(project_dir: str) -> str:
 def _read(path: str) -> str:
     try:
         with open(path, "rb") as file:
-            data = file.read(_LARGEST_BYTES + 1)
+            data = file.read(_MAX_BYTES + 1)
         text = data.decode("utf-8")
     except OSError as error:
         raise MissingTemplate(f"cannot read the prompt template {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise MissingTemplate(f"the prompt template {path} is not UTF-8: {error}") from error
-    if len(data) > _LARGEST_BYTES:
-        raise MissingTemplate(f"the prompt template {path} has more than {_LARGEST_BYTES} bytes")
+    if len(data) > _MAX_BYTES:
+        raise MissingTemplate(f"the prompt template {path} has more than {_MAX_BYTES} bytes")
     if not text.strip():
         raise MissingTemplate(f"the prompt template {path} is empty", hint="fill it, or remove the file")
     return text

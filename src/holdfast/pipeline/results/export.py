@@ -30,7 +30,10 @@ def result_name(stage: str, intent: str) -> str:
 
 
 def export(packet: Packet, target: str) -> list[str]:
-    """Copy the results of the stages, and the summary, to a folder. Returns the names of the files written."""
+    """Copy the results of the stages, and the summary, to a folder.
+
+    Returns the names of the files written.
+    """
     spec = load.fold(packet).spec
     intent = spec.pipeline.intent if spec.pipeline is not None else ""
     os.makedirs(target, exist_ok=True)

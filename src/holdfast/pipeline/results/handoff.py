@@ -1,4 +1,4 @@
-"""From a brief to the stages after it: the new context pack, and the commands that will decide. Reading is pure."""
+"""The hand-off of a brief to later stages: the new context pack and the acceptance commands."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import textwrap
 
 from holdfast.model import markdown, pack
 from holdfast.model.record import Record
+from holdfast.model.roles import UPDATED_PACK
 from holdfast.store import atomic
 
 TYPE_CHECKING = False
@@ -20,22 +21,22 @@ _TRANSCRIPTS = ("console", "shell-session")
 
 
 class Handoff(Record):
-    """What a brief hands over."""
+    """What a brief hands off."""
 
-    #: None: no whole pack in it; the old one stays.
+    #: None: the report has no complete pack, and the old one stays.
     context_pack: str | None
-    #: The commands that will decide. None: nothing that could hold any; empty: it says that there are none.
+    #: The acceptance commands. None: the report has no block for them; empty: the block is empty.
     script: str | None
 
 
 def read_brief(text: str) -> Handoff:
-    """What the answer of a brief hands over. Whatever is missing or not whole is None."""
-    found = markdown.sections(text)
-    return Handoff(context_pack=_pack(text, found), script=_script(found))
+    """The hand-off in the report of a brief. Missing or incomplete parts are None. Pure."""
+    sections = markdown.sections(text)
+    return Handoff(context_pack=_pack(text, sections), script=_script(sections))
 
 
 def apply(packet: Packet, handoff: Handoff) -> None:
-    """Put it where the next stages look, durably. Doing it twice changes nothing more."""
+    """Write the hand-off to the packet, for the next stages. Idempotent."""
     if handoff.context_pack is not None:
         data = handoff.context_pack.encode("utf-8", "replace")
         if _content(packet.context_pack) != data:
@@ -50,25 +51,25 @@ def apply(packet: Packet, handoff: Handoff) -> None:
     atomic.sync_directory(packet.state)
 
 
-def _pack(text: str, found: Sequence[Section]) -> str | None:
-    section = markdown.find(found, "Updated Context Pack")
+def _pack(text: str, sections: Sequence[Section]) -> str | None:
+    section = markdown.find(sections, UPDATED_PACK)
     if section is None:
         return None
-    candidates = [section.body, markdown.unwrapped(section.body), _up_to_stranger(text, found, section)]
+    candidates = [section.body, markdown.unwrapped(section.body), _flat_pack(text, sections, section)]
     candidates += [block.text for block in markdown.code_blocks(section.body) if block.is_closed]
-    whole = next((candidate for candidate in candidates if not pack.missing(candidate)), None)
-    return None if whole is None else whole.strip("\n") + "\n"
+    complete = next((candidate for candidate in candidates if not pack.missing(candidate)), None)
+    return None if complete is None else complete.strip("\n") + "\n"
 
 
-def _up_to_stranger(text: str, found: Sequence[Section], section: Section) -> str:
-    """The pack where its headings stand on the level of its own title, or above it: up to the next other heading there."""
+def _flat_pack(text: str, sections: Sequence[Section], section: Section) -> str:
+    """The pack if its headings are not below its title: up to the next other heading on that level."""
     level = section.level
     end = section.end
-    for other in found:
+    for other in sections:
         if other.line <= section.line:
             continue
-        is_ours = any(markdown.find([other], heading) for heading in pack.HEADINGS)
-        if is_ours:
+        is_of_pack = any(markdown.find([other], heading) for heading in pack.HEADINGS)
+        if is_of_pack:
             level = min(level, other.level)
         elif other.level <= level:
             break
@@ -77,8 +78,8 @@ def _up_to_stranger(text: str, found: Sequence[Section], section: Section) -> st
     return "\n".join(lines)
 
 
-def _script(found: Sequence[Section]) -> str | None:
-    section = markdown.find(found, "Verify Commands")
+def _script(sections: Sequence[Section]) -> str | None:
+    section = markdown.find(sections, "Verify Commands")
     if section is None:
         return None
     blocks = [block for block in markdown.code_blocks(section.body) if block.language in _SHELLS]
@@ -87,10 +88,10 @@ def _script(found: Sequence[Section]) -> str | None:
 
 
 def _lines(block: markdown.CodeBlock) -> str:
-    """The text of a block, as a shell would be given it."""
+    """The commands of a code block, without prompts and output."""
     lines = textwrap.dedent(block.text).split("\n")
     if block.language in _TRANSCRIPTS or any(line.lstrip().startswith("$ ") for line in lines):
-        # What is not behind a prompt is output.
+        # Lines without a prompt are output.
         lines = [line.lstrip()[2:] for line in lines if line.lstrip().startswith("$ ")]
     is_empty = all(not line.strip() or line.lstrip().startswith("#") for line in lines)
     return "" if is_empty else "\n".join(lines).strip("\n") + "\n"

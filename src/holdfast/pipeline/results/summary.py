@@ -1,7 +1,7 @@
-"""outputs/_summary.md: what a brain reads, and often all that it reads. At most 80 lines for any task.
+"""outputs/_summary.md, the summary for people and supervising agents: at most 80 lines for any task. Pure.
 
-The conclusion and the next action come first, then what was spent, then the stages, then the words of the latest failure.
-Every part has a room of its own and is shortened to it: nothing is cut off at the end. Pure.
+The conclusion and the next action come first, then budgets, stages, and the output of the latest failure.
+Every part is shortened to its share of the lines, so nothing is cut off at the end.
 """
 
 from __future__ import annotations
@@ -10,27 +10,25 @@ import json
 
 from holdfast import clock
 from holdfast.model.status import Status
-from holdfast.pipeline.results.summary_facts import FailureView, StageLine, SummaryView, view_of
-
-__all__ = ["FailureView", "StageLine", "SummaryView", "render", "view_of"]
+from holdfast.pipeline.results.summary_facts import FailureView, StageLine, SummaryView
 
 MAX_LINES = 80
-#: Of the stderr of the latest failure.
+#: Lines of the latest failure's stderr.
 HEAD, TAIL = 20, 20
-#: Of the output of a task that has no failure to show.
+#: Lines of output of a task without a failure.
 OUTPUT_LINES = 20
-#: A line of prose, and one of somebody's output.
+#: Characters of a line of prose, and of a line of output.
 _PROSE, _RAW = 300, 200
-#: What is kept for the latest failure, however many stages there are: its facts and a few lines of its words.
+#: Lines reserved for the latest failure: its facts and a few lines of output.
 _FAILURE_ROOM = 24
-#: Reasons of a gate.
-_REASONS = 8
-#: A stage in full: heading, facts, empty line.
+#: How many reasons or remarks are shown.
+_MAX_REASONS = 8
+#: Lines of a stage in full: heading, facts, empty line.
 _STAGE_LINES = 3
 
 
 def render(view: SummaryView) -> str:
-    """The text: at most MAX_LINES lines, whatever is in the view."""
+    """The text, with at most MAX_LINES lines."""
     lines = [*_head(view), "", *_budgets(view)]
     if view.stages:
         kept = _FAILURE_ROOM if view.failure is not None else 0
@@ -38,7 +36,7 @@ def render(view: SummaryView) -> str:
     if view.failure is not None:
         lines += ["", *_failure_part(view.failure, MAX_LINES - len(lines) - 1)]
     if view.failure is None or not view.failure.excerpt.strip():
-        # A heading, an empty line and two fences stand around the words.
+        # Five more lines: a heading, empty lines and two fences.
         room = min(OUTPUT_LINES, MAX_LINES - len(lines) - 5)
         if room > 0 and view.tail.strip():
             lines += ["", "## Last output", "", *_fenced(view.tail.strip("\r\n").splitlines()[-room:])]
@@ -64,9 +62,8 @@ def _head(view: SummaryView) -> list[str]:
     if action.then:
         lines.append(f"- then: {_code(action.then)}")
     if failure is not None and not failure.is_healed:
-        lines.append(
-            f"- error: {_prose(failure.failure_class, 40)}, signature {_code(failure.signature)}, in {_prose(failure.stage, 80)}"
-        )
+        kind, stage = _prose(failure.failure_class, 40), _prose(failure.stage, 80)
+        lines.append(f"- error: {kind}, signature {_code(failure.signature)}, in {stage}")
     lines.append(f"- task: {_prose(view.task_id, 80)}")
     if view.goal.strip():
         lines.append(f"- goal: {_prose(view.goal)}")
@@ -78,9 +75,9 @@ def _head(view: SummaryView) -> list[str]:
         lines.append(f"- exit code: {view.exit_code}")
     if view.leftovers:
         lines.append(f"- still running {_prose(view.leftovers)}")
-    lines += [f"- {_prose(remark, 200)}" for remark in view.remarks[:_REASONS]]
-    if len(view.remarks) > _REASONS:
-        lines.append(f"- and {len(view.remarks) - _REASONS} more of these")
+    lines += [f"- {_prose(remark, 200)}" for remark in view.remarks[:_MAX_REASONS]]
+    if len(view.remarks) > _MAX_REASONS:
+        lines.append(f"- and {len(view.remarks) - _MAX_REASONS} more remarks")
     return lines
 
 
@@ -91,7 +88,7 @@ _CONCLUSION: dict[str, str] = {
     Status.KILLED: "The task was stopped",
     Status.TIMEOUT: "The task ran out of time",
     Status.INTERRUPTED: "The task needs a person",
-    Status.WAITING: "The task waits and goes on by itself",
+    Status.WAITING: "The task is waiting and will continue by itself",
 }
 
 
@@ -103,7 +100,7 @@ def _budgets(view: SummaryView) -> list[str]:
     deadline = f" of {clock.words(view.deadline_s)}" if view.deadline_s is not None else ""
     call = f", at most {clock.words(view.call_limit_s)} per call" if view.call_limit_s is not None else ""
     lines.append(f"- active time: {clock.words(view.active_s)}{deadline}{call}")
-    if not (view.input_tokens or view.output_tokens):  # no model works with none: nobody told
+    if not (view.input_tokens or view.output_tokens):  # no agent uses none: it did not report them
         tokens = "unknown"
     else:
         tokens = f"{view.input_tokens or 0} in, {view.output_tokens or 0} out"
@@ -115,7 +112,7 @@ def _budgets(view: SummaryView) -> list[str]:
 
 
 def _stage_part(stages: tuple[StageLine, ...], room: int) -> list[str]:
-    """In full where they fit; otherwise a line each; otherwise what matters of them, and a count of the rest."""
+    """All stages in full if they fit; else one line each; else the most important ones and a count."""
     lines = ["## Stages", ""]
     room -= len(lines)
     if len(stages) * _STAGE_LINES - 1 <= room:
@@ -124,7 +121,7 @@ def _stage_part(stages: tuple[StageLine, ...], room: int) -> list[str]:
         return lines[:-1]
     if len(stages) > room:
         room = max(1, room - 1)
-        # What failed or is at work says more than what is done or has not begun.
+        # Failed and running stages matter more than done and pending ones.
         ranked = sorted(range(len(stages)), key=lambda number: (_RANK.get(stages[number].state, 0), -number))
         shown = sorted(ranked[:room])
     else:
@@ -141,12 +138,9 @@ _RANK = {"failed": 0, "running": 1, "checking": 1, "done": 2, "pending": 3}
 
 
 def _stage_title(stage: StageLine) -> str:
-    who = "/".join(part for part in (stage.agent, stage.role) if part)
-    return (
-        f"{_prose(stage.name, 60)} ({_prose(who, 60)}) — {_prose(stage.state, 20)}"
-        if who
-        else (f"{_prose(stage.name, 60)} — {_prose(stage.state, 20)}")
-    )
+    played = "/".join(part for part in (stage.agent, stage.role) if part)
+    detail = f" ({_prose(played, 60)})" if played else ""
+    return f"{_prose(stage.name, 60)}{detail} — {_prose(stage.state, 20)}"
 
 
 def _stage_facts(stage: StageLine) -> str:
@@ -162,7 +156,7 @@ def _stage_facts(stage: StageLine) -> str:
 
 
 def _failure_part(failure: FailureView, room: int) -> list[str]:
-    """The facts as JSON, the reasons, and as much of the words as there is room for."""
+    """The facts as JSON, the reasons, and as much of the output as fits."""
     facts = {
         "stage": _prose(failure.stage, 80),
         "class": _prose(failure.failure_class, 40),
@@ -173,24 +167,23 @@ def _failure_part(failure: FailureView, room: int) -> list[str]:
         "suggested_actions": [_prose(text, 160) for text in failure.suggested_actions[:3]],
     }
     text = json.dumps(facts, ensure_ascii=False)
-    lines = ["## Last Failure" + (" (the task got over it)" if failure.is_healed else ""), ""]
+    lines = ["## Last Failure" + (" (recovered)" if failure.is_healed else ""), ""]
     lines += ["```json", text, "```"]
     if failure.detail.strip():
         lines.append(f"- detail: {_prose(failure.detail)}")
     reasons = [f"- {_prose(reason, 200)}" for reason in failure.gate_reasons if reason.strip()]
-    if len(reasons) > _REASONS:
-        left = len(reasons) - _REASONS + 1
-        reasons = [*reasons[: _REASONS - 1], f"- and {left} more reasons"]
+    if len(reasons) > _MAX_REASONS:
+        left = len(reasons) - _MAX_REASONS + 1
+        reasons = [*reasons[: _MAX_REASONS - 1], f"- and {left} more reasons"]
     lines += reasons
-    words = _head_and_tail(failure.excerpt, room - len(lines) - 3)
-    if words:
-        lines += ["", *_fenced(words)]
+    excerpt = _head_and_tail(failure.excerpt, room - len(lines) - 3)
+    if excerpt:
+        lines += ["", *_fenced(excerpt)]
     return lines
 
 
 def _head_and_tail(text: str, room: int) -> list[str]:
-    """The first HEAD and the last TAIL lines, or fewer where the room is smaller, with a line that says how many are
-    left out."""
+    """The first HEAD and the last TAIL lines, or as many as fit, with a note on what is left out."""
     lines = text.strip("\r\n").splitlines()
     if not text.strip() or room < 1:
         return []
@@ -205,7 +198,7 @@ def _head_and_tail(text: str, room: int) -> list[str]:
 
 
 def _fenced(lines: list[str]) -> list[str]:
-    """A code block that nothing in it can close."""
+    """A code block whose fence is longer than any in it."""
     cleaned = [_raw(line) for line in lines]
     longest = run = 0
     for char in "\n".join(cleaned):
@@ -220,9 +213,8 @@ def _raw(line: str) -> str:
 
 
 def _prose(text: str, limit: int = _PROSE) -> str:
-    """One line, whatever it was."""
-    # split() knows every kind of line break; what is left unprintable could move the cursor or hide words.
-    # A back-tick could open a block that swallows what follows.
+    """The text in one line, without control characters and backticks."""
+    # A backtick could open a code block that hides the rest.
     line = " ".join(text.split()).replace("`", "'")
     return _cut("".join(char if char.isprintable() else "?" for char in line), limit)
 

@@ -1,4 +1,4 @@
-"""The facts that a summary is made of, and how they are read off a task. Pure."""
+"""The facts of a summary, taken from the task. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class StageLine(Record):
-    """One stage, as far as it came."""
+    """The progress of one stage."""
 
     name: str
     #: pending, running, checking (its gate), done or failed.
@@ -26,7 +26,7 @@ class StageLine(Record):
     agent: str = ""
     role: str = ""
     attempts: int = 0
-    #: These three are of its last attempt.
+    #: Exit code, duration and outcome of its last attempt.
     exit_code: int | None = None
     duration_s: float | None = None
     outcome: str = ""
@@ -48,14 +48,14 @@ class FailureView(Record):
     gate_failed: str = ""
     gate_reasons: tuple[str, ...] = ()
     suggested_actions: tuple[str, ...] = ()
-    #: Its stderr, redacted; the beginning and the end of it are shown.
+    #: Its stderr, redacted.
     excerpt: str = ""
-    #: The task went on and got over it.
+    #: The task has recovered from it.
     is_healed: bool = False
 
 
 class SummaryView(Record):
-    """The plain facts that a summary is made of."""
+    """The facts of a summary."""
 
     task_id: str
     task_name: str
@@ -74,7 +74,7 @@ class SummaryView(Record):
     failure: FailureView | None = None
     paid_calls: int | None = None
     paid_call_budget: int | None = None
-    #: Time that one call may take.
+    #: Time limit of one call.
     call_limit_s: float | None = None
     deadline_s: float | None = None
     input_tokens: int | None = None
@@ -82,9 +82,9 @@ class SummaryView(Record):
     cost_usd: float | None = None
     budget_usd: float | None = None
     budget_tokens: int | None = None
-    #: Processes that outlived the agent: policy and a few of them.
+    #: Processes that outlived the agent: the policy and some of them.
     leftovers: str = ""
-    #: What the repository's own checks said before and after the work, where they did not stop it.
+    #: Warnings of gates, and results of the repository's checks that did not stop the task.
     remarks: tuple[str, ...] = ()
     #: The end of the task's output.
     tail: str = ""
@@ -99,8 +99,11 @@ def view_of(
     has_changes: bool = False,
     output_lines: dict[str, int] | None = None,
 ) -> SummaryView:
-    """The view of a task. What no journal knows is given: how one logs in to the agent that is at work, the end of the
-    task's log, whether the workspace was changed, and how many lines each stage's output has."""
+    """The facts of a task.
+
+    The journal does not have these: how to log in to the current agent, the end of the task's log, whether
+    the workspace changed, and the number of output lines of each stage.
+    """
     spec, attempt, usage = task.spec, task.attempt, task.total_usage
     ended = attempt.ended if attempt is not None else None
     limits, pipeline, before = spec.limits, spec.pipeline, task.usage_before_run
@@ -127,8 +130,8 @@ def view_of(
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         cost_usd=usage.cost_usd,
-        budget_usd=_in_all(limits.budget_usd, before.cost_usd),
-        budget_tokens=_in_all(limits.budget_tokens, before.input_tokens, before.output_tokens),
+        budget_usd=_cumulative(limits.budget_usd, before.cost_usd),
+        budget_tokens=_cumulative(limits.budget_tokens, before.input_tokens, before.output_tokens),
         leftovers=_leftovers(attempt),
         remarks=_remarks(task),
         tail=tail,
@@ -136,7 +139,7 @@ def view_of(
 
 
 def action_view(task: Task, *, login: str = "", has_changes: bool = False) -> ActionView:
-    """What of a task decides on its next action."""
+    """The facts that decide on the next action."""
     attempt, interrupted = task.attempt, task.interrupted
     return ActionView(
         task_id=task.spec.task_id,
@@ -155,40 +158,40 @@ def action_view(task: Task, *, login: str = "", has_changes: bool = False) -> Ac
     )
 
 
-def _in_all(budget: Any, *before: Any) -> Any:
-    """A budget that began anew, next to a count that did not."""
+def _cumulative(budget: Any, *before: Any) -> Any:
+    """A budget of this run plus what earlier runs used, to compare with the usage of all runs."""
     return None if budget is None else budget + sum(used or 0 for used in before)
 
 
 def _open_class(task: Task) -> str:
-    """The class of the failure that the task stands at; empty where it does not stand at one."""
+    """The class of the failure that the task has not recovered from; empty if there is none."""
     failed, attempt = task.last_failure, task.attempt
     if failed is not None and not _is_healed(task, failed):
         return failed.failure_class
     if task.is_spent:
         return FailureClass.BUDGET
-    verdict = task.stage_state(attempt.stage).gate_result if attempt is not None else None
-    if verdict is not None and not verdict.passed:
+    gate_result = task.stage_state(attempt.stage).gate_result if attempt is not None else None
+    if gate_result is not None and not gate_result.passed:
         return FailureClass.CONTRACT_VIOLATION
-    # A plain run is not triaged: its last outcome says it, unless somebody asked for the end.
-    if attempt is None or attempt.ended is None or attempt.intent_name in _ASKED_FOR:
+    # A plain run is not triaged: its last outcome decides, unless the end was requested.
+    if attempt is None or attempt.ended is None or attempt.intent_name in _REQUESTED_ENDS:
         return ""
     return BY_OUTCOME.get(attempt.ended.outcome, "")
 
 
 def _outcome(task: Task) -> str:
-    """What the failure that the task stands at came to."""
+    """The outcome of the failure that the task has not recovered from."""
     if task.last_failure is not None and not _is_healed(task, task.last_failure):
         return task.last_failure.outcome
     ended = task.attempt.ended if task.attempt is not None else None
     return ended.outcome if ended is not None else ""
 
 
-_ASKED_FOR = ("stop", "interrupt", "deadline")
+_REQUESTED_ENDS = ("stop", "interrupt", "deadline")
 
 
 def _is_healed(task: Task, failed: ev.FailureTriaged) -> bool:
-    """The stage got over it, or is at another try."""
+    """Whether the stage is done, or a later attempt has started."""
     if failed.stage in task.stages_done:
         return True
     stage_state = task.stage_states.get(failed.stage)
@@ -248,22 +251,22 @@ def _failure(task: Task) -> FailureView | None:
 
 
 def _remarks(task: Task) -> tuple[str, ...]:
-    found: list[str] = []
+    remarks: list[str] = []
     for name, stage_state in task.stage_states.items():
         if stage_state.gate_result is not None and stage_state.gate_result.passed:
-            found += [f"{name}: {warning}" for warning in stage_state.gate_result.warnings]
+            remarks += [f"{name}: {warning}" for warning in stage_state.gate_result.warnings]
     if task.spec.quality is None:
-        return tuple(found)
+        return tuple(remarks)
     for stage_state in task.stage_states.values():
-        checked, verdict = stage_state.pre_work, stage_state.gate_result
-        found += [f"before the work: {reason}" for reason in (checked.reasons if checked is not None else ())]
-        found += [f"after the work: {reason}" for reason in (verdict.reasons if verdict is not None else ())]
-    return tuple(found)
+        for when, result in (("before", stage_state.pre_work), ("after", stage_state.gate_result)):
+            if result is not None:
+                remarks += [f"{when} the work: {reason}" for reason in result.reasons]
+    return tuple(remarks)
 
 
 def _leftovers(attempt: Attempt | None) -> str:
-    found = attempt.leftovers if attempt is not None else None
-    if found is None:
+    leftovers = attempt.leftovers if attempt is not None else None
+    if leftovers is None:
         return ""
-    listed = ", ".join(f"{item['pid']} {item['command']}" for item in found.processes[:5])
-    return f"({found.policy}): {listed}"
+    listed = ", ".join(f"{item['pid']} {item['command']}" for item in leftovers.processes[:5])
+    return f"({leftovers.policy}): {listed}"

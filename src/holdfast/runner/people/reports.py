@@ -11,7 +11,7 @@ from holdfast.agents import registry
 from holdfast.errors import HoldfastError
 from holdfast.model import events as ev
 from holdfast.pipeline.next_action import NextAction
-from holdfast.pipeline.results import stage_files, summary
+from holdfast.pipeline.results import stage_files, summary, summary_facts
 from holdfast.pipeline.triage import Failure, FailureClass, Triage, remedy
 from holdfast.runner.ledger import Ledger
 from holdfast.store import atomic
@@ -22,7 +22,7 @@ _TAIL_LINES = 20
 def write(ledger: Ledger) -> None:
     """Write all reports for the current state. On a full disk the old ones stay."""
     task, packet = ledger.task, ledger.packet
-    view = summary.view_of(
+    view = summary_facts.view_of(
         task,
         updated_at=clock.iso_now(),
         login=_login(ledger),

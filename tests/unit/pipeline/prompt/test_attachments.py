@@ -95,11 +95,11 @@ def test_a_link_that_leads_out_is_refused_and_one_inside_is_followed(
     link = os.path.join(packet.attachments, "c")
     for target in (outside, "/etc/hostname", "../../../outside"):
         os.symlink(target, link)
-        with pytest.raises(ForbiddenInput, match="leads out"):
+        with pytest.raises(ForbiddenInput, match="link out of the packet"):
             read(packet, FREE)
         os.unlink(link)
     os.symlink("/etc/hostname", packet.user_request)
-    with pytest.raises(ForbiddenInput, match="leads out"):
+    with pytest.raises(ForbiddenInput, match="link out of the packet"):
         read_input(packet, packet.user_request)
 
 
@@ -115,7 +115,7 @@ def test_a_link_to_a_forbidden_file_is_refused_whatever_its_own_name(packet: Pac
 
 def test_a_pipe_is_refused_and_hangs_nobody(packet: Packet) -> None:
     os.mkfifo(os.path.join(packet.attachments, "pipe"))
-    with pytest.raises(UnreadableFile, match="not a plain file"):
+    with pytest.raises(UnreadableFile, match="not a regular file"):
         read(packet, FREE)
 
 
@@ -123,7 +123,7 @@ def test_a_pipe_is_refused_and_hangs_nobody(packet: Packet) -> None:
 def test_a_huge_file_is_read_at_both_ends_and_says_so(
     packet: Packet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attachments, "LARGEST_BYTES", 1000)
+    monkeypatch.setattr(attachments, "MAX_BYTES", 1000)
     monkeypatch.setattr(attachments, "_END_BYTES", 100)
     data = b"".join(b"line %04d\n" % number for number in range(500))
     put(packet, "logs.txt", data)
@@ -150,7 +150,7 @@ def test_when_enough_was_read_only_the_ends_of_later_files_are(
 
 
 def test_a_tree_of_files_is_not_attached_whole(packet: Packet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attachments, "MOST_FILES", 3)
+    monkeypatch.setattr(attachments, "MAX_FILES", 3)
     for number in range(5):
         put(packet, f"{number}.txt")
     found = read(packet, FREE)

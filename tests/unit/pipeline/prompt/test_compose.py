@@ -144,7 +144,7 @@ def test_the_task_is_told_with_its_scope_and_acceptance(packet: Packet) -> None:
     assert "must not change:\n- docs/" in told
     assert "- all tests pass" in told
     assert "- make test" in told
-    assert "changes no file" in facts(task(packet), IMPL.evolve(writes=False))
+    assert "must not change files" in facts(task(packet), IMPL.evolve(writes=False))
 
 
 def test_commands_of_a_brief_go_before_those_of_the_manifest(packet: Packet) -> None:
@@ -175,7 +175,7 @@ def test_secrets_and_forbidden_paths_appear_nowhere(packet: Packet) -> None:
         assert secret not in found.text, secret
         assert secret not in "\n".join(found.log), secret
     assert found.text.count("[forbidden path]") >= 14
-    assert any("taken out" in line for line in found.log)
+    assert any("forbidden paths removed" in line for line in found.log)
 
 
 @pytest.mark.req("CTX-3")
@@ -263,12 +263,12 @@ def test_over_the_limit_it_is_cut_step_by_step_and_says_so(packet: Packet) -> No
         seen.append(("dropped" in found.text, log.count("line 0") + log.count("line 1")))
         sizes.append(size)
         limit = size - 1
-    with pytest.raises(PromptTooLarge, match=f"takes {limit}"):
+    with pytest.raises(PromptTooLarge, match=f"takes only {limit}"):
         composed(packet, digest_policy="off", limit_bytes=limit)
     assert [is_whole for is_whole, _ in seen] == [True, False, False, False, False]
     assert [lines for _, lines in seen] == sorted((lines for _, lines in seen), reverse=True)
     assert sizes == sorted(sizes, reverse=True)
-    assert "left out: there is no room" in found.text
+    assert "left out: no room" in found.text
 
 
 def test_attachments_have_a_limit_of_their_own(packet: Packet, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,7 +281,7 @@ def test_attachments_have_a_limit_of_their_own(packet: Packet, monkeypatch: pyte
     assert "line 0059" in found.text
     assert "line 0060" not in found.text
     assert "stays" in found.text
-    assert any("cut harder" in line for line in found.log)
+    assert any("cut further" in line for line in found.log)
 
 
 def test_earlier_outputs_are_cut_last_and_never_left_out(packet: Packet) -> None:

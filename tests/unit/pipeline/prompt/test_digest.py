@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.pipeline.prompt.digest import AUTO_CHARS, digest, wanted
+from holdfast.pipeline.prompt.shorten import AUTO_CHARS, digest, needs_digest
 
 PACK = """# Context Pack
 
@@ -46,7 +46,7 @@ It is bad.
 def test_the_policy_decides_and_copilot_always_gets_it(
     policy: str, chars: int, agent: str, is_wanted: bool
 ) -> None:
-    assert wanted(policy, "x" * chars, agent) is is_wanted
+    assert needs_digest(policy, "x" * chars, agent) is is_wanted
 
 
 @pytest.mark.req("CTX-2")

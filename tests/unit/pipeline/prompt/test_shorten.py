@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.pipeline.prompt.shorten import LINE_CHARS, middle, shorten
+from holdfast.pipeline.prompt.shorten import LINE_CHARS, line_middle, middle
 
 
 @pytest.mark.req("CTX-5", "W-B6")
@@ -37,7 +37,7 @@ def test_two_to_four_hundred_lines_lose_nothing(count: int) -> None:
 
 @given(st.text(max_size=30), st.integers(0, 30))
 def test_a_long_line_keeps_both_ends_and_counts_what_it_lost(line: str, limit: int) -> None:
-    short = shorten(line, limit)
+    short = line_middle(line, limit)
     if len(line) <= limit:
         assert short is line
     else:

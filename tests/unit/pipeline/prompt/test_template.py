@@ -68,7 +68,7 @@ def test_a_template_of_the_task_must_lie_in_its_packet(places: dict[str, str]) -
     put(places["user"], "other.md", "outside")
     os.makedirs(places["task"])
     os.symlink(os.path.join(places["user"], "other.md"), os.path.join(places["task"], "impl.md"))
-    with pytest.raises(MissingTemplate, match="leads out"):
+    with pytest.raises(MissingTemplate, match="link out of the packet"):
         load(places, "impl")
 
 

@@ -87,14 +87,14 @@ def test_several_reports_become_one_list() -> None:
         ("minor", "b.py:10", ("codex_review", "gemini_review")),
     ]  # fmt: skip
     text = render(found, ["codex_review", "gemini_review"])
-    assert text.startswith("# Findings\n\n5, worst first. (Asked: codex_review, gemini_review)\n")
+    assert text.startswith("# Findings\n\n5, worst first. (Reviewers: codex_review, gemini_review)\n")
     assert "1. **blocker** `b.py:9` — races (codex_review, gemini_review)\n" in text
     assert "3. **unrated** — a thing without a place (codex_review)\n" in text
 
 
 def test_a_list_of_nothing_says_who_was_asked() -> None:
     assert render(merge([("codex_review", report("None."))]), ["codex_review"]) == (
-        "# Findings\n\nNone. (Asked: codex_review)\n"
+        "# Findings\n\nNone. (Reviewers: codex_review)\n"
     )
 
 
@@ -118,5 +118,5 @@ def test_lines_of_one_file_are_in_their_order() -> None:
 )
 def test_a_report_that_is_no_review_is_read_in_time(body: str) -> None:
     before = clock.mono()
-    assert len(merge([("one", report(body)), ("other", report(body))])) <= 2 * findings.MOST
+    assert len(merge([("one", report(body)), ("other", report(body))])) <= 2 * findings.MAX_FINDINGS
     assert clock.mono() - before < 5

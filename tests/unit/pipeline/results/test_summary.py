@@ -16,7 +16,8 @@ from holdfast.model.spec import Limits, PipelineSpec, StageSpec, TaskSpec
 from holdfast.model.status import Status
 from holdfast.model.task import Task
 from holdfast.pipeline.next_action import NextAction
-from holdfast.pipeline.results.summary import FailureView, StageLine, SummaryView, render, view_of
+from holdfast.pipeline.results.summary import render
+from holdfast.pipeline.results.summary_facts import FailureView, StageLine, SummaryView, view_of
 from holdfast.pipeline.triage import FailureClass
 
 ACTION = NextAction(name="fix_scope", command="holdfast diff t1", then="holdfast retry t1", why="it strayed")
@@ -117,7 +118,7 @@ def test_what_is_unknown_is_not_zero() -> None:
 def test_a_failure_that_was_healed_does_not_look_like_the_end() -> None:
     text = render(view(status="completed", reason="", failure=FAILURE.evolve(is_healed=True)))
     assert "- error:" not in text
-    assert "## Last Failure (the task got over it)" in text
+    assert "## Last Failure (recovered)" in text
 
 
 def test_a_task_without_failure_shows_the_end_of_its_output() -> None:
