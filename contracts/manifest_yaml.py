@@ -27,17 +27,17 @@ _TEXT: Schema = {"type": "string", "minLength": 1, "maxLength": MAX_TEXT}
 _NAME: Schema = {"type": "string", "minLength": 1}
 _KINDS = {
     "id": "task id",
-    "text": "text",
+    "text": "string",
     "choice": "one of",
     "whole": "integer",
     "number": "number",
     "flag": "boolean",
-    "texts": "list of texts",
+    "texts": "list of strings",
     "paths": "list of paths",
     "patterns": "list of regular expressions",
     "stages": "list of stages",
     "agents": "list of agents",
-    "variables": "list of names",
+    "variables": "list of variable names",
     "options": "map",
 }
 
@@ -130,7 +130,7 @@ reports all problems with line and path, `holdfast pipeline show DIR` prints wha
 the first line.
 
 The file has at most 256 KiB of UTF-8, without anchors, aliases, tags and duplicate keys. Values follow YAML
-1.2: `no` and `12:30` are texts.
+1.2: `no` and `12:30` are strings.
 """
 
 

@@ -1,9 +1,8 @@
-"""Redaction: what leaves a process goes through here.
+"""Redaction of everything that leaves a process.
 
-Three kinds of secret are masked: the exact values of environment variables that look secret (they catch what
-no pattern can), well-known token shapes, and the patterns that a packet adds. A Redactor is made once per
-runner and sees every line of output, nearly all of which hold nothing: so a shape is searched for (and
-compiled) only in a text that has its hint.
+Three kinds of secrets are masked: the values of environment variables with secret names, well-known token
+shapes, and matches of the packet's own patterns. A runner redacts every line of output, and most lines have
+no secret. So a shape is compiled and searched for only in a text that contains its hint.
 """
 
 from __future__ import annotations
@@ -17,28 +16,29 @@ if TYPE_CHECKING:
     from holdfast.patterns import Pattern
 
 MASK = "***"
-#: How the names of variables end that hold a secret; in lower case, and with an s too.
+#: Endings of variable names that hold a secret, in lower case; also with a plural s.
 _SECRET_ENDS = ("key", "token", "secret", "password", "passwd", "pass", "pwd", "credential")
-#: Names behind which a secret stands, wherever a longer name ends with them (`DB_PASSWORD`,
-#: `SecretAccessKey`). Behind the file /etc/passwd stands what is wrong with it.
+#: Names that a secret is assigned to, also at the end of a longer name (`DB_PASSWORD`, `SecretAccessKey`).
+#: Not the file /etc/passwd: after its name comes an error message.
 _NAME = (
-    r"(?:pass(?:word|phrase)|(?<!/)passwd|secret(?:[ _-]?(?:access[ _-]?)?key)?|(?:api|access|private|account|encryption)[ _-]?key"
+    r"(?:pass(?:word|phrase)|(?<!/)passwd|secret(?:[ _-]?(?:access[ _-]?)?key)?"
+    r"|(?:api|access|private|account|encryption)[ _-]?key"
     r"|(?:access|auth|refresh|session|(?<![a-z])id)[_-]?token)"
 )
-#: What stands behind such a name in code and is none: a type, a constant, a call, the path of another such
-#: name.
+#: Values of such a name in code that are no secrets: a type, a constant, a call, another such name.
 _NO_VALUE = (
-    r"(?!(?:str|string|bytes|int|bool|boolean|any|none|null|nil|true|false|undefined|optional|required)(?![^\s,;:)\]}])"
-    r"|[a-z_][\w.]*(?:\([^()\n]*\)|\[[^\[\]\n]*\])|(?:[a-z_]\w*\.)+\w*(?:pass(?:word|wd)?|secret|key|token)(?![^\s,;:)\]}]))"
+    r"(?!(?:str|string|bytes|int|bool|boolean|any|none|null|nil|true|false|undefined|optional|required)"
+    r"(?![^\s,;:)\]}])"
+    r"|[a-z_][\w.]*(?:\([^()\n]*\)|\[[^\[\]\n]*\])"
+    r"|(?:[a-z_]\w*\.)+\w*(?:pass(?:word|wd)?|secret|key|token)(?![^\s,;:)\]}]))"
 )
-#: Without what ends it in code: `(password=hunter2)` keeps its bracket.
+#: Without closing punctuation of code: `(password=hunter2)` keeps its bracket.
 _VALUE = r"(?=[^\s&\"']{4})(?:[,;)}\]]*[^\s&\"',;)}\]]+)+"
-#: In lower case. It says quickly that there is no such name with something behind it, as for most lines with
-#: a `key` in them.
+#: For lower-case text: a quick check whether anything is assigned to such a name at all.
 _ASSIGNED = r"(?:pass(?:word|wd|phrase)|secret|key|token)[\\\"']*[ \t]{0,8}[:=]"
-#: A character and hints, and the shape. A text can match only if it has the character and, in lower case, one
-#: of the hints; the character stands first because it is found, or not, ten times as fast. A first group
-#: stays, the rest is masked.
+#: (character, hints, shape). A text can match a shape only if it has the character and, in lower case, one of
+#: the hints. Searching for the character is ten times as fast. The first group of a shape is kept, the rest
+#: is masked.
 _SHAPES = (
     ("-", ("sk-",), r"(?:(?<![A-Za-z0-9])sk-|sk-(?:ant|proj)-)[A-Za-z0-9_-]{16,}"),
     ("_", ("k_live_",), r"[sr]k_live_[A-Za-z0-9]{16,}"),
@@ -60,37 +60,36 @@ _SHAPES = (
     (
         "",
         ("authorization",),
-        r"(?i)(authorization\\*[\"']?[ \t]*[:=][ \t]*\\*[\"']?(?:basic|token|apikey|negotiate)[ \t]+)[^\s\"'\\,]{6,}",
+        r"(?i)(authorization\\*[\"']?[ \t]*[:=][ \t]*\\*[\"']?(?:basic|token|apikey|negotiate)[ \t]+)"
+        r"[^\s\"'\\,]{6,}",
     ),
 )
-#: The same by their character, of which most texts have none or one.
+#: The shapes by character; most texts have none or one of these.
 _BY_CHARACTER = tuple(
     (character, tuple((hints, shape) for first, hints, shape in _SHAPES if first == character))
     for character in dict.fromkeys(character for character, _, _ in _SHAPES)
 )
-#: Compiled when a key is met: few tasks ever see one, and every command and runner loads this.
+#: Compiled when a private key appears, which is rare: every command and runner loads this module.
 _KEY_BEGIN = r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?!.*-----END )"
 _KEY_END = r"-----END [A-Z ]*PRIVATE KEY-----"
-#: A line of a key, bare or quoted, with a number or a sign before it as editors and diffs have; or a header
-#: of one.
+#: A line or a header of a key, bare or quoted, perhaps after a line number or the sign of a diff.
 _KEY_BODY = (
     r"[^A-Za-z0-9+/=]*+(?:\d++[^A-Za-z0-9+/=]++)?([A-Za-z0-9+/=]*+)\W*+|\W*+(?:Proc-Type|DEK-Info): .*"
 )
-#: The longest key has some 200.
+#: The longest keys have about 200 lines.
 _KEY_LINES = 300
-#: The one shape that is too slow to be tried on a mere hint.
+#: This shape is too slow to try whenever a hint is present.
 _ASSIGNMENT = (
     rf"(?i)({_NAME}\\*[\"']?[ \t]{{0,8}}(?::=|=>|[:=])(?!=)[ \t]{{0,8}}(?:(?P<dq>\\*\")|(?P<sq>\\*')|))"
     rf"(?(dq)(?:[^\"\\\n]|\\(?!\"))+|(?(sq)(?:[^'\\\n]|\\(?!'))+|{_NO_VALUE}{_VALUE}))"
 )
-#: What is read of a file beyond the part that is kept: a secret at its edge is whole then, and masked.
+#: Bytes to read beyond the part of a file that is kept, so that a secret at its edge is complete and masked.
 MARGIN = 4096
-#: `://a:b@`: nothing shorter can hold anything, and names of tools are many.
+#: `://a:b@` is the shortest match; most tool names are shorter.
 _SHORTEST_MATCH = 7
-#: A shorter value would mask ordinary words.
+#: Shorter values would mask ordinary words.
 _SHORTEST = 8
-#: Of a value of several lines (a key, a file of credentials), a line of this length counts by itself: output
-#: comes in lines.
+#: Of a value with several lines (a key, a credentials file), each line of this length is masked by itself.
 _SHORTEST_LINE = 16
 
 
@@ -100,20 +99,21 @@ class Redactor:
     def __init__(
         self, env: dict[str, str], secret_names: Iterable[str] = (), patterns: Iterable[str] = ()
     ) -> None:
-        """`secret_names` are variables that were declared for the task: whoever names one means to hand over
-        something of their own. Raises InvalidPattern for one of `patterns` that cannot be used: nothing
-        passes half redacted."""
+        """`secret_names` are the variables declared for the task; all of them are taken for secrets.
+
+        Raises InvalidPattern if one of `patterns` cannot be used.
+        """
         self._env = env
         self._secret_names = frozenset(secret_names)
         self._values: list[str] | None = None
-        self._own = _compiled(patterns)
+        self._patterns = _compiled(patterns)
 
     def __call__(self, text: str) -> str:
         """`text` without secrets."""
-        if len(text) < _SHORTEST_MATCH and not self._own:
+        if len(text) < _SHORTEST_MATCH and not self._patterns:
             return text
         if self._values is None:
-            self._values = self._exact()
+            self._values = self._secret_values()
         for value in self._values:
             if value in text:
                 text = text.replace(value, MASK)
@@ -128,22 +128,22 @@ class Redactor:
                         break
         if _may_assign(lower):
             text = re.sub(_ASSIGNMENT, rf"\1{MASK}", text)
-        # Last: a pattern that masks a name must not hide from us what stands behind it.
-        for pattern in self._own:
+        # Last: a pattern that masks a name must not hide the assignment after it.
+        for pattern in self._patterns:
             text = pattern.mask(text, MASK)
         return text
 
-    def _exact(self) -> list[str]:
+    def _secret_values(self) -> list[str]:
         secrets = [
             value for name, value in self._env.items() if name in self._secret_names or _is_secret(name)
         ]
         values = {value for value in secrets if len(value) >= _SHORTEST}
         for value in secrets:
-            # As it stands in the arguments of a tool.
+            # As in the arguments of a tool.
             values.update(_escaped(value) if len(value) >= _SHORTEST else ())
             if "\n" in value:
                 values.update(line for line in value.splitlines() if len(line) >= _SHORTEST_LINE)
-        # Longest first: a secret that contains another one is masked whole.
+        # Longest first: a secret that contains another one is masked completely.
         return sorted(values, key=len, reverse=True)
 
 
@@ -156,20 +156,20 @@ def _compiled(patterns: Iterable[str]) -> list[Pattern]:
 
 
 class LineRedactor:
-    """Masks what comes line by line: of a private key, also the lines between its first and its last."""
+    """Masks output line by line, including all lines of a private key."""
 
     def __init__(self, redact: Redactor) -> None:
         self._redact = redact
-        #: How many lines of a key may still come; 0 outside of one.
+        #: How many lines of a key may follow; 0 outside a key.
         self._left = 0
 
     @property
     def is_inside(self) -> bool:
-        """Whether a key has begun and not ended."""
+        """Whether the last line was inside a key."""
         return self._left > 0
 
     def __call__(self, line: str) -> str:
-        """The line without secrets, knowing those before it."""
+        """The line without secrets."""
         if self._left:
             end = re.search(_KEY_END, line)
             if end is not None:
@@ -183,26 +183,26 @@ class LineRedactor:
         return self._redact(line)
 
     def remember(self, text: str) -> None:
-        """What came before the first line that we are asked about."""
+        """Take note of the text before the first line."""
         if "PRIVATE KEY-----" not in text:
             return
         for line in text.split("\n")[-_KEY_LINES:]:
             self(line)
 
     def _is_within(self, line: str) -> bool:
-        found = re.fullmatch(_KEY_BODY, line)
-        if found is None or not found[1]:
-            return found is not None
-        # A word behind a key's first line alone is no key; a key's last line may be short.
-        is_body = len(found[1]) >= _SHORTEST_LINE or self._left < _KEY_LINES
+        match = re.fullmatch(_KEY_BODY, line)
+        if match is None or not match[1]:
+            return match is not None
+        # A short word right after the first line is no key; the last line of a key may be short.
+        is_body = len(match[1]) >= _SHORTEST_LINE or self._left < _KEY_LINES
         self._left -= is_body
         return is_body
 
 
 def _is_secret(name: str) -> bool:
-    """Whether a variable looks as if it held a secret.
+    """Whether the name of a variable looks secret.
 
-    No pattern: to compile one would cost every runner a millisecond.
+    Without a pattern, whose compilation costs a millisecond.
     """
     lower = name.casefold()
     words = lower.split("_")
@@ -222,19 +222,16 @@ def _escaped(value: str) -> set[str]:
 
 
 def _may_assign(lower: str) -> bool:
-    """Whether one of the names is there with something behind it.
-
-    Most texts do not even hold a name's last word.
-    """
+    """Whether something is assigned to a secret name. Most texts do not contain any of these words."""
     return ("key" in lower or "token" in lower or "pass" in lower or "secret" in lower) and re.search(
         _ASSIGNED, lower
     ) is not None
 
 
 def begin_of(data: bytes, redact: Redactor, limit: int) -> str:
-    """At most `limit` characters of a file's begin, of which `limit` + MARGIN bytes were read.
+    """At most `limit` characters of a file's beginning, of which `limit` + MARGIN bytes were read.
 
-    Masked before it is cut: half a secret looks like none.
+    It is masked before it is cut: half a secret would not be recognized.
     """
     text = redact(data.decode("utf-8", "replace"))
     is_cut = len(data) >= limit + MARGIN
@@ -242,7 +239,7 @@ def begin_of(data: bytes, redact: Redactor, limit: int) -> str:
 
 
 def end_of(data: bytes, redact: Redactor, limit: int) -> str:
-    """The same of a file's end."""
+    """As `begin_of`, for the end of a file."""
     text = redact(data.decode("utf-8", "replace"))
     is_cut = len(data) >= limit + MARGIN
     return text[max(MARGIN, len(text) - limit) :] if is_cut else text[max(0, len(text) - limit) :]

@@ -67,7 +67,7 @@ def test_the_slots_and_limits_before_hold_and_status_says_so(home: str) -> None:
         task(name).wait_for("completed", within_s=25)
     assert loops.most_at_once(("s1", "s2")) == 1
     assert 1 < loops.most_at_once() <= 3
-    assert any("config.toml is not TOML" in line for line in keepers.status(home)["attention"])
+    assert any("config.toml is not valid TOML" in line for line in keepers.status(home)["attention"])
     settings("slots = 1\n")
     assert not any("TOML" in line for line in keepers.status(home)["attention"])
 
@@ -151,7 +151,7 @@ def test_up_refuses_a_broken_file_and_the_keeper_at_work_goes_on(home: str) -> N
     settings("slots = -1\n")
     done = holdfast("up", "--slots", "7", cwd=workspace())
     assert done.returncode == 2
-    assert "config.toml: slots: a count is a whole number from 1 on, not -1" in done.stderr
+    assert "config.toml: slots: must be an integer of 1 or more, not -1" in done.stderr
     assert keepers.pid(home) == keeper
     with open(Home(home).up, encoding="utf-8") as file:
         assert "slots" not in json.load(file)["loop"]

@@ -163,7 +163,7 @@ def test_what_is_no_condition_is_told() -> None:
     loops.settings('interrupt_off = ["everything"]\n')
     done = holdfast("run", "-d", "--", "true")
     assert done.returncode == 2
-    assert "interrupt_off: it is one of request, error" in done.stderr
+    assert "interrupt_off: must be one of request, error" in done.stderr
 
 
 def test_the_variable_of_a_harness_is_the_time_limit() -> None:

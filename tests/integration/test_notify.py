@@ -482,7 +482,7 @@ def test_another_package_can_bring_a_notifier(home: str, place, monkeypatch: pyt
         with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
             file.write(text)
     rules('[[notify]]\non = ["all"]\nto = "pigeon"\nloft = "north: "\n')
-    assert "there is no notifier 'pigeon'" in holdfast("config", "show").stderr
+    assert "unknown notifier 'pigeon'" in holdfast("config", "show").stderr
     monkeypatch.setenv("PYTHONPATH", folder)
     assert holdfast("config", "show").returncode == 0
     post(home, {"to": "pigeon", "loft": "north: "})

@@ -1,1 +1,1 @@
-"""WHAT PEOPLE SET: settings in TOML, of the user and of the project."""
+"""Settings of the user and of the project, in TOML."""

@@ -1,4 +1,4 @@
-"""Whether a value is one: what may stand in a settings file for each kind of setting."""
+"""Checking the values of settings, by kind."""
 
 from __future__ import annotations
 
@@ -15,16 +15,14 @@ if TYPE_CHECKING:
 
 
 def check(path: str, name: str, value: Any) -> Any:
-    """What a file says of one setting, as it is kept. Raises UsageError."""
+    """The checked value of a setting in the file at `path`. Raises UsageError."""
     key = KEYS.get(name)
     if key is None:
         from difflib import get_close_matches
 
         near = get_close_matches(name, KEYS, n=1)
-        hint = f"did you mean {near[0]!r}? Settings" if near else "settings"
-        raise UsageError(
-            f"{path}: there is no setting {name!r}", hint=f"{hint} are {', '.join(sorted(KEYS))}"
-        )
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise UsageError(f"{path}: unknown setting {name!r}", hint=f"{hint}known: {', '.join(sorted(KEYS))}")
     try:
         return _CHECKS[key.kind](key, value, path)
     except ValueError as error:
@@ -32,7 +30,7 @@ def check(path: str, name: str, value: Any) -> Any:
 
 
 def check_variable(key: Key, text: str) -> Any:
-    """What the environment says of one setting, as it is kept. Raises UsageError."""
+    """The checked value of a setting in the environment. Raises UsageError."""
     value: Any = int(text) if key.kind == "count" and _is_whole(text) else text
     try:
         return _CHECKS[key.kind](key, value, "")
@@ -51,7 +49,7 @@ def _duration(key: Key, value: Any, path: str) -> str:
     text = _plain_number(value)
     if text is None:
         if not isinstance(value, str):
-            raise ValueError(f"a duration is a text or a number of seconds, not {_type(value)}")
+            raise ValueError(f'must be a duration such as "90s", or a number of seconds, not {_type(value)}')
         text = value
     clock.parse_duration(text)
     return text
@@ -59,7 +57,7 @@ def _duration(key: Key, value: Any, path: str) -> str:
 
 def _count(key: Key, value: Any, path: str) -> int:
     if type(value) is not int or value < key.least:
-        raise ValueError(f"a count is a whole number from {key.least} on, not {value!r}")
+        raise ValueError(f"must be an integer of {key.least} or more, not {value!r}")
     return value
 
 
@@ -69,20 +67,20 @@ def _bytes(key: Key, value: Any, path: str) -> int | str:
     if type(value) is int and value >= 0:
         return value
     if not isinstance(value, str):
-        raise ValueError(f"a size is a number of bytes or a text such as 500MiB, not {_type(value)}")
+        raise ValueError(f'must be a size such as "500MiB", or a number of bytes, not {_type(value)}')
     parse_bytes(value)
     return value
 
 
 def _text(key: Key, value: Any, path: str) -> str:
     if not isinstance(value, str) or not value:
-        raise ValueError(f"it is a text, not {_type(value)}")
+        raise ValueError(f"must be a string, not {_type(value)}")
     return value
 
 
 def _choice(key: Key, value: Any, path: str) -> str:
     if value not in key.choices:
-        raise ValueError(f"it is one of {', '.join(key.choices)}, not {value!r}")
+        raise ValueError(f"must be one of {', '.join(key.choices)}, not {value!r}")
     return value
 
 
@@ -92,13 +90,13 @@ def _several(key: Key, value: Any, path: str) -> list[str]:
 
 def _flag(key: Key, value: Any, path: str) -> bool:
     if not isinstance(value, bool):
-        raise ValueError(f"it is true or false, not {_type(value)}")
+        raise ValueError(f"must be true or false, not {_type(value)}")
     return value
 
 
 def _names(key: Key, value: Any, path: str) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):  # pyright: ignore
-        raise ValueError("it is a list of texts")
+        raise ValueError("must be a list of strings")
     return [str(name) for name in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 
@@ -107,19 +105,19 @@ def _pairs(key: Key, value: Any, path: str) -> list[str]:
     for pair in pairs:
         name, equals, count = pair.partition("=")
         if not name or not equals or not count.isdigit():
-            raise ValueError(f"it is a list of NAME=COUNT, not {pair!r}")
+            raise ValueError(f"must be a list of NAME=COUNT, not {pair!r}")
     return pairs
 
 
 def _rules(key: Key, value: Any, path: str) -> list[dict[str, Any]]:
-    # Loaded late: few set it.
+    # Loaded late: few users set it.
     from holdfast.config import notices
 
     return notices.check(value, path)
 
 
 def _file(key: Key, value: Any, path: str) -> str:
-    """A relative path is meant from beside the settings, whoever reads them."""
+    """A relative path is relative to the settings file."""
     text = os.path.expanduser(_text(key, value, path))
     return os.path.join(os.path.dirname(path), text)
 
@@ -146,9 +144,9 @@ def _plain_number(value: Any) -> str | None:
 
 
 def _type(value: object) -> str:
-    for kind, words in ((bool, "true or false"), (list, "a list"), (dict, "a table"), (str, "a text")):
+    for kind, name in ((bool, "a boolean"), (list, "a list"), (dict, "a table"), (str, "a string")):
         if isinstance(value, kind):
-            return words
+            return name
     return repr(value)
 
 

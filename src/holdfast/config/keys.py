@@ -1,4 +1,4 @@
-"""What can be set, and what holds where nobody sets it."""
+"""The table of all settings and their defaults."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 class Key:
-    """One setting. `default` is as people write it, None where there is none."""
+    """One setting. `default` is written as in a file; None if there is none."""
 
     def __init__(
         self,
@@ -26,11 +26,11 @@ class Key:
         self.about = about
         self.default = default
         self.choices = choices
-        #: Whether `none` is a value.
+        #: Whether `none` is allowed.
         self.may_be_none = may_be_none
-        #: Of a count.
+        #: The minimum of a count.
         self.least = least
-        #: The environment variable that beats the files.
+        #: The environment variable that overrides the files.
         self.variable = variable
 
 
@@ -39,7 +39,7 @@ KEYS: dict[str, Key] = {
         kind="duration",
         default="30s",
         variable="MONITOR_BASE_INTERVAL",
-        about="Check interval, base of backoff.",
+        about="Check interval; also the first pause of the backoff.",
     ),
     "max_interval": Key(
         kind="duration",
@@ -51,151 +51,145 @@ KEYS: dict[str, Key] = {
         kind="duration",
         default="30s",
         variable="MONITOR_GRACE_PERIOD",
-        about="Grace before silence is called a hang.",
+        about="Extra time before silence counts as a hang.",
     ),
     "deadline": Key(
         kind="duration",
         default="5h",
         may_be_none=True,
         variable="MONITOR_DEADLINE",
-        about="Active time that a task may take.",
+        about="Maximum active time of a task.",
     ),
     "timeout": Key(
         kind="duration",
         may_be_none=True,
         variable="SESSION_TIMEOUT",
-        about="Time that one attempt may take.",
+        about="Time limit of one attempt.",
     ),
     "on_limit": Key(
         kind="choice",
         default="ask",
         choices=("ask", "end"),
-        about="At a budget or a time limit of an attempt: ask a person, or end the task.",
+        about="At a budget or time limit: ask a person, or end the task.",
     ),
     "interrupt_off": Key(
         kind="choices",
         default=[],
         choices=("request", "error", "blocked", "input", "output", "budget", "timeout", "quality"),
-        about="Conditions at which no person is asked; the task goes on, or ends.",
+        about="Conditions in which no person is asked; the task continues or ends.",
     ),
     "max_retries": Key(
-        kind="count", default=10, variable="MONITOR_MAX_RETRIES", about="Retries over a task's whole life."
+        kind="count", default=10, variable="MONITOR_MAX_RETRIES", about="Retries over a task's life."
     ),
     "stale": Key(
         kind="duration",
         may_be_none=True,
         variable="STALL_THRESHOLD",
-        about="Silence after which an agent may be stuck; the agent's own where not set.",
+        about="Silence after which an agent may be stuck; default: that of the agent.",
     ),
-    "output_limit": Key(kind="bytes", default="10GiB", about="Raw output of one task; 0 is no limit."),
+    "output_limit": Key(kind="bytes", default="10GiB", about="Maximum raw output of one task; 0: no limit."),
     "memory_limit": Key(
         kind="bytes",
         may_be_none=True,
-        about="Address space of each process of an agent; no limit where not set.",
+        about="Maximum address space of each process of an agent; default: no limit.",
     ),
-    "agent": Key(kind="text", about="The agent of a 'run' that names none."),
+    "agent": Key(kind="text", about="The default agent of 'run'."),
     "tmux": Key(
         kind="choice",
         default="auto",
         choices=("always", "never", "auto"),
-        about="Windows: 'always' opens one at the start, 'auto' when you attach.",
+        about="When to open a tmux window: at the start ('always') or when you attach ('auto').",
     ),
-    "env": Key(kind="names", default=[], about="Variables that are passed on, beside the usual ones."),
-    "env_file": Key(
-        kind="file", about="A file of NAME=VALUE lines that are added to every task's environment."
+    "env": Key(
+        kind="names", default=[], about="Environment variables to pass on, in addition to the usual ones."
     ),
+    "env_file": Key(kind="file", about="A file of NAME=VALUE lines for the environment of every task."),
     "leftovers": Key(
         kind="choice",
         default="report",
         choices=("report", "kill", "keep"),
-        about="What happens to processes that outlive a successful agent.",
+        about="What to do with processes that outlive a successful agent.",
     ),
-    "slots": Key(kind="count", default=1, least=1, about="Tasks of the queue that run at the same time."),
+    "slots": Key(kind="count", default=1, least=1, about="Number of queue tasks that run in parallel."),
     "max_iterations": Key(
         kind="count",
         default=0,
         variable="MAX_ITERATIONS",
-        about="Tasks of the queue after which no more are started; 0 is no limit.",
+        about="Stop starting queue tasks after this many; 0: no limit.",
     ),
     "iteration_delay": Key(
         kind="duration",
         default="5s",
         variable="ITERATION_DELAY",
-        about="Pause of a slot between two tasks of the queue.",
+        about="Pause of a slot between two queue tasks.",
     ),
     "max_failures": Key(
         kind="count",
         default=5,
         variable="MAX_CONSECUTIVE_FAILURES",
-        about="Tasks of the queue that may fail in a row before a person is asked.",
+        about="Failed queue tasks in a row before a person is asked.",
     ),
-    "agent_limits": Key(
-        kind="pairs", default=[], about="Tasks of the queue at the same time for an agent: claude=2."
-    ),
-    "pool_limits": Key(
-        kind="pairs", default=[], about="Tasks of the queue at the same time for a pool: nightly=1."
-    ),
+    "agent_limits": Key(kind="pairs", default=[], about="Parallel queue tasks per agent: claude=2."),
+    "pool_limits": Key(kind="pairs", default=[], about="Parallel queue tasks per pool: nightly=1."),
     "min_free_memory": Key(
-        kind="bytes", default="512MiB", about="Memory that must be free beside what the next agent needs."
+        kind="bytes", default="512MiB", about="Memory that must stay free when the next agent starts."
     ),
-    "min_free_disk": Key(kind="bytes", default="1GiB", about="Disk space without which nothing is started."),
-    "sources": Key(
-        kind="names", default=[], about="Where the queue is filled from: gh:label=agent, bd:, cmd:…."
-    ),
-    "refresh": Key(kind="duration", default="60s", about="How often the sources are asked."),
+    "min_free_disk": Key(kind="bytes", default="1GiB", about="Free disk space needed to start a task."),
+    "sources": Key(kind="names", default=[], about="Sources of the queue: gh:label=agent, bd:, cmd:…."),
+    "refresh": Key(kind="duration", default="60s", about="How often sources are read."),
     "import_most": Key(
-        kind="count", default=100, about="Items that one look at a source takes in; 100 at most."
+        kind="count", default=100, about="Items to import from a source at a time; at most 100."
     ),
     "priorities": Key(
         kind="pairs",
         default=[],
-        about="What words for a priority weigh: high=10, medium=5, low=1, and your own.",
+        about="Weights of priority names: high=10, medium=5, low=1, and your own.",
     ),
     "project_order": Key(
-        kind="names", default=[], about="Projects or rigs whose items go first among equally urgent ones."
+        kind="names", default=[], about="Projects or rigs whose items go first within a priority."
     ),
     "notify": Key(
-        kind="rules", default=[], about="Who is told of what: [[notify]] tables, in your own settings."
+        kind="rules", default=[], about="Notification rules: [[notify]] tables, in the user's settings only."
     ),
     "archive_after": Key(
         kind="duration",
         may_be_none=True,
-        about="How long after its end the keeper archives a task; never where not set.",
+        about="The keeper archives a task this long after its end; default: never.",
     ),
     "keep_for": Key(
         kind="duration",
         default="30d",
-        about="How long ended tasks are kept; 'holdfast prune' removes older ones.",
+        about="How long to keep ended tasks; 'holdfast prune' removes older ones.",
     ),
-    "knowledge": Key(
-        kind="text", about="A folder of the project that keeps a page about each task that is archived."
-    ),
+    "knowledge": Key(kind="text", about="A folder in the project for a page about each archived task."),
     "pre_work": Key(
         kind="commands",
         default=[],
-        about="Run before a task; what fails is told to the agent, and stops nothing.",
+        about="Commands to run before a task; failures are reported to the agent.",
     ),
-    "post_work": Key(kind="commands", default=[], about="Run after a task's work; each must exit with 0."),
+    "post_work": Key(
+        kind="commands", default=[], about="Commands to run after the work; each must exit with 0."
+    ),
     "expect_empty": Key(
-        kind="commands", default=[], about="Run after a task's work; each must exit with 0 and print nothing."
+        kind="commands",
+        default=[],
+        about="Commands to run after the work; each must exit with 0 and print nothing.",
     ),
     "clean_git": Key(
         kind="flag",
         default=False,
-        about="Whether nothing may be uncommitted after the work but what was before.",
+        about="Require that the work leaves no new uncommitted changes.",
     ),
     "on_quality": Key(
         kind="choice",
         default="interrupt",
         choices=("interrupt", "warn", "file_issue"),
-        about="What follows where the checks after the work do not pass.",
+        about="What to do if the checks after the work fail.",
     ),
     "issue_command": Key(
-        kind="text", about="With on_quality = file_issue: the command that gets the reasons on its stdin."
+        kind="text", about="With on_quality = file_issue: a command that gets the reasons on stdin."
     ),
-    "quality_timeout": Key(
-        kind="duration", default="10m", about="Time that each of these commands may take."
-    ),
+    "quality_timeout": Key(kind="duration", default="10m", about="Time limit of each of these commands."),
 }
 
 #: Setting → field of Limits.

@@ -1,4 +1,4 @@
-"""`[[notify]]` of the settings: who is told of what, and how. Only the reading and checking; nothing is sent here.
+"""Notification rules in the settings (`[[notify]]`): reading and checking. Nothing is sent here.
 
 [[notify]]
 on = ["interrupted", "failed"]
@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: What can be told. `all` is every one of them.
+#: The events of a rule; `all` stands for all of them.
 EVENTS = (
     "interrupted",
     "failed",
@@ -24,7 +24,7 @@ EVENTS = (
     "quality_gate",
     "home_interrupt",
 )
-#: Built-in notifiers, and the options of each: name → (kind, whether it is needed).
+#: Built-in notifiers and their options: name → (kind, whether it is required).
 NOTIFIERS: dict[str, dict[str, tuple[str, bool]]] = {
     "command": {"argv": ("argv", True)},
     "webhook": {
@@ -38,34 +38,35 @@ NOTIFIERS: dict[str, dict[str, tuple[str, bool]]] = {
     "desktop": {},
     "apprise": {"urls": ("argv", False), "url_env": ("text", False)},
 }
-#: What every rule may have.
-_OF_ALL = ("on", "to", "name", "projects")
+#: The keys that every rule can have.
+_COMMON = ("on", "to", "name", "projects")
 ENTRY_POINTS = "holdfast.notifiers"
 
 
 def check(value: Any, path: str) -> list[dict[str, Any]]:
-    """The rules of a file, each checked and with its options. Raises ValueError.
+    """The checked rules of a file. Raises ValueError.
 
-    They are the user's alone: an agent can write the project's settings, and a rule runs programs outside of its sandbox.
+    Only the user's settings can have them: an agent can write the project's settings, and a rule runs
+    programs outside the agent's sandbox.
     """
     if os.path.basename(os.path.dirname(path)) == ".holdfast":
         raise ValueError(
-            "belongs into your own settings, not into the project's, which an agent may change; "
-            "'projects' limits a rule to some"
+            "must be in the user's settings, not the project's, which an agent can change; "
+            "'projects' limits a rule to some projects"
         )
     if not isinstance(value, list):
-        raise ValueError("it is written as [[notify]] tables")
+        raise ValueError("must be [[notify]] tables")
     return [_rule(item, number, path) for number, item in enumerate(value, 1)]  # pyright: ignore
 
 
 def _rule(item: Any, number: int, path: str) -> dict[str, Any]:
     if not isinstance(item, dict):
-        raise ValueError("it is written as [[notify]] tables")
+        raise ValueError("must be [[notify]] tables")
     table: dict[str, Any] = item  # pyright: ignore[reportUnknownVariableType]
     where = f"rule {number}"
     to = table.get("to")
     if not isinstance(to, str) or not to:
-        raise ValueError(f"{where} has no 'to'; notifiers are {', '.join(NOTIFIERS)}")
+        raise ValueError(f"{where} has no 'to'; known: {', '.join(NOTIFIERS)}")
     rule: dict[str, Any] = {"to": to, "on": _events(table.get("on"), where)}
     if "name" in table:
         rule["name"] = _text(table["name"], f"{where}: name")
@@ -81,25 +82,27 @@ def _events(value: Any, where: str) -> list[str]:
     names = [str(name) for name in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     for name in names:
         if name not in (*EVENTS, "all"):
-            raise ValueError(f"{where}: on: {name!r} is none of {', '.join(EVENTS)}, all")
+            raise ValueError(f"{where}: on: unknown event {name!r}; known: {', '.join(EVENTS)}, all")
     return names
 
 
 def _options(to: str, table: dict[str, Any], *, where: str, path: str) -> dict[str, Any]:
     known = NOTIFIERS.get(to)
-    given = {name: value for name, value in table.items() if name not in _OF_ALL}
+    values = {name: value for name, value in table.items() if name not in _COMMON}
     if known is None:
-        if not is_plugged_in(to):
-            raise ValueError(f"{where}: there is no notifier {to!r}; they are {', '.join(NOTIFIERS)}")
-        return given  # a third party's, who checks them
-    for name in given:
+        if not is_plugin(to):
+            raise ValueError(f"{where}: unknown notifier {to!r}; known: {', '.join(NOTIFIERS)}")
+        return values  # the plug-in checks them
+    for name in values:
         if name not in known:
-            allowed = ", ".join([*_OF_ALL, *known])
-            raise ValueError(f"{where}: {to} has no option {name!r}; allowed are {allowed}")
-    for name, (_, is_needed) in known.items():
-        if is_needed and name not in given:
+            allowed = ", ".join([*_COMMON, *known])
+            raise ValueError(f"{where}: {to} has no option {name!r}; allowed: {allowed}")
+    for name, (_, is_required) in known.items():
+        if is_required and name not in values:
             raise ValueError(f"{where}: {to} needs '{name}'")
-    options = {name: _KINDS[known[name][0]](value, f"{where}: {name}", path) for name, value in given.items()}
+    options = {
+        name: _KINDS[known[name][0]](value, f"{where}: {name}", path) for name, value in values.items()
+    }
     _check_together(to, options, where)
     return options
 
@@ -109,19 +112,19 @@ def _check_together(to: str, options: dict[str, Any], where: str) -> None:
         if ("url" in options) == ("url_env" in options):
             raise ValueError(f"{where}: webhook needs one of 'url' and 'url_env'")
         if "url" in options and not options["url"].startswith(("http://", "https://")):
-            raise ValueError(f"{where}: url: it starts with https:// or http://")
+            raise ValueError(f"{where}: url: must start with https:// or http://")
         if "secret_env" in options and "secret_file" in options:
             raise ValueError(f"{where}: webhook takes one of 'secret_env' and 'secret_file'")
     if to == "apprise" and ("urls" in options) == ("url_env" in options):
         raise ValueError(f"{where}: apprise needs one of 'urls' and 'url_env'")
 
 
-def is_plugged_in(name: str) -> bool:
-    """Whether a third party brought a notifier of this name."""
-    chosen = os.environ.get("HOLDFAST_PLUGINS")
-    if chosen is not None and name not in chosen.split(","):
+def is_plugin(name: str) -> bool:
+    """Whether a plug-in provides this notifier."""
+    allowed = os.environ.get("HOLDFAST_PLUGINS")
+    if allowed is not None and name not in allowed.split(","):
         return False
-    # Only when the name is unknown: looking for entry points costs as much as all of a command.
+    # Only for unknown names: reading entry points takes as long as a whole command.
     from importlib.metadata import entry_points
 
     return bool(tuple(entry_points(group=ENTRY_POINTS, name=name)))
@@ -129,13 +132,13 @@ def is_plugged_in(name: str) -> bool:
 
 def _text(value: Any, where: str, path: str = "") -> str:
     if not isinstance(value, str) or not value:
-        raise ValueError(f"{where}: it is a text")
+        raise ValueError(f"{where}: must be a string")
     return value
 
 
 def _argv(value: Any, where: str, path: str = "") -> list[str]:
     if not isinstance(value, list) or not value or not all(isinstance(word, str) and word for word in value):  # pyright: ignore
-        raise ValueError(f"{where}: it is a list of texts, not empty")
+        raise ValueError(f"{where}: must be a list of strings, not empty")
     return [str(word) for word in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 
@@ -144,7 +147,7 @@ def _file(value: Any, where: str, path: str) -> str:
 
 
 def _beside(text: str, path: str) -> str:
-    """A relative path is meant from beside the settings."""
+    """A relative path is relative to the settings file."""
     return os.path.normpath(os.path.join(os.path.dirname(path), os.path.expanduser(text)))
 
 

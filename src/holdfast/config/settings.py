@@ -1,7 +1,7 @@
 """Settings: `config.toml` of the user and `.holdfast/config.toml` of the project.
 
-A flag beats the environment, that beats the project, that beats the user, that beats the default. A TOML reader is loaded
-only when there is a file, so that whoever sets nothing pays nothing.
+Order of precedence: flag > environment > project > user > default. The TOML reader is loaded only if there is
+a file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Setting:
-    """A value and where it came from: default, user, project or environment, with the file or the variable."""
+    """A value and its source: default, user, project or environment, with the file or the variable."""
 
     def __init__(self, value: Any, source: str, where: str = "") -> None:
         self.value = value
@@ -30,26 +30,26 @@ class Setting:
 
 
 def load(project: str) -> dict[str, Setting]:
-    """What the two files set; the project beats the user, `env` adds up. Raises UsageError, UnreadableFile."""
-    found: dict[str, Setting] = {}
+    """The settings of both files; `env` lists are merged. Raises UsageError, UnreadableFile."""
+    settings: dict[str, Setting] = {}
     for source, path in paths.settings_files(project).items():
         for name, value in read(path).items():
-            if name == "env" and name in found:
-                value = list(dict.fromkeys([*found[name].value, *value]))
-            found[name] = Setting(value, source, path)
-    return found
+            if name == "env" and name in settings:
+                value = list(dict.fromkeys([*settings[name].value, *value]))
+            settings[name] = Setting(value, source, path)
+    return settings
 
 
 def values(project: str) -> dict[str, Any]:
-    """What the files set, as `run` takes it: `limits` are texts by field, each with its place."""
-    found = load(project)
-    given = {name: setting.value for name, setting in found.items() if name not in LIMITS}
+    """The values of both files for `run`. `limits`: field → (value as text, its place)."""
+    settings = load(project)
+    others = {name: setting.value for name, setting in settings.items() if name not in LIMITS}
     limits = {
         LIMITS[name]: (_as_text(name, setting.value), f"{setting.where}: {name}")
-        for name, setting in found.items()
+        for name, setting in settings.items()
         if name in LIMITS
     }
-    return {**given, "limits": limits}
+    return {**others, "limits": limits}
 
 
 def _as_text(name: str, value: Any) -> str:
@@ -57,23 +57,23 @@ def _as_text(name: str, value: Any) -> str:
     return str(parse_bytes(str(value))) if is_size else str(value)
 
 
-def settle(project: str, environ: Mapping[str, str]) -> dict[str, Setting]:
-    """Every setting, with the environment and the defaults. Raises UsageError, UnreadableFile."""
-    found = load(project)
-    settled: dict[str, Setting] = {}
+def effective(project: str, environ: Mapping[str, str]) -> dict[str, Setting]:
+    """All settings, with environment and defaults. Raises UsageError, UnreadableFile."""
+    from_files = load(project)
+    by_name: dict[str, Setting] = {}
     for name, key in KEYS.items():
         if key.variable and environ.get(key.variable):
             text = environ[key.variable]
-            # What bounds a task is checked where a task is made, by its own rules.
+            # Limits of a task are checked when the task is created.
             value = text if name in LIMITS else check_variable(key, text)
-            settled[name] = Setting(value, "environment", key.variable)
+            by_name[name] = Setting(value, "environment", key.variable)
         else:
-            settled[name] = found.get(name) or Setting(key.default, "default")
-    return settled
+            by_name[name] = from_files.get(name) or Setting(key.default, "default")
+    return by_name
 
 
 def read(path: str) -> dict[str, Any]:
-    """The checked contents of one file."""
+    """The checked settings of one file. Raises UsageError, UnreadableFile."""
     import tomllib
 
     try:
@@ -81,19 +81,19 @@ def read(path: str) -> dict[str, Any]:
             data = tomllib.load(file)
     except OSError as error:
         raise UnreadableFile(
-            f"cannot read the settings {path}: {error.strerror}", hint="check its mode"
+            f"cannot read the settings {path}: {error.strerror}", hint="check its permissions"
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(
-            f"{path} is not TOML: {error}", hint='write one setting a line: deadline = "2h"'
+            f"{path} is not valid TOML: {error}", hint='write one setting per line: deadline = "2h"'
         ) from error
     return {name: check(path, name, value) for name, value in data.items()}
 
 
 def notify_rules() -> list[dict[str, Any]]:
-    """The user's `[[notify]]` rules as they are now. Raises UsageError, UnreadableFile."""
+    """The user's `[[notify]]` rules. Raises UsageError, UnreadableFile."""
     path = paths.user_settings()
     if not os.path.exists(path):
         return []
-    found: list[dict[str, Any]] = read(path).get("notify", [])
-    return found
+    rules: list[dict[str, Any]] = read(path).get("notify", [])
+    return rules

@@ -1,4 +1,4 @@
-"""What the environment says to the keeper."""
+"""Environment variables of the keeper."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: It is in no file.
+#: It cannot be set in a file.
 _IDLE = Key(kind="duration", default="60s", variable="HOLDFAST_KEEPER_IDLE", about="")
 
 
 def check_keeper(environ: Mapping[str, str]) -> None:
-    """Refuse variables with which a keeper that is started now could not go by its settings. Raises UsageError."""
+    """Check the variables before a keeper is started. Raises UsageError."""
     for key in KEYS.values():
         if key.variable in paths.KEEPER_VARIABLES and environ.get(key.variable):
             check_variable(key, environ[key.variable])
@@ -23,6 +23,6 @@ def check_keeper(environ: Mapping[str, str]) -> None:
 
 
 def keeper_idle_s(environ: Mapping[str, str]) -> float | None:
-    """How long a keeper stays that nobody needs; None where it is not set. Raises UsageError."""
+    """How long an idle keeper stays; None if not set. Raises UsageError."""
     text = environ.get(_IDLE.variable)
     return clock.parse_duration(check_variable(_IDLE, text)) if text else None

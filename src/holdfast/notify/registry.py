@@ -27,7 +27,7 @@ def notifier(name: str) -> Notifier:
     module = BUILT_IN.get(name)
     if module is not None:
         return importlib.import_module(module).notify
-    if notices.is_plugged_in(name):
+    if notices.is_plugin(name):
         from importlib.metadata import entry_points
 
         for entry in entry_points(group=notices.ENTRY_POINTS, name=name):

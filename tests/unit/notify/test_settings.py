@@ -57,19 +57,19 @@ def test_rules_are_read_with_their_options(place) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('notify = "me"', "it is written as [[notify]] tables"),
-        ('notify = ["me"]', "it is written as [[notify]] tables"),
-        ('[[notify]]\non = ["failed"]', "rule 1 has no 'to'; notifiers are command, webhook"),
+        ('notify = "me"', "must be [[notify]] tables"),
+        ('notify = ["me"]', "must be [[notify]] tables"),
+        ('[[notify]]\non = ["failed"]', "rule 1 has no 'to'; known: command, webhook"),
         ('[[notify]]\nto = "desktop"', "rule 1 has no 'on'"),
         ('[[notify]]\nto = "desktop"\non = []', "rule 1 has no 'on'"),
-        ('[[notify]]\nto = "desktop"\non = ["faild"]', "on: 'faild' is none of interrupted, failed"),
-        ('[[notify]]\nto = "pigeon"\non = ["all"]', "there is no notifier 'pigeon'; they are command"),
+        ('[[notify]]\nto = "desktop"\non = ["faild"]', "on: unknown event 'faild'; known: interrupted, failed"),
+        ('[[notify]]\nto = "pigeon"\non = ["all"]', "unknown notifier 'pigeon'; known: command"),
         ('[[notify]]\nto = "command"\non = ["all"]', "rule 1: command needs 'argv'"),
-        ('[[notify]]\nto = "command"\non = ["all"]\nargv = "say"', "argv: it is a list of texts"),
-        ('[[notify]]\nto = "command"\non = ["all"]\nargv = []', "argv: it is a list of texts"),
-        ('[[notify]]\nto = "gt"\non = ["all"]\nargv = ["a"]', "gt has no option 'argv'; allowed are on, to"),
+        ('[[notify]]\nto = "command"\non = ["all"]\nargv = "say"', "argv: must be a list of strings"),
+        ('[[notify]]\nto = "command"\non = ["all"]\nargv = []', "argv: must be a list of strings"),
+        ('[[notify]]\nto = "gt"\non = ["all"]\nargv = ["a"]', "gt has no option 'argv'; allowed: on, to"),
         ('[[notify]]\nto = "webhook"\non = ["all"]', "webhook needs one of 'url' and 'url_env'"),
-        ('[[notify]]\nto = "webhook"\non = ["all"]\nurl = "ftp://x"', "it starts with https:// or http://"),
+        ('[[notify]]\nto = "webhook"\non = ["all"]\nurl = "ftp://x"', "must start with https:// or http://"),
         (
             '[[notify]]\nto = "webhook"\non = ["all"]\nurl_env = "U"\nsecret_env = "A"\nsecret_file = "b"',
             "one of 'secret_env' and 'secret_file'",
@@ -86,7 +86,7 @@ def test_a_wrong_rule_is_refused_with_what_is_allowed(place, text: str, said: st
 
 def test_the_projects_settings_cannot_hold_rules(place) -> None:
     """An agent can write them, and a rule runs programs outside of its sandbox."""
-    with pytest.raises(UsageError, match="belongs into your own settings"):
+    with pytest.raises(UsageError, match="must be in the user's settings"):
         read(place, '[[notify]]\nto = "desktop"\non = ["all"]\n', folder=".holdfast")
 
 

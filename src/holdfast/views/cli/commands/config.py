@@ -37,7 +37,7 @@ def run(values: dict[str, Any]) -> int:
     if values["action"] == "path":
         return _path(project, as_json=values["json"])
     limits.resolve(os.environ, {}, stale_s=None)  # report an invalid variable as 'run' does
-    settled = settings.settle(project, os.environ)
+    settled = settings.effective(project, os.environ)
     if values["json"]:
         origins = {
             name: {"value": setting.value, "from": setting.source, "where": setting.where}
