@@ -62,7 +62,10 @@ def test_rules_are_read_with_their_options(place) -> None:
         ('[[notify]]\non = ["failed"]', "rule 1 has no 'to'; known: command, webhook"),
         ('[[notify]]\nto = "desktop"', "rule 1 has no 'on'"),
         ('[[notify]]\nto = "desktop"\non = []', "rule 1 has no 'on'"),
-        ('[[notify]]\nto = "desktop"\non = ["faild"]', "on: unknown event 'faild'; known: interrupted, failed"),
+        (
+            '[[notify]]\nto = "desktop"\non = ["faild"]',
+            "on: unknown event 'faild'; known: interrupted, failed",
+        ),
         ('[[notify]]\nto = "pigeon"\non = ["all"]', "unknown notifier 'pigeon'; known: command"),
         ('[[notify]]\nto = "command"\non = ["all"]', "rule 1: command needs 'argv'"),
         ('[[notify]]\nto = "command"\non = ["all"]\nargv = "say"', "argv: must be a list of strings"),
