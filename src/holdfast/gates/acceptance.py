@@ -12,7 +12,7 @@ from holdfast.gates.base import Case, Check
 from holdfast.model.record import Record
 from holdfast.store import atomic
 from holdfast.workspace import base as bases
-from holdfast.workspace.prepare import current_tree
+from holdfast.workspace.current_tree import current_tree
 from holdfast.workspace.scope import Scope
 from holdfast.workspace.snapshots.changes import few, within
 from holdfast.workspace.snapshots.trees import Trees

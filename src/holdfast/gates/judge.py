@@ -13,8 +13,8 @@ from holdfast.redact import Redactor
 from holdfast.store import atomic
 from holdfast.workspace import base as bases
 from holdfast.workspace.base import Base
+from holdfast.workspace.current_tree import current_tree
 from holdfast.workspace.place import locate
-from holdfast.workspace.prepare import current_tree
 from holdfast.workspace.snapshots import git_files
 from holdfast.workspace.snapshots.changes import changed
 from holdfast.workspace.snapshots.trees import Trees

@@ -16,7 +16,7 @@ import os
 from holdfast.errors import GitFailed
 from holdfast.gates.base import Case, Check, is_writer
 from holdfast.model.record import Record
-from holdfast.workspace.prepare import current_tree
+from holdfast.workspace.current_tree import current_tree
 from holdfast.workspace.scope import Scope, project_path
 from holdfast.workspace.snapshots.changes import changed, few, links, within
 from holdfast.workspace.snapshots.git_files import is_neutral

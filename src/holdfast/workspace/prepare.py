@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 
 from holdfast import clock
-from holdfast.errors import GitFailed, GitMissing, NotPossible
+from holdfast.errors import GitFailed, GitMissing
 from holdfast.packet import load
 from holdfast.store import atomic
 from holdfast.workspace import base as bases
 from holdfast.workspace import git
 from holdfast.workspace.base import Base
+from holdfast.workspace.current_tree import current_tree, take_snapshot
 from holdfast.workspace.place import locate
-from holdfast.workspace.snapshots import git_files, snapshot
+from holdfast.workspace.snapshots import git_files
 from holdfast.workspace.snapshots.changes import changed
 from holdfast.workspace.snapshots.trees import Trees
 from holdfast.workspace.worktrees import worktree
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from holdfast.model.spec import TaskSpec
     from holdfast.store.layout import Packet
-    from holdfast.workspace.place import Place
 
 #: How many dirty paths are recorded.
 _MAX_DIRTY = 100
@@ -86,22 +86,8 @@ def _begin(packet: Packet, spec: TaskSpec) -> tuple[Base, str]:
         created = worktree.make(packet, spec.project_dir)
         branch, directory = created.branch, created.directory
     place = locate(directory)
-    tree = _take_snapshot(packet, place, spec)
+    tree = take_snapshot(packet, place, spec)
     commit = git.head(place.top) if place.git_dir is not None else None
     base = Base(kind=spec.workspace, place=place, base_tree=tree, commit=commit, branch=branch)
     atomic.write_json(bases.path_of(packet), base.to_json(), durable=True)
     return base, tree
-
-
-def current_tree(packet: Packet, base: Base, spec: TaskSpec | None = None) -> str:
-    """The tree of the workspace now. Raises NotPossible if its directory or repository is gone."""
-    place = base.place
-    for path in (place.directory, place.git_dir):
-        if path is not None and not os.path.isdir(path):
-            raise NotPossible(f"{path} is gone; the workspace of {packet.task_id} needs it")
-    return _take_snapshot(packet, place, spec or load.fold(packet).spec)
-
-
-def _take_snapshot(packet: Packet, place: Place, spec: TaskSpec) -> str:
-    deny = spec.pipeline.scope_deny if spec.pipeline is not None else ()
-    return snapshot.take(place, Trees.of(packet), deny=deny, hidden=(os.path.realpath(packet.home.path),))

@@ -10,8 +10,9 @@ from holdfast.packet import load
 from holdfast.redact import Redactor
 from holdfast.store import atomic
 from holdfast.workspace import base as bases
-from holdfast.workspace import git, lock, prepare
+from holdfast.workspace import git, lock
 from holdfast.workspace import scope as scopes
+from holdfast.workspace.current_tree import current_tree
 from holdfast.workspace.place import locate
 from holdfast.workspace.snapshots import snapshot
 from holdfast.workspace.snapshots.changes import changed, few, gitlinks, patch, within
@@ -202,7 +203,7 @@ def _patch(packet: Packet, tree: Worktree) -> Applied:
     """Merge the trees in the task's own repository. Files are changed only if there is no conflict."""
     base = bases.require(packet)
     trees = Trees.of(packet)
-    whole = prepare.current_tree(packet, base)
+    whole = current_tree(packet, base)
     theirs, left_out = within(trees, base.base_tree, whole, scope=scopes.of(packet), prefix=base.place.prefix)
     if links := gitlinks(trees, base.base_tree, theirs):
         raise NotPossible(
@@ -255,4 +256,4 @@ def is_needed(packet: Packet) -> bool:
 def is_applied(packet: Packet) -> bool:
     """Whether the worktree was applied as a patch and has not changed since."""
     data, base = atomic.read_json(packet.applied), bases.read(packet)
-    return data is not None and base is not None and data.get("tree") == prepare.current_tree(packet, base)
+    return data is not None and base is not None and data.get("tree") == current_tree(packet, base)

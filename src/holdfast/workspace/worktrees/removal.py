@@ -9,8 +9,9 @@ import shutil
 from holdfast.errors import GitFailed, NotPossible
 from holdfast.store import atomic
 from holdfast.workspace import base as bases
-from holdfast.workspace import git, prepare
+from holdfast.workspace import git
 from holdfast.workspace import scope as scopes
+from holdfast.workspace.current_tree import current_tree
 from holdfast.workspace.snapshots.changes import gitlinks, patch, within
 from holdfast.workspace.snapshots.snapshot import BIG_BYTES
 from holdfast.workspace.snapshots.trees import Trees
@@ -81,7 +82,7 @@ def keep_left_out(packet: Packet) -> str | None:
     base, scope = bases.read(packet), scopes.of(packet)
     if base is None or scope is None or not os.path.isdir(base.place.directory):
         return None
-    trees, whole = Trees.of(packet), prepare.current_tree(packet, base)
+    trees, whole = Trees.of(packet), current_tree(packet, base)
     inside, left_out = within(trees, base.base_tree, whole, scope=scope, prefix=base.place.prefix)
     if not left_out:
         return None

@@ -14,7 +14,7 @@ from holdfast.views.removal import worktree as worktree_removal
 from holdfast.workspace import base as bases
 from holdfast.workspace import git
 from holdfast.workspace import scope as scopes
-from holdfast.workspace.prepare import current_tree
+from holdfast.workspace.current_tree import current_tree
 from holdfast.workspace.snapshots import changes
 from holdfast.workspace.snapshots.trees import Trees
 from holdfast.workspace.worktrees import removal, submodules, unmerged, worktree

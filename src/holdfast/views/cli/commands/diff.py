@@ -99,7 +99,7 @@ def _sides(packet: Packet, base: Base, stage: str | None) -> tuple[str, str]:
     """The two trees to compare: the task's start and now, or the starts of this stage and the next."""
     from holdfast.model import events as ev
     from holdfast.store import journal
-    from holdfast.workspace.prepare import current_tree
+    from holdfast.workspace.current_tree import current_tree
 
     if stage is None:
         return base.base_tree, current_tree(packet, base)
