@@ -1,4 +1,4 @@
-"""Redaction: secrets go, ordinary text stays."""
+"""Redaction masks secrets and keeps ordinary text."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def test_a_secret_at_the_edge_of_an_excerpt_is_masked_whole(before: int, secret:
     redact, far = Redactor({"API_KEY": "hunter2-hunter2"}), "y" * 2 * MARGIN
     begin = begin_of(f"{'x' * before} {secret} {far}".encode()[: 100 + MARGIN], redact, 100)
     end = end_of(f"{far} {secret} {'x' * before}".encode()[-100 - MARGIN :], redact, 100)
-    # What the mask made shorter is not made up for.
+    # The mask is shorter than the secret; nothing more is read for it.
     assert (begin[:50], end[-50:]) == ("x" * 50, "x" * 50)
     assert max(len(begin), len(end)) <= 100
     for size in range(4, len(secret)):
@@ -235,7 +235,7 @@ def test_a_secret_at_the_edge_of_an_excerpt_is_masked_whole(before: int, secret:
 
 
 def test_secrets_that_shrink_do_not_pull_half_a_secret_in() -> None:
-    """The masks are shorter than what they mask, so what was read only to be masked comes nearer."""
+    """Masks are shorter than secrets, so the margin moves closer to the kept part."""
     redact = Redactor({})
     text = f"{_TOKEN} " * 1000
     data = text.encode()

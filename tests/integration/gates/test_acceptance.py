@@ -1,4 +1,4 @@
-"""The acceptance gate runs the commands itself, with a directory, a limit, and a record of what they said."""
+"""The acceptance gate runs the commands in the workspace, with a time limit, and records their output."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_a_command_that_hangs_is_ended_with_its_children_and_told_as_a_timeout(h
     assert "timed out" in reason
     assert "begun" in case.artifact
     assert "timed out after" in case.artifact
-    # The fixture of every test fails it when a process is left.
+    # A fixture fails the test if a process is left.
 
 
 def test_secrets_are_masked_in_the_artifact_and_in_reasons(home: str) -> None:
@@ -148,7 +148,7 @@ def test_what_commands_leave_outside_the_scope_is_a_remark(home: str) -> None:
     remark = "the commands left 1 file outside the scope: cache; 'diff' and 'apply' leave them out"
     assert case.judge() == (0, [remark])
     assert f"{remark}\n\nResult: passed" in case.artifact
-    # It was there already.
+    # It existed before.
     assert case.judge() == (0, [])
 
 

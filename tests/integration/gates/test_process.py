@@ -1,4 +1,4 @@
-"""The gate as a process: exit statuses that cannot be confused, and a result that is whole or not there."""
+"""The gate as a process: distinct exit statuses, and a complete result or none."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_role_of_somebody_elses_package_has_its_own_check(home: str, tmp_path)
 
 
 def test_a_bug_is_not_taken_for_a_verdict(packet, tmp_path) -> None:
-    # A program called git that says what git never says.
+    # A fake git with impossible output.
     fake = tmp_path / "git"
     fake.write_text("#!/bin/sh\necho tree\n")
     fake.chmod(0o700)

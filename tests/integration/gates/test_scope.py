@@ -1,4 +1,4 @@
-"""The scope gate looks at the working tree, whatever the report says."""
+"""The scope gate of a stage that writes: only the working tree counts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.repos import Repo, judge, packet_for, prepare, report
 
 
 class Stage:
-    """An `impl` stage in a repository: prepared, and about to be judged."""
+    """A prepared `impl` stage in a repository."""
 
     def __init__(self, home: str, *, with_git: bool = True, project: str = "", **asked) -> None:
         self.repo = Repo(os.path.join(os.path.dirname(home), "project"), with_git=with_git)
@@ -261,7 +261,7 @@ def test_paths_as_the_project_sees_them() -> None:
     assert project_path("src/", "srcs") == "../srcs"
 
 
-# ── what no tree has ──
+# ── hooks, settings and hidden files ──
 
 
 @pytest.mark.req("GAT-3")

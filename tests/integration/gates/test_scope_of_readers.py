@@ -1,5 +1,4 @@
-"""A stage that only reads changes nothing: in place that is told, in a worktree it is refused or taken
-back."""
+"""The scope gate of a stage that only reads: a warning in place; refused or reverted in a worktree."""
 
 from __future__ import annotations
 

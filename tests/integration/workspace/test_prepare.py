@@ -1,5 +1,4 @@
-"""Before a stage: the workspace stands, and what is in it is known. And the lock around those who write in
-it."""
+"""Preparing a workspace, and its lock."""
 
 from __future__ import annotations
 

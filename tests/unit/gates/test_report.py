@@ -1,4 +1,4 @@
-"""What each role's report must have."""
+"""Checks of a report."""
 
 from __future__ import annotations
 

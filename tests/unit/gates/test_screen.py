@@ -1,4 +1,4 @@
-"""Commands that a model proposed: what is refused, and what is not."""
+"""Screening proposed commands."""
 
 from __future__ import annotations
 

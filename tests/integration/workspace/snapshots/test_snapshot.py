@@ -1,4 +1,4 @@
-"""Snapshots: everything in a working tree, by git's own trees, without a trace in the person's repository."""
+"""Snapshots record a whole working tree and leave no trace in the user's repository."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bringing a worktree's work home: all of it, or nothing."""
+"""Applying the work of a worktree: all of it, or nothing."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_only_what_is_in_the_scope_comes_over(home: str, as_patch: bool) -> None
     assert (done.paths, done.left_out) == (("in/new",), ("[*]", "a", "b"))
     assert case.repo.read("b") == "text\n"
     assert not os.path.exists(os.path.join(case.repo.path, "[*]"))
-    # What is left out is there still, for whoever wants it.
+    # Files that were left out are still there.
     assert case.work.read("a") == "changed\n"
     assert not is_needed(case.packet)
     if not as_patch:
@@ -82,7 +82,7 @@ def test_only_what_is_in_the_scope_comes_over(home: str, as_patch: bool) -> None
 
 
 def test_leftovers_count_until_something_was_merged(home: str) -> None:
-    """The work of a task that failed may all lie outside its scope: it is not thrown away unasked."""
+    """All work of a failed task may be outside its scope: it is not discarded."""
     case = Case(home, allow="in")
     case.work.write("out")
     assert unmerged.exists(case.tree, scopes.of(case.packet))

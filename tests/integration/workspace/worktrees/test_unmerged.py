@@ -1,5 +1,4 @@
-"""Work in a worktree is what is checked out there and its files, whatever branch they are on; and none of it
-is lost."""
+"""Work in a worktree, on any branch, is found and not lost."""
 
 from __future__ import annotations
 
@@ -147,7 +146,7 @@ def test_commits_whose_excess_was_taken_back_come_as_one(home: str) -> None:
 def test_more_commits_than_a_command_line_holds_come_as_one(home: str) -> None:
     case = Case(home, "src/")
     blob = case.repo.git("rev-parse", "HEAD:a").strip()
-    # In the commit only: the files were taken back. More bytes than any command line takes.
+    # Only in the commit: the files were reverted. The paths do not fit on a command line.
     entries = (f"100644 {blob}\t{'long' * 50}/{number}" for number in range(20_000))
     words = ["update-index", "-z", "--add", "--index-info"]
     git.run(words, cwd=case.tree.path, stdin=git.listing(entries))

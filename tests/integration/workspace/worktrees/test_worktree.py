@@ -1,5 +1,4 @@
-"""A task's own worktree: made once, repaired after a kill, and never removed with work that is nowhere
-else."""
+"""The worktree of a task: created once, repaired after a kill, and never removed with unmerged work."""
 
 from __future__ import annotations
 
@@ -73,7 +72,7 @@ def test_a_worktree_that_was_removed_by_hand_comes_back_with_its_commits(repo: R
 
 
 def _as_intended(repo: Repo, packet: Packet) -> Worktree:
-    """Only the record is there: it was killed before git was asked."""
+    """Only the record exists: the process was killed before git ran."""
     tree = worktree.make(packet, repo.path)
     repo.git("worktree", "remove", "--force", tree.path)
     repo.git("branch", "-D", tree.branch)
@@ -87,7 +86,7 @@ def _branch_only(repo: Repo, packet: Packet) -> Worktree:
 
 
 def _begun(repo: Repo, packet: Packet) -> Worktree:
-    """git was killed after its first file: it has not even written whose directory it is."""
+    """git was killed after its first file, before it wrote `gitdir`."""
     tree = _branch_only(repo, packet)
     atomic.make_directory(os.path.join(tree.common_dir, "worktrees"))
     admin = os.path.join(tree.common_dir, "worktrees", "it")

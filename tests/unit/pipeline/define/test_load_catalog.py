@@ -1,4 +1,4 @@
-"""The split configuration: layers, merging, and every mistake with file and path."""
+"""The catalog: layers, merging, and problems with file and path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checking manifest.yaml: every field of its table, every mistake at once, each with its path."""
+"""Checking manifest.yaml: every field, and all problems together, each with its path."""
 
 from __future__ import annotations
 

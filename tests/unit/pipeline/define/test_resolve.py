@@ -1,4 +1,4 @@
-"""From manifest and configuration to stages."""
+"""Resolving a manifest to stages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.manifests import STAGES, package, put, resolved, stages, vali
 
 
 def with_project(folder: os.PathLike[str], **files: str) -> Catalog:
-    """The package's configuration and, over it, files of a project."""
+    """The catalog of the package, with files of a project."""
     for name, text in files.items():
         kind, _, rest = name.partition("_")
         os.makedirs(os.path.join(folder, kind), exist_ok=True)

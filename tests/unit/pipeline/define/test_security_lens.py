@@ -1,4 +1,4 @@
-"""The security lens: when it is wanted, and where it stands."""
+"""The security lens: when it is added, and where."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading YAML that anybody may have written."""
+"""Reading untrusted YAML."""
 
 from __future__ import annotations
 

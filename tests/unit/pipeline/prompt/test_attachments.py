@@ -1,4 +1,4 @@
-"""What goes with a request."""
+"""Reading attachments."""
 
 from __future__ import annotations
 

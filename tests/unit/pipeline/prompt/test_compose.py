@@ -88,7 +88,7 @@ def composed(
 
 
 def parts(text: str) -> dict[str, str]:
-    """By name, in order. Read by the seal of the first marker, as an agent would."""
+    """The parts by name, in order, found by the seal of the first marker."""
     seal = MARKER.search(text)
     assert seal is not None
     found = re.findall(rf"<<<BEGIN (.*) {seal[3]}>>>\n(.*?)\n<<<END \1 {seal[3]}>>>\n", text, re.DOTALL)

@@ -1,4 +1,4 @@
-"""Long texts lose their middle, and say so."""
+"""Long texts lose their middle, with a note."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prompt templates: which one is taken, and what each of them asks for."""
+"""Prompt templates: which one is used, and which headings each requires."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.model.spec import StageSpec
 from holdfast.pipeline.prompt import template
 from holdfast.store.layout import Packet
 
-#: Beside what the gates look for.
+#: The headings that gates check, and more.
 ASKED_FOR = {
     **{name: role.headings for name, role in ROLES.items() if role.headings},
     "brief": (*ROLES["brief"].headings, *pack.HEADINGS),

@@ -1,4 +1,4 @@
-"""Findings: read as agents write them, made one list."""
+"""Findings: read from the reports of agents, and merged into one list."""
 
 from __future__ import annotations
 

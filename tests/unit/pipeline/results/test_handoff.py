@@ -1,4 +1,4 @@
-"""From a brief to the stages after it."""
+"""The hand-off of a brief."""
 
 from __future__ import annotations
 

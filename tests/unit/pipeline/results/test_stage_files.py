@@ -1,4 +1,4 @@
-"""meta.json, stats.json and last_failure.json are what their schemas say."""
+"""meta.json, stats.json, last_failure.json and phase-links.json match their schemas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The summary: at most 80 lines for any task, the conclusion first, and what to do about it."""
+"""The summary: at most 80 lines for any task, with the conclusion and the next action first."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_a_task_without_failure_shows_the_end_of_its_output() -> None:
 
 @pytest.mark.req("CON-2", "TST-7")
 def test_six_failed_stages_fit_and_keep_the_conclusion() -> None:
-    """The earlier design gave each failed stage forty lines and cut the bottom off."""
+    """An earlier design gave each failed stage forty lines and cut the end off."""
     text = render(view(stages=tuple(stage(n, failure_class="unknown") for n in range(6)), failure=FAILURE))
     lines = text.splitlines()
     assert len(lines) <= 80
@@ -173,7 +173,7 @@ def test_hostile_words_neither_break_lines_nor_close_their_block() -> None:
     assert "\x1b" not in text
     fences = [line for line in lines if re.match(r"^`{3,}", line)]
     assert fences[:2] == ["```json", "```"]
-    # The words hold fences of three; what stands around them is longer.
+    # The excerpt contains fences of three backticks; the fence around it is longer.
     assert fences[2] == fences[-1] == "````"
     assert set(fences[3:-1]) == {"```"}
     json.loads(lines[lines.index("```json") + 1])
