@@ -20,10 +20,16 @@ PATHS = [field.path.replace("*", "codex") for field in FIELDS]
 PATHS += sorted({path.rpartition(".")[0] for path in PATHS if "." in path})
 
 scalars = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=30),
-    st.sampled_from(["..", "/", "(", "safe_impl", "codex", "gpt-5-codex", "off", "\0", "￿", "a" * 20_000, "[", "🙂"]),
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=30),
+    st.sampled_from(
+        ["..", "/", "(", "safe_impl", "codex", "gpt-5-codex", "off", "\0", "￿", "a" * 20_000, "[", "🙂"]
+    ),
     st.integers(min_value=10**40, max_value=10**60),
-)  # fmt: skip
+)
 anything = st.recursive(
     scalars,
     lambda inner: (
@@ -127,13 +133,44 @@ def test_any_profile_gives_a_configuration_or_problems(tmp_path_factory, profile
 
 
 CORPUS = [
-    b"", b"\n", b"---\n", b"...", b"\xef\xbb\xbf", b"\xff\xfe\x00", b"a: \x80", b"\x00", b"- - - - -", b"[" * 10_000, b"{" * 10_000,
-    b"a: &a [*a, *a]\n", b"a: !!python/object/apply:os.system ['true']\n", b"!!binary aGVsbG8=", b"<<: {a: 1}\n", b"? ? ? ?", b"? |\n  a\n: b",
-    b"%TAG ! x\n---\na: 1", b"a: 1\n a: 2", b"'" * 1001, b'"\\x', b'"\\uD800"', b"a: |\n" + b" " * 1000, b"a: >-\n\n\n",
-    b"budgets: {retry_budget: 1" + b"0" * 4000 + b"}", b"budgets: {budget_usd: 1e999999}", b"budgets: {budget_usd: .inf}",
-    b"scope: {allow: [" + b"x, " * 5000 + b"]}", b"a: " + b"z" * 250_000, b"a" * 250_000 + b": 1", b"x: 1\n" * 3000, b"\tx",
-    b"task_id: *nobody", b"goal: 2026-02-30", b"goal: 99:99:99", b"on: yes\nno: off\n", b"1: 2\n1.0: 3\ntrue: 4\n",
-]  # fmt: skip
+    b"",
+    b"\n",
+    b"---\n",
+    b"...",
+    b"\xef\xbb\xbf",
+    b"\xff\xfe\x00",
+    b"a: \x80",
+    b"\x00",
+    b"- - - - -",
+    b"[" * 10_000,
+    b"{" * 10_000,
+    b"a: &a [*a, *a]\n",
+    b"a: !!python/object/apply:os.system ['true']\n",
+    b"!!binary aGVsbG8=",
+    b"<<: {a: 1}\n",
+    b"? ? ? ?",
+    b"? |\n  a\n: b",
+    b"%TAG ! x\n---\na: 1",
+    b"a: 1\n a: 2",
+    b"'" * 1001,
+    b'"\\x',
+    b'"\\uD800"',
+    b"a: |\n" + b" " * 1000,
+    b"a: >-\n\n\n",
+    b"budgets: {retry_budget: 1" + b"0" * 4000 + b"}",
+    b"budgets: {budget_usd: 1e999999}",
+    b"budgets: {budget_usd: .inf}",
+    b"scope: {allow: [" + b"x, " * 5000 + b"]}",
+    b"a: " + b"z" * 250_000,
+    b"a" * 250_000 + b": 1",
+    b"x: 1\n" * 3000,
+    b"\tx",
+    b"task_id: *nobody",
+    b"goal: 2026-02-30",
+    b"goal: 99:99:99",
+    b"on: yes\nno: off\n",
+    b"1: 2\n1.0: 3\ntrue: 4\n",
+]
 
 
 @pytest.mark.req("PKT-6")

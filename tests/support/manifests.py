@@ -19,9 +19,14 @@ STAGES = {
     "review_only": ["gemini_review"],
     "review_cross": ["gemini_review", "codex_review", "copilot_review_consolidate"],
     "post_impl_review": [
-        "gemini_review", "gemini_test_design", "gemini_static_verify", "codex_review", "codex_test_impl", "codex_verify",
+        "gemini_review",
+        "gemini_test_design",
+        "gemini_static_verify",
+        "codex_review",
+        "codex_test_impl",
+        "codex_verify",
     ],
-}  # fmt: skip
+}
 
 
 def valid(intent: str = "safe_impl") -> dict[str, Any]:

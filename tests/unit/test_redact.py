@@ -17,9 +17,17 @@ PLAIN = Redactor({})
 
 @pytest.mark.parametrize(
     "name",
-    ["ANTHROPIC_API_KEY", "GITHUB_TOKEN", "MY_SECRET", "DB_PASSWORD", "aws_credentials", "PASSWD", "SERVICE_KEYS",
-     "DATABASE_URL"],
-)  # fmt: skip
+    [
+        "ANTHROPIC_API_KEY",
+        "GITHUB_TOKEN",
+        "MY_SECRET",
+        "DB_PASSWORD",
+        "aws_credentials",
+        "PASSWD",
+        "SERVICE_KEYS",
+        "DATABASE_URL",
+    ],
+)
 def test_the_exact_value_of_a_secret_variable_is_masked(name: str) -> None:
     redact = Redactor({name: "hunter2hunter2"})
     assert redact("x hunter2hunter2 y") == f"x {MASK} y"

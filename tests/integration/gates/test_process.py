@@ -42,7 +42,8 @@ def test_passed_not_passed_and_not_judged(packet) -> None:
 def test_a_role_of_somebody_elses_package_has_its_own_check(home: str, tmp_path) -> None:
     (tmp_path / "their_gate.py").write_text(
         "from holdfast.gates.base import Check\n"
-        "def check(case):\n    return Check(name='rhyme', passed='rhyme' in case.report, reasons=('no rhyme',))\n"
+        "def check(case):\n    return Check(name='rhyme', passed='rhyme' in case.report, "
+        "reasons=('no rhyme',))\n"
     )
     about = tmp_path / "theirs-1.dist-info"
     about.mkdir()

@@ -55,7 +55,10 @@ def test_each_missing_heading_is_named(home: str, role: str) -> None:
 
 @pytest.mark.req("GAT-5")
 def test_case_numbers_emphasis_and_wrapping_do_not_matter(home: str) -> None:
-    text = "# FINDINGS (3)\n\nx\n\n### 2. **Test Gaps**\n\nx\n\n## breaking\nchanges\n\nx\n\n## Minimal fix:\n\nx\n"
+    text = (
+        "# FINDINGS (3)\n\nx\n\n### 2. **Test Gaps**\n\nx\n\n## breaking\nchanges\n\nx\n\n## "
+        "Minimal fix:\n\nx\n"
+    )
     assert judged(home, "review", text) == ("", [])
 
 

@@ -271,8 +271,7 @@ def test_a_stray_repository_that_was_left_out_is_not_removed(home: str) -> None:
 
 
 class Nested(Case):
-    """`vend` of the project has a submodule `deep/inner`; all are checked out in the project and in the
-    worktree."""
+    """`vend` has a submodule `deep/inner`; all are checked out in the project and in the worktree."""
 
     def __init__(self, home: str) -> None:
         innermost = Repo(os.path.join(os.path.dirname(home), "innermost"))

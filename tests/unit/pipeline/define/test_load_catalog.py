@@ -79,7 +79,8 @@ def test_the_project_beats_the_user_beats_the_package(tmp_path) -> None:
     write(
         user,
         "agents/codex.yaml",
-        "version: 1\nagent: codex\ndefault_model: gpt-5-codex\npurpose_models: {impl: gpt-5-codex, plan: gpt-5-codex}\n",
+        "version: 1\nagent: codex\ndefault_model: gpt-5-codex\npurpose_models: {impl: "
+        "gpt-5-codex, plan: gpt-5-codex}\n",
     )
     path = write(
         project, "agents/any-name.yml", "version: 1\nagent: codex\npurpose_models: {impl: gpt-5.2-codex}\n"
@@ -94,7 +95,12 @@ def test_the_project_beats_the_user_beats_the_package(tmp_path) -> None:
 
 
 def test_a_file_with_stages_defines_a_profile_anew_and_one_without_changes_it(tmp_path) -> None:
-    write(tmp_path, "pipelines/a.yaml", "version: 1\npipeline: review\nprofiles:\n  strict_review: {stages: [codex_review]}\n  review_cross: {flags: {enable_verify: false}}\n")  # fmt: skip
+    write(
+        tmp_path,
+        "pipelines/a.yaml",
+        "version: 1\npipeline: review\nprofiles:\n  strict_review: {stages: [codex_review]}\n"
+        "  review_cross: {flags: {enable_verify: false}}\n",
+    )
     found, problems = read(tmp_path)
     assert problems == []
     profiles = found.groups["review"].profiles
@@ -124,40 +130,158 @@ def test_a_user_may_add_a_flag(tmp_path) -> None:
         ("agents/a.yaml", "version: 1\nagent: codx\n", "agent: unknown agent 'codx' (did you mean 'codex'?"),
         ("agents/a.yaml", "version: 1\nagent: command\n", "unknown agent 'command'"),
         ("agents/a.yaml", "version: 1\nagent: codex\nmodels: []\n", "a.yaml:3: models: unknown key"),
-        ("agents/a.yaml", "version: 1\nagent: codex\ndefault_model: gpt-9\n", "a.yaml:3: default_model: the model 'gpt-9' is not allowed for codex"),
-        ("agents/a.yaml", "version: 1\nagent: codex\npurpose_models: {imp: x}\n", "purpose_models.imp: unknown key (did you mean 'impl'?"),
-        ("agents/a.yaml", "version: 1\nagent: codex\npurpose_efforts: {impl: huge}\n", "codex has no effort 'huge'"),
-        ("agents/a.yaml", "version: 1\nagent: codex\ndefaults: {timeout_sec: -1}\n", "defaults.timeout_sec: must be an integer"),
-        ("agents/a.yaml", "version: 1\nagent: codex\ndefaults: {timeout_mode: never}\n", "allowed: enforce, wait_done"),
-        ("agents/a.yaml", "version: 1\nagent: codex\noptions: {yolo: true}\n", "options.yolo: cannot be set in a configuration file"),
-        ("agents/a.yaml", "version: 1\nagent: codex\noptions: {sandbox: danger-full-access}\n", "options.sandbox: cannot be set in a configuration file"),
-        ("agents/a.yaml", "version: 1\nagent: gemini\noptions: {approval_mode: yolo}\n", "options.approval_mode: cannot be set in a configuration file"),
-        ("agents/a.yaml", "version: 1\nagent: claude\noptions: {permission_mode: bypassPermissions}\n", "options.permission_mode: cannot be set in a configuration file"),
+        (
+            "agents/a.yaml",
+            "version: 1\nagent: codex\ndefault_model: gpt-9\n",
+            "a.yaml:3: default_model: the model 'gpt-9' is not allowed for codex",
+        ),
+        (
+            "agents/a.yaml",
+            "version: 1\nagent: codex\npurpose_models: {imp: x}\n",
+            "purpose_models.imp: unknown key (did you mean 'impl'?",
+        ),
+        (
+            "agents/a.yaml",
+            "version: 1\nagent: codex\npurpose_efforts: {impl: huge}\n",
+            "codex has no effort 'huge'",
+        ),
+        (
+            "agents/a.yaml",
+            "version: 1\nagent: codex\ndefaults: {timeout_sec: -1}\n",
+            "defaults.timeout_sec: must be an integer",
+        ),
+        (
+            "agents/a.yaml",
+            "version: 1\nagent: codex\ndefaults: {timeout_mode: never}\n",
+            "allowed: enforce, wait_done",
+        ),
+        (
+            "agents/a.yaml",
+            "version: 1\nagent: codex\noptions: {yolo: true}\n",
+            "options.yolo: cannot be set in a configuration file",
+        ),
+        (
+            "agents/a.yaml",
+            "version: 1\nagent: codex\noptions: {sandbox: danger-full-access}\n",
+            "options.sandbox: cannot be set in a configuration file",
+        ),
+        (
+            "agents/a.yaml",
+            "version: 1\nagent: gemini\noptions: {approval_mode: yolo}\n",
+            "options.approval_mode: cannot be set in a configuration file",
+        ),
+        (
+            "agents/a.yaml",
+            "version: 1\nagent: claude\noptions: {permission_mode: bypassPermissions}\n",
+            "options.permission_mode: cannot be set in a configuration file",
+        ),
         ("agents/a.yaml", "- 1\n", "must be a map, not a list"),
         ("agents/a.yaml", "version: 1\nversion: 1\nagent: codex\n", "a.yaml:2: duplicate key 'version'"),
-        ("pipelines/a.yaml", "version: 1\npipeline: implement\n", "unknown group 'implement' (did you mean 'impl'?"),
+        (
+            "pipelines/a.yaml",
+            "version: 1\npipeline: implement\n",
+            "unknown group 'implement' (did you mean 'impl'?",
+        ),
         ("pipelines/a.yaml", "version: 1\npipeline: impl\ndefault_profile: none\n", "unknown profile 'none'"),
-        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [pi_review]}}\nflags: {f: [nobody]}\n", "unknown role or stage 'nobody'"),
-        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {about: y}}\n", "the profile x has no stages"),
-        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {}}\n", "the profile x has no stages"),
-        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {X Y: {stages: []}}\n", "a name has at most 40 lower-case letters"),
-        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [codex_imp]}}\n", "unknown stage 'codex_imp' (did you mean 'codex_impl'?"),
-        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [codex_impl, codex_impl]}}\n", "duplicate stage codex_impl"),
-        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [3]}}\n", "stages[0]: must be a stage or a parallel group, not 3"),
-        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [{paralel: []}]}}\n", "did you mean 'parallel'?"),
-        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [{parallel: []}]}}\n", "must not be empty"),
-        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [{parallel: [codex_impl, pi_review]}]}}\n", "codex_impl writes, so it cannot be in a parallel group"),
-        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [{parallel: [pi_review, codex_review], timeout_sec: 1}, {parallel: [pi_brief]}]}}\n", "must have the same timeout_sec"),
-        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [pi_review], writes: [pi_review]}}\n", "the role review cannot write"),
-        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [pi_review], approval: [pi_impl]}}\n", "unknown stage 'pi_impl' in the profile x"),
-        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [pi_review], stage_models: {codex_review: y}}}\n", "unknown stage 'codex_review' in the profile x"),
-        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [codex_review], stage_models: {codex_review: y}}}\n", "the model 'y' is not allowed for codex"),
-        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [codex_review], flags: {enable_tests: true}}}\n", "unknown flag 'enable_tests'"),
-        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [codex_review], options: {review_mode: cross}}}\n", "the group impl has no option review_mode"),
-        ("pipelines/a.yaml", "version: 1\npipeline: impl\nprofiles: {x: {stages: [codex_review], options: {timeout_mode: x}}}\n", "profiles.x.options.timeout_mode"),
+        (
+            "pipelines/a.yaml",
+            "version: 1\npipeline: impl\nprofiles: {x: {stages: [pi_review]}}\nflags: {f: [nobody]}\n",
+            "unknown role or stage 'nobody'",
+        ),
+        (
+            "pipelines/a.yaml",
+            "version: 1\npipeline: impl\nprofiles: {x: {about: y}}\n",
+            "the profile x has no stages",
+        ),
+        (
+            "pipelines/a.yaml",
+            "version: 1\npipeline: impl\nprofiles: {x: {}}\n",
+            "the profile x has no stages",
+        ),
+        (
+            "pipelines/a.yaml",
+            "version: 1\npipeline: impl\nprofiles: {X Y: {stages: []}}\n",
+            "a name has at most 40 lower-case letters",
+        ),
+        (
+            "pipelines/a.yaml",
+            "version: 1\npipeline: impl\nprofiles: {x: {stages: [codex_imp]}}\n",
+            "unknown stage 'codex_imp' (did you mean 'codex_impl'?",
+        ),
+        (
+            "pipelines/a.yaml",
+            "version: 1\npipeline: impl\nprofiles: {x: {stages: [codex_impl, codex_impl]}}\n",
+            "duplicate stage codex_impl",
+        ),
+        (
+            "pipelines/a.yaml",
+            "version: 1\npipeline: impl\nprofiles: {x: {stages: [3]}}\n",
+            "stages[0]: must be a stage or a parallel group, not 3",
+        ),
+        (
+            "pipelines/a.yaml",
+            "version: 1\npipeline: impl\nprofiles: {x: {stages: [{paralel: []}]}}\n",
+            "did you mean 'parallel'?",
+        ),
+        (
+            "pipelines/a.yaml",
+            "version: 1\npipeline: impl\nprofiles: {x: {stages: [{parallel: []}]}}\n",
+            "must not be empty",
+        ),
+        (
+            "pipelines/a.yaml",
+            "version: 1\npipeline: impl\nprofiles: {x: {stages: [{parallel: [codex_impl, pi_review]}]}}\n",
+            "codex_impl writes, so it cannot be in a parallel group",
+        ),
+        (
+            "pipelines/a.yaml",
+            "version: 1\npipeline: impl\nprofiles: {x: {stages: [{parallel: [pi_review, "
+            "codex_review], timeout_sec: 1}, {parallel: [pi_brief]}]}}\n",
+            "must have the same timeout_sec",
+        ),
+        (
+            "pipelines/a.yaml",
+            "version: 1\npipeline: impl\nprofiles: {x: {stages: [pi_review], writes: [pi_review]}}\n",
+            "the role review cannot write",
+        ),
+        (
+            "pipelines/a.yaml",
+            "version: 1\npipeline: impl\nprofiles: {x: {stages: [pi_review], approval: [pi_impl]}}\n",
+            "unknown stage 'pi_impl' in the profile x",
+        ),
+        (
+            "pipelines/a.yaml",
+            "version: 1\npipeline: impl\nprofiles: {x: {stages: [pi_review], stage_models: "
+            "{codex_review: y}}}\n",
+            "unknown stage 'codex_review' in the profile x",
+        ),
+        (
+            "pipelines/a.yaml",
+            "version: 1\npipeline: impl\nprofiles: {x: {stages: [codex_review], "
+            "stage_models: {codex_review: y}}}\n",
+            "the model 'y' is not allowed for codex",
+        ),
+        (
+            "pipelines/a.yaml",
+            "version: 1\npipeline: impl\nprofiles: {x: {stages: [codex_review], flags: "
+            "{enable_tests: true}}}\n",
+            "unknown flag 'enable_tests'",
+        ),
+        (
+            "pipelines/a.yaml",
+            "version: 1\npipeline: impl\nprofiles: {x: {stages: [codex_review], options: "
+            "{review_mode: cross}}}\n",
+            "the group impl has no option review_mode",
+        ),
+        (
+            "pipelines/a.yaml",
+            "version: 1\npipeline: impl\nprofiles: {x: {stages: [codex_review], options: "
+            "{timeout_mode: x}}}\n",
+            "profiles.x.options.timeout_mode",
+        ),
         ("pipelines/a.yaml", "a: [\n", "not YAML"),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_is_told_with_file_and_path(tmp_path, file: str, text: str, said: str) -> None:
     path = write(tmp_path, file, text)
     _, problems = read(tmp_path)

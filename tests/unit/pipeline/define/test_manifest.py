@@ -14,9 +14,18 @@ from tests.support import manifests
 from tests.support.manifests import put, valid
 
 REQUIRED = [
-    "task_id", "goal", "routing.intent", "scope.allow", "scope.deny", "acceptance.commands", "acceptance.criteria",
-    "budgets.retry_budget", "budgets.paid_call_budget", "budgets.max_wallclock_sec", "context.digest_policy",
-]  # fmt: skip
+    "task_id",
+    "goal",
+    "routing.intent",
+    "scope.allow",
+    "scope.deny",
+    "acceptance.commands",
+    "acceptance.criteria",
+    "budgets.retry_budget",
+    "budgets.paid_call_budget",
+    "budgets.max_wallclock_sec",
+    "context.digest_policy",
+]
 
 
 def problems(data: Any) -> dict[str, str]:
@@ -43,7 +52,14 @@ def test_the_optional_fields_are_understood() -> None:
     data = valid()
     for path, value in (
         ("routing.model", {"codex": "gpt-5.2-codex", "gemini": "flash", "copilot": "auto"}),
-        ("routing.pipeline", {"profile": "codex_only", "flags": {"enable_brief": False}, "options": {"timeout_mode": "enforce"}}),
+        (
+            "routing.pipeline",
+            {
+                "profile": "codex_only",
+                "flags": {"enable_brief": False},
+                "options": {"timeout_mode": "enforce"},
+            },
+        ),
         ("security", {"redaction_patterns": ["tok_[a-z]+"], "forbidden_paths": [".env", "secrets/"]}),
         ("project", ".."),
         ("workspace", "worktree"),
@@ -59,7 +75,7 @@ def test_the_optional_fields_are_understood() -> None:
         ("budgets.on_limit", "end"),
         ("routing.failover", ["claude"]),
         ("routing.options", {"codex": {"sandbox": "read-only"}}),
-    ):  # fmt: skip
+    ):
         data = put(data, path, value)
     got = manifests.checked(data, found)
     assert found == []
@@ -81,10 +97,13 @@ def test_what_is_left_out_has_its_default() -> None:
 @pytest.mark.parametrize(
     ("path", "allowed"),
     [
-        ("routing.intent", ("safe_impl", "one_shot_impl", "design_only", "review_only", "review_cross", "post_impl_review")),
+        (
+            "routing.intent",
+            ("safe_impl", "one_shot_impl", "design_only", "review_only", "review_cross", "post_impl_review"),
+        ),
         ("context.digest_policy", ("off", "auto", "aggressive")),
     ],
-)  # fmt: skip
+)
 def test_an_enum_takes_its_values_and_no_others(path: str, allowed: tuple[str, ...]) -> None:
     assert [field.choices for field in FIELDS if field.path == path] == [allowed]
     for value in allowed:
@@ -136,8 +155,13 @@ def test_a_wrong_value_is_told_with_its_path_and_what_is_allowed(path: str, valu
 
 @pytest.mark.parametrize(
     ("path", "key", "near"),
-    [("", "gaol", "goal"), ("scope.", "alow", "allow"), ("budgets.", "retry_budgets", "retry_budget"), ("routing.pipeline.", "flag", "flags")],
-)  # fmt: skip
+    [
+        ("", "gaol", "goal"),
+        ("scope.", "alow", "allow"),
+        ("budgets.", "retry_budgets", "retry_budget"),
+        ("routing.pipeline.", "flag", "flags"),
+    ],
+)
 def test_an_unknown_key_is_told_with_a_suggestion(path: str, key: str, near: str) -> None:
     found = problems(put(valid(), path + key, 1))
     assert f"did you mean '{near}'?" in found[path + key]
@@ -173,8 +197,16 @@ def test_a_path_inside_is_fine(value: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "said"),
-    [("(a", "is not a regular expression"), ("a{2,1}", "is not a regular"), ("(?P<", "is not a regular"), (".*", "matches the empty string"), (r"(\w)\1", "RE2 syntax"), ("a" * 2000, "longer than 1000"), (1, "must be a string")],
-)  # fmt: skip
+    [
+        ("(a", "is not a regular expression"),
+        ("a{2,1}", "is not a regular"),
+        ("(?P<", "is not a regular"),
+        (".*", "matches the empty string"),
+        (r"(\w)\1", "RE2 syntax"),
+        ("a" * 2000, "longer than 1000"),
+        (1, "must be a string"),
+    ],
+)
 def test_a_pattern_that_cannot_be_used_is_an_error(value: Any, said: str) -> None:
     found = problems(put(valid(), "security.redaction_patterns", ["ok", value]))
     assert said in found["security.redaction_patterns[1]"]
@@ -194,9 +226,16 @@ extra: 1
     found: list[Problem] = []
     manifests.checked(text, found)
     assert {(each.path, each.line) for each in found} == {
-        ("task_id", 1), ("goal", 2), ("routing.intent", 3), ("scope.allow", 4), ("scope.deny", 4), ("acceptance.commands[0]", 5),
-        ("budgets.retry_budget", 6), ("budgets.max_wallclock_sec", 6), ("extra", 8),
-    }  # fmt: skip
+        ("task_id", 1),
+        ("goal", 2),
+        ("routing.intent", 3),
+        ("scope.allow", 4),
+        ("scope.deny", 4),
+        ("acceptance.commands[0]", 5),
+        ("budgets.retry_budget", 6),
+        ("budgets.max_wallclock_sec", 6),
+        ("extra", 8),
+    }
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b"3", b"just words"])

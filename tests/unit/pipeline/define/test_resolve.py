@@ -81,14 +81,19 @@ def test_reviews_and_fixes_are_for_an_intent_that_changes_something() -> None:
 def test_any_agent_can_play_any_role(tmp_path) -> None:
     found = with_project(
         tmp_path,
-        pipelines_ours="version: 1\npipeline: impl\nprofiles:\n  ours:\n    stages: [opencode_brief, claude_impl, pi_review]\n",
+        pipelines_ours=(
+            "version: 1\npipeline: impl\nprofiles:\n  ours:\n    stages: [opencode_brief, "
+            "claude_impl, pi_review]\n"
+        ),
     )
     result, problems = resolved(put(valid(), "routing.pipeline.profile", "ours"), found)
     assert problems == {}
     assert result is not None
     assert [(stage.agent, stage.role, stage.writes) for stage in result.stages] == [
-        ("opencode", "brief", False), ("claude", "impl", True), ("pi", "review", False),
-    ]  # fmt: skip
+        ("opencode", "brief", False),
+        ("claude", "impl", True),
+        ("pi", "review", False),
+    ]
 
 
 @pytest.mark.req("PIP-7")
@@ -105,7 +110,10 @@ def test_a_model_comes_from_manifest_stage_purpose_default_in_this_order(tmp_pat
     found = with_project(
         tmp_path,
         agents_codex=agents,
-        pipelines_impl="version: 1\npipeline: impl\nprofiles:\n  safe_impl:\n    stage_models: {codex_impl: gpt-5.2-codex}\n",
+        pipelines_impl=(
+            "version: 1\npipeline: impl\nprofiles:\n  safe_impl:\n    stage_models: {codex_impl: "
+            "gpt-5.2-codex}\n"
+        ),
     )
     path = os.path.join(tmp_path, "pipelines", "impl.yaml")
     assert model(found, valid()) == ("gpt-5.2-codex", f"{path}: profiles.safe_impl.stage_models.codex_impl")
@@ -141,9 +149,18 @@ def test_an_effort_comes_from_stage_purpose_default_in_this_order(tmp_path) -> N
 @pytest.mark.req("PIP-7")
 def test_purposes_are_those_of_the_roles() -> None:
     assert {role: purpose(role) for role in ROLES if not role.startswith("plan_")} == {
-        "impl": "impl", "test_impl": "impl", "verify": "verify", "static_verify": "verify", "review": "review",
-        "review_consolidate": "review", "security_review": "review", "fix": "impl", "runbook": "one_shot", "brief": "plan", "test_design": "plan",
-    }  # fmt: skip
+        "impl": "impl",
+        "test_impl": "impl",
+        "verify": "verify",
+        "static_verify": "verify",
+        "review": "review",
+        "review_consolidate": "review",
+        "security_review": "review",
+        "fix": "impl",
+        "runbook": "one_shot",
+        "brief": "plan",
+        "test_design": "plan",
+    }
     assert purpose("brief", "one_shot") == "one_shot"
     result, _ = resolved(valid("one_shot_impl"))
     assert result is not None
@@ -157,21 +174,33 @@ class TestOptions:
     def test_an_option_of_a_profile_never_replaces_the_profile(self, tmp_path) -> None:
         found = with_project(
             tmp_path,
-            pipelines_review="version: 1\npipeline: review\nprofiles:\n  review_only:\n    options: {review_mode: cross}\n",
+            pipelines_review=(
+                "version: 1\npipeline: review\nprofiles:\n  review_only:\n    options: {review_mode: cross}\n"
+            ),
         )
         assert stages(valid("review_only"), found) == ["gemini_review"]
 
     @pytest.mark.parametrize(
         ("intent", "option", "value", "said"),
         [
-            ("safe_impl", "impl_mode", "one_shot", "the intent safe_impl, which has impl_mode: safe (remove it, or use one_shot_impl)"),
+            (
+                "safe_impl",
+                "impl_mode",
+                "one_shot",
+                "the intent safe_impl, which has impl_mode: safe (remove it, or use one_shot_impl)",
+            ),
             ("one_shot_impl", "impl_mode", "safe", "the intent one_shot_impl, which has impl_mode: one_shot"),
             ("design_only", "impl_mode", "safe", "the intent design_only, which has no impl_mode"),
-            ("review_cross", "review_mode", "codex_only", "the intent review_cross, which has review_mode: cross"),
+            (
+                "review_cross",
+                "review_mode",
+                "codex_only",
+                "the intent review_cross, which has review_mode: cross",
+            ),
             ("review_only", "review_mode", "cross", "the intent review_only, which has no review_mode"),
             ("post_impl_review", "review_mode", "cross", "has no review_mode"),
         ],
-    )  # fmt: skip
+    )
     def test_one_that_contradicts_the_intent_is_an_error(
         self, intent: str, option: str, value: str, said: str
     ) -> None:
@@ -230,7 +259,9 @@ class TestTimeouts:
         found = with_project(
             tmp_path,
             agents_gemini="version: 1\nagent: gemini\ndefaults: {timeout_sec: 0}\n",
-            pipelines_impl="version: 1\npipeline: impl\nprofiles:\n  safe_impl:\n    options: {timeout_mode: enforce}\n",
+            pipelines_impl=(
+                "version: 1\npipeline: impl\nprofiles:\n  safe_impl:\n    options: {timeout_mode: enforce}\n"
+            ),
         )
         result, _ = resolved(valid(), found)
         assert result is not None
@@ -245,9 +276,13 @@ class TestFlags:
             ("safe_impl", "enable_brief", ["codex_impl", "codex_verify", "gemini_review"]),
             ("safe_impl", "enable_verify", ["gemini_brief", "codex_impl", "gemini_review"]),
             ("safe_impl", "enable_review", ["gemini_brief", "codex_impl", "codex_verify"]),
-            ("post_impl_review", "enable_verify", ["gemini_review", "gemini_test_design", "codex_review", "codex_test_impl"]),
+            (
+                "post_impl_review",
+                "enable_verify",
+                ["gemini_review", "gemini_test_design", "codex_review", "codex_test_impl"],
+            ),
         ],
-    )  # fmt: skip
+    )
     def test_one_that_is_false_takes_stages_away(self, intent: str, flag: str, left: list[str]) -> None:
         assert stages(put(valid(intent), f"routing.pipeline.flags.{flag}", False)) == left
 
@@ -295,7 +330,11 @@ class TestProfiles:
     def test_stages_of_a_parallel_group_share_it_and_its_time(self, tmp_path) -> None:
         found = with_project(
             tmp_path,
-            pipelines_ours="version: 1\npipeline: review\nprofiles:\n  ours:\n    stages: [gemini_brief, {parallel: [gemini_review, codex_review], timeout_sec: 900}, copilot_review_consolidate]\n",
+            pipelines_ours=(
+                "version: 1\npipeline: review\nprofiles:\n  ours:\n    stages: [gemini_brief, "
+                "{parallel: [gemini_review, codex_review], timeout_sec: 900}, "
+                "copilot_review_consolidate]\n"
+            ),
         )
         result, problems = resolved(put(valid("review_cross"), "routing.pipeline.profile", "ours"), found)
         assert problems == {}
@@ -336,7 +375,10 @@ class TestRest:
         found = with_project(
             tmp_path,
             agents_codex="version: 1\nagent: codex\noptions: {sandbox: read-only, a: 1}\n",
-            pipelines_impl="version: 1\npipeline: impl\nprofiles:\n  safe_impl:\n    stage_options: {codex_impl: {a: 2, b: 2}}\n",
+            pipelines_impl=(
+                "version: 1\npipeline: impl\nprofiles:\n  safe_impl:\n    stage_options: "
+                "{codex_impl: {a: 2, b: 2}}\n"
+            ),
         )
         data = put(valid(), "routing.options", {"codex": {"b": 3}, "codex_verify": {"c": 4}})
         result, problems = resolved(data, found)

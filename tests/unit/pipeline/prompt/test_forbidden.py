@@ -16,9 +16,22 @@ USUAL = Forbidden([".env", "secrets/", "*.pem", "config/prod.yaml"], project_dir
 @pytest.mark.req("CTX-3")
 @pytest.mark.parametrize(
     "path",
-    [".env", "./.env", "a/b/.env", "/srv/app/.env", "/elsewhere/.env", "../.env", "~/x/.env", "secrets/a.txt",
-     "x/secrets/deep/er.txt", "key.pem", "config/prod.yaml", "/elsewhere/config/prod.yaml", "/srv/app/config/prod.yaml"],
-)  # fmt: skip
+    [
+        ".env",
+        "./.env",
+        "a/b/.env",
+        "/srv/app/.env",
+        "/elsewhere/.env",
+        "../.env",
+        "~/x/.env",
+        "secrets/a.txt",
+        "x/secrets/deep/er.txt",
+        "key.pem",
+        "config/prod.yaml",
+        "/elsewhere/config/prod.yaml",
+        "/srv/app/config/prod.yaml",
+    ],
+)
 def test_what_is_forbidden(path: str) -> None:
     assert USUAL.matches(path)
 

@@ -24,8 +24,14 @@ def only(line: str) -> tuple[str, str, str]:
 @pytest.mark.parametrize(
     ("line", "found"),
     [
-        ("- major — src/a.py:12 — it loses the last line", ("major", "src/a.py:12", "it loses the last line")),
-        ("1. **Major**: `src/a.py:12`: it loses the last line", ("major", "src/a.py:12", "it loses the last line")),
+        (
+            "- major — src/a.py:12 — it loses the last line",
+            ("major", "src/a.py:12", "it loses the last line"),
+        ),
+        (
+            "1. **Major**: `src/a.py:12`: it loses the last line",
+            ("major", "src/a.py:12", "it loses the last line"),
+        ),
         ("* [critical] ./a.py:3-7 - it is wrong", ("blocker", "a.py:3", "it is wrong")),
         ("- [ ] **HIGH** (a.py:3) it is wrong", ("major", "a.py:3", "it is wrong")),
         ("- Severity: low, a.py#L3 — it is wrong", ("minor", "a.py:3", "it is wrong")),
@@ -34,13 +40,16 @@ def only(line: str) -> tuple[str, str, str]:
         ("minor — a.py:3 — it is wrong", ("minor", "a.py:3", "it is wrong")),
         ("- High memory use in a.py:3", ("unrated", "a.py:3", "High memory use in a.py:3")),
         ("- low-level calls fail", ("unrated", "", "low-level calls fail")),
-        ("- it is down at http://host:80 since 12:30", ("unrated", "", "it is down at http://host:80 since 12:30")),
+        (
+            "- it is down at http://host:80 since 12:30",
+            ("unrated", "", "it is down at http://host:80 since 12:30"),
+        ),
         ("- `a.py:3`", ("unrated", "a.py:3", "`a.py:3`")),
         ("Everything is bad.\nReally.", ("unrated", "", "Everything is bad. Really.")),
         ("### Blockers\n\n- a.py:3: it is wrong", ("blocker", "a.py:3", "it is wrong")),
         ("### Blockers\n\n- minor — it is not so bad", ("minor", "", "it is not so bad")),
     ],
-)  # fmt: skip
+)
 def test_an_item_is_read_however_it_is_written(line: str, found: tuple[str, str, str]) -> None:
     assert only(line) == found
 
@@ -77,7 +86,10 @@ def test_what_a_consolidation_dropped_is_no_finding() -> None:
 @pytest.mark.req("PIP-13")
 def test_several_reports_become_one_list() -> None:
     one = "- minor — b.py:10 — slow\n- major — b.py:9 — races\n- a thing without a place"
-    other = "- [blocker] b.py:9 — Races!\n- major: a.py:100 — leaks (reported by x)\n- minor: a.py:20 — leaks\n- slow"
+    other = (
+        "- [blocker] b.py:9 — Races!\n- major: a.py:100 — leaks (reported by x)\n- minor: "
+        "a.py:20 — leaks\n- slow"
+    )
     found = merge([("codex_review", report(one)), ("gemini_review", report(other))])
     assert [(each.severity, each.place, each.by) for each in found] == [
         ("blocker", "b.py:9", ("codex_review", "gemini_review")),
@@ -85,7 +97,7 @@ def test_several_reports_become_one_list() -> None:
         ("unrated", "", ("codex_review",)),
         ("minor", "a.py:20", ("gemini_review",)),
         ("minor", "b.py:10", ("codex_review", "gemini_review")),
-    ]  # fmt: skip
+    ]
     text = render(found, ["codex_review", "gemini_review"])
     assert text.startswith("# Findings\n\n5, worst first. (Reviewers: codex_review, gemini_review)\n")
     assert "1. **blocker** `b.py:9` — races (codex_review, gemini_review)\n" in text
