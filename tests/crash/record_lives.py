@@ -1,9 +1,9 @@
 """Record the journal of every crash scenario, for tests that need real lives and have no time to play them.
 
-    python -m tests.crash.record_lives [SCENARIO …]     play them, and write tests/crash/lives/<scenario>.jsonl
+    python -m tests.crash.record_lives [SCENARIO …]     play them and write lives/<scenario>.jsonl
 
-Paths of this machine and the ids of events are left out. Record again after a change of the scenarios or of what a
-runner journals; test_plan.py fails if a scenario has no recording.
+Paths of this machine and the ids of events are left out. Record again after a change of the scenarios or of
+what a runner journals; test_plan.py fails if a scenario has no recording.
 """
 
 from __future__ import annotations

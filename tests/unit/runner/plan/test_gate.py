@@ -167,6 +167,13 @@ def test_a_gate_that_could_not_run_is_a_failure_of_the_tools() -> None:
     assert (step.failure.outcome, step.failure.gate_failed) == ("gate_broken", "gate_broken")
 
 
+def test_a_gate_that_does_not_say_which_check_failed_is_a_failure_of_the_gate() -> None:
+    refusal = judged("impl", failed="headings").evolve(failed="")
+    step = next_step(completing(IMPL).tell(refusal), held(1, refusals_announced={1}))
+    assert isinstance(step, TriageFailure)
+    assert step.failure.gate_failed == "gate"
+
+
 def test_a_refusal_that_is_retried_goes_straight_to_the_next_attempt() -> None:
     story = refused().tell(triaged("impl", failure_class="unknown"))
     reason = f"{REFUSED} (unknown, retry 1 of 1 for this signature)"

@@ -1,4 +1,4 @@
-"""The planner decides from values alone. The import contract `planner` in pyproject.toml covers our own packages."""
+"""The planner decides from values alone. The import contract `planner` covers what it imports of holdfast."""
 
 from __future__ import annotations
 

@@ -294,6 +294,12 @@ HUNG_AT_INPUT = judgement(Kind.HUNG, waits_for_input=True, last_line="Continue? 
         (limited(3), judgement(silent_s=9.0), Watch(wait_s=1.0)),
         # Soon over: it is not worth a new session.
         (limited(2), judgement(silent_s=10.0), Watch(wait_s=5.0)),
+        # It said that it tries again, and not when the limit is lifted.
+        (
+            running().tell(ev.AgentRetry(attempt=1, offset=1, reason="429")),
+            judgement(silent_s=10.0),
+            Watch(wait_s=5.0),
+        ),
         (
             limited(3).tell(ev.AgentResult(attempt=1, offset=2, is_error=True)),
             judgement(silent_s=10.0),
