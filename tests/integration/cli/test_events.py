@@ -145,8 +145,8 @@ def test_a_torn_journal_is_read_up_to_the_tear(task: Task) -> None:
     [
         ((), 2, "missing TASK"),
         (("it", "--latest"), 2, "TASK and --latest exclude each other"),
-        (("--latest",), 3, "there are no tasks in"),
-        (("nobody",), 3, "there is no task 'nobody'"),
+        (("--latest",), 3, "no tasks in"),
+        (("nobody",), 3, "no task 'nobody' in"),
     ],
 )
 def test_a_mistake_says_what_is_wrong(words: tuple[str, ...], status: int, message: str) -> None:

@@ -1,4 +1,4 @@
-"""A written packet becomes a task of the home: its text as it was, its inputs copied, the environment of all its agents."""
+"""A written packet becomes a task: text unchanged, inputs copied, the environment of all its agents."""
 
 from __future__ import annotations
 

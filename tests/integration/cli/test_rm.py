@@ -68,7 +68,7 @@ def test_force_stops_it_first(home: str) -> None:
 def test_a_task_whose_last_files_are_being_written_is_refused_and_force_waits_for_them(
     home: str, place
 ) -> None:
-    """The manifest shows the end before `_task.done` exists; until then the runner still writes into the packet."""
+    """The manifest shows the end before `_task.done` exists; until then the runner writes to the packet."""
     env = {"HOLDFAST_FAILPOINT": "last_files.before_task_done=stop"}
     task = Task.shell("true", "--id", "it", env=env)
     runner = task.wait_for_event("runner.started")["pid"]

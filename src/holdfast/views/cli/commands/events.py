@@ -91,7 +91,7 @@ def _packet(home: Home, values: dict[str, Any]) -> Packet:
             raise UsageError("TASK and --latest exclude each other", hint="give one of them")
         rows = task_list.tasks(home, everything=False, state=None)
         if not rows:
-            raise NotFound(f"there are no tasks in {home.path}")
+            raise NotFound(f"no tasks in {home.path}")
         return home.packet(rows[0]["task_id"])
     if not values["task"]:
         raise UsageError("missing TASK", hint="'holdfast events TASK', or --latest")

@@ -85,7 +85,7 @@ def _find(home: Home, text: str) -> Packet:
     packet = load.find(home, text, archived=True)
     if packet.task_id != text:
         raise NotFound(
-            f"there is no task {text!r} in {home.path}",
+            f"no task {text!r} in {home.path}",
             hint=f"'rm' needs the full id: 'holdfast rm {packet.task_id}'",
         )
     return packet
