@@ -430,7 +430,7 @@ def test_settings_that_became_wrong_hold_nothing_up(home: str, capfd: pytest.Cap
     task.wait_for("completed")
     rules("[[notify]]\n")
     assert notices.post(ledger_of(task), "completed") == 1, "the keeper finds out whom to tell"
-    assert "who is told of completed" in capfd.readouterr().err
+    assert "the notice of completed" in capfd.readouterr().err
 
 
 @pytest.mark.req("NOT-3")
