@@ -122,7 +122,7 @@ def test_a_queue_that_stands_still_says_why(home: str) -> None:
     assert f"the queue waits for a person: look at the disk (remove {path})" in holdfast("queue").stderr
     os.unlink(path)
     holdfast("queue", "pause")
-    assert "paused: everything ('holdfast queue resume' goes on)" in holdfast("queue").stderr
+    assert "paused ('holdfast queue resume' continues)" in holdfast("queue").stderr
     holdfast("queue", "resume")
     holdfast("down")
     assert DOWN in holdfast("queue").stderr
@@ -169,7 +169,7 @@ def test_a_directory_that_is_gone_is_said_to_be_gone(args: tuple[str, ...]) -> N
         ["sh", "-c", script], cwd=here, capture_output=True, text=True, timeout=30, check=False
     )
     assert done.returncode == 2, done.stderr
-    assert done.stderr.startswith("error: the current directory does not exist any more\nhint: ")
+    assert done.stderr.startswith("error: the current directory was removed\nhint: ")
 
 
 def test_a_task_whose_time_was_over_is_offered_more_of_it() -> None:

@@ -10,8 +10,9 @@ from holdfast.store.layout import Home, Packet
 from holdfast.views import retention, worktree_removal
 from holdfast.views.cli.parse import option_values
 from holdfast.views.cli.parse.command_spec import Argument, Command, Option
-from holdfast.views.cli.show import amounts, out
+from holdfast.views.cli.show import out
 from holdfast.views.session_notes import write_notes
+from holdfast.views.text import amounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from holdfast.store.layout import Home, Packet
 from holdfast.views import event_summary, journal_events, task_list
 from holdfast.views.cli.parse import option_values, suggest
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
-from holdfast.views.cli.show import amounts, event_lines, out, wrapped_table
+from holdfast.views.cli.show import event_lines, out, wrapped_table
+from holdfast.views.text import amounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ from holdfast.store.layout import Home, Packet
 from holdfast.views import retention, worktree_removal
 from holdfast.views.cli.parse import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
-from holdfast.views.cli.show import amounts, out, wrapped_table
+from holdfast.views.cli.show import out, wrapped_table
 from holdfast.views.task_removal import remove_task
+from holdfast.views.text import amounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

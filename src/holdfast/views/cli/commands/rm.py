@@ -13,9 +13,10 @@ from holdfast.store import audit
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
-from holdfast.views.cli.show import leftovers, out
+from holdfast.views.cli.show import out
 from holdfast.views.requests import send_request
 from holdfast.views.task_removal import remove_task
+from holdfast.views.text import leftovers
 from holdfast.views.worktree_removal import remove_worktree
 
 TYPE_CHECKING = False
