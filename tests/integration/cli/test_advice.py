@@ -169,7 +169,7 @@ def test_a_directory_that_is_gone_is_said_to_be_gone(args: tuple[str, ...]) -> N
         ["sh", "-c", script], cwd=here, capture_output=True, text=True, timeout=30, check=False
     )
     assert done.returncode == 2, done.stderr
-    assert done.stderr.startswith("error: the current directory was removed\nhint: ")
+    assert done.stderr.startswith("error: the current directory does not exist any more\nhint: ")
 
 
 def test_a_task_whose_time_was_over_is_offered_more_of_it() -> None:
