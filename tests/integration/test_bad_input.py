@@ -343,7 +343,7 @@ def test_a_stop_of_a_task_whose_journal_is_broken_says_so_in_time_and_loses_noth
     data = b"nonsense\n" + task.read("events.jsonl")
     with open(task.path("events.jsonl"), "wb") as file:
         file.write(data)
-    assert "its journal cannot be read" in refused("stop", task.id, status=3)
+    assert "its journal is unreadable" in refused("stop", task.id, status=3)
     assert task.read("events.jsonl") == data
 
 
