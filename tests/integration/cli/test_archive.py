@@ -135,7 +135,7 @@ def test_work_that_is_not_merged_stays(home: str) -> None:
         file.write("work")
     done = holdfast("archive", "it")
     assert done.returncode == 3
-    assert "work that is not merged" in done.stderr
+    assert "unmerged work" in done.stderr
     done = holdfast("prune", "--keep", "0", "--yes")
     assert done.returncode == 0  # keeping it is not a failure
     assert "kept: it has work that is not merged" in done.stdout

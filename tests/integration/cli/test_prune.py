@@ -142,7 +142,7 @@ def test_work_that_is_nowhere_else_is_never_removed(home: str, script: str, flag
     assert holdfast("archive", "it").returncode == 3
     done = holdfast("prune", "--keep", "0", "--yes", *flags)
     assert done.returncode == 0  # keeping it is not a failure
-    assert "work that is not merged" in done.stdout
+    assert "unmerged work" in done.stdout
     assert task.status() == "completed"
     assert holdfast("diff", "it").stdout == before
     # Once merged, it is removed with its branch.
