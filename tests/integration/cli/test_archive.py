@@ -138,7 +138,7 @@ def test_work_that_is_not_merged_stays(home: str) -> None:
     assert "unmerged work" in done.stderr
     done = holdfast("prune", "--keep", "0", "--yes")
     assert done.returncode == 0  # keeping it is not a failure
-    assert "kept: it has work that is not merged" in done.stdout
+    assert "kept: it has unmerged work" in done.stdout
     assert os.path.exists(task.packet)
     os.unlink(os.path.join(tree.path, "new.txt"))
     assert holdfast("archive", "it").returncode == 0
