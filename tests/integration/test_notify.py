@@ -488,7 +488,7 @@ def test_another_package_can_bring_a_notifier(home: str, place, monkeypatch: pyt
     post(home, {"to": "pigeon", "loft": "north: "})
     deliver(Deliveries(Home(home)))
     assert read(got) == "north: holdfast: fix needs a person: which branch?"
-    assert "no notifier" in holdfast("config", "show", env={"HOLDFAST_PLUGINS": ""}).stderr
+    assert "unknown notifier" in holdfast("config", "show", env={"HOLDFAST_PLUGINS": ""}).stderr
 
 
 @pytest.mark.req("NOT-4")
