@@ -416,7 +416,7 @@ def test_a_relative_file_is_looked_for_where_up_was_typed_and_what_fails_is_told
 
     loops.settings('sources = ["items.json", "cmd:echo no luck >&2; exit 4"]\nrefresh = "0.3s"\n')
     up()
-    eventually(lambda: told("the source items.json fails: items.json: no such file"), 20)
+    eventually(lambda: told("source items.json fails: items.json: no such file"), 20)
     eventually(
         lambda: told("exit 4 fails: 'sh -c echo no luck >&2; exit 4' failed with exit status 4: no luck"), 20
     )

@@ -70,7 +70,7 @@ def test_findings_are_merged_and_fixed_in_their_order() -> None:
     assert "b.txt:9" not in last
     told = prompt(task, "codex_fix")
     assert last.strip() in told
-    assert "one after the other, in the order of their numbers" in told
+    assert "in the order of their numbers" in told
     assert "codex_fix.codex.out" in prompt(task, "codex_verify")
     assert [check["name"] for check in gate(task, "codex_fix")["checks"]] == ["report", "headings", "patch", "scope"]  # fmt: skip
     summary(task)
