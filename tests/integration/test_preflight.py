@@ -177,4 +177,4 @@ def test_a_program_of_a_version_manager_is_named_though_path_does_not_lead_to_it
     put(os.path.join(home, ".nvm", "versions", "node", "v9.1.0", "bin"), "codex")
     newest = put(os.path.join(home, ".nvm", "versions", "node", "v22.3.0", "bin"), "codex")
     found = probe.probe(registry.adapter("codex"), {"PATH": "/nowhere", "HOME": home})
-    assert found.problems == (f"codex lies at {newest}, which is not in PATH",)
+    assert found.problems == (f"codex is installed at {newest}, which is not in PATH",)
