@@ -306,6 +306,14 @@ def test_without_an_available_agent_the_task_waits_for_the_first_that_is_back() 
     assert follow(story) == waiting_until("quota", 300.0)
 
 
+def test_an_agent_that_took_over_keeps_the_stage_while_it_is_available() -> None:
+    """Although the first agent is back."""
+    story = ended("quota", end=limited_until(-60.0), failover=("b",)).move("waiting").move("spawning")
+    story.tell(ev.AgentSwitched(stage="a_run", old="a", new="b", reason="r"))
+    story.open(2, agent="b", session_id=None).start(2).move("running").end(2, "crashed").tell(swept(2))
+    assert follow(story) == retried("crashed")
+
+
 # ── parallel stages ──
 
 
@@ -391,6 +399,7 @@ def failed_stage(outcome: str, *, seen: int = 0, failure_class: str = "transient
         # Death by a signal says nothing about the work.
         (ended("crashed", end={"detail": "gone", "exit_signal": 9}, pipeline=PIPELINE), "killed"),
         (ended("crashed", end={"detail": "gone"}, pipeline=PIPELINE), "crashed"),
+        (ended("network", end={"detail": "gone", "exit_signal": 15}, pipeline=PIPELINE), "network"),
         (ended("stopped", intent="budget", end={"detail": "gone"}, pipeline=PIPELINE), "budget"),
         (ended("stopped", intent="output", end={"detail": "gone"}, pipeline=PIPELINE), "budget"),
         (ended("quota", end={"detail": "gone"}, pipeline=PIPELINE), "quota"),

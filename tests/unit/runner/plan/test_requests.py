@@ -209,6 +209,7 @@ def test_a_queued_task_can_be_done_by_an_external_worker() -> None:
 # ── retry ──
 
 ENV: dict[str, Any] = {"env": {}}
+DONE = Story().tell(ev.StageDone(stage="a_run", attempt=1)).move("killed")
 
 
 @pytest.mark.parametrize(
@@ -217,6 +218,7 @@ ENV: dict[str, Any] = {"env": {}}
         (Story().move("killed"), {}, {}),
         (Story(queue=QueueSpec()).move("killed"), {}, {"is_queued": True}),
         (Story().move("killed"), {"from": "a_run"}, {"from_stage": "a_run"}),
+        (DONE, {"from": "a_run"}, {"from_stage": "a_run"}),
         (Story().move("killed"), {"message": "again"}, {"answer": "again"}),
         (Story().move("killed"), {"deadline": "2h"}, {"deadline_s": 7200.0, "sets_deadline": True}),
         (Story().move("killed"), {"deadline": "none"}, {"deadline_s": None, "sets_deadline": True}),
@@ -228,8 +230,6 @@ def test_a_retry_opens_a_run(story: Story, args: dict[str, Any], run: dict[str, 
 
 
 # ── refusals ──
-
-DONE = Story().tell(ev.StageDone(stage="a_run", attempt=1)).move("killed")
 
 
 @pytest.mark.parametrize(

@@ -250,8 +250,8 @@ def over_budget() -> Story:
     return story.tell(ev.AgentUsage(attempt=1, offset=1, input_tokens=10, cumulative=True))
 
 
-def in_another_session() -> Story:
-    story = Story(limits=Limits(deadline_s=None)).attempt(1, mode="resume")
+def in_another_session(mode: str = "resume") -> Story:
+    story = Story(limits=Limits(deadline_s=None)).attempt(1, mode=mode)
     return story.tell(ev.AgentSession(attempt=1, offset=1, session_id="N"))
 
 
@@ -268,6 +268,7 @@ HUNG_AT_INPUT = judgement(Kind.HUNG, waits_for_input=True, last_line="Continue? 
     [
         (running(), judgement(), Watch(wait_s=5.0)),
         (running(), judgement(Kind.QUIET), Watch(wait_s=5.0)),
+        (running(), judgement(Kind.QUIET, waits_for_input=True), Watch(wait_s=5.0)),
         (running(), judgement(Kind.EXCUSED), Watch(wait_s=5.0)),
         (running(), judgement(Kind.HUNG), stop("hang", "it is hung")),
         (running(), judgement(Kind.LINGERING), stop("linger", "it is lingering")),
@@ -289,6 +290,8 @@ HUNG_AT_INPUT = judgement(Kind.HUNG, waits_for_input=True, last_line="Continue? 
             judgement(output_bytes=10),
             stop("output", "it printed more than 9 bytes"),
         ),
+        # A program may choose the session of a new attempt itself.
+        (in_another_session(mode="fresh"), judgement(), Watch(wait_s=5.0)),
         (in_another_session(), judgement(), stop("session", "asked for session S, got N")),
         (limited(3), judgement(silent_s=10.0), stop("limit", "it waits at a limit of the service")),
         (limited(3), judgement(silent_s=9.0), Watch(wait_s=1.0)),

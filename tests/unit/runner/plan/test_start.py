@@ -238,7 +238,8 @@ def test_without_a_paid_call_left_no_stage_starts(
     story.task.paid_calls = calls - 1
     step = next_step(again(story.attempt(1, stage=stages[0].name)), ready())
     failure = triaged(step)
-    assert (failure.outcome, failure.failure_class) == ("budget", "budget")
+    found = (failure.stage, failure.outcome, failure.failure_class)
+    assert found == (stages[0].name, "budget", "budget")
     assert reason in failure.detail
     if is_asked:
         assert step == asking(failure.detail, before=(failure,))
@@ -287,15 +288,27 @@ def test_a_stage_that_needs_approval_waits_for_it() -> None:
     assert next_step(story, ready()) == OpenAttempts(stages=("review",))
 
 
-def test_a_reviewer_who_asks_to_stop_and_confirm_is_heard_once_for_the_stages_after_it() -> None:
-    story = pipeline(REVIEW, *LENSES, prepared=("one",))
-    passed = ev.GateJudged(stage="review", attempt=1, passed=True, confirm=("look at it",))
+def reviewed(*stages: StageSpec, confirm: tuple[str, ...], prepared: tuple[str, ...] = ()) -> Story:
+    """A review that passed its gate, before these stages."""
+    story = pipeline(REVIEW, *stages, prepared=prepared)
+    passed = ev.GateJudged(stage="review", attempt=1, passed=True, confirm=confirm)
     story.attempt(1, stage="review").end(1, "success").move("completing").tell(passed)
-    story.tell(ev.StageDone(stage="review", attempt=1)).move("spawning")
+    return story.tell(ev.StageDone(stage="review", attempt=1)).move("spawning")
+
+
+def test_a_reviewer_who_asks_to_stop_and_confirm_is_heard_once_for_the_stages_after_it() -> None:
+    story = reviewed(*LENSES, confirm=("look at it", ""), prepared=("one",))
     question = "review asks to stop and confirm: look at it; one waits for approval: 'holdfast approve t'"
     assert next_step(story, ready()) == asking(question, approval="one")
     story.tell(ev.ApprovalGiven(stage="one", by="me", request="R"))
     assert next_step(story, ready()) == OpenAttempts(stages=("one", "two"))
+
+
+def test_a_reviewer_need_not_say_why_and_one_who_asks_nothing_stops_nothing() -> None:
+    question = "review asks to stop and confirm; impl waits for approval: 'holdfast approve t'"
+    assert next_step(reviewed(IMPL, confirm=("",)), ready()) == asking(question, approval="impl")
+    story = reviewed(IMPL, confirm=(), prepared=("impl",))
+    assert next_step(story, ready()) == OpenAttempts(stages=("impl",))
 
 
 # ── the workspace ──
@@ -359,6 +372,7 @@ def judged_beside() -> Story:
         (pipeline(REVIEW), False, OPEN),
         (pipeline(WRITES), False, PREPARE),
         (pipeline(REVIEW, workspace="worktree"), False, PREPARE),
+        (pipeline(REVIEW, IMPL, prepared=("impl",), workspace="worktree"), False, PREPARE),
         (pipeline(REVIEW, pipeline=None, workspace="worktree"), False, PREPARE),
         (pipeline(REVIEW, pipeline=None, quality=QualitySpec()), True, OPEN),
         (pipeline(WRITES, pipeline=None, quality=QualitySpec()), False, PREPARE),
