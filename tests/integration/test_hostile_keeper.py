@@ -25,8 +25,7 @@ def with_keeper(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def ring(home: str) -> None:
     """Have the keeper look now; by itself it does every 15 s."""
-    with open(Home(home).keeper_bell, "wb") as bell:
-        bell.write(b"!")
+    inbox.ring_keeper(Home(home))
 
 
 def looks(home: str, until: Callable[[], object], what: str, journal: str | None = None) -> None:

@@ -12,6 +12,9 @@ import threading
 import pytest
 
 from holdfast import clock
+from holdfast.packet import inbox
+from holdfast.runner.output import ingest
+from holdfast.store.layout import Packet
 from holdfast.testing import Scenario
 from tests.support import kin, processes
 from tests.support.tasks import Task, workspace
@@ -205,23 +208,26 @@ def test_a_request_is_answered_while_the_log_of_an_agent_that_ended_is_read(
 ) -> None:
     """The last bytes of a large log are read in batches, and the inbox is read between them."""
     gate = os.path.join(workspace(), "go")
-    task = Task.play(Scenario().wait_file(gate).flood(12_000_000, line_bytes=20).say("last words"))
+    task = Task.play(Scenario().wait_file(gate).flood(2_000_000, line_bytes=20).say("last words"))
     task.wait_for("running")
     task.kill_runner()
     with open(gate, "w", encoding="utf-8"):
         pass
     exited = os.path.join(task.attempts()[0], "exit.json")
     eventually(lambda: os.path.exists(exited), within_s=30, what="the agent has ended")
-    # It stops after its first batch until the request is there.
-    monkeypatch.setenv("HOLDFAST_FAILPOINT", "ingest.journalled=stop")
+    # The runner stops after its first chunk, and continues when the request is there and the time of the
+    # batch is over. However fast it reads, the rest of the log is left for later batches.
+    monkeypatch.setenv("HOLDFAST_FAILPOINT", "ingest.read=stop")
     monkeypatch.setenv("HOLDFAST_FAILPOINT_ONCE", os.path.join(workspace(), "once"))
     task.start_runner()
     monkeypatch.delenv("HOLDFAST_FAILPOINT")
     runner = task.runner_pid()
-    eventually(lambda: _stands_still(runner), what="the runner stands still")
+    eventually(lambda: _stands_still(runner), what="the runner is stopped")
+    stopped_mono = clock.mono()
     asking = threading.Thread(target=task.ask, args=("stop",))
     asking.start()
-    eventually(lambda: os.listdir(task.path("inbox")), what="the request is there")
+    eventually(lambda: inbox.names(Packet(task.packet)), what="the request is there")
+    eventually(lambda: clock.mono() - stopped_mono > ingest.BATCH_S, what="the batch is over")
     os.kill(runner, signal.SIGCONT)
     asking.join(timeout=60)
     task.wait_for("killed", within_s=60)

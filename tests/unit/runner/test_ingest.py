@@ -89,7 +89,7 @@ def shown(packet: Packet) -> list[str]:
 
 
 def test_the_end_of_a_long_log_is_taken_in_batches(packet: Packet, monkeypatch) -> None:
-    monkeypatch.setattr(ingest, "_TAKE_S", 0.0)
+    monkeypatch.setattr(ingest, "BATCH_S", 0.0)
     words = [f"message {number}" for number in range(6000)]
     printed(packet, [*map(say, words), delta("cut o"), delta("ff")], end=b"")
     runner = Runner(packet)
@@ -103,7 +103,7 @@ def test_the_end_of_a_long_log_is_taken_in_batches(packet: Packet, monkeypatch) 
 
 
 def test_what_is_printed_behind_the_end_is_not_waited_for(packet: Packet, monkeypatch) -> None:
-    monkeypatch.setattr(ingest, "_TAKE_S", 0.0)
+    monkeypatch.setattr(ingest, "BATCH_S", 0.0)
     printed(packet, [say("last words")] * 4000)
     runner = Runner(packet)
     batches = 0
@@ -119,7 +119,7 @@ def test_what_is_printed_behind_the_end_is_not_waited_for(packet: Packet, monkey
 def test_a_runner_that_was_killed_between_two_batches_is_followed_without_a_gap(
     packet: Packet, monkeypatch, is_final: bool
 ) -> None:
-    monkeypatch.setattr(ingest, "_TAKE_S", 0.0)
+    monkeypatch.setattr(ingest, "BATCH_S", 0.0)
     words = [f"message {number} {SECRET}" for number in range(9000)]
     lines = [line for word in words for line in (delta(word[:9]), say(word))]
     printed(packet, [*lines, delta("and"), delta(" so on")])

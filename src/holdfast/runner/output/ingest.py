@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from holdfast.agents.base import Adapter
 
 #: Duration of a batch; requests are answered between two batches.
-_TAKE_S = 0.25
+BATCH_S = 0.25
 _USAGE_BYTES = 1024 * 1024
 #: A private key that began this far before our start position is still recognized.
 _BEFORE_BYTES = 16 * 1024
@@ -121,7 +121,7 @@ class Ingest:
         return max(self._stdout.written_at, self._stderr.written_at)
 
     def take(self, *, final: bool = False) -> bool:
-        """Read new output for at most `_TAKE_S`. Returns whether there is more.
+        """Read new output for at most `BATCH_S`. Returns whether there is more.
 
         An agent can print faster than we read, and requests must not wait. `final` means that the output is
         complete: an unterminated last line and the reader's last events are included.
@@ -136,7 +136,7 @@ class Ingest:
                 gc.enable()
 
     def _take(self, *, final: bool) -> bool:
-        ends_mono = clock.mono() + _TAKE_S
+        ends_mono = clock.mono() + BATCH_S
         if not self._is_final:
             # Only once after the end: children of the agent may print for ever.
             self.look()
@@ -184,6 +184,7 @@ class Ingest:
                 self._take_stderr(offset, line, batch)
             if final and stdout.reached + stderr.reached == before:
                 return False
+            failpoint("ingest.read")
             if not final and stdout.reached >= stdout.size and stderr.reached >= stderr.size:
                 return False
             if clock.mono() >= ends_mono:
