@@ -159,7 +159,7 @@ def _ingested(place: Place, agent: str, lines: list[bytes]) -> tuple[float, int]
     packet = create(Home(ensure_home(home)), spec, prompt=None, env={"env": {}}, status=Status.SPAWNING)
     ledger = Ledger(packet, load.fold(packet), Journal(packet.journal), Redactor({"A_TOKEN": "x" * 20}))
     ledger.record(ev.AttemptOpened(attempt=1, attempt_id="ses_1", stage="main", agent=agent, mode="fresh"))
-    (attempt,) = ledger.task.open_attempts
+    (attempt,) = ledger.task.current
     directory = packet.attempt(attempt.dirname)
     os.makedirs(directory.path, exist_ok=True)
     with open(directory.stdout, "wb") as file:

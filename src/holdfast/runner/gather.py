@@ -64,7 +64,7 @@ class Gatherer:
         A sender rings the bell; the timer finds requests whose sender was killed before it.
         """
         packet, now_mono = self._context.ledger.packet, clock.mono()
-        if "bell" in ready or not ready or now_mono - self._listed_mono >= self._interval_s:
+        if "bell" in ready or now_mono - self._listed_mono >= self._interval_s:
             self._requests = inbox.names(packet)
             self._listed_mono = now_mono
         while self._requests:

@@ -85,6 +85,10 @@ class Ledger:
         self._observed_shown = vars(self.observed).copy()
         self._timestamps = [Timestamps(self.packet.manifest, text)]
 
+    def show_later(self) -> None:
+        """Write manifest.json before the next sleep: something was observed that is not in the journal."""
+        self._is_behind = True
+
     def beat(self) -> None:
         """Show a heartbeat.
 

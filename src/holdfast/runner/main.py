@@ -133,15 +133,17 @@ def _loop(context: Context, watch: PacketWatch, keeper: KeeperGuard) -> str:
     ledger, waiter = context.ledger, context.waiter
     gatherer = Gatherer(context)
     ready: set[str] = set()
+    wait_s = 1.0
     while waiter.detached_by is None:
-        if watch.is_suspected():
-            if watch.is_certain():
-                end_agents(ledger.task, ledger.packet)
-                break
-            clock.sleep(CONFIRM_S)
-            continue
-        if moved_to(ledger.packet, watch.lock) is not None:
-            return "its packet was moved"
+        if wait_s > 0:  # not between two steps of one wake-up
+            if watch.is_suspected():
+                if watch.is_certain():
+                    end_agents(ledger.task, ledger.packet)
+                    break
+                clock.sleep(CONFIRM_S)
+                continue
+            if moved_to(ledger.packet, watch.lock) is not None:
+                return "its packet was moved"
         try:
             facts = gatherer.gather(ready)
             step = plan(ledger.task, facts, Now(wall=clock.now(), mono=clock.mono()))

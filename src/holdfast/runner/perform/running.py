@@ -36,8 +36,8 @@ def record_start(context: Context, step: RecordStart) -> None:
     found = observer.found
     events = _start_events(context, execution, found)
     _observe_start(context, found)
-    if events:
-        ledger.record(*events)
+    # Shown before the next sleep, together with the first verdict.
+    ledger.record(*events, shown=False)
     failpoint("step.record_start")
     announce(ledger, events)
     if isinstance(execution, Attempt):
@@ -116,6 +116,8 @@ def record_verdict(context: Context, step: RecordVerdict) -> None:
                 attempt=step.number, verdict=verdict.kind, because=verdict.because, evidence=evidence
             )
         )
+    else:
+        context.ledger.show_later()
     failpoint("step.record_verdict")
     observer.accept_verdict()
 
