@@ -9,9 +9,9 @@
     HOLDFAST_FAILPOINT="live.noticed=note"               add a line "nanoseconds pid name" to
                                                          HOLDFAST_FAILPOINT_NOTES ("*=note": at every point)
 
-Several are separated by commas. With HOLDFAST_FAILPOINT_ONCE=FILE, a point acts only in the process that creates
-FILE, so that the next process gets past it. Each name occurs once in the code; the crash run reads the names from
-the source, so a new one is tested automatically.
+Several are separated by commas. With HOLDFAST_FAILPOINT_ONCE=FILE, a point acts only in the process that
+creates FILE, so that the next process gets past it. Each name occurs once in the code; the crash run reads
+the names from the source, so a new one is tested automatically.
 """
 
 from __future__ import annotations

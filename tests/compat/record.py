@@ -1,7 +1,7 @@
 """Records what this version writes: a whole packet for `tests/compat/data/v<version>/`, and the fixtures of
 the contracts.
 
-    python -m tests.compat.record          run real tasks, replace paths and names of this machine, write the files
+    python -m tests.compat.record     run real tasks, replace paths and names of this machine, write the files
 
 Run once per release, before its version number is published; a recorded directory is never changed
 afterwards.

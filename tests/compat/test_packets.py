@@ -180,7 +180,10 @@ def test_events_and_fields_of_a_later_version_are_passed_over_and_kept(packet: P
     before = load.fold(packet)
     with open(packet.journal, "rb") as file:
         first, *rest = file.read().splitlines(keepends=True)
-    painted = b'{"id":"01M7F9QQ3TSFT3EPM333Q0714K","at":"2026-01-31T12:00:00.000Z","type":"task.painted","colour":"red"}\n'
+    painted = (
+        b'{"id":"01M7F9QQ3TSFT3EPM333Q0714K","at":"2026-01-31T12:00:00.000Z",'
+        b'"type":"task.painted","colour":"red"}\n'
+    )
     rest = [line.replace(b'"type":', b'"of_a_later_version":{"a":1},"type":', 1) for line in rest]
     with open(packet.journal, "wb") as file:
         file.write(b"".join([first, painted, *rest, painted]))

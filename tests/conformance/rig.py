@@ -27,8 +27,8 @@ IMPATIENT = {
 }
 #: Why the rows in which Pi dies in its first answer end with a briefing.
 PI_FORGETS = (
-    "Pi writes no session before its first answer is complete: there is nothing to resume, and a new session gets the "
-    "recovery briefing."
+    "Pi writes no session before its first answer is complete: there is nothing to resume, and a new session "
+    "gets the recovery briefing."
 )
 #: Where each keeps its sessions, below HOME; Codex in the home that holdfast gives it.
 _SESSIONS = {
@@ -99,7 +99,8 @@ class Rig:
         shim = os.path.join(folder, self.pin.program)
         with open(shim, "w", encoding="utf-8") as file:
             file.write(
-                f'#!/bin/sh\nwhile test ! -e "{folder}/go"; do sleep 0.05; done\nexec "{self.pin.bin}/{self.pin.program}" "$@"\n'
+                f'#!/bin/sh\nwhile test ! -e "{folder}/go"; do sleep 0.05; done\n'
+                f'exec "{self.pin.bin}/{self.pin.program}" "$@"\n'
             )
         os.chmod(shim, 0o755)
         return f"{folder}:"

@@ -29,7 +29,8 @@ ROWS = {
 #: Scenarios of several programs in one task.
 TOGETHER = {
     "safe_impl": Joint(
-        "`safe_impl`: brief, implementation through the CLI's own tool, verification, review; each passes its gate",
+        "`safe_impl`: brief, implementation through the CLI's own tool, verification, review; "
+        "each passes its gate",
         ("gemini", "codex"),
         is_smoke=True,
     ),
@@ -42,8 +43,8 @@ TOGETHER = {
         ("gemini", "codex"),
     ),
     "walkthrough": Joint(
-        "the loop: work item → bootstrap → done → archive; the agent asks, the context is kept, a person answers, the same "
-        "session goes on",
+        "the loop: work item → bootstrap → done → archive; the agent asks, the context is kept, "
+        "a person answers, the same session goes on",
         ("claude",),
     ),
     "failover": Joint(

@@ -11,18 +11,19 @@ if TYPE_CHECKING:
 
 _HEAD = """# Conformance
 
-The six CLIs as npm installs them, run by holdfast against the [model servers](guides/model-servers.md) in a network namespace that has loopback only.
+The six CLIs as npm installs them, run by holdfast against the [model servers](guides/model-servers.md) in a \
+network namespace that has loopback only.
 Written by `make conformance`: not by hand. `make conformance-smoke` runs the rows in bold.
 """
 _TOGETHER = (
-    "One task, several of the programs above, each with a model server of its own. In the pipelines no permission is "
-    "bypassed: a stage may write what holdfast lets it write."
+    "One task, several of the programs above, each with a model server of its own. In the pipelines no "
+    "permission is bypassed: a stage may write what holdfast lets it write."
 )
 #: Stands for the agent in the key of a cell of that section.
 TOGETHER = "together"
 _LEGEND = (
-    "*instead*: the CLI cannot; the note says why and what holdfast does instead, which is what the test checked. "
-    "A number behind *pass* is a remark."
+    "*instead*: the CLI cannot; the note says why and what holdfast does instead, which is what the test "
+    "checked. A number behind *pass* is a remark."
 )
 
 

@@ -31,7 +31,8 @@ def test_kill_in_tool(rig: Rig) -> None:
     assert any("About to hold." in said for said in all_texts(last)), "what the agent had said is part of it"
     if rig.agent == "opencode":
         rig.note(
-            "OpenCode does not tell when a tool starts: the resume message cannot name the command that was cut off."
+            "OpenCode does not tell when a tool starts: "
+            "the resume message cannot name the command that was cut off."
         )
     else:
         assert HOLD in last_user_text(last), "the message names the command that was cut off"

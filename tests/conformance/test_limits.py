@@ -52,14 +52,14 @@ def test_retry_after(rig: Rig) -> None:
     """The header that says how long to wait."""
     if rig.agent == "codex":
         rig.note(
-            "Codex obeys the header itself, in silence: what was said before it went silent tells holdfast that it is a limit, "
-            "once the silence is past its threshold. Then the task waits."
+            "Codex obeys the header itself, in silence: what was said before it went silent tells holdfast "
+            "that it is a limit, once the silence is past its threshold. Then the task waits."
         )
         _waits_and_wakes(rig, rate_limit(RESET_S), "--stale", "4s", "--grace", "2s")
     elif rig.agent == "opencode":
         rig.note(
-            "OpenCode obeys the header itself, in silence: its log tells holdfast of the limit, and once the silence is past its "
-            "threshold the task waits."
+            "OpenCode obeys the header itself, in silence: its log tells holdfast of the limit, and once the "
+            "silence is past its threshold the task waits."
         )
         _waits_and_wakes(rig, rate_limit(RESET_S), "--stale", "4s", "--grace", "2s")
     else:
@@ -75,14 +75,16 @@ def _waits_and_wakes(rig: Rig, limit: Turn, *flags: str) -> None:
     assert left_s > 30
     if left_s < RESET_S / 2:
         rig.note(
-            "The CLI does not tell when the limit is lifted: holdfast waits one minute, then two, four, up to an hour."
+            "The CLI does not tell when the limit is lifted: "
+            "holdfast waits one minute, then two, four, up to an hour."
         )
     is_over.set()
     assert task.ask("resume").returncode == 0
     task.wait_for("completed", within_s=STEP_S)
     if rig.agent == "gemini":
         rig.note(
-            "Gemini CLI cannot resume a session whose first turn failed: a new one gets the recovery briefing."
+            "Gemini CLI cannot resume a session whose first turn failed: "
+            "a new one gets the recovery briefing."
         )
         assert summary(task)[1:] == [("briefing", "success")]
     else:
@@ -136,7 +138,8 @@ def test_budget(rig: Rig) -> None:
         assert task.events("stop.intended")[-1]["intent"] == "budget"
         if rig.agent == "opencode":
             rig.note(
-                "OpenCode tells of a call when it is over, so it may be some turns further when it is stopped."
+                "OpenCode tells of a call when it is over, "
+                "so it may be some turns further when it is stopped."
             )
     assert len(attempts(task)) == 1
     assert not rig.left_of(task)

@@ -18,7 +18,10 @@ from holdfast.testing.models import (
 from tests.conformance.rig import STEP_S, Rig, attempts
 
 #: What shells, JSON encoders and line readers stumble over.
-AWKWARD = "'single' \"double\" `back` $(touch pwned) ${HOME} $HOME \\n \\\\ %s {0} <b>&amp;</b> # ; | > \x1b[31m \t é ß 漢 🦀👩‍🚀"
+AWKWARD = (
+    "'single' \"double\" `back` $(touch pwned) ${HOME} $HOME \\n \\\\ %s {0} <b>&amp;</b> # ; | > "
+    "\x1b[31m \t é ß 漢 🦀👩‍🚀"
+)
 PROMPT_BYTES = 500_000
 
 
@@ -55,9 +58,8 @@ def test_prompt(rig: Rig) -> None:
     task.wait_for("completed", within_s=STEP_S)
     texts = user_texts(server.conversations()[0])
     found = [said for said in texts if prompt.encode() in said.encode()]
-    assert found, (
-        f"the texts have {[len(said.encode()) for said in texts]} bytes, the prompt has {len(prompt.encode())}"
-    )
+    sizes = [len(said.encode()) for said in texts]
+    assert found, f"the texts have {sizes} bytes, the prompt has {len(prompt.encode())}"
 
 
 def test_session_and_usage(rig: Rig) -> None:
@@ -69,7 +71,8 @@ def test_session_and_usage(rig: Rig) -> None:
     used = (manifest["usage"]["input_tokens"], manifest["usage"]["output_tokens"])
     if rig.agent == "copilot":
         rig.note(
-            "Copilot CLI writes its tokens into a file at its end: those of an attempt that was killed are unknown."
+            "Copilot CLI writes its tokens into a file at its end: "
+            "those of an attempt that was killed are unknown."
         )
     assert used == (1234, 56)
 

@@ -22,7 +22,7 @@ LIMITS = Limits(base_interval_s=0.2, max_interval_s=0.5, stale_s=None, stop_paus
 
 
 class Case:
-    """A home with one task, the environment of its processes, and the file that says whether the failpoint acted."""
+    """A home with one task, the environment of its processes, and the file that a failpoint creates."""
 
     def __init__(self, root: str, name: str, failpoint: str | None = None) -> None:
         self.root = os.path.join(root, name)

@@ -31,7 +31,10 @@ OBSERVED = ("last_checked_at", "last_progress_at", "deadline_at", "output_tail",
 
 
 def check_now(case: Case) -> None:
-    """What holds at every moment, while processes work and after they were killed. (What comes last is read first.)"""
+    """What holds at every moment, while processes work and after they were killed.
+
+    What is written last is read first.
+    """
     packet = case.packet
     if os.path.exists(packet.task_done):
         shown = _json(packet.manifest)
@@ -186,7 +189,7 @@ def _batches(opened: list[ev.AttemptOpened], spec: TaskSpec) -> Iterator[list[ev
 
 
 def _check_output(case: Case, events: list[ev.Event], spec: TaskSpec) -> None:
-    """Each line of each attempt is in output.log once, and each event of the agent in the journal once, in order."""
+    """Each line of an attempt is in output.log once, each of its events in the journal once, in order."""
     logged = _bytes(case.packet.output_log).decode().splitlines()
     said: list[tuple[str, int, int]] = []
     # One that came to nothing said nothing, and does not stand between two that are side by side.
@@ -239,7 +242,7 @@ def _printed(
 
 
 def _check_stages(events: list[ev.Event], spec: TaskSpec) -> None:
-    """In each run each stage is done at most once, in the order of the pipeline, and nothing of it is begun again."""
+    """In each run, each stage is done at most once, in the order of the pipeline, and not started again."""
     waves: dict[str, int] = {}
     for number, (_, stages) in enumerate(
         groupby(enumerate(spec.stages), lambda pair: pair[1].group or pair[0])
@@ -282,7 +285,7 @@ def _check_markers(case: Case, task: Task, events: list[ev.Event]) -> None:
 
 
 def _check_gates(case: Case, task: Task, events: list[ev.Event]) -> None:
-    """Of a written packet: evidence, journal and the gate's own word agree, and what each stage leaves is there."""
+    """For a written packet: evidence, journal and gate results agree, and all files of its stages exist."""
     if task.spec.pipeline is None:
         return
     judged = [event for event in events if isinstance(event, ev.GateJudged)]

@@ -1,4 +1,4 @@
-"""The lives of a task that the crash run cuts short: each says how it begins, what is asked on the way, and how it ends."""
+"""The lives of a task that the crash run interrupts: how each begins, what is requested, and how it ends."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Scenario(NamedTuple):
     finish: Callable[[Case], None] | None = None
     #: What must hold at its end beside what holds for every task.
     check: Callable[[Case, Task], None] | None = None
-    #: Whether the whole crash run kills at each pass of every point, or only at samples where a point has many.
+    #: Whether the whole crash run kills at each pass of every point, or only at samples of its passes.
     is_short: bool = True
 
 
@@ -96,9 +96,10 @@ def _until_told(case: Case) -> None:
     case.create(scenario=_script(case, _lines(4, 6, script).result("done")))
 
 
-#: A stand-in for Codex, which chooses the id of its session itself. It says three lines, waits, and says three more.
+#: A stand-in for Codex, which chooses the id of its session itself: three lines, a wait, three more lines.
 _CODEX = """#!/bin/sh
-item() { printf '{"type":"item.completed","item":{"id":"item_%s","type":"agent_message","text":"line %s"}}\\n' $1 $1; }
+item='{"type":"item.completed","item":{"id":"item_%s","type":"agent_message","text":"line %s"}}\\n'
+item() { printf "$item" $1 $1; }
 echo '{"type":"thread.started","thread_id":"0199a213-81c0-7800-8aa1-bbab2a035a53"}'
 echo '{"type":"turn.started"}'
 item 1; item 2; item 3

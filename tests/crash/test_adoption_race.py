@@ -1,4 +1,4 @@
-"""A runner is stopped between two reads of an attempt's directory, while the agent starts, works and exits."""
+"""A runner is stopped between two reads of an attempt's directory while the agent starts and exits."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from tests.support.waiting import eventually
 def test_an_agent_that_starts_and_exits_between_two_reads_is_not_taken_for_one_that_never_started(
     place: Place, clean_env: dict[str, str]
 ) -> None:
-    """The child is held back before it writes identity.json, so that the runner's first read finds nothing at all.
+    """The child is stopped before it writes identity.json, so that the runner's first read finds nothing.
 
-    A runner that reads identity.json before exit.json then sees an exit without an identity, and runs the agent again.
+    A runner that reads identity.json before exit.json would then see an exit without an identity, and run the
+    agent again.
     """
     case = Case(place.root, "race", "recorder.before_identity=stop,adopt.between_reads=stop")
     del case.env["HOLDFAST_FAILPOINT_ONCE"]  # both points act, each in its own process

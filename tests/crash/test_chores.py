@@ -67,7 +67,7 @@ def test_a_stop_that_finds_a_chore_and_no_runner_is_the_last_word(
 def test_a_gate_whose_processes_are_killed_is_asked_again(
     place: Place, clean_env: dict[str, str], point: str
 ) -> None:
-    """The first kill makes the gate's recorder the first one of the next runner, where the second kill finds it."""
+    """After the first kill, the gate's recorder is the next runner's first one: the second kill hits it."""
     case = Case(place.root, "gate", "step.write_files=kill@1")
 
     def has_died(case: Case) -> bool:

@@ -1,4 +1,4 @@
-"""A disk without room: the task waits, nothing that was there is lost, and it goes on when there is room again."""
+"""A full disk: the task waits, nothing is lost, and it continues when there is space again."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def small_disk(place: Place, clean_env: dict[str, str]) -> Iterator[str]:
 def test_a_task_waits_for_room_on_a_full_disk_and_then_ends(
     small_disk: str, *, room_bytes: int, kill_runner: bool
 ) -> None:
-    """The disk fills up while the agent works (its own memory is elsewhere), the agent ends, and there is room again."""
+    """The disk fills up while the agent works (its files are elsewhere); it ends; there is space again."""
     outside = os.path.join(os.path.dirname(small_disk), "outside")
     os.mkdir(outside, 0o700)
     works, go = os.path.join(outside, "works"), os.path.join(outside, "go")

@@ -1,4 +1,4 @@
-"""A storm of SIGKILLs: runner, recorder and agent die at random moments, again and again, and the task is done all the same."""
+"""A storm of SIGKILLs: runner, recorder and agent die at random moments, and the task is completed anyway."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WITHIN_S = 60.0
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_task_comes_through_a_storm_of_kills(place: Place, clean_env: dict[str, str], seed: int) -> None:
-    """Printed with a failure: the seed and who was killed when. HOLDFAST_CRASH_FULL=1 adds a seed of its own."""
+    """Printed with a failure: the seed, and the kills with their times. HOLDFAST_CRASH_FULL=1 adds a seed."""
     if os.environ.get("HOLDFAST_CRASH_FULL"):
         seed += time.time_ns() % 1_000_000
     case = Case(place.root, "storm")

@@ -26,7 +26,7 @@ TOGETHER = (
 
 
 class Cutter:
-    """Waits for the kill, then cuts the journal at a byte of the record that was not synced, and only then tends."""
+    """Waits for the kill, then truncates the journal inside the record that was not synced, then tends."""
 
     def __init__(self, seed: str) -> None:
         self.dice = random.Random(seed)
@@ -90,8 +90,10 @@ def test_a_record_torn_at_any_byte_is_cut_off_and_made_again(
 def test_the_second_event_of_one_line_is_not_lost_with_the_tail(
     place: Place, clean_env: dict[str, str]
 ) -> None:
-    """Without its result a finished agent would be resumed. It prints the result by itself, so that it is a record of its
-    own; which one depends on how many the lines before it made."""
+    """Without its result a finished agent would be resumed.
+
+    The result is printed separately, so it is a separate record; its number depends on the lines before it.
+    """
 
     def begin(case: Case) -> None:
         script = Script().say("line 1").sleep(0.4).result("done")

@@ -1,8 +1,8 @@
 """The crash run: SIGKILL at every failpoint, start again, and compare with what must hold.
 
-The list of failpoints is read from the source, so a new one is walked without anybody remembering it, or complains that no
-scenario reaches it. By default each point is killed at in one scenario, at a few of its passes; HOLDFAST_CRASH_FULL=1
-walks every pass of every point in every scenario, and samples of them in the long ones.
+The list of failpoints is read from the source, so a new one is tested automatically, or fails because no
+scenario reaches it. By default, each point is tested in one scenario, at a few of its passes.
+HOLDFAST_CRASH_FULL=1 tests every pass of every point in every scenario, and samples of them in long ones.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.crash.scenarios import BY_NAME, SCENARIOS, Scenario, play
 
 FULL = bool(os.environ.get("HOLDFAST_CRASH_FULL"))
 
-#: Where a point is likely to be passed, by the start of its name: only the order in which scenarios are tried.
+#: The scenario that likely reaches a point, by the start of its name; it is tried first.
 LIKELY = {
     "create.": "cli",
     "inbox.": "cli",
@@ -62,8 +62,8 @@ LIKELY = {
 LONG_SAMPLE = 3
 #: In the whole crash run, a point that a long scenario passes only so often is killed at in each pass.
 FEW = 5
-#: Here the process that is killed is the agent already, by its identity: an agent killed is a crash of the agent. It had no
-#: time to make its session, so that the resume finds none and burns a second retry.
+#: Here the killed process is the agent already, by its identity, so the kill counts as a crash of the agent.
+#: It had no time to create its session, so the resume finds none and uses a second retry.
 KILLS_THE_AGENT = ("recorder.before_exec",)
 #: Here the recorder has asked the kernel how the agent ended, and dies with the answer.
 TAKES_THE_STATUS_ALONG = ("recorder.before_exit_record",)

@@ -1,4 +1,4 @@
-"""How lives with several stages begin, and what must hold at their ends beside what holds for all: packets, worktrees, the queue."""
+"""How lives with several stages begin, and what must hold at their ends: packets, worktrees, the queue."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.repos import Repo
 def stage(
     case: Case, role: str, script: Script | None = None, *, name: str = "", **fields: object
 ) -> StageSpec:
-    """A stage that the scripted agent plays: a line that only it says, what `script` does, and the report of its role."""
+    """A stage of the scripted agent: a unique line, the steps of `script`, and the report of its role."""
     name = name or f"scripted_{role}"
     script = (script or Script().fail_if_running()).say(f"here is {name}")
     report = brief(f"test -e {WORK}") if role == "brief" else REPORTS[role]
@@ -160,8 +160,11 @@ def has_left_the_queue(case: Case) -> bool:
 
 
 def check_queued(case: Case, task: Task) -> None:
-    """Started once and counted once. A kill between what is counted and its count is off by one: a start that was asked
-    for is not counted, an end whose row is still in the queue is counted twice, and never not at all."""
+    """Started once and counted once.
+
+    After a kill between an event and its count, the count may be off by one: a requested start is not
+    counted, or an end whose row is still in the queue is counted twice, but never zero times.
+    """
     events = [event for _, event in journal.read(case.packet.journal)]
     starts = [event for event in events if isinstance(event, ev.TaskMoved) and event.old == Status.QUEUED]
     assert [event.new for event in starts] == [Status.SPAWNING], f"it was started {len(starts)} times"

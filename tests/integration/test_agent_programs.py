@@ -24,7 +24,8 @@ with open({calls!r}, "a+", encoding="utf-8") as calls:
     calls.flush()
     calls.seek(0)
     number = len(calls.readlines())
-given = [word.partition("=")[2] or after for word, after in zip(sys.argv, sys.argv[1:] + [""]) if word.startswith({flags!r})]
+pairs = zip(sys.argv, sys.argv[1:] + [""])
+given = [word.partition("=")[2] or after for word, after in pairs if word.startswith({flags!r})]
 for line in open({folder!r} + "/" + str(number), encoding="utf-8"):
     if line.startswith("!wait "):
         while not os.path.exists({folder!r} + "/" + line[6:].strip()):
@@ -131,9 +132,17 @@ def test_a_stream_is_read_while_it_grows(stage: Stage) -> None:
 @pytest.mark.req("W-C1", "LCH-11", "LCH-4", "BUD-5", "LCH-16")
 def test_claude_is_given_an_id_that_it_accepts_and_all_limits(stage: Stage) -> None:
     task = Task.start(
-        "--agent", "claude", "--model", "sonnet", "--max-turns", "50", "--budget-usd", "10", "Keep this off the line.",
+        "--agent",
+        "claude",
+        "--model",
+        "sonnet",
+        "--max-turns",
+        "50",
+        "--budget-usd",
+        "10",
+        "Keep this off the line.",
         env=stage.cast("claude", FINE),
-    )  # fmt: skip
+    )
     manifest = task.wait_for("completed")
     (call,) = stage.calls()
     argv = call["argv"]
@@ -218,7 +227,10 @@ PI_SAID = line(
 )  # fmt: skip
 PLAYS = {
     "gemini": (
-        GEMINI + GEMINI_SAID + line(type="tool_use", tool_name="run_shell_command", tool_id="1", parameters={}) + "!die\n",
+        GEMINI
+        + GEMINI_SAID
+        + line(type="tool_use", tool_name="run_shell_command", tool_id="1", parameters={})
+        + "!die\n",
         GEMINI + GEMINI_SAID + line(type="result", timestamp="", status="success", stats={}),
         lambda session: ["--resume", session],
     ),
@@ -231,7 +243,12 @@ PLAYS = {
         OPENCODE + "!die\n",
         OPENCODE
         + line(type="text", timestamp=1, sessionID="ses_1", part={"text": "All done."})
-        + line(type="step_finish", timestamp=1, sessionID="ses_1", part={"reason": "stop", "tokens": {"input": 1, "output": 2}}),
+        + line(
+            type="step_finish",
+            timestamp=1,
+            sessionID="ses_1",
+            part={"reason": "stop", "tokens": {"input": 1, "output": 2}},
+        ),
         lambda _: ["--session", "ses_1"],
     ),
     "pi": (
@@ -239,7 +256,7 @@ PLAYS = {
         PI + PI_SAID + line(type="agent_end", messages=[], willRetry=False) + line(type="agent_settled"),
         lambda session: ["--session", session],
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.req("RES-7", "RES-3", "RES-1")

@@ -26,7 +26,8 @@ from holdfast.model.outcome import Outcome
 
 class Limited(Scripted):
     capabilities = Capabilities(
-        chooses_session_id=True, session_id_from="chosen", can_resume=True, stdin_prompt=True, has_events=True, stale_s=90.0
+        chooses_session_id=True, session_id_from="chosen", can_resume=True, stdin_prompt=True,
+        has_events=True, stale_s=90.0,
     )
 
     def __init__(self, name):
@@ -35,7 +36,8 @@ class Limited(Scripted):
     def classify(self, end, attempt):
         text = attempt.result.text if attempt.result is not None else ""
         if text.startswith("out for "):
-            return Outcome(kind="rate_limit", detail=text, resets_at=clock.iso(clock.now() + float(text.split()[2])))
+            resets_at = clock.iso(clock.now() + float(text.split()[2]))
+            return Outcome(kind="rate_limit", detail=text, resets_at=resets_at)
         if text.startswith("too long"):
             return Outcome(kind="context_too_long", detail=text)
         if text.startswith("no login"):
@@ -154,10 +156,10 @@ def test_a_briefing_whose_agent_could_not_be_started_is_given_again_to_the_same_
     """The directory is gone when the second agent is to start, and back when the third is."""
     project = workspace()
     full = Scenario().say("The hats are sorted.").tool("Bash", command=f"mv {project} {project}.away")
+    full.result("too long", is_error=True).exit(1)
+    calls = write_calls(("one", full), ("one", Scenario().result("sorted")))
     task = Task.start(
-        "--agent", "one", "-o",
-        f"calls={write_calls(('one', full.result('too long', is_error=True).exit(1)), ('one', Scenario().result('sorted')))}",
-        "--base-interval", "1s", "sort the attic",
+        "--agent", "one", "-o", f"calls={calls}", "--base-interval", "1s", "sort the attic"
     )  # fmt: skip
     task.wait_for_event("attempt.ended", 2)
     os.rename(f"{project}.away", project)

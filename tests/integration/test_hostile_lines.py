@@ -169,7 +169,8 @@ class Failing:
     )
 
     def launch(self, spec):
-        return Launch(argv=["sh", "-c", "echo {}; echo oops >&2; echo good line; echo {}"], stdin=spec.prompt_path)
+        script = "echo {}; echo oops >&2; echo good line; echo {}"
+        return Launch(argv=["sh", "-c", script], stdin=spec.prompt_path)
 
     resume = launch
 

@@ -130,7 +130,8 @@ def test_a_mark_interrupts_with_its_text_and_an_answer_puts_it_aside(
 ) -> None:
     """While the agent works on, or when it has left."""
     script = (
-        f'if [ $HOLDFAST_RESUME_COUNT = 0 ]; then echo "which one? $MY_TOKEN" > "$HOLDFAST_PACKET/state/{mark}"; '
+        "if [ $HOLDFAST_RESUME_COUNT = 0 ]; "
+        f'then echo "which one? $MY_TOKEN" > "$HOLDFAST_PACKET/state/{mark}"; '
         + ("exit 0; fi; " if leaves else kin.WAIT + "fi; ")
         + 'echo "told: $HOLDFAST_ANSWER"'
     )
@@ -152,8 +153,8 @@ def test_a_mark_interrupts_with_its_text_and_an_answer_puts_it_aside(
 
 @pytest.mark.req("INT-1")
 def test_a_mark_is_put_aside_also_where_something_is_in_the_way(home: str) -> None:
-    script = 'if [ $HOLDFAST_RESUME_COUNT = 0 ]; then cd "$HOLDFAST_PACKET/state"; touch interrupts; echo hm > error; fi'
-    task = Task.shell(script)
+    put = 'cd "$HOLDFAST_PACKET/state"; touch interrupts; echo hm > error'
+    task = Task.shell(f"if [ $HOLDFAST_RESUME_COUNT = 0 ]; then {put}; fi")
     task.wait_for("interrupted")
     left(task)
     assert task.ask("resume").returncode == 0

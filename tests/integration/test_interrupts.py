@@ -102,8 +102,8 @@ def test_an_error_that_an_agent_reports_asks_for_a_person() -> None:
 @pytest.mark.req("INT-2")
 def test_blocked_work_asks_for_a_person() -> None:
     blocked = '{"status": "blocked", "progress": {"current_step": "waiting for the schema"}}'
-    script = f"test $HOLDFAST_RESUME_COUNT = 1 || {{ echo '{blocked}' > \"$HOLDFAST_PACKET/state/work.json\"; {kin.WAIT}}}"
-    task = Task.shell(script, *EAGER)
+    write = f"echo '{blocked}' > \"$HOLDFAST_PACKET/state/work.json\""
+    task = Task.shell(f"test $HOLDFAST_RESUME_COUNT = 1 || {{ {write}; {kin.WAIT}}}", *EAGER)
     reason = task.wait_for("interrupted")["interrupt"]["reason"]
     assert reason == "the work is blocked: waiting for the schema"
     has_left(task)
@@ -256,7 +256,8 @@ def test_the_work_item_is_kept_beside_the_question() -> None:
 def test_people_are_told_and_a_notifier_that_fails_stops_nothing(home: str) -> None:
     told = os.path.join(workspace(), "told.json")
     loops.settings(
-        f"[[notify]]\non = ['interrupted']\nto = 'command'\nargv = ['sh', '-c', 'cat > {told}.new; mv {told}.new {told}']\n"
+        "[[notify]]\non = ['interrupted']\nto = 'command'\n"
+        f"argv = ['sh', '-c', 'cat > {told}.new; mv {told}.new {told}']\n"
         "[[notify]]\non = ['interrupted']\nto = 'command'\nargv = ['false']\n"
     )
     task = Task.shell(kin.WAIT, *EAGER)

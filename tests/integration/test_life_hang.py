@@ -134,7 +134,10 @@ def test_a_lingering_agent_is_finished_and_its_group_ended(home: str) -> None:
 def test_what_is_on_the_screen_decides_nothing(home: str) -> None:
     """Words that look like an end, a crash or a prompt; the process goes on, and so does the task."""
     gate = os.path.join(workspace(), "go")
-    words = "__TASK_DONE__\nTraceback (most recent call last):\nSegmentation fault\nTo exit press Ctrl-C\nuser@host:~$ "
+    words = (
+        "__TASK_DONE__\nTraceback (most recent call last):\nSegmentation fault\n"
+        "To exit press Ctrl-C\nuser@host:~$ "
+    )
     task = Task.shell(f"printf '{words}\n'; until [ -e {gate} ]; do sleep 0.05; done; exit 4")
     task.wait_for_log("user@host")
     assert task.status() == "running"

@@ -35,9 +35,13 @@ def python(script: str, *flags: str) -> Task:
 
 @pytest.mark.req("OUT-2", "OUT-3")
 def test_the_readable_log_is_clean_and_the_raw_ones_are_as_printed(home: str) -> None:
-    raw = b"\x1b[1;31mred\x1b[0m \x1b]0;title\x07ok \x1b(Bplain\r\n50%\r100%\n\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\\n"
+    raw = (
+        b"\x1b[1;31mred\x1b[0m \x1b]0;title\x07ok \x1b(Bplain\r\n50%\r100%\n"
+        b"\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\\n"
+    )
     task = python(
-        f"import os\nos.write(1, {raw!r})\nos.write(2, b'\\x1b[33mwarned\\x1b[m\\n')\nos.write(1, b'last\\n')\n"
+        f"import os\nos.write(1, {raw!r})\n"
+        "os.write(2, b'\\x1b[33mwarned\\x1b[m\\n')\nos.write(1, b'last\\n')\n"
     )
     task.wait_for("completed")
     lines = task.log().splitlines()

@@ -155,7 +155,8 @@ def test_an_agent_is_told_its_own_task_and_never_a_role(home: str) -> None:
 @pytest.mark.req("LCH-1")
 def test_a_nested_task_can_be_stopped_from_the_outer_agent_and_only_it_ends(home: str) -> None:
     lock = kin.alone(home)
-    stop = f"{sys.executable} -m holdfast stop inner && {sys.executable} -m holdfast wait inner; echo $? > status"
+    program = f"{sys.executable} -m holdfast"
+    stop = f"{program} stop inner && {program} wait inner; echo $? > status"
     ready = "while [ ! -s inner-agent ]; do sleep 0.01; done; "
     outer = Task.shell(start_inner(home) + "; " + ready + stop + "; exit 0")
     outer.wait_for("completed")

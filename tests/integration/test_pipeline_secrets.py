@@ -30,7 +30,8 @@ SECRETS = {
 #: What a person handed in is theirs, and stays as it is; what an attempt printed is kept as it came, private
 #: to the user; and the sessions of an agent are its own.
 _RAW = re.compile(
-    r"/(inputs/(user_request\.md|attachments/.*)|manifest\.yaml|runs/.*|attempts/[^/]+/(stdout|stderr)\.log|scripted-agent/.*)$"
+    r"/(inputs/(user_request\.md|attachments/.*)|manifest\.yaml|runs/.*"
+    r"|attempts/[^/]+/(stdout|stderr)\.log|scripted-agent/.*)$"
 )
 
 

@@ -13,7 +13,14 @@ from tests.support.tasks import Task, holdfast
 
 pytestmark = pytest.mark.usefixtures("home")
 
-STAGES = ["gemini_review", "codex_review", "gemini_security_review", "copilot_review_consolidate", "codex_fix", "codex_verify"]  # fmt: skip
+STAGES = [
+    "gemini_review",
+    "codex_review",
+    "gemini_security_review",
+    "copilot_review_consolidate",
+    "codex_fix",
+    "codex_verify",
+]
 
 
 def review(findings: str, more: str = "") -> str:
@@ -36,8 +43,10 @@ def test_findings_are_merged_and_fixed_in_their_order() -> None:
         gemini_review=review("- minor — b.txt:9 — a typo\n- major — b.txt:3 — it is lost"),
         codex_review=review("- [blocker] b.txt:3: It is lost.\n- token hunter2hunter2 is in a.txt:1"),
         gemini_security_review=review("- major — a.txt:1 — anybody may read it"),
-        copilot_review_consolidate=review("- major — a.txt:1 — open to all\n- blocker — b.txt:3 — lost\n- dropped — b.txt:9 — fine"),
-    )  # fmt: skip
+        copilot_review_consolidate=review(
+            "- major — a.txt:1 — open to all\n- blocker — b.txt:3 — lost\n- dropped — b.txt:9 — fine"
+        ),
+    )
     # What the consolidation was told lies beside the packet before its own report replaces the list.
     kept = os.path.join(stand_ins.folder, "merged.md")
     home = os.environ["HOLDFAST_HOME"]
@@ -56,7 +65,12 @@ def test_findings_are_merged_and_fixed_in_their_order() -> None:
     with open(kept, encoding="utf-8") as file:
         merged = file.read()
     places = [line.split(" — ")[0] for line in merged.splitlines() if line[:1].isdigit() and " — " in line]
-    assert places == ["1. **blocker** `b.txt:3`", "2. **major** `a.txt:1`", "3. **unrated** `a.txt:1`", "4. **minor** `b.txt:9`"]  # fmt: skip
+    assert places == [
+        "1. **blocker** `b.txt:3`",
+        "2. **major** `a.txt:1`",
+        "3. **unrated** `a.txt:1`",
+        "4. **minor** `b.txt:9`",
+    ]
     assert "(gemini_review, codex_review)" in merged
     assert "hunter2" not in merged
     told = prompt(task, "copilot_review_consolidate")
@@ -72,7 +86,8 @@ def test_findings_are_merged_and_fixed_in_their_order() -> None:
     assert last.strip() in told
     assert "in the order of their numbers" in told
     assert "codex_fix.codex.out" in prompt(task, "codex_verify")
-    assert [check["name"] for check in gate(task, "codex_fix")["checks"]] == ["report", "headings", "patch", "scope"]  # fmt: skip
+    checks = [check["name"] for check in gate(task, "codex_fix")["checks"]]
+    assert checks == ["report", "headings", "patch", "scope"]
     summary(task)
 
 
@@ -110,10 +125,17 @@ def test_a_reviewer_has_a_person_asked_before_the_next_stage() -> None:
 @pytest.mark.req("PIP-11", "PKT-18")
 def test_what_the_plan_pipeline_writes_becomes_a_task() -> None:
     plan = (
-        "# Plan: say hello\n\n## Goal\n\nb.txt says hello.\n\n## Scope\n\nb.txt\n\n## Steps\n\n1. Write it.\n\n"
+        "# Plan: say hello\n\n## Goal\n\nb.txt says hello.\n\n## Scope\n\nb.txt\n\n"
+        "## Steps\n\n1. Write it.\n\n"
         "## Acceptance\n\n- b.txt says hello\n\n## Verify Commands\n\n```bash\ngrep -q hello b.txt\n```\n"
     )
-    planning = ["copilot_plan_draft", "codex_plan_enrich", "gemini_plan_enrich", "codex_plan_review", "copilot_plan_consolidate"]  # fmt: skip
+    planning = [
+        "copilot_plan_draft",
+        "codex_plan_enrich",
+        "gemini_plan_enrich",
+        "codex_plan_review",
+        "copilot_plan_consolidate",
+    ]
     doing = ["gemini_brief", "codex_impl", "codex_verify", "gemini_review"]
     stand_ins = StandIns(
         [*planning, *doing],
@@ -127,8 +149,8 @@ def test_what_the_plan_pipeline_writes_becomes_a_task() -> None:
         assert f"{stage}.{stage.partition('_')[0]}.out" in prompt(task, "copilot_plan_consolidate")
     written = task.path("outputs", "copilot_plan_consolidate.copilot.out")
     folder = os.path.join(os.path.dirname(packet.path), "packet-done")
-    words = ("--id", "done", "--intent", "safe_impl", "--from-plan", written, "--allow", "b.txt", "--project", packet.project.path)  # fmt: skip
-    made = holdfast("new", folder, *words)
+    words = ("--id", "done", "--intent", "safe_impl", "--from-plan", written, "--allow", "b.txt")
+    made = holdfast("new", folder, *words, "--project", packet.project.path)
     assert made.returncode == 0, made.stderr
     shown = json.loads(holdfast("pipeline", "show", folder, "--json", env=stand_ins.env).stdout)
     assert shown["acceptance_commands"] == ["grep -q hello b.txt"]

@@ -291,8 +291,8 @@ def test_a_session_that_cannot_go_on_is_not_resumed_whatever_its_neighbour_needs
 @pytest.mark.req("PKT-13")
 def test_whatever_lies_among_the_attempts_kills_nobody() -> None:
     """Put there by the first attempt; the next one needs a number."""
-    script = 'cd "$HOLDFAST_PACKET/attempts"; touch 5 ²-x; mkdir 6 ٣-z; test $HOLDFAST_RESUME_COUNT = 1 || kill -9 $$'
-    task = Task.shell(script, "--base-interval", "0.1s")
+    script = 'cd "$HOLDFAST_PACKET/attempts"; touch 5 ²-x; mkdir 6 ٣-z; '
+    task = Task.shell(script + "test $HOLDFAST_RESUME_COUNT = 1 || kill -9 $$", "--base-interval", "0.1s")
     task.wait_for("completed")
     shown = task.ask("show")
     assert (shown.returncode, shown.stderr) == (0, "")

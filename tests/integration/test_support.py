@@ -84,7 +84,8 @@ def test_a_test_that_leaves_a_process_fails(tmp_path, body: str, status: int, wo
         from tests.conftest import clean_env, home, place
         conftest.GRACE_S = 0.2
 
-        @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+        @pytest.mark.filterwarnings("ignore::ResourceWarning")
+        @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
         def test_one(home):
             {body}
     """

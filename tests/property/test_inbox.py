@@ -54,9 +54,15 @@ class InboxMachine(RuleBasedStateMachine):
         home = Home(os.path.join(self.folder, "home"))
         os.makedirs(home.tasks, mode=0o700)
         spec = TaskSpec(
-            task_id="task", task_name="task", goal="", agent="command", command=["true"],
-            project_dir=self.folder, stages=(StageSpec(name="command_run", agent="command"),), limits=Limits(),
-        )  # fmt: skip
+            task_id="task",
+            task_name="task",
+            goal="",
+            agent="command",
+            command=["true"],
+            project_dir=self.folder,
+            stages=(StageSpec(name="command_run", agent="command"),),
+            limits=Limits(),
+        )
         self.packet = create(
             home, spec, prompt=None, env={"schema": "holdfast.env/1"}, status=Status.SPAWNING
         )

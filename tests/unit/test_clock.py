@@ -51,9 +51,20 @@ def test_now_is_written_with_z() -> None:
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("90", 90), ("90s", 90), ("0", 0), ("0.5", 0.5), ("15m", 900), ("1.5h", 5400), ("1h30m", 5400), ("2d", 172800),
-     ("1d1h1m1s", 90061), (" 5m ", 300), ("1m30", 90)],
-)  # fmt: skip
+    [
+        ("90", 90),
+        ("90s", 90),
+        ("0", 0),
+        ("0.5", 0.5),
+        ("15m", 900),
+        ("1.5h", 5400),
+        ("1h30m", 5400),
+        ("2d", 172800),
+        ("1d1h1m1s", 90061),
+        (" 5m ", 300),
+        ("1m30", 90),
+    ],
+)
 def test_a_duration_reads_as_people_write_it(text: str, seconds: float) -> None:
     assert clock.parse_duration(text) == seconds
 
@@ -66,9 +77,18 @@ def test_anything_else_is_no_duration(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0, "0.0s"), (4.21, "4.2s"), (60, "1m00s"), (200, "3m20s"), (3599, "59m59s"), (3600, "1h00m"), (18120, "5h02m"),
-     (172800, "2d00h"), (180000, "2d02h")],
-)  # fmt: skip
+    [
+        (0, "0.0s"),
+        (4.21, "4.2s"),
+        (60, "1m00s"),
+        (200, "3m20s"),
+        (3599, "59m59s"),
+        (3600, "1h00m"),
+        (18120, "5h02m"),
+        (172800, "2d00h"),
+        (180000, "2d02h"),
+    ],
+)
 def test_durations_for_people(seconds: float, text: str) -> None:
     assert clock.words(seconds) == text
 

@@ -123,9 +123,15 @@ def waiting(home: str, hands: Clock):
 
 def _ended(number: int) -> ev.AttemptEnded:
     return ev.AttemptEnded(
-        attempt=number, outcome="crashed", detail="", exit_code=1, exit_signal=None, by="recorder", lived_s=1.0,
+        attempt=number,
+        outcome="crashed",
+        detail="",
+        exit_code=1,
+        exit_signal=None,
+        by="recorder",
+        lived_s=1.0,
         noticed_at=clock.iso(BEGIN),
-    )  # fmt: skip
+    )
 
 
 def test_a_wait_is_over_in_time(waiting: Any, hands: Clock) -> None:

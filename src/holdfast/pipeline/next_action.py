@@ -1,6 +1,6 @@
 """next_action: what a person or a brain does now, from a closed set, with the command that does it.
 
-Pure. Every state of a task has exactly one answer, so that whoever reads nothing but the summary knows how to go on.
+Pure. Every state of a task has exactly one answer, so the summary alone says how to continue.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ class NextAction(Record):
 
 
 class Action(Record):
-    """One member of the set. `{task}`, `{stage}`, `{agent}`, `{login}` and `{again}` are filled in; `{again}` is
-    `holdfast resume TASK` where the task is parked and `holdfast retry TASK` where it has ended."""
+    """One member of the set. `{task}`, `{stage}`, `{agent}`, `{login}` and `{again}` are filled in.
+
+    `{again}` is `holdfast resume TASK` if the task is parked and `holdfast retry TASK` if it has ended.
+    """
 
     means: str
     command: str = ""

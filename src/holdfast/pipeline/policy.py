@@ -1,7 +1,7 @@
 """What follows from a triaged failure of a pipeline's stage. Pure.
 
-Two limits apply together, and the smaller one wins: each failure class has its own (`RULES`), and the packet's
-retry_budget counts per signature (docs/reference/triage.md).
+Two limits apply together, and the smaller one wins: each failure class has its own (`RULES`), and the
+packet's retry_budget counts per signature (docs/reference/triage.md).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The signature of a failure: a short hash that stays the same when the same thing goes wrong again.
+"""The signature of a failure: a short hash that is the same when the same failure occurs again.
 
-What differs from try to try without meaning anything (times, ids, paths of packets, tokens, measured amounts) is taken out
-first. What tells two failures apart (file names, line numbers, exit statuses, names of checks) stays.
+Text that differs between attempts without a meaning (times, ids, paths of packets, tokens, amounts) is
+removed first. Text that distinguishes failures (file names, line numbers, exit statuses, names of checks)
+stays.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from holdfast.store.digest import sha256
 LINES = 100
 CHARS = 500
 LENGTH = 16
-#: A line of raw output can be megabytes long; what a failure is called stands at its beginning. Together they stay small
-#: enough for patterns that look back and forth.
+#: A line of raw output can be megabytes long, and names its failure at the start. Both limits keep the text
+#: small enough for patterns with look-around.
 _LINE_CHARS, _ALL_CHARS = 1000, 20_000
 
 _UNIT = (
@@ -48,7 +49,8 @@ NORMALISED: tuple[tuple[str, str], ...] = (
     (
         "ids with a prefix",
         r"\bses_[0-9a-f]{8}\b"
-        r"|\b(?:ses|req|request|msg|toolu|call|resp|run|sess|thread|trace|sk|pk|gh[pousr]|key)[_-](?=[A-Za-z_-]*\d)[A-Za-z0-9_-]{6,}",
+        r"|\b(?:ses|req|request|msg|toolu|call|resp|run|sess|thread|trace|sk|pk|gh[pousr]|key)[_-]"
+        r"(?=[A-Za-z_-]*\d)[A-Za-z0-9_-]{6,}",
     ),
     # Long, and of letters and digits together: tokens, ULIDs, base64. A long word of letters only is a word.
     ("tokens", r"(?<![\w/.-])(?=[A-Za-z_=+-]*\d)(?=[\d_=+-]*[A-Za-z])[A-Za-z0-9_=+-]{20,}"),
@@ -57,7 +59,8 @@ NORMALISED: tuple[tuple[str, str], ...] = (
     ("process ids", r"\b(?:pid|PID|process|port)[ =:#]*\d+"),
     (
         "amounts",
-        rf"(?<![\w.,])[$€£]?\d[\d,_]*+(?:\.\d+)?(?:[eE][+-]?\d+)? ?(?i:{_UNIT})(?![A-Za-z0-9])|[$€£]\d[\d,.]*",
+        rf"(?<![\w.,])[$€£]?\d[\d,_]*+(?:\.\d+)?(?:[eE][+-]?\d+)? ?(?i:{_UNIT})(?![A-Za-z0-9])"
+        r"|[$€£]\d[\d,.]*",
     ),
     ("epochs", r"(?<![\w.])1\d{9}(?:\d{3})?(?:\.\d+)?\b"),
 )
@@ -65,9 +68,9 @@ _PATTERNS: list[re.Pattern[str]] = []
 
 
 def normalise(text: str, *, task_id: str = "") -> str:
-    """`text` without what changes from try to try: one line, at most CHARS long.
+    """`text` without what changes between attempts: one line, at most CHARS long.
 
-    `task_id` is taken out too where it is given: a person may have chosen one that no pattern knows.
+    `task_id` is removed too: a person may have chosen one that no pattern matches.
     """
     if not _PATTERNS:  # compiled for the first failure, not for every start
         _PATTERNS.extend(re.compile(pattern) for _, pattern in NORMALISED)
@@ -81,6 +84,8 @@ def normalise(text: str, *, task_id: str = "") -> str:
 
 
 def signature(text: str, *, kind: str = "", task_id: str = "") -> str:
-    """Sixteen hex digits. `kind` says what sort of failure it was (an outcome, the check that failed), so that two
-    failures that said nothing are still two."""
+    """Sixteen hex digits.
+
+    `kind` (an outcome, the check that failed) distinguishes failures that have no text.
+    """
     return sha256(f"{kind}\n{normalise(text, task_id=task_id)}".encode("utf-8", "replace"))[:LENGTH]

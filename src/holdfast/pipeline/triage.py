@@ -1,8 +1,8 @@
-"""Triage: what kind of failure it was, and by which signature it is known again. Pure; the tables are the rules.
+"""Triage: the class of a failure, and the signature that recognizes it again. Pure; the tables are the rules.
 
-Three sources are asked in this order. The outcome of the attempt, which its adapter worked out from everything it saw, is
-believed first. Then comes the gate, which judges an attempt that said it was successful. Where neither knows (a bare
-exit status), the words on stderr decide; where they say nothing, the failure is `unknown`, which is not `transient`.
+Three sources are used in this order: the outcome of the attempt, which its adapter derived from everything it
+saw; the gate, which judges an attempt that reported success; and, for a bare exit status, the words on
+stderr. If none of them matches, the failure is `unknown`, which is not `transient`.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ class Failure(Record):
     stage: str
     role: str = ""
     agent: str = ""
-    #: As in model/outcome.py, or one of ours: `timeout`, `budget`, `preflight_failed`, `prepare_failed`, `compose_failed`, `gate_broken`.
+    #: As in model/outcome.py, or one of ours: `timeout`, `budget`, `preflight_failed`, `prepare_failed`,
+    #: `compose_failed`, `gate_broken`.
     outcome: str
     detail: str = ""
     exit_code: int | None = None
     #: The beginning of stderr, redacted.
     stderr_excerpt: str = ""
-    #: The check that did not pass; empty where no gate judged.
+    #: The check that did not pass; empty if there was no gate.
     gate_failed: str = ""
     gate_reasons: tuple[str, ...] = ()
     #: Taken out of the text before it is hashed.
@@ -60,7 +61,7 @@ class Triage(Record):
 
 
 _C = FailureClass
-#: Outcomes that say by themselves what went wrong. `failed`, `crashed` and what a later version says are not among them.
+#: Outcomes that determine the class. `failed`, `crashed` and outcomes of later versions do not.
 BY_OUTCOME: dict[str, FailureClass] = {
     "rate_limit": _C.TRANSIENT,
     "quota": _C.TRANSIENT,
@@ -96,18 +97,22 @@ BY_OUTCOME: dict[str, FailureClass] = {
 #: Checks of a gate; every other one is a broken contract.
 BY_CHECK: dict[str, FailureClass] = {"scope": _C.SCOPE_VIOLATION}
 
-#: Words on stderr, asked in this order. A number counts only where it is called a status: "line 401" is not an answer of a server.
+#: Words on stderr, in this order. A number counts only if it is called a status: "line 401" is no reply of a
+#: server.
 BY_TEXT: tuple[tuple[FailureClass, str], ...] = (
     (
         _C.AUTH,
-        r"(?:HTTP|status|code|error)\W{0,3}(?:code\W{0,3})?40[13]\b|\b40[13] (?:unauthorized|forbidden)|\bunauthori[sz]ed\b"
-        r"|invalid[_ ](?:x-)?api[_ -]?key|(?:incorrect|missing|no) api[_ -]?key|authentication (?:failed|error|required)"
+        r"(?:HTTP|status|code|error)\W{0,3}(?:code\W{0,3})?40[13]\b"
+        r"|\b40[13] (?:unauthorized|forbidden)|\bunauthori[sz]ed\b"
+        r"|invalid[_ ](?:x-)?api[_ -]?key|(?:incorrect|missing|no) api[_ -]?key"
+        r"|authentication (?:failed|error|required)"
         r"|not logged in|please (?:log|sign) in|token (?:has |is )?expired",
     ),
     (
         _C.PROMPT_TOO_LARGE,
         r"prompt (?:is )?too (?:long|large)|(?:input|request) (?:is )?too (?:long|large)|request_too_large"
-        r"|context[_ ](?:length|window)[_ ]?(?:limit )?exceed|maximum (?:context|prompt) length|too many tokens"
+        r"|context[_ ](?:length|window)[_ ]?(?:limit )?exceed|maximum (?:context|prompt) length"
+        r"|too many tokens"
         r"|token limit exceeded|exceeds? (?:the )?(?:model'?s )?(?:maximum )?(?:context|number of tokens)"
         r"|argument list too long|\bE2BIG\b",
     ),
@@ -115,15 +120,18 @@ BY_TEXT: tuple[tuple[FailureClass, str], ...] = (
         _C.TRANSIENT,
         r"\bECONN(?:REFUSED|RESET|ABORTED)\b|\bETIMEDOUT\b|\bENOTFOUND\b|\bEAI_AGAIN\b|\bEPIPE\b"
         r"|connection (?:refused|reset|closed|aborted|timed out)|network (?:error|is unreachable|timeout)"
-        r"|temporary failure in name resolution|could not resolve host|socket hang up|fetch failed|premature close"
-        r"|(?:HTTP|status|code|error)\W{0,3}(?:code\W{0,3})?(?:429|5[0-3]\d)\b|rate[_ -]?limit|too many requests|overloaded"
+        r"|temporary failure in name resolution|could not resolve host|socket hang up|fetch failed"
+        r"|premature close|(?:HTTP|status|code|error)\W{0,3}(?:code\W{0,3})?(?:429|5[0-3]\d)\b"
+        r"|rate[_ -]?limit|too many requests|overloaded"
         r"|service unavailable|bad gateway|gateway time-?out|internal server error|tls handshake timeout",
     ),
     (
         _C.TOOLING,
-        r"command not found|: not found$|no such file or directory|cannot find module|module ?not ?found|modulenotfounderror"
+        r"command not found|: not found$|no such file or directory|cannot find module|module ?not ?found"
+        r"|modulenotfounderror"
         r"|is not recognized as|executable file not found|permission denied|\bENOENT\b|\bEACCES\b"
-        r"|unknown (?:option|argument|flag|command)|unrecognized (?:option|argument)|invalid (?:option|argument)"
+        r"|unknown (?:option|argument|flag|command)|unrecognized (?:option|argument)"
+        r"|invalid (?:option|argument)"
         r"|unknown model|model[_ ]not[_ ]found",
     ),
 )
@@ -159,7 +167,7 @@ REMEDIES: dict[FailureClass, tuple[str, tuple[str, ...]]] = {
     _C.SCOPE_VIOLATION: (
         "fix_scope",
         (
-            "Look at the paths outside the scope: either they belong into scope.allow, or the change must go.",
+            "Look at the paths outside the scope: add them to scope.allow, or undo the changes.",
             "Say in the request which files may be changed.",
         ),
     ),
@@ -186,7 +194,7 @@ REMEDIES: dict[FailureClass, tuple[str, tuple[str, ...]]] = {
         ),
     ),
 }
-#: Failures of `tooling` in which no program is missing: something that the stage needs is not as it should be.
+#: Failures of `tooling` in which no program is missing, but something else that the stage needs.
 _OF_SETUP = frozenset(
     {
         "invalid_request",
@@ -247,7 +255,7 @@ def _by_text(text: str) -> FailureClass:
 
 
 def _signature(facts: Failure) -> str:
-    """A gate's reasons are its words: the stderr of an agent that called itself successful says nothing about them."""
+    """For a failed gate, from its reasons: the stderr of an agent that reported success has no part in it."""
     if facts.gate_failed and facts.outcome not in BY_OUTCOME:
         return signature(
             "\n".join(facts.gate_reasons),

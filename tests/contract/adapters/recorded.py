@@ -16,9 +16,16 @@ AGENTS = ("claude", "codex", "copilot", "gemini", "opencode", "pi")
 FOLDER = os.path.join(os.path.dirname(__file__), "..", "..", "captures")
 #: What a label and a reading have in common.
 FIELDS = (
-    "outcome", "session_id", "tools_started", "tools_finished", "input_tokens", "output_tokens", "cost_usd", "final_text",
+    "outcome",
+    "session_id",
+    "tools_started",
+    "tools_finished",
+    "input_tokens",
+    "output_tokens",
+    "cost_usd",
+    "final_text",
     "retries_seen",
-)  # fmt: skip
+)
 #: The outcomes of tests/captures/README.md.
 OUTCOMES = frozenset(
     [

@@ -73,9 +73,12 @@ def test_text_that_was_cut_off_is_the_last_text() -> None:
 
 def test_a_refused_plan_limit_says_when_it_ends() -> None:
     stdout = (
-        b'{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1778565600,"rateLimitType":"five_hour"}}\n'
-        b'{"type":"assistant","message":{"content":[{"type":"text","text":"You\'ve hit your limit"}]},"error":"rate_limit"}\n'
-        b'{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"You\'ve hit your limit"}\n'
+        b'{"type":"rate_limit_event","rate_limit_info":'
+        b'{"status":"rejected","resetsAt":1778565600,"rateLimitType":"five_hour"}}\n'
+        b'{"type":"assistant","message":{"content":[{"type":"text","text":"You\'ve hit your limit"}]},'
+        b'"error":"rate_limit"}\n'
+        b'{"type":"result","subtype":"success","is_error":true,"api_error_status":429,'
+        b'"result":"You\'ve hit your limit"}\n'
     )
     found = replay(ADAPTER, stdout, "", 1)
     assert (found["outcome"], found["resets_at"]) == ("quota", "2026-05-12T06:00:00.000Z")

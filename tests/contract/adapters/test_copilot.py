@@ -39,7 +39,10 @@ def _run(*lines: tuple[str, dict[str, Any]], exit_code: int = 1) -> bytes:
     ("error", "outcome", "resets_at"),
     [
         (
-            {"errorType": "rate_limit", "message": "you've hit a rate limit. Please try again in 15 hours 23 minutes."},
+            {
+                "errorType": "rate_limit",
+                "message": "you've hit a rate limit. Please try again in 15 hours 23 minutes.",
+            },
             "rate_limit", "2026-11-15T21:23:00.000Z",
         ),
         (

@@ -12,6 +12,8 @@ from holdfast.pipeline.triage import Failure, FailureClass, triage
 
 BAD_INPUT, NO_LOGIN, BUDGET = FailureClass.TOOLING, FailureClass.AUTH, FailureClass.BUDGET
 PASSING, NO_IDEA = FailureClass.TRANSIENT, FailureClass.UNKNOWN
+AGENTS = ("gemini", "codex", "copilot", "claude", "opencode", "pi")
+NOT_TRUSTED = "Not inside a trusted directory and --skip-git-repo-check was not specified."
 #: Program, exit status (negative: a signal), its words on stderr → outcome, class.
 EXITS = [
     ("gemini", 1, "Unknown argument: frob", "usage_error", BAD_INPUT),
@@ -28,7 +30,7 @@ EXITS = [
     ("gemini", 1, "", "crashed", NO_IDEA),
     ("codex", 2, "error: unexpected argument '--frob' found", "usage_error", BAD_INPUT),
     ("codex", 1, "No prompt provided via stdin.", "usage_error", BAD_INPUT),
-    ("codex", 1, "Not inside a trusted directory and --skip-git-repo-check was not specified.", "not_trusted", NO_LOGIN),
+    ("codex", 1, NOT_TRUSTED, "not_trusted", NO_LOGIN),
     ("codex", 101, "thread 'main' panicked at src/main.rs:1", "crashed", NO_IDEA),
     ("copilot", 1, "error: unknown option '--frob'", "usage_error", BAD_INPUT),
     ("copilot", 1, "Error: No authentication information found.", "no_auth", NO_LOGIN),
@@ -43,8 +45,8 @@ EXITS = [
     ("opencode", 3, "", "crashed", NO_IDEA),
     ("pi", 3, "", "crashed", NO_IDEA),
     ("command", 3, "", "failed", NO_IDEA),
-    *((name, -9, "", "killed", PASSING) for name in ("gemini", "codex", "copilot", "claude", "opencode", "pi")),
-    *((name, -15, "", "interrupted", PASSING) for name in ("gemini", "codex", "copilot", "claude", "opencode", "pi")),
+    *((name, -9, "", "killed", PASSING) for name in AGENTS),
+    *((name, -15, "", "interrupted", PASSING) for name in AGENTS),
 ]  # fmt: skip
 KNOWN = (
     oc.SUCCESS

@@ -30,21 +30,34 @@ def _failed(message: str, status: int, type_: str = "unknown") -> dict[str, Any]
     [
         ("[API Error: You have exhausted your daily quota on this model.]", 173, "quota", None),
         (
-            "[API Error: You have exhausted your capacity on this model. Your quota will reset after 1h49m8s.]",
-            173, "quota", "2026-11-15T07:49:08.000Z",
+            "[API Error: You have exhausted your capacity on this model. "
+            "Your quota will reset after 1h49m8s.]",
+            173,
+            "quota",
+            "2026-11-15T07:49:08.000Z",
         ),
         (
             "[API Error: You exceeded your current quota. Please retry in 20.5s.]",
-            173, "rate_limit", "2026-11-15T06:00:20.500Z",
+            173,
+            "rate_limit",
+            "2026-11-15T06:00:20.500Z",
         ),
-        ("[API Error: You exceeded your current quota, please check your plan and billing.]", 173, "quota", None),
+        (
+            "[API Error: You exceeded your current quota, please check your plan and billing.]",
+            173,
+            "quota",
+            None,
+        ),
         ("[API Error: The model is overloaded. Please try again later.]", 247, "overloaded", None),
         ("[API Error: something else]", 244, "server_error", None),
         ("[API Error: API key not valid. Please pass a valid API key.]", 144, "auth", None),
         ("[API Error: the caller may not]", 147, "auth", None),
         (
-            "[API Error: The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).]",
-            144, "context_too_long", None,
+            "[API Error: The input token count (1200000) exceeds the maximum number of tokens allowed "
+            "(1048576).]",
+            144,
+            "context_too_long",
+            None,
         ),
         ('[API Error: {"error":{"code":404,"status":"NOT_FOUND"}}]', 1, "model_not_found", None),
         ("[API Error: Model stream ended with empty response text.]", 0, "empty_reply", None),
@@ -52,7 +65,7 @@ def _failed(message: str, status: int, type_: str = "unknown") -> dict[str, Any]
         ("[API Error: nobody knows]", 1, "network", None),
         ("nobody knows", 1, "crashed", None),
     ],
-)  # fmt: skip
+)
 def test_an_error_has_a_class(message: str, status: int, outcome: str, resets_at: str | None) -> None:
     found = _failed(message, status)
     assert (found["outcome"], found["resets_at"]) == (outcome, resets_at)
@@ -91,7 +104,10 @@ def test_a_tool_that_was_taken_away_is_a_denied_one(tool: str, error: str, outco
 
 
 def test_a_long_text_is_kept_from_its_beginning() -> None:
-    delta = '{"type":"message","timestamp":"2026-11-15T06:00:00.000Z","role":"assistant","content":"%s","delta":true}\n'
+    delta = (
+        '{"type":"message","timestamp":"2026-11-15T06:00:00.000Z","role":"assistant",'
+        '"content":"%s","delta":true}\n'
+    )
     stdout = "".join(delta % f"w{n} " for n in range(20_000)).encode()
     assert replay(ADAPTER, stdout, "", 0)["final_text"] == "".join(f"w{n} " for n in range(40))[:80]
 

@@ -56,9 +56,21 @@ TEXT = line("text", part={"type": "text", "text": "an answer"})
         (api_error(400, "bad field"), 1, "invalid_request"),
         (api_error(404, "The model `x` does not exist"), 1, "model_not_found"),
         (line("error", error={"name": "ProviderAuthError", "data": {"message": "no key"}}), 1, "no_auth"),
-        (line("error", error={"name": "ContextOverflowError", "data": {"message": "x"}}), 1, "context_too_long"),
-        (line("error", error={"name": "UnknownError", "data": {"message": "Unexpected server error"}}), 1, "usage_error"),
-        (step("stop", TEXT) + line("error", error={"name": "UnknownError", "data": {"message": "Oh"}}), 1, "crashed"),
+        (
+            line("error", error={"name": "ContextOverflowError", "data": {"message": "x"}}),
+            1,
+            "context_too_long",
+        ),
+        (
+            line("error", error={"name": "UnknownError", "data": {"message": "Unexpected server error"}}),
+            1,
+            "usage_error",
+        ),
+        (
+            step("stop", TEXT) + line("error", error={"name": "UnknownError", "data": {"message": "Oh"}}),
+            1,
+            "crashed",
+        ),
         (step("stop"), 0, "empty_reply"),
         (step("length", TEXT), 0, "truncated"),
         (step("stop", TEXT), 0, "success"),
@@ -73,7 +85,7 @@ TEXT = line("text", part={"type": "text", "text": "an answer"})
         (b"", 0, "truncated"),
         (b"", 1, "crashed"),
     ],
-)  # fmt: skip
+)
 def test_the_outcome_follows_from_status_last_step_and_error(stdout: bytes, exit: int, outcome: str) -> None:
     assert replay(ADAPTER, stdout, "", exit)["outcome"] == outcome
 
@@ -138,11 +150,14 @@ TITLE = ["--title", "holdfast:tsk_1:0"]
         ({"model": "stub/stub-model"}, [*TITLE, "--model", "stub/stub-model"]),
         ({"yolo": True}, [*TITLE, "--auto"]),
         ({"yolo": True, "is_root": True}, [*TITLE, "--auto"]),
-        ({"options": {"agent": "build", "variant": "high"}}, [*TITLE, "--agent", "build", "--variant", "high"]),
+        (
+            {"options": {"agent": "build", "variant": "high"}},
+            [*TITLE, "--agent", "build", "--variant", "high"],
+        ),
         ({"resume_count": 2}, ["--title", "holdfast:tsk_1:2"]),
         ({"max_turns": 3, "budget_usd": 1.0}, TITLE),
     ],
-)  # fmt: skip
+)
 def test_a_launch_takes_each_wish_as_a_flag(changes: dict[str, Any], rest: list[str]) -> None:
     launch = ADAPTER.launch(recorded.launch_spec("opencode", session_id=None, **changes))
     assert launch.argv == [*BASE, *rest]
@@ -221,7 +236,10 @@ def test_a_short_wait_is_announced_as_a_retry() -> None:
     _, *retries = logged("logs-503")
     assert [len(events) for events in retries] == [1, 1, 1]
     assert all(isinstance(events[0], ev.AgentRetry) and events[0].delay_s is None for events in retries)
-    line = b'timestamp=2026-11-15T12:00:00.000Z level=ERROR run=1 message="stream error" providerID=p small=false error.error="%s"'
+    line = (
+        b'timestamp=2026-11-15T12:00:00.000Z level=ERROR run=1 message="stream error" '
+        b'providerID=p small=false error.error="%s"'
+    )
     limit, retry = OpencodeLines().read_stderr(
         line % b"AI_APICallError: Rate limit. Please try again in 20s."
     )
@@ -238,9 +256,11 @@ def test_a_short_wait_is_announced_as_a_retry() -> None:
         b"",
         b"timestamp=",
         b"timestamp=x level=INFO run=1 message=created id=ses_1 parentID=ses_0 title=t",
-        b'timestamp=x level=INFO run=1 message=evaluated pattern="message=created id=ses_1 x parentID=undefined y"',
+        b"timestamp=x level=INFO run=1 message=evaluated "
+        b'pattern="message=created id=ses_1 x parentID=undefined y"',
         b"echo timestamp=x level=INFO run=1 message=created id=ses_1 x parentID=undefined y",
-        b'timestamp=x level=ERROR run=1 message="stream error" providerID=p small=true error.error="Rate limit"',
+        b'timestamp=x level=ERROR run=1 message="stream error" providerID=p small=true '
+        b'error.error="Rate limit"',
         b"timestamp=\xff level=ERROR run=1 message=\xff",
     ],
 )
@@ -265,7 +285,10 @@ def test_its_log_is_for_developers_but_for_the_errors() -> None:
 
 
 def test_what_it_says_to_people_is_not_lost_among_its_log() -> None:
-    stderr = "timestamp=x level=INFO run=1 message=init\nError: Session not found\ntimestamp=y level=INFO message=z\n"
+    stderr = (
+        "timestamp=x level=INFO run=1 message=init\nError: Session not found\n"
+        "timestamp=y level=INFO message=z\n"
+    )
     found = replay(ADAPTER, b"", stderr, 1)
     assert found["outcome"] == "unknown_session"
     assert (

@@ -68,12 +68,30 @@ RETRY = line("auto_retry_start", attempt=1, maxAttempts=3, delayMs=2000, errorMe
         (BEGIN + message("length", "x") + END + SETTLED, 0, "truncated"),
         (BEGIN + message("aborted", "x") + END + SETTLED, 0, "interrupted"),
         (BEGIN + ANSWER + END + line("agent_settled", aborted=True), 0, "interrupted"),
-        (BEGIN + message("error", error="503 busy") + OLD_END + RETRY + line("agent_start") + ANSWER + OLD_END, 0, "success"),
-        (BEGIN + message("error", error="503 busy") + OLD_END + RETRY + line("agent_start") + ANSWER, 0, "truncated"),
+        (
+            BEGIN
+            + message("error", error="503 busy")
+            + OLD_END
+            + RETRY
+            + line("agent_start")
+            + ANSWER
+            + OLD_END,
+            0,
+            "success",
+        ),
+        (
+            BEGIN + message("error", error="503 busy") + OLD_END + RETRY + line("agent_start") + ANSWER,
+            0,
+            "truncated",
+        ),
         (BEGIN + message("error", error="503 busy") + OLD_END + RETRY, 0, "server_error"),
-        (BEGIN + line("tool_execution_end", toolCallId="c", isError=True) + ANSWER + END + SETTLED, 0, "tool_failed_but_finished"),
+        (
+            BEGIN + line("tool_execution_end", toolCallId="c", isError=True) + ANSWER + END + SETTLED,
+            0,
+            "tool_failed_but_finished",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_outcome_follows_from_status_and_last_event(stdout: bytes, exit: int, outcome: str) -> None:
     assert replay(ADAPTER, stdout, "", exit)["outcome"] == outcome
 
@@ -167,12 +185,15 @@ BASE = ["pi", "--mode", "json"]
         ({"model": "stub/stub-model"}, ["--model", "stub/stub-model"]),
         ({"allowed_tools": ("read", "bash")}, ["--tools", "read,bash"]),
         ({"system_prompt_path": "/a/system.md"}, ["--append-system-prompt", "/a/system.md"]),
-        ({"options": {"provider": "openai", "thinking": "high"}}, ["--provider", "openai", "--thinking", "high"]),
+        (
+            {"options": {"provider": "openai", "thinking": "high"}},
+            ["--provider", "openai", "--thinking", "high"],
+        ),
         ({"yolo": True}, ["--approve"]),
         ({"yolo": True, "is_root": True}, ["--approve"]),
         ({"max_turns": 3, "budget_usd": 1.0, "settings_path": "/a/s.json"}, []),
     ],
-)  # fmt: skip
+)
 def test_a_launch_chooses_the_id_and_a_resume_never_begins_an_empty_session(
     changes: dict[str, Any], rest: list[str]
 ) -> None:

@@ -69,9 +69,13 @@ def answer(tool_id: str, text: str, result: Any, *, is_error: bool = False) -> d
     if is_error:
         block["is_error"] = True
     return {
-        "type": "user", "message": {"role": "user", "content": [block]}, "parent_tool_use_id": None, "session_id": "S",
-        "timestamp": "2026-11-15T12:58:25.523Z", "tool_use_result": result,
-    }  # fmt: skip
+        "type": "user",
+        "message": {"role": "user", "content": [block]},
+        "parent_tool_use_id": None,
+        "session_id": "S",
+        "timestamp": "2026-11-15T12:58:25.523Z",
+        "tool_use_result": result,
+    }
 
 
 def create(number: int, subject: str) -> list[dict[str, Any]]:

@@ -122,8 +122,23 @@ def test_a_run_cut_anywhere_is_no_success(agent: str) -> None:
 
 
 _KEYS = st.sampled_from(
-    ["type", "part", "error", "state", "data", "sessionID", "text", "message", "usage", "role", "id", "args", "content", "result"]
-)  # fmt: skip
+    [
+        "type",
+        "part",
+        "error",
+        "state",
+        "data",
+        "sessionID",
+        "text",
+        "message",
+        "usage",
+        "role",
+        "id",
+        "args",
+        "content",
+        "result",
+    ]
+)
 _JSON = st.recursive(
     st.none() | st.text() | st.floats(),
     lambda inner: st.lists(inner) | st.dictionaries(_KEYS, inner),

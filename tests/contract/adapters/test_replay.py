@@ -18,8 +18,18 @@ TEXT = os.path.join(recorded.FOLDER, "codex", "badtool")
 
 def test_replay_prints_the_fields_of_a_label(capsys: pytest.CaptureFixture[str]) -> None:
     status = entry.run(
-        ["agent", "replay", "codex", f"{TEXT}.stdout.jsonl", "--stderr", f"{TEXT}.stderr.txt", "--exit", "0", "--json"]
-    )  # fmt: skip
+        [
+            "agent",
+            "replay",
+            "codex",
+            f"{TEXT}.stdout.jsonl",
+            "--stderr",
+            f"{TEXT}.stderr.txt",
+            "--exit",
+            "0",
+            "--json",
+        ]
+    )
     printed = json.loads(capsys.readouterr().out)
     assert status == 0
     assert tuple(printed) == recorded.FIELDS

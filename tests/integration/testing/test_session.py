@@ -196,7 +196,8 @@ def test_the_state_directory_has_defaults(stage: Stage, tmp_path: Path, variable
         timeout=30,
     )
     below = {
-        "HOLDFAST_PACKET": "scripted-agent",  # in a task: of its home, since a session may go on in another task
+        # In a task: below its home, because another task may resume the session.
+        "HOLDFAST_PACKET": "scripted-agent",
         "XDG_STATE_HOME": "scripted-agent",
         "HOME": ".local/state/scripted-agent",
     }.get(variable, ".")

@@ -14,7 +14,8 @@ def test_a_death_at_the_very_start_shows_stderr() -> None:
     found = endings.early(Outcome(kind="crashed", detail="exit status 1"), 0.3, said)
     assert found.kind == "crashed"
     assert found.detail == (
-        "exit status 1; 0.3 s after its start: node:internal/modules / Error: Cannot find module 'x' / at main"
+        "exit status 1; 0.3 s after its start: "
+        "node:internal/modules / Error: Cannot find module 'x' / at main"
     )
 
 

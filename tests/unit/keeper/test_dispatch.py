@@ -58,9 +58,16 @@ class Keeper:
 
     def packet(self, task_id: str, *, agent: str = "command", status: Status = Status.QUEUED) -> Packet:
         spec = TaskSpec(
-            task_id=task_id, task_name=task_id, goal="", agent=agent, command=["true"], project_dir=self.home.path,
-            stages=(StageSpec(name="command_run", agent=agent),), limits=Limits(), queue=QueueSpec(),
-        )  # fmt: skip
+            task_id=task_id,
+            task_name=task_id,
+            goal="",
+            agent=agent,
+            command=["true"],
+            project_dir=self.home.path,
+            stages=(StageSpec(name="command_run", agent=agent),),
+            limits=Limits(),
+            queue=QueueSpec(),
+        )
         return create(self.home, spec, prompt=None, env={"env": {}}, status=status)
 
     def claim(self, task_id: str) -> None:
@@ -143,7 +150,7 @@ def test_the_start_that_no_runner_can_read_gives_the_claim_back(keeper: Keeper) 
 
 
 def test_a_claim_stays_while_a_runner_holds_the_lock_and_is_lost_without_one(keeper: Keeper) -> None:
-    """A runner that has taken the request but not moved its task yet: only its lock shows that it is alive."""
+    """A runner that took the request but has not moved its task: only its lock shows that it is alive."""
     packet = keeper.packet("a")
     keeper.dispatch.step(rung=True)
     keeper.claim("a")
@@ -206,9 +213,13 @@ def test_a_look_at_a_long_queue_costs_no_more_than_one_at_a_short_queue(keeper: 
 @pytest.mark.req("QUE-2")
 @pytest.mark.parametrize(
     ("reason", "wake_s", "left"),
-    [("rate_limit: come back later", 600.0, 0), ("rate_limit: a moment", 20.0, None), ("backoff after crashed", 600.0, None)],
+    [
+        ("rate_limit: come back later", 600.0, 0),
+        ("rate_limit: a moment", 20.0, None),
+        ("backoff after crashed", 600.0, None),
+    ],
     ids=("long", "short", "its own fault"),
-)  # fmt: skip
+)
 def test_while_one_task_waits_for_quota_no_other_of_its_agent_is_started(
     keeper: Keeper, reason: str, wake_s: float, left: int | None
 ) -> None:

@@ -14,22 +14,53 @@ def at(second: float) -> str:
 
 LINES = [
     {"type": "task.created", "at": at(0), "task_id": "it", "status": "spawning", "spec": {}},
-    {"type": "attempt.opened", "at": at(1), "attempt": 1, "attempt_id": "ses_1", "stage": "s", "agent": "a", "mode": "fresh"},
-    {"type": "attempt.opened", "at": at(1), "attempt": 2, "attempt_id": "ses_2", "stage": "s", "agent": "a", "mode": "fresh", "kind": "gate"},
+    {
+        "type": "attempt.opened",
+        "at": at(1),
+        "attempt": 1,
+        "attempt_id": "ses_1",
+        "stage": "s",
+        "agent": "a",
+        "mode": "fresh",
+    },
+    {
+        "type": "attempt.opened",
+        "at": at(1),
+        "attempt": 2,
+        "attempt_id": "ses_2",
+        "stage": "s",
+        "agent": "a",
+        "mode": "fresh",
+        "kind": "gate",
+    },
     {"type": "agent.text", "at": at(2), "attempt": 1, "text": "hello"},
-    {"type": "agent.tool_started", "at": at(2), "attempt": 1, "tool_id": "1", "name": "Bash", "summary": "make"},
+    {
+        "type": "agent.tool_started",
+        "at": at(2),
+        "attempt": 1,
+        "tool_id": "1",
+        "name": "Bash",
+        "summary": "make",
+    },
     {"type": "agent.tool_started", "at": at(3), "attempt": 1, "tool_id": "2", "name": "Read"},
     {"type": "agent.tool_finished", "at": at(5.5), "attempt": 1, "tool_id": "1", "is_error": True},
     {"type": "agent.error", "at": at(6), "attempt": 1, "kind": "overloaded", "message": "busy"},
     {"type": "agent.result", "at": at(6), "attempt": 1, "is_error": False, "turns": 3},
-    {"type": "attempt.ended", "at": at(7), "attempt": 1, "outcome": "crashed", "detail": "signal 9", "lived_s": 6.0},
+    {
+        "type": "attempt.ended",
+        "at": at(7),
+        "attempt": 1,
+        "outcome": "crashed",
+        "detail": "signal 9",
+        "lived_s": 6.0,
+    },
     {"type": "retry.planned", "at": at(7), "stage": "s", "consecutive": 1, "total": 1, "delay_s": 0.0},
     {"type": "task.moved", "at": at(8), "old": "crashed", "new": "interrupted", "reason": "which?"},
     {"type": "task.painted", "at": at(9)},
     {"type": "agent.tool_finished", "at": at(9), "attempt": 1, "tool_id": "nobody's"},
     {"type": "task.moved", "at": at(9)},
     {"nothing": 1},
-]  # fmt: skip
+]
 
 
 @pytest.mark.req("OUT-9")

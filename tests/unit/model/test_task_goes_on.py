@@ -1,4 +1,4 @@
-"""The fold of a task that a person, or time, lets go on: budgets, agents that were out, limits that have passed."""
+"""The fold of a task that continues: new budgets, agents that are available again, limits that are over."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_time_that_several_worked_in_passes_once() -> None:
 
 
 def test_a_retry_judges_what_failed_before_it_anew() -> None:
-    """Its signatures are counted from nothing, and a triage of the last run would name one that is not there."""
+    """Its signatures are counted from zero, and a triage of the last run would name a missing one."""
     stages = tuple(StageSpec(name=name, agent="a", group="g") for name in ("one", "two"))
     story = Story(stages, pipeline=PIPELINE).open(1, stage="one").open(2, stage="two").start(1).start(2)
     story.move("running").end(1, "success").end(2, "crashed").tell(triaged(2, "two")).move("completing")

@@ -1,4 +1,4 @@
-"""Failures are sorted by what the adapter knows, then by the gate, then by words; the class decides what follows."""
+"""Failures are classified by outcome, then gate, then words on stderr; the class decides what follows."""
 
 from __future__ import annotations
 

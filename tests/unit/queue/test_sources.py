@@ -1,7 +1,7 @@
-"""Where work comes from: what the tools print, files, folders; and words for what is none of it.
+"""Sources of work items: output of tools, files, folders; and the errors for anything else.
 
-The samples in tests/captures/sources have the fields that `gh issue list --json`, `bd ready --json` and `gt ready --json`
-print, with contents of our own.
+The samples in tests/captures/sources have the fields that `gh issue list --json`, `bd ready --json` and
+`gt ready --json` print, with invented contents.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def test_issues_become_items_with_the_priority_of_their_labels() -> None:
     found = github.parse(sample("gh-issue-list.json"), "label=agent")
     assert brief(found) == [("gh-123", 10), ("gh-98", 5), ("gh-7", 1)]
     assert found[0].prompt == (
-        "Tests fail without git\n\n`make test` fails on a machine without git.\n\n1. remove git\n2. run `make test`\n\n"
+        "Tests fail without git\n\n`make test` fails on a machine without git.\n\n"
+        "1. remove git\n2. run `make test`\n\n"
         "https://github.com/ada/engine/issues/123"
     )
     assert found[1].title == "Say “hello” in the README"
@@ -128,7 +129,10 @@ def test_one_object_is_one_item() -> None:
 
 
 def test_what_is_closed_or_in_progress_is_passed_over() -> None:
-    raw = b'[{"id": "a", "status": "closed"}, {"id": "b", "status": "in_progress"}, {"id": "c", "status": "ready"}]'
+    raw = (
+        b'[{"id": "a", "status": "closed"}, {"id": "b", "status": "in_progress"}, '
+        b'{"id": "c", "status": "ready"}]'
+    )
     assert brief(lines.parse(raw, source="x")) == [("c", 5)]
 
 
@@ -157,7 +161,8 @@ def test_bad_input_is_told_with_its_place(raw: bytes, said: str) -> None:
 
 def test_a_folder_of_markdown_is_one_item_a_file(tmp_path: os.PathLike[str]) -> None:
     files = {
-        "010-parser.md": "---\ntitle: Write the parser\npriority: high\nagent: claude\nafter: [020-lexer]\n---\n\nAll of it.\n",
+        "010-parser.md": "---\ntitle: Write the parser\npriority: high\nagent: claude\n"
+        "after: [020-lexer]\n---\n\nAll of it.\n",
         "020-lexer.md": "# The lexer\n\nTwo forms.\n",
         "notes.txt": "nothing",
         ".hidden.md": "nothing",

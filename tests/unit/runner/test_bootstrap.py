@@ -19,9 +19,19 @@ from tests.support.story import Story
 OPENED = ev.AttemptOpened(attempt=1, attempt_id="ses_0a1b2c3d", stage="a_run", agent="a", mode="fresh")
 #: Everything that a shell, sed, a format or a template engine could stumble over.
 VALUES = (
-    "b|x&y", r"\1 \g<0> \n", "{{NAME}}", "{{ WORK_ITEM }}", "{0} %s ${HOME} $(id) `id`", "a/b#c@d", "'\"", "a\nb",
-    "ä € \U0001f980", "}}{{", "", " ",
-)  # fmt: skip
+    "b|x&y",
+    r"\1 \g<0> \n",
+    "{{NAME}}",
+    "{{ WORK_ITEM }}",
+    "{0} %s ${HOME} $(id) `id`",
+    "a/b#c@d",
+    "'\"",
+    "a\nb",
+    "ä € \U0001f980",
+    "}}{{",
+    "",
+    " ",
+)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""state/ingest: how far the raw logs were taken in, across kills, for several attempts, and by an earlier version."""
+"""state/ingest: how far the raw logs were read, across kills, for several attempts, by earlier versions."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_what_was_shown_behind_the_note_is_cut_off(packet: Packet) -> None:
 
 
 def test_a_kill_of_one_of_two_costs_the_other_nothing(packet: Packet) -> None:
-    """Both write the same output.log: what one had shown and not noted is cut off, and what the other had noted stays."""
+    """Both write to output.log: lines without a recorded position are cut off, the others stay."""
     first = IngestPosition(packet)
     first.begin(1)
     first.begin(2)

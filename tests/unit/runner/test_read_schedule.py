@@ -83,7 +83,7 @@ class Rig:
         return schedule.end(grown, has_more=False, room_bytes=None)
 
     def step(self, schedule: ReadSchedule, seconds: float) -> tuple[set[str], float]:
-        """Time goes by; returns what woke us, and how long the logs are left alone after a look, if there was one."""
+        """Let time pass. Returns what woke us, and the pause after a look, if there was one."""
         self.now_mono += seconds
         ready = self.waiter.wait(0.0)
         left_s = schedule.left_s(ready, self.now_mono)

@@ -63,7 +63,8 @@ from holdfast.store import audit
 from holdfast.store.layout import Home
 audit.ROTATE_BYTES = 20000
 for number in range(300):
-    audit.append(Home(sys.argv[1]), {"operation": "x", "by": sys.argv[2], "number": number, "reason": "r" * 100})
+    line = {"operation": "x", "by": sys.argv[2], "number": number, "reason": "r" * 100}
+    audit.append(Home(sys.argv[1]), line)
 """
 
 

@@ -12,7 +12,7 @@ from holdfast.model import manifest
 from holdfast.store.layout import AttemptDir, Home, InterruptDir, Packet
 
 SOURCE = Path(holdfast.__file__).parent
-#: The layout itself; the recorder, which may not import it; the model, which is below it; and programs of their own.
+#: The layout itself; the recorder, which may not import it; the model, which is below it; separate programs.
 EXEMPT = ("store/layout.py", "recorder.py", "model/manifest.py", "testing/")
 #: The same name in another place: the results that a pipeline publishes to the project.
 OTHERS = {("pipeline/results/export.py", "summary.md")}

@@ -33,7 +33,8 @@ CAPTURES = os.path.join(os.path.dirname(__file__), "..", "..", "captures")
         "First copy your one-time code: AB12-CD34\nOpen https://github.com/login/device in your browser",
         "To authenticate, visit https://auth.example.com/oauth/authorize?code=1",
         "Waiting for authentication... (press ctrl+c to cancel)",
-        "Bash command\n\n  rm -rf build\n\nDo you want to proceed?\n❯ 1. Yes\n  2. No, and tell it what to do",
+        "Bash command\n\n  rm -rf build\n\nDo you want to proceed?\n"
+        "❯ 1. Yes\n  2. No, and tell it what to do",
         "Do you trust the files in this folder?\n ❯ 1. Yes, proceed\n   2. No, exit\n\n Esc to cancel",
         "How would you like to authenticate for this project?\n● 1. Login with Google\n  2. Use an API key",
         "\x1b[1mOverwrite?\x1b[0m \x1b[2m[y/N]\x1b[0m \x1b[?25h",
@@ -84,8 +85,14 @@ def test_what_only_looks_like_a_question_is_none(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\nValueError: x", "crash_text"),
-        ("TypeError: x is not a function\n    at main (/app/cli.js:1:2)\n    at node (node:internal/a:1)", "crash_text"),
+        (
+            'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\nValueError: x',
+            "crash_text",
+        ),
+        (
+            "TypeError: x is not a function\n    at main (/app/cli.js:1:2)\n    at node (node:internal/a:1)",
+            "crash_text",
+        ),
         ("thread 'main' panicked at src/main.rs:1:1:\nno way", "crash_text"),
         ("FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory", "crash_text"),
         ("Segmentation fault (core dumped)", "crash_text"),

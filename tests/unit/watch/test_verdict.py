@@ -82,7 +82,7 @@ def test_silence_means_nothing_where_no_threshold_is_set() -> None:
 
 @pytest.mark.req("SUP-12", "SUP-2")
 def test_only_differences_of_one_clock_count() -> None:
-    """No wall clock: the same evidence anywhere on the monotonic clock, a day later or after a suspend, is the same verdict."""
+    """No wall clock: the same evidence a day later, or after a suspend, gives the same verdict."""
     for shift in (0.0, 86400.0, 10.0**8):
         for _, now, facts, kind, again in CASES:
             moved = {key: value + shift if key.endswith("_mono") else value for key, value in facts.items()}
@@ -93,7 +93,7 @@ def test_only_differences_of_one_clock_count() -> None:
 
 @pytest.mark.req("SUP-3", "SUP-12")
 def test_whoever_looks_when_told_comes_to_an_end() -> None:
-    """Every ceiling ends somewhere: an agent that never says a word again is hung one day, whatever its excuse."""
+    """Every excuse has a limit: an agent that stays silent is hung in the end, whatever its excuse."""
     facts = {"tool_mono": 1.0, "wait_until_mono": 10.0**9, "is_busy": True, "files_changed": True}
     now, excused, looks = 0.0, None, 0
     while (

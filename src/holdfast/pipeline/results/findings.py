@@ -34,14 +34,16 @@ _WORD = "|".join(_WORDS)
 #: `[major]`, `**Major:**`, `major — `, `Severity: major, `. The word must be set apart: `High memory use` is
 #: no severity.
 _SEVERITY = re.compile(
-    rf"(?:severity\s*[:=]\s*)?(?:[\[(*_`]+(?P<marked>{_WORD})\s*:?[\])*_`]+|(?P<plain>{_WORD})(?=\s*[:,;|–—]|\s+-\s|\s*$)"
+    rf"(?:severity\s*[:=]\s*)?(?:[\[(*_`]+(?P<marked>{_WORD})\s*:?[\])*_`]+"
+    rf"|(?P<plain>{_WORD})(?=\s*[:,;|–—]|\s+-\s|\s*$)"
     r"|(?P<sign>[🔴🟠🟡🟢🔵]))[\s:,;|–—]*(?:-\s)?\s*",
     re.IGNORECASE,
 )
 _TITLE = re.compile(rf"\W*({_WORD})s?\b", re.IGNORECASE)
 _ITEM = re.compile(r"(?P<indent>\s*)(?:[-*+•]|\d{1,4}[.)])\s+(?:\[[ xX]\]\s+)?(?P<text>\S.*)")
 _PLACE = re.compile(
-    r"(?<![\w/:.@+-])(?P<path>(?=[\d./@+-]*[A-Za-z_])[\w@+-]*[./][\w./@+-]*\w|Makefile|Dockerfile)(?::|#L)(?P<line>\d+)"
+    r"(?<![\w/:.@+-])(?P<path>(?=[\d./@+-]*[A-Za-z_])[\w@+-]*[./][\w./@+-]*\w|Makefile|Dockerfile)"
+    r"(?::|#L)(?P<line>\d+)"
     r"(?:[-–:]L?\d+)?"
 )
 #: The maximum number of findings of one report.

@@ -129,7 +129,10 @@ def test_a_chunked_request_is_read() -> None:
 
 def test_a_client_that_expects_100_continue_is_told_to_go_on() -> None:
     data = json.dumps(body("chat")).encode()
-    head = f"POST {path('chat')} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(data)}\r\nExpect: 100-continue\r\n\r\n"
+    head = (
+        f"POST {path('chat')} HTTP/1.1\r\nHost: x\r\n"
+        f"Content-Length: {len(data)}\r\nExpect: 100-continue\r\n\r\n"
+    )
     with (
         ModelServer() as server,
         socket.create_connection(("127.0.0.1", server.port), timeout=LIMIT_S) as connection,
