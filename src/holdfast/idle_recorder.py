@@ -30,7 +30,7 @@ else:
 #: Lengths of an order's parts: the lock's signature, the attempt's directory, the marshalled order.
 _LENGTHS = struct.Struct("!III")
 _DESCRIPTOR = struct.Struct("i")
-#: The attempt's lock, the pipe, and the locks to keep (session and workspace), with room to spare.
+#: The attempt's lock, the pipe, and the locks to keep (session and workspace); a lock has two descriptors.
 _MAX_DESCRIPTORS = 8
 
 
@@ -87,22 +87,27 @@ def dismiss() -> None:
 
 
 def send_order(
-    order: recorder.Order, lock: int, started: int, *, keep: tuple[int, ...], sign: Callable[[int], bytes]
+    order: recorder.Order,
+    lock: tuple[int, int],
+    started: int,
+    *,
+    keep: tuple[int, ...],
+    sign: Callable[[int], bytes],
 ) -> int:
     """Send an order to the idle recorder, forking one if needed. Returns the recorder's pid.
 
-    `keep` are held locks that must outlive the runner; `sign` returns the content of the attempt's lock file
-    for a pid. For `lock` and `started` see `recorder.record`. The caller closes its own copies of all
-    descriptors.
+    `lock` is the attempt's lock: its file and its directory. `keep` are held locks that must outlive the
+    runner; `sign` returns the content of the attempt's lock file for a pid. For `started` see
+    `recorder.record`. The caller closes its own copies of all descriptors.
     """
     prepare()
     try:
-        return _hand_over(order, (lock, started, *keep), sign)
+        return _hand_over(order, (*lock, started, *keep), sign)
     except OSError:
         # The idle recorder was killed. A partial order starts nothing, so it is safe to send it to another
         # one.
         prepare()
-        return _hand_over(order, (lock, started, *keep), sign)
+        return _hand_over(order, (*lock, started, *keep), sign)
 
 
 def _hand_over(order: recorder.Order, descriptors: tuple[int, ...], sign: Callable[[int], bytes]) -> int:
@@ -148,11 +153,11 @@ def _await_order(channel: _socket.socket, runner: int) -> int:
     if (len(signature), len(name), len(order)) != lengths:
         return 0  # the runner was killed while sending
     channel.close()
-    lock, started, *keep = (number for (number,) in _DESCRIPTOR.iter_unpack(messages[0][2]))
-    for descriptor in (lock, started, *keep):
+    lock, folder, started, *keep = (number for (number,) in _DESCRIPTOR.iter_unpack(messages[0][2]))
+    for descriptor in (lock, folder, started, *keep):
         os.set_inheritable(descriptor, False)
     directory = str(name, "utf-8", "surrogateescape")
-    return recorder.record(directory, order, lock, started, signature=signature, runner=runner)
+    return recorder.record(directory, order, (lock, folder), started, signature=signature, runner=runner)
 
 
 def _receive(channel: _socket.socket, length: int) -> bytearray:

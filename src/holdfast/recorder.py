@@ -84,17 +84,24 @@ def detach(*keep: int) -> None:
 
 
 def record(
-    directory: str, order: bytearray, lock: int, started: int, *, signature: bytes | bytearray, runner: int
+    directory: str,
+    order: bytearray,
+    lock: tuple[int, int],
+    started: int,
+    *,
+    signature: bytes | bytearray,
+    runner: int,
 ) -> int:
     """In a detached child: start the agent and wait until it ends. Returns the exit status.
 
     `order` is a marshalled Order for the attempt in `directory`; it is emptied after use. `lock` is the
-    attempt's held lock, and `signature` the content to write to it. `started` is the write end of a pipe; its
+    attempt's held lock (its file and its directory), and `signature` the content to write to it. `started` is the write end of a pipe; its
     reader gets EOF once exec succeeded or failed. `runner` is the process that forked this one.
     """
     failpoint("recorder.forked")
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, signature, 0)
+    file, folder = lock
+    os.ftruncate(file, 0)
+    os.pwrite(file, signature, 0)
     failpoint("recorder.signed")
 
     exec_result, exec_failed = os.pipe()
@@ -115,7 +122,7 @@ def record(
     # Get SIGCHLD when the runner dies, too. If that is not available, act as if it were dead already.
     if not _prctl or _ctypes.call_function(_prctl, (_PR_SET_PDEATHSIG, signal.SIGCHLD, 0, 0, 0)) != 0:
         runner = -1
-    return _wait(directory, agent, int(failure) if failure else None, lock=lock, runner=runner)
+    return _wait(directory, agent, int(failure) if failure else None, folder=folder, runner=runner)
 
 
 def _execute(marshalled: bytearray, exec_failed: int) -> NoReturn:
@@ -159,7 +166,7 @@ def _write_pid(directory: str) -> None:
         return  # informational only
 
 
-def _wait(directory: str, agent: int, exec_errno: int | None, *, lock: int, runner: int) -> int:
+def _wait(directory: str, agent: int, exec_errno: int | None, *, folder: int, runner: int) -> int:
     """Reap children until none is left, or until SIGTERM arrives once the agent's end is recorded."""
     recorded = told_to_exit = was_gone = False
     while True:
@@ -171,7 +178,7 @@ def _wait(directory: str, agent: int, exec_errno: int | None, *, lock: int, runn
         elif number is None:
             # If the home was removed, its agents should end too, and no other process may be left to end
             # them. Only the second check in a row counts.
-            is_gone = os.fstat(lock).st_nlink == 0 and not os.path.lexists(directory)
+            is_gone = os.fstat(folder).st_nlink == 0 and not os.path.lexists(directory)
             if is_gone and was_gone:
                 return _end_all()
             was_gone = is_gone
@@ -185,7 +192,7 @@ def _wait(directory: str, agent: int, exec_errno: int | None, *, lock: int, runn
             if pid == agent:
                 failpoint("recorder.before_exit_record")
                 write_exit(
-                    _current_directory(directory, lock),
+                    _current_directory(directory, folder),
                     by="recorder",
                     status=status,
                     usage=usage,
@@ -197,13 +204,12 @@ def _wait(directory: str, agent: int, exec_errno: int | None, *, lock: int, runn
             return 0
 
 
-def _current_directory(directory: str, lock: int) -> str:
-    """The attempt's directory, even if it or its home was renamed: the kernel knows the path of the held
-    lock."""
-    held = os.fstat(lock)
-    for place in (directory, os.path.dirname(_link_of(lock))):
+def _current_directory(directory: str, folder: int) -> str:
+    """The attempt's directory, even if it or its home was renamed: the kernel knows its path."""
+    held = os.fstat(folder)
+    for place in (directory, _link_of(folder)):
         try:
-            if os.path.samestat(os.stat(os.path.join(place, "lock")), held):
+            if os.path.samestat(os.stat(place), held):
                 return place
         except OSError:
             continue

@@ -144,7 +144,7 @@ class Seed:
         asked_mono = clock.mono()
         look_s, wants_keeper = 0.0, False
         ready: list[socket.socket | int] = []
-        while os.path.exists(self.home.seed_lock):
+        while self.lock.mend():
             if ready != [self.listener]:  # between two clients, there is nothing to check
                 wants_keeper = spawn.keeper_allowed(self.home)
                 look_s = self.keeper.look() if wants_keeper else IDLE_S

@@ -46,7 +46,7 @@ def hand_over(told: recorder.Order, *, keep: tuple[int, ...] = ()) -> int:
     lock = locks.acquire(os.path.join(told.directory, "lock"), role="runner")
     started, starting = os.pipe()
     pid = idle_recorder.send_order(
-        told, lock.descriptor, starting, keep=keep, sign=lambda pid: locks.signature("recorder", pid)
+        told, lock.descriptors, starting, keep=keep, sign=lambda pid: locks.signature("recorder", pid)
     )
     os.close(starting)
     lock.release()

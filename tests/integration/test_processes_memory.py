@@ -22,7 +22,7 @@ def written(pid):
 directory = sys.argv[1]
 idle_recorder.prepare()
 told, tell = os.pipe()
-lock = os.open(os.path.join(directory, "lock"), os.O_RDWR | os.O_CREAT)
+lock = (os.open(os.path.join(directory, "lock"), os.O_RDWR | os.O_CREAT), os.open(directory, os.O_RDONLY))
 mark = "of the agent alone " * 50
 env = {f"LARGE_{number}": mark * 100 for number in range(8)}
 order = recorder.Order(

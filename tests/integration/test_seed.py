@@ -74,7 +74,7 @@ def test_nothing_of_the_seed_leaks_into_runner_recorder_and_agent(home: str, see
     eventually(lambda: set(descriptors(agent)) == {0, 1, 2}, what="the shell has loaded, and has no other")
     attempt = task.attempts()[0]
     # The pipe that tells it of the exec is open for a moment more.
-    held = {"/dev/null", os.path.join(attempt, "lock")}
+    held = {"/dev/null", os.path.join(attempt, "lock"), attempt}
     eventually(
         lambda: set(descriptors(recorder).values()) == held, what="it holds its lock and its directory"
     )

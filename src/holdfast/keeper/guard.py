@@ -214,7 +214,9 @@ class Guard:
             owner = locks.owner(packet.runner_lock)
             watch = watch_death(owner) if owner is not None else None
             if watch is None or watch.descriptor < 0:
-                ward.due_mono = now_mono + 0.1  # just started or just dying: check again
+                # Just started, just dying, or its lock file was removed, which it puts back: check again.
+                inbox.ring(packet)
+                ward.due_mono = now_mono + 0.1
                 return
             self._watch(ward, watch)
             return

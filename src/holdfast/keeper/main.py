@@ -27,13 +27,16 @@ if TYPE_CHECKING:
 IDLE_S = 60.0
 #: The role of a foreground loop in the keeper's lock, and how long it waits for a background keeper to exit.
 _FOREGROUND, _TAKE_OVER_S = "loop", 10.0
+#: Why it exits if home or lock were removed: another keeper may be at work, so nothing is written.
+_LOST = "its lock is gone"
 
 
 class Keeper:
     """Keeps a home until it is told to exit."""
 
-    def __init__(self, home: Home, *, idle_s: float | None, in_foreground: bool = False) -> None:
+    def __init__(self, home: Home, lock: Lock, *, idle_s: float | None, in_foreground: bool = False) -> None:
         self.home = home
+        self._lock = lock
         self._in_foreground = in_foreground
         self.idle_s = idle_s
         self.selector = selectors.DefaultSelector()
@@ -61,8 +64,8 @@ class Keeper:
         while self._left_by is None:
             if os.path.exists(self.home.down):
                 return "down"
-            if not os.path.exists(self.home.keeper_lock):
-                return "the home is gone"
+            if not self._lock.mend():
+                return _LOST
             self.guard.step(rung=rung)
             # A task that no longer needs a runner has ended, and its slot is free.
             has_news, self.guard.has_news = self.guard.has_news, False
@@ -133,9 +136,9 @@ def run(home: Home, *, idle_s: float | None, in_foreground: bool = False) -> int
     recorder.set_name("holdfast-keep")
     os.chdir("/")
     log("started")
-    keeper = Keeper(home, idle_s=idle_s, in_foreground=in_foreground)
+    keeper = Keeper(home, lock, idle_s=idle_s, in_foreground=in_foreground)
     reason = keeper.serve()
-    if in_foreground and reason != "down":
+    if in_foreground and reason not in ("down", _LOST):
         # First: otherwise a runner that finds no keeper would start another one, which continues the queue.
         atomic.write_json(home.down, {"schema": "holdfast.down/1", "at": clock.iso_now()}, durable=True)
         atomic.remove(home.up)

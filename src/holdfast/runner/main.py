@@ -112,6 +112,8 @@ def _hold(packet: Packet, lock: locks.Lock) -> bool:
             keeper.close()
         if watch.is_suspected():
             print(f"{packet.path} was removed; its agents were stopped", file=sys.stderr)
+        elif watch.is_lost and moved_to(packet, lock) is None:
+            print(f"{packet.path}: {reason}; another runner may have the task", file=sys.stderr)
         elif ledger.task.runner is not None:  # when a task ends, it is recorded before the marker
             _say_goodbye(ledger, reason)
         failpoint("runner.left")
@@ -135,7 +137,7 @@ def _loop(context: Context, watch: PacketWatch, keeper: KeeperGuard) -> str:
     ready: set[str] = set()
     wait_s = 1.0
     while waiter.detached_by is None:
-        if wait_s > 0:  # not between two steps of one wake-up
+        if wait_s > 0 and watch.is_lost:  # not asked between two steps of one wake-up
             if watch.is_suspected():
                 if watch.is_certain():
                     end_agents(ledger.task, ledger.packet)
@@ -144,6 +146,7 @@ def _loop(context: Context, watch: PacketWatch, keeper: KeeperGuard) -> str:
                 continue
             if moved_to(ledger.packet, watch.lock) is not None:
                 return "its packet was moved"
+            return "its lock was removed"
         try:
             facts = gatherer.gather(ready)
             step = plan(ledger.task, facts, Now(wall=clock.now(), mono=clock.mono()))

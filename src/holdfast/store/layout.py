@@ -225,6 +225,16 @@ def is_packet(entry: os.DirEntry[str]) -> bool:
     return entry.is_dir() and (not entry.is_symlink() or os.path.exists(Packet(entry.path).journal))
 
 
+def anchor_of(lock: str) -> str:
+    """The directory that is locked together with a lock file (`holdfast.store.lock`).
+
+    The lock of a packet or an attempt has that directory itself. Others share a directory, so each has one of
+    its own next to the file.
+    """
+    folder, name = os.path.split(lock)
+    return folder if name in ("lock", "runner.lock") else lock.removesuffix(".lock") + ".held"
+
+
 def is_our_lock(path: str) -> bool:
     """Whether a path is that of a holdfast lock in a home, a packet or an attempt.
 

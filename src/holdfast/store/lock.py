@@ -1,8 +1,11 @@
 """Locks: only a held flock proves ownership.
 
+A lock is held twice: on its file, and on a directory, its anchor (docs/decisions/0053-lock-anchors.md). A
+cleaner of stale lock files removes the file, and the next process would lock another file of the same name;
+it cannot take the anchor. The content of the file names the last owner, for information and for signals.
+
 The kernel releases a lock when its last descriptor is closed, however the owner died. Locks are released only
-by closing, never with LOCK_UN, which would release every copy. The content of the file names the last owner,
-for information and for signals.
+by closing, never with LOCK_UN, which would release every copy.
 """
 
 from __future__ import annotations
@@ -11,11 +14,14 @@ import errno
 import fcntl
 import json
 import os
+import stat
 
 from holdfast import __version__, clock
-from holdfast.errors import LockHeld
+from holdfast.errors import HoldfastError, LockHeld, StorageError
 from holdfast.model.process import ProcessIdentity
+from holdfast.store import atomic
 from holdfast.store.atomic import storage_failed
+from holdfast.store.layout import anchor_of
 from holdfast.store.process import HAS_PROC, all_pids, identify, open_files
 
 TYPE_CHECKING = False
@@ -24,66 +30,173 @@ if TYPE_CHECKING:
 
 #: How long to retry: a forked child of the last owner may hold a copy for a moment.
 CONTEST_S = 0.2
+_OWNER_BYTES = 4096
+#: O_NONBLOCK: a pipe in place of a lock must not stop the opener.
+_CHECK = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_TAKE = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+#: Links are followed: a packet may be one (`layout.is_packet`).
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+#: Answers of flock where directories cannot be locked: NFS wants a descriptor that may write.
+_ONLY_FILES = frozenset(
+    {errno.EBADF, errno.EINVAL, errno.EISDIR, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP}
+)
+#: Answers of open for a link, a directory and a socket in place of a lock file.
+_NO_FILE = frozenset({errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.EOPNOTSUPP})
 
 
 class Lock:
     """A held lock."""
 
-    def __init__(self, path: str, descriptor: int) -> None:
+    def __init__(self, path: str, role: str, descriptor: int, anchor: int, *, is_anchored: bool) -> None:
         self.path = path
+        self.role = role
         self.descriptor = descriptor
+        #: The open anchor. Not locked where only files can be.
+        self.anchor = anchor
+        self.is_anchored = is_anchored
 
-    def sign(self, role: str) -> None:
-        """Write the owner into the lock file."""
-        sign(self.descriptor, role)
+    @property
+    def descriptors(self) -> tuple[int, int]:
+        """What a process must inherit to hold the lock."""
+        return self.descriptor, self.anchor
+
+    def mend(self) -> bool:
+        """Put back the half of the lock that was removed: the other half still excludes everybody.
+
+        Returns False if neither is at its path any more. Then another process may hold the lock, and the
+        caller must leave without writing anything.
+        """
+        has_file = _is_at(self.path, self.descriptor)
+        has_anchor = self.is_anchored and _is_at(anchor_of(self.path), self.anchor)
+        try:
+            if not has_file and has_anchor:
+                self._put_back(self.descriptor, _open_file(self.path, may_replace=True), self.path)
+                sign(self.descriptor, self.role)
+            elif has_file and self.is_anchored and not has_anchor:
+                self._put_back(self.anchor, _open_anchor(self.path), anchor_of(self.path))
+        except (OSError, HoldfastError):
+            pass  # the next look tries again
+        return has_file or has_anchor
+
+    def _put_back(self, descriptor: int, new: int, path: str) -> None:
+        """Let a descriptor refer to a new file, if nobody else has locked that."""
+        try:
+            if _flock(new) and _is_at(path, new):
+                os.dup2(new, descriptor, inheritable=False)
+        finally:
+            os.close(new)
+
+    def unlink(self) -> None:
+        """Remove file and anchor, before the release. Whoever waits for the lock starts over with new ones."""
+        atomic.forget(self.path)
+        try:
+            os.rmdir(anchor_of(self.path))
+        except OSError:
+            return  # in use, such as a packet
 
     def release(self) -> None:
-        """Release the lock, unless a forked copy of the descriptor is still open."""
+        """Release the lock, unless a forked copy of the descriptors is still open."""
         os.close(self.descriptor)
-        self.descriptor = -1
+        os.close(self.anchor)
+        self.descriptor = self.anchor = -1
 
 
 def acquire(path: str, *, role: str, within_s: float = CONTEST_S) -> Lock:
     """Take the lock. Raises LockHeld, with the owner's pid, if it is held for longer than `within_s`."""
     deadline = clock.mono() + within_s
-    descriptor = _open(path)
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_still(path, descriptor):
-                break
-            # The file was replaced in the meantime: this lock belongs to a file that is gone.
-            os.close(descriptor)
-            descriptor = _open(path)
-            continue
-        except OSError as error:
-            if error.errno not in (errno.EWOULDBLOCK, errno.EINTR):
-                os.close(descriptor)
-                storage_failed(error, f"cannot lock {path}")
+    while (lock := _try(path, role)) is None:
         if clock.mono() >= deadline:
-            os.close(descriptor)
             holder = owner(path)
             raise LockHeld(
                 f"{path} is held by {f'process {holder.pid}' if holder else 'another process'}",
                 hint="that process does the work; nothing needs to be done",
             )
         clock.sleep(0.01)
-    lock = Lock(path, descriptor)
-    lock.sign(role)
+    try:
+        sign(lock.descriptor, role)
+    except OSError:
+        lock.release()
+        raise
     return lock
 
 
-def _open(path: str) -> int:
+def _try(path: str, role: str) -> Lock | None:
+    """Take the lock, or None if another process has it. The anchor first: it guards the file."""
+    anchor = _open_anchor(path)
+    descriptor = -1
     try:
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        is_anchored = True
+        try:
+            is_free = _flock(anchor)
+        except OSError as error:
+            if error.errno not in _ONLY_FILES:
+                storage_failed(error, f"cannot lock {path}")
+            is_anchored, is_free = False, True
+        if is_free:
+            descriptor = _open_file(path, may_replace=is_anchored)
+            # A file or directory that was replaced in the meantime locks nothing.
+            if _flock(descriptor) and _is_at(path, descriptor) and _is_at(anchor_of(path), anchor):
+                lock = Lock(path, role, descriptor, anchor, is_anchored=is_anchored)
+                anchor = descriptor = -1
+                return lock
+        return None
+    except OSError as error:
+        storage_failed(error, f"cannot lock {path}")
+    finally:
+        for each in (anchor, descriptor):
+            if each >= 0:
+                os.close(each)
+
+
+def _flock(descriptor: int) -> bool:
+    """Lock a file or directory. Returns whether it was free. Raises OSError."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _open_anchor(path: str) -> int:
+    anchor = anchor_of(path)
+    try:
+        try:
+            return os.open(anchor, _DIRECTORY)
+        except OSError as error:
+            # A packet that is gone is not made again.
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP) or path.startswith(f"{anchor}/"):
+                raise
+            atomic.make_directory(anchor)
+            return os.open(anchor, _DIRECTORY)
     except OSError as error:
         storage_failed(error, f"cannot open {path}")
 
 
-def _is_still(path: str, descriptor: int) -> bool:
+def _open_file(path: str, *, may_replace: bool) -> int:
+    """Open the lock file. What is no file is renamed; with `may_replace`, also a file that may not be
+    opened."""
+    for _ in range(2):
+        try:
+            descriptor = os.open(path, _TAKE, 0o600)
+        except OSError as error:
+            if error.errno not in _NO_FILE and not (may_replace and error.errno == errno.EACCES):
+                storage_failed(error, f"cannot open {path}")
+        else:
+            if stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return descriptor
+            os.close(descriptor)
+        try:
+            atomic.put_aside(path)
+        except OSError as error:
+            storage_failed(error, f"cannot open {path}")
+    raise StorageError(f"cannot open {path}: it is replaced again and again")
+
+
+def _is_at(path: str, descriptor: int) -> bool:
+    """Whether the open file or directory is the one at `path`."""
     try:
         there, held = os.stat(path), os.fstat(descriptor)
-    except FileNotFoundError:
+    except OSError:
         return False
     return (there.st_dev, there.st_ino) == (held.st_dev, held.st_ino)
 
@@ -114,41 +227,60 @@ def is_held(path: str) -> bool:
 
     Raises StorageError if that is unknown: taking "unknown" for "free" would start a second agent.
     """
+    unknown: OSError | None = None
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
+        if _is_locked(path, _CHECK):
+            return True
     except OSError as error:
-        storage_failed(error, f"cannot check {path}")
+        unknown = error
+    anchor = anchor_of(path)
+    try:
+        # Last: of a lock that is held, usually both halves are.
+        if _is_locked(anchor, _DIRECTORY):
+            return True
+        if unknown is None or os.path.isdir(anchor):
+            return False
+    except OSError as error:
+        if unknown is None and error.errno in _ONLY_FILES:
+            return False
+        unknown = unknown or error
+    return storage_failed(unknown, f"cannot check {path}")
+
+
+def _is_locked(path: str, flags: int) -> bool:
+    """Whether a file or directory is locked. What does not exist, or is neither, is not. Raises OSError."""
+    try:
+        descriptor = os.open(path, flags)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, *_NO_FILE):
+            return False
+        raise
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except OSError as error:
-        storage_failed(error, f"cannot test the lock {path}")
     finally:
         os.close(descriptor)
     return False
 
 
 def holders(path: str) -> list[int]:
-    """Processes that have the lock file open: its owner, signed or not, and forked copies.
+    """Processes that have the lock open: its owner, signed or not, and forked copies.
 
     Slow: reads all of /proc.
     """
     if not HAS_PROC:
         signed = owner(path)
         return [signed.pid] if signed is not None and is_held(path) else []
-    return [pid for pid in all_pids() if pid != os.getpid() and path in open_files(pid)]
+    halves = {path, anchor_of(path)}
+    return [pid for pid in all_pids() if pid != os.getpid() and not halves.isdisjoint(open_files(pid))]
 
 
 def owner(path: str) -> ProcessIdentity | None:
     """The last owner that signed the lock; None if the file is missing, torn or unsigned."""
     try:
-        with open(path, "rb") as file:
-            data: Any = json.loads(file.read())
-        return ProcessIdentity.from_json(data)
-    except (OSError, ValueError, AttributeError, TypeError):
+        return ProcessIdentity.from_json(_content(path))
+    except (ValueError, AttributeError, TypeError):
         return None
 
 
@@ -164,8 +296,11 @@ def role(path: str) -> str | None:
 
 def _said(path: str, name: str) -> str | None:
     try:
-        with open(path, "rb") as file:
-            data: Any = json.loads(file.read())
-        return str(data[name])
-    except (OSError, ValueError, TypeError, KeyError):
+        return str(_content(path)[name])
+    except (ValueError, TypeError, KeyError):
         return None
+
+
+def _content(path: str) -> Any:
+    """The content of a lock file. Raises ValueError."""
+    return json.loads(atomic.read_small(path, _OWNER_BYTES) or b"")

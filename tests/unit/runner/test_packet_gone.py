@@ -1,4 +1,4 @@
-"""A packet that is gone: believed when its lock has no name left and its path is gone, at two looks."""
+"""A packet that is gone: believed when its directory has no name left and is not at its path, at two looks."""
 
 from __future__ import annotations
 
@@ -21,20 +21,22 @@ def test_only_what_was_removed_is_gone(tmp_path: Path, monkeypatch: pytest.Monke
     now_mono = 100.0
     monkeypatch.setattr(clock, "mono", lambda: now_mono)
     assert not vanished.is_suspected()
-    # Away, and back: the lock still has a name somewhere.
+    # Away, and back: the directory still has a name somewhere.
     os.rename(tmp_path / "tasks", tmp_path / "away")
     assert not vanished.is_suspected()
     os.rename(tmp_path / "away", tmp_path / "tasks")
-    # An agent that removes the lock alone has not removed the packet.
+    # An agent that removes the lock alone has not removed the packet, wherever that is.
     os.unlink(packet.runner_lock)
     assert not vanished.is_suspected()
+    os.rename(tmp_path / "tasks", tmp_path / "away")
+    assert not vanished.is_suspected()
+    os.rename(tmp_path / "away", tmp_path / "tasks")
     shutil.rmtree(packet.path)
     assert vanished.is_suspected()
     assert not vanished.is_certain()
     now_mono += CONFIRM_S
-    os.mkdir(packet.path)
-    assert not vanished.is_certain()
-    os.rmdir(packet.path)
-    assert not vanished.is_certain()
-    now_mono += CONFIRM_S
     assert vanished.is_certain()
+    # Another directory in its place is not ours.
+    os.mkdir(packet.path)
+    assert vanished.is_certain()
+    assert vanished.is_lost

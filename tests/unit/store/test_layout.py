@@ -47,7 +47,7 @@ def test_no_other_module_spells_a_file_name() -> None:
 
 
 def test_the_recorder_writes_the_files_of_the_layout() -> None:
-    written = {"identity.json", "exit.json", "exit_code", "done", "pid", "lock", "stdout.log", "stderr.log"}
+    written = {"identity.json", "exit.json", "exit_code", "done", "pid", "stdout.log", "stderr.log"}
     assert written <= set(constants(Path(recorder.__file__)))
     assert {os.path.join("/a", name) for name in written} <= set(vars(AttemptDir("/a")).values())
 

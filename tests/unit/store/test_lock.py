@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import signal
+import socket
+import stat
 import subprocess
 import sys
 
@@ -12,7 +15,7 @@ import pytest
 
 from holdfast.errors import LockHeld, StorageError
 from holdfast.store import lock as locks
-from holdfast.store.process import open_files
+from holdfast.store.layout import anchor_of
 from tests.support.waiting import eventually
 
 _HOLDER = r"""
@@ -99,10 +102,13 @@ def test_a_symlink_is_never_locked(path: str, place) -> None:
     with open(victim, "wb") as file:
         file.write(b"precious")
     os.symlink(victim, path)
-    with pytest.raises(StorageError):
-        locks.acquire(path, role="test")
+    assert locks.owner(path) is None
+    assert not locks.is_held(path)
+    locks.acquire(path, role="test").release()
     with open(victim, "rb") as file:
         assert file.read() == b"precious"
+    assert not os.path.islink(path)
+    assert os.readlink(f"{path}.aside-1") == victim
 
 
 def test_what_is_not_there_is_neither_held_nor_owned(path: str) -> None:
@@ -121,48 +127,145 @@ sys.stdin.read()
 """
 
 
+# ── a half of it is removed ──
+
+
+@pytest.fixture(params=["lock", "runner.lock", "keeper.lock", "queue.db.lock"])
+def any_path(request: pytest.FixtureRequest, place) -> str:
+    folder = os.path.join(place.root, "folder")
+    os.mkdir(folder)
+    return os.path.join(folder, request.param)
+
+
+def remove(path: str, half: str) -> None:
+    os.unlink(path) if half == "file" else os.rmdir(anchor_of(path))
+
+
 @pytest.mark.starts_processes
 @pytest.mark.req("PKT-17")
-@pytest.mark.parametrize("replaced_by", ["another", "nothing"])
-def test_the_lock_of_a_file_that_is_gone_is_no_lock(path: str, replaced_by: str) -> None:
-    """It was replaced while somebody waited for it: who gets the old file's lock asks for the new one's."""
-    first = holder(path)
+@pytest.mark.parametrize("half", ["file", "anchor"])
+def test_a_lock_with_one_half_removed_is_held(any_path: str, half: str) -> None:
+    """And whoever waits for it gets it when its owner dies."""
+    if half == "anchor" and anchor_of(any_path) == os.path.dirname(any_path):
+        pytest.skip("such an anchor goes with everything in it")
+    first = holder(any_path)
     assert first.stdout.readline() == b"held\n"
-    argv = [sys.executable, "-c", _WAITER, path]
-    waiter = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    remove(any_path, half)
+    assert locks.is_held(any_path)
+    with pytest.raises(LockHeld):
+        locks.acquire(any_path, role="test")
+    assert locks.is_held(any_path)
+    waiter = subprocess.Popen(
+        [sys.executable, "-c", _WAITER, any_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     assert waiter.stdout.readline() == b"waits\n"
-    eventually(lambda: path in open_files(waiter.pid), what="it has the old file open")
-    os.unlink(path)
-    other = None
-    if replaced_by == "another":
-        other = holder(path)
-        assert other.stdout.readline() == b"held\n"
+    assert locks.is_held(any_path)
     first.communicate(timeout=10)
-    if other is not None:
-        eventually(
-            lambda: f"{path} (deleted)" not in open_files(waiter.pid) and path in open_files(waiter.pid),
-            what="it waits for the new file",
-        )
-        other.communicate(timeout=10)
     assert waiter.stdout.readline() == b"held\n"
-    assert locks.is_held(path)
-    assert locks.owner(path).pid == waiter.pid
+    assert locks.is_held(any_path)
+    assert locks.owner(any_path).pid == waiter.pid
     waiter.communicate(timeout=10)
+    assert not locks.is_held(any_path)
 
 
-@pytest.mark.starts_processes
-def test_of_two_who_wait_for_a_replaced_lock_one_has_it(path: str) -> None:
-    first = holder(path)
-    assert first.stdout.readline() == b"held\n"
+@pytest.mark.parametrize("half", ["file", "anchor"])
+def test_the_owner_puts_back_what_was_removed(place, half: str) -> None:
+    path = os.path.join(place.root, "keeper.lock")
+    lock = locks.acquire(path, role="test")
+    for _ in range(3):
+        remove(path, half)
+        assert lock.mend()
+        assert os.path.isdir(anchor_of(path))
+        assert locks.owner(path).pid == os.getpid()
+        assert locks.role(path) == "test"
+    # Both halves are locked again: each alone keeps others out.
     os.unlink(path)
-    taken = locks.acquire(path, role="test")
+    assert locks.is_held(path)
+    assert lock.mend()
+    os.rmdir(anchor_of(path))
+    assert locks.is_held(path)
+    assert lock.mend()
+    lock.release()
+    assert not locks.is_held(path)
+
+
+def test_an_owner_without_either_half_is_none(place) -> None:
+    path = os.path.join(place.root, "keeper.lock")
+    lock = locks.acquire(path, role="test")
+    remove(path, "file")
+    remove(path, "anchor")
+    assert not lock.mend()
+    assert not os.path.exists(path)
+    taken = locks.acquire(path, role="other")
+    assert not lock.mend()
+    assert locks.role(path) == "other"
+    taken.release()
+    lock.release()
+
+
+def test_removed_with_its_anchor_by_the_owner_itself(place) -> None:
+    path = os.path.join(place.root, "sessions.lock")
+    lock = locks.acquire(path, role="test")
+    lock.unlink()
+    lock.release()
+    assert os.listdir(place.root) == []
+
+
+def test_where_directories_cannot_be_locked_the_file_is_the_lock(
+    place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on NFS."""
+    flock = fcntl.flock
+
+    def of_nfs(descriptor: int, operation: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", of_nfs)
+    path = os.path.join(place.root, "keeper.lock")
+    assert not locks.is_held(path)
+    lock = locks.acquire(path, role="test")
+    assert not lock.is_anchored
+    assert locks.is_held(path)
     with pytest.raises(LockHeld):
         locks.acquire(path, role="test", within_s=0.0)
-    taken.release()
-    first.communicate(timeout=10)
+    assert lock.mend()
+    os.unlink(path)
+    assert not lock.mend(), "it must leave"
+    assert not os.path.exists(path)
+    lock.release()
 
 
-@pytest.mark.parametrize("number", [errno.ELOOP, errno.EMFILE])
+def listening(path: str) -> None:
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(path)
+
+
+@pytest.mark.parametrize("makes", ["directory", "pipe", "socket", "dangling", "zero"])
+def test_what_is_no_file_is_put_aside(place, makes: str) -> None:
+    path = os.path.join(place.root, "keeper.lock")
+    make = {
+        "directory": os.mkdir,
+        "pipe": os.mkfifo,
+        "socket": listening,
+        "dangling": lambda path: os.symlink("/nowhere/else", path),
+        "zero": lambda path: os.symlink("/dev/zero", path),
+    }[makes]
+    make(path)
+    assert locks.owner(path) is None
+    assert not locks.is_held(path)
+    lock = locks.acquire(path, role="test")
+    assert locks.owner(path).pid == os.getpid()
+    assert os.path.lexists(f"{path}.aside-1")
+    os.unlink(path)
+    make(path)
+    assert lock.mend()
+    assert locks.owner(path).pid == os.getpid()
+    lock.release()
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EMFILE])
 def test_a_lock_that_cannot_be_checked_is_not_taken_for_free(
     path: str, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -95,7 +95,7 @@ def _fork(
         try:
             pid = idle_recorder.send_order(
                 order,
-                lock.descriptor,
+                lock.descriptors,
                 write_end,
                 keep=keep,
                 sign=lambda pid: locks.signature("recorder", pid),

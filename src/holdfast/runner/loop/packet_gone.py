@@ -1,8 +1,8 @@
-"""Detect a packet that was removed or moved while its runner runs (`rm -rf "$HOLDFAST_HOME"`).
+"""Detect a packet that was removed, moved or taken over while its runner runs (`rm -rf "$HOLDFAST_HOME"`).
 
 Without its packet a task cannot be recorded, so it must stop. A file system may be missing for a moment, so
-one check is not enough: the packet is gone if its path is missing and the lock file that we hold open has no
-links, in two checks (docs/decisions/0040-removed-homes.md). A moved packet continues at its new path.
+one check is not enough: the packet is gone if its directory, which we hold open, has no links and is not at
+its path, in two checks (docs/decisions/0040-removed-homes.md). A moved packet continues at its new path.
 """
 
 from __future__ import annotations
@@ -19,16 +19,24 @@ CONFIRM_S = 1.0
 
 
 class PacketWatch:
-    """Checks whether the runner's packet still exists."""
+    """Checks whether the runner still has its packet."""
 
     def __init__(self, packet: Packet, lock: Lock) -> None:
         self._packet = packet
         self.lock = lock
         self._suspected_mono: float | None = None
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether another runner may have the task: neither file nor directory of our lock is in place.
+
+        Then nothing may be written. What is missing of a lock that we hold is put back.
+        """
+        return not self.lock.mend()
+
     def is_suspected(self) -> bool:
         """Whether the packet is gone in this check. If only the lock file was removed, it is not."""
-        is_gone = not os.path.lexists(self._packet.path) and os.fstat(self.lock.descriptor).st_nlink == 0
+        is_gone = os.fstat(self.lock.anchor).st_nlink == 0 and not _is_at(self._packet.path, self.lock)
         if not is_gone:
             self._suspected_mono = None
         elif self._suspected_mono is None:
@@ -47,20 +55,21 @@ class PacketWatch:
 def moved_to(packet: Packet, lock: Lock) -> str | None:
     """The packet's new path if it or its home was renamed; else None.
 
-    Decided by the kernel's path of the lock that we hold; the old path may be missing or in use again.
+    Decided by the kernel's path of the directory that we hold open; the old path may be missing or in use
+    again.
     """
-    if _is_held_at(packet.path, lock) or not process.HAS_PROC:
+    if _is_at(packet.path, lock) or not process.HAS_PROC:
         return None
     try:
-        path = os.path.dirname(os.readlink(f"/proc/self/fd/{lock.descriptor}"))
+        path = os.readlink(f"/proc/self/fd/{lock.anchor}")
     except OSError:
         return None
-    return path if _is_held_at(path, lock) else None
+    return path if _is_at(path, lock) else None
 
 
-def _is_held_at(path: str, lock: Lock) -> bool:
-    """Whether the lock that we hold belongs to the packet at `path`."""
+def _is_at(path: str, lock: Lock) -> bool:
+    """Whether the packet whose lock we hold is at `path`."""
     try:
-        return os.path.samestat(os.stat(Packet(path).runner_lock), os.fstat(lock.descriptor))
+        return os.path.samestat(os.stat(path), os.fstat(lock.anchor))
     except OSError:
         return False

@@ -59,7 +59,7 @@ def open_attempt(
             prepare=lambda directory: _prepare(
                 ledger, adapter, directory, opened, stage=stage, prompt=prompt, env=env
             ),
-            keep=(*keep, *([lock.descriptor] if lock is not None else [])),
+            keep=(*keep, *(lock.descriptors if lock is not None else ())),
         )
     finally:
         if lock is not None:

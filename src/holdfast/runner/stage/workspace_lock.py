@@ -22,11 +22,11 @@ class WorkspaceLock:
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """The lock's descriptor.
+        """The lock's descriptors.
 
-        The recorder inherits it, so the lock is held as long as the agent writes.
+        The recorder inherits them, so the lock is held as long as the agent writes.
         """
-        return (self._lock.descriptor,) if self._lock is not None else ()
+        return self._lock.descriptors if self._lock is not None else ()
 
     @property
     def writer(self) -> str | None:

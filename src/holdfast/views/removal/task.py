@@ -85,8 +85,7 @@ def _forget_session(home: Home, agent: str, session_id: str, *, is_own: bool) ->
     if lock is None:
         return
     try:
-        # A process waiting for this lock notices that the file was replaced, and starts over.
-        atomic.forget(lock.path)
+        lock.unlink()
         # The id comes from an agent's output, so it may be anything, even "..".
         if is_own and agent == "scripted" and ids.is_safe_name(session_id):
             memory = os.path.join(home.scripted_agent, session_id)
@@ -117,7 +116,7 @@ def _forget_workspace(home: Home, directory: str, task_id: str) -> None:
         # Another task whose runner was killed may be about to continue there.
         if workspaces.writer(home, directory) in (None, task_id):
             workspaces.sign(home, directory, None)
-            atomic.forget(lock.path)
+            lock.unlink()
     finally:
         lock.release()
 
