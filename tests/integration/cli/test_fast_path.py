@@ -120,7 +120,14 @@ def test_a_command_that_does_not_stay_does_not_load_what_draws() -> None:
     Task.shell("exit 1", "--id", "it").wait_for("failed")
     drawing = {
         f"holdfast.views.cli.{name}"
-        for name in ("follow.follower", "show.table", "show.tail", "show.describe", "show.amounts")
+        for name in (
+            "follow.progress",
+            "follow.log_view",
+            "show.table",
+            "show.tail",
+            "show.describe",
+            "show.amounts",
+        )
     }
     for args in (["wait", "it"], ["run", "-d", "--", "true"]):
         assert loaded(*args) & drawing == set(), args

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
     from typing import Any
 
+    from holdfast.model.next_action import NextAction
     from holdfast.model.spec import StageSpec
-    from holdfast.pipeline.next_action import NextAction
     from holdfast.pipeline.triage import Failure, Triage
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from holdfast.model import next_action
+from holdfast.model.next_action import NextAction, TaskFacts
 from holdfast.model.record import Record
-from holdfast.pipeline import next_action
-from holdfast.pipeline.next_action import ActionView, NextAction
-from holdfast.pipeline.triage import BY_OUTCOME, REMEDIES, FailureClass
+from holdfast.pipeline.triage import BY_OUTCOME, REMEDIES, FailureClass, remedy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def view_of(
         retries=task.total_retries,
         exit_code=ended.exit_code if ended is not None else None,
         stages=tuple(_stage(task, stage, (output_lines or {}).get(stage.name)) for stage in spec.stages),
-        action=next_action.for_task(action_view(task, login=login, has_changes=has_changes)),
+        action=next_action.for_task(action_facts(task, login=login, has_changes=has_changes)),
         failure=_failure(task),
         paid_calls=task.paid_calls if pipeline is not None else None,
         paid_call_budget=task.paid_limit,
@@ -138,17 +138,16 @@ def view_of(
     )
 
 
-def action_view(task: Task, *, login: str = "", has_changes: bool = False) -> ActionView:
-    """The facts that decide on the next action."""
+def action_facts(task: Task, *, login: str = "", has_changes: bool = False) -> TaskFacts:
+    """The facts that decide on a task's next action."""
     attempt, interrupted = task.attempt, task.interrupted
-    return ActionView(
+    return TaskFacts(
         task_id=task.spec.task_id,
         status=task.status,
         reason=task.reason,
         agent=attempt.agent if attempt is not None else task.spec.agent,
         login=login,
-        failure_class=_open_class(task),
-        failure_outcome=_outcome(task),
+        remedy=_remedy(task),
         question=interrupted.question if interrupted is not None else "",
         approval=(interrupted.approval if interrupted is not None else None) or "",
         wake_at=task.waiting.wake_at if task.waiting is not None else None,
@@ -161,6 +160,14 @@ def action_view(task: Task, *, login: str = "", has_changes: bool = False) -> Ac
 def _cumulative(budget: Any, *before: Any) -> Any:
     """A budget of this run plus what earlier runs used, to compare with the usage of all runs."""
     return None if budget is None else budget + sum(used or 0 for used in before)
+
+
+def _remedy(task: Task) -> str:
+    """The name of the action that helps against the failure that stopped the task; empty if none did."""
+    failure_class = _open_class(task)
+    if failure_class not in tuple(FailureClass):
+        return "read_log" if failure_class else ""
+    return remedy(FailureClass(failure_class), _outcome(task), task.reason)[0]
 
 
 def _open_class(task: Task) -> str:

@@ -10,7 +10,7 @@ from holdfast import clock
 from holdfast.agents import registry
 from holdfast.errors import HoldfastError
 from holdfast.model import events as ev
-from holdfast.pipeline.next_action import NextAction
+from holdfast.model.next_action import NextAction
 from holdfast.pipeline.results import stage_files, summary, summary_facts
 from holdfast.pipeline.triage import Failure, FailureClass, Triage, remedy
 from holdfast.runner.ledger import Ledger

@@ -6,7 +6,7 @@ import os
 
 from holdfast import clock
 from holdfast.errors import RequestRefused
-from holdfast.model.status import ENDS, Status
+from holdfast.model.status import Status
 from holdfast.packet import load
 from holdfast.store.layout import Packet
 from holdfast.views.cli.show import home_down, out
@@ -26,30 +26,23 @@ def send(packet: Packet, verb: str, args: dict[str, Any]) -> None:
     try:
         send_request(packet, verb, args)
     except RequestRefused as error:
-        hint = _possible(load.read_manifest(packet), verb)
+        hint = _possible(packet, verb)
         raise RequestRefused(str(error), hint=hint) from error
 
 
-def _possible(manifest: dict[str, Any], refused: str) -> str:
-    """What can be requested in the task's state instead of the refused verb."""
-    task_id, status = manifest["task_id"], manifest["status"]
-    if status == Status.COMPLETED:
+def _possible(packet: Packet, refused: str) -> str:
+    """What to do instead of the refused verb."""
+    manifest = load.read_manifest(packet)
+    if manifest["status"] == Status.COMPLETED:
         # A plain retry continues with what is not done, which is nothing here.
         stages: list[dict[str, Any]] = manifest.get("stages") or []
         stage = stages[0]["name"] if len(stages) == 1 else "STAGE"
-        return f"'holdfast retry {task_id} --from {stage}' runs it again"
-    if status in ENDS:
-        if refused == "retry":
-            return "'holdfast retry --help' shows what is possible"
-        return f"'holdfast retry {task_id}' starts it again"
-    if status == Status.QUEUED:
-        return f"'holdfast queue ls' shows when it is its turn; 'holdfast queue rm {task_id}' takes it out"
-    if status == Status.INTERRUPTED:
-        interrupt: dict[str, Any] = manifest.get("interrupt") or {}
-        if interrupt.get("approval"):
-            return f"'holdfast approve {task_id}' lets it go on, 'holdfast reject {task_id}' ends it"
-        return f"'holdfast resume {task_id}' goes on, 'holdfast stop {task_id}' ends it"
-    return f"'holdfast logs -f {task_id}' follows it, 'holdfast stop {task_id}' ends it"
+        return f"'holdfast retry {packet.task_id} --from {stage}' to run it again"
+    from holdfast.model import next_action
+    from holdfast.views.cli.show import next_steps
+
+    steps = next_steps.read(packet, manifest).choices
+    return next_action.hint(step for step in steps if step.command.split()[1:2] != [refused])
 
 
 def confirm(packet: Packet, sentence: str, *, as_json: bool) -> None:

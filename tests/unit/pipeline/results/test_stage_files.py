@@ -8,9 +8,9 @@ import jsonschema
 import pytest
 
 from contracts import schema
+from holdfast.model import next_action
+from holdfast.model.next_action import TaskFacts
 from holdfast.model.spec import StageSpec
-from holdfast.pipeline import next_action
-from holdfast.pipeline.next_action import ActionView
 from holdfast.pipeline.results import stage_files
 from holdfast.pipeline.triage import Failure, triage
 
@@ -80,7 +80,7 @@ def test_stats_have_calls_stages_and_signatures() -> None:
 def test_the_last_failure_has_class_signature_and_what_to_do(facts: Failure) -> None:
     found = triage(facts)
     action = next_action.for_task(
-        ActionView(task_id="t1", status="failed", failure_class=found.failure_class, agent="codex")
+        TaskFacts(task_id="t1", status="failed", remedy=found.next_action, agent="codex")
     )
     data = stage_files.last_failure(facts, found, action, attempt=4, at=END, count=2)
     assert (data["class"], data["signature"]) == (found.failure_class, found.signature)

@@ -12,15 +12,22 @@ from hypothesis import strategies as st
 from holdfast import clock
 from holdfast.model import events as ev
 from holdfast.model.fold import apply
+from holdfast.model.next_action import NextAction, Step
 from holdfast.model.spec import Limits, PipelineSpec, StageSpec, TaskSpec
 from holdfast.model.status import Status
 from holdfast.model.task import Task
-from holdfast.pipeline.next_action import NextAction
 from holdfast.pipeline.results.summary import render
 from holdfast.pipeline.results.summary_facts import FailureView, StageLine, SummaryView, view_of
 from holdfast.pipeline.triage import FailureClass
 
-ACTION = NextAction(name="fix_scope", command="holdfast diff t1", then="holdfast retry t1", why="it strayed")
+ACTION = NextAction(
+    name="fix_scope",
+    why="it strayed",
+    steps=(
+        Step(command="holdfast diff t1", does="see what it changed"),
+        Step(command="holdfast retry t1", does="go on"),
+    ),
+)
 FAILURE = FailureView(
     stage="codex_impl",
     failure_class="scope_violation",
@@ -221,7 +228,10 @@ views_of = st.builds(
     exit_code=st.none() | st.integers(0, 255),
     stages=st.lists(stages_of, max_size=8).map(lambda some: tuple(some) * (1 + len(some) % 9)),
     action=st.builds(
-        NextAction, name=st.sampled_from(["none", "retry"]), command=words, why=words, then=words
+        NextAction,
+        name=st.sampled_from(["none", "retry"]),
+        why=words,
+        steps=st.lists(st.builds(Step, command=words, does=words), max_size=2).map(tuple),
     ),
     failure=st.none() | failures_of,
     paid_calls=st.none() | st.integers(0, 99),

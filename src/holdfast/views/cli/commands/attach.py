@@ -10,7 +10,8 @@ from holdfast.model.status import ENDS, EXIT_STATUS, Status
 from holdfast.packet import load
 from holdfast.store.layout import Home, Packet
 from holdfast.views import tmux
-from holdfast.views.cli.follow.live_view import Live
+from holdfast.views.cli.follow import loop, report
+from holdfast.views.cli.follow.log_view import AttachView
 from holdfast.views.cli.parse import option_values
 from holdfast.views.cli.parse.command_spec import TASK, Command, Option
 from holdfast.views.cli.show import out
@@ -54,13 +55,21 @@ def run(values: dict[str, Any]) -> int:
     lines = _lines(values["lines"])
     if not values["no_tmux"] and _is_live(packet) and _wants_tmux(packet):
         return _in_tmux(packet)
-    view = Live(packet, lines=lines, stays=values["stay"])
     try:
-        return view.run()
+        manifest = loop.follow_one(
+            packet,
+            AttachView(packet, lines=lines),
+            until=_has_ended if values["stay"] else load.is_settled,
+            stays=values["stay"],
+        )
     except KeyboardInterrupt:
-        view.clear()
         out.talk(f"detached; 'holdfast attach {packet.task_id}' re-attaches")
         return 130
+    return report.report(packet, manifest, has_shown_log=True)
+
+
+def _has_ended(packet: Packet, manifest: dict[str, Any]) -> bool:
+    return manifest["status"] in ENDS and load.is_settled(packet, manifest)
 
 
 def open_window(packet: Packet) -> None:

@@ -66,22 +66,22 @@ def run(values: dict[str, Any]) -> int:
             return 0
         if not values["json"]:
             out.task_line(task_id)
-        from holdfast.views.cli.follow import follower  # not needed with -d
+        from holdfast.views.cli.follow import loop, progress, report  # not needed with -d
 
-        manifest = follower.follow(packet, every_s)
+        manifest = loop.follow_one(packet, progress.view(every_s))
     except KeyboardInterrupt:
         _print_detached(home.packet(task_id))
         return 130
     if values["json"]:
         out.task_line(task_id, manifest)
-    return follower.report(packet, manifest)
+    return report.report(packet, manifest)
 
 
 def _interval_s() -> float | None:
     """The progress interval; read first, so that an invalid one is refused before the task is created."""
-    from holdfast.views.cli.follow import follower
+    from holdfast.views.cli.follow import progress
 
-    return follower.interval_s()
+    return progress.interval_s()
 
 
 def _begin(home: Home, task: NewTask) -> Packet:

@@ -7,14 +7,13 @@ from holdfast.errors import Unanswered
 from holdfast.model.status import EXIT_STATUS, Status
 from holdfast.packet import load, runner_gone
 from holdfast.store.layout import Home
+from holdfast.views.cli.follow import loop
 from holdfast.views.cli.parse import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.show import fit_text, home_down, out
-from holdfast.views.recovery import KeeperStarter, LostRunnerWatch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
     from holdfast.store.layout import Packet
@@ -50,7 +49,10 @@ def run(values: dict[str, Any]) -> int:
     packets = [load.find(home, text, archived=True) for text in dict.fromkeys(values["task"])]
     timeout_s = option_values.duration(values["timeout"], "--timeout", "10m")
     exit_statuses: dict[str, int] = {}
-    for packet, manifest in _finished(packets, timeout_s):
+    for stop in loop.follow(packets, loop.View(), until=_Until(), timeout_s=timeout_s):
+        packet, manifest = stop.packet, stop.manifest
+        if stop.is_lost:
+            out.talk(home_down.runner_lost(packet, manifest["status"]))
         # A closed stdout is no error: the exit status has the result.
         out.task_line(f"{packet.task_id} {manifest['status']}", manifest if values["json"] else None)
         # A task that is held in the queue or has no runner needs a person, like an interrupted one.
@@ -59,45 +61,25 @@ def run(values: dict[str, Any]) -> int:
         )
         if values["any"]:
             return exit_statuses[packet.path]
+    left = [packet for packet in packets if packet.path not in exit_statuses]
+    if left:
+        raise _timed_out(left)
     return next((exit_statuses[packet.path] for packet in packets if exit_statuses[packet.path]), 0)
 
 
-def _finished(packets: list[Packet], timeout_s: float | None) -> Iterator[tuple[Packet, dict[str, Any]]]:
-    """Yield each task when it is finished. Polls the manifests: cheap, and needs no other process."""
-    ends_mono = None if timeout_s is None else clock.mono() + timeout_s
-    pause_s = 0.005
-    left = list(packets)
-    has_printed_down = False
-    check_mono = clock.mono()
-    starters = {packet.path: KeeperStarter() for packet in packets}
-    watches = {packet.path: LostRunnerWatch() for packet in packets}
-    while True:
-        checks_queue = clock.mono() >= check_mono
-        if checks_queue:
-            check_mono = clock.mono() + _STUCK_CHECK_S
-        for packet in list(left):
-            there = load.wherever(packet)  # a task may be archived as soon as it has ended
-            manifest = load.read_manifest(there)
-            status = manifest["status"]
-            is_finished = (
-                load.is_settled(there, manifest)
-                or (checks_queue and status == Status.QUEUED and _is_stuck(packet))
-                or _is_lost(watches[packet.path], packet, status)
-            )
-            if is_finished:
-                left.remove(packet)
-                yield packet, manifest
-                continue
-            if home_down.holds_back(packet, manifest) and not has_printed_down:
-                out.talk(home_down.QUEUE_WAITS)
-                has_printed_down = True
-            starters[packet.path].poll(packet, status)
-        if not left:
-            return
-        if ends_mono is not None and clock.mono() >= ends_mono:
-            raise _timed_out(left)
-        clock.sleep(pause_s)
-        pause_s = min(pause_s * 1.3, 0.2)
+class _Until:
+    """Whether a task has ended or needs a person; the queue is asked only now and then."""
+
+    def __init__(self) -> None:
+        self._due_mono: dict[str, float] = {}
+
+    def __call__(self, packet: Packet, manifest: dict[str, Any]) -> bool:
+        if load.is_settled(packet, manifest):
+            return True
+        if manifest["status"] != Status.QUEUED or clock.mono() < self._due_mono.get(packet.path, 0.0):
+            return False
+        self._due_mono[packet.path] = clock.mono() + _STUCK_CHECK_S
+        return _is_stuck(packet, manifest)
 
 
 def _timed_out(left: list[Packet]) -> Unanswered:
@@ -111,21 +93,16 @@ def _timed_out(left: list[Packet]) -> Unanswered:
     )
 
 
-def _is_lost(watch: LostRunnerWatch, packet: Packet, status: str) -> bool:
-    """Whether the task has lost its runner for good; prints so."""
-    if not watch.poll(packet, status):
-        return False
-    out.talk(home_down.runner_lost(packet, status))
-    return True
-
-
-def _is_stuck(packet: Packet) -> bool:
+def _is_stuck(packet: Packet, manifest: dict[str, Any]) -> bool:
     """Whether the queue will never start it; prints why."""
     from holdfast.views.cli.queue import wait_reason
 
     item, paused = wait_reason.find_item(packet.home, packet.task_id)
     if item is None or item.state not in wait_reason.NEEDS_PERSON:
         return False
-    reason, retry = wait_reason.reason(item, paused), f"'holdfast queue retry {packet.task_id}' runs it"
-    out.talk(fit_text.printable(f"{packet.task_id} is {item.state}: {reason}; {retry}"))
+    from holdfast.model import next_action
+
+    (retry,) = next_action.for_manifest(manifest, queue_state=item.state).steps
+    reason = wait_reason.reason(item, paused)
+    out.talk(fit_text.printable(f"{packet.task_id} is {item.state}: {reason}; {retry.as_hint()}"))
     return True

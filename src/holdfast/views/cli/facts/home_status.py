@@ -166,6 +166,7 @@ def _queue(home: Home, status_of: dict[str, str]) -> tuple[dict[str, Any] | None
     """
     if not os.path.exists(home.queue):
         return None, []
+    from holdfast.model import next_action
     from holdfast.queue.local import LocalQueue
 
     try:
@@ -183,8 +184,9 @@ def _queue(home: Home, status_of: dict[str, str]) -> tuple[dict[str, Any] | None
         without_item.discard(item.task_id)
         states[item.state] = states.get(item.state, 0) + 1
         if item.state in ("held", "poison"):
-            retry = f"'holdfast queue retry {item.task_id}' runs it"
-            attention.append(f"{item.task_id} is {item.state}: {item.reason}; {retry}")
+            task = {"task_id": item.task_id, "status": "queued"}
+            (retry,) = next_action.for_manifest(task, queue_state=item.state).steps
+            attention.append(f"{item.task_id} is {item.state}: {item.reason}; {retry.as_hint()}")
     if without_item:
         states["queued"] = states.get("queued", 0) + len(without_item)
     if loop.get("short_of") and "queued" in states:

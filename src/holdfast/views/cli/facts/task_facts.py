@@ -6,6 +6,7 @@ import os
 
 from holdfast import clock
 from holdfast.errors import CorruptFile, HoldfastError
+from holdfast.model import next_action
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import load, runner_gone
 from holdfast.store import atomic
@@ -13,7 +14,7 @@ from holdfast.store import lock as locks
 from holdfast.store.layout import Packet
 from holdfast.views import disk_space
 from holdfast.views.cli.facts.fact_rows import named_rows
-from holdfast.views.cli.show import amounts, describe, leftovers, tail
+from holdfast.views.cli.show import amounts, describe, leftovers, next_steps, tail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,18 +56,23 @@ def task_facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tup
     rows += named_rows("left over", leftover_lines)
     rows += named_rows("output", tail.last_lines(packet.output_log, _LINES))
     rows.append(("files", packet.path))
-    steps = _next_steps(packet, manifest, item, worktree)
-    if lost and os.path.exists(packet.home.down):
-        steps = [("holdfast up", "start a keeper, which starts a new runner"), *steps]
+    action = next_steps.read(
+        packet,
+        manifest,
+        queue_state=item.state if item is not None else "",
+        is_runner_lost=bool(lost) and os.path.exists(packet.home.down),
+        workspace=_changed_workspace(packet, worktree) if manifest["status"] == Status.COMPLETED else "",
+    )
+    steps = [f"{step.command}   {step.does}" for step in action.choices]
     if leftover_lines and (daemons := leftovers.still_running(packet)):
-        steps = [*steps, (f"kill {' '.join(map(str, daemons))}", "kill what it left running")]
-    return [*rows, *named_rows("next", [f"{command}   {meaning}" for command, meaning in steps])]
+        steps.append(f"kill {' '.join(map(str, daemons))}   kill what it left running")
+    return [*rows, *named_rows("next", steps)]
 
 
 def _state(manifest: dict[str, Any]) -> list[tuple[str, str]]:
     """The state with its reason; a question has its own row instead."""
     interrupt: dict[str, Any] = manifest.get("interrupt") or {}
-    question = interrupt.get("reason") if interrupt and describe.is_question(manifest) else None
+    question = interrupt.get("reason") if interrupt and next_action.is_question(manifest) else None
     reason = manifest.get("status_reason")
     if question is not None and reason == question:
         reason = ""
@@ -92,7 +98,7 @@ def _waiting(manifest: dict[str, Any], now: float) -> list[tuple[str, str]]:
     if waits := describe.waiting_for(manifest):
         rows.append(("waits", waits.removeprefix("waits ")))
     interrupt: dict[str, Any] = manifest.get("interrupt") or {}
-    if interrupt and describe.is_question(manifest):
+    if interrupt and next_action.is_question(manifest):
         rows.append(("question", interrupt.get("reason") or ""))
     if manifest.get("wake_at"):
         left_s = clock.parse_iso(manifest["wake_at"]) - now
@@ -203,20 +209,11 @@ def _lost_runner(packet: Packet, status: str) -> str:
 # ── next steps ──
 
 
-def _next_steps(
-    packet: Packet, manifest: dict[str, Any], item: Item | None, worktree: dict[str, Any] | None
-) -> list[tuple[str, str]]:
-    steps = describe.after_failure(packet, manifest) or describe.next_steps(
-        manifest, turn=item.state if item is not None else ""
-    )
-    if manifest["status"] != Status.COMPLETED:
-        return steps
-    diff = (f"holdfast diff {packet.task_id}", "show its changes")
-    if worktree is not None and _has_unmerged_work(packet):
-        return [diff, (f"holdfast apply {packet.task_id}", "merge them into the project"), *steps]
-    if worktree is None and _wrote_in_place(packet):
-        return [diff, *steps]
-    return steps
+def _changed_workspace(packet: Packet, worktree: dict[str, Any] | None) -> str:
+    """Where a completed task left changes to look at: `worktree`, `in_place`, or empty for nowhere."""
+    if worktree is not None:
+        return "worktree" if _has_unmerged_work(packet) else ""
+    return "in_place" if _wrote_in_place(packet) else ""
 
 
 def _worktree(packet: Packet) -> dict[str, Any] | None:

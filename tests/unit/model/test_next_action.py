@@ -8,14 +8,17 @@ import shlex
 import pytest
 
 from holdfast.agents import registry
+from holdfast.model.next_action import ACTIONS, NextAction, TaskFacts, for_manifest, for_task, hint
 from holdfast.model.status import Status
-from holdfast.pipeline.next_action import ACTIONS, ActionView, for_task
-from holdfast.pipeline.triage import FailureClass
+from holdfast.pipeline.triage import FailureClass, remedy
 from holdfast.views.cli import verbs
 
 
-def view(status: str, **facts: object) -> ActionView:
-    return ActionView(task_id="t1", status=status, agent="claude", login="claude auth login", **facts)  # type: ignore[arg-type]
+def view(status: str, *, failure_class: str = "", **facts: object) -> TaskFacts:
+    if failure_class:
+        known = failure_class in tuple(FailureClass)
+        facts["remedy"] = remedy(FailureClass(failure_class), "")[0] if known else "of a later version"
+    return TaskFacts(task_id="t1", status=status, agent="claude", login="claude auth login", **facts)  # type: ignore[arg-type]
 
 
 @pytest.mark.req("GAT-10")
@@ -85,13 +88,13 @@ def view(status: str, **facts: object) -> ActionView:
         (view("a state of a later version"), "wait", "holdfast wait t1", ""),
     ],
 )
-def test_what_to_do(seen: ActionView, name: str, command: str, then: str) -> None:
+def test_what_to_do(seen: TaskFacts, name: str, command: str, then: str) -> None:
     action = for_task(seen)
     assert (action.name, action.command, action.then) == (name, command, then)
     assert action.why
 
 
-def everything() -> list[ActionView]:
+def everything() -> list[TaskFacts]:
     return [
         view(status, failure_class=found, question=question, approval=approval, has_changes=changed)
         for status in Status
@@ -110,7 +113,7 @@ def test_the_set_is_closed_and_nothing_in_it_is_idle() -> None:
 def test_every_command_is_one_that_exists() -> None:
     for each in everything():
         action = for_task(each)
-        for command in (action.command, action.then):
+        for command in (step.command for step in action.choices):
             assert "{" not in command
             if command.startswith("holdfast "):
                 _, verb, *words = shlex.split(command)
@@ -136,3 +139,87 @@ def test_how_to_log_in_is_a_command_where_the_agent_has_one(agent: str) -> None:
 def test_a_plain_command_is_not_probed() -> None:
     action = for_task(view("failed", failure_class="tooling").evolve(agent="command"))
     assert action.command == "holdfast logs t1 -n 40"
+
+
+# ── from a manifest ──
+
+
+def manifest(status: str, **fields: object) -> dict[str, object]:
+    return {"task_id": "t1", "status": status, "agent": "claude", **fields}
+
+
+def failed_with(name: str, detail: str = "") -> dict[str, object]:
+    return {"detail": detail, "next_action": {"name": name}}
+
+
+@pytest.mark.parametrize("status", sorted(Status))
+def test_every_state_offers_something_to_type(status: str) -> None:
+    steps = for_manifest(manifest(status)).choices
+    assert steps
+    assert all(step.command.startswith("holdfast ") and " t1" in step.command for step in steps)
+    assert all(step.does for step in steps)
+
+
+@pytest.mark.parametrize(
+    ("action", "commands"),
+    [
+        (
+            for_manifest(manifest("queued")),
+            ["queue show t1", "queue rm t1", "wait t1"],
+        ),
+        (for_manifest(manifest("queued"), queue_state="held"), ["queue retry t1", "queue rm t1"]),
+        (for_manifest(manifest("running")), ["logs -f t1", "stop t1", "wait t1"]),
+        (for_manifest(manifest("running"), is_runner_lost=True), ["up", "logs -f t1", "stop t1", "wait t1"]),
+        (for_manifest(manifest("waiting")), ["resume t1", "stop t1", "wait t1"]),
+        (
+            for_manifest(manifest("interrupted", interrupt={"reason": "which?"})),
+            ["resume t1 -m 'ANSWER'", "stop t1"],
+        ),
+        (
+            for_manifest(manifest("interrupted", status_reason="holdfast down --now")),
+            ["resume t1", "stop t1"],
+        ),
+        (
+            for_manifest(manifest("interrupted", interrupt={"reason": "?", "approval": "impl"})),
+            ["approve t1", "reject t1 -m 'WHY'"],
+        ),
+        (for_manifest(manifest("completed")), ["logs t1", "rm t1"]),
+        (for_manifest(manifest("completed"), workspace="in_place"), ["diff t1", "logs t1", "rm t1"]),
+        (
+            for_manifest(manifest("completed"), workspace="worktree"),
+            ["diff t1", "apply t1", "logs t1", "rm t1"],
+        ),
+        (for_manifest(manifest("failed")), ["logs t1 -n 40", "retry t1"]),
+        (for_manifest(manifest("killed")), ["retry t1", "logs t1 -n 40"]),
+        (
+            for_manifest(manifest("abandoned", status_reason="its deadline of 5h is over")),
+            ["retry t1 --deadline 10h", "logs t1 -n 40"],
+        ),
+        (
+            for_manifest(manifest("abandoned", status_reason="10 retries are used up")),
+            ["logs t1 -n 40", "retry t1"],
+        ),
+    ],
+)
+def test_what_a_view_offers(action: NextAction, commands: list[str]) -> None:
+    assert [step.command.removeprefix("holdfast ") for step in action.choices] == commands
+
+
+def test_a_recorded_failure_decides_while_it_is_the_one_that_stopped_the_task() -> None:
+    scope = failed_with("fix_scope", "it changed x")
+    assert for_manifest(manifest("failed"), failure=scope).name == "fix_scope"
+    assert (
+        for_manifest(manifest("interrupted", status_reason="it changed x"), failure=scope).name == "fix_scope"
+    )
+    other = manifest("interrupted", status_reason="which?")
+    assert for_manifest(other, failure=scope).name == "answer"
+    assert for_manifest(manifest("abandoned", status_reason="else"), failure=scope).name == "read_log"
+    late = manifest("abandoned", status_reason="it changed x; its deadline is over")
+    assert for_manifest(late, failure=scope).command == "holdfast retry t1 --deadline 10h"
+
+
+def test_a_hint_has_no_quotes_inside_quotes() -> None:
+    action = for_manifest(manifest("interrupted", interrupt={"reason": "which?"}))
+    assert hint(action.choices) == (
+        "'holdfast resume t1' to answer and go on, 'holdfast stop t1' to give it up"
+    )

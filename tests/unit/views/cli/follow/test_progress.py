@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import clock
 from holdfast.store.layout import Packet
-from holdfast.views.cli.follow import follower, stages
+from holdfast.views.cli.follow import progress, stage_news
 
 
 def manifest(*states: str, status: str = "running", **more: object) -> dict[str, Any]:
@@ -31,22 +31,22 @@ def manifest(*states: str, status: str = "running", **more: object) -> dict[str,
 
 @pytest.mark.req("CON-1")
 def test_each_start_and_end_is_told_once() -> None:
-    told = stages.Stages()
-    assert told.news(manifest("pending", "pending"), 0.0) == []
-    assert told.news(manifest("active", "pending"), 10.0) == ["gemini_brief started (1 of 2)"]
-    assert told.news(manifest("active", "pending"), 11.0) == []
-    assert told.news(manifest("done", "active"), 72.0) == [
+    told = stage_news.StageNews()
+    assert told.update(manifest("pending", "pending"), 0.0) == []
+    assert told.update(manifest("active", "pending"), 10.0) == ["gemini_brief started (1 of 2)"]
+    assert told.update(manifest("active", "pending"), 11.0) == []
+    assert told.update(manifest("done", "active"), 72.0) == [
         "gemini_brief completed after 1m02s (1 of 2)",
         "codex_impl started (2 of 2)",
     ]
-    assert told.news(manifest("done", "failed"), 75.0) == ["codex_impl failed after 3.0s (2 of 2)"]
-    assert told.news(manifest("done", "failed"), 76.0) == []
+    assert told.update(manifest("done", "failed"), 75.0) == ["codex_impl failed after 3.0s (2 of 2)"]
+    assert told.update(manifest("done", "failed"), 76.0) == []
 
 
 def test_a_stage_that_was_too_quick_to_be_seen_is_told_all_the_same() -> None:
-    told = stages.Stages()
-    told.news(manifest("active", "pending", "pending"), 0.0)
-    assert told.news(manifest("done", "done", "active"), 1.0) == [
+    told = stage_news.StageNews()
+    told.update(manifest("active", "pending", "pending"), 0.0)
+    assert told.update(manifest("done", "done", "active"), 1.0) == [
         "gemini_brief completed after 1.0s (1 of 3)",
         "codex_impl started (2 of 3)",
         "codex_impl completed (2 of 3)",
@@ -55,27 +55,29 @@ def test_a_stage_that_was_too_quick_to_be_seen_is_told_all_the_same() -> None:
 
 
 def test_who_comes_later_is_told_of_the_present_stage_only() -> None:
-    assert stages.Stages().news(manifest("done", "done", "active"), 0.0) == ["codex_verify started (3 of 3)"]
+    assert stage_news.StageNews().update(manifest("done", "done", "active"), 0.0) == [
+        "codex_verify started (3 of 3)"
+    ]
 
 
 def test_a_stage_that_runs_again_starts_again() -> None:
-    told = stages.Stages()
-    told.news(manifest("done", "failed"), 0.0)
-    assert told.news(manifest("done", "active"), 1.0) == ["codex_impl started (2 of 2)"]
+    told = stage_news.StageNews()
+    told.update(manifest("done", "failed"), 0.0)
+    assert told.update(manifest("done", "active"), 1.0) == ["codex_impl started (2 of 2)"]
 
 
 def test_from_the_agent_to_the_gate_is_no_start() -> None:
-    told = stages.Stages()
-    told.news(manifest("active", "pending"), 0.0)
-    assert told.news(manifest("checking", "pending"), 1.0) == []
-    assert told.news(manifest("done", "pending"), 2.0) == ["gemini_brief completed after 2.0s (1 of 2)"]
+    told = stage_news.StageNews()
+    told.update(manifest("active", "pending"), 0.0)
+    assert told.update(manifest("checking", "pending"), 1.0) == []
+    assert told.update(manifest("done", "pending"), 2.0) == ["gemini_brief completed after 2.0s (1 of 2)"]
 
 
 def test_a_plain_run_has_no_news_of_stages() -> None:
-    told = stages.Stages()
-    assert told.news(manifest("active"), 0.0) == []
-    assert told.news(manifest("done"), 0.0) == []
-    assert stages.now(manifest("active")) == "gemini_brief"
+    told = stage_news.StageNews()
+    assert told.update(manifest("active"), 0.0) == []
+    assert told.update(manifest("done"), 0.0) == []
+    assert stage_news.current(manifest("active")) == "gemini_brief"
 
 
 @pytest.mark.parametrize(
@@ -89,17 +91,17 @@ def test_a_plain_run_has_no_news_of_stages() -> None:
     ],
 )
 def test_who_is_at_work(states: tuple[str, ...], now: str) -> None:
-    assert stages.now(manifest(*states)) == now
+    assert stage_news.current(manifest(*states)) == now
 
 
 def talk_of(
     capsys: pytest.CaptureFixture[str], path: str, *seen: dict[str, Any], every_s: float | None = None
 ) -> list[str]:
     os.makedirs(path)
-    packet, lines = Packet(path), follower.PlainLines(every_s)
+    packet, lines = Packet(path), progress.ProgressMessages(every_s)
     for each in seen[:-1]:
-        lines.show(packet, each)
-    lines.settle(packet, seen[-1])
+        lines.show(packet, each, is_last=False)
+    lines.show(packet, seen[-1], is_last=True)
     return [line.removeprefix(f"{packet.task_id}: ") for line in capsys.readouterr().err.splitlines()]
 
 

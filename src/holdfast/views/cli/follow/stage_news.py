@@ -1,4 +1,4 @@
-"""The stages of a task that is followed: which are at work, and what is new about them."""
+"""The stages of a followed task: which ones are running, and what is new about them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 _PENDING, _DONE, _FAILED = "pending", "done", "failed"
 
 
-def are_many(manifest: dict[str, Any]) -> bool:
-    """Whether the task has stages to tell apart; a plain run has one."""
+def has_several(manifest: dict[str, Any]) -> bool:
+    """Whether the task has more than one stage; a plain run has one."""
     return len(manifest.get("stages") or ()) > 1
 
 
-def now(manifest: dict[str, Any]) -> str:
-    """`codex_impl`, or `codex_impl (2 of 4)`, or `gemini_review, codex_review (1 and 2 of 4)` where they run side by side."""
+def current(manifest: dict[str, Any]) -> str:
+    """`codex_impl`, `codex_impl (2 of 4)`, or `gemini_review, codex_review (1 and 2 of 4)` for parallel stages."""
     stages: list[dict[str, Any]] = manifest.get("stages") or []
     if len(stages) < 2:
         return manifest["stage"] or "-"
@@ -29,17 +29,19 @@ def now(manifest: dict[str, Any]) -> str:
     return f"{names} ({numbers} of {len(stages)})"
 
 
-class Stages:
-    """What was told of each stage so far."""
+class StageNews:
+    """Reports each start and end of a stage once."""
 
     def __init__(self) -> None:
         self._states: dict[str, str] = {}
         self._began_mono: dict[str, float] = {}
 
-    def news(self, manifest: dict[str, Any], now_mono: float) -> list[str]:
-        """`gemini_brief started (1 of 4)`, `gemini_brief completed after 1m02s (1 of 4)`. A task that was begun before it was
-        followed is told from its present stage on; a plain run has no news of stages."""
-        if not are_many(manifest):
+    def update(self, manifest: dict[str, Any], now_mono: float) -> list[str]:
+        """`gemini_brief started (1 of 4)`, `gemini_brief completed after 1m02s (1 of 4)`.
+
+        Stages that ended before the first call are not reported. A plain run has no news.
+        """
+        if not has_several(manifest):
             return []
         stages: list[dict[str, Any]] = manifest["stages"]
         is_first = not self._states
@@ -52,16 +54,16 @@ class Stages:
                 continue
             of = f"({number} of {len(stages)})"
             if state not in (_DONE, _FAILED):
-                # From one kind of work to another (its gate) is no start.
+                # From the agent to the gate is not a start.
                 if before in (_PENDING, _DONE, _FAILED):
                     self._began_mono[name] = now_mono
                     lines.append(f"{name} started {of}")
                 continue
             if before == _PENDING and not is_first:
-                # It began and ended between two looks.
+                # It started and ended between two calls.
                 lines.append(f"{name} started {of}")
-            word = "completed" if state == _DONE else "failed"
+            ended = "completed" if state == _DONE else "failed"
             began = self._began_mono.pop(name, None)
             took = f" after {clock.words(now_mono - began)}" if began is not None else ""
-            lines.append(f"{name} {word}{took} {of}")
+            lines.append(f"{name} {ended}{took} {of}")
         return lines

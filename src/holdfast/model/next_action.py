@@ -1,0 +1,355 @@
+"""What a person should do next about a task: one answer for every state, with the commands to type.
+
+Pure, and the only source of such advice: the summary, `last_failure.json` and every view take it from here.
+"""
+
+from __future__ import annotations
+
+from holdfast.model.record import Record
+from holdfast.model.status import BY_DOWN, ENDS, Status
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+
+class Step(Record):
+    """A command to type, and what it does ("try again")."""
+
+    command: str
+    does: str
+
+    def as_hint(self) -> str:
+        """`'holdfast retry t1' to try again`; without a message to the agent, which has its own quotes."""
+        return f"'{self.command.partition(' -m ')[0]}' to {self.does}"
+
+
+class Action(Record):
+    """One member of the closed set.
+
+    `{task}`, `{agent}`, `{login}` and `{again}` are filled in. `{again}` is `holdfast resume TASK` for an
+    interrupted task and `holdfast retry TASK` for one that has ended.
+    """
+
+    means: str
+    #: What to do, in order: at most two.
+    steps: tuple[Step, ...] = ()
+    #: What can be done instead.
+    otherwise: tuple[Step, ...] = ()
+
+
+class NextAction(Record):
+    """What to do about one task."""
+
+    name: str
+    why: str
+    steps: tuple[Step, ...] = ()
+    otherwise: tuple[Step, ...] = ()
+
+    @property
+    def command(self) -> str:
+        """The first command; empty if there is nothing to do."""
+        return self.steps[0].command if self.steps else ""
+
+    @property
+    def then(self) -> str:
+        """The command that follows; empty if there is none."""
+        return self.steps[1].command if len(self.steps) > 1 else ""
+
+    @property
+    def choices(self) -> tuple[Step, ...]:
+        """Everything that makes sense now, the best first. (Waiting is what happens anyway, so it is last.)"""
+        if self.name == "wait":
+            return (*self.otherwise, *self.steps)
+        return (*self.steps, *self.otherwise)
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is written into last_failure.json."""
+        return {"name": self.name, "command": self.command, "why": self.why, "then": self.then}
+
+
+_LOG = Step(command="holdfast logs {task} -n 40", does="see what happened")
+_GIVE_UP = Step(command="holdfast stop {task}", does="give it up")
+_OF_COMPLETED = (
+    Step(command="holdfast logs {task}", does="read its output"),
+    Step(command="holdfast rm {task}", does="remove its files"),
+)
+_DIFF = Step(command="holdfast diff {task}", does="read what it changed")
+_THEN_GO_ON = Step(command="{again}", does="go on, once that is done")
+
+ACTIONS: dict[str, Action] = {
+    "none": Action(means="Nothing is left to do.", otherwise=_OF_COMPLETED),
+    "read_diff": Action(means="Completed; look at what it changed.", steps=(_DIFF,), otherwise=_OF_COMPLETED),
+    "apply": Action(
+        means="Completed in its own worktree; bring the changes into the project.",
+        steps=(_DIFF, Step(command="holdfast apply {task}", does="bring that into the project")),
+        otherwise=_OF_COMPLETED,
+    ),
+    "wait": Action(
+        means="It goes on by itself.",
+        steps=(Step(command="holdfast wait {task}", does="wait until it ends"),),
+        otherwise=(
+            Step(command="holdfast logs -f {task}", does="follow its output"),
+            Step(command="holdfast stop {task}", does="stop it"),
+        ),
+    ),
+    "resume": Action(
+        means="It was interrupted and can go on.",
+        steps=(Step(command="holdfast resume {task}", does="go on"),),
+        otherwise=(_GIVE_UP,),
+    ),
+    "answer": Action(
+        means="It asks a question.",
+        steps=(Step(command="holdfast resume {task} -m 'ANSWER'", does="answer and go on"),),
+        otherwise=(_GIVE_UP,),
+    ),
+    "approve": Action(
+        means="A stage starts only after a person approves it.",
+        steps=(Step(command="holdfast approve {task}", does="let the stage start"),),
+        otherwise=(Step(command="holdfast reject {task} -m 'WHY'", does="end it"),),
+    ),
+    "login": Action(
+        means="The agent is not logged in, or its key is refused.",
+        steps=(Step(command="{login}", does="log in"), _THEN_GO_ON),
+    ),
+    "raise_budget": Action(
+        means="A budget is used up; going on allows as much again.",
+        steps=(Step(command="{again}", does="go on, with as much again"),),
+    ),
+    "raise_time": Action(
+        means="A time limit was reached.", steps=(Step(command="{again}", does="go on, with more time"),)
+    ),
+    "retry": Action(means="It may work another time.", steps=(Step(command="{again}", does="try again"),)),
+    "fix_scope": Action(
+        means="It changed files outside its scope.",
+        steps=(
+            Step(command="holdfast diff {task} --all", does="see what it changed outside its scope"),
+            Step(command="{again} -m 'WHAT TO LEAVE ALONE'", does="go on, with a message to the agent"),
+        ),
+    ),
+    "fix_contract": Action(
+        means="A gate did not pass.",
+        steps=(
+            Step(command="holdfast show {task}", does="see which gate did not pass"),
+            Step(command="{again} -m 'WHAT IS MISSING'", does="go on, with a message to the agent"),
+        ),
+    ),
+    "install_tool": Action(
+        means="A program is missing, or rejects how it is called.",
+        steps=(
+            Step(command="holdfast agent probe {agent}", does="see what is missing"),
+            _THEN_GO_ON,
+        ),
+    ),
+    "fix_setup": Action(
+        means="Something that the stage needs is missing or wrong.",
+        steps=(Step(command="holdfast show {task}", does="see what is wrong"), _THEN_GO_ON),
+    ),
+    "split_task": Action(
+        means="The prompt is too large for the model, even with the digest.",
+        steps=(
+            Step(command="holdfast show {task}", does="see which stage it is"),
+            Step(command="{again}", does="go on, once the task is smaller"),
+        ),
+    ),
+    "read_log": Action(
+        means="The cause is not known.", steps=(_LOG, Step(command="{again}", does="try again"))
+    ),
+}
+
+#: For a task without a runner, in a home in which nothing starts another.
+START_KEEPER = Step(command="holdfast up", does="start a keeper, which starts another runner")
+
+
+class TaskFacts(Record):
+    """The facts about a task that decide."""
+
+    task_id: str
+    status: str
+    reason: str = ""
+    agent: str = ""
+    #: How to log in to the agent, as its adapter says.
+    login: str = ""
+    #: The name of the action that helps against the failure that stopped the task; empty if none did.
+    remedy: str = ""
+    #: The question, if it is interrupted with one.
+    question: str = ""
+    #: The stage that waits for approval.
+    approval: str = ""
+    wake_at: str | None = None
+    is_past_deadline: bool = False
+    has_changes: bool = False
+    workspace: str = "in_place"
+    #: Of a queued task: its item's state in the queue.
+    queue_state: str = ""
+    #: It has lost its runner, and this home is down.
+    is_runner_lost: bool = False
+
+
+def for_task(facts: TaskFacts) -> NextAction:
+    """What to do now. A state that this version does not know is waited for."""
+    match facts.status:
+        case Status.COMPLETED:
+            return _completed(facts)
+        case Status.INTERRUPTED:
+            return _interrupted(facts)
+        case Status.FAILED | Status.TIMEOUT:
+            return _failed(facts)
+        case Status.ABANDONED if facts.is_past_deadline or not facts.remedy:
+            longer = Step(command=f"{_again(facts)} --deadline 10h", does="go on, with more time")
+            action = _filled("raise_time", facts, facts.reason or "its deadline is over")
+            return action.evolve(steps=(longer,))
+        case Status.ABANDONED:
+            return _failed(facts)
+        case Status.KILLED:
+            return _filled("retry", facts, "it was stopped on request")
+        case Status.QUEUED:
+            return _queued(facts)
+        case Status.WAITING:
+            why = f"it goes on at {facts.wake_at}" if facts.wake_at else facts.reason
+            action = _filled("wait", facts, why)
+            now = Step(command=f"holdfast resume {facts.task_id}", does="go on now")
+            return _running(action.evolve(otherwise=_fill((now, _GIVE_UP), facts)), facts)
+        case _:
+            return _running(_filled("wait", facts, f"it is {facts.status}"), facts)
+
+
+def for_manifest(
+    manifest: dict[str, Any],
+    *,
+    failure: dict[str, Any] | None = None,
+    login: str = "",
+    queue_state: str = "",
+    is_runner_lost: bool = False,
+    workspace: str = "",
+) -> NextAction:
+    """The same from a manifest, or a row of the index, and what a view knows besides: the content of
+    last_failure.json, how to log in, the state in the queue, and the workspace, if a completed task changed
+    files in it."""
+    interrupt: dict[str, Any] = manifest.get("interrupt") or {}
+    status, reason = manifest["status"], manifest.get("status_reason") or ""
+    return for_task(
+        TaskFacts(
+            task_id=manifest["task_id"],
+            status=status,
+            reason=reason,
+            agent=manifest.get("agent") or "",
+            login=login,
+            remedy=_remedy(status, reason, failure or {}),
+            question=interrupt.get("reason") or reason,
+            approval=interrupt.get("approval") or "",
+            wake_at=manifest.get("wake_at"),
+            is_past_deadline=status == Status.ABANDONED and "deadline" in reason,
+            has_changes=bool(workspace),
+            workspace=workspace,
+            queue_state=queue_state,
+            is_runner_lost=is_runner_lost,
+        )
+    )
+
+
+def _remedy(status: str, reason: str, failure: dict[str, Any]) -> str:
+    """What last_failure.json recommends, if it is about the failure that stopped the task."""
+    action: dict[str, Any] = failure.get("next_action") or {}
+    is_current = status in (Status.FAILED, Status.TIMEOUT) or (failure.get("detail") or "\n") in reason
+    if is_current and action.get("name"):
+        return action["name"]
+    return "read_log" if status == Status.ABANDONED else ""
+
+
+def is_question(manifest: dict[str, Any]) -> bool:
+    """Whether an interrupted task asks something. One that `holdfast down` interrupted can just go on."""
+    interrupt: dict[str, Any] = manifest.get("interrupt") or {}
+    return (interrupt.get("reason") or manifest.get("status_reason")) != BY_DOWN
+
+
+def hint(steps: Iterable[Step]) -> str:
+    """Steps as a sentence: `'holdfast resume t1' to go on, 'holdfast stop t1' to give it up`."""
+    return ", ".join(step.as_hint() for step in steps)
+
+
+def _completed(facts: TaskFacts) -> NextAction:
+    if not facts.has_changes:
+        return _filled("none", facts, "it is completed")
+    name = "apply" if facts.workspace == "worktree" else "read_diff"
+    return _filled(name, facts, "it is completed and changed files")
+
+
+def _interrupted(facts: TaskFacts) -> NextAction:
+    if facts.approval:
+        return _filled("approve", facts, f"stage {facts.approval} waits for approval")
+    if facts.remedy:
+        return _failed(facts)
+    if facts.question and facts.question != BY_DOWN:
+        return _filled("answer", facts, facts.question)
+    return _filled("resume", facts, facts.reason or "it was interrupted")
+
+
+def _queued(facts: TaskFacts) -> NextAction:
+    task_id = facts.task_id
+    remove = Step(command=f"holdfast queue rm {task_id}", does="give it up")
+    if facts.queue_state in ("held", "poison"):
+        anyway = Step(command=f"holdfast queue retry {task_id}", does="run it anyway")
+        why = f"it is {facts.queue_state} in the queue"
+        return NextAction(name="retry", why=why, steps=(anyway,), otherwise=(remove,))
+    look = Step(command=f"holdfast queue show {task_id}", does="see what it waits for")
+    return _filled("wait", facts, "it is queued").evolve(otherwise=(look, remove))
+
+
+def _running(action: NextAction, facts: TaskFacts) -> NextAction:
+    if not facts.is_runner_lost:
+        return action
+    why = "its runner is gone, and this home is down"
+    return NextAction(name="resume", why=why, steps=(START_KEEPER,), otherwise=action.choices)
+
+
+def _failed(facts: TaskFacts) -> NextAction:
+    name = facts.remedy
+    if name not in ACTIONS:
+        name = "raise_time" if facts.status == Status.TIMEOUT else "read_log"
+    # The reason is shown beside it everywhere; what the action means is not.
+    return _filled(name, facts, "")
+
+
+def _filled(name: str, facts: TaskFacts, why: str) -> NextAction:
+    action = ACTIONS[name]
+    why = why or action.means
+    steps, otherwise = action.steps, action.otherwise
+    if name == "login" and not _is_plain_command(facts.login):
+        # Some adapters describe the login in a sentence; only a plain command is offered as one.
+        how = f": {facts.login}" if facts.login else ""
+        why = f"{why} (log in first{how})"
+        steps = (Step(command="{again}", does=f"go on, once you are logged in{how}"),)
+    if name == "install_tool" and facts.agent in ("", "command"):
+        steps = (_LOG, *steps[1:])
+    if not otherwise and facts.status == Status.INTERRUPTED:
+        otherwise = (_GIVE_UP,)
+    elif not otherwise and len(steps) == 1 and facts.status in ENDS:
+        otherwise = (_LOG,)
+    return NextAction(name=name, why=why, steps=_fill(steps, facts), otherwise=_fill(otherwise, facts))
+
+
+def _is_plain_command(text: str) -> bool:
+    words = text.split(" ")
+    return all(word and all(char.isalnum() or char in "_./-" for char in word) for word in words)
+
+
+def _fill(steps: tuple[Step, ...], facts: TaskFacts) -> tuple[Step, ...]:
+    words = {
+        "{task}": facts.task_id,
+        "{agent}": facts.agent,
+        "{login}": facts.login,
+        "{again}": _again(facts),
+    }
+    return tuple(step.evolve(command=_replaced(step.command, words)) for step in steps)
+
+
+def _replaced(template: str, words: dict[str, str]) -> str:
+    for name, text in words.items():
+        template = template.replace(name, text)
+    return template
+
+
+def _again(facts: TaskFacts) -> str:
+    return f"holdfast {'resume' if facts.status == Status.INTERRUPTED else 'retry'} {facts.task_id}"

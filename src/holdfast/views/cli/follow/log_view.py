@@ -1,0 +1,217 @@
+"""Printing a task's log while it grows, for `attach` and `logs -f`."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import sys
+
+from holdfast.model.status import Status
+from holdfast.packet import load
+from holdfast.store.layout import AttemptDir, Packet
+from holdfast.views.cli.follow.loop import View
+from holdfast.views.cli.show import describe, fit_text, out, tail, terminal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from holdfast.views.cli.show.sanitize import Sanitizer
+
+_READ_BYTES = 65536
+#: Columns of the goal that `attach` prints first.
+_GOAL_COLUMNS = 200
+
+
+class GrowingFile:
+    """A file that is printed on stdout as it grows."""
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        is_text: bool,
+        has_whole_lines: bool = False,
+        before: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`is_text`: it is UTF-8. `has_whole_lines`: a line is printed once it is complete. `before` is called
+        before something is printed."""
+        self.path = path
+        self._offset = 0
+        self._has_whole_lines = has_whole_lines
+        self._incomplete = b""
+        self._before = before
+        # Bytes pass through unchanged, except to a terminal, or as text to a locale other than UTF-8.
+        self._sanitizer = _sanitizer() if terminal.is_terminal() else None
+        is_utf8 = codecs.lookup(sys.stdout.encoding or "ascii").name == "utf-8"
+        passes = (is_utf8 or not is_text) and self._sanitizer is None
+        self._decoder = None if passes else codecs.getincrementaldecoder("utf-8")("replace")
+
+    def skip_to_last_lines(self, count: int) -> None:
+        """Start with the last `count` lines."""
+        data, self._offset = tail.read_last_lines(self.path, count)
+        self._print(data)
+
+    def print_new(self, *, is_last: bool = False) -> None:
+        """Print what was added. With `is_last`, also an incomplete line."""
+        try:
+            with open(self.path, "rb") as file:
+                file.seek(self._offset)
+                while data := file.read(_READ_BYTES):
+                    self._offset += len(data)
+                    self._print(data)
+        except FileNotFoundError:
+            pass
+        if is_last and self._incomplete:
+            rest, self._incomplete = self._incomplete, b""
+            self._write(rest + b"\n")
+        sys.stdout.flush()
+
+    def close(self) -> None:
+        """Restore the terminal's colour. Nothing more is printed."""
+        if self._sanitizer is not None:
+            sys.stdout.write(self._sanitizer.end())
+            sys.stdout.flush()
+
+    def _print(self, data: bytes) -> None:
+        if self._has_whole_lines:
+            data = self._incomplete + data
+            cut = data.rfind(b"\n") + 1
+            data, self._incomplete = data[:cut], data[cut:]
+        if data:
+            self._write(data)
+
+    def _write(self, data: bytes) -> None:
+        self._before()
+        if self._decoder is None:
+            sys.stdout.buffer.write(data)
+            return
+        text = self._decoder.decode(data)
+        if self._sanitizer is not None:
+            text = self._sanitizer.show(text)
+            # A message or a line below it must not get the colour of unfinished output.
+            text += self._sanitizer.end() if self._has_whole_lines else ""
+        sys.stdout.write(text)
+
+
+def _sanitizer() -> Sanitizer:
+    from holdfast.views.cli.show.sanitize import Sanitizer  # only needed for a terminal
+
+    return Sanitizer(has_colour=terminal.has_colour())
+
+
+class AttachView(View):
+    """The log on stdout. On a terminal, a line below it shows the state; elsewhere, messages do."""
+
+    shows_output = True
+    pause_s = 0.1
+
+    def __init__(self, packet: Packet, *, lines: int) -> None:
+        from holdfast.views.cli.follow import progress
+
+        self._line = progress.RedrawnLine()
+        self._messages = None if terminal.can_redraw(sys.stderr) else progress.ProgressMessages(None)
+        self._log = GrowingFile(
+            packet.output_log, is_text=True, has_whole_lines=True, before=self._line.clear
+        )
+        manifest = load.read_manifest(packet)
+        goal = manifest["goal"] or manifest["task_name"]
+        out.talk(f"{packet.task_id}: {fit_text.shorten(goal, _GOAL_COLUMNS)}")
+        self._log.skip_to_last_lines(lines)
+
+    def show(self, packet: Packet, manifest: dict[str, Any], *, is_last: bool) -> None:
+        """Print new output, then the state."""
+        self._log.print_new(is_last=is_last)
+        if self._messages is not None:
+            self._messages.show(packet, manifest, is_last=is_last)
+        elif not is_last:
+            self._line.draw(f"\x1b[7m{_status_text(manifest)}\x1b[0m")
+
+    def say(self, text: str) -> None:
+        """Print a message in place of the line."""
+        self._line.clear()
+        out.talk(text)
+
+    def close(self) -> None:
+        """Remove the line."""
+        self._line.clear()
+
+
+def _status_text(manifest: dict[str, Any]) -> str:
+    from holdfast.views.cli.follow import progress, stage_news
+    from holdfast.views.cli.show import amounts
+
+    parts = [
+        manifest["status"],
+        stage_news.current(manifest) if stage_news.has_several(manifest) else "",
+        f"{manifest['agent']} {progress.elapsed(manifest)}",
+        amounts.plural(manifest["attempt"], "attempt") if manifest["attempt"] > 1 else "",
+        describe.agent_step(manifest),
+        describe.waiting_for(manifest) or manifest["status_reason"] or "",
+    ]
+    return progress.fit(" | ".join(part for part in parts if part))
+
+
+class LogsView(View):
+    """The readable log, or the raw output of one attempt after the other, on stdout."""
+
+    pause_s = 0.1
+
+    def __init__(self, packet: Packet, *, raw: str = "", attempt: AttemptDir | None = None) -> None:
+        """`raw`: `stdout` or `stderr`, of `attempt` or else of the latest attempt; empty for the readable log."""
+        self.shows_output = not raw
+        self._packet, self._raw, self._attempt = packet, raw, attempt
+        self._files: dict[str, GrowingFile] = {}
+        self._last: GrowingFile | None = None
+        self._status = ""
+
+    def print_end(self, count: int | None) -> None:
+        """Print the last `count` lines, or everything so far."""
+        file = self._last = self._current()
+        if file is not None and count is not None:
+            file.skip_to_last_lines(count)
+        if file is not None:
+            file.print_new()
+
+    def show(self, packet: Packet, manifest: dict[str, Any], *, is_last: bool) -> None:
+        """Print new output, and why an interrupted task prints nothing."""
+        file = self._current()
+        if self._last is not None and file is not self._last:
+            self._last.print_new()  # the previous attempt may have written more
+            self._last.close()
+            if file is not None and terminal.is_terminal():
+                number = os.path.basename(os.path.dirname(file.path)).partition("-")[0].lstrip("0")
+                print(f"--- attempt {number} ---")
+        self._last = file
+        if file is not None:
+            file.print_new()
+        if manifest["status"] != self._status and manifest["status"] == Status.INTERRUPTED and not is_last:
+            self.say(describe.interruption(manifest))
+        self._status = manifest["status"]
+
+    def say(self, text: str) -> None:
+        """Print a message: the task may stay silent for a long time now."""
+        out.talk(f"{text} (Ctrl-C stops following)")
+
+    def close(self) -> None:
+        """Finish all files."""
+        for file in self._files.values():
+            file.close()
+
+    def _current(self) -> GrowingFile | None:
+        """The file to print now; None before the first attempt."""
+        path = self._packet.output_log
+        if self._raw:
+            attempt = self._attempt or _latest_attempt(self._packet)
+            if attempt is None:
+                return None
+            path = getattr(attempt, self._raw)
+        if path not in self._files:
+            self._files[path] = GrowingFile(path, is_text=not self._raw)
+        return self._files[path]
+
+
+def _latest_attempt(packet: Packet) -> AttemptDir | None:
+    names = load.attempt_names(packet)
+    return packet.attempt(names[-1]) if names else None

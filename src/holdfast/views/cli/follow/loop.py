@@ -1,0 +1,125 @@
+"""The loop that follows tasks, for `run`, `attach`, `logs -f` and `wait`.
+
+It polls the manifests: that is cheap, and works when no other holdfast process is alive.
+"""
+
+from __future__ import annotations
+
+from holdfast import clock
+from holdfast.model.record import Record
+from holdfast.packet import load
+from holdfast.store.layout import Packet
+from holdfast.views.cli.show import home_down, out
+from holdfast.views.output_refresh import OutputRefresher
+from holdfast.views.recovery import KeeperStarter, LostRunnerWatch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+    Until = Callable[[Packet, dict[str, Any]], bool]
+
+#: The first pause between two rounds. Each is longer than the one before, up to the view's `pause_s`.
+_FIRST_PAUSE_S, _LONGER = 0.005, 1.3
+
+
+class View:
+    """What a follower shows. This one shows messages only."""
+
+    #: Whether the readable log is shown, so that the runner has to keep it up to date.
+    shows_output = False
+    #: The longest pause between two rounds.
+    pause_s = 0.2
+
+    def show(self, packet: Packet, manifest: dict[str, Any], *, is_last: bool) -> None:
+        """Show what is new. With `is_last`, the task is not followed any further."""
+
+    def say(self, text: str) -> None:
+        """Print a message."""
+        out.talk(text)
+
+    def close(self) -> None:
+        """Leave the terminal as it was. May be called twice."""
+
+
+class Stop(Record):
+    """A task that is not followed any further."""
+
+    packet: Packet
+    manifest: dict[str, Any]
+    #: It has lost its runner in a home that is down.
+    is_lost: bool
+
+
+def follow(
+    packets: Sequence[Packet],
+    view: View,
+    *,
+    until: Until = load.is_settled,
+    stays: bool = False,
+    timeout_s: float | None = None,
+) -> Iterator[Stop]:
+    """Follow each task until `until` is true for it, or nothing will drive it any more; yield it then.
+
+    With `stays`, a task without a runner is followed further: someone may type `holdfast up`. Ends early,
+    without the remaining tasks, after `timeout_s`.
+    """
+    ends_mono = None if timeout_s is None else clock.mono() + timeout_s
+    pause_s = _FIRST_PAUSE_S
+    has_said_down = False
+    watched = [_Watched(packet) for packet in packets]
+    try:
+        while True:
+            for each in list(watched):
+                stop = each.round(view, until, stays=stays)
+                if stop is not None:
+                    watched.remove(each)
+                    yield stop
+                elif not has_said_down and each.is_held_back:
+                    has_said_down = True
+                    view.say(home_down.QUEUE_WAITS)
+            if not watched or (ends_mono is not None and clock.mono() >= ends_mono):
+                return
+            clock.sleep(pause_s)
+            pause_s = min(pause_s * _LONGER, view.pause_s)
+    finally:
+        view.close()
+
+
+def follow_one(
+    packet: Packet, view: View, *, until: Until = load.is_settled, stays: bool = False
+) -> dict[str, Any]:
+    """Follow one task; returns its last manifest."""
+    (stop,) = follow([packet], view, until=until, stays=stays)
+    return stop.manifest
+
+
+class _Watched:
+    """One task, and what a follower does for it: start a keeper, notice a lost runner, refresh the log."""
+
+    def __init__(self, packet: Packet) -> None:
+        self.packet = packet
+        #: Queued in a home that is down.
+        self.is_held_back = False
+        self._starter, self._refresher, self._lost = KeeperStarter(), OutputRefresher(), LostRunnerWatch()
+
+    def round(self, view: View, until: Until, *, stays: bool) -> Stop | None:
+        packet = self.packet
+        there = load.wherever(packet)  # a task may be archived as soon as it has ended
+        # The manifest is read first: output from before the end is then shown below.
+        manifest = load.read_manifest(there)
+        status = manifest["status"]
+        is_over = until(there, manifest)
+        if self._lost.poll(packet, status) and stays:
+            view.say(home_down.runner_lost(packet, status))
+        is_lost = self._lost.is_lost and not stays and not is_over
+        is_over = is_over or is_lost
+        view.show(packet, manifest, is_last=is_over)
+        if is_over:
+            return Stop(packet=packet, manifest=manifest, is_lost=is_lost)
+        self.is_held_back = home_down.holds_back(packet, manifest)
+        self._starter.poll(packet, status)
+        if view.shows_output:
+            self._refresher.poll(packet, status)
+        return None

@@ -1,0 +1,58 @@
+"""What to do next about a task: `model.next_action`, with the facts that a view reads from the task's files."""
+
+from __future__ import annotations
+
+from holdfast.errors import HoldfastError
+from holdfast.model import next_action
+from holdfast.model.next_action import NextAction
+from holdfast.model.status import Status
+from holdfast.store import atomic
+from holdfast.store.layout import Packet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_MAY_HAVE_FAILED = (Status.FAILED, Status.TIMEOUT, Status.ABANDONED, Status.INTERRUPTED)
+
+
+def read(
+    packet: Packet,
+    manifest: dict[str, Any],
+    *,
+    queue_state: str = "",
+    is_runner_lost: bool = False,
+    workspace: str = "",
+) -> NextAction:
+    """The next action of a task; for the parameters see `next_action.for_manifest`."""
+    failure = _last_failure(packet) if manifest["status"] in _MAY_HAVE_FAILED else {}
+    return next_action.for_manifest(
+        manifest,
+        failure=failure,
+        login=_login(manifest) if _recommends_login(failure) else "",
+        queue_state=queue_state,
+        is_runner_lost=is_runner_lost,
+        workspace=workspace,
+    )
+
+
+def _last_failure(packet: Packet) -> dict[str, Any]:
+    """last_failure.json, which only tasks with a pipeline have."""
+    try:
+        return atomic.read_json(packet.last_failure) or {}
+    except HoldfastError:
+        return {}
+
+
+def _recommends_login(failure: dict[str, Any]) -> bool:
+    action: dict[str, Any] = failure.get("next_action") or {}
+    return action.get("name") == "login"
+
+
+def _login(manifest: dict[str, Any]) -> str:
+    from holdfast.agents import registry  # for this alone
+
+    try:
+        return registry.adapter(manifest["agent"]).capabilities.login
+    except HoldfastError:
+        return ""
