@@ -226,7 +226,7 @@ def test_an_action_without_its_command_is_an_error_before_anything_is_made() -> 
     repo = project('post_work = ["true"]\non_quality = "file_issue"\n')
     done = holdfast("run", "-d", "--", "true", cwd=repo.path)
     assert done.returncode == 2
-    assert "no issue_command is set" in done.stderr
+    assert "issue_command is not set" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ class NextAction(Record):
 
     @property
     def choices(self) -> tuple[Step, ...]:
-        """Everything that makes sense now, the best first. (Waiting is what happens anyway, so it is last.)"""
+        """Everything that makes sense now, the best first. Waiting, which happens anyway, is last."""
         if self.name == "wait":
             return (*self.otherwise, *self.steps)
         return (*self.steps, *self.otherwise)

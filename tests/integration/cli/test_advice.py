@@ -122,7 +122,7 @@ def test_a_queue_that_stands_still_says_why(home: str) -> None:
     assert f"the queue waits for a person: look at the disk (remove {path})" in holdfast("queue").stderr
     os.unlink(path)
     holdfast("queue", "pause")
-    assert "paused: everything ('holdfast queue resume' goes on)" in holdfast("queue").stderr
+    assert "paused ('holdfast queue resume' continues)" in holdfast("queue").stderr
     holdfast("queue", "resume")
     holdfast("down")
     assert DOWN in holdfast("queue").stderr

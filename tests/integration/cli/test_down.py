@@ -51,7 +51,7 @@ def test_now_interrupts_what_runs_and_says_how_to_go_on() -> None:
         assert "question" not in done.stdout
         assert "needs a person" not in done.stderr
         assert "holdfast resume it" in done.stdout + done.stderr
-    assert "it was interrupted by 'holdfast down --now'; 'holdfast resume it' goes on" in " ".join(
+    assert "it was interrupted by 'holdfast down --now'; 'holdfast resume it' to go on" in " ".join(
         holdfast("status").stdout.split()
     )
     task.stop()
@@ -71,7 +71,7 @@ def test_what_goes_on_in_a_home_that_is_down_says_that_nobody_guards_it(home: st
         words = ("--from", task.manifest()["stage"]) if verb == "retry" else ()
         done = task.ask(verb, *words)
         assert done.returncode == 0, done.stderr
-        assert "this home is down: nobody starts another runner" in done.stderr
+        assert "this home is down: if the runner dies, nothing starts another" in done.stderr
         task.wait_for(state)
     assert os.path.exists(os.path.join(home, "down"))
 

@@ -182,10 +182,10 @@ class TestRun:
     @pytest.mark.parametrize(
         ("words", "message"),
         [
-            (("do it",), "a prompt was given beside --packet"),
-            (("--agent", "codex"), "--agent was given beside --packet"),
-            (("--model", "x"), "--model was given beside --packet"),
-            (("--", "true"), "a command was given beside --packet"),
+            (("do it",), "a prompt and --packet exclude each other"),
+            (("--agent", "codex"), "--agent and --packet exclude each other"),
+            (("--model", "x"), "--model and --packet exclude each other"),
+            (("--", "true"), "a command and --packet exclude each other"),
         ],
     )
     def test_what_the_packet_says_cannot_be_said_beside_it(

@@ -183,7 +183,7 @@ def test_one_bad_item_does_not_block_those_behind_it() -> None:
     )
     done = queue("import", path)
     assert (done.returncode, done.stdout) == (3, "g1\ng3\n")
-    assert "2 items could not be taken in" in done.stderr
+    assert "2 items could not be imported" in done.stderr
     assert "g2: the project directory /no/such does not exist" in done.stderr
     assert "item 4: not a priority: 'soonish'" in done.stderr
     assert list(states()) == ["g1", "g3"]
@@ -393,7 +393,7 @@ def test_clear_wants_a_yes() -> None:
     done = queue("clear")
     assert (done.returncode, "2 tasks" in done.stderr) == (2, True)
     done = queue("clear", "--yes")
-    assert (done.returncode, done.stderr) == (0, "2 tasks ended, as killed; 'holdfast rm' removes files\n")
+    assert (done.returncode, done.stderr) == (0, "2 tasks killed; 'holdfast rm' removes their files\n")
     assert states() == {}
     assert queue("clear", "--yes").stderr == "nothing waits\n"
 
@@ -402,7 +402,7 @@ def test_another_priority_is_told() -> None:
     submit("a")
     done = queue("priority", "a", "high")
     assert (done.returncode, done.stdout) == (0, "a\n")
-    assert done.stderr == "a has the priority 10 now, and had 5\n"
+    assert done.stderr == "a has priority 10 (was 5)\n"
 
 
 @pytest.mark.parametrize(

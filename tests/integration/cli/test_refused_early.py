@@ -61,7 +61,7 @@ def test_a_program_that_is_there_for_the_caller_alone(home: str) -> None:
     os.symlink("/bin/true", os.path.join(elsewhere, "greet"))
     path = {"PATH": f":{os.environ['PATH']}"}
     message = refused(home, "--project", workspace(), "--", "greet", cwd=elsewhere, env=path)
-    assert "greet: no such program" in message
+    assert "greet: command not found" in message
 
 
 def test_an_option_that_names_no_file(home: str) -> None:
@@ -94,7 +94,7 @@ def test_a_switch_is_true_or_false(home: str) -> None:
 
     codex = registry.adapter("codex")
     assert agent_options.read(["skip_git_repo_check=true"], [codex]) == {"skip_git_repo_check": True}
-    with pytest.raises(UsageError, match="either true or false"):
+    with pytest.raises(UsageError, match="must be true or false"):
         agent_options.read(["skip_git_repo_check=1"], [codex])
     # A failover agent may have other options.
     gemini = registry.adapter("gemini")
@@ -117,7 +117,7 @@ def test_a_switch_is_true_or_false(home: str) -> None:
 )
 def test_what_only_an_agent_hears_is_refused_for_a_command(home: str, flags: list[str]) -> None:
     message = refused(home, *flags, "--", "true", cwd=workspace())
-    assert f"error: {flags[0]} is for an agent, and this is a plain command" in message
+    assert f"error: {flags[0]} applies to agents, and this is a plain command" in message
 
 
 def test_a_packet_whose_option_names_no_file(home: str) -> None:
@@ -190,9 +190,9 @@ def test_the_home_is_absolute_for_the_agent(home: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("echo hi\n", "it does not begin with #!"),
-        ("#!/no/such/interpreter -x\n", "needs /no/such/interpreter, which is not there"),
-        ("#!/bin/sh\r\necho hi\r\n", "end with CR LF"),
+        ("echo hi\n", "is a text file without a #! line"),
+        ("#!/no/such/interpreter -x\n", "needs /no/such/interpreter, which does not exist"),
+        ("#!/bin/sh\r\necho hi\r\n", "has Windows line ends (CR LF)"),
     ],
     ids=["no-first-line", "no-interpreter", "of-windows"],
 )

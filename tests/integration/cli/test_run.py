@@ -114,7 +114,7 @@ def test_a_task_goes_on_with_a_session_that_there_is() -> None:
 def test_what_is_no_session_is_told_before_anything_is_made(session: str, home: str) -> None:
     done = run("--agent", "scripted", "-o", f"scenario={__file__}", f"--session={session}", "go on")
     assert done.returncode == 2
-    assert "not the id of a session" in done.stderr
+    assert "not a session id" in done.stderr
     assert os.listdir(os.path.join(home, "tasks")) == []
 
 
@@ -263,7 +263,7 @@ def test_retry_reads_the_env_file_again() -> None:
     [
         ([], "neither an agent nor a command was given"),
         (["--agent", "scriptd", "x"], "did you mean 'scripted'?"),
-        (["--", "no-such-program"], "no-such-program: no such program"),
+        (["--", "no-such-program"], "no-such-program: command not found"),
         (
             ["--project", "/nowhere/at/all", "--", "true"],
             "the project directory /nowhere/at/all does not exist",

@@ -79,8 +79,8 @@ def test_it_may_wait_for_a_time() -> None:
         (["--not-before", "noon"], 2, "not a time: 'noon'"),
         (["--after", "nobody"], 3, "no task 'nobody'"),
         (["--deadline", "x"], 2, "--deadline: not a duration"),
-        (["--failover", "nobody"], 2, "no failover"),
-        (["--session", "abc"], 2, "--session abc: command has no sessions that can go on"),
+        (["--failover", "nobody"], 2, "--failover does not apply to a command"),
+        (["--session", "abc"], 2, "--session abc: command cannot resume sessions"),
         (["--var", "x"], 2, "--var x: not KEY=VALUE"),
         (["--bootstrap", "nowhere.md"], 2, "cannot read the bootstrap nowhere.md"),
         (["--timeout", "0"], 2, "--timeout must be more than zero"),
@@ -157,7 +157,7 @@ def test_failover_names_other_agents_that_are_installed(home: str) -> None:
     for name, message in (
         ("gemini", "gemini is not installed"),
         ("claude", "already"),
-        ("command", "no failover"),
+        ("command", "--failover does not apply to a command"),
     ):
         refused = submit("--agent", "claude", "--failover", name, "do it", env=env)
         assert (refused.returncode, message in refused.stderr) == (2, True), refused.stderr

@@ -1,4 +1,4 @@
-"""`holdfast _complete WORDS…`: what the last word may become, one candidate a line. Called by the shells' scripts."""
+"""`holdfast _complete WORDS…`: completions of the last word, one per line. Called by the shell scripts."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from holdfast.model.status import ENDS, PARKED, Status
 from holdfast.store.layout import Home
 from holdfast.views.cli import verbs
 from holdfast.views.cli.parse import command_spec
-from holdfast.views.cli.show import fit_text
+from holdfast.views.text import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-#: Left to the shell.
+#: The shell completes these itself.
 FILES, FOLDERS = ":files", ":dirs"
 
 
 def run(words: list[str]) -> int:
-    """Print the candidates; a shell shows no errors."""
+    """Print the candidates; on an error, none."""
     try:
         for name, meaning in candidates(words):
-            print(f"{name}\t{fit_text.printable(meaning)}" if meaning else name)
+            print(f"{name}\t{plain.printable(meaning)}" if meaning else name)
     except HoldfastError:
         return 0
     return 0
 
 
 def candidates(words: list[str]) -> list[tuple[str, str]]:
-    """(candidate, what it is) for the last of `words`, which may be empty."""
+    """(candidate, meaning) for the last of `words`, which may be empty."""
     *before, word = words or [""]
     if not before:
         return [(verb, verbs.load(verb).COMMAND.summary) for verb in verbs.VERBS if verb.startswith(word)]
@@ -52,31 +52,30 @@ def candidates(words: list[str]) -> list[tuple[str, str]]:
 def _argument(
     command: command_spec.Command, before: list[str], by_flag: dict[str, command_spec.Option]
 ) -> command_spec.Argument | None:
-    """The argument at which the last word stands."""
-    given = 0
+    """The argument that the last word belongs to."""
+    count = 0
     words = iter(before)
     for word in words:
         option = by_flag.get(word)
         if option is not None and option.kind != "flag":
             next(words, None)
         elif not word.startswith("-"):
-            given += 1
+            count += 1
     for argument in command.arguments:
-        if argument.many or given == 0:
+        if argument.many or count == 0:
             return argument
-        given -= 1
+        count -= 1
     return None
 
 
 def _values(choices: tuple[str, ...], source: str, word: str) -> list[tuple[str, str]]:
     if choices:
         return _fitting([(choice, "") for choice in choices], word)
-    found = SOURCES[source]() if source else []
-    return _fitting(found, word)
+    return _fitting(SOURCES[source]() if source else [], word)
 
 
-def _fitting(found: Iterable[tuple[str, str]], word: str) -> list[tuple[str, str]]:
-    return [pair for pair in found if pair[0].startswith(word) or pair[0] in (FILES, FOLDERS)]
+def _fitting(candidates: Iterable[tuple[str, str]], word: str) -> list[tuple[str, str]]:
+    return [pair for pair in candidates if pair[0].startswith(word) or pair[0] in (FILES, FOLDERS)]
 
 
 def _tasks(states: frozenset[Status]) -> list[tuple[str, str]]:
@@ -100,7 +99,7 @@ def _agents() -> list[tuple[str, str]]:
     return [(name, "") for name in names()]
 
 
-#: What an argument or an option may say in `completes`.
+#: What the `completes` of an argument or option can be.
 SOURCES: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "task": lambda: _tasks(frozenset(Status)),
     "live-task": lambda: _tasks(frozenset(Status) - ENDS),

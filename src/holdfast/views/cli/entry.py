@@ -1,10 +1,9 @@
 """`holdfast …`: find the verb, parse, run, and turn errors into an exit status.
 
-Every verb takes a path that loads only what it uses (json, sqlite3): start-up is part of the product. Help, and every
-command line that the quick parser does not understand, goes through click.
+A correct command line loads only what its verb uses, because start-up time matters. Help, and command lines
+that the quick parser does not accept, go through click.
 
-This module itself loads nothing: whoever presses Ctrl-C before `main` is called gets a traceback that nobody can catch, so
-all else is loaded inside it.
+This module imports almost nothing: before `main` runs, Ctrl-C causes a traceback that cannot be caught.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ if TYPE_CHECKING:
 
     from holdfast.errors import HoldfastError
 else:
-    # In C, and loaded in every interpreter. The one in Python gives names to its numbers, for half a millisecond.
+    # The C module, loaded in every interpreter: importing `signal` costs half a millisecond for its enums.
     import _signal as signal
 
-#: What a bug of ours ends with (sysexits: EX_SOFTWARE).
-OUR_BUG = 70
+#: Exit status of a bug in holdfast (EX_SOFTWARE).
+BUG = 70
 CTRL_C = 130
 
 
@@ -32,15 +31,15 @@ def main() -> None:
         _leave_at_ctrl_c()
         _open_missing_streams()
         status = _run_and_flush(sys.argv[1:])
-    except KeyboardInterrupt:  # before that, or at the very end
+    except KeyboardInterrupt:  # outside of run()
         status = CTRL_C
-    # Taking the interpreter down in order would cost a tenth of the whole command.
+    # An orderly shutdown of the interpreter takes a tenth of the whole command.
     os._exit(status)
 
 
 def _leave_at_ctrl_c() -> None:
-    """While we load, leave on the spot: an exception may come up in a callback of Python's own, which prints and forgets it.
-    Whoever started us without Ctrl-C (a shell in the background) has it so."""
+    """While modules load, exit at once: an exception raised in a callback of Python is printed and dropped.
+    An ignored SIGINT (a background job) stays ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _leave)
 
@@ -50,21 +49,21 @@ def _leave(number: int, frame: object) -> None:
 
 
 def _raise_at_ctrl_c() -> None:
-    """All is loaded: from here on a verb decides what Ctrl-C means."""
+    """From here on, the verb handles Ctrl-C."""
     if signal.getsignal(signal.SIGINT) is _leave:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _open_missing_streams() -> None:
-    """Whoever started us may have closed some of them (`>&-`). The next file that is opened would take the place of one, and
-    what we start would write into it."""
+    """Replace closed standard streams (`>&-`) by /dev/null: otherwise the next opened file gets the
+    descriptor, and child processes write into it."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is not None:
             continue
         try:
             os.fstat(number)
         except OSError:
-            # The lowest number that is free, which is this one; those that we start get it too.
+            # It gets the lowest free number, which is this one. Child processes inherit it.
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
         mode = "w" if number else "r"
         setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))
@@ -79,7 +78,7 @@ def _run_and_flush(argv: list[str]) -> int:
         try:
             stream.flush()
         except (OSError, ValueError):
-            pass  # closed or full: nobody is left to tell
+            pass  # closed or full
     return status
 
 
@@ -96,27 +95,25 @@ def run(argv: list[str]) -> int:
         sys.stdout.flush()
         return status
     except HoldfastError as error:
-        _advise(error, argv[is_verbose:])
+        _add_hint(error, argv[is_verbose:])
         return out.complain(error)
     except KeyboardInterrupt:
         return CTRL_C
     except BrokenPipeError:
-        # The reader of our output left (`| head`): nothing to say, and nowhere to say it.
+        # The reader is gone (`| head`).
         out.discard_stdout()
         return 0
-    except (
-        Exception
-    ) as error:  # a bug of ours, or a disk that does not take our output: whoever typed this sees it
-        return _apologise(error, is_verbose=is_verbose)
+    except Exception as error:  # a bug, or a full disk: reported on stderr
+        return _report_unexpected(error, is_verbose=is_verbose)
 
 
-def _advise(error: HoldfastError, argv: list[str]) -> None:
-    """Whoever typed something wrong is never left without a next step."""
+def _add_hint(error: HoldfastError, argv: list[str]) -> None:
+    """Every usage error has a hint."""
     from holdfast.errors import UsageError
     from holdfast.views.cli import verbs
 
     if not error.hint and isinstance(error, UsageError) and argv and argv[0] in verbs.VERBS:
-        error.hint = f"'holdfast {argv[0]} --help' shows what is possible"
+        error.hint = f"'holdfast {argv[0]} --help' shows the usage"
 
 
 def _dispatch(argv: list[str]) -> int:
@@ -142,7 +139,7 @@ def _dispatch(argv: list[str]) -> int:
     return click_app.run(argv)
 
 
-def _apologise(error: Exception, *, is_verbose: bool) -> int:
+def _report_unexpected(error: Exception, *, is_verbose: bool) -> int:
     from holdfast.views.cli.show import out
 
     if is_verbose:
@@ -152,26 +149,25 @@ def _apologise(error: Exception, *, is_verbose: bool) -> int:
     is_terminal_gone = out.is_terminal_gone(error)
     out.discard_stdout()
     if is_terminal_gone:
-        return 0  # as with a pipe that nobody reads any more
-    if isinstance(error, FileNotFoundError) and error.filename is None and _is_nowhere():
+        return 0  # like a pipe without a reader
+    if isinstance(error, FileNotFoundError) and error.filename is None and _is_cwd_removed():
         out.talk("error: the current directory no longer exists")
-        out.talk("hint: go to one that does, then try again")
+        out.talk("hint: change to an existing directory and try again")
         return 2
     if isinstance(error, OSError) and error.filename is None and error.errno is not None:
         out.talk(f"error: cannot write the output: {error.strerror}")
-        out.talk("hint: make room where stdout goes, or send it elsewhere; no task is harmed")
+        out.talk("hint: make room where stdout goes, or redirect it; tasks are not affected")
         return 3
     if isinstance(error, PermissionError) and error.filename is not None:
         out.talk(f"error: cannot use {os.fsdecode(error.filename)}: {error.strerror}")
-        out.talk("hint: is it read-only, or does it belong to another user?")
+        out.talk("hint: check its permissions and its owner")
         return 3
     out.talk(f"error: holdfast has a bug: {type(error).__name__}: {error}")
-    out.talk("hint: no task is harmed; 'holdfast -vv …' shows the traceback, please report it")
-    return OUR_BUG
+    out.talk("hint: tasks are not affected; please report it with the traceback that 'holdfast -vv …' shows")
+    return BUG
 
 
-def _is_nowhere() -> bool:
-    """Whether the directory in which we were called was removed."""
+def _is_cwd_removed() -> bool:
     try:
         os.getcwd()
     except FileNotFoundError:

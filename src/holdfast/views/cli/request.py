@@ -16,13 +16,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-JSON_HELP = "Print the manifest, as it is when the request was taken."
+JSON_HELP = "Print the manifest as of when the request was accepted."
 #: How long to wait for a free slot before reporting that the task is queued.
 _SLOT_WAIT_S = 1.0
 
 
 def send(packet: Packet, verb: str, args: dict[str, Any]) -> None:
-    """Ask for it. Raises RequestRefused, with what is possible instead as its hint; Unanswered."""
+    """Send a request. Raises RequestRefused, with a hint on what to do instead; Unanswered."""
     try:
         send_request(packet, verb, args)
     except RequestRefused as error:
@@ -39,7 +39,7 @@ def _possible(packet: Packet, refused: str) -> str:
         stage = stages[0]["name"] if len(stages) == 1 else "STAGE"
         return f"'holdfast retry {packet.task_id} --from {stage}' to run it again"
     from holdfast.model import next_action
-    from holdfast.views.cli.show import next_steps
+    from holdfast.views.text import next_steps
 
     steps = next_steps.read(packet, manifest).choices
     return next_action.hint(step for step in steps if step.command.split()[1:2] != [refused])
@@ -59,7 +59,7 @@ def confirm_going(packet: Packet, how: str, *, as_json: bool) -> None:
         return
     if _is_still_queued(packet):
         how = _queue_state(packet)
-    sentence = f"{packet.task_id} {how}; 'holdfast logs -f {packet.task_id}' follows it"
+    sentence = f"{packet.task_id} {how}; 'holdfast logs -f {packet.task_id}' follows its output"
     confirm(packet, sentence, as_json=as_json)
     if os.path.exists(packet.home.down):
         out.talk(home_down.UNGUARDED)
@@ -68,12 +68,12 @@ def confirm_going(packet: Packet, how: str, *, as_json: bool) -> None:
 def _queue_state(packet: Packet) -> str:
     """What a queued task waits for. One that has run before goes first, but not before its `not_before`."""
     from holdfast.queue import sync
-    from holdfast.views.cli.queue import wait_reason
+    from holdfast.views.text import wait_reason
 
     item, paused = wait_reason.find_item(packet.home, packet.task_id)
     item = item or sync.item_of(packet, has_run=True)  # the keeper has not added it yet
     waits = wait_reason.reason(item, paused) if item is not None else ""
-    return f"is queued: {waits}" if waits else "is queued, and goes first"
+    return f"is queued: {waits}" if waits else "is queued, first in line"
 
 
 def _is_still_queued(packet: Packet) -> bool:

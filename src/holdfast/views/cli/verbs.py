@@ -1,4 +1,4 @@
-"""The verbs, in the order in which help lists them. A verb's module is loaded when it is used."""
+"""The verbs, in the order of the help page. A verb's module is loaded when it is used."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ SECTIONS = {
         "pipeline",
         "doctor",
     ),
-    "Getting to know it": ("demo", "help", "completion"),
+    "Getting started": ("demo", "help", "completion"),
 }
 VERBS = tuple(verb for section in SECTIONS.values() for verb in section)
 
 
 def load(verb: str) -> ModuleType:
-    """The module of a verb: it has a COMMAND and a `run(values)`."""
-    # As importlib.import_module does it, without loading that.
+    """The module of a verb, with a COMMAND and `run(values)`."""
+    # As importlib.import_module does it, without loading importlib.
     return __import__(f"holdfast.views.cli.commands.{verb}", fromlist=("run",))

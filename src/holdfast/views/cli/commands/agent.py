@@ -7,7 +7,8 @@ import os
 from holdfast.agents import probe, program, registry
 from holdfast.errors import BadPlugin, NotFound, UnreadableFile, UsageError
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
-from holdfast.views.cli.show import fit_text, out, wrapped_table
+from holdfast.views.cli.show import out, wrapped_table
+from holdfast.views.text import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -186,4 +187,4 @@ def _bytes(path: str) -> bytes:
 def _text(value: object) -> str:
     if value is None or value == "":
         return "-"
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else fit_text.printable(str(value))
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else plain.printable(str(value))

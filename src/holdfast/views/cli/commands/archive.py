@@ -9,10 +9,11 @@ from holdfast.packet.archive import archive
 from holdfast.store.layout import Home, Packet
 from holdfast.views.cli.parse import option_values
 from holdfast.views.cli.parse.command_spec import Argument, Command, Option
-from holdfast.views.cli.show import amounts, out
+from holdfast.views.cli.show import out
 from holdfast.views.removal import retention
 from holdfast.views.removal.session_notes import write_notes
 from holdfast.views.removal.worktree import check_merged
+from holdfast.views.text import amounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

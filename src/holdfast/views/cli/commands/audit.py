@@ -7,7 +7,8 @@ from holdfast.store import audit
 from holdfast.store.layout import Home
 from holdfast.views.cli.parse import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
-from holdfast.views.cli.show import describe, out, wrapped_table
+from holdfast.views.cli.show import out, wrapped_table
+from holdfast.views.text import describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ from holdfast.store import atomic, audit, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
-from holdfast.views.cli.show import amounts, out
+from holdfast.views.cli.show import out
 from holdfast.views.requests import send_request
+from holdfast.views.text import amounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from holdfast.views import journal_events, task_list
 from holdfast.views.cli.facts import event_summary
 from holdfast.views.cli.parse import option_values, suggest
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
-from holdfast.views.cli.show import amounts, event_lines, out, wrapped_table
+from holdfast.views.cli.show import event_lines, out, wrapped_table
+from holdfast.views.text import amounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from holdfast.views.cli.follow import loop
 from holdfast.views.cli.follow.log_view import LogsView
 from holdfast.views.cli.parse import option_values
 from holdfast.views.cli.parse.command_spec import TASK, Command, Option
-from holdfast.views.cli.show import amounts
 from holdfast.views.output_refresh import refresh_once
+from holdfast.views.text import amounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from holdfast.store.layout import Home, Packet
 from holdfast.views import task_list
 from holdfast.views.cli.parse import suggest
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
-from holdfast.views.cli.show import amounts, describe, out, table, tail, terminal
+from holdfast.views.cli.show import out, table, terminal
+from holdfast.views.text import amounts, describe, log_tail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def _print(rows: list[dict[str, Any]], packet_of: Callable[[str], Packet]) -> No
 
 
 def _cells(packet: Packet, row: dict[str, Any], now: float) -> tuple[str, ...]:
-    line = tail.last_line(packet.output_log)
+    line = log_tail.last_line(packet.output_log)
     return (
         row["task_id"],
         row["status"],

@@ -8,7 +8,8 @@ from holdfast.packet import load, metrics
 from holdfast.store.layout import Home
 from holdfast.views.cli.parse import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
-from holdfast.views.cli.show import amounts, out
+from holdfast.views.cli.show import out
+from holdfast.views.text import amounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

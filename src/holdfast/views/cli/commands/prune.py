@@ -11,10 +11,11 @@ from holdfast.store import audit
 from holdfast.store.layout import Home, Packet
 from holdfast.views.cli.parse import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
-from holdfast.views.cli.show import amounts, out, wrapped_table
+from holdfast.views.cli.show import out, wrapped_table
 from holdfast.views.removal import retention
 from holdfast.views.removal.task import remove_task
 from holdfast.views.removal.worktree import check_merged, remove_worktree
+from holdfast.views.text import amounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,10 +13,11 @@ from holdfast.store import audit
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
-from holdfast.views.cli.show import leftovers, out
+from holdfast.views.cli.show import out
 from holdfast.views.removal.task import remove_task
 from holdfast.views.removal.worktree import remove_worktree
 from holdfast.views.requests import send_request
+from holdfast.views.text import leftovers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from holdfast import paths
 from holdfast.store.layout import Home
 from holdfast.views.cli.facts import home_status
 from holdfast.views.cli.parse.command_spec import JSON, Command
-from holdfast.views.cli.show import amounts, out
+from holdfast.views.cli.show import out
+from holdfast.views.text import amounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

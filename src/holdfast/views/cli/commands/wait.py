@@ -10,7 +10,8 @@ from holdfast.store.layout import Home
 from holdfast.views.cli.follow import loop
 from holdfast.views.cli.parse import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
-from holdfast.views.cli.show import fit_text, home_down, out
+from holdfast.views.cli.show import home_down, out
+from holdfast.views.text import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def _timed_out(left: list[Packet]) -> Unanswered:
 
 def _is_stuck(packet: Packet, manifest: dict[str, Any]) -> bool:
     """Whether the queue will never start it; prints why."""
-    from holdfast.views.cli.queue import wait_reason
+    from holdfast.views.text import wait_reason
 
     item, paused = wait_reason.find_item(packet.home, packet.task_id)
     if item is None or item.state not in wait_reason.NEEDS_PERSON:
@@ -104,5 +105,5 @@ def _is_stuck(packet: Packet, manifest: dict[str, Any]) -> bool:
 
     (retry,) = next_action.for_manifest(manifest, queue_state=item.state).steps
     reason = wait_reason.reason(item, paused)
-    out.talk(fit_text.printable(f"{packet.task_id} is {item.state}: {reason}; {retry.as_hint()}"))
+    out.talk(plain.printable(f"{packet.task_id} is {item.state}: {reason}; {retry.as_hint()}"))
     return True

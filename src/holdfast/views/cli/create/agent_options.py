@@ -1,4 +1,4 @@
-"""Options of agents, as they are typed: what the agent does not know is refused, not dropped in silence."""
+"""Options of agents (`-o KEY=VALUE`): one that the agent does not know is an error."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from holdfast.agents.base import Adapter
     from holdfast.model.spec import StageSpec
 
-#: Options of a task that only an agent hears: the flag, by its name among the values.
-_OF_AGENTS = {
+#: Options that only apply to an agent: value → flag.
+_FOR_AGENTS = {
     "option": "-o",
     "model": "--model",
     "yolo": "--yolo",
@@ -29,63 +29,63 @@ _SWITCH = {"true": True, "false": False}
 
 
 def refuse_for_command(values: dict[str, Any]) -> None:
-    """Raises UsageError for what means nothing to a plain command: whoever sets a budget believes that it holds."""
-    for name, flag in _OF_AGENTS.items():
+    """Raise UsageError for options that a plain command would ignore: a budget must not be set in vain."""
+    for name, flag in _FOR_AGENTS.items():
         if values.get(name):
             raise UsageError(
-                f"{flag} is for an agent, and this is a plain command",
-                hint="leave it out, or name the agent that does the work: --agent NAME",
+                f"{flag} applies to agents, and this is a plain command",
+                hint="leave it out, or choose an agent with --agent NAME",
             )
 
 
 def read(pairs: list[str], adapters: list[Adapter]) -> dict[str, object]:
-    """What `-o KEY=VALUE` sets for an agent, or for one that may take over. Raises UsageError."""
-    found: dict[str, object] = {}
+    """The options of an agent, or of one that may take over. Raises UsageError."""
+    options: dict[str, object] = {}
     for text in pairs:
         key, value = pair("--option", text)
         _check(key, adapters)
         if any(key in adapter.capabilities.switches for adapter in adapters):
             if value not in _SWITCH:
-                raise UsageError(f"-o {text}: it is either true or false", hint=f"-o {key}=true")
-            found[key] = _SWITCH[value]
+                raise UsageError(f"-o {text}: must be true or false", hint=f"-o {key}=true")
+            options[key] = _SWITCH[value]
         else:
-            # A file is meant from here, not from where the runner will be.
-            found[key] = os.path.abspath(value) if os.path.isfile(value) else value
-    return found
+            # A file name is relative to here; the runner has another directory.
+            options[key] = os.path.abspath(value) if os.path.isfile(value) else value
+    return options
 
 
 def _check(key: str, adapters: list[Adapter]) -> None:
     if key == "yolo":
-        raise UsageError("-o yolo: it has a flag of its own", hint="--yolo")
+        raise UsageError("-o yolo: this option has its own flag", hint="--yolo")
     known = _known(adapters)
     if known is not None and key not in known:
-        raise UsageError(f"-o {key}: {adapters[0].name} has no such option", hint=_instead(key, known))
+        raise UsageError(f"-o {key}: {adapters[0].name} has no such option", hint=_suggestion(key, known))
 
 
 def unknown(stage: StageSpec, adapters: list[Adapter]) -> list[str]:
-    """The options of a stage that none of its agents knows, each with what may be meant."""
+    """Messages about options of a stage that none of its agents knows."""
     known = _known(adapters)
     if known is None:
         return []
     return [
-        f"{stage.name}: {stage.agent} has no option {key} ({_instead(key, known)})"
+        f"{stage.name}: {stage.agent} has no option {key} ({_suggestion(key, known)})"
         for key in stage.options
         if key not in (*known, "yolo")
     ]
 
 
 def _known(adapters: list[Adapter]) -> tuple[str, ...] | None:
-    """What one of them knows; None where one does not say."""
+    """The options that one of them knows; None if one accepts any."""
     lists = [adapter.capabilities.options for adapter in adapters]
     if None in lists:
         return None
     return tuple(dict.fromkeys([*(name for names in lists for name in names or ()), *COMMON_OPTIONS]))
 
 
-def _instead(key: str, known: tuple[str, ...]) -> str:
+def _suggestion(key: str, known: tuple[str, ...]) -> str:
     from holdfast.views.cli.parse import suggest
 
-    return suggest.did_you_mean(key, known) or f"it has {', '.join(known)}"
+    return suggest.did_you_mean(key, known) or f"its options: {', '.join(known)}"
 
 
 def pair(flag: str, text: str) -> tuple[str, str]:

@@ -34,7 +34,7 @@ def check_installed(adapter: Adapter) -> None:
     if capabilities.program and program.find(capabilities, os.environ.get("PATH", os.defpath)) is None:
         raise CommandNotFound(
             f"{adapter.name} is not installed: no {capabilities.program} in PATH",
-            hint=f"'holdfast agent probe {adapter.name}' says more",
+            hint=f"install it; 'holdfast agent probe {adapter.name}' checks it",
         )
 
 
@@ -43,22 +43,24 @@ def check_session(adapter: Adapter, session: str | None) -> None:
     if session is None:
         return
     if not adapter.capabilities.can_resume:
-        raise UsageError(f"--session {session}: {adapter.name} has no sessions that can go on")
+        raise UsageError(f"--session {session}: {adapter.name} cannot resume sessions")
     if not session or session.startswith("-") or not session.isprintable() or " " in session:
         raise UsageError(
-            f"--session {session!r}: not the id of a session",
-            hint="'holdfast show TASK' has that of a task; the agent's program lists its own",
+            f"--session {session!r}: not a session id",
+            hint="'holdfast show TASK' shows the session of a task; the agent's own program lists all",
         )
 
 
 def failover(agent: str, names: list[str]) -> list[Adapter]:
     """The agents that may take over, all installed: a missing one would be noticed when it is needed most."""
     if names and "command" in (agent, *names):
-        raise UsageError("a command has no failover", hint="--failover is between agents")
+        raise UsageError(
+            "--failover does not apply to a command", hint="it names agents that take over from an agent"
+        )
     adapters: list[Adapter] = []
     for name in dict.fromkeys(names):
         if name == agent:
-            raise UsageError(f"--failover {name}: it is the agent of the task already")
+            raise UsageError(f"--failover {name}: already the agent of the task")
         adapter = registry.adapter(name)
         check_installed(adapter)
         adapters.append(adapter)

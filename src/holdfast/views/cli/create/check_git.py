@@ -1,4 +1,4 @@
-"""What a task needs of git, looked at before there is a task."""
+"""Checks of git before a task is created."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def check(spec: TaskSpec) -> None:
-    """What the stages of a packet need: a worktree, or somebody who tells what they changed. Raises UsageError."""
+    """Git can make the worktree of a packet, or record what its stages change. Raises UsageError."""
     if spec.workspace == "worktree":
         check_worktree(spec.project_dir)
     elif any(stage.writes for stage in spec.stages):
@@ -22,7 +22,7 @@ def check(spec: TaskSpec) -> None:
 
 
 def check_worktree(project: str) -> None:
-    """A worktree can be made of the project's repository. Raises UsageError."""
+    """Git can make a worktree of the project. Raises UsageError."""
     try:
         repository = git.find(project)
         commit = git.head(project) if repository is not None else None
@@ -30,11 +30,11 @@ def check_worktree(project: str) -> None:
         raise UsageError(f"a worktree needs git: {error}", hint=error.hint) from error
     if repository is None:
         raise UsageError(
-            f"{project} is not in a git repository, so it can have no worktree",
-            hint="'git init' and a first commit make it one; or run without --worktree",
+            f"cannot make a worktree: {project} is not in a git repository",
+            hint="create one with 'git init' and a first commit, or run without --worktree",
         )
     if commit is None:
         raise UsageError(
-            f"the repository {repository.top} has no commit yet, so it can have no worktree",
-            hint="commit something first; or run without --worktree",
+            f"cannot make a worktree: the repository {repository.top} has no commit yet",
+            hint="commit something first, or run without --worktree",
         )

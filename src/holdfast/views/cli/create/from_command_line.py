@@ -42,7 +42,7 @@ def read(values: dict[str, Any], *, verb: str = "run") -> NewTask:
 def _prompt(values: dict[str, Any]) -> bytes | None:
     prompt, file = values["prompt"], values["file"]
     if prompt is not None and file is not None:
-        raise UsageError("a prompt and --file were given", hint="give one of them")
+        raise UsageError("a prompt and --file exclude each other", hint="give one of them")
     if file is None:
         return None if prompt is None else os.fsencode(prompt)
     try:
@@ -56,7 +56,7 @@ def _prompt(values: dict[str, Any]) -> bytes | None:
     if len(data) > _PROMPT_BYTES:
         raise PromptTooLarge(
             f"the prompt in {'stdin' if file == '-' else file} is larger than {_PROMPT_BYTES >> 20} MB",
-            hint="no model reads that much: let the prompt name the files to look at",
+            hint="put the text into files, and name them in the prompt",
         )
     return data
 
@@ -138,7 +138,7 @@ def _agent(values: dict[str, Any], settings: dict[str, Any], *, verb: str) -> st
     if command is not None and agent != "command":
         raise UsageError(
             f"an agent ({agent}) and a command were given",
-            hint="give one of them: what stands behind -- is a command",
+            hint="give one of them: everything after -- is a command",
         )
     return agent
 
@@ -154,9 +154,11 @@ def _check_project(project: str) -> None:
         return
     if os.path.exists(project):
         raise NoSuchDirectory(
-            f"the project {project} is not a directory", hint="name its directory with --project"
+            f"the project {project} is not a directory", hint="give its directory with --project"
         )
-    raise NoSuchDirectory(f"the project directory {project} does not exist")
+    raise NoSuchDirectory(
+        f"the project directory {project} does not exist", hint="give an existing one with --project"
+    )
 
 
 def _name(goal: str, command: list[str] | None, redact: Redactor) -> str:
@@ -183,7 +185,7 @@ def _quality(settings: dict[str, Any]) -> QualitySpec | None:
         return None
     if quality.action == "file_issue" and quality.issue_command is None:
         raise UsageError(
-            "on_quality is file_issue, and no issue_command is set",
+            "on_quality is file_issue, but issue_command is not set",
             hint="for example: issue_command = \"gh issue create --title 'Checks fail' --body-file -\"",
         )
     return quality
@@ -197,7 +199,7 @@ def _bootstrap(chosen: str | None) -> str | None:
     if not os.path.isfile(path) or not os.access(path, os.R_OK):
         raise UnreadableFile(
             f"cannot read the bootstrap {chosen}",
-            hint="check its path and mode; 'default' is the one shipped",
+            hint="check its path and mode, or use the built-in one: --bootstrap default",
         )
     return path
 
@@ -206,10 +208,8 @@ def _check_env(names: list[str]) -> None:
     for name in names:
         if not name.isidentifier():
             raise UsageError(
-                f"--env {name}: not the name of a variable",
-                hint="'--env NAME' passes NAME on as it is set here",
+                f"--env {name}: not a variable name",
+                hint="'--env NAME' passes on NAME as it is set here; --env-file FILE sets variables",
             )
         if name not in os.environ:
-            raise UsageError(
-                f"--env {name}: it is not set", hint="set it, or write it into a file for --env-file"
-            )
+            raise UsageError(f"--env {name}: not set", hint="set it, or put it into a file for --env-file")

@@ -1,17 +1,17 @@
-"""`--packet DIR`: a written packet as a task. Everything is checked before anything is made."""
+"""A task from a written packet (`--packet DIR`): everything is checked, and nothing is written."""
 
 from __future__ import annotations
 
 import os
 
-from holdfast import ids, paths
+from holdfast import ids
 from holdfast.agents import program, registry
 from holdfast.errors import CommandNotFound, InvalidManifest, UnreadableFile, UsageError
 from holdfast.packet import environment, inputs
 from holdfast.pipeline.define import written_packet
 from holdfast.store.layout import Packet
 from holdfast.views.cli.create import agent_options, check_git
-from holdfast.views.cli.create.new_task import NewTask
+from holdfast.views.cli.create.new_task import NewTask, project_settings
 from holdfast.views.cli.create.task_options import LIMIT_FLAGS
 
 TYPE_CHECKING = False
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from holdfast.pipeline.define.written_packet import WrittenPacket
 
 _MOST_REQUEST_BYTES = 8 * 1024**2
-#: What a packet says itself, and a command line cannot say for it: value → flag.
-_OF_THE_PACKET = {
+#: Options that do not go with --packet, because the packet has them: value → flag.
+_IN_THE_PACKET = {
     "prompt": "a prompt",
     "file": "--file",
     "command": "a command",
@@ -37,14 +37,15 @@ _OF_THE_PACKET = {
 
 
 def read(path: str, *, values: dict[str, Any]) -> NewTask:
-    """The task that a written packet describes; limits, variables and the id of the command line beat it."""
-    for name, flag in _OF_THE_PACKET.items():
+    """The task that a packet describes. Options of the command line win. Raises UsageError."""
+    for name, flag in _IN_THE_PACKET.items():
         if values.get(name):
             raise UsageError(
-                f"{flag} was given beside --packet", hint="a packet says it in its manifest.yaml and inputs/"
+                f"{flag} and --packet exclude each other",
+                hint="edit the packet's manifest.yaml and inputs/ instead",
             )
     written = written_packet.read(path, project=values.get("project"))
-    settings = _settings(written.project_dir)
+    settings = project_settings(written.project_dir)
     prompt = _request(written)
     env_file = os.path.abspath(values["env_file"]) if values.get("env_file") else settings.get("env_file")
     added = environment.read_file(env_file) if env_file else {}
@@ -76,31 +77,23 @@ def read(path: str, *, values: dict[str, Any]) -> NewTask:
 
 
 def _chosen(values: dict[str, Any]) -> dict[str, Any]:
-    """What the command line says of the task itself."""
-    found: dict[str, Any] = {}
+    """The fields of the spec that the command line sets."""
+    fields: dict[str, Any] = {}
     if values.get("id") is not None:
-        found["task_id"] = ids.check_task_id(values["id"])
+        fields["task_id"] = ids.check_task_id(values["id"])
     if values.get("name"):
-        found["task_name"] = values["name"]
+        fields["task_name"] = values["name"]
     if values.get("worktree"):
-        found["workspace"] = "worktree"
+        fields["workspace"] = "worktree"
     if values.get("failover"):
-        found["failover"] = tuple(values["failover"])
+        fields["failover"] = tuple(values["failover"])
     if values.get("yolo"):
-        found["options"] = {"yolo": True}
-    return found
-
-
-def _settings(project: str) -> dict[str, Any]:
-    if not paths.settings_files(project):
-        return {}
-    from holdfast.config import settings
-
-    return settings.values(project)
+        fields["options"] = {"yolo": True}
+    return fields
 
 
 def _request(written: WrittenPacket) -> bytes:
-    """inputs/user_request.md; without one, the goal is the request."""
+    """The content of inputs/user_request.md, or the goal if that is missing or empty."""
     path = Packet(written.folder).user_request
     try:
         data = inputs.contents(path, _MOST_REQUEST_BYTES)
@@ -116,17 +109,17 @@ def _request(written: WrittenPacket) -> bytes:
 
 
 def check_agents(spec: TaskSpec, packet: str) -> None:
-    """Every agent is installed and has what it needs: what is certain to fail is told now, all of it."""
+    """Every agent is installed and has its options. Raises with all problems at once."""
     missing: list[str] = []
     path = os.environ.get("PATH", os.defpath)
     for name in dict.fromkeys((*(stage.agent for stage in spec.stages), *spec.failover)):
-        able = registry.adapter(name).capabilities
-        if able.program and program.find(able, path) is None:
-            missing.append(f"{name}: no {able.program} in PATH")
+        capabilities = registry.adapter(name).capabilities
+        if capabilities.program and program.find(capabilities, path) is None:
+            missing.append(f"{name}: no {capabilities.program} in PATH")
     if missing:
-        count = "an agent that is" if len(missing) == 1 else "agents that are"
+        agents = "an agent" if len(missing) == 1 else "agents"
         raise CommandNotFound(
-            f"{packet} needs {count} not installed",
+            f"{packet} needs {agents} that {'is' if len(missing) == 1 else 'are'} not installed",
             details=tuple(missing),
             hint="install them, or choose a profile with other agents: 'holdfast pipeline list'",
         )
@@ -137,38 +130,38 @@ def check_agents(spec: TaskSpec, packet: str) -> None:
         if need not in stage.options
     ]
     lacking += [
-        f"{stage.name}: {need}: there is no file {stage.options[need]}"
+        f"{stage.name}: {need}: no such file: {stage.options[need]}"
         for stage in spec.stages
         for need in registry.adapter(stage.agent).capabilities.needs
         if need in stage.options and not os.path.isfile(str(stage.options[need]))
     ]
-    spare = [registry.adapter(name) for name in spec.failover]
-    unheard = [
-        said
+    failover = [registry.adapter(name) for name in spec.failover]
+    unknown = [
+        message
         for stage in spec.stages
-        for said in agent_options.unknown(stage, [registry.adapter(stage.agent), *spare])
+        for message in agent_options.unknown(stage, [registry.adapter(stage.agent), *failover])
     ]
-    if unheard:
+    if unknown:
         raise InvalidManifest(
             f"{packet} sets options that no agent knows",
-            details=tuple(unheard),
-            hint="correct them in routing.options, or in the file that sets them: 'holdfast pipeline show'",
+            details=tuple(unknown),
+            hint="fix them in routing.options, or in the file that 'holdfast pipeline show' names",
         )
     if lacking:
         raise InvalidManifest(
-            f"{packet} lacks options of agents",
+            f"{packet} lacks options that agents need",
             details=tuple(lacking),
             hint="set them in routing.options.<agent or stage>",
         )
 
 
 def _check_variables(spec: TaskSpec, packet: str, added: dict[str, str]) -> None:
-    """What was asked for by name is there: an agent that lacks it would find out when it is paid for."""
+    """Every variable to pass on is set. Raises UsageError."""
     missing = [name for name in spec.env if name not in os.environ and name not in added]
     if missing:
         raise UsageError(
             f"{packet} passes on variables that are not set: {', '.join(missing)}",
-            hint="set them, or write them into a file for --env-file",
+            hint="set them, or put them into a file for --env-file",
         )
 
 

@@ -1,10 +1,10 @@
-"""The options that make a task, shared by every verb that makes one."""
+"""The options of the verbs that create a task."""
 
 from __future__ import annotations
 
 from holdfast.views.cli.parse.command_spec import Option
 
-#: Flag → field of Limits.
+#: The options that are fields of Limits.
 LIMIT_FLAGS = (
     "deadline_s",
     "timeout_s",
@@ -36,7 +36,7 @@ OPTIONS = (
         dest="agent",
         metavar="NAME",
         completes="agent",
-        help="The agent that does the work.",
+        help="Agent that does the work.",
     ),
     Option(
         flags=("--failover",),
@@ -44,98 +44,104 @@ OPTIONS = (
         kind="many",
         metavar="NAME",
         completes="agent",
-        help="An agent that takes over when one is out of quota or unavailable; more than one: in this order.",
+        help="Agent that takes over if the one before is out of quota or unavailable (repeatable).",
     ),
-    Option(flags=("--model",), dest="model", metavar="NAME", help="The model that the agent uses."),
+    Option(flags=("--model",), dest="model", metavar="NAME", help="Model that the agent uses."),
     Option(
         flags=("--session",),
         dest="session",
         metavar="ID",
-        help="Go on with this session of the agent instead of beginning one.",
+        help="Continue this session of the agent.",
     ),
     Option(
         flags=("--project",),
         dest="project",
         metavar="DIR",
         completes="folder",
-        help="Where it works (default: here).",
+        help="Directory to work in (default: the current one).",
     ),
     Option(
         flags=("--worktree",),
         dest="worktree",
         kind="flag",
-        help="Work in a git worktree of its own ('holdfast apply' brings the work back).",
+        help="Work in a separate git worktree ('holdfast apply' merges the result).",
     ),
     Option(
         flags=("--packet",),
         dest="packet",
         metavar="DIR",
         completes="folder",
-        help="Copy this written packet into the home and run its pipeline.",
+        help="Run the pipeline of a copy of this packet.",
     ),
-    Option(flags=("--name",), dest="name", metavar="TEXT", help="A name for people."),
-    Option(
-        flags=("--id",), dest="id", metavar="ID", help="The task's id (default: made from date and name)."
-    ),
+    Option(flags=("--name",), dest="name", metavar="TEXT", help="Display name."),
+    Option(flags=("--id",), dest="id", metavar="ID", help="Task id (default: from date and name)."),
     Option(
         flags=("-o", "--option"),
         dest="option",
         kind="many",
         metavar="KEY=VALUE",
-        help="An option of the agent.",
+        help="Option of the agent (repeatable).",
     ),
     Option(
         flags=("--yolo",),
         dest="yolo",
         kind="flag",
-        help="Let the agent use its tools without asking; it is recorded.",
+        help="Let the agent use its tools without asking. This is recorded.",
     ),
     Option(
         flags=("--bootstrap",),
         dest="bootstrap",
         metavar="FILE|default",
         completes="file",
-        help="Append this template, filled in, to the agent's system prompt.",
+        help="Template to append to the agent's system prompt.",
     ),
     Option(
         flags=("--var",),
         dest="var",
         kind="many",
         metavar="KEY=VALUE",
-        help="A variable of the bootstrap.",
+        help="Variable of the bootstrap template (repeatable).",
     ),
-    Option(flags=("--env",), dest="env", kind="many", metavar="NAME", help="Also pass this variable on."),
+    Option(
+        flags=("--env",),
+        dest="env",
+        kind="many",
+        metavar="NAME",
+        help="Pass on this environment variable (repeatable).",
+    ),
     Option(
         flags=("--env-file",),
         dest="env_file",
         metavar="FILE",
         completes="file",
-        help="Also pass on the NAME=VALUE lines of this file.",
+        help="Set environment variables from the NAME=VALUE lines of a file.",
     ),
     Option(
         flags=("--deadline",),
         dest="deadline_s",
         metavar="TIME",
-        help="Active time it may take (5h; none).",
+        help="Limit of active time (5h; none).",
     ),
     Option(
         flags=("--timeout",),
         dest="timeout_s",
         metavar="TIME",
-        help="Time that one attempt may take (none).",
+        help="Time limit of one attempt (none).",
     ),
     Option(
         flags=("--stale",),
         dest="stale_s",
         metavar="TIME",
-        help="Silence after which it may be stuck (the agent's own).",
+        help="Silence after which it may be stuck (depends on the agent).",
     ),
-    Option(flags=("--grace",), dest="grace_s", metavar="TIME", help="Grace before silence is called a hang."),
+    Option(
+        flags=("--grace",), dest="grace_s", metavar="TIME", help="Extra time before silence counts as a hang."
+    ),
     Option(
         flags=("--base-interval",),
         dest="base_interval_s",
         metavar="TIME",
-        help="Check interval, base of backoff.",
+        help="Check interval and base of the backoff.",
     ),
     Option(
         flags=("--max-interval",),
@@ -147,66 +153,66 @@ OPTIONS = (
         flags=("--max-retries",),
         dest="max_retries",
         metavar="N",
-        help="Retries over its whole life (10).",
+        help="Retries in total (10).",
     ),
     Option(
         flags=("--budget-usd",),
         dest="budget_usd",
         metavar="USD",
-        help="Dollars it may cost; then it is stopped and asks. (What an agent does not report is unknown.)",
+        help="Cost limit in dollars, as far as the agent reports it; then see --on-limit.",
     ),
     Option(
         flags=("--budget-tokens",),
         dest="budget_tokens",
         metavar="N",
-        help="Tokens it may use, in and out; then it is stopped and asks.",
+        help="Limit of input and output tokens; then see --on-limit.",
     ),
     Option(
         flags=("--max-turns",),
         dest="max_turns",
         metavar="N",
-        help="Turns of the agent; then it is stopped and asks.",
+        help="Limit of the agent's turns; then see --on-limit.",
     ),
     Option(
         flags=("--on-limit",),
         dest="on_limit",
         choices=("ask", "end"),
-        help="At a budget or --timeout: ask a person, or end the task (ask).",
+        help="When a budget or --timeout is used up: ask a person, or end the task (ask).",
     ),
     Option(
         flags=("--linger",),
         dest="linger_s",
         metavar="TIME",
-        help="How long it may live on after its result (10s).",
+        help="Time its process may take to exit after the result (10s).",
     ),
     Option(
         flags=("--stop-pause",),
         dest="stop_pause_s",
         metavar="TIME",
-        help="Pause after the first stop signal (the agent's own, 30s).",
+        help="Pause after the first stop signal (depends on the agent; 30s).",
     ),
     Option(
         flags=("--output-limit",),
         dest="output_bytes",
         metavar="BYTES",
-        help="Raw output it may print (10 GiB).",
+        help="Limit of raw output (10 GiB).",
     ),
     Option(
         flags=("--memory-limit",),
         dest="memory_bytes",
         metavar="SIZE",
-        help="Address space of each of its processes, such as 8GiB (none). Node.js reserves far more than it uses.",
+        help="Address space limit per process, such as 8GiB (none). Node.js reserves far more than it uses.",
     ),
     Option(
         flags=("--no-quality",),
         dest="no_quality",
         kind="flag",
-        help="Without the project's own checks before and after the work (settings pre_work, post_work, …).",
+        help="Skip the project's own checks (settings pre_work, post_work, …).",
     ),
     Option(
         flags=("--leftovers",),
         dest="leftovers",
         choices=("report", "kill", "keep"),
-        help="Processes that outlive a successful agent (report).",
+        help="What to do with processes that outlive a successful agent (report).",
     ),
 )

@@ -6,7 +6,7 @@ from holdfast import clock
 from holdfast.packet import load
 from holdfast.store.layout import Packet
 from holdfast.views.cli.facts.fact_rows import named_rows
-from holdfast.views.cli.show import amounts
+from holdfast.views.text import amounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from holdfast.packet import load, metrics
 from holdfast.store.layout import Home, Packet
 from holdfast.views import task_list
 from holdfast.views.cli.facts import home_status
-from holdfast.views.cli.queue import wait_reason
-from holdfast.views.cli.show import describe, tail
+from holdfast.views.text import describe, log_tail, wait_reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ def _active(home: Home, row: dict[str, Any], now: float) -> dict[str, Any]:
         "stage": row["stage"],
         "elapsed_s": round(describe.elapsed_s(row, now), 3),
         "wake_at": row["wake_at"],
-        "last_line": tail.last_line(home.packet(row["task_id"]).output_log),
+        "last_line": log_tail.last_line(home.packet(row["task_id"]).output_log),
     }
 
 

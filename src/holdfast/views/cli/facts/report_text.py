@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast import clock
-from holdfast.views.cli.show import amounts
+from holdfast.views.text import amounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

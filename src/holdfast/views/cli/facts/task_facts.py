@@ -14,7 +14,7 @@ from holdfast.store import lock as locks
 from holdfast.store.layout import Packet
 from holdfast.views import disk_space
 from holdfast.views.cli.facts.fact_rows import named_rows
-from holdfast.views.cli.show import amounts, describe, leftovers, next_steps, tail
+from holdfast.views.text import amounts, describe, leftovers, log_tail, next_steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def task_facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tup
     if lost:
         rows.append(("runner", lost))
     rows += named_rows("left over", leftover_lines)
-    rows += named_rows("output", tail.last_lines(packet.output_log, _LINES))
+    rows += named_rows("output", log_tail.last_lines(packet.output_log, _LINES))
     rows.append(("files", packet.path))
     action = next_steps.read(
         packet,
@@ -83,7 +83,7 @@ def _queue(packet: Packet, manifest: dict[str, Any]) -> tuple[Item | None, list[
     """The queue item of a queued task, and its row."""
     if manifest["status"] != Status.QUEUED:
         return None, []
-    from holdfast.views.cli.queue import wait_reason  # loads a database
+    from holdfast.views.text import wait_reason  # loads a database
 
     item, paused = wait_reason.find_item(packet.home, packet.task_id)
     if item is None:

@@ -10,7 +10,8 @@ from holdfast.model.status import Status
 from holdfast.packet import load
 from holdfast.store.layout import AttemptDir, Packet
 from holdfast.views.cli.follow.loop import View
-from holdfast.views.cli.show import describe, fit_text, out, tail, terminal
+from holdfast.views.cli.show import fit_text, out, terminal
+from holdfast.views.text import describe, log_tail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ class GrowingFile:
         has_whole_lines: bool = False,
         before: Callable[[], None] = lambda: None,
     ) -> None:
-        """`is_text`: it is UTF-8. `has_whole_lines`: a line is printed once it is complete. `before` is called
-        before something is printed."""
+        """`is_text`: it is UTF-8. `has_whole_lines`: a line is printed once it is complete. `before` is
+        called before something is printed."""
         self.path = path
         self._offset = 0
         self._has_whole_lines = has_whole_lines
@@ -50,7 +51,7 @@ class GrowingFile:
 
     def skip_to_last_lines(self, count: int) -> None:
         """Start with the last `count` lines."""
-        data, self._offset = tail.read_last_lines(self.path, count)
+        data, self._offset = log_tail.read_last_lines(self.path, count)
         self._print(data)
 
     def print_new(self, *, is_last: bool = False) -> None:
@@ -140,7 +141,7 @@ class AttachView(View):
 
 def _status_text(manifest: dict[str, Any]) -> str:
     from holdfast.views.cli.follow import progress, stage_news
-    from holdfast.views.cli.show import amounts
+    from holdfast.views.text import amounts
 
     parts = [
         manifest["status"],
@@ -159,7 +160,7 @@ class LogsView(View):
     pause_s = 0.1
 
     def __init__(self, packet: Packet, *, raw: str = "", attempt: AttemptDir | None = None) -> None:
-        """`raw`: `stdout` or `stderr`, of `attempt` or else of the latest attempt; empty for the readable log."""
+        """`raw`: `stdout` or `stderr` of `attempt`, else of the latest one; empty for the readable log."""
         self.shows_output = not raw
         self._packet, self._raw, self._attempt = packet, raw, attempt
         self._files: dict[str, GrowingFile] = {}

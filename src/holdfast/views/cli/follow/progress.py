@@ -14,7 +14,8 @@ from holdfast.model.status import ENDS, Status
 from holdfast.store.layout import Packet
 from holdfast.views.cli.follow import stage_news
 from holdfast.views.cli.follow.loop import View
-from holdfast.views.cli.show import amounts, describe, fit_text, out, tail, terminal
+from holdfast.views.cli.show import fit_text, out, terminal
+from holdfast.views.text import amounts, describe, log_tail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class ProgressLine(View):
 
 def _progress_text(packet: Packet, manifest: dict[str, Any]) -> str:
     if manifest["status"] == Status.RUNNING:
-        detail = describe.with_step(manifest, tail.last_line(packet.output_log))
+        detail = describe.with_step(manifest, log_tail.last_line(packet.output_log))
     else:
         detail = describe.waiting_for(manifest) or describe.reason(manifest, clock.now())
     attempt = f" attempt {manifest['attempt']}" if manifest["attempt"] > 1 else ""

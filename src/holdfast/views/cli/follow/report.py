@@ -8,7 +8,8 @@ from holdfast import clock
 from holdfast.model.next_action import Step
 from holdfast.model.status import ENDS, EXIT_STATUS, Status
 from holdfast.store.layout import Packet
-from holdfast.views.cli.show import amounts, describe, home_down, leftovers, next_steps, out, tail
+from holdfast.views.cli.show import home_down, out
+from holdfast.views.text import amounts, describe, leftovers, log_tail, next_steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _steps(packet: Packet, manifest: dict[str, Any], *, is_lost: bool) -> tuple[
 
 
 def _quote_log(packet: Packet) -> None:
-    lines = tail.last_lines(packet.output_log, _TAIL_LINES)
+    lines = log_tail.last_lines(packet.output_log, _TAIL_LINES)
     if lines:
         out.talk("the last lines of its output:")
     for line in lines:

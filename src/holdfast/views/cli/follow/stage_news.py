@@ -17,7 +17,7 @@ def has_several(manifest: dict[str, Any]) -> bool:
 
 
 def current(manifest: dict[str, Any]) -> str:
-    """`codex_impl`, `codex_impl (2 of 4)`, or `gemini_review, codex_review (1 and 2 of 4)` for parallel stages."""
+    """`codex_impl`, `codex_impl (2 of 4)`, or `pi_review, codex_review (1 and 2 of 4)` for parallel ones."""
     stages: list[dict[str, Any]] = manifest.get("stages") or []
     if len(stages) < 2:
         return manifest["stage"] or "-"

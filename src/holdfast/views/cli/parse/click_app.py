@@ -1,4 +1,4 @@
-"""The whole command line on click, built from the same specs that the quick path reads."""
+"""The command line on click, built from the same specs that the quick parser reads."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ import click
 from holdfast import __version__
 from holdfast.errors import HoldfastError
 from holdfast.views.cli import verbs
-from holdfast.views.cli.parse import command_spec, quick, suggest, usage_errors
+from holdfast.views.cli.parse import command_spec, quick, usage_errors
 from holdfast.views.cli.show import fit_text, out, terminal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: Columns of a line of an example.
-_EXAMPLE = 76
-#: A word of the shell: what stands in quotes is one, spaces and all.
+#: Columns of an example.
+_EXAMPLE_COLUMNS = 76
+#: A word of the shell, possibly quoted.
 _WORD = re.compile(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|[^ ])+""")
-#: Columns that the choices of an option may take beside its flag.
-_CHOICES = 40
+#: Columns that the choices of an option may take after its flag.
+_CHOICES_COLUMNS = 40
 
 
 class Verb(click.Command):
-    """A verb whose help is in characters that the terminal has: click takes a stream of plain ASCII for a mistake, and
-    writes UTF-8 to it."""
+    """A verb whose help uses only characters that the terminal shows. (click writes UTF-8 even to an ASCII
+    stream.)"""
 
     def get_help(self, ctx: click.Context) -> str:
-        """The help, line by line as it will be shown."""
+        """The help, as it will be displayed."""
         return _plain(super().get_help(ctx))
 
 
@@ -49,7 +49,7 @@ class Verbs(click.Group):
         return _command(module.COMMAND, module.run)
 
     def get_help(self, ctx: click.Context) -> str:
-        """As of a verb."""
+        """The help, as it will be displayed."""
         return _plain(super().get_help(ctx))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -59,12 +59,11 @@ class Verbs(click.Group):
                 formatter.write_dl([(name, verbs.load(name).COMMAND.summary) for name in names])
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """With a suggestion for a typo."""
+        """Find the verb. Raises UsageError, with a suggestion for a typo."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError:
-            hint = suggest.did_you_mean(args[0], verbs.VERBS)
-            raise click.UsageError(f"no such verb {args[0]!r}" + (f", {hint}" if hint else ""), ctx) from None
+            raise click.UsageError(usage_errors.no_such_verb(args[0], verbs.VERBS), ctx) from None
 
 
 def _plain(text: str) -> str:
@@ -99,7 +98,7 @@ def _command(command: command_spec.Command, run: Any) -> click.Command:
         params=parameters,
         short_help=command.summary,
         help=_help_text(command),
-        # They are told by us, with a hint.
+        # The callback reports extra arguments, with a hint.
         context_settings={"allow_extra_args": True, "allow_interspersed_args": True},
     )
 
@@ -110,8 +109,8 @@ def _option(option: command_spec.Option) -> click.Option:
         return click.Option(names, is_flag=True, help=option.help)
     kind = click.Choice(option.choices) if option.choices else str
     metavar, text = option.metavar or None, option.help
-    if metavar is None and len("|".join(option.choices)) > _CHOICES:
-        # What does not fit beside the flag is told in the text, which wraps.
+    if metavar is None and len("|".join(option.choices)) > _CHOICES_COLUMNS:
+        # Too long to follow the flag: moved into the text, which wraps.
         metavar, text = option.dest.upper(), f"{text} One of {', '.join(option.choices)}."
     return click.Option(names, type=kind, multiple=option.kind == "many", metavar=metavar, help=text)
 
@@ -125,13 +124,13 @@ def _help_text(command: command_spec.Command) -> str:
 
 
 def folded(example: str) -> list[str]:
-    """An example that is too long for 80 columns, in lines that a shell takes as one: broken between words, never in quotes."""
-    if len(example) <= _EXAMPLE:
+    """A long example as several lines with a backslash, broken between words and never inside quotes."""
+    if len(example) <= _EXAMPLE_COLUMNS:
         return [example]
     lines = [""]
     for word in _WORD.findall(example):
-        # Two columns are indent of ours, two of click's; the mark at the end takes two.
-        if lines[-1].strip() and len(lines[-1]) + len(word) + 2 > _EXAMPLE:
+        # 80 columns less our indent (2) and click's (2); the backslash takes two.
+        if lines[-1].strip() and len(lines[-1]) + len(word) + 2 > _EXAMPLE_COLUMNS:
             lines[-1] += "\\"
             lines.append("  ")
         lines[-1] += word + " "
@@ -141,9 +140,9 @@ def folded(example: str) -> list[str]:
 cli = click.version_option(__version__, prog_name="holdfast")(
     Verbs(
         "holdfast",
-        help="holdfast runs coding agents and commands on long tasks and does not let go.",
-        epilog="'holdfast VERB --help' shows options and examples; 'holdfast help' lists topics; 'holdfast -vv VERB …' "
-        "shows the traceback of a bug.",
+        help="holdfast runs coding agents and commands on long tasks, and keeps them going.",
+        epilog="'holdfast VERB --help' shows options and examples; 'holdfast help' lists topics; "
+        "'holdfast -vv VERB …' shows the traceback of a bug.",
         context_settings={"help_option_names": ["-h", "--help"]},
         options_metavar="",
         subcommand_metavar="VERB …",
@@ -165,24 +164,24 @@ def run(argv: list[str]) -> int:
     except click.ClickException as error:
         command = verbs.load(typed[0]).COMMAND if typed and typed[0] in verbs.VERBS else None
         out.talk(f"error: {usage_errors.sentence(error, command)}")
-        _advise(usage_errors.hint(error, command, typed[1:]))
+        _print_hint(usage_errors.hint(error, command, typed[1:]))
         return 2
     except click.exceptions.Abort:
         return 130
     except SystemExit as error:
-        # So click tells that the reader of our output left; what that means is decided in one place.
+        # This is how click reports that the reader of our output is gone; entry.run handles that.
         raise BrokenPipeError from error
     except HoldfastError:
         raise
     return result if isinstance(result, int) else 0
 
 
-def _advise(hint: str) -> None:
-    """A hint in a line, or a command of many words below it: whole, to be copied."""
-    said, meant, command = hint.partition(usage_errors.DID_YOU_MEAN)
+def _print_hint(hint: str) -> None:
+    """Print the hint. A command that does not fit is printed on its own line, to be copied whole."""
+    before, did_you_mean, command = hint.partition(usage_errors.DID_YOU_MEAN)
     room = terminal.width(sys.stderr)
-    if not meant or room is None or fit_text.cell_width(f"hint: {hint}") <= room:
+    if not did_you_mean or room is None or fit_text.cell_width(f"hint: {hint}") <= room:
         out.talk(f"hint: {hint}")
         return
-    out.talk(f"hint: {said}{meant.rstrip()}")
+    out.talk(f"hint: {before}{did_you_mean.rstrip()}")
     out.step(command, "")

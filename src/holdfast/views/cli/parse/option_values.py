@@ -1,4 +1,4 @@
-"""Values of options as people write them; what cannot be read is an error that names the option."""
+"""Values of options: durations, numbers and sizes. An invalid value is an error that names the option."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from holdfast import clock
 from holdfast.errors import UsageError
 from holdfast.units import parse_bytes
 
-#: Nobody counts further.
+#: More digits are refused: they would overflow what the number is used for.
 _DIGITS = 18
 
 
@@ -21,13 +21,13 @@ def duration(text: str | None, option: str, example: str = "7d") -> float | None
 
 
 def whole_number(text: str | None, option: str) -> int | None:
-    """A whole number from 0 on."""
+    """A whole number, 0 or more."""
     if text is None:
         return None
     if not text.isascii() or not text.isdigit():
         raise UsageError(f"{option}: not a whole number: {text!r}", hint=f"for example {option} 10")
     if len(text) > _DIGITS:
-        raise UsageError(f"{option}: a number of {len(text)} digits", hint=f"for example {option} 10")
+        raise UsageError(f"{option}: too large ({len(text)} digits)", hint=f"for example {option} 10")
     return int(text)
 
 
@@ -42,9 +42,9 @@ def size(text: str | None, option: str) -> int | None:
 
 
 def only_one(values: dict[str, object], *names: str) -> str | None:
-    """Which of some flags was given; two are an error."""
-    found = [name for name in names if values[name]]
-    if len(found) > 1:
-        first, second = (f"--{name.replace('_', '-')}" for name in found[:2])
-        raise UsageError(f"{first} and {second} were given", hint="give one of them")
-    return found[0] if found else None
+    """The one of some flags that was given, or None. Raises UsageError for two."""
+    given = [name for name in names if values[name]]
+    if len(given) > 1:
+        first, second = (f"--{name.replace('_', '-')}" for name in given[:2])
+        raise UsageError(f"{first} and {second} exclude each other", hint="give one of them")
+    return given[0] if given else None

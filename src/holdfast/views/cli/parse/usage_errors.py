@@ -1,4 +1,4 @@
-"""What is wrong with a command line, in our words. click finds the mistake; how it is told is ours."""
+"""Messages for a wrong command line. click finds the mistake; the wording and the hint are ours."""
 
 from __future__ import annotations
 
@@ -7,34 +7,56 @@ import shutil
 
 import click
 
-from holdfast.views.cli.parse import command_spec
+from holdfast.views.cli.parse import command_spec, suggest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-#: What stands before a command that may be copied as it is.
+#: Before a command that can be copied as it is.
 DID_YOU_MEAN = "did you mean: "
+
+#: Verbs of other programs, and the command that does the same here.
+_VERBS_ELSEWHERE = {
+    "ps": "ls",
+    "list": "ls",
+    "kill": "stop",
+    "cancel": "stop",
+    "start": "run",
+    "exec": "run",
+    "version": "--version",
+}
+#: Options of other programs, and a flag of the verb or a sentence that does the same here.
+_OPTIONS_ELSEWHERE = {
+    "--tail": "-n",
+    "--home": "HOLDFAST_HOME=DIR before the command chooses the home",
+}
 
 
 class UnexpectedArguments(click.UsageError):
     """More arguments than the verb takes."""
 
     def __init__(self, extra: Sequence[str], ctx: click.Context) -> None:
-        count = "is one argument" if len(extra) == 1 else f"are {len(extra)} arguments"
-        super().__init__(f"'{' '.join(extra)}' {count} too many", ctx)
+        noun = "argument" if len(extra) == 1 else "arguments"
+        super().__init__(f"unexpected {noun} '{' '.join(extra)}'", ctx)
+
+
+def no_such_verb(word: str, verbs: tuple[str, ...]) -> str:
+    """The message for an unknown verb, with a suggestion."""
+    elsewhere = _VERBS_ELSEWHERE.get(word)
+    similar = f"did you mean '{elsewhere}'?" if elsewhere else suggest.did_you_mean(word, verbs)
+    return f"no such verb {word!r}" + (f", {similar}" if similar else "")
 
 
 def sentence(error: click.ClickException, command: command_spec.Command | None) -> str:
-    """What, to which, why. `command` is the verb."""
+    """The message: what is wrong, with which option or argument of the verb `command`."""
     if isinstance(error, click.NoSuchOption):
-        near = () if _known(error.option_name, command) else error.possibilities or ()
-        return f"no such option {error.option_name}" + (f", did you mean {near[0]}?" if near else "")
+        similar = () if _elsewhere(error.option_name, command) else error.possibilities or ()
+        return f"no such option {error.option_name}" + (f", did you mean {similar[0]}?" if similar else "")
     if isinstance(error, click.BadOptionUsage):
-        return (
-            f"{error.option_name} {'takes no' if _is_flag(command, error.option_name) else 'needs a'} value"
-        )
+        problem = "takes no" if _is_flag(command, error.option_name) else "needs a"
+        return f"{error.option_name} {problem} value"
     if isinstance(error, click.MissingParameter) and error.param is not None:
         if isinstance(error.param.type, click.Choice) and command is not None:
             return f"{command.name}: one of {', '.join(error.param.type.choices)} is missing"
@@ -45,7 +67,7 @@ def sentence(error: click.ClickException, command: command_spec.Command | None) 
         and isinstance(error.param.type, click.Choice)
         and command
     ):
-        # Its name would be the list of what it may be, which the message says anyhow.
+        # The argument's name would be the list of choices, which is in the message already.
         return f"{command.name}: {error.message.rstrip('.')}"
     if isinstance(error, click.BadParameter):
         return f"{_name(error)}: {error.message.rstrip('.')}"
@@ -53,56 +75,44 @@ def sentence(error: click.ClickException, command: command_spec.Command | None) 
 
 
 def hint(error: click.ClickException, command: command_spec.Command | None, argv: list[str]) -> str:
-    """What to do. `command` is the verb, `argv` what was typed behind it."""
-    if (
-        command is not None
-        and command.takes_command
-        and isinstance(error, (UnexpectedArguments, click.NoSuchOption))
-    ):
-        meant = _meant(command, argv)
-        if meant:
-            return meant
+    """What to do. `command` is the verb, `argv` the words after it."""
+    is_extra = isinstance(error, (UnexpectedArguments, click.NoSuchOption))
+    if command is not None and command.takes_command and is_extra:
+        correction = _correction(command, argv)
+        if correction:
+            return correction
     if isinstance(error, click.NoSuchOption):
-        known = _known(error.option_name, command)
-        if known:
-            return known
-    of = f"holdfast {command.name}" if command is not None else "holdfast"
-    return f"'{of} --help' shows what is possible"
+        elsewhere = _elsewhere(error.option_name, command)
+        if elsewhere:
+            return elsewhere
+    verb = f"holdfast {command.name}" if command is not None else "holdfast"
+    return f"'{verb} --help' shows the usage"
 
 
-#: Options that other programs have, and what stands for them here: a flag of the verb, or a sentence.
-_KNOWN_ELSEWHERE = {
-    "--tail": "-n",
-    "--home": "HOLDFAST_HOME=DIR before the command chooses the home",
-}
-
-
-def _known(option: str, command: command_spec.Command | None) -> str:
-    """What an option of other programs is here; empty where there is nothing like it."""
-    here = _KNOWN_ELSEWHERE.get(option, "")
+def _elsewhere(option: str, command: command_spec.Command | None) -> str:
+    """The counterpart of another program's option; empty if there is none."""
+    here = _OPTIONS_ELSEWHERE.get(option, "")
     if not here.startswith("-"):
         return here
     flags = [each for each in command.options if here in each.flags] if command is not None else []
     return f"{' or '.join(flags[0].flags)} {flags[0].metavar}: {flags[0].help}" if flags else ""
 
 
-def _meant(command: command_spec.Command, argv: list[str]) -> str:
-    """A command without the dashes before it, or a prompt without quotes."""
-    at = _first_word(command, argv)
+def _correction(command: command_spec.Command, argv: list[str]) -> str:
+    """For a command without `--`, or a prompt without quotes: how to type it."""
+    at = _first_argument(command, argv)
     if at is None or "--" in argv:
         return ""
     if shutil.which(argv[at]):
         return f"{DID_YOU_MEAN}{shlex.join(['holdfast', command.name, *argv[:at], '--', *argv[at:]])}"
     words = argv[at:]
-    return (
-        ""
-        if any(word.startswith("-") for word in words)
-        else f"a prompt is one argument: {' '.join(words)!r}"
-    )
+    if any(word.startswith("-") for word in words):
+        return ""
+    return f"quote the prompt: {' '.join(words)!r}"
 
 
-def _first_word(command: command_spec.Command, argv: list[str]) -> int | None:
-    """Where the options end that stand before the first argument."""
+def _first_argument(command: command_spec.Command, argv: list[str]) -> int | None:
+    """The position of the first word that is not an option or an option's value."""
     takes_value = {flag for option in command.options if option.kind != "flag" for flag in option.flags}
     is_value = False
     for at, word in enumerate(argv):
@@ -118,8 +128,8 @@ def _is_flag(command: command_spec.Command | None, flag: str) -> bool:
 
 
 def _name(error: click.BadParameter) -> str:
-    """As a person types it: the flag, or the word that stands in the usage."""
-    found = error.param
-    if isinstance(found, click.Option):
-        return found.opts[-1]
-    return (found.metavar or found.name or "an argument") if found is not None else "an argument"
+    """The flag, or the argument as the usage names it."""
+    parameter = error.param
+    if isinstance(parameter, click.Option):
+        return parameter.opts[-1]
+    return (parameter.metavar or parameter.name or "an argument") if parameter is not None else "an argument"

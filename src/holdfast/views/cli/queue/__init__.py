@@ -1,1 +1,1 @@
-"""What `holdfast queue` does, action by action; each is given the home, its queue and the values of the command line."""
+"""The actions of `holdfast queue`; each takes the home, its queue and the values of the command line."""

@@ -1,4 +1,4 @@
-"""Filling the queue: items that somebody typed, and those of a source."""
+"""Actions that add to the queue: add and import."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from holdfast.queue.work_item import EXAMPLE
 from holdfast.store.layout import Home, Packet
 from holdfast.views.cli.create import new_task
 from holdfast.views.cli.queue import enqueue, work_items
-from holdfast.views.cli.show import amounts, out
+from holdfast.views.cli.show import out
+from holdfast.views.text import amounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,32 +24,32 @@ if TYPE_CHECKING:
 
 
 def add(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
-    """All of them or none: whoever typed them is there to mend what is wrong."""
+    """Add work items, all or none: the person who typed them can fix what is wrong."""
     from holdfast.queue import sources
     from holdfast.queue.sources import lines
 
     text = sys.stdin.read() if values["target"] == "-" else values["target"]
-    found = lines.parse(
+    works = lines.parse(
         text.encode("utf-8", "surrogateescape"),
         source="queue add",
         weights=weights(new_task.project_settings(paths.project(values["project"])).get("priorities", ())),
     )
-    if not found:
-        raise UsageError("no item that is ready", hint=EXAMPLE)
-    ready, circles = sources.in_order(found)
+    if not works:
+        raise UsageError("no work item in the input", hint=EXAMPLE)
+    ready, circles = sources.in_order(works)
     if circles:
-        raise UsageError(circles[0], hint="leave out one of the 'after'")
-    _refuse_known(home, [work.task_id for work in found])
-    intakes = [
+        raise UsageError(circles[0], hint="remove one of the 'after'")
+    _refuse_known(home, [work.task_id for work in works])
+    queued = [
         work_items.check(work, agent=values["agent"], project=values["project"], pool=values["pool"])
         for work in ready
     ]
     made: list[Packet] = []
     try:
-        for intake in intakes:
-            made.append(work_items.create(home, intake))
+        for work_item in queued:
+            made.append(work_items.create(home, work_item))
     finally:
-        # Those that are there are there, though the disk be full by now.
+        # Also after an error: what was created stays in the queue.
         sync.sync(home, queue)
         for packet in made:
             out.task_line(packet.task_id, load.read_manifest(packet) if values["json"] else None)
@@ -66,28 +67,30 @@ def _refuse_known(home: Home, names: list[str]) -> None:
 
 
 def import_from(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
-    """What can be taken in is: a source is somebody else's, and one bad item must not block those behind it."""
-    # It can run other programs; nothing else here does.
+    """Import from a source. One bad item does not block the others."""
+    # Loads what runs other programs; nothing else here needs it.
     from holdfast.queue import sources
 
     project = paths.project(values["project"])
-    given = new_task.project_settings(project)
-    found = sources.read(
+    settings = new_task.project_settings(project)
+    batch = sources.read(
         values["target"],
         project=project,
-        most=_most(values["most"] or str(given.get("import_most", MOST))),
-        weights=weights(given.get("priorities", ())),
-        projects=given.get("project_order", ()),
-        # Ended and archived ones too: what was done once is not done again because its source still lists it.
+        most=_most(values["most"] or str(settings.get("import_most", MOST))),
+        weights=weights(settings.get("priorities", ())),
+        projects=settings.get("project_order", ()),
+        # Ended and archived tasks count, too: a source may still list what was done.
         is_known=lambda task_id: sync.is_known(home, task_id),
     )
     added: list[str] = []
-    skipped, failed = list(found.known), list(found.wrong)
+    skipped, failed = list(batch.known), list(batch.wrong)
     try:
-        for work in found.works:
+        for work in batch.works:
             try:
-                intake = work_items.check(work, agent=values["agent"], project=project, pool=values["pool"])
-                work_items.create(home, intake)
+                work_item = work_items.check(
+                    work, agent=values["agent"], project=project, pool=values["pool"]
+                )
+                work_items.create(home, work_item)
                 added.append(work.task_id)
             except DuplicateTask:
                 skipped.append(work.task_id)
@@ -97,18 +100,18 @@ def import_from(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
         sync.sync(home, queue)
         if added:
             enqueue.wake_keeper(home)
-    _tell_import(values, added=added, skipped=skipped, failed=failed, left=found.left)
+    _print_import(values, added=added, skipped=skipped, failed=failed, left=batch.left)
     if failed:
         kind = NotPossible if added else UsageError
         raise kind(
-            f"{values['target']}: {amounts.plural(len(failed), 'item')} could not be taken in",
-            hint="mend them at their source; the next import takes them in",
+            f"{values['target']}: {amounts.plural(len(failed), 'item')} could not be imported",
+            hint="fix the source and import again",
             details=tuple(failed),
         )
     return 0
 
 
-def _tell_import(
+def _print_import(
     values: dict[str, Any], *, added: list[str], skipped: list[str], failed: list[str], left: int
 ) -> None:
     if values["json"]:
@@ -126,10 +129,10 @@ def _tell_import(
     for task_id in added:
         print(task_id)
     more = f", {left} left for the next import" if left else ""
-    out.talk(f"{amounts.plural(len(added), 'item')} added, {len(skipped)} there already{more}")
+    out.talk(f"{amounts.plural(len(added), 'item')} added, {len(skipped)} already there{more}")
 
 
 def _most(text: str) -> int:
     if not text.isdigit() or not 0 < int(text) <= MOST:
-        raise UsageError(f"--most {text}: not a number from 1 to {MOST}", hint="for example --most 10")
+        raise UsageError(f"--most {text}: must be from 1 to {MOST}", hint="for example --most 10")
     return int(text)

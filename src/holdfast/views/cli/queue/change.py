@@ -1,4 +1,4 @@
-"""Steering the queue: what goes first, what goes again, what goes away, and what stands still."""
+"""Actions that change the queue: priority, retry, rm, clear, pause and resume."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from holdfast.store.layout import Home
 from holdfast.views.cli.create import new_task
 from holdfast.views.cli.queue import enqueue, listing
 from holdfast.views.cli.queue.items import as_json, find, print_item, record
-from holdfast.views.cli.show import amounts, out
+from holdfast.views.cli.show import out
+from holdfast.views.text import amounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def prioritize(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
-    """Give an item another priority."""
+    """Change the priority of an item."""
     item = find(home, queue, values["target"])
     if values["value"] is None:
         raise UsageError(
@@ -33,19 +34,19 @@ def prioritize(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     except ValueError as error:
         raise UsageError(f"{error}", hint=f"'holdfast queue priority {item.task_id} high'") from error
     if not queue.prioritize(item.task_id, priority):
-        raise NotPossible(f"{item.task_id} is claimed already: it has had its turn")
+        raise NotPossible(f"{item.task_id} has been claimed: its priority has no effect any more")
     if not values["json"]:
-        out.talk(f"{item.task_id} has the priority {priority} now, and had {item.priority}")
+        out.talk(f"{item.task_id} has priority {priority} (was {item.priority})")
     return print_item(queue.items(item.task_id)[0], values)
 
 
 def retry(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
-    """Let a held or poison item go again."""
+    """Let a held or poison item run."""
     item = find(home, queue, values["target"])
     if not queue.retry(item.task_id):
         raise NotPossible(
-            f"{item.task_id} is {item.state}, neither held nor poison",
-            hint="'holdfast queue ls' shows what waits, and for what",
+            f"{item.task_id} is {item.state}, not held or poison",
+            hint="'holdfast queue ls' shows what each task waits for",
         )
     record(home, "retried", item, reason=item.reason)
     enqueue.wake_keeper(home)
@@ -53,22 +54,22 @@ def retry(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
 
 
 def rm(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
-    """End a task that never ran."""
+    """End a queued task."""
     item = find(home, queue, values["target"])
     if item.state == "claimed" and not claim_owner.is_external(item.claimed_by):
-        raise NotPossible(f"{item.task_id} runs already", hint=f"'holdfast stop {item.task_id}' ends it")
+        raise NotPossible(f"{item.task_id} is running", hint=f"'holdfast stop {item.task_id}' ends it")
     _drop(home, queue, item)
     record(home, "removed", item)
     return print_item(item, values)
 
 
 def clear(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
-    """End all tasks that wait."""
+    """End all queued tasks."""
     waiting = [item for item in queue.items() if item.state != "claimed"]
     if not values["yes"]:
         raise UsageError(
-            f"this ends {amounts.plural(len(waiting), 'task')} that never ran",
-            hint="'holdfast queue clear --yes'",
+            f"'queue clear' ends {amounts.plural(len(waiting), 'queued task')}",
+            hint="confirm with 'holdfast queue clear --yes'",
         )
     record(home, "cleared", reason=amounts.plural(len(waiting), "task"))
     status, removed = 0, list[Item]()
@@ -76,19 +77,19 @@ def clear(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
         try:
             _drop(home, queue, item)
             removed.append(item)
-        except HoldfastError as error:  # the others go all the same
+        except HoldfastError as error:  # continue with the others
             out.complain(error)
             status = status or error.exit_status
     if values["json"]:
         out.data(as_json(removed, queue.paused()))
     else:
         count = amounts.plural(len(removed), "task")
-        out.talk(f"{count} ended, as killed; 'holdfast rm' removes files" if removed else "nothing waits")
+        out.talk(f"{count} killed; 'holdfast rm' removes their files" if removed else "the queue is empty")
     return status
 
 
 def _drop(home: Home, queue: LocalQueue, item: Item) -> None:
-    """The packet says that it has ended, and the queue follows: otherwise the next look would add it again."""
+    """Stop the task, then remove the item: in the other order, the next sync would add it again."""
     from holdfast.views.requests import send_request
 
     if (
@@ -96,17 +97,17 @@ def _drop(home: Home, queue: LocalQueue, item: Item) -> None:
         and item.state == "queued"
         and not item.waits_for
     ):
-        return  # somebody was faster: it runs
+        return  # the keeper has just started it
     try:
         send_request(home.packet(item.task_id), "stop", {})
     except CorruptFile:
-        # It is never taken in again: nobody can read that it waits.
+        # Nor can a sync read it, so it is not added again.
         out.talk(f"{item.task_id} cannot be read; 'holdfast rm --force {item.task_id}' removes it")
     queue.ack(item.task_id, status="killed")
 
 
 def pause(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
-    """Let a pool, or the whole queue, stand still; or, as `resume`, go on."""
+    """Pause or resume a pool, or the whole queue."""
     is_paused = values["action"] == "pause"
     queue.pause(values["target"] or ALL, is_paused=is_paused)
     record(home, "paused" if is_paused else "resumed", reason=values["target"] or "everything")
@@ -114,6 +115,6 @@ def pause(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
         enqueue.wake_keeper(home)
     if values["json"]:
         return listing.check(home, queue, values)
-    what = f"the pool {values['target']}" if values["target"] else "the queue"
-    out.talk(f"{what} is paused; what runs goes on" if is_paused else f"{what} goes on")
+    pool = f"the pool {values['target']}" if values["target"] else "the queue"
+    out.talk(f"{pool} is paused; running tasks continue" if is_paused else f"{pool} is resumed")
     return 0

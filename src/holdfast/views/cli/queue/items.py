@@ -1,4 +1,4 @@
-"""An item of the queue on the command line: found, told, and accounted for."""
+"""Queue items on the command line: find one, print it, and record what was done to it."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ def find(home: Home, queue: LocalQueue, text: str) -> Item:
     if exact:
         return exact[0]
     task_id = load.find(home, text).task_id
-    found = queue.items(task_id)
-    if not found:
-        raise NotFound(f"{task_id} is not in the queue", hint="'holdfast queue ls' shows what is")
-    return found[0]
+    items = queue.items(task_id)
+    if not items:
+        raise NotFound(f"{task_id} is not in the queue", hint="'holdfast queue ls' lists the queue")
+    return items[0]
 
 
 def print_item(item: Item, values: dict[str, Any]) -> int:
-    """One item: its id, or all of it in JSON."""
+    """Print an item: its id, or all of it with --json."""
     out.data(item.to_json()) if values["json"] else print(item.task_id)
     return 0
 
 
 def as_json(items: list[Item], paused: list[str]) -> dict[str, Any]:
-    """Several items, for programs."""
+    """Several items as JSON."""
     return {"schema": "holdfast.queue/1", "paused": paused, "items": [item.to_json() for item in items]}
 
 
 def nothing_ready() -> NotFound:
-    """What is said when no item can be claimed."""
-    return NotFound("no task is ready", hint="'holdfast queue ls' shows what waits, and for what")
+    """The error if no item can be claimed."""
+    return NotFound("no task is ready", hint="'holdfast queue ls' shows what each task waits for")
 
 
-def record(home: Home, what: str, item: Item | None = None, *, reason: str = "") -> None:
-    """Who did this, for those who have to account for it."""
-    entry: dict[str, Any] = {"operation": f"queue.{what}", "by": audit.whoami()}
+def record(home: Home, action: str, item: Item | None = None, *, reason: str = "") -> None:
+    """Add an entry to the audit log."""
+    entry: dict[str, Any] = {"operation": f"queue.{action}", "by": audit.whoami()}
     if item is not None:
         entry["task_id"] = item.task_id
     audit.append(home, {**entry, **({"reason": reason} if reason else {})})

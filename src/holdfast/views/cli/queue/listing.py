@@ -1,4 +1,4 @@
-"""Looking at the queue: what waits, in which order, and for what. EmptyQueue changes."""
+"""Actions that only read the queue: ls, show, next, check."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from holdfast import clock
 from holdfast.queue.engine import ALL, Item, is_ready
 from holdfast.store import atomic
 from holdfast.store.layout import Home
-from holdfast.views.cli.queue import wait_reason
 from holdfast.views.cli.queue.items import as_json, find, nothing_ready, print_item
-from holdfast.views.cli.show import fit_text, home_down, out, wrapped_table
+from holdfast.views.cli.show import home_down, out, wrapped_table
+from holdfast.views.text import plain, wait_reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
 
     from holdfast.queue.local import LocalQueue
 
-#: As much of a reason as is shown.
+#: How much of the interrupt file is read.
 _REASON_BYTES = 4096
 
 
 class EmptyQueue:
-    """The queue of a home that is not there."""
+    """The queue of a home that does not exist yet."""
 
     def items(self) -> list[Item]:
-        """There are none."""
+        """No items."""
         return []
 
     def paused(self) -> list[str]:
-        """EmptyQueue is."""
+        """No pools."""
         return []
 
 
 def ls(home: Home, queue: LocalQueue | EmptyQueue, values: dict[str, Any]) -> int:
-    """All items, and what holds the queue up."""
+    """List all items, and what holds up the queue."""
     items, paused = queue.items(), queue.paused()
     if values["json"]:
         out.data(as_json(items, paused))
@@ -55,28 +55,28 @@ def ls(home: Home, queue: LocalQueue | EmptyQueue, values: dict[str, Any]) -> in
         wrapped_table.show(("TASK", "STATE", "PRIORITY", "POOL", "AGENT", ""), rows)
     else:
         out.talk("the queue is empty")
-    _tell_what_is_in_the_way(home, items, paused)
+    _print_obstacles(home, items, paused)
     return 0
 
 
-def _tell_what_is_in_the_way(home: Home, items: list[Item], paused: list[str]) -> None:
+def _print_obstacles(home: Home, items: list[Item], paused: list[str]) -> None:
     if paused:
-        what = "everything" if ALL in paused else ", ".join(paused)
+        pools = "" if ALL in paused else f": {', '.join(paused)}"
         pool = "" if ALL in paused else f" {paused[0]}" if len(paused) == 1 else " POOL"
-        out.talk(f"paused: {what} ('holdfast queue resume{pool}' goes on)")
-    asked_for = atomic.read_small(home.interrupt_request, _REASON_BYTES)
-    if asked_for is not None:
+        out.talk(f"paused{pools} ('holdfast queue resume{pool}' continues)")
+    question = atomic.read_small(home.interrupt_request, _REASON_BYTES)
+    if question is not None:
         out.talk(
-            f"the queue waits for a person: {fit_text.one_line(asked_for)} (remove {home.interrupt_request})"
+            f"the queue waits for a person: {plain.one_line(question)} (remove {home.interrupt_request})"
         )
     if items and os.path.exists(home.down):
         out.talk(home_down.QUEUE_WAITS)
     elif any(item.state == "queued" for item in items) and wait_reason.keeper_reason(home):
-        out.talk(fit_text.printable(wait_reason.keeper_reason(home)))
+        out.talk(plain.printable(wait_reason.keeper_reason(home)))
 
 
 def show(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
-    """One item with all that is known of it; without a task the same as `ls`."""
+    """Show one item in full; without a task, the same as `ls`."""
     if values["target"] is None:
         return ls(home, queue, values)
     item = find(home, queue, values["target"])
@@ -90,7 +90,7 @@ def show(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
 
 
 def next_ready(home: Home, queue: LocalQueue | EmptyQueue, values: dict[str, Any]) -> int:
-    """The item whose turn it is."""
+    """Print the item that is next."""
     paused, now = queue.paused(), clock.now()
     for item in queue.items():
         if is_ready(item, now=now, paused=paused):
@@ -99,7 +99,7 @@ def next_ready(home: Home, queue: LocalQueue | EmptyQueue, values: dict[str, Any
 
 
 def check(home: Home, queue: LocalQueue | EmptyQueue, values: dict[str, Any]) -> int:
-    """How many are ready; in JSON also how many are in which state."""
+    """Print how many items are ready; with --json, also the counts by state."""
     items, paused, now = queue.items(), queue.paused(), clock.now()
     counts = {
         state: sum(item.state == state for item in items) for state in ("queued", "claimed", "held", "poison")

@@ -51,7 +51,7 @@ def create(home: Home, work: QueuedWork) -> Packet:
 
 
 def _values(work: WorkItem, *, agent: str | None, project: str | None) -> dict[str, Any]:
-    """A work item as the values of a command line. The item's own agent and project win over the given ones."""
+    """A work item as the values of a command line. The item's own agent and project win."""
     empty = command_spec.defaults(command_spec.Command(name="", summary="", options=OPTIONS))
     return {
         **empty,

@@ -1,15 +1,15 @@
-"""Lines of a journal for people: the time, the type, and what matters of it."""
+"""Journal events as lines: time, type, and the fields that matter."""
 
 from __future__ import annotations
 
-from holdfast.views.cli.show import describe, fit_text
+from holdfast.views.text import describe, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: In every line, or of use to programs only.
-_LEFT_OUT = frozenset(
+#: In every event, or of use to programs only.
+_HIDDEN = frozenset(
     {
         "id",
         "at",
@@ -24,8 +24,8 @@ _LEFT_OUT = frozenset(
         "evidence",
     }
 )
-_LONGEST = 200
-#: The column in which the rest of a line goes on.
+_MAX_CHARS = 200
+#: The column in which the fields start.
 DETAIL_COLUMN = 35
 
 
@@ -33,11 +33,11 @@ def line(event: dict[str, Any]) -> str:
     """`12:00:01.250  agent.tool_started   attempt=1 Bash pytest -q`."""
     at = str(event.get("at", ""))
     kind = str(event.get("type", "?"))
-    return fit_text.printable(f"{at[11:23]:12}  {kind:20} {said(event)}".rstrip())
+    return plain.printable(f"{at[11:23]:12}  {kind:20} {fields(event)}".rstrip())
 
 
-def said(event: dict[str, Any]) -> str:
-    """The fields, in short."""
+def fields(event: dict[str, Any]) -> str:
+    """The fields that matter, shortened."""
     match event.get("type"):
         case "task.created":
             return f"{event.get('task_id')} as {event.get('status')}"
@@ -50,7 +50,8 @@ def said(event: dict[str, Any]) -> str:
         case "agent.error":
             return _short(f"{event.get('kind')}: {event.get('message')}")
         case "attempt.opened":
-            return f"{event.get('attempt')} of {event.get('stage')} by {event.get('agent')} ({event.get('mode')})"
+            attempt = f"{event.get('attempt')} of {event.get('stage')}"
+            return f"{attempt} by {event.get('agent')} ({event.get('mode')})"
         case "attempt.ended":
             detail = f": {event['detail']}" if event.get("detail") else ""
             return _short(f"{event.get('attempt')} {event.get('outcome')}{detail}")
@@ -60,7 +61,7 @@ def said(event: dict[str, Any]) -> str:
 
 
 def _is_shown(name: str, value: object) -> bool:
-    return name not in _LEFT_OUT and value not in (None, "", [], {})
+    return name not in _HIDDEN and value not in (None, "", [], {})
 
 
 def _value(value: object) -> str:
@@ -73,4 +74,4 @@ def _value(value: object) -> str:
 
 def _short(text: str) -> str:
     flat = " ".join(text.split())
-    return flat if len(flat) <= _LONGEST else flat[: _LONGEST - 1] + "…"
+    return flat if len(flat) <= _MAX_CHARS else flat[: _MAX_CHARS - 1] + "…"

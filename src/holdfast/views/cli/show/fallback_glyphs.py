@@ -1,7 +1,6 @@
-"""A terminal that is not UTF-8: our own signs in plain letters, everything else escaped, nothing lost.
+"""Replacements for characters that the user's locale lacks: symbols in ASCII, everything else escaped.
 
-Views write what they mean (`…`, `→`); the streams put it into what the user's locale can hold. Loaded only where that is
-not UTF-8.
+Views just write `…` or `→`; the streams replace them. Loaded only if the locale is not UTF-8.
 """
 
 from __future__ import annotations
@@ -14,36 +13,37 @@ if TYPE_CHECKING:
     from io import TextIOWrapper
     from typing import Any
 
-#: The name under which the streams know `replace`.
+#: The name of `replace` as an error handler.
 ERRORS = "holdfast.replace"
 
 GLYPHS = {
-    "…": "...", "→": "->", "←": "<-", "↑": "^", "↓": "v", "⇒": "=>", "×": "x", "÷": "/", "·": ".", "•": "*", "●": "*",
-    "≤": "<=", "≥": ">=", "≠": "!=", "≈": "~", "−": "-", "±": "+/-", "µ": "u", "μ": "u", "°": " deg", "–": "-", "—": "-",
-    "‐": "-", "‑": "-", "“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "‘": "'", "’": "'", "‚": "'", "✓": "ok",
-    "✔": "ok", "✗": "x", "✘": "x", "─": "-", "━": "-", "│": "|", "┃": "|", "┌": "+", "┐": "+", "└": "+", "┘": "+",
-    "├": "+", "┤": "+", "┬": "+", "┴": "+", "┼": "+", "█": "#", "\u00a0": " ", "\u202f": " ", "\u2009": " ",
+    "…": "...", "→": "->", "←": "<-", "↑": "^", "↓": "v", "⇒": "=>", "×": "x", "÷": "/", "·": ".", "•": "*",
+    "●": "*", "≤": "<=", "≥": ">=", "≠": "!=", "≈": "~", "−": "-", "±": "+/-", "µ": "u", "μ": "u",
+    "°": " deg", "–": "-", "—": "-", "‐": "-", "‑": "-", "“": '"', "”": '"', "„": '"', "«": '"', "»": '"',
+    "‘": "'", "’": "'", "‚": "'", "✓": "ok", "✔": "ok", "✗": "x", "✘": "x", "─": "-", "━": "-", "│": "|",
+    "┃": "|", "┌": "+", "┐": "+", "└": "+", "┘": "+", "├": "+", "┤": "+", "┬": "+", "┴": "+", "┼": "+",
+    "█": "#", "\u00a0": " ", "\u202f": " ", "\u2009": " ",
 }  # fmt: skip
 
 
 def replace(error: UnicodeError) -> tuple[str, int]:
-    """What goes out in place of characters that the encoding has not: a handler as `codecs.register_error` wants it."""
+    """Replace what cannot be encoded: an error handler for `codecs.register_error`."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "".join(_plain(char) for char in error.object[error.start : error.end]), error.end
 
 
 def _plain(char: str) -> str:
-    if "\udc80" <= char <= "\udcff":  # a byte that was no text when it was read
+    if "\udc80" <= char <= "\udcff":  # a byte that could not be decoded
         return f"\\x{ord(char) - 0xDC00:02x}"
     return GLYPHS.get(char) or char.encode("ascii", "backslashreplace").decode("ascii")
 
 
 def use_locale_encoding(stream: TextIOWrapper[Any], environ: Mapping[str, str]) -> None:
-    """Make a stream write what the locale can hold. Python itself takes the C locale for UTF-8 (PEP 538 and 540), which is
-    right for files and wrong for a terminal. Whoever set PYTHONIOENCODING has said what the streams speak."""
+    """Make a stream use the locale's encoding. Python uses UTF-8 in the C locale (PEP 538 and 540), which is
+    right for files and wrong for a terminal. PYTHONIOENCODING, if set, wins."""
     codecs.register_error(ERRORS, replace)
-    is_told = bool(environ.get("PYTHONIOENCODING"))
+    is_set = bool(environ.get("PYTHONIOENCODING"))
     is_utf8 = codecs.lookup(stream.encoding or "ascii").name == "utf-8"
-    encoding = "ascii" if is_utf8 and not is_told else stream.encoding
+    encoding = "ascii" if is_utf8 and not is_set else stream.encoding
     stream.reconfigure(encoding=encoding, errors=ERRORS)

@@ -1,8 +1,10 @@
-"""Text for a terminal: made printable, measured in columns, cut and wrapped."""
+"""Text for a terminal: measured in columns, cut and wrapped."""
 
 from __future__ import annotations
 
 import sys
+
+from holdfast.views.text.plain import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,13 +13,6 @@ if TYPE_CHECKING:
 #: The start of a command inside a sentence. It is meant to be copied, so it is never broken.
 _COMMAND = "'holdfast "
 _ELLIPSIS = "…"
-#: The length to which `one_line` cuts.
-_ONE_LINE_CHARS = 300
-
-
-def printable(text: str) -> str:
-    """The text with a space in place of every character that is not printable, such as one that moves the cursor."""
-    return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)
 
 
 def as_displayed(text: str, stream: TextIO | None = None) -> str:
@@ -31,15 +26,9 @@ def as_displayed(text: str, stream: TextIO | None = None) -> str:
     return text.encode(encoding, to.errors or "backslashreplace").decode(encoding, "replace")
 
 
-def one_line(raw: bytes) -> str:
-    """The beginning of a file, as one line."""
-    text = " ".join(printable(raw.decode("utf-8", "replace")).split())
-    return text if len(text) <= _ONE_LINE_CHARS else text[: _ONE_LINE_CHARS - 1] + _ELLIPSIS
-
-
 def cell_width(text: str) -> int:
-    """Columns that a text takes. East Asian characters and emoji take two. (unicodedata is more exact, and costs
-    an import.)"""
+    """Columns that a text takes. East Asian characters and emoji take two. (unicodedata is more exact, but
+    costs an import.)"""
     if text.isascii():
         return len(text)
     return sum(
@@ -76,8 +65,8 @@ def wrap(
 ) -> list[str]:
     """The text in lines that fit, with `first` before the first line and `rest` before the others.
 
-    Lines are broken at spaces only: a path or a quoted holdfast command that is longer than a line gets its own
-    line, so that it can be copied whole. With `is_quoted` (a task's output), they are broken anywhere.
+    Lines are broken at spaces only: a path or a quoted holdfast command that is longer than a line gets its
+    own line, so that it can be copied whole. With `is_quoted` (a task's output), they are broken anywhere.
     """
     lines: list[str] = []
     start, text = first, text.rstrip()

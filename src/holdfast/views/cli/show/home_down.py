@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 QUEUE_WAITS = "this home is down: queued tasks start after 'holdfast up'"
-UNGUARDED = "this home is down: nobody starts another runner if this one dies; 'holdfast up' brings a keeper"
-RUNNER_LOST = "its runner is gone and this home is down: 'holdfast up' brings a keeper, which starts another"
+UNGUARDED = (
+    "this home is down: if the runner dies, nothing starts another; 'holdfast up' starts a keeper, which does"
+)
+RUNNER_LOST = "its runner is gone and this home is down: 'holdfast up' starts a keeper, which starts another"
 
 
 def runner_lost(packet: Packet, status: str) -> str:

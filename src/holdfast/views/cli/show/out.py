@@ -72,8 +72,8 @@ def discard_stdout() -> None:
 
 
 def is_terminal_gone(error: Exception) -> bool:
-    """Whether the terminal on stdout was closed while we were kept alive (`nohup`). The same error for a file means
-    a broken disk."""
+    """Whether the terminal on stdout was closed while we were kept alive (`nohup`). The same error for a file
+    means a broken disk."""
     if not isinstance(error, OSError) or error.errno != errno.EIO or error.filename is not None:
         return False
     return stat.S_ISCHR(os.fstat(1).st_mode)

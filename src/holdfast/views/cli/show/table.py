@@ -1,4 +1,4 @@
-"""Tables for a terminal: as wide as it is, in colour where there is one, plain text where not."""
+"""Tables with one line per row: on a terminal, cells and columns are cut to its width."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-#: The last column is worth its place only if it has room for a few words.
+#: The last column is shown if it has room for a few words.
 _NARROWEST_LAST = 16
-#: The longest id that keeps its place in its row while there are other columns to leave out: as long as we make them.
+#: Ids up to this length stay in their row while other columns can be dropped; generated ids are not longer.
 _ID = 38
 _GAP = "  "
 
@@ -24,9 +24,12 @@ def show(
     dropped_first: Sequence[int] = (),
     begins_with_id: bool = False,
 ) -> None:
-    """Print a table, a row in a line. Where the width is known no line wraps: columns that say nothing go first, then those of
-    `dropped_first` in their order, and the last column takes what room is left. Ids in the first column are there to be
-    copied, so none is cut: a long one has a line for itself. Elsewhere everything is whole."""
+    """Print a table, one line per row.
+
+    With a known width, no line wraps: empty columns are dropped first, then those of `dropped_first` in that
+    order, and the last column gets the remaining room. Ids in the first column are meant to be copied, so
+    they are never cut: a long one gets its own line. Without a width, everything is printed.
+    """
     room = terminal.width()
     printed = [[as_displayed(cell) for cell in row] for row in rows]
     columns = list(range(len(head)))
@@ -62,7 +65,7 @@ def fitting_columns(
     dropped_first: Sequence[int],
     shortest: int | None = None,
 ) -> list[int]:
-    """The columns that are shown in so much room. The first may become as narrow as `shortest`."""
+    """The columns that fit. The first may become as narrow as `shortest`."""
     columns = list(range(len(head)))
     empty = [column for column in dropped_first if all(row[column] in ("", "-") for row in rows)]
 
@@ -85,7 +88,7 @@ def fitting_columns(
 
 
 def squeeze(widths: list[int], room: int, *, shortest: int | None = None) -> None:
-    """Shorten the last column, then the first, each as far as it still says something; then as far as it must be."""
+    """Narrow the last column, then the first, first to a readable width, then as far as needed."""
     over = sum(widths) + len(_GAP) * (len(widths) - 1) - room
     first = widths[0] if shortest is None else shortest
     for column, least in ((-1, _NARROWEST_LAST), (0, first), (-1, 1), (0, 1)):
@@ -95,7 +98,7 @@ def squeeze(widths: list[int], room: int, *, shortest: int | None = None) -> Non
 
 
 def _close_up(widths: list[int], rows: Sequence[Sequence[str]]) -> None:
-    """What ids that have a line for themselves leave free goes to the last column."""
+    """Give the room of ids that have their own line to the last column."""
     fitting_ids = max((wide for row in rows if (wide := cell_width(row[0])) <= widths[0]), default=widths[0])
     longest = max(cell_width(row[-1]) for row in rows)
     widths[-1] = max(widths[-1], min(longest, widths[-1] + widths[0] - fitting_ids))

@@ -30,8 +30,8 @@ STATE_COLOURS = {
 
 
 def width(stream: TextIO | None = None) -> int | None:
-    """Columns that a line may take: the terminal's, else COLUMNS. None means no limit: nothing is cut or wrapped
-    for a pipe or a file, unless COLUMNS is set."""
+    """Columns that a line may take: the terminal's, else COLUMNS. None means no limit: nothing is cut or
+    wrapped for a pipe or a file, unless COLUMNS is set."""
     to = stream or sys.stdout
     columns = 0
     is_tty = to.isatty()

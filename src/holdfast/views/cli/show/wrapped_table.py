@@ -1,6 +1,6 @@
-"""Tables of which nothing may be lost: a cell that is too wide goes on below, and columns that do not fit stand below the row.
+"""Tables that lose nothing: a wide cell is wrapped, and columns that do not fit are printed below their row.
 
-`table` cuts instead, so that a row stays a line: right for a list that is looked at over and over, wrong for facts.
+`table` cuts instead, so that a row stays a line.
 """
 
 from __future__ import annotations
@@ -15,24 +15,23 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _GAP = "  "
-#: Before columns that stand below their row.
+#: Before columns that are printed below their row.
 _INDENT = "    "
-#: A column of sentences gets at least so much, or a line of its own; one of words as much as the longest, but not for the
-#: sake of a few that are longer than this.
+#: The minimum width of a column with sentences; and the longest word for which a column is widened.
 _FEW_WORDS, _LONG_WORD = 24, 40
 
 
 def show(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table within the width of the output; whole where that has none."""
+    """Print a table within the width of the output, if it has one."""
     printed = [[as_displayed(cell) for cell in row] for row in (head, *rows)]
     columns = list(zip(*printed, strict=True))
     widths = [max(map(cell_width, column)) for column in columns]
     room = terminal.width()
     bands = [list(range(len(head)))]
     if room is not None and _sum(widths) > room:
-        said = [at for at, column in enumerate(columns) if any(cell not in ("", "-") for cell in column[1:])]
+        used = [at for at, column in enumerate(columns) if any(cell not in ("", "-") for cell in column[1:])]
         least = [min(_least(column), room - len(_INDENT)) for column in columns]
-        bands = banded(widths, least, room=room, columns=said)
+        bands = banded(widths, least, room=room, columns=used)
     for row in printed:
         for at, band in enumerate(bands):
             cells, wide = [row[column] for column in band], [widths[column] for column in band]
@@ -42,7 +41,7 @@ def show(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 def banded(
     widths: list[int], least: Sequence[int], *, room: int, columns: Sequence[int] | None = None
 ) -> list[list[int]]:
-    """Which columns stand beside each other; `widths` become what they get. The first band may use all of the room."""
+    """Split the columns into bands that fit, one printed below the other, and narrow `widths` to fit."""
     bands: list[list[int]] = [[]]
     for column in range(len(widths)) if columns is None else columns:
         beside = [*bands[-1], column]
@@ -67,7 +66,7 @@ def _sum(widths: Sequence[int]) -> int:
 
 
 def _least(column: Sequence[str]) -> int:
-    """As a rule no word is too wide, and a sentence is not stacked word on word."""
+    """The minimum width of a column: usually no word is broken, and a sentence gets room for a few words."""
     longest = max((_longest(cell) for cell in column), default=0)
     return max(min(longest, _LONG_WORD), min(_FEW_WORDS, max(map(cell_width, column))))
 
@@ -77,8 +76,7 @@ def _longest(cell: str) -> int:
 
 
 def _print(cells: Sequence[str], widths: Sequence[int], *, indent: str, room: int | None) -> None:
-    """A row, or the part of it that stands below. Behind a word that is too wide for its column the row goes on in the next
-    line, where it would have gone on in this one."""
+    """Print one band of a row. It continues on the next line after a word that is too wide for its column."""
     if indent and not any(cells):
         return
     before = cell_width(indent)
@@ -90,7 +88,7 @@ def _print(cells: Sequence[str], widths: Sequence[int], *, indent: str, room: in
             wide_here = room - start
         else:
             wide_here = wide
-        if start < before:  # nor does it fit behind the others
+        if start < before:  # it does not fit after the others
             _beside(beside)
             beside = []
         beside.append((start, wrap(cell, wide_here)))
@@ -102,7 +100,7 @@ def _print(cells: Sequence[str], widths: Sequence[int], *, indent: str, room: in
 
 
 def _beside(parts: Sequence[tuple[int, list[str]]]) -> None:
-    """Texts of several lines, each beginning in its column."""
+    """Print wrapped cells side by side, each from its column."""
     for line in zip_longest(*(lines for _, lines in parts), fillvalue=""):
         text = ""
         for (start, _), piece in zip(parts, line, strict=True):

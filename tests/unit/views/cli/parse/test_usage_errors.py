@@ -26,8 +26,8 @@ def told(capsys: pytest.CaptureFixture[str], *argv: str) -> list[str]:
         (["show"], "TASK is missing"),
         (["wait"], "TASK… is missing"),
         (["review"], "review: one of cross, post-impl is missing"),
-        (["show", "one", "two"], "'two' is one argument too many"),
-        (["show", "one", "two", "three"], "'two three' are 2 arguments too many"),
+        (["show", "one", "two"], "unexpected argument 'two'"),
+        (["show", "one", "two", "three"], "unexpected arguments 'two three'"),
         (["run", "--leftovers", "eat"], "--leftovers: 'eat' is not one of 'report', 'kill', 'keep'"),
         (["config", "hide"], "config: 'hide' is not one of 'show', 'path'"),
         (["rnu"], "no such verb 'rnu', did you mean 'run'?"),
@@ -38,7 +38,7 @@ def test_a_mistake_is_an_error_and_a_hint(
     capsys: pytest.CaptureFixture[str], argv: list[str], error: str
 ) -> None:
     of = f"holdfast {argv[0]}" if argv[0] in verbs.VERBS else "holdfast"
-    assert told(capsys, *argv) == [f"error: {error}", f"hint: '{of} --help' shows what is possible"]
+    assert told(capsys, *argv) == [f"error: {error}", f"hint: '{of} --help' shows the usage"]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_mistake_is_an_error_and_a_hint(
             "no such option --home",
             "HOLDFAST_HOME=DIR before the command chooses the home",
         ),
-        (["show", "--tail"], "no such option --tail", "'holdfast show --help' shows what is possible"),
+        (["show", "--tail"], "no such option --tail", "'holdfast show --help' shows the usage"),
     ],
 )
 def test_an_option_of_other_programs_leads_to_ours(
@@ -84,7 +84,7 @@ def test_a_command_without_its_dashes_is_understood_and_told(
 
 def test_a_prompt_without_its_quotes_is_understood_and_told(capsys: pytest.CaptureFixture[str]) -> None:
     argv = ["run", "--agent", "scripted", "xyzzy", "the", "tests"]
-    assert told(capsys, *argv)[-1] == "hint: a prompt is one argument: 'xyzzy the tests'"
+    assert told(capsys, *argv)[-1] == "hint: quote the prompt: 'xyzzy the tests'"
 
 
 @pytest.mark.parametrize("verb", ["", *verbs.VERBS])

@@ -1,4 +1,4 @@
-"""Processes that outlived a successful agent, as the journal tells."""
+"""Processes that a successful agent left running, from the journal."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: So many are named.
-_NAMED = 5
+#: How many are listed by name.
+_LISTED = 5
 
 
 def as_lines(packet: Packet) -> list[str]:
-    """`PID COMMAND` of each, in the last run; those that are gone by now say so."""
+    """`PID COMMAND` of each process of the last run, with ` (gone)` if it has ended since."""
     processes = _of_last_run(packet)
     lines = [
-        f"{each['pid']} {each['command']}{'' if _is_there(each) else ' (gone)'}"
-        for each in processes[:_NAMED]
+        f"{each['pid']} {each['command']}{'' if _is_alive(each) else ' (gone)'}"
+        for each in processes[:_LISTED]
     ]
-    return [*lines, f"and {len(processes) - _NAMED} more"] if len(processes) > _NAMED else lines
+    return [*lines, f"and {len(processes) - _LISTED} more"] if len(processes) > _LISTED else lines
 
 
 def still_running(packet: Packet) -> dict[int, str]:
-    """Those that are still there: pid → command."""
-    return {each["pid"]: each["command"] for each in _of_last_run(packet) if _is_there(each)}
+    """Those that are still alive: pid → command."""
+    return {each["pid"]: each["command"] for each in _of_last_run(packet) if _is_alive(each)}
 
 
 def _of_last_run(packet: Packet) -> list[dict[str, Any]]:
     processes: list[dict[str, Any]] = []
     try:
         with open(packet.journal, "rb") as file:
-            # Looked for as text: most journals have none, and most of their lines are something else.
+            # Searched as text before parsing: few journals have such an event.
             for line in file:
                 if b'"run.opened"' in line:
                     processes = []
@@ -48,12 +48,12 @@ def _of_last_run(packet: Packet) -> list[dict[str, Any]]:
 def _processes(line: bytes) -> list[dict[str, Any]]:
     try:
         event = json.loads(line)
-    except ValueError:  # torn: the journal's reader says so, not we
+    except ValueError:  # a torn line
         return []
     return event["processes"] if event.get("type") == "leftovers.found" else []
 
 
-def _is_there(each: dict[str, Any]) -> bool:
-    # What was redacted or cut cannot be compared in full; the number of a process is soon another's.
+def _is_alive(each: dict[str, Any]) -> bool:
+    # Only the program is compared, since arguments may be redacted or cut. Pids are reused.
     now = process.command_line(each["pid"])
     return now.partition(" ")[0] == each["command"].partition(" ")[0] and now != ""

@@ -1,4 +1,4 @@
-"""What to do next about a task: `model.next_action`, with the facts that a view reads from the task's files."""
+"""What to do next about a task: `model.next_action` with facts from the task's files."""
 
 from __future__ import annotations
 

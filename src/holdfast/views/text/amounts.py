@@ -53,7 +53,7 @@ def cost(manifest: dict[str, Any]) -> str:
 
 
 def usage(reported: dict[str, Any] | None) -> str:
-    """`12.3k tokens in, 950 out, cost $1.20`, of one task or of many. What no agent reported is unknown, not zero."""
+    """`12.3k tokens in, 950 out, cost $1.20`. What no agent reported is unknown, not zero."""
     reported = reported or {}
     count_in, count_out = reported.get("input_tokens") or 0, reported.get("output_tokens") or 0
     is_known = bool(count_in or count_out)

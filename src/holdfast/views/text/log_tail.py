@@ -1,16 +1,16 @@
-"""The ends of log files."""
+"""The last lines of log files."""
 
 from __future__ import annotations
 
 import os
 
 _BLOCK_BYTES = 16384
-#: What a line is cut to where it is quoted; 'logs' has it whole.
+#: The length to which a quoted line is cut; `logs` prints it whole.
 _QUOTED_CHARS = 400
 
 
 def last_lines(path: str, count: int) -> list[str]:
-    """The last lines of a log, to be quoted: none fills a screen. None when there is no log."""
+    """The last lines of a log, shortened for quoting; empty if there is no log."""
     data = read_last_lines(path, count)[0]
     return [_quoted(line) for line in data.decode("utf-8", "replace").splitlines()]
 
@@ -18,17 +18,17 @@ def last_lines(path: str, count: int) -> list[str]:
 def _quoted(line: str) -> str:
     if len(line) <= _QUOTED_CHARS:
         return line
-    size = line.rpartition(" … (")[2]  # one that was cut before says how long it is
+    size = line.rpartition(" … (")[2]  # a line that the runner cut ends with its size
     return f"{line[:_QUOTED_CHARS]} …" + (f" ({size}" if size.endswith(" bytes)") else "")
 
 
 def read_last_lines(path: str, count: int) -> tuple[bytes, int]:
-    """The bytes of the last `count` lines, and the size of the file up to which they go."""
+    """The bytes of the last `count` lines, and the offset at which they end."""
     try:
         with open(path, "rb") as file:
             end = start = file.seek(0, os.SEEK_END)
             data = b""
-            # One newline more than lines: the one before the first of them.
+            # One newline more than lines: the one before the first line.
             while start > 0 and data.count(b"\n") <= count:
                 block = min(_BLOCK_BYTES, start)
                 start = file.seek(start - block)
@@ -40,14 +40,14 @@ def read_last_lines(path: str, count: int) -> tuple[bytes, int]:
 
 
 def _split(data: bytes) -> list[bytes]:
-    """At newlines only: raw output redraws its lines with carriage returns."""
+    """Split at newlines only: raw output may contain carriage returns."""
     parts = data.split(b"\n")
     lines = [part + b"\n" for part in parts[:-1]]
     return [*lines, parts[-1]] if parts[-1] else lines
 
 
 def last_line(path: str) -> str:
-    """The last line of a log that says something."""
+    """The last line of a log that is not blank."""
     try:
         with open(path, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - 2048))

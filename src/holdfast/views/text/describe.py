@@ -35,7 +35,7 @@ def agent_step(manifest: dict[str, Any]) -> str:
 
 
 def with_step(manifest: dict[str, Any], line: str) -> str:
-    """`[3/10 writing the tests] ok`: a line of output after the agent's step, unless the line is that step."""
+    """`[3/10 writing the tests] ok`: the agent's step and a line of output, unless they are the same."""
     step = f"[{agent_step(manifest)}]"
     return line if step in ("[]", line) else f"{step} {line}".rstrip()
 

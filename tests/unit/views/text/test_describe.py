@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast import clock
-from holdfast.views.cli.show import describe
+from holdfast.views.text import describe
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A task's turn in the queue: whether it comes by itself, and why it has not come yet."""
+"""Why a queued task has not started."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from holdfast.queue.engine import ALL, Item
 from holdfast.queue.local import LocalQueue
 from holdfast.store import atomic
 from holdfast.store.layout import Home
-from holdfast.views.cli.show import amounts
+from holdfast.views.text import amounts
 
-#: States of an item that only a person ends.
+#: States of an item that only a person can change.
 NEEDS_PERSON = frozenset({"held", "poison"})
 
 
 def find_item(home: Home, task_id: str) -> tuple[Item | None, list[str]]:
-    """The item of a task, and the paused pools; None where the queue does not have it or cannot be read."""
+    """The item of a task (None if not in the queue, or unreadable), and the paused pools."""
     if not os.path.exists(home.queue):
         return None, []
     try:
@@ -29,7 +29,7 @@ def find_item(home: Home, task_id: str) -> tuple[Item | None, list[str]]:
 
 
 def reason(item: Item, paused: list[str]) -> str:
-    """Why it does not run, for people."""
+    """Why the item waits; empty if it is just not its turn."""
     if item.reason:
         return item.reason
     if item.state == "claimed":
@@ -42,9 +42,9 @@ def reason(item: Item, paused: list[str]) -> str:
 
 
 def keeper_reason(home: Home) -> str:
-    """Why nothing of the queue is started now, as the keeper said last; empty where it did not."""
+    """Why the keeper starts nothing from the queue at the moment; empty if it does."""
     try:
-        said = (atomic.read_json(home.loop) or {}).get("short_of")
+        short_of = (atomic.read_json(home.loop) or {}).get("short_of")
     except HoldfastError:
         return ""
-    return said if isinstance(said, str) else ""
+    return short_of if isinstance(short_of, str) else ""

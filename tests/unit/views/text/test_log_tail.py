@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from holdfast.views.cli.show import tail
+from holdfast.views.text import log_tail
 from tests.conftest import Place
 
 
@@ -28,21 +28,21 @@ def test_the_last_lines(place: Place, data: bytes, count: int, wanted: bytes) ->
     path = os.path.join(place.root, "log")
     with open(path, "wb") as file:
         file.write(data)
-    assert tail.read_last_lines(path, count) == (wanted, len(data))
+    assert log_tail.read_last_lines(path, count) == (wanted, len(data))
 
 
 def test_no_log_has_no_lines(place: Place) -> None:
     path = os.path.join(place.root, "nothing")
-    assert tail.read_last_lines(path, 5) == (b"", 0)
-    assert tail.last_lines(path, 5) == []
-    assert tail.last_line(path) == ""
+    assert log_tail.read_last_lines(path, 5) == (b"", 0)
+    assert log_tail.last_lines(path, 5) == []
+    assert log_tail.last_line(path) == ""
 
 
 def test_the_last_line_that_says_something(place: Place) -> None:
     path = os.path.join(place.root, "log")
     with open(path, "wb") as file:
         file.write(b"one\n  two  \n\n   \n\xff\n\n"[:-4])
-    assert tail.last_line(path) == "two"
+    assert log_tail.last_line(path) == "two"
 
 
 @pytest.mark.parametrize(
@@ -57,4 +57,4 @@ def test_a_line_that_is_quoted_fills_no_screen(place: Place, line: str, wanted: 
     path = os.path.join(place.root, "log")
     with open(path, "w", encoding="utf-8") as file:
         file.write(f"before\n{line}\n")
-    assert tail.last_lines(path, 5) == ["before", wanted]
+    assert log_tail.last_lines(path, 5) == ["before", wanted]
