@@ -59,7 +59,7 @@ def confirm_going(packet: Packet, how: str, *, as_json: bool) -> None:
         return
     if _is_still_queued(packet):
         how = _queue_state(packet)
-    sentence = f"{packet.task_id} {how}; 'holdfast logs -f {packet.task_id}' follows its output"
+    sentence = f"{packet.task_id} {how}; 'holdfast logs -f {packet.task_id}' follows it"
     confirm(packet, sentence, as_json=as_json)
     if os.path.exists(packet.home.down):
         out.talk(home_down.UNGUARDED)
