@@ -101,7 +101,7 @@ def test_the_queue_of_a_home_that_cannot_be_written(filled: str) -> None:
     for args in (["queue", "claim"], ["queue", "rm", "waits"], ["queue", "pause"]):
         done = without_power(*args)
         assert done.returncode == 3, done.stderr
-        assert "hint: check its permissions and its owner" in done.stderr
+        assert "hint: is it read-only, or does it belong to another user?" in done.stderr
 
 
 def test_who_may_only_read_the_queue_changes_nothing_that_people_said_to_it(filled: str) -> None:
@@ -146,4 +146,4 @@ def test_a_file_that_cannot_be_read_is_no_bug(filled: str, args: list[str], name
     done = without_power(*args)
     assert done.returncode == 3, done.stderr
     assert f"{os.path.basename(name)}: Permission denied" in done.stderr
-    assert "hint: check its permissions and its owner" in done.stderr
+    assert "hint: is it read-only, or does it belong to another user?" in done.stderr

@@ -74,7 +74,7 @@ def test_an_option_that_the_agent_does_not_know(home: str) -> None:
     assert "-o scenari: scripted has no such option" in message
     assert "did you mean 'scenario'?" in message
     message = refused(home, "--agent", "scripted", "-o", "zzz=1", "hi", cwd=workspace())
-    assert "hint: it has scenario, allowed_tools, settings_path, system_prompt_path" in message
+    assert "hint: its options: scenario, allowed_tools, settings_path, system_prompt_path" in message
     message = refused(home, "--agent", "scripted", "-o", "yolo=true", "hi", cwd=workspace())
     assert "hint: --yolo" in message
 

@@ -160,7 +160,7 @@ def _report_unexpected(error: Exception, *, is_verbose: bool) -> int:
         return 3
     if isinstance(error, PermissionError) and error.filename is not None:
         out.talk(f"error: cannot use {os.fsdecode(error.filename)}: {error.strerror}")
-        out.talk("hint: check its permissions and its owner")
+        out.talk("hint: is it read-only, or does it belong to another user?")
         return 3
     out.talk(f"error: holdfast has a bug: {type(error).__name__}: {error}")
     out.talk("hint: tasks are not affected; please report it with the traceback that 'holdfast -vv …' shows")
