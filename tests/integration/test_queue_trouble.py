@@ -146,7 +146,7 @@ def test_work_that_was_done_outside_is_completed_and_lets_others_go_on(home: str
     assert done.returncode == 0, done.stderr
     o1 = task("o1")
     o1.wait_for("completed")
-    assert o1.manifest()["status_reason"] == "done by bob, outside"
+    assert o1.manifest()["status_reason"] == "done by bob, an external worker"
     assert holdfast("wait", "o1").returncode == 0
     up()
     task("next").wait_for("completed")
@@ -161,7 +161,7 @@ def test_what_is_paused_or_not_due_cannot_be_claimed_by_name(home: str) -> None:
         refused = holdfast("queue", "claim", name, env=off)
         assert refused.returncode == 3
         assert why in refused.stderr
-    assert "'holdfast queue resume night' goes on" in holdfast("queue").stderr
+    assert "'holdfast queue resume night' continues" in holdfast("queue").stderr
 
 
 # ── why nothing happens ──
@@ -172,7 +172,7 @@ def test_a_held_task_says_why_and_whoever_waits_for_it_does_not_wait_for_ever(ho
     up()
     done = holdfast("wait", "held", "--timeout", "20s")
     assert done.returncode == 4, done.stderr
-    assert "held is held: broken is failed; 'holdfast queue retry held' runs it" in done.stderr
+    assert "held is held: broken is failed; 'holdfast queue retry held' to run it anyway" in done.stderr
     shown = holdfast("show", "held").stdout
     assert "queue     held: broken is failed" in shown
     assert "holdfast queue retry held" in shown

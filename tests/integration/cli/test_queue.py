@@ -395,7 +395,7 @@ def test_clear_wants_a_yes() -> None:
     done = queue("clear", "--yes")
     assert (done.returncode, done.stderr) == (0, "2 tasks killed; 'holdfast rm' removes their files\n")
     assert states() == {}
-    assert queue("clear", "--yes").stderr == "nothing waits\n"
+    assert queue("clear", "--yes").stderr == "the queue is empty\n"
 
 
 def test_another_priority_is_told() -> None:
