@@ -75,15 +75,15 @@ _OF_COMPLETED = (
     Step(command="holdfast logs {task}", does="read its output"),
     Step(command="holdfast rm {task}", does="remove its files"),
 )
-_DIFF = Step(command="holdfast diff {task}", does="read what it changed")
+_DIFF = Step(command="holdfast diff {task}", does="show its changes")
 _THEN_GO_ON = Step(command="{again}", does="go on, once that is done")
 
 ACTIONS: dict[str, Action] = {
     "none": Action(means="Nothing is left to do.", otherwise=_OF_COMPLETED),
     "read_diff": Action(means="Completed; look at what it changed.", steps=(_DIFF,), otherwise=_OF_COMPLETED),
     "apply": Action(
-        means="Completed in its own worktree; bring the changes into the project.",
-        steps=(_DIFF, Step(command="holdfast apply {task}", does="bring that into the project")),
+        means="Completed in its own worktree; merge the changes into the project.",
+        steps=(_DIFF, Step(command="holdfast apply {task}", does="merge them into the project")),
         otherwise=_OF_COMPLETED,
     ),
     "wait": Action(

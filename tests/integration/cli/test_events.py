@@ -158,7 +158,7 @@ def test_a_mistake_says_what_is_wrong(words: tuple[str, ...], status: int, messa
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--tools", "--errors"), "--tools and --errors were given"),
+        (("--tools", "--errors"), "--tools and --errors exclude each other"),
         (("--summary", "-f"), "--follow cannot be combined"),
         (("--summary", "--type", "x"), "--type and --summary exclude each other"),
         (("--export", "/nonexistent/x"), "cannot write /nonexistent/x"),

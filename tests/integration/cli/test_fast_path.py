@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 
@@ -119,16 +120,17 @@ def test_what_the_interpreter_has_in_c_is_not_loaded_in_python_again(args: list[
 def test_a_command_that_does_not_stay_does_not_load_what_draws() -> None:
     Task.shell("exit 1", "--id", "it").wait_for("failed")
     drawing = {
-        f"holdfast.views.cli.{name}"
+        f"holdfast.views.{name}"
         for name in (
-            "follow.progress",
-            "follow.log_view",
-            "show.table",
-            "show.tail",
-            "show.describe",
-            "show.amounts",
+            "cli.follow.progress",
+            "cli.follow.log_view",
+            "cli.show.table",
+            "text.log_tail",
+            "text.describe",
+            "text.amounts",
         )
     }
+    assert all(find_spec(name) for name in drawing)
     for args in (["wait", "it"], ["run", "-d", "--", "true"]):
         assert loaded(*args) & drawing == set(), args
 

@@ -8,7 +8,7 @@ from holdfast.model.status import ENDS, PARKED, Status
 from holdfast.store.layout import Home
 from holdfast.views.cli import verbs
 from holdfast.views.cli.parse import command_spec
-from holdfast.views.text import plain
+from holdfast.views.cli.show import fit_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def run(words: list[str]) -> int:
     """Print the candidates; on an error, none."""
     try:
         for name, meaning in candidates(words):
-            print(f"{name}\t{plain.printable(meaning)}" if meaning else name)
+            print(f"{name}\t{fit_text.printable(meaning)}" if meaning else name)
     except HoldfastError:
         return 0
     return 0

@@ -7,8 +7,7 @@ import os
 from holdfast.agents import probe, program, registry
 from holdfast.errors import BadPlugin, NotFound, UnreadableFile, UsageError
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
-from holdfast.views.cli.show import out, wrapped_table
-from holdfast.views.text import plain
+from holdfast.views.cli.show import fit_text, out, wrapped_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -187,4 +186,4 @@ def _bytes(path: str) -> bytes:
 def _text(value: object) -> str:
     if value is None or value == "":
         return "-"
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else plain.printable(str(value))
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else fit_text.printable(str(value))

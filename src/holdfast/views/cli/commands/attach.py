@@ -10,7 +10,7 @@ from holdfast.model.status import ENDS, EXIT_STATUS, Status
 from holdfast.packet import load
 from holdfast.store.layout import Home, Packet
 from holdfast.views import tmux
-from holdfast.views.cli.follow import loop, report
+from holdfast.views.cli.follow import loop
 from holdfast.views.cli.follow.log_view import AttachView
 from holdfast.views.cli.parse import option_values
 from holdfast.views.cli.parse.command_spec import TASK, Command, Option
@@ -65,6 +65,8 @@ def run(values: dict[str, Any]) -> int:
     except KeyboardInterrupt:
         out.talk(f"detached; 'holdfast attach {packet.task_id}' re-attaches")
         return 130
+    from holdfast.views.cli.follow import report  # not needed if one detaches
+
     return report.report(packet, manifest, has_shown_log=True)
 
 

@@ -10,8 +10,7 @@ from holdfast.errors import NotFound
 from holdfast.packet import load
 from holdfast.store.layout import Home
 from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, Option
-from holdfast.views.cli.show import out
-from holdfast.views.text import plain
+from holdfast.views.cli.show import fit_text, out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ def run(values: dict[str, Any]) -> int:
     if sys.stdout.isatty():
         # A file's bytes must not control the terminal.
         lines = text.decode("utf-8", "replace").split("\n")
-        sys.stdout.write("\n".join(plain.printable(line.expandtabs()) for line in lines))
+        sys.stdout.write("\n".join(fit_text.printable(line.expandtabs()) for line in lines))
     else:
         sys.stdout.buffer.write(text)
     if left_out:

@@ -9,7 +9,6 @@ from holdfast.errors import UsageError
 from holdfast.model.status import ENDS, Status
 from holdfast.store.layout import Home, Packet
 from holdfast.views import task_list
-from holdfast.views.cli.parse import suggest
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 from holdfast.views.cli.show import out, table, terminal
 from holdfast.views.text import amounts, describe, log_tail
@@ -45,6 +44,8 @@ def run(values: dict[str, Any]) -> int:
     """Print the tasks, newest first."""
     state = values["state"]
     if state is not None and state not in tuple(Status):
+        from holdfast.views.cli.parse import suggest
+
         hint = suggest.did_you_mean(state, tuple(Status)) or f"states: {', '.join(Status)}"
         raise UsageError(f"--state: no such state: {state!r}", hint=hint)
     home = Home(paths.home())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from holdfast import clock, paths
 from holdfast.packet import load, runner_gone
 from holdfast.store.layout import Home
-from holdfast.views.cli.facts.task_facts import task_facts
 from holdfast.views.cli.parse.command_spec import JSON, TASK, Command
 from holdfast.views.cli.show import fit_text, out, terminal
 
@@ -32,6 +31,8 @@ def run(values: dict[str, Any]) -> int:
     if values["json"]:
         out.data({**manifest, "runner_gone": runner_gone.for_display(packet, manifest["status"])})
         return 0
+    from holdfast.views.cli.facts.task_facts import task_facts  # not needed for --json
+
     columns = terminal.width()
     section = ""
     for name, text in task_facts(packet, manifest, clock.now()):

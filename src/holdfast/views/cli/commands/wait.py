@@ -10,8 +10,7 @@ from holdfast.store.layout import Home
 from holdfast.views.cli.follow import loop
 from holdfast.views.cli.parse import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
-from holdfast.views.cli.show import home_down, out
-from holdfast.views.text import plain
+from holdfast.views.cli.show import fit_text, home_down, out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,5 +104,5 @@ def _is_stuck(packet: Packet, manifest: dict[str, Any]) -> bool:
 
     (retry,) = next_action.for_manifest(manifest, queue_state=item.state).steps
     reason = wait_reason.reason(item, paused)
-    out.talk(plain.printable(f"{packet.task_id} is {item.state}: {reason}; {retry.as_hint()}"))
+    out.talk(fit_text.printable(f"{packet.task_id} is {item.state}: {reason}; {retry.as_hint()}"))
     return True

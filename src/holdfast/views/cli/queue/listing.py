@@ -9,8 +9,8 @@ from holdfast.queue.engine import ALL, Item, is_ready
 from holdfast.store import atomic
 from holdfast.store.layout import Home
 from holdfast.views.cli.queue.items import as_json, find, nothing_ready, print_item
-from holdfast.views.cli.show import home_down, out, wrapped_table
-from holdfast.views.text import plain, wait_reason
+from holdfast.views.cli.show import fit_text, home_down, out, wrapped_table
+from holdfast.views.text import wait_reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,12 +67,12 @@ def _print_obstacles(home: Home, items: list[Item], paused: list[str]) -> None:
     question = atomic.read_small(home.interrupt_request, _REASON_BYTES)
     if question is not None:
         out.talk(
-            f"the queue waits for a person: {plain.one_line(question)} (remove {home.interrupt_request})"
+            f"the queue waits for a person: {fit_text.one_line(question)} (remove {home.interrupt_request})"
         )
     if items and os.path.exists(home.down):
         out.talk(home_down.QUEUE_WAITS)
     elif any(item.state == "queued" for item in items) and wait_reason.keeper_reason(home):
-        out.talk(plain.printable(wait_reason.keeper_reason(home)))
+        out.talk(fit_text.printable(wait_reason.keeper_reason(home)))
 
 
 def show(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:

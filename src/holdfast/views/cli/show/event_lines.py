@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.views.text import describe, plain
+from holdfast.views.cli.show import fit_text
+from holdfast.views.text import describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def line(event: dict[str, Any]) -> str:
     """`12:00:01.250  agent.tool_started   attempt=1 Bash pytest -q`."""
     at = str(event.get("at", ""))
     kind = str(event.get("type", "?"))
-    return plain.printable(f"{at[11:23]:12}  {kind:20} {fields(event)}".rstrip())
+    return fit_text.printable(f"{at[11:23]:12}  {kind:20} {fields(event)}".rstrip())
 
 
 def fields(event: dict[str, Any]) -> str:
