@@ -135,7 +135,12 @@ _SETTINGS = of_fields(
             "type": "string",
             "description": "why the current settings are ignored; empty if they are in effect",
         },
-    }
+        "wrong_in": {
+            "enum": ["", "file", "environment"],
+            "description": "where the error is; `environment` is that of the keeper",
+        },
+    },
+    optional=("wrong_in",),
 )
 _AUDIT = of_fields(
     {

@@ -11,6 +11,7 @@ HoldfastError
 │   ├── NoSuchDirectory
 │   ├── InvalidManifest
 │   ├── InvalidConfig
+│   ├── InvalidVariable
 │   ├── MissingTemplate
 │   ├── InvalidPattern
 │   ├── ForbiddenInput
@@ -105,6 +106,12 @@ class NoSuchDirectory(UsageError):
 
     code = "no-such-directory"
     hint = "create it, or choose another one with --project"
+
+
+class InvalidVariable(UsageError):
+    """An environment variable has an invalid value."""
+
+    code = "invalid-variable"
 
 
 class MissingTemplate(UsageError):

@@ -10,10 +10,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import jsonschema
 import pytest
 
+from contracts import schema
 from holdfast.notify import outbox
 from holdfast.packet import load
+from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from tests.support import keepers, loops
 from tests.support.loops import fill, item, ring, settings, task, up, working
@@ -168,6 +171,45 @@ def test_status_tells_what_is_wrong_in_the_environment_of_the_keeper(home: str) 
             what="status tells",
         )
     assert not any("ITERATION_DELAY" in line for line in keepers.status(home)["attention"])
+
+
+@pytest.mark.parametrize(
+    ("text", "env", "where"), [(HALF, {}, "file"), ("", {"MAX_ITERATIONS": "x"}, "environment")]
+)
+def test_the_kept_settings_say_where_the_mistake_is(
+    home: str, text: str, env: dict[str, str], where: str
+) -> None:
+    """`status` checks the files itself, but only the keeper knows its environment."""
+    settings(text)
+    with keeping(home, **env):
+        kept = Home(home).settings
+        eventually(lambda: os.path.exists(kept), what="the settings are kept")
+        with open(kept, encoding="utf-8") as file:
+            facts = json.load(file)
+    jsonschema.validate(facts, schema.schemas()["settings"])
+    assert (facts["wrong"] != "", facts["wrong_in"]) == (True, where)
+
+
+@pytest.mark.parametrize(("where", "is_reported"), [("environment", True), ("file", False)])
+def test_status_reports_what_is_wrong_in_the_environment_of_the_keeper_only(
+    home: str, where: str, is_reported: bool
+) -> None:
+    """Whatever the text is: a file may have been corrected since the keeper read it."""
+    facts = {
+        "schema": "holdfast.settings/1",
+        "loop": {},
+        "notify": None,
+        "wrong": "mistaken",
+        "wrong_in": where,
+    }
+    with open(Home(home).settings, "w", encoding="utf-8") as file:
+        json.dump(facts, file)
+    lock = locks.acquire(Home(home).keeper_lock, role="keeper")
+    try:
+        told = json.loads(holdfast("status", "--json").stdout)["attention"]
+    finally:
+        lock.release()
+    assert any("mistaken" in line for line in told) == is_reported, told
 
 
 @contextmanager

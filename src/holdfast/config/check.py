@@ -6,7 +6,7 @@ import os
 
 from holdfast import clock
 from holdfast.config.keys import KEYS, Key
-from holdfast.errors import UsageError
+from holdfast.errors import InvalidVariable, UsageError
 from holdfast.units import parse_bytes
 
 TYPE_CHECKING = False
@@ -30,13 +30,14 @@ def check(path: str, name: str, value: Any) -> Any:
 
 
 def check_variable(key: Key, text: str) -> Any:
-    """The checked value of a setting in the environment. Raises UsageError."""
+    """The checked value of a setting in the environment. Raises InvalidVariable."""
     value: Any = int(text) if key.kind == "count" and _is_whole(text) else text
     try:
         return _CHECKS[key.kind](key, value, "")
     except ValueError as error:
         example = f"{key.variable}={key.default or '10m'}"
-        raise UsageError(f"{key.variable}: {error}", hint=f"for example {example}, or unset it") from error
+        hint = f"for example {example}, or unset it"
+        raise InvalidVariable(f"{key.variable}: {error}", hint=hint) from error
 
 
 def _is_whole(text: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from holdfast import clock, paths
-from holdfast.errors import CorruptFile, HoldfastError
+from holdfast.errors import CorruptFile, HoldfastError, InvalidVariable
 from holdfast.keeper.log import log
 from holdfast.model.record import Record
 from holdfast.store import atomic
@@ -30,6 +30,8 @@ class LastGood(Record):
     notify: list[dict[str, Any]] | None = None
     #: Why the current settings are ignored; empty if they are in effect.
     wrong: str = ""
+    #: Where the error is: `file`, `environment` (of the keeper), or empty.
+    wrong_in: str = ""
 
 
 def read(home: Home) -> LastGood:
@@ -41,7 +43,8 @@ def read(home: Home) -> LastGood:
     try:
         current = _settled()
     except (HoldfastError, ValueError) as error:
-        current = saved.evolve(wrong=str(error))
+        where = "environment" if isinstance(error, InvalidVariable) else "file"
+        current = saved.evolve(wrong=str(error), wrong_in=where)
         if current.wrong != saved.wrong:
             log(f"invalid settings ignored; previous ones stay in effect: {error}")
     # Without settings, there is nothing to save.

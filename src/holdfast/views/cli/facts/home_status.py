@@ -135,12 +135,14 @@ def _settings_attention(home: Home, *, has_keeper: bool) -> list[str]:
             lines.append(f"invalid settings ignored; previous ones stay in effect: {error}")
     if not lines and has_keeper:
         try:
-            wrong = str((atomic.read_json(home.settings) or {}).get("wrong"))
+            kept: dict[str, Any] = atomic.read_json(home.settings) or {}
         except HoldfastError:
-            wrong = ""
-        # Only its variables: a file may have been corrected since the keeper read it, and was checked above.
-        if wrong.startswith(paths.KEEPER_VARIABLES):
-            lines.append(f"the keeper ignores invalid settings; previous ones stay in effect: {wrong}")
+            kept = {}
+        # Only its environment: a file may have been corrected since it was read, and was checked above.
+        if kept.get("wrong_in") == "environment":
+            lines.append(
+                f"the keeper ignores invalid settings; previous ones stay in effect: {kept.get('wrong')}"
+            )
     if paths.has_keeper_variables():
         from holdfast.config import variables
 

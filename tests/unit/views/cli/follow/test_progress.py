@@ -1,4 +1,4 @@
-"""Following a task of several stages: each start and end is told once, and who is at work can be read off a line."""
+"""Progress of a followed task: stages that start and end, the progress line, and messages."""
 
 from __future__ import annotations
 
