@@ -23,14 +23,14 @@ from contracts.parts import (
 )
 from holdfast.model import events as ev
 from holdfast.model.process import Exit, ProcessIdentity
-from holdfast.model.request import VERBS, Request
+from holdfast.model.request import REQUESTS, Request
 from holdfast.model.spec import TaskSpec
 
 
 def _request() -> Schema:
     schema = of_record(Request)
     schema["properties"]["id"]["pattern"] = ULID
-    schema["properties"]["verb"]["enum"] = list(VERBS)
+    schema["properties"]["verb"]["enum"] = list(REQUESTS)
     return schema
 
 

@@ -24,7 +24,7 @@ from holdfast.model.outcome import (
     SUCCESS,
 )
 from holdfast.model.record import Record
-from holdfast.model.request import VERBS
+from holdfast.model.request import REQUESTS
 from holdfast.model.status import ENDS, MOVES
 
 _PART = re.compile(r"(<!-- generated: (?P<name>[a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -91,7 +91,7 @@ def outcomes() -> str:
 
 def verbs() -> str:
     """The verbs of a request."""
-    return ", ".join(f"`{verb}`" for verb in VERBS) + "\n"
+    return ", ".join(f"`{verb}`" for verb in REQUESTS) + "\n"
 
 
 def _fields(cls: type[Record]) -> str:

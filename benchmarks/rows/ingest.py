@@ -36,7 +36,7 @@ from tests.support.waiting import eventually
 CAPTURES = os.path.join(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "tests", "captures"
 )
-AGENTS = ("claude", "codex", "copilot", "gemini", "opencode", "pi")
+AGENTS = tuple(sorted(set(registry.BUILT_IN) - {"command", "scripted"}))
 #: A recording with a line of megabytes tells nothing about lines.
 _LINE_BYTES = 20_000
 #: Text in lines of streaming deltas: Claude, Gemini, Copilot, Pi. Codex and OpenCode print only complete

@@ -20,7 +20,7 @@ from holdfast.model.attempt_table import Reading
 from holdfast.model.execution import Execution
 from holdfast.model.fold import CRASH_LIMIT, apply
 from holdfast.model.process import Exit
-from holdfast.model.request import VERBS, Request
+from holdfast.model.request import REQUESTS, Request
 from holdfast.model.status import Status
 from holdfast.model.task import Task
 from holdfast.runner.plan.facts import (
@@ -221,7 +221,7 @@ def _executions(task: Task) -> list[Execution]:
 def _with_requests(task: Task) -> Iterator[Facts]:
     args: dict[str, Any] = {"message": "an answer", "env": {}}
     memory = FrozenMemory()
-    for verb, name in product((*VERBS, "paint"), ("R", *task.requests)):
+    for verb, name in product((*REQUESTS, "paint"), ("R", *task.requests)):
         request = Request(id=name, verb=verb, args=args, by="me", at="")
         yield Facts(memory=memory, request=PendingRequest(name=f"{name}.json", request=request))
     broken = PendingRequest(name="R.json", request=HoldfastError("not JSON"))

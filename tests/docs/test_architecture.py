@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 
@@ -32,7 +33,36 @@ def test_every_step_is_named() -> None:
     assert [step for step in steps if f"`{step}`" not in page()] == []
 
 
-def test_the_tree_has_every_package() -> None:
-    tree = page().partition("## The tree")[2]
-    names = {name.removesuffix(".py") for name in os.listdir(PACKAGE) if not name.startswith("_")}
-    assert [name for name in names - {"py.typed"} if not re.search(rf"\b{name}\b", tree)] == []
+def _tables() -> list[tuple[str, str]]:
+    """`NAME` in `file.py`: the tables that the page sends its reader to."""
+    return re.findall(r"`([A-Z_]{3,})`\s+in\s+`([a-z_/]+\.py)`", page())
+
+
+def test_tables_are_found() -> None:
+    assert len(_tables()) >= 7
+
+
+@pytest.mark.parametrize(("name", "path"), _tables())
+def test_tables_exist(name: str, path: str) -> None:
+    root = pages.ROOT if path.startswith("tests/") else PACKAGE
+    with open(os.path.join(root, path), encoding="utf-8") as file:
+        assert re.search(rf"^{name}\b.*=", file.read(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("pattern", sorted(set(re.findall(r"`([a-z_/]+/<[a-z]+>[a-z_./]*)`", page()))))
+def test_patterns_match_a_file(pattern: str) -> None:
+    assert glob.glob(os.path.join(PACKAGE, re.sub(r"<[a-z]+>", "*", pattern)))
+
+
+@pytest.mark.parametrize("folder", ["", "views", "views/cli", "runner"])
+def test_the_tree_has_every_package(folder: str) -> None:
+    tree = (
+        page().partition("## Inside the runner")[2]
+        if folder == "runner"
+        else page().partition("## The tree")[2]
+    )
+    names = {name for name in os.listdir(os.path.join(PACKAGE, folder)) if not name.startswith("_")}
+    if folder:  # their modules are not listed
+        names = {name for name in names if os.path.isdir(os.path.join(PACKAGE, folder, name))}
+    names = {name.removesuffix(".py") for name in names - {"py.typed"}}
+    assert [name for name in names if not re.search(rf"\b{name}\b", tree)] == []

@@ -18,7 +18,7 @@ from holdfast import clock, ids
 from holdfast.model import events as ev
 from holdfast.model import manifest
 from holdfast.model.manifest import Observed
-from holdfast.model.request import VERBS, Request
+from holdfast.model.request import REQUESTS, Request
 from holdfast.model.spec import Limits, StageSpec, TaskSpec
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import inbox, load
@@ -76,7 +76,7 @@ class InboxMachine(RuleBasedStateMachine):
         return ledger
 
     @rule(
-        verb=st.sampled_from([*VERBS, "dance"]),
+        verb=st.sampled_from([*REQUESTS, "dance"]),
         reason=st.one_of(st.none(), st.text(max_size=10), st.integers()),
     )
     def drop(self, verb: str, reason: object) -> None:

@@ -70,6 +70,8 @@ COMMON = ("report",)
 OF_WORKSPACE = ("scope",)
 #: Checks that run commands; they are skipped once another check has failed.
 RUNS_COMMANDS = ("acceptance",)
+#: Checks that read the tree of the project also for a stage that changes nothing.
+READS_TREE = ("patch",)
 #: The function of each check, loaded when it is needed.
 CHECKS = {
     "report": "holdfast.gates.report:check",

@@ -6,7 +6,16 @@ import importlib
 import os
 
 from holdfast.errors import GitFailed, NotFound
-from holdfast.gates.base import CHECKS, RUNS_COMMANDS, Case, Check, Workspace, checks_of, is_writer
+from holdfast.gates.base import (
+    CHECKS,
+    READS_TREE,
+    RUNS_COMMANDS,
+    Case,
+    Check,
+    Workspace,
+    checks_of,
+    is_writer,
+)
 from holdfast.model import roles
 from holdfast.packet import load
 from holdfast.redact import Redactor
@@ -48,7 +57,7 @@ def case_of(packet: Packet, stage: str, *, artifact_at: str | None, reverted_at:
     if prepared is not None and prepared.tree:
         noted_tree = _noted_tree(packet, stage, attempt)
         workspace = _workspace(packet, task.spec, prepared, noted_tree=noted_tree)
-    elif "patch" in checks_of(spec) and not is_writer(spec):
+    elif not is_writer(spec) and any(name in READS_TREE for name in checks_of(spec)):
         workspace = _unchanged_workspace(packet, task.spec)
     return Case(
         packet=packet,

@@ -9,10 +9,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from holdfast.agents import registry
 from holdfast.agents.base import LaunchSpec
 from holdfast.model.spec import Limits, StageSpec, TaskSpec
 
-AGENTS = ("claude", "codex", "copilot", "gemini", "opencode", "pi")
+#: The programs; `command` and `scripted` have no output of their own.
+AGENTS = tuple(sorted(set(registry.BUILT_IN) - {"command", "scripted"}))
 FOLDER = os.path.join(os.path.dirname(__file__), "..", "..", "captures")
 #: What a label and a reading have in common.
 FIELDS = (

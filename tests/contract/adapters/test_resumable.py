@@ -11,8 +11,7 @@ from holdfast.agents.replay import exit_of, fold, replay
 from holdfast.model.outcome import NEEDS_FRESH_SESSION, SUCCESS
 from tests.contract.adapters import recorded
 
-AGENTS = ("claude", "codex", "copilot", "gemini", "opencode", "pi")
-RUNS = {run.name: run for agent in AGENTS for run in recorded.runs(agent)}
+RUNS = {run.name: run for agent in recorded.AGENTS for run in recorded.runs(agent)}
 #: A first turn that failed (Gemini), or that was cut off before its first answer was complete (Pi).
 NOTHING_KEPT = frozenset(
     [

@@ -17,7 +17,7 @@ from holdfast.model import manifest
 from holdfast.model.fold import apply
 from holdfast.model.process import Exit, ProcessIdentity
 from holdfast.model.record import Record
-from holdfast.model.request import VERBS, Request
+from holdfast.model.request import REQUESTS, Request
 from holdfast.model.status import MOVES, Status
 from holdfast.model.task import Task
 from holdfast.store import journal
@@ -167,8 +167,8 @@ def test_a_request_survives(name: str) -> None:
 
 def test_every_verb_has_a_fixture() -> None:
     names = {name for name in FILES if name.startswith("request.")}
-    assert names == {f"request.{verb}.json" for verb in VERBS}
-    assert {load(name)["verb"] for name in names} == set(VERBS)
+    assert names == {f"request.{verb}.json" for verb in REQUESTS}
+    assert {load(name)["verb"] for name in names} == set(REQUESTS)
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name.startswith("exit.")])

@@ -11,7 +11,7 @@ from holdfast.model.decision import Decision, Then
 from holdfast.model.next_action import ACTIONS
 from holdfast.model.status import Status
 from holdfast.pipeline import triage as module
-from holdfast.pipeline.policy import RULES, Counts, after_failure
+from holdfast.pipeline.failure_rules import RULES, Counts, after_failure
 from holdfast.pipeline.triage import Failure, FailureClass, classify, triage
 from tests.support import pages
 

@@ -10,14 +10,18 @@ from holdfast.runner.plan.step import Leave, Watch
 
 
 def watch(context: Context, step: Watch) -> None:
-    """Nobody has to be stopped: note when each execution is to be judged again."""
-    if context.ledger.task.open_executions:
+    """Show what the task waits for. Nobody has to be stopped: note when to judge each execution again."""
+    ledger = context.ledger
+    if ledger.observed.waiting_for != step.waits_for:
+        ledger.observed.waiting_for = step.waits_for
+        ledger.show_later()
+    if ledger.task.open_executions:
         from holdfast.runner.plan import running
 
         now = Now(wall=clock.now(), mono=clock.mono())
         for observer in context.observers.undecided():
             assert observer.judgement is not None
-            again_s = running.judge_again_s(context.ledger.task, observer.execution, observer.judgement, now)
+            again_s = running.judge_again_s(ledger.task, observer.execution, observer.judgement, now)
             observer.follow_judgement(again_s)
     failpoint("step.watch")
 

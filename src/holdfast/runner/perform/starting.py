@@ -35,19 +35,13 @@ def preflight(context: Context, step: Preflight) -> None:
 
 
 def take_workspace(context: Context, step: TakeWorkspace) -> None:
-    """Try to take the lock of the project directory, and show who has it."""
-    lock, observed = context.workspace_lock, context.ledger.observed
+    """Try to take the lock of the project directory."""
+    lock = context.workspace_lock
     if lock.take():
         context.memory.workspace = WorkspaceFacts(is_held=True)
-        waiting_for = None
     else:
-        writer = lock.writer
-        context.memory.workspace = WorkspaceFacts(writer=writer, again_mono=clock.mono() + _WORKSPACE_S)
-        waiting_for = f"the workspace, in which {writer or 'another task'} writes"
+        context.memory.workspace = WorkspaceFacts(writer=lock.writer, again_mono=clock.mono() + _WORKSPACE_S)
     failpoint("step.take_workspace")
-    if observed.waiting_for != waiting_for:
-        observed.waiting_for = waiting_for
-        context.ledger.show()
 
 
 def release_workspace(context: Context, step: ReleaseWorkspace) -> None:

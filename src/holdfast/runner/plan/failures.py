@@ -1,6 +1,6 @@
 """Failures of a pipeline's stage: triaged once, then followed as class and budgets allow. Pure.
 
-A plain run has no triage: `policy.after_attempt` decides alone.
+A plain run has no triage: `runner.plan.policy` decides alone.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from holdfast.model.attempt import Attempt
 from holdfast.model.decision import Decision, Then
 from holdfast.model.status import Status
 from holdfast.model.task import Task
-from holdfast.pipeline import budget, policy, triage
-from holdfast.pipeline.policy import Counts
+from holdfast.pipeline import budget, failure_rules, triage
+from holdfast.pipeline.failure_rules import Counts
 from holdfast.pipeline.triage import Failure, Triage
 from holdfast.runner.plan.facts import Facts
 from holdfast.runner.plan.moves import ask, move
@@ -117,4 +117,4 @@ def _follow(task: Task, triaged: ev.FailureTriaged, decision: Decision) -> Decis
         calls_left=budget.paid_left(task.paid_calls, task.paid_limit),
         on_limit=task.spec.limits.on_limit,
     )
-    return policy.after_failure(decision, result, counts)
+    return failure_rules.after_failure(decision, result, counts)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from holdfast import clock
 from holdfast.errors import HoldfastError, RequestRefused
 from holdfast.model import events as ev
-from holdfast.model.request import VERBS, Request
+from holdfast.model.request import REQUESTS, Request
 from holdfast.model.status import Status
 from holdfast.model.task import Task
 from holdfast.runner.plan.facts import Facts, PendingRequest
@@ -41,7 +41,7 @@ def plan_answer(task: Task, facts: Facts, pending: PendingRequest) -> Step:
 def _apply(task: Task, facts: Facts, name: str, request: Request) -> Step:
     handler = _HANDLERS.get(request.verb)
     if handler is None:
-        raise RequestRefused(f"no such request: {request.verb} (one of {', '.join(VERBS)})")
+        raise RequestRefused(f"no such request: {request.verb} (one of {', '.join(REQUESTS)})")
     if request.verb == "interrupt" and not task.stoppable:
         _check_interrupt(task)
         step = ask(task, facts, _reason(request, f"interrupted by {request.by}"), request=request.id)

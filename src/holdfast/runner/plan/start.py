@@ -1,6 +1,6 @@
-"""Start the due stages: a list of checks, and the agents once all of them pass. Pure.
+"""Start the due stages: a list of preconditions, and the agents once all of them hold. Pure.
 
-Each check returns the step that must come first, or None. A new precondition of a stage is a new check.
+Each precondition returns the step that must come first, or None.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    TaskCheck = Callable[[Task, Facts, Now], Step | None]
-    StageCheck = Callable[[Task, StageSpec, Facts, Now], Step | None]
+    TaskPrecondition = Callable[[Task, Facts, Now], Step | None]
+    StagePrecondition = Callable[[Task, StageSpec, Facts, Now], Step | None]
 
 
 def plan_start(task: Task, facts: Facts, now: Now) -> Step:
     """Start what is due, or take the first step that must come before."""
-    for check in TASK_CHECKS:
-        step = check(task, facts, now)
+    for precondition in TASK_PRECONDITIONS:
+        step = precondition(task, facts, now)
         if step is not None:
             return step
     for stage in task.due:
-        for stage_check in STAGE_CHECKS:
-            step = stage_check(task, stage, facts, now)
+        for stage_precondition in STAGE_PRECONDITIONS:
+            step = stage_precondition(task, stage, facts, now)
             if step is not None:
                 return step
     return OpenAttempts(stages=tuple(stage.name for stage in task.due))
@@ -52,7 +52,7 @@ def is_plain(task: Task) -> bool:
     return spec.pipeline is None and spec.workspace == "in_place" and spec.quality is None
 
 
-# ── checks of the task ──
+# ── preconditions of the task ──
 
 
 def _has_due_stage(task: Task, facts: Facts, now: Now) -> Step | None:
@@ -147,11 +147,11 @@ def wait_for_process(facts: Facts, now: Now) -> Step | None:
     failure = facts.memory.start_failure
     if failure is None or failure.kind != "process" or now.mono >= failure.again_mono:
         return None
-    return Watch(wait_s=failure.again_mono - now.mono)
+    return Watch(wait_s=failure.again_mono - now.mono, waits_for="a free process of this machine")
 
 
 #: In this order.
-TASK_CHECKS: tuple[TaskCheck, ...] = (
+TASK_PRECONDITIONS: tuple[TaskPrecondition, ...] = (
     _has_due_stage,
     _can_start,
     _is_not_interrupted,
@@ -162,7 +162,7 @@ TASK_CHECKS: tuple[TaskCheck, ...] = (
 )
 
 
-# ── checks of a stage ──
+# ── preconditions of a stage ──
 
 
 def _is_approved(task: Task, stage: StageSpec, facts: Facts, now: Now) -> Step | None:
@@ -191,7 +191,8 @@ def take_workspace(task: Task, stage: StageSpec, facts: Facts, now: Now) -> Step
         return TakeWorkspace()
     if facts.interrupt_file is not None:
         return ask(task, facts, facts.interrupt_file)
-    return Watch(wait_s=workspace.again_mono - now.mono)
+    writer = workspace.writer or "another task"
+    return Watch(wait_s=workspace.again_mono - now.mono, waits_for=f"the workspace, in which {writer} writes")
 
 
 def _is_prepared(task: Task, stage: StageSpec, facts: Facts, now: Now) -> Step | None:
@@ -241,7 +242,7 @@ def _has_agent(task: Task, stage: StageSpec, facts: Facts, now: Now) -> Step | N
 
 
 #: In this order, for each due stage.
-STAGE_CHECKS: tuple[StageCheck, ...] = (
+STAGE_PRECONDITIONS: tuple[StagePrecondition, ...] = (
     _is_approved,
     _has_call_left,
     take_workspace,

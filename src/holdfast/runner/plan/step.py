@@ -18,6 +18,8 @@ class Watch(Record):
     """Sleep until something happens, at most this long."""
 
     wait_s: float
+    #: What a task that could otherwise go on waits for, for its manifest: "waits for …".
+    waits_for: str | None = None
 
 
 class Leave(Record):

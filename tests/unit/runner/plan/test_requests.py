@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.errors import HoldfastError
 from holdfast.model import events as ev
-from holdfast.model.request import VERBS
+from holdfast.model.request import REQUESTS
 from holdfast.model.spec import PipelineSpec, QueueSpec, StageSpec
 from holdfast.runner.plan.facts import PendingRequest, PreparedInterrupt
 from holdfast.runner.plan.step import AnswerRequest, ForgetRequest, LeaveMark, PostNotice, Step
@@ -264,7 +264,7 @@ def test_a_retry_opens_a_run(story: Story, args: dict[str, Any], run: dict[str, 
         (Story().move("killed"), "retry", {**ENV, "from": "x"}, "it has no stage 'x'; its stages are a_run"),
         (DONE, "retry", ENV, "all its stages are done; name the one to run again with --from (a_run)"),
         (Story().move("killed"), "retry", {**ENV, "deadline": "soon"}, "deadline: "),
-        (Story(), "paint", {}, f"no such request: paint (one of {', '.join(VERBS)})"),
+        (Story(), "paint", {}, f"no such request: paint (one of {', '.join(REQUESTS)})"),
     ],
 )
 def test_a_request_that_makes_no_sense_now_is_refused(
@@ -286,7 +286,7 @@ def test_a_file_that_is_no_request_is_refused() -> None:
 # ── once ──
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", REQUESTS)
 def test_a_request_that_was_answered_is_only_forgotten(verb: str) -> None:
     story = Story().tell(ev.RequestApplied(request="R", verb=verb, by="me"))
     assert answer(story, verb) == ForgetRequest(name="R.json")
@@ -306,7 +306,7 @@ SITUATIONS: dict[str, tuple[Story, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", REQUESTS)
 def test_a_request_that_was_applied_is_only_answered(verb: str) -> None:
     """The runner was killed between effect and answer."""
     story, args = SITUATIONS[verb]

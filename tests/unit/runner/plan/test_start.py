@@ -258,7 +258,10 @@ def failed_start(kind: str, again_mono: float = 0.0) -> Memory:
 @pytest.mark.parametrize(
     ("remembered", "step"),
     [
-        (failed_start("process", NOW.mono + 0.5), Watch(wait_s=0.5)),
+        (
+            failed_start("process", NOW.mono + 0.5),
+            Watch(wait_s=0.5, waits_for="a free process of this machine"),
+        ),
         (failed_start("process", NOW.mono), START),
         (failed_start("session"), asking("why")),
         (failed_start("prompt"), moving("spawning", "failed", "impl cannot start: why")),
@@ -323,7 +326,7 @@ TAKEN_BEFORE = WorkspaceFacts(writer="other", again_mono=NOW.mono)
     ("story", "workspace", "step"),
     [
         (pipeline(IMPL), FREE, TakeWorkspace()),
-        (pipeline(IMPL), TAKEN, Watch(wait_s=0.5)),
+        (pipeline(IMPL), TAKEN, Watch(wait_s=0.5, waits_for="the workspace, in which other writes")),
         (pipeline(IMPL), TAKEN_BEFORE, TakeWorkspace()),
         (pipeline(IMPL), HELD, OpenChore(stage="impl", kind="prepare")),
         (pipeline(IMPL, prepared=("impl",)), HELD, OpenAttempts(stages=("impl",))),
