@@ -18,13 +18,17 @@ def page() -> str:
     return pages.read("docs/architecture.md")
 
 
+def _root(path: str) -> str:
+    return pages.ROOT if path.startswith("tests/") else PACKAGE
+
+
 def _files() -> list[str]:
     return sorted(set(re.findall(r"`([a-z_]+(?:/[a-z_]+)*\.py)`", page())))
 
 
 @pytest.mark.parametrize("path", _files())
 def test_files_exist(path: str) -> None:
-    assert os.path.exists(os.path.join(PACKAGE, path))
+    assert os.path.exists(os.path.join(_root(path), path))
 
 
 def test_every_step_is_named() -> None:
@@ -44,12 +48,13 @@ def test_tables_are_found() -> None:
 
 @pytest.mark.parametrize(("name", "path"), _tables())
 def test_tables_exist(name: str, path: str) -> None:
-    root = pages.ROOT if path.startswith("tests/") else PACKAGE
-    with open(os.path.join(root, path), encoding="utf-8") as file:
+    with open(os.path.join(_root(path), path), encoding="utf-8") as file:
         assert re.search(rf"^{name}\b.*=", file.read(), re.MULTILINE)
 
 
-@pytest.mark.parametrize("pattern", sorted(set(re.findall(r"`([a-z_/]+/<[a-z]+>[a-z_./]*)`", page()))))
+@pytest.mark.parametrize(
+    "pattern", sorted(set(re.findall(r"`((?:agents|gates|views|config)/[a-z_/]*<[a-z]+>[a-z_./]*)`", page())))
+)
 def test_patterns_match_a_file(pattern: str) -> None:
     assert glob.glob(os.path.join(PACKAGE, re.sub(r"<[a-z]+>", "*", pattern)))
 
