@@ -3,7 +3,7 @@
     __main__      command line and exit status
     scenario      the scenario file, checked; verbs: the table of verbs and their arguments
     session       what the processes of one session remember on disk
-    play          the loop over the steps
+    loop          the loop over the steps; play: the state of one process
     steps/        the implementation of each verb
     dialect_*     the output format: one file per CLI
     output        bytes to stdout and stderr; signals: reactions to TERM, INT and HUP

@@ -8,6 +8,7 @@ import signal
 import sys
 
 from holdfast.ids import is_safe_name
+from holdfast.testing.agent import loop
 from holdfast.testing.agent import scenario as scenario_file
 from holdfast.testing.agent.command_line import USAGE, CommandLine, UsageError
 from holdfast.testing.agent.dialect import DIALECTS, dialect_class
@@ -75,7 +76,7 @@ def main(argv: list[str]) -> NoReturn:
         session.begin_process(argv=argv, prompt=prompt, is_resume=is_resume)
     except OSError as error:
         _end(out, f"error: cannot save the session in {session.directory}: {error.strerror}", 1)
-    Play(scenario, session, dialect, out, is_resume=is_resume).run()
+    loop.run(Play(scenario, session, dialect, out, is_resume=is_resume))
 
 
 def _find(line: CommandLine, speaker: type[Dialect], state_dir: str) -> tuple[Session, bool]:

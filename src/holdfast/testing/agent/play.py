@@ -1,4 +1,4 @@
-"""The loop over the steps, and how it ends."""
+"""One process that plays a scenario: its state, and the ways in which it ends."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ import os
 import signal as signals_of_os
 import time
 
-from holdfast.testing.agent import signals, steps
-from holdfast.testing.agent.verbs import VERBS
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
     from holdfast.testing.agent.dialect import Dialect
     from holdfast.testing.agent.output import Output
-    from holdfast.testing.agent.scenario import Scenario, Step
+    from holdfast.testing.agent.scenario import Scenario
     from holdfast.testing.agent.session import Session
 
 
@@ -45,19 +42,6 @@ class Play:
         self.tool_pid: int | None = None
         #: Between its fork and the line that records its pid.
         self.is_starting_tool = False
-
-    def run(self) -> NoReturn:
-        """Play to the end. A scenario that neither gave a result nor exited succeeds."""
-        signals.install(self, self.scenario.on_signal)
-        self.dialect.begin()
-        try:
-            for step in self._steps():
-                self._perform(step)
-        except ScriptFailure as failure:
-            self.fail(str(failure))
-        if not self.dialect.has_result:
-            self.dialect.result()
-        self.leave(self.exit_code)
 
     def pause(self, seconds: float | str) -> None:
         """Sleep for `seconds`, or "forever"; a signal that is survived does not end it."""
@@ -92,31 +76,3 @@ class Play:
             self.session.record(kind, **facts)
         except OSError:
             pass
-
-    def _steps(self) -> list[Step]:
-        """The steps of this process: standing ones of earlier processes, then the remaining ones."""
-        name, chosen = "steps", self.scenario.steps
-        if self.is_resume and self.scenario.resume_steps is not None:
-            name, chosen = "resume_steps", self.scenario.resume_steps
-        if not self.is_resume or self.scenario.on_resume == "restart":
-            return chosen
-        first = self.session.next_index(name)
-        standing = [step for step in chosen[:first] if VERBS[step.verb].is_standing]
-        return standing + chosen[first:]
-
-    def _perform(self, step: Step) -> None:
-        """Perform one step. It is done when it returns; a step that ends the process is never done."""
-        limit = step.process_limit
-        tries = step.arguments.get("tries")
-        is_over = (limit is not None and self.session.process_number > limit) or (
-            tries is not None and self.session.times_begun(step.place) >= tries
-        )
-        if is_over:
-            self.session.record("skip", step=step.place, verb=step.verb)
-            return
-        self.session.record("begin", step=step.place, verb=step.verb)
-        try:
-            steps.perform(self, step)
-        except (ScriptFailure, OSError) as error:
-            raise ScriptFailure(f"{step.place}.{step.verb}: {error}") from error
-        self.session.record_durably("done", step=step.place, verb=step.verb)
