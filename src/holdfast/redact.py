@@ -96,6 +96,9 @@ _SHORTEST_LINE = 16
 class Redactor:
     """Masks the secrets of one task."""
 
+    #: Why secrets cannot be recognized; None if they can.
+    problem: str | None = None
+
     def __init__(
         self, env: dict[str, str], secret_names: Iterable[str] = (), patterns: Iterable[str] = ()
     ) -> None:
@@ -107,6 +110,11 @@ class Redactor:
         self._secret_names = frozenset(secret_names)
         self._values: list[str] | None = None
         self._patterns = _compiled(patterns)
+
+    @property
+    def reads_short_texts(self) -> bool:
+        """Whether even a text that is shorter than any known secret may be masked."""
+        return bool(self._patterns) or self.problem is not None
 
     def __call__(self, text: str) -> str:
         """`text` without secrets."""
@@ -147,6 +155,20 @@ class Redactor:
         return sorted(values, key=len, reverse=True)
 
 
+class WithholdingRedactor(Redactor):
+    """Masks every text. Used if a pattern of the task cannot be applied: any text may have a match."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__({})
+        self.problem = problem
+
+    def __call__(self, text: str) -> str:
+        """A mask, or the problem if the text reports it."""
+        if self.problem is not None and self.problem in text:
+            return self.problem
+        return MASK if text else text
+
+
 def _compiled(patterns: Iterable[str]) -> list[Pattern]:
     if not patterns:
         return []
@@ -160,13 +182,14 @@ class LineRedactor:
 
     def __init__(self, redact: Redactor) -> None:
         self._redact = redact
+        self._reads_short_texts = redact.reads_short_texts
         #: How many lines of a key may follow; 0 outside a key.
         self._left = 0
 
     @property
-    def is_inside(self) -> bool:
-        """Whether the last line was inside a key."""
-        return self._left > 0
+    def reads_short_lines(self) -> bool:
+        """Whether a short line may be a secret: in a key, or because of the task's own patterns."""
+        return self._left > 0 or self._reads_short_texts
 
     def __call__(self, line: str) -> str:
         """The line without secrets."""

@@ -9,8 +9,10 @@ import re
 import pytest
 
 from holdfast.testing import Scenario
+from tests.support import processes
 from tests.support.packets import PACK, WORK, Written, brief, calls, gate, played, summary
-from tests.support.tasks import Task, holdfast
+from tests.support.tasks import Task, holdfast, workspace
+from tests.support.waiting import eventually
 
 #: One for each place, so that a failure says which.
 SECRETS = {
@@ -173,3 +175,40 @@ def test_a_forbidden_attachment_or_a_bad_pattern_is_refused_before_anything_is_m
         assert done.returncode in (2, 3), done.stderr
         assert done.stderr.startswith("error: ")
         assert not os.path.exists(os.path.join(home, "tasks", packet.task_id))
+
+
+@pytest.mark.req("CTX-3")
+def test_a_pattern_that_this_version_refuses_interrupts_the_task_and_leaks_nothing(home: str) -> None:
+    """As after an upgrade: earlier versions accepted look-around in patterns."""
+    go = os.path.join(workspace(), "go")
+    scenario = Scenario().say("before").wait_file(go).say(SECRETS["pattern"]).print("552417\n").hang()
+    packet = Written(
+        {"scripted_impl": scenario},
+        goal=f"look at {SECRETS['pattern']}",
+        security={"redaction_patterns": [r"internal-\d+", r"\d{6}"]},
+    )
+    task = packet.start()
+    task.wait_for_log("before")
+    agent = task.agent_pid()
+    task.kill_runner()
+    with open(go, "w", encoding="utf-8"):
+        pass
+    stdout = os.path.join(task.attempts()[-1], "stdout.log")
+    eventually(lambda: b"552417" in task.read(stdout).splitlines(), what="the agent has printed it")
+    journal = task.read("events.jsonl")
+    assert rb"internal-\\d+" in journal
+    with open(task.path("events.jsonl"), "wb") as file:
+        file.write(journal.replace(rb"internal-\\d+", rb"(?<=-)internal-\\d+"))
+    task.start_runner()
+    reason = task.wait_for("interrupted", within_s=30)["interrupt"]["reason"]
+    assert reason.startswith("security.redaction_patterns cannot be applied, so nothing is shown: ")
+    assert r"'(?<=-)internal-\\d+' is not a regular expression" in reason
+    assert "no look-around" in reason
+    assert not processes.is_alive(agent)
+    assert task.log().splitlines()[-2:] == ["***", "***"]
+    assert leaks(task.packet) == []
+    # A resume does not help; a person can still stop it.
+    assert task.ask("resume").returncode == 0
+    eventually(lambda: task.moves()[-2:] == ["spawning", "interrupted"], what="it is interrupted again")
+    task.stop()
+    assert leaks(home) == []

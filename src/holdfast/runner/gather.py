@@ -55,7 +55,11 @@ class Gatherer:
 
             found["chore_result"] = chores.read_result(context.ledger, task.chore)
         return Facts(
-            memory=context.memory, interrupt_file=self._interrupt_file(), logins=self._logins(), **found
+            memory=context.memory,
+            redaction_problem=context.ledger.redact.problem,
+            interrupt_file=self._interrupt_file(),
+            logins=self._logins(),
+            **found,
         )
 
     def _request(self, ready: set[str]) -> PendingRequest | None:
@@ -81,6 +85,7 @@ class Gatherer:
         return Facts(
             memory=context.memory,
             executions=executions,
+            redaction_problem=context.ledger.redact.problem,
             heartbeat_in_s=heartbeat_in_s,
             interrupt_file=self._interrupt_file() if heartbeat_in_s <= 0 else None,
         )

@@ -14,7 +14,7 @@ from holdfast.model.status import Status
 from holdfast.packet import load
 from holdfast.packet.create import create
 from holdfast.paths import ensure_home
-from holdfast.redact import Redactor
+from holdfast.redact import Redactor, WithholdingRedactor
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.output import ingest, raw_log
 from holdfast.runner.output.ingest import Ingest
@@ -44,10 +44,9 @@ def packet(home: str) -> Packet:
 class Runner:
     """As much of one as reads logs."""
 
-    def __init__(self, packet: Packet) -> None:
-        self.ledger = Ledger(
-            packet, load.fold(packet), Journal(packet.journal), Redactor({"A_TOKEN": SECRET})
-        )
+    def __init__(self, packet: Packet, redact: Redactor | None = None) -> None:
+        redact = redact or Redactor({"A_TOKEN": SECRET})
+        self.ledger = Ledger(packet, load.fold(packet), Journal(packet.journal), redact)
         self.position = IngestPosition(packet)
         (attempt,) = self.ledger.task.open_executions
         self.ingest = Ingest(
@@ -86,6 +85,26 @@ def texts(packet: Packet) -> list[str]:
 def shown(packet: Packet) -> list[str]:
     with open(packet.output_log, encoding="utf-8") as file:
         return file.read().splitlines()
+
+
+@pytest.mark.req("CTX-3")
+@pytest.mark.parametrize(
+    ("redact", "lines"),
+    [
+        (Redactor({}), ["552417", "a 552417"]),
+        (Redactor({}, patterns=[r"\d{6}"]), ["***", "a ***"]),
+        (WithholdingRedactor("a pattern cannot be applied"), ["***", "***"]),
+    ],
+    ids=["no pattern", "a pattern", "a refused pattern"],
+)
+def test_a_short_line_is_masked_if_the_task_has_patterns(
+    packet: Packet, redact: Redactor, lines: list[str]
+) -> None:
+    printed(packet, [b"552417", b"a 552417"])
+    runner = Runner(packet, redact)
+    runner.ingest.take(final=True)
+    runner.close()
+    assert shown(packet) == lines
 
 
 def test_the_end_of_a_long_log_is_taken_in_batches(packet: Packet, monkeypatch) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 #: Maximum length of a readable line.
 _SHOWN_CHARS = 2000
-#: Shorter alphanumeric lines are too short for a secret; a flood has millions of them.
+#: Shorter alphanumeric lines are too short for a known secret; a flood has millions of them.
 _HARMLESS_BYTES = 7
 #: How much overwritten text (before a carriage return) is searched for the start of a private key.
 _DRAWN_BYTES = 64 * 1024
@@ -94,7 +94,7 @@ class LogBatch:
 
     def show(self, line: bytes, redact: LineRedactor) -> None:
         """Add a raw line, without secrets and terminal control codes."""
-        if len(line) < _HARMLESS_BYTES and line.isalnum() and not redact.is_inside:
+        if len(line) < _HARMLESS_BYTES and line.isalnum() and not redact.reads_short_lines:
             self.shown.append(line.decode("ascii", "replace"))
             return
         if b"\r" in line:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 
+from holdfast.errors import InvalidPattern
 from holdfast.model.execution import Execution
-from holdfast.redact import Redactor
+from holdfast.redact import Redactor, WithholdingRedactor
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.loop.waiter import Waiter
 from holdfast.runner.plan.facts import Memory
@@ -85,6 +86,17 @@ def read_environment(ledger: Ledger) -> dict[str, Any]:
 
 
 def redactor(ledger: Ledger, env: dict[str, Any]) -> Redactor:
-    """Removes the secrets of this environment."""
+    """Removes the secrets of this environment.
+
+    A task of an earlier version may have a pattern that this version refuses. Then all texts are withheld,
+    and the planner interrupts the task.
+    """
     spec = ledger.task.spec
-    return Redactor(env.get("env", {}), spec.env, spec.pipeline.redaction_patterns if spec.pipeline else ())
+    patterns = spec.pipeline.redaction_patterns if spec.pipeline else ()
+    try:
+        return Redactor(env.get("env", {}), spec.env, patterns)
+    except InvalidPattern as error:
+        return WithholdingRedactor(
+            f"security.redaction_patterns cannot be applied, so nothing is shown: {error} ({error.hint}). "
+            "Create the task again with a valid pattern."
+        )

@@ -157,6 +157,8 @@ class Facts(Record):
     #: The oldest request in the inbox.
     request: PendingRequest | None = None
     executions: dict[int, ExecutionFacts] = {}
+    #: Why the task's output cannot be redacted; null if it can.
+    redaction_problem: str | None = None
     #: The text of an interrupt file, where one asks for a person.
     interrupt_file: str | None = None
     #: Time until the next heartbeat; 0 for now.

@@ -29,9 +29,9 @@ def plan(task: Task, facts: Facts, now: Now) -> Step:
         return requests.plan_answer(task, facts, facts.request)
     if facts.memory.interrupting is not None:
         return plan_interrupt(task, facts.memory.interrupting)
-    crash_loop = _plan_crash_loop(task, facts)
-    if crash_loop is not None:
-        return crash_loop
+    parked = _plan_park(task, facts)
+    if parked is not None:
+        return parked
     if task.open_executions:
         from holdfast.runner.plan import running
 
@@ -80,13 +80,18 @@ def _plan_wait(task: Task, facts: Facts) -> Step:
     return move(task, Status.QUEUED if is_queued else Status.SPAWNING, "the wait is over")
 
 
-def _plan_crash_loop(task: Task, facts: Facts) -> Step | None:
-    """Runners die on this task again and again: leave it to a person."""
-    if task.runner_crashes < CRASH_LIMIT or task.has_ended or task.status in PARKED:
+def _plan_park(task: Task, facts: Facts) -> Step | None:
+    """Leave the task to a person: its output cannot be redacted, or runners die on it again and again."""
+    if facts.redaction_problem is None and task.runner_crashes < CRASH_LIMIT:
+        return None
+    if task.has_ended or task.status in PARKED:
         return None
     if task.status is Status.COMPLETING and task.is_past_work:
         return None  # only its last files are left to write
-    reason = f"{task.runner_crashes} runners in a row died on this task without progress"
+    reason = (
+        facts.redaction_problem
+        or f"{task.runner_crashes} runners in a row died on this task without progress"
+    )
     if not task.stoppable:
         return ask(task, facts, reason)
     # Through the stop and the sweep, so that a resume finds nothing of the old attempts alive.

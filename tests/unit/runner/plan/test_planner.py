@@ -140,6 +140,18 @@ def test_a_wait_is_looked_at_every_minute_because_the_clock_can_be_set() -> None
     assert next_step(story, wait_left_s=500.0) == Watch(wait_s=60.0)
 
 
+# ── output that cannot be redacted ──
+
+
+def test_a_task_whose_output_cannot_be_redacted_is_stopped_and_left_to_a_person() -> None:
+    problem = "the pattern '(?<=x)y' cannot be applied"
+    assert next_step(Story(), redaction_problem=problem, **READY) == asking(problem)
+    running = {"executions": {1: alive()}, "heartbeat_in_s": 4.0}
+    stop = IntendStop(numbers=(1,), intent="interrupt", reason=problem)
+    assert next_step(Story().attempt(1), redaction_problem=problem, **running) == stop
+    assert next_step(Story().move("interrupted"), redaction_problem=problem) == Report()
+
+
 # ── runners that die ──
 
 
