@@ -95,8 +95,9 @@ def record(
     """In a detached child: start the agent and wait until it ends. Returns the exit status.
 
     `order` is a marshalled Order for the attempt in `directory`; it is emptied after use. `lock` is the
-    attempt's held lock (its file and its directory), and `signature` the content to write to it. `started` is the write end of a pipe; its
-    reader gets EOF once exec succeeded or failed. `runner` is the process that forked this one.
+    attempt's held lock (its file and its directory), and `signature` the content to write to it. `started` is
+    the write end of a pipe; its reader gets EOF once exec succeeded or failed. `runner` is the process that
+    forked this one.
     """
     failpoint("recorder.forked")
     file, folder = lock

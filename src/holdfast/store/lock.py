@@ -87,7 +87,7 @@ class Lock:
             os.close(new)
 
     def unlink(self) -> None:
-        """Remove file and anchor, before the release. Whoever waits for the lock starts over with new ones."""
+        """Remove file and anchor, before the release. Waiting processes start over with new ones."""
         atomic.forget(self.path)
         try:
             os.rmdir(anchor_of(self.path))

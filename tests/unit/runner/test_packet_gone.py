@@ -1,4 +1,4 @@
-"""A packet that is gone: believed when its directory has no name left and is not at its path, at two looks."""
+"""A packet is gone if, at two checks, its directory has no name left and is not at its path."""
 
 from __future__ import annotations
 
