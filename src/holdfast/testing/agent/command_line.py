@@ -8,8 +8,8 @@ usage: python -m holdfast.testing.agent SCENARIO.json [options] [PROMPT]
 Plays a scenario file in place of a coding-agent CLI. Without PROMPT, stdin is read.
 
   --session-id UUID   start a session with this id (default: a new one)
-  --resume ID         go on with a session that has been started before
-  --state-dir DIR     where sessions are remembered (default: $HOLDFAST_SCRIPTED_STATE,
+  --resume ID         continue an earlier session
+  --state-dir DIR     directory of the sessions (default: $HOLDFAST_SCRIPTED_STATE,
                       else in a task <home>/scripted-agent, else
                       $XDG_STATE_HOME/scripted-agent, else ~/.local/state/scripted-agent)
   --model NAME        the model to report

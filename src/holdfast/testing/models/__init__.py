@@ -1,4 +1,4 @@
-"""Model servers that answer by script, on loopback, for testing agents without a model.
+"""Model servers with scripted answers, on loopback, for testing agents without a model.
 
 with ModelServer([tool("Bash", {"command": "ls"}), text("done")]) as server:
     subprocess.run(["claude", "-p", "look around"], env=os.environ | server.env("claude", home))

@@ -14,16 +14,16 @@ from holdfast.testing.models.turns import ScriptError
 
 
 def main(argv: list[str]) -> int:
-    """Serve a script until a signal comes."""
+    """Serve a script until a signal arrives."""
     parser = argparse.ArgumentParser(
         prog="python -m holdfast.testing.models",
-        description="Answers Anthropic, OpenAI and Gemini requests on loopback by script, until SIGTERM.",
+        description="Serve scripted answers to Anthropic, OpenAI and Gemini clients, until SIGTERM.",
     )
     parser.add_argument("script", metavar="SCRIPT.json")
-    parser.add_argument("--port", type=int, default=0, metavar="N", help="default: any that is free")
+    parser.add_argument("--port", type=int, default=0, metavar="N", help="default: a free port")
     parser.add_argument("--log", metavar="FILE", help="append every request to this file")
     options = parser.parse_args(argv)
-    # Blocked before the threads start, so that only the wait below gets them.
+    # Blocked before the threads start, so that only sigwait receives them.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
     try:
         server = ModelServer(load(options.script), port=options.port, log=options.log)

@@ -1,4 +1,4 @@
-"""From a turn to what goes over the wire: status, headers and events."""
+"""Turns a scripted turn into an HTTP reply: status, headers and events."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ JSON = "application/json"
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """A reply that is ready to be sent."""
+    """An HTTP reply, ready to be sent."""
 
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict[str, str])
     content_type: str = JSON
     events: Iterator[Event]
     length: int | None = None
-    """None: streamed, in chunks."""
+    """None if the reply is streamed in chunks."""
     fault: Fault | None = None
     piece_delay_s: float = 0.0
     head_delay_s: float = 0.0
@@ -37,7 +37,7 @@ class Answer:
 def plain(
     status: int, body: bytes, *, headers: dict[str, str] | None = None, content_type: str = JSON
 ) -> Answer:
-    """A reply of these bytes."""
+    """A reply with these bytes as its body."""
     events = iter([Event(body)])
     return Answer(
         status=status, headers=headers or {}, content_type=content_type, events=events, length=len(body)
@@ -45,19 +45,19 @@ def plain(
 
 
 def as_json(status: int, value: object, headers: dict[str, str] | None = None) -> Answer:
-    """A reply of this value."""
+    """A reply with this value as JSON."""
     return plain(status, encoded(value), headers=headers)
 
 
 def refused(api: Api | None, status: int, message: str) -> Answer:
-    """An error that is the server's own, in the words of the API where there is one."""
+    """An error of the server itself, in the error format of the API if it is known."""
     if api is None:
         return as_json(status, {"error": {"message": message, "code": status}})
     return _refusal(api.refusal(Failure(kind="bad_request", status=status, message=message), ""))
 
 
 def from_turn(turn: Turn, request: ModelRequest, api: Api, *, id: str, usage: Usage) -> Answer:
-    """Raises `ScriptError` where the client does not offer the tool that a turn needs."""
+    """The reply for a turn. Raises ScriptError if the client does not offer the tool that the turn needs."""
     if turn.raw is not None:
         headers = dict(turn.raw.headers)
         content_type = headers.pop("Content-Type", JSON)
@@ -107,7 +107,7 @@ def _refusal(refusal: Refusal) -> Answer:
 
 
 def _parts(body: bytes, count: int) -> Iterator[Event]:
-    """A body that is not streamed can break in its middle as well."""
+    """The body in parts: a fault can interrupt a body that is not streamed, too."""
     size = -(-len(body) // count)
     for begin in range(0, len(body), size):
         yield Event(body[begin : begin + size], is_piece=True, is_end=begin + size >= len(body))

@@ -1,4 +1,4 @@
-"""Reading a request's body: length, chunks, compression."""
+"""Reads the body of a request: length, chunks, compression."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ LARGEST = 256 << 20
 
 
 class BadBody(Exception):
-    """Raised when a body cannot be read. `is_lost`: the connection is out of step and must be closed."""
+    """Raised if a body cannot be read.
+
+    With `is_lost`, the end of the request is unknown and the connection must be closed.
+    """
 
     def __init__(self, status: int, message: str, *, is_lost: bool = True) -> None:
         super().__init__(message)
@@ -36,7 +39,7 @@ def read(stream: BufferedIOBase, headers: Message) -> bytes:
         raise BadBody(413, f"the body is larger than {LARGEST} bytes")
     data = stream.read(length)
     if len(data) < length:
-        raise ConnectionResetError("the client left in the middle of its request")
+        raise ConnectionResetError("the client disconnected in the middle of its request")
     return data
 
 
@@ -60,7 +63,7 @@ def _read_chunks(stream: BufferedIOBase) -> bytes:
 def decompressed(raw: bytes, encoding: str) -> bytes:
     """The body without its content encoding."""
     data = raw
-    # The last one named was applied last.
+    # Encodings are listed in the order in which they were applied.
     for name in reversed([part.strip().lower() for part in encoding.split(",") if part.strip()]):
         match name:
             case "identity":

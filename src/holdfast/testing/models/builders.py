@@ -1,5 +1,4 @@
-"""Turns from Python: `[text("hi"), tool("Bash", {"command": "ls"}), rate_limit(retry_after_s=2),
-text("done")]`."""
+"""Functions that create turns: `[text("hi"), shell("ls"), rate_limit(retry_after_s=2), text("done")]`."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ def call(name: str, arguments: dict[str, Any] | None = None) -> Call:
 
 
 def tool(name: str, arguments: dict[str, Any] | None = None, *, text: str = "") -> Turn:
-    """One tool call, with a text before it where one is given."""
+    """One tool call, after `text` if there is any."""
     return Turn(text=text, calls=(call(name, arguments),))
 
 
@@ -36,12 +35,12 @@ def tools(*calls: Call, text: str = "") -> Turn:
 
 
 def shell(command: str, *, text: str = "") -> Turn:
-    """A call of the client's own shell tool, whatever its name and arguments are."""
+    """A call of the client's own shell tool, whatever its name."""
     return Turn(text=text, calls=(Call(name="", arguments={"command": command}, portable="shell"),))
 
 
 def write(path: str, content: str, *, text: str = "") -> Turn:
-    """A call of the client's own tool for writing a file; of its shell where it has none."""
+    """A call of the client's own tool for writing a file, or of its shell tool."""
     arguments = {"path": path, "content": content}
     return Turn(text=text, calls=(Call(name="", arguments=arguments, portable="write"),))
 
@@ -54,7 +53,7 @@ def failure(
     retry_after_s: float | None = None,
     in_stream: bool | None = None,
 ) -> Turn:
-    """An error with the body of the API that is spoken."""
+    """An error in the format of the client's API."""
     return Turn(
         failure=Failure(
             kind=kind, status=status, message=message, retry_after_s=retry_after_s, in_stream=in_stream
@@ -63,7 +62,7 @@ def failure(
 
 
 def rate_limit(retry_after_s: float | None = None, *, in_stream: bool | None = None) -> Turn:
-    """429, with Retry-After (Gemini: RetryInfo and a quota per minute) where a wait is given."""
+    """429. A delay is announced in Retry-After (Gemini: RetryInfo and a quota per minute)."""
     return failure("rate_limit", retry_after_s=retry_after_s, in_stream=in_stream)
 
 
@@ -98,7 +97,7 @@ def model_not_found() -> Turn:
 
 
 def context_too_long() -> Turn:
-    """The prompt is over the model's limit."""
+    """The prompt exceeds the model's limit."""
     return failure("context_too_long")
 
 
@@ -118,20 +117,20 @@ def overloaded(status: int | None = None) -> Turn:
 
 
 def raw(status: int, body: str = "", headers: dict[str, str] | None = None) -> Turn:
-    """Any reply of your own."""
+    """A literal reply."""
     return Turn(raw=RawReply(status=status, body=body, headers=tuple((headers or {}).items())))
 
 
 def stall(after: int | None = None, *, text: str = LONG, limit_s: float | None = None) -> Turn:
-    """Silence: before the headers, or after so many pieces of the text; see `Fault`."""
+    """A reply that stalls before the headers or after `after` pieces; see `Fault`."""
     return Turn(text=text).stalled(after, limit_s=limit_s)
 
 
 def drop(after: int | None = None, *, text: str = LONG, how: Literal["reset", "close"] = "reset") -> Turn:
-    """The connection breaks: before the headers, or after so many pieces of the text."""
+    """A reply that is disconnected before the headers or after `after` pieces."""
     return Turn(text=text).dropped(after, how=how)
 
 
 def slow(text: str = LONG, *, piece_delay_s: float = 0.5, pieces: int = 8) -> Turn:
-    """A text that comes piece by piece."""
+    """A text with a delay before each piece."""
     return Turn(text=text).slowly(piece_delay_s, pieces=pieces)

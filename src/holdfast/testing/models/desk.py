@@ -1,4 +1,4 @@
-"""What all connections of a server share: the script, the records, and those who stall."""
+"""The state that all connections of a server share: script, requests, stalled replies."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from holdfast.testing.models.record import Log, ModelRequest
     from holdfast.testing.models.script import Script
 
-#: How often a stalled reply looks whether its client is still there.
+#: How often a stalled reply checks whether its client is still connected.
 _LOOK_S = 0.1
 
 
 class Desk:
-    """Takes requests, chooses answers. Safe for any number of threads."""
+    """Records requests and chooses answers. Thread-safe."""
 
     def __init__(self, script: Script, log: Log | None) -> None:
         self.script = script
         self.requests: list[ModelRequest] = []
         self.errors: list[str] = []
-        """What went wrong with the script itself."""
+        """Errors of the script itself."""
         self.closed = threading.Event()
         self._log = log
         self._changed = threading.Condition()
@@ -40,12 +40,12 @@ class Desk:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the server ends."""
+        """Whether the server is closing."""
         return self.closed.is_set()
 
     @property
     def stalled(self) -> int:
-        """How many replies stand still now."""
+        """How many replies are stalled now."""
         return self._stalled
 
     def take(
@@ -64,7 +64,7 @@ class Desk:
             )
             try:
                 request.is_side = self.script.is_side(request)
-            except Exception as error:  # the function of a test: whoever looks at `errors` sees it
+            except Exception as error:  # code of the test; reported in `errors`
                 self.errors.append(f"request {request.number}: script: {type(error).__name__}: {error}")
             self.requests.append(request)
             if self._log:
@@ -73,7 +73,7 @@ class Desk:
         return request
 
     def finish(self, request: ModelRequest, how: str) -> None:
-        """A request has been answered, or not: say how."""
+        """Record how a request ended."""
         with self._changed:
             request.ended = how
             if self._log:
@@ -81,7 +81,7 @@ class Desk:
             self._changed.notify_all()
 
     def answer(self, request: ModelRequest) -> Answer:
-        """What is answered. A mistake in the script is an answer too, and kept in `errors`."""
+        """The answer to a request. An error of the script is answered with 400 and added to `errors`."""
         route, api = request.route, request.codec
         if route.operation == "models":
             listed = routes.models_list(route, self.script.models)
@@ -103,13 +103,11 @@ class Desk:
             return answer.from_turn(turn, request, api, id=reply_id, usage=self.script.usage)
         except ScriptError as error:
             return self._at_fault(request, f"script: {error}")
-        except (
-            Exception
-        ) as error:  # the function of a test: whoever looks at the reply or at `errors` sees it
+        except Exception as error:  # code of the test; reported in the reply and in `errors`
             return self._at_fault(request, f"script: {type(error).__name__}: {error}")
 
     def stall(self, connection: socket.socket, limit_s: float | None) -> bool:
-        """Wait for `release`, the limit, or the end. False: the server closes."""
+        """Wait for `release`, the limit, or the end of the server. Returns False if the server closes."""
         give_up = None if limit_s is None else time.monotonic() + limit_s
         with self._changed:
             self._stalled += 1
@@ -122,30 +120,30 @@ class Desk:
                         return True
                     self._changed.wait(left_s)
                     if _is_gone(connection):
-                        raise ConnectionResetError("the client left")
+                        raise ConnectionResetError("the client disconnected")
             finally:
                 self._stalled -= 1
         return not self.is_closed
 
     def release(self) -> None:
-        """Let all replies that stand still go on."""
+        """Let all stalled replies continue."""
         with self._changed:
             self._releases += 1
             self._changed.notify_all()
 
     def close(self) -> None:
-        """End: whoever stands still gives up."""
+        """Close: stalled replies give up."""
         self.closed.set()
         self.release()
 
     def wait(self, fn: Callable[[], bool], within_s: float) -> bool:
-        """Whether `fn` came true; looked at whenever something happens."""
+        """Wait until `fn` is true; checked at every change. Returns False after `within_s`."""
         with self._changed:
             return self._changed.wait_for(fn, within_s)
 
     def _at_fault(self, request: ModelRequest, message: str) -> Answer:
         self.errors.append(f"request {request.number}: {message}")
-        # 400, because clients repeat a request that failed with 500.
+        # 400, because clients retry a request that failed with 500.
         return answer.refused(request.codec, 400, message)
 
 

@@ -28,7 +28,7 @@ NAME = "gemini"
 
 
 def stream(reply: Reply) -> Iterator[Event]:
-    """Server-sent events. A call is never cut: it is one piece. The last piece says that it is the last."""
+    """Server-sent events. A call is always one piece; the last piece has the finish reason."""
     parts: list[dict[str, Any]] = [{"text": piece} for piece in reply.text_pieces()]
     parts += [_function_call(reply, number) for number in range(len(reply.calls))]
     for part in parts[:-1]:

@@ -44,7 +44,7 @@ def refusal(failure: Failure, model: str) -> Refusal:
     details: list[dict[str, Any]] = []
     match failure.kind:
         case "rate_limit" if failure.retry_after_s is not None:
-            # The CLI reads the wait from the details; the header is for plain clients.
+            # The CLI reads the delay from the details; other clients read the header.
             headers["Retry-After"] = f"{failure.retry_after_s:g}"
             message = f"{_QUOTA} Please retry in {failure.retry_after_s:g}s."
             details = [_quota_failure("PerMinute", model), _retry_info(failure.retry_after_s)]

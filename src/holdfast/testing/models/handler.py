@@ -1,5 +1,4 @@
-"""One connection: requests are read, answered by the desk, and sent as slowly and as brokenly as the turn
-says."""
+"""One connection: reads requests, and sends the answers with the delays and faults of their turns."""
 
 from __future__ import annotations
 
@@ -17,12 +16,12 @@ if TYPE_CHECKING:
     from holdfast.testing.models.record import ModelRequest
     from holdfast.testing.models.turns import Fault
 
-#: A client that is gone shows in one of these.
+#: Errors of a client that has disconnected.
 GONE = (ConnectionError, TimeoutError, BrokenPipeError)
 
 
 class Dropped(Exception):
-    """Raised to end the connection as a turn says."""
+    """Raised to end the connection, as the turn demands."""
 
     def __init__(self, how: str) -> None:
         super().__init__(how)
@@ -127,14 +126,14 @@ class Handler(BaseHTTPRequestHandler):
     def _hang_up(self, how: str) -> None:
         self.close_connection = True
         if how == "reset":
-            # With this, close sends RST. Closed here: the server would shut it down first, which sends FIN.
+            # With this option, close sends RST. The server itself would call shutdown first, which sends FIN.
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.connection.close()
         else:
             self.connection.shutdown(socket.SHUT_RDWR)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name in the base class
-        """Silent: requests are recorded, not printed."""
+        """Print nothing: requests are recorded."""
 
 
 def _reason(status: int) -> str:

@@ -1,4 +1,4 @@
-"""Portable tool calls: the client's own shell or file tool, found among those that it offers."""
+"""Portable tool calls: mapped to the client's own shell or file tool."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast.testing.models.turns import Call, ScriptError
 if TYPE_CHECKING:
     from holdfast.testing.models.shapes import OfferedTool
 
-#: As the CLIs name them: Claude Code, Codex, Gemini CLI, Copilot CLI, OpenCode, Pi.
+#: Tool names of Claude Code, Codex, Gemini CLI, Copilot CLI, OpenCode and Pi.
 SHELLS = ("Bash", "bash", "exec_command", "shell_command", "shell", "run_shell_command", "local_shell")
 WRITERS = ("Write", "write", "write_file", "create")
 _COMMANDS = ("command", "cmd")
@@ -21,7 +21,7 @@ _CONTENTS = ("content", "file_text")
 
 
 def resolve(call: Call, offered: list[OfferedTool]) -> Call:
-    """A call that this client understands."""
+    """The call with the tool name and arguments of this client."""
     if call.portable is None:
         return call
     by_name = {tool.name: tool for tool in offered}
@@ -50,6 +50,6 @@ def _named(tool: OfferedTool, names: tuple[str, ...]) -> str:
 
 
 def _filled(tool: OfferedTool, given: dict[str, Any]) -> dict[str, Any]:
-    """Required arguments that we do not care about get the plainest value."""
+    """Other required arguments get the simplest valid value."""
     plain = sample(tool.schema | {"type": "object", "required": tool.schema.get("required", [])})
     return (as_object(plain) or {}) | given

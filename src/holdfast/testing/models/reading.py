@@ -1,4 +1,4 @@
-"""Proving what the model was sent: the same questions for every API."""
+"""Read what the client sent to the model, in the same way for every API."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ToolResult:
-    """What a tool gave back, as the model was told."""
+    """The result of a tool call, as the client sent it to the model."""
 
     id: str
     name: str
-    """The tool; empty where the call is not part of the request."""
+    """The tool; empty if the call is not part of the request."""
     text: str
     is_error: bool
-    """Only Anthropic and Gemini say so."""
+    """Reported only by Anthropic and Gemini clients."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolCall:
-    """A call of the model's, as the client sent it back."""
+    """A tool call of the model, as the client sent it back."""
 
     id: str
     name: str
@@ -39,18 +39,18 @@ def passages(request: ModelRequest) -> list[Passage]:
 
 
 def last_user_text(request: ModelRequest) -> str:
-    """The last message of the user that has text; its parts are joined with newlines."""
+    """The text of the last user message that has any; parts are joined with newlines."""
     said = [passage for passage in passages(request) if passage.role == "user" and passage.kind == "text"]
     return "\n".join(passage.text for passage in said if passage.message == said[-1].message)
 
 
 def user_texts(request: ModelRequest) -> list[str]:
-    """Each text of the user's, the client's own additions included."""
+    """All texts of user messages, including those that the client added."""
     return [passage.text for passage in passages(request) if (passage.role, passage.kind) == ("user", "text")]
 
 
 def all_texts(request: ModelRequest) -> list[str]:
-    """Each text, call and result in the request, system prompts first where the API puts them there."""
+    """All texts, calls and results in the request, in its order."""
     return [passage.text for passage in passages(request)]
 
 
@@ -60,7 +60,7 @@ def system_text(request: ModelRequest) -> str:
 
 
 def tool_results(request: ModelRequest) -> list[ToolResult]:
-    """What tools gave back, with the names of the tools where the calls are part of the request."""
+    """The results of tool calls."""
     names = {call.id: call.name for call in tool_calls(request)}
     return [
         ToolResult(
@@ -75,7 +75,7 @@ def tool_results(request: ModelRequest) -> list[ToolResult]:
 
 
 def tool_calls(request: ModelRequest) -> list[ToolCall]:
-    """The calls of the model's that the client sent back."""
+    """The tool calls of the model that the client sent back."""
     return [
         ToolCall(id=passage.id, name=passage.name, arguments=passage.text)
         for passage in passages(request)
@@ -84,6 +84,6 @@ def tool_calls(request: ModelRequest) -> list[ToolCall]:
 
 
 def offered_tools(request: ModelRequest) -> list[OfferedTool]:
-    """The tools that the client lets the model use."""
+    """The tools that the client offers to the model."""
     codec = request.codec
     return codec.offered(request.json) if codec and request.json else []

@@ -1,4 +1,4 @@
-"""What the server was sent: requests in memory and, where a file is given, line by line on disk."""
+"""Received requests: kept in memory, and logged to a JSONL file if one is given."""
 
 from __future__ import annotations
 
@@ -37,44 +37,44 @@ class ModelRequest:
     raw: bytes
     """The body as it came over the wire, without transfer encoding."""
     body: bytes
-    """The body, decompressed; empty where that was not possible."""
+    """The decompressed body; empty if it could not be decompressed."""
     json: dict[str, Any] | None
-    """The body where it is a JSON object."""
+    """The body if it is a JSON object, otherwise None."""
     is_side: bool = False
-    """A request for a title, a summary or the like, which takes no turn of the script."""
+    """Whether it asks for a title, a summary or the like; such a request takes no turn of the script."""
     turn: str = ""
-    """Which turn was the answer: `turns[2]`, `rules[0]`, `after`, `side`, `function`; else empty."""
+    """The turn that answered it: `turns[2]`, `rules[0]`, `after`, `side`, `function`; empty if none did."""
     ended: str = ""
-    """How it went: `done`, `dropped`, `client left`, `closed`; empty while it is being answered."""
+    """How it ended: `done`, `dropped`, `client left`, `closed`; empty while it is being answered."""
 
     @property
     def route(self) -> routes.Route:
-        """What its method and path ask for."""
+        """The route of its method and path."""
         return routes.find(self.method, self.path)
 
     @property
     def api(self) -> routes.ApiName | None:
-        """Whose API it is; None for another path."""
+        """The API of its path; None for an unknown path."""
         return self.route.api
 
     @property
     def codec(self) -> Api | None:
-        """How that API is read and written."""
+        """The module that reads and writes that API."""
         return routes.APIS[self.api] if self.api else None
 
     @property
     def is_conversation(self) -> bool:
-        """Asks a model for an answer, and is no side request."""
+        """Whether it asks a model for an answer and is not a side request."""
         return self.route.operation == "generate" and not self.is_side
 
     @property
     def model(self) -> str:
-        """The model that is asked."""
+        """The requested model."""
         return self.route.model or string((self.json or {}).get("model"))
 
     @property
     def streams(self) -> bool:
-        """Whether the answer is to be streamed."""
+        """Whether the client wants a stream."""
         streams = self.route.streams
         return (self.json or {}).get("stream") is True if streams is None else streams
 
@@ -89,7 +89,7 @@ def new_request(
     raw: bytes,
     body: bytes,
 ) -> ModelRequest:
-    """A request as it is recorded."""
+    """A request with its secrets masked."""
     return ModelRequest(
         number=number,
         at=at,
@@ -103,7 +103,7 @@ def new_request(
 
 
 def parse(body: bytes) -> dict[str, Any] | None:
-    """A body as a JSON object; None where it is none."""
+    """The body as a JSON object; None if it is not one."""
     try:
         return as_object(json.loads(body))
     except (ValueError, RecursionError):
@@ -111,14 +111,14 @@ def parse(body: bytes) -> dict[str, Any] | None:
 
 
 class Log:
-    """The JSONL file: a line when a request has come in, a second one when it has been answered."""
+    """The log: one JSON line when a request arrives, and a second one when it was answered."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        # Prompts are private, and a body may hold more than anyone thought.
+        # Private, because prompts are.
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
     def began(self, request: ModelRequest) -> None:
-        """A request has come in."""
+        """Log a request that arrived."""
         line: dict[str, Any] = {"schema": SCHEMA, "kind": "request"}
         for name in ("number", "at", "method", "path", "headers", "is_side"):
             line[name] = getattr(request, name)
@@ -128,7 +128,7 @@ class Log:
         self._write(line)
 
     def ended(self, request: ModelRequest) -> None:
-        """It has been answered."""
+        """Log how a request ended."""
         line = {"kind": "end", "number": request.number, "turn": request.turn, "ended": request.ended}
         self._write(line)
 
@@ -143,7 +143,7 @@ class Log:
 
 
 def read_log(path: str | os.PathLike[str]) -> list[ModelRequest]:
-    """The requests in a log file, in the order in which they came; a torn last line is left out."""
+    """The requests in a log file, in order of arrival; a torn last line is ignored."""
     found: dict[int, ModelRequest] = {}
     with open(path, "rb") as file:
         for text in file:

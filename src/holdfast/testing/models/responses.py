@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from holdfast.testing.models.turns import Failure
 
 NAME = "responses"
-#: What the vendor reports inside a stream that began well.
+#: Errors that the vendor reports inside a stream that has started with status 200.
 _IN_STREAM = ("context_too_long", "quota")
 
 
 class _Numbered:
-    """Makes events with their sequence numbers."""
+    """Creates events with consecutive sequence numbers."""
 
     def __init__(self) -> None:
         self._number = 0

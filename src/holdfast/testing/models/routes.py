@@ -1,4 +1,4 @@
-"""Which API and which operation a path means. A prefix such as `/proxy` before the path does no harm."""
+"""Maps a path to an API and an operation. A prefix such as `/proxy` is allowed."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ _MODELS = re.compile(r"/models(?:/([^/:]+))?/?$")
 
 
 class Route(NamedTuple):
-    """What a request asks for."""
+    """API and operation of a request."""
 
     operation: Operation
     api: ApiName | None = None
     model: str = ""
     """The model in the path; the other APIs name it in the body."""
     streams: bool | None = None
-    """None: the body says it."""
+    """None if the body decides."""
     is_json_array: bool = False
     """Gemini's stream without `alt=sse`."""
 
 
 def find(method: str, target: str) -> Route:
     """The route of a method and a path."""
-    # Not urlsplit, which raises on some garbage.
+    # Not urlsplit, which raises on some invalid paths.
     path, _, query = target.partition("?")
     path = path.rstrip("/")
     if method in ("GET", "HEAD"):
@@ -69,7 +69,7 @@ def find(method: str, target: str) -> Route:
 
 
 def models_list(route: Route, names: list[str]) -> dict[str, Any] | None:
-    """The answer to a request for models. What OpenAI and Anthropic clients read is in the same object."""
+    """The list of models. One object has the fields of both OpenAI and Anthropic."""
     if route.api == "gemini":
         listed = [_gemini_model(name) for name in names]
         if route.model:

@@ -1,4 +1,4 @@
-"""Which turn answers which request."""
+"""The script: chooses the turn for each request."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ SideRequests = Literal["without_tools", "none"]
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """A turn for the requests that fit all conditions given. It takes no turn of the sequence."""
+    """A turn for requests that match all given conditions. It takes no turn of the sequence."""
 
     turn: Turn
     contains: str | None = None
-    """In the user's last text."""
+    """A substring of the user's last text."""
     anywhere: str | None = None
-    """In any text, system prompt, call or result of the request."""
+    """A substring of any text, system prompt, call or result of the request."""
     model: str | None = None
-    """Part of the model's name."""
+    """A substring of the model's name."""
     api: ApiName | None = None
     nth: int | None = None
-    """The n-th conversation request of the server; retries count."""
+    """Only the n-th conversation request of the server; retries count."""
     is_side: bool = False
-    """True: side requests instead of those of the conversation."""
+    """Whether it matches side requests instead of conversation requests."""
     times: int | None = None
-    """How many requests it answers; None is all that fit."""
+    """How many requests it answers; None means all that match."""
 
     def fits(self, request: ModelRequest, nth: int) -> bool:
-        """Whether the rule is for this request."""
+        """Whether the rule matches this request."""
         return (
             request.is_side == self.is_side
             and (self.nth is None or self.nth == nth)
@@ -52,7 +52,7 @@ class Rule:
 
 
 class Choice(NamedTuple):
-    """A turn, and where in the script it stands."""
+    """A turn and its position in the script."""
 
     place: str
     turn: Turn
@@ -61,10 +61,10 @@ class Choice(NamedTuple):
 class Script:
     """Turns in order, for the conversation requests of one server.
 
-    1. The first rule that fits and is not used up.
-    2. A side request: `side`; by default "ok", or plain JSON where the request wants JSON.
-    3. The next turn, or what the function says.
-    4. When the turns are used up: `after`.
+    1. The first rule that matches and is not used up.
+    2. For a side request, `side`; by default "ok", or a minimal JSON value if the request wants JSON.
+    3. The next turn, or the one that the function returns.
+    4. `after`, when all turns are used up.
     """
 
     def __init__(
@@ -94,15 +94,14 @@ class Script:
 
     @property
     def turns_left(self) -> int:
-        """Turns of the sequence that no request has come for; one that repeats for ever counts until
-        begun."""
+        """Turns that were not used yet. A turn that repeats forever counts until its first use."""
         with self._lock:
             rest = self._turns[self._position :]
             begun = bool(rest) and self._used[self._position] > 0
             return len(rest) - (1 if begun and rest[0].repeats is None else 0)
 
     def is_side(self, request: ModelRequest) -> bool:
-        """A request for a title, a summary, a classification: clients send these without tools."""
+        """Whether it asks for a title, a summary or a classification: clients send these without tools."""
         if request.route.operation != "generate" or self._side_requests == "none":
             return False
         if callable(self._side_requests):
@@ -110,7 +109,7 @@ class Script:
         return not offered_tools(request)
 
     def choose(self, request: ModelRequest) -> Choice:
-        """The answer to a request; takes what it gives."""
+        """The turn for a request; it counts as used."""
         with self._lock:
             if request.is_conversation:
                 self._conversations += 1

@@ -30,7 +30,7 @@ FAILURES: tuple[FailureKind, ...] = get_args(FailureKind)
 _USAGE = dict.fromkeys(Usage.__dataclass_fields__, "whole")
 _FAILURE = {"status": "whole", "message": "text", "retry_after_s": "seconds", "in_stream": "bool"}
 _CALL = {"name": "text", "arguments": "object"}
-#: What a turn may hold. An object with a table of its own is given as that table.
+#: Keys of a turn and the kinds of their values. The value of a nested object is its own table.
 TURN: dict[str, Any] = {
     "text": "text",
     "tool": _CALL,
@@ -107,7 +107,7 @@ def from_data(data: Any) -> Script:
 
 
 def turn_from(place: str, data: dict[str, Any]) -> Turn:
-    """A turn as it is written in a file."""
+    """A turn from its JSON form."""
     _check(place, TURN, data)
     kinds: list[FailureKind] = [kind for kind in FAILURES if kind in data]
     says = [key for key in ("text", "tool", "tools", "shell", "write", "empty") if key in data]
@@ -130,7 +130,7 @@ def turn_from(place: str, data: dict[str, Any]) -> Turn:
         headers = tuple((name, str(value)) for name, value in raw.get("headers", {}).items())
         fields["raw"] = RawReply(status=raw["status"], body=raw.get("body", ""), headers=headers)
     times = data.get("times", 1)
-    # Something must be cut off: a fault alone gets a text.
+    # A fault alone gets a text that it can cut off.
     text = data.get("text", LONG if "fault" in fields and not says else "")
     return Turn(text=text, calls=_calls(data), repeats=None if times == "forever" else times, **fields)
 

@@ -1,4 +1,4 @@
-"""The model server: a port on loopback that speaks every API and answers by script."""
+"""The model server: a loopback port that speaks every API and gives scripted answers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _END_S = 5.0
 
 
 class _Listener(socketserver.ThreadingTCPServer):
-    """Knows its connections, so that closing the server ends them."""
+    """Keeps track of its connections, so that closing the server closes them."""
 
     allow_reuse_address = True
     daemon_threads = True
@@ -52,14 +52,13 @@ class _Listener(socketserver.ThreadingTCPServer):
             self.changed.notify_all()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that leaves or sends garbage is its own affair."""
+        """Ignore clients that disconnect or send garbage."""
 
 
 class ModelServer:
     """Serves from construction to `close`, in threads of this process.
 
-    `script` is a list of turns, a function from request to turn, or a `Script`, which alone can set
-    everything.
+    `script` is a list of turns, a function from request to turn, or a `Script`, which has more options.
     """
 
     def __init__(
@@ -86,12 +85,12 @@ class ModelServer:
 
     @property
     def url(self) -> str:
-        """Without a path. OpenAI clients want `/v1` behind it."""
+        """The URL without a path. OpenAI clients need `/v1` after it."""
         return f"http://{HOST}:{self.port}"
 
     @property
     def requests(self) -> list[ModelRequest]:
-        """Every request so far, in order."""
+        """All requests so far, in order."""
         return list(self._desk.requests)
 
     def conversations(self) -> list[ModelRequest]:
@@ -100,45 +99,45 @@ class ModelServer:
 
     @property
     def errors(self) -> list[str]:
-        """Where the script itself failed: a function that raised, a tool that no client offered."""
+        """Errors of the script itself: a function that raised, a tool that the client does not offer."""
         return list(self._desk.errors)
 
     @property
     def stalled(self) -> int:
-        """How many replies stall at this moment."""
+        """How many replies are stalled now."""
         return self._desk.stalled
 
     def release(self) -> None:
-        """Let the replies go on that stall now."""
+        """Let all stalled replies continue."""
         self._desk.release()
 
     def wait_for_conversations(self, count: int, within_s: float = 10.0) -> list[ModelRequest]:
-        """The conversation requests, once there are so many; a TimeoutError says what came instead."""
+        """Wait for `count` conversation requests and return them. Raises TimeoutError."""
         self._await(lambda: len(self.conversations()) >= count, f"{count} conversation requests", within_s)
         return self.conversations()
 
     def wait_for_stall(self, count: int = 1, within_s: float = 10.0) -> None:
-        """Until so many replies stall."""
+        """Wait until `count` replies are stalled. Raises TimeoutError."""
         self._await(lambda: self.stalled >= count, f"{count} stalled replies", within_s)
 
     def wait_for_end(self, request: ModelRequest, within_s: float = 10.0) -> str:
-        """How the answer to a request ended, once it has."""
+        """Wait until a request was answered and return how it ended. Raises TimeoutError."""
         self._await(lambda: request.ended != "", f"the end of request {request.number}", within_s)
         return request.ended
 
     def setup(self, agent: Agent, *, model: str | None = None) -> Setup:
-        """What a CLI needs to talk to this server."""
+        """Settings with which a CLI talks to this server."""
         return settings.setup(agent, self.url, model=model)
 
     def env(
         self, agent: Agent, home: str | Path | None = None, *, model: str | None = None
     ) -> dict[str, str]:
-        """The variables that a CLI needs; with `home`, its files are written there and HOME is set."""
+        """The environment of a CLI. With `home`, its files are written there and HOME is set."""
         wanted = self.setup(agent, model=model)
         return wanted.env if home is None else wanted.write_to(home)
 
     def close(self) -> None:
-        """Stop: stalled replies are cut off, connections closed, threads ended."""
+        """Cut off stalled replies, close connections, end threads."""
         if self._desk.is_closed:
             return
         self._desk.close()
@@ -150,7 +149,7 @@ class ModelServer:
                 try:
                     connection.shutdown(socket.SHUT_RDWR)
                 except OSError:
-                    pass  # the client was faster
+                    pass  # the client closed it first
             listener.changed.wait_for(lambda: not listener.open, _END_S)
         listener.server_close()
         self._wake.close()
@@ -165,7 +164,7 @@ class ModelServer:
         self.close()
 
     def _accept(self) -> None:
-        # Not serve_forever, which looks twice a second whether it should end.
+        # Not serve_forever, which polls twice a second.
         with selectors.DefaultSelector() as selector:
             selector.register(self._listener, selectors.EVENT_READ)
             selector.register(self._wake, selectors.EVENT_READ)

@@ -1,4 +1,4 @@
-"""What each CLI needs to talk to a model server and to nobody else."""
+"""Settings with which each CLI talks to the model server and to no other host."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Setup:
     arguments: list[str]
     model: str
     homes: dict[str, str] = field(default_factory=dict[str, str])
-    """Variables that name a directory below HOME; set where HOME is known."""
+    """Variables that name a directory below HOME; set by `write_to`."""
 
     def write_to(self, home: str | Path) -> dict[str, str]:
-        """Write the files below `home`; the environment that goes with them, HOME included."""
+        """Write the files below `home`. Returns the environment for them, including HOME."""
         home = Path(home)
         for name, text in self.files.items():
             path = home / name
@@ -40,7 +40,7 @@ class Setup:
 
 
 def setup(agent: Agent, url: str, *, model: str | None = None) -> Setup:
-    """The set-up of one CLI; `url` is the server's, without a path."""
+    """The settings of one CLI; `url` is the server's, without a path."""
     if agent not in _SETUPS:
         raise ValueError(f"no settings for {agent!r} (known: {', '.join(AGENTS)})")
     return _SETUPS[agent](url, model)
@@ -61,8 +61,7 @@ def _claude(url: str, model: str | None) -> Setup:
 
 def _codex(url: str, model: str | None) -> Setup:
     model = model or "gpt-5"
-    # JSON strings are TOML strings. Without plug-ins it ends at once, instead of trying to fetch them for 5
-    # s.
+    # JSON strings are valid TOML strings. With plug-ins, Codex would try to fetch them for 5 s at its end.
     config = (
         f"model = {json.dumps(model)}\n"
         f"model_provider = {json.dumps(PROVIDER)}\n"
@@ -83,10 +82,10 @@ def _codex(url: str, model: str | None) -> Setup:
 
 
 def _gemini(url: str, model: str | None) -> Setup:
-    # Without -m the CLI asks a small model first which one to use.
+    # Without -m, the CLI first asks a small model which one to use.
     model = model or "gemini-2.5-pro"
     config = {
-        # The base URL alone selects a kind of login that does not work without a terminal.
+        # The base URL alone selects a login that needs a terminal.
         "security": {"auth": {"selectedType": "gemini-api-key"}},
         "privacy": {"usageStatisticsEnabled": False},
         "telemetry": {"enabled": False},

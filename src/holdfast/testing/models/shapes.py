@@ -1,4 +1,4 @@
-"""Reading JSON that others sent: nothing is taken for granted, nothing raises."""
+"""Read untrusted JSON: wrong types give empty values, and nothing raises."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Kind = Literal["text", "call", "result"]
 
 @dataclass(frozen=True, kw_only=True)
 class Passage:
-    """One piece of what the model was sent, the same for every API."""
+    """One part of a request to the model, the same for every API."""
 
     message: int
-    """Which message it stands in; system prompts are -1."""
+    """Index of its message; -1 for system prompts."""
     role: Role
     kind: Kind
     text: str
@@ -29,34 +29,34 @@ class Passage:
 
 @dataclass(frozen=True, kw_only=True)
 class OfferedTool:
-    """A tool that the client lets the model use."""
+    """A tool that the client offers to the model."""
 
     name: str
     schema: dict[str, Any]
     is_freeform: bool = False
-    """Takes plain text instead of JSON (the "custom" tools of the Responses API)."""
+    """Whether it takes plain text instead of JSON (a "custom" tool of the Responses API)."""
 
 
 def objects(value: Any) -> list[dict[str, Any]]:
-    """The objects in a list; empty where it is none."""
+    """The objects in a list; empty if `value` is not a list."""
     found = (as_object(item) for item in as_list(value) or [])
     return [item for item in found if item is not None]
 
 
 def object_at(value: Any, *keys: str) -> dict[str, Any]:
-    """The object behind these keys; empty where there is none."""
+    """The object at these keys; empty if there is none."""
     for key in keys:
         value = (as_object(value) or {}).get(key)
     return as_object(value) or {}
 
 
 def string(value: Any) -> str:
-    """The value where it is a text, else an empty one."""
+    """The value if it is a string, otherwise an empty string."""
     return value if isinstance(value, str) else ""
 
 
 def as_text(value: Any) -> str:
-    """Text as APIs write it: a string, or parts that carry a `text`; anything else as JSON."""
+    """The text of a string or of parts with a `text`; anything else as JSON."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -68,14 +68,14 @@ def as_text(value: Any) -> str:
 
 
 def texts(value: Any) -> list[str]:
-    """Each text of a string or of a list of parts, the empty ones left out."""
+    """The texts of a string or of a list of parts, without empty ones."""
     if isinstance(value, str):
         return [value] if value else []
     return [text for part in objects(value) if (text := string(part.get("text")))]
 
 
 def sample(schema: dict[str, Any], depth: int = 8) -> Any:
-    """The plainest value that fits a JSON schema; type names may be upper case, as Gemini writes them."""
+    """The simplest value that is valid for a JSON schema. Type names may be upper case (Gemini)."""
     for choice in ("anyOf", "oneOf", "allOf"):
         if options := objects(schema.get(choice)):
             return sample(options[0], depth - 1) if depth else None

@@ -1,4 +1,4 @@
-"""One turn: what the server does when a model request comes in."""
+"""One turn: the server's reaction to a model request."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Portable = Literal["shell", "write"]
 
 
 class ScriptError(Exception):
-    """Raised when a script is malformed or cannot be played; the message starts with the place."""
+    """Raised if a script is malformed or cannot be played; the message starts with the position."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """Token counts, put into the API's own fields as they are."""
+    """Token counts, reported in the fields of the API without conversion."""
 
     input_tokens: int = 100
     output_tokens: int = 20
@@ -38,7 +38,7 @@ class Usage:
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """A tool call. A portable one is turned into a call of the client's own shell or file tool."""
+    """A tool call. A portable one becomes a call of the client's own shell or file tool."""
 
     name: str
     arguments: dict[str, Any]
@@ -47,20 +47,20 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """An error reply. The vendor's usual status, message and headers, where none are given."""
+    """An error reply. Status, message and headers default to those of the vendor."""
 
     kind: FailureKind
     status: int | None = None
     message: str | None = None
     retry_after_s: float | None = None
-    """Rate limit: the wait that is announced; usage limit: the time until the reset."""
+    """For a rate limit, the announced delay; for a usage limit, the time until the reset."""
     in_stream: bool | None = None
-    """A 200 whose stream carries the error; by default where the vendor does it so."""
+    """Whether the error comes inside a stream with status 200; by default, as the vendor does."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RawReply:
-    """Any reply, byte by byte."""
+    """A literal reply."""
 
     status: int
     body: str
@@ -69,18 +69,18 @@ class RawReply:
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """Where the reply stops. `after` counts pieces of text or arguments; None is before the headers."""
+    """Where the reply stops. `after` counts pieces of text or arguments; None means before the headers."""
 
     kind: Literal["stall", "drop"]
     after: int | None = None
     limit_s: float | None = None
-    """A stall goes on by itself after so long; else only `ModelServer.release` or `close` end it."""
+    """A stall ends after this time; without a limit, `ModelServer.release` or `close` ends it."""
     how: Literal["reset", "close"] = "reset"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Turn:
-    """What is answered. Without text, calls, failure and raw reply it is an empty answer."""
+    """One answer. Without text, calls, failure and raw reply, it is empty."""
 
     text: str = ""
     calls: tuple[Call, ...] = ()
@@ -88,22 +88,22 @@ class Turn:
     raw: RawReply | None = None
     fault: Fault | None = None
     piece_delay_s: float = 0.0
-    """The pause before each piece of text or arguments."""
+    """Delay before each piece of text or arguments."""
     head_delay_s: float = 0.0
     pieces: int = 8
-    """Into how many pieces a text is cut, at most, for streaming."""
+    """Maximum number of pieces of a streamed text."""
     is_cut_off: bool = False
-    """Ends as if the limit of output tokens was reached."""
+    """Whether it ends as if the limit of output tokens was reached."""
     usage: Usage | None = None
     repeats: int | None = 1
-    """How many requests get this turn; None is all from here on."""
+    """How many requests get this turn; None means all that follow."""
 
     def times(self, count: int) -> Self:
-        """The same for so many requests."""
+        """The same turn for `count` requests."""
         return replace(self, repeats=count)
 
     def forever(self) -> Self:
-        """The same for all requests from here on."""
+        """The same turn for all requests that follow."""
         return replace(self, repeats=None)
 
     def using(
@@ -115,7 +115,7 @@ class Turn:
         cache_write_tokens: int = 0,
         reasoning_tokens: int = 0,
     ) -> Self:
-        """The same, with this usage reported."""
+        """The same turn, reporting this usage."""
         usage = Usage(
             input_tokens=input_tokens,
             output_tokens=output_tokens,
@@ -126,17 +126,17 @@ class Turn:
         return replace(self, usage=usage)
 
     def slowly(self, piece_delay_s: float, *, head_delay_s: float = 0.0, pieces: int = 8) -> Self:
-        """The same, with a pause before the headers and before each piece."""
+        """The same turn, with a delay before the headers and before each piece."""
         return replace(self, piece_delay_s=piece_delay_s, head_delay_s=head_delay_s, pieces=pieces)
 
     def stalled(self, after: int | None = None, *, limit_s: float | None = None) -> Self:
-        """The same, silent after so many pieces, or before the headers."""
+        """The same turn, stalled after `after` pieces, or before the headers."""
         return replace(self, fault=Fault(kind="stall", after=after, limit_s=limit_s))
 
     def dropped(self, after: int | None = None, *, how: Literal["reset", "close"] = "reset") -> Self:
-        """The same, with the connection broken after so many pieces, or before the headers."""
+        """The same turn, disconnected after `after` pieces, or before the headers."""
         return replace(self, fault=Fault(kind="drop", after=after, how=how))
 
     def cut_off(self) -> Self:
-        """The same, ended as if the limit of output tokens was reached."""
+        """The same turn, ended as if the limit of output tokens was reached."""
         return replace(self, is_cut_off=True)

@@ -1,4 +1,4 @@
-"""What every API module has to offer, and the pieces they share."""
+"""The protocol of API modules, and what they share."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 
 class Event(NamedTuple):
-    """Bytes that are sent in one go."""
+    """Bytes that are sent together."""
 
     data: bytes
     is_piece: bool = False
-    """Carries text or arguments: what `after` and the delay of a turn count."""
+    """Whether it has text or arguments; `after` and the delay of a turn count these."""
     is_end: bool = False
-    """Belongs to the regular end of the stream; a stall or drop comes before it at the latest."""
+    """Whether it belongs to the regular end of the stream; a fault happens before it at the latest."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """An answer that is to be encoded."""
+    """An answer, before encoding."""
 
     id: str
-    """Unique in the life of all servers; part of every id in the reply."""
+    """Unique among all servers; part of every id in the reply."""
     model: str
     text: str
     calls: tuple[Call, ...]
@@ -45,11 +45,11 @@ class Reply:
     """The request."""
 
     def text_pieces(self) -> list[str]:
-        """The text as it is streamed."""
+        """The pieces of the streamed text."""
         return cut(self.text, self.pieces)
 
     def call_id(self, number: int) -> str:
-        """The id of the call of this number."""
+        """The id of the call with this number."""
         return f"call_{self.id}_{number}"
 
 
@@ -66,11 +66,11 @@ class Api(Protocol):
 
     @property
     def NAME(self) -> str:  # noqa: N802 - a constant of the module
-        """Of the API."""
+        """The name of the API."""
         ...
 
     def stream(self, reply: Reply, /) -> Iterator[Event]:
-        """A reply, piece by piece."""
+        """A reply as a stream of events."""
         ...
 
     def whole(self, reply: Reply, /) -> dict[str, Any]:
@@ -78,34 +78,34 @@ class Api(Protocol):
         ...
 
     def refusal(self, failure: Failure, model: str, /) -> Refusal:
-        """A failure, as the vendor tells it."""
+        """A failure, as the vendor reports it."""
         ...
 
     def broken_stream(self, failure: Failure, reply: Reply, /) -> Iterator[Event] | None:
-        """A failure in the middle of a stream; None where it is told before, as a refusal."""
+        """A stream that reports a failure; None if the failure is a refusal before the stream."""
         ...
 
     def passages(self, body: dict[str, Any], /) -> list[Passage]:
-        """What a model reads of a request, in order."""
+        """The parts of a request that a model reads, in order."""
         ...
 
     def offered(self, body: dict[str, Any], /) -> list[OfferedTool]:
-        """The tools that a request lets the model use."""
+        """The tools that a request offers to the model."""
         ...
 
     def wanted_schema(self, body: dict[str, Any], /) -> dict[str, Any] | None:
-        """The JSON Schema that the answer must have; None where any text will do."""
+        """The JSON Schema of the wanted answer; None if any text is accepted."""
         ...
 
 
 def dumps(value: Any) -> str:
-    """JSON as the vendors write it."""
+    """JSON in the vendors' style."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def encoded(value: Any) -> bytes:
     """The same in bytes."""
-    # A lone surrogate in a script is legal JSON but not UTF-8.
+    # A lone surrogate in a script is valid JSON but not UTF-8.
     return dumps(value).encode("utf-8", "backslashreplace")
 
 
@@ -116,7 +116,7 @@ def sse(value: Any, event: str | None = None) -> bytes:
 
 
 def cut(text: str, count: int) -> list[str]:
-    """`text` in at most `count` pieces of whole words; a single word is cut anywhere."""
+    """`text` in at most `count` pieces of whole words; a single word is split anywhere."""
     units: Sequence[str] = re.findall(r"\s*\S+(?:\s+$)?|\s+", text)
     if len(units) == 1:
         units = text
