@@ -19,7 +19,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup tools demo test check lint types layers quick format requirements crash \
-	mutants chaos chaos-smoke \
+	mutants hostile chaos chaos-smoke \
 	conformance conformance-smoke conformance-setup bench clean distclean
 
 help:  ## Show this list
@@ -85,6 +85,9 @@ requirements: setup  ## List requirements and the tests that cover them
 
 crash: setup  ## Kill at every failpoint, restart, compare
 	HOLDFAST_CRASH_FULL=1 $(BIN)/pytest -n $(WORKERS) tests/crash $(ARGS)
+
+hostile: setup  ## Attack holdfast with hostile files, processes and repositories; writes docs/resilience.md
+	HOLDFAST_HOSTILE_FULL=1 HOLDFAST_HOSTILE_WRITE=1 $(BIN)/pytest -n $(WORKERS) -p tests.hostile.report tests/hostile $(ARGS)
 
 mutants: setup  ## Plant each listed bug and check that its test fails
 	$(BIN)/python -m tests.mutants -n $(WORKERS) $(ARGS)

@@ -36,7 +36,7 @@ _FOREIGN_NAMES = (
 )
 
 # Variables that steer the tests themselves.
-_OURS = ("HOLDFAST_TEST_ID", "HOLDFAST_CRASH_FULL", "HOLDFAST_KEEP")
+_OURS = ("HOLDFAST_TEST_ID", "HOLDFAST_CRASH_FULL", "HOLDFAST_HOSTILE_FULL", "HOLDFAST_KEEP")
 
 hypothesis.settings.register_profile(
     "holdfast",
