@@ -130,7 +130,7 @@ def test_an_event_is_synced_before_the_manifest_shows_it(traced: tuple[Case, lis
 
 
 @pytest.mark.req("PKT-11")
-def test_the_end_is_told_in_order_and_the_done_marker_last(traced: tuple[Case, list[list[Call]]]) -> None:
+def test_the_end_is_recorded_in_order_and_the_done_marker_last(traced: tuple[Case, list[list[Call]]]) -> None:
     case, processes = traced
     packet = case.packet
     calls = _writer_of(processes, packet.task_done)

@@ -124,7 +124,7 @@ def sampled_passes() -> Iterator[int]:
         one, two = two, one + two
 
 
-def test_each_failpoint_has_a_plain_name_that_stands_once_in_the_source() -> None:
+def test_each_failpoint_has_a_literal_name_that_occurs_once_in_the_source() -> None:
     found = points.find()
     assert found
     unnamed = [point for point in found if point.name is None]
@@ -134,7 +134,7 @@ def test_each_failpoint_has_a_plain_name_that_stands_once_in_the_source() -> Non
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
-def test_the_scenario_ends_as_it_should_when_nobody_is_killed(place: Place, scenario: Scenario) -> None:
+def test_the_scenario_ends_as_expected_without_a_kill(place: Place, scenario: Scenario) -> None:
     case = Case(place.root, scenario.name)
     try:
         play(scenario, case)

@@ -273,7 +273,7 @@ def test_each_goes_on_in_its_own_session(stage: Stage, agent: str) -> None:
 
 
 @pytest.mark.req("RES-3")
-def test_a_session_that_is_lost_is_told_and_begun_anew(stage: Stage) -> None:
+def test_a_lost_session_is_reported_and_replaced(stage: Stage) -> None:
     """Claude answers that it knows no such conversation."""
     lost = line(
         type="result", subtype="error_during_execution", is_error=True, num_turns=0, session_id="SESSION",

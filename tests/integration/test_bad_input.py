@@ -299,7 +299,7 @@ def test_a_corrupt_manifest_is_read_from_the_journal_and_rewritten(data: bytes) 
 @pytest.mark.parametrize(
     "torn", [b'{"id":"01', b"\0" * 100, b'{"type":"task.moved"}\n', b"nonsense\n", b"x" * 300_000]
 )
-def test_a_torn_end_of_the_journal_is_cut_off_and_told(torn: bytes) -> None:
+def test_a_torn_end_of_the_journal_is_cut_off_and_recorded(torn: bytes) -> None:
     task = kin.make("--", "sh", "-c", "exit 0")
     whole = task.read("events.jsonl")
     with open(task.path("events.jsonl"), "ab") as file:
@@ -577,7 +577,7 @@ def test_a_disk_that_is_full_for_a_moment_loses_nothing(point: str, place) -> No
     ],
     ids=lambda args: " ".join(args)[:30],
 )
-def test_numbers_that_nobody_means(args: list[str]) -> None:
+def test_absurd_numbers(args: list[str]) -> None:
     Task.start("--id", "it", "--", "true").wait_for("completed")
     said = complaint(holdfast(*args), 2)
     assert args[-2] in said

@@ -54,7 +54,7 @@ def told() -> list[tuple[str, str]]:
 
 
 @pytest.mark.req("QUE-3")
-def test_the_slots_and_limits_before_hold_and_status_says_so(home: str) -> None:
+def test_the_previous_slots_and_limits_apply_and_status_reports_it(home: str) -> None:
     settings(good('slots = 3\niteration_delay = "0s"\npool_limits = ["small=1"]'))
     up()
     keepers.wait_for(home)
@@ -76,7 +76,7 @@ def test_the_slots_and_limits_before_hold_and_status_says_so(home: str) -> None:
 
 
 @pytest.mark.req("NOT-1")
-def test_a_notice_is_told_by_the_rules_before(home: str) -> None:
+def test_a_notice_follows_the_previous_rules(home: str) -> None:
     settings(good())
     done = holdfast(
         "run", "-d", "--id", "n1", "--", "sh", "-c", "while [ ! -e go ]; do sleep 0.05; done", cwd=workspace()
@@ -91,7 +91,7 @@ def test_a_notice_is_told_by_the_rules_before(home: str) -> None:
     eventually(lambda: ("completed", "n1") in told(), 20, "it is told all the same")
 
 
-def test_a_notice_that_nobody_can_address_waits_for_the_settings(
+def test_a_notice_without_an_address_waits_for_the_settings(
     home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOLDFAST_KEEPER", "off")
@@ -160,7 +160,7 @@ def test_up_refuses_a_broken_file_and_the_keeper_at_work_goes_on(home: str) -> N
         assert "slots" not in json.load(file)["loop"]
 
 
-def test_status_tells_what_is_wrong_in_the_environment_of_the_keeper(home: str) -> None:
+def test_status_reports_errors_in_the_keepers_environment(home: str) -> None:
     """As a unit hands it on: nobody was there who could be refused."""
     with keeping(home, ITERATION_DELAY="foo"):
         keepers.wait_for(home)

@@ -217,7 +217,7 @@ def test_an_agent_whose_program_is_gone_is_passed_over() -> None:
 
 
 @pytest.mark.req("INT-1", "INT-2")
-def test_whoever_asks_to_hold_on_is_heard_though_another_agent_could_take_over() -> None:
+def test_an_interrupt_wins_over_a_failover() -> None:
     env = {"HOLDFAST_FAILPOINT": "step.record_end=kill"}
     task = start(("one", out(600)), ("two", Scenario().result("sorted")), env=env)
     task.wait_for_event("attempt.ended")

@@ -133,7 +133,7 @@ def test_a_time_limit_ends_the_task_where_that_is_wanted() -> None:
 
 
 @pytest.mark.req("INT-5")
-def test_conditions_that_are_switched_off_ask_nobody() -> None:
+def test_disabled_conditions_do_not_interrupt() -> None:
     loops.settings('interrupt_off = ["request", "timeout", "error", "blocked"]\n')
     # It asks, reports an error and is blocked, and goes on all the same; the files stay.
     script = 'echo help > "$INTERRUPT_FILE"; echo bad > "$HOLDFAST_PACKET/state/error"; sleep 1'
@@ -159,7 +159,7 @@ def test_the_poll_interval_of_a_harness_is_how_often_marks_are_looked_for() -> N
 
 
 @pytest.mark.req("INT-5")
-def test_what_is_no_condition_is_told() -> None:
+def test_an_unknown_condition_is_reported() -> None:
     loops.settings('interrupt_off = ["everything"]\n')
     done = holdfast("run", "-d", "--", "true")
     assert done.returncode == 2
@@ -253,7 +253,7 @@ def test_the_work_item_is_kept_beside_the_question() -> None:
 
 @pytest.mark.req("INT-3")
 @pytest.mark.usefixtures("with_keeper")
-def test_people_are_told_and_a_notifier_that_fails_stops_nothing(home: str) -> None:
+def test_people_are_notified_and_a_failing_notifier_stops_nothing(home: str) -> None:
     told = os.path.join(workspace(), "told.json")
     loops.settings(
         "[[notify]]\non = ['interrupted']\nto = 'command'\n"

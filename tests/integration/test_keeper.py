@@ -214,7 +214,7 @@ def test_the_pause_between_starts_is_on_disk(home: str) -> None:
     task.wait_for("completed")
 
 
-def test_without_a_keeper_by_wish_none_is_started(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_keeper_is_started_if_it_is_disabled(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLDFAST_KEEPER", "off")
     task = Task.shell("sleep 1.5", "--base-interval", "0.1s", "--stale", "none")
     task.wait_for("completed")
@@ -408,7 +408,7 @@ def session_of(pid: int) -> int:
         return 0
 
 
-def test_status_tells_of_a_task_that_nobody_drives_and_whoever_waits_brings_a_keeper_back(
+def test_status_reports_a_task_without_runner_and_wait_restarts_the_keeper(
     home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as without:

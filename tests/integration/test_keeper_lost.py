@@ -61,7 +61,7 @@ def test_the_pause_between_starts_is_sat_out_by_the_seed(home: str) -> None:
     task("it").wait_for("completed", within_s=20)
 
 
-def test_keeper_and_seed_killed_the_last_runner_leaves_nobody_alone(home: str) -> None:
+def test_after_keeper_and_seed_are_killed_the_last_runner_restarts_the_keeper(home: str) -> None:
     tasks = fill(first=kin.WAIT, second=working())
     up("--slots", "1")
     task("first").wait_for("running")
@@ -82,7 +82,7 @@ def test_keeper_seed_and_runner_killed_it_is_said_and_a_waiting_command_brings_t
     assert holdfast("wait", "late", "--timeout", "30s").returncode == 0
 
 
-def test_a_seed_that_nobody_needs_leaves_and_brings_nothing_back(
+def test_a_seed_that_is_not_needed_exits_and_starts_nothing(
     home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOLDFAST_KEEPER_IDLE", "0.2s")

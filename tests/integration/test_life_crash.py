@@ -43,7 +43,7 @@ def test_a_sigkilled_agent_is_resumed_in_the_same_session(home: str) -> None:
 
 
 @pytest.mark.req("RES-4", "RES-5")
-def test_a_killed_command_is_run_again_and_told_so(home: str) -> None:
+def test_a_killed_command_is_run_again_and_knows_it(home: str) -> None:
     script = 'echo "count $HOLDFAST_RESUME_COUNT"; [ "$HOLDFAST_RESUME_COUNT" = 1 ] || kill -KILL $$'
     task = Task.shell(script)
     manifest = task.wait_for("completed")

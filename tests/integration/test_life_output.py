@@ -250,7 +250,7 @@ def test_a_request_is_answered_while_the_log_of_an_agent_that_ended_is_read(
 
 
 @pytest.mark.req("OUT-1")
-def test_a_plain_command_is_read_at_intervals_unless_somebody_follows(home: str) -> None:
+def test_a_plain_command_is_read_at_intervals_unless_it_is_followed(home: str) -> None:
     task = Task.shell("i=0; while :; do i=$((i+1)); echo line $i; sleep 0.05; done")
 
     def is_behind() -> bool:

@@ -406,7 +406,7 @@ def test_sources_are_asked_again_and_again(home: str) -> None:
 
 
 @pytest.mark.req("QUE-5")
-def test_a_relative_file_is_looked_for_where_up_was_typed_and_what_fails_is_told(home: str) -> None:
+def test_a_relative_file_is_relative_to_the_directory_of_up_and_failures_are_reported(home: str) -> None:
     def offer(*items: dict) -> None:
         with open(os.path.join(workspace(), "items.json"), "w", encoding="utf-8") as file:
             json.dump([{"command": working(), **each} for each in items], file)

@@ -38,7 +38,7 @@ def test_the_setting_holds_unless_the_command_line_says_otherwise() -> None:
 
 
 @pytest.mark.parametrize("size", ["lots", "0", "-1"])
-def test_what_is_no_size_is_told(size: str) -> None:
+def test_an_invalid_size_is_reported(size: str) -> None:
     done = holdfast("run", "-d", f"--memory-limit={size}", "--", "true")
     assert done.returncode == 2
     assert "--memory-limit" in done.stderr

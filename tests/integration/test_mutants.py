@@ -43,7 +43,7 @@ def mutants(*argv: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def test_killed_survived_and_broken_bugs_are_told_apart(tmp_path) -> None:
+def test_killed_survived_and_broken_bugs_are_distinguished(tmp_path) -> None:
     planted = next(each for each in bug.read_all() if each.name == "slots-off-by-one")
     elsewhere = "tests/unit/test_units.py"
     text = entry("found", planted) + entry("missed", planted, test=elsewhere)

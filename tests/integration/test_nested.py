@@ -139,7 +139,7 @@ def test_the_scripted_agent_runs_holdfast_itself(home: str) -> None:
 
 
 @pytest.mark.req("LCH-1", "LCH-5")
-def test_an_agent_is_told_its_own_task_and_never_a_role(home: str) -> None:
+def test_an_agent_gets_the_variables_of_its_task_and_no_role(home: str) -> None:
     lock = kin.alone(home)
     task = Task.shell("env > seen; exit 0")
     task.wait_for("completed")

@@ -183,7 +183,7 @@ def test_after_eight_tries_it_is_put_aside(home: str, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("text", ['{"half', "{}", '{"rule": 3, "tries": 0}', '{"rule": {}, "tries": "many"}'])
-def test_a_notice_that_nobody_can_read_is_put_aside(home: str, text: str) -> None:
+def test_an_unreadable_notice_is_put_aside(home: str, text: str) -> None:
     post(home, {"to": "gt"})
     (name,) = outbox.names(Home(home))
     with open(os.path.join(Home(home).outbox, name), "w", encoding="utf-8") as file:
@@ -192,7 +192,7 @@ def test_a_notice_that_nobody_can_read_is_put_aside(home: str, text: str) -> Non
     assert os.listdir(Home(home).outbox_failed) == [name]
 
 
-def test_a_notifier_that_hangs_holds_nobody_up(home: str, place) -> None:
+def test_a_notifier_that_hangs_delays_no_other(home: str, place) -> None:
     """Neither the keeper's loop nor the notices of others behind it; two of a rule run at once, and time ends
     each."""
     got = os.path.join(place.root, "got")
@@ -254,7 +254,7 @@ def test_a_delivery_that_is_killed_is_repeated(home: str, place) -> None:
     assert read(got) == "x\nx\n"
 
 
-def test_an_end_is_told_once_it_is_marked(home: str, place) -> None:
+def test_an_end_is_announced_after_it_is_marked(home: str, place) -> None:
     got = os.path.join(place.root, "got")
     marker = os.path.join(place.root, "_task.done")
     post(home, {"to": "command", "argv": ["touch", got]}, after=marker)
@@ -326,7 +326,7 @@ def test_a_webhook_is_signed_and_repeated_until_it_is_taken(
     assert headers["X-Holdfast-Signature"] == f"sha256={wanted}"
 
 
-def test_a_webhook_without_its_secret_or_its_host_says_so(home: str, place, receiver: Receiver) -> None:
+def test_a_webhook_without_secret_or_host_reports_it(home: str, place, receiver: Receiver) -> None:
     port = receiver.server_address[1]
     post(home, {"to": "webhook", "url": f"http://127.0.0.1:{port}/", "secret_env": "NOT_SET", "name": "a"})
     post(home, {"to": "webhook", "url": "http://127.0.0.1:1/", "name": "b"})
@@ -408,7 +408,7 @@ def ledger_of(task: Task) -> Ledger:
 
 
 @pytest.mark.req("NOT-1", "NOT-2", "NOT-4")
-def test_a_task_is_told_by_the_rules_of_the_moment(home: str, place) -> None:
+def test_a_task_is_announced_by_the_current_rules(home: str, place) -> None:
     task = Task.shell("exit 3", "--id", "it")
     task.wait_for("failed")
     assert notices.post(ledger_of(task), "failed") == 0  # nobody asked to be told
@@ -454,7 +454,7 @@ def test_an_interrupt_reaches_the_overseer_with_its_reason(
     ("end", "flags", "command"),
     [("completed", (), "true"), ("abandoned", ("--deadline", "0.5s", "--stop-pause", "0.2s"), kin.WAIT)],
 )
-def test_an_end_is_told_and_by_then_it_is_marked(
+def test_when_an_end_is_announced_it_is_marked(
     home: str, place, monkeypatch: pytest.MonkeyPatch, end: str, flags: tuple[str, ...], command: str
 ) -> None:
     monkeypatch.delenv("HOLDFAST_KEEPER")

@@ -135,7 +135,7 @@ def test_a_stage_that_is_named_again_is_judged_with_what_it_did_before() -> None
 
 @pytest.mark.req("GAT-3")
 @pytest.mark.parametrize("where", ["in_place", "worktree"])
-def test_what_a_reviewer_changes_is_told_or_refused(where: str) -> None:
+def test_changes_of_a_reviewer_are_reported_or_refused(where: str) -> None:
     work = Scenario().write("README.md", content="evil\n")
     stages = {"scripted_impl": None, "scripted_review": played("review", before=work)}
     packet = Written(stages, project=project(), workspace=where)

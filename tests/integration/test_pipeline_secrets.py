@@ -127,7 +127,7 @@ def _directory(task: Task, stage: str) -> str:
 
 
 @pytest.mark.req("CTX-3")
-def test_what_agents_are_told_is_redacted(packet: Written, home: str) -> None:
+def test_prompts_are_redacted(packet: Written, home: str) -> None:
     packet.run(end="failed")
     folder = os.path.join(home, "tasks", packet.task_id, "inputs", "prompt")
     for name in os.listdir(folder):
@@ -138,7 +138,7 @@ def test_what_agents_are_told_is_redacted(packet: Written, home: str) -> None:
 
 
 @pytest.mark.req("CTX-3")
-def test_forbidden_paths_are_not_told(home: str) -> None:
+def test_forbidden_paths_are_not_in_prompts(home: str) -> None:
     packet = Written(
         {"scripted_review": None},
         intent="review_only",

@@ -73,7 +73,7 @@ def test_a_queued_task_whose_agent_is_gone_asks_a_person_before_any_call() -> No
 
 @pytest.mark.usefixtures("with_keeper")
 @pytest.mark.req("LCH-14")
-def test_a_directory_that_is_gone_is_told_before_the_start() -> None:
+def test_a_missing_directory_is_reported_before_the_start() -> None:
     project = os.path.join(workspace(), "project")
     os.mkdir(project)
     task = loops.submit("--project", project, "--", "true")

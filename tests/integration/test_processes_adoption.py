@@ -79,7 +79,7 @@ def test_a_death_by_signal_is_known_although_no_runner_lived() -> None:
 
 @pytest.mark.req("LCH-1", "LCH-19")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_a_runner_that_is_told_to_leave_lets_go_and_the_next_one_adopts(number: signal.Signals) -> None:
+def test_a_runner_that_gets_sigterm_leaves_and_the_next_one_adopts(number: signal.Signals) -> None:
     task = Task.shell(kin.WAIT + "exit 3")
     agent, runner = task.agent_pid(), task.runner_pid()
     os.kill(runner, number)
@@ -154,7 +154,7 @@ def test_a_killed_recorder_and_an_agent_killed_by_a_signal() -> None:
 
 
 @pytest.mark.req("SUP-12")
-def test_a_stopped_recorder_is_woken_and_tells_the_right_status() -> None:
+def test_a_stopped_recorder_is_woken_and_records_the_right_status() -> None:
     task = Task.shell(kin.WAIT + "exit 9")
     task.agent_pid()
     recorder = kin.recorder_pid(task)

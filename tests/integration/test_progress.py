@@ -28,7 +28,7 @@ def progress_of(task: Task) -> tuple[Any, ...]:
 
 
 @pytest.mark.req("PKT-16", "OUT-11")
-def test_where_it_stands_is_shown_while_it_runs(home: str) -> None:
+def test_progress_is_shown_while_it_runs(home: str) -> None:
     go = os.path.join(workspace(), "go")
     scenario = (
         Scenario()

@@ -59,7 +59,7 @@ def test_work_that_does_not_pass_asks_a_person_and_the_agent_goes_on_in_its_sess
 
 
 @pytest.mark.req("GAT-11", "INT-2")
-def test_whoever_wants_to_hear_of_it_is_told(home: str) -> None:
+def test_subscribers_are_notified(home: str) -> None:
     loops.settings('[[notify]]\non = ["quality_gate"]\nto = "command"\nargv = ["true"]\n')
     repo = project('post_work = ["false"]\n')
     task = Task.play(Scenario().say("finished"), project=repo.path)
@@ -72,7 +72,7 @@ def test_whoever_wants_to_hear_of_it_is_told(home: str) -> None:
 
 
 @pytest.mark.req("GAT-11")
-def test_all_checks_pass_and_nobody_is_bothered() -> None:
+def test_the_stage_is_done_if_all_checks_pass() -> None:
     repo = project('post_work = ["true"]\nexpect_empty = ["cat empty.txt"]\nclean_git = true\n')
     repo.write("empty.txt", "")
     repo.commit("empty.txt")
@@ -140,7 +140,7 @@ def test_an_issue_is_filed_once_with_the_reasons_on_its_stdin() -> None:
     assert "`exit 3` failed with exit status 3" in filed
 
 
-def test_an_issue_command_that_fails_is_told_and_stops_nothing() -> None:
+def test_a_failing_issue_command_is_reported_and_stops_nothing() -> None:
     repo = project(
         'post_work = ["false"]\non_quality = "file_issue"\nissue_command = "echo no login >&2; exit 4"\n'
     )
@@ -172,7 +172,7 @@ def test_in_a_worktree_its_own_tree_is_looked_at() -> None:
 
 
 @pytest.mark.req("GAT-11")
-def test_what_fails_before_the_work_is_told_to_the_agent_and_stops_nothing() -> None:
+def test_checks_that_fail_before_the_work_are_in_the_prompt_and_stop_nothing() -> None:
     repo = project('pre_work = ["true", "echo no linter; exit 2"]\n')
     task = Task.play(Scenario().say("done"), prompt="do the work", project=repo.path)
     task.wait_for("completed")

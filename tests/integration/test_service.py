@@ -111,7 +111,7 @@ def test_the_units_keeper_runs_a_task_with_the_environment_of_the_shell(
         assert file.read() == f"Asia/Tokyo|{os.environ['HOME']}|{os.environ['PATH']}\n"
 
 
-def test_status_tells_and_remove_undoes_all(home: str, state: str) -> None:
+def test_status_shows_the_unit_and_remove_undoes_everything(home: str, state: str) -> None:
     task = Task.shell(SCRIPT)
     agent = task.agent_pid()
     install()
@@ -154,7 +154,7 @@ def test_who_lingered_before_lingers_afterwards(home: str, state: str) -> None:
     assert "linger" in os.listdir(state)
 
 
-def test_down_stops_the_units_keeper_and_nobody_brings_it_back(home: str, state: str) -> None:
+def test_down_stops_the_units_keeper_for_good(home: str, state: str) -> None:
     install()
     pid = keeper(home)
     assert holdfast("down").returncode == 0

@@ -98,7 +98,7 @@ def test_the_keeper_keeps_it(home: str, done: Task, monkeypatch: pytest.MonkeyPa
     assert list(index["tasks"]) == [done.id]
 
 
-def test_where_there_is_none_it_says_so(home: str) -> None:
+def test_an_empty_index_is_reported(home: str) -> None:
     shown = holdfast("pipeline", "index")
     assert (shown.returncode, shown.stdout) == (0, "")
     assert "no task has results of stages" in shown.stderr

@@ -170,7 +170,7 @@ def test_an_interrupt_that_a_person_answers(home: str) -> None:
 
 
 @pytest.mark.req("LCH-12")
-def test_a_resumed_session_is_not_told_the_bootstrap_again(home: str) -> None:
+def test_a_resumed_session_does_not_get_the_bootstrap_again(home: str) -> None:
     played = Scenario().say("one").crash(once=True).say("two").result("ok")
     task = submit(played, "--bootstrap", "default", "--base-interval", "0.2s", "do it")
     loops.up()

@@ -130,7 +130,7 @@ class TestJournal(JournalMachine.TestCase):
 
 
 @pytest.mark.req("PKT-10")
-def test_a_bad_line_that_is_not_the_last_is_told_and_nothing_is_cut(tmp_path) -> None:
+def test_a_bad_line_that_is_not_the_last_is_an_error_and_nothing_is_cut(tmp_path) -> None:
     path = os.fspath(tmp_path / "events.jsonl")
     good = journal.encode_line(ev.RunnerLeft(pid=1, reason="x"), "2000-01-01T00:00:00.000Z")
     data = good + b"rubbish\n" + good

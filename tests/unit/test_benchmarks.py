@@ -66,7 +66,7 @@ def test_markdown_has_one_row_per_line():
     assert table.as_markdown([_line(), _line()]).count("\n| 2 |") == 2
 
 
-def test_notes_are_told_once():
+def test_notes_are_printed_once():
     assert table.notes([_line(notes=("a", "b")), _line(notes=("a",))]) == ["Row 2: a", "Row 2: b"]
 
 

@@ -89,7 +89,7 @@ def test_anything_else_is_no_duration(text: str) -> None:
         (180000, "2d02h"),
     ],
 )
-def test_durations_for_people(seconds: float, text: str) -> None:
+def test_readable_durations(seconds: float, text: str) -> None:
     assert clock.words(seconds) == text
 
 
@@ -110,6 +110,6 @@ def test_every_number_is_some_time(at: float, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["9" * 30, "9" * 400, "1" + "0" * 20 + "d", "36501d"])
-def test_a_duration_that_nobody_can_mean_is_none(text: str) -> None:
+def test_an_absurd_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="100 years"):
         clock.parse_duration(text)

@@ -105,7 +105,7 @@ def test_a_token_is_known_by_its_shape(secret: str) -> None:
     ],
 )
 @pytest.mark.req("CTX-4")
-def test_what_stands_behind_its_name_is_masked_and_the_name_stays(text: str, shown: str) -> None:
+def test_a_value_after_a_secret_name_is_masked_and_the_name_stays(text: str, shown: str) -> None:
     assert PLAIN(text) == shown
 
 
@@ -191,7 +191,7 @@ def test_patterns_of_the_user_are_masked_too_each_by_itself() -> None:
 
 
 @pytest.mark.req("CTX-3")
-def test_a_pattern_that_masks_a_name_does_not_show_what_stands_behind_it() -> None:
+def test_a_pattern_that_masks_a_name_does_not_reveal_its_value() -> None:
     assert Redactor({}, patterns=["password"])("password=hunter2") == f"{MASK}={MASK}"
 
 
@@ -289,7 +289,7 @@ def test_a_successor_knows_that_it_is_inside_a_key() -> None:
     assert redact(_KEY[4]) == MASK
 
 
-def test_a_value_is_masked_as_it_stands_in_json() -> None:
+def test_a_value_is_masked_in_its_json_form() -> None:
     value = 'qu"ote\\Tail9\nümlaut'
     redact = Redactor({"DB_PASSWORD": value})
     for text in (json.dumps({"x": value}), json.dumps({"x": value}, ensure_ascii=False), value):

@@ -17,6 +17,6 @@ from holdfast.units import parse_bytes, words
         (900 * 1024**4, "900 TiB"),
     ],
 )
-def test_a_size_for_people(count: int, said: str) -> None:
+def test_a_readable_size(count: int, said: str) -> None:
     assert words(count) == said
     assert parse_bytes(said.replace(" ", "").replace("bytes", "")) == count

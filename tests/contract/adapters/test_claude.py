@@ -84,7 +84,7 @@ def test_a_refused_plan_limit_says_when_it_ends() -> None:
     assert (found["outcome"], found["resets_at"]) == ("quota", "2026-05-12T06:00:00.000Z")
 
 
-def test_a_limit_that_was_only_announced_is_none() -> None:
+def test_a_limit_that_was_only_announced_does_not_count() -> None:
     run = recorded.run("claude/text")
     notice = (
         b'{"type":"rate_limit_event","rate_limit_info":{"status":"allowed_warning","resetsAt":1778565600}}\n'

@@ -101,5 +101,7 @@ def test_exit_status_0_without_a_result_is_no_success(agent: str, stderr: str) -
         ("timeout", FailureClass.TIMEOUT),
     ],
 )
-def test_missing_tool_bad_input_failure_and_timeout_are_told_apart(outcome: str, kind: FailureClass) -> None:
+def test_missing_tool_bad_input_failure_and_timeout_are_distinguished(
+    outcome: str, kind: FailureClass
+) -> None:
     assert triage(Failure(stage="s", outcome=outcome)).failure_class == kind

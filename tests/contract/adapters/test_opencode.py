@@ -268,7 +268,7 @@ def test_a_line_that_only_looks_like_it_is_no_event(line: bytes) -> None:
     assert OpencodeLines().read_stderr(line) == []
 
 
-def test_a_session_is_told_once_and_a_subagent_is_none() -> None:
+def test_a_session_is_reported_once_and_a_subagent_never() -> None:
     reader = OpencodeLines()
     created = b"timestamp=x level=INFO run=1 message=created id=%s directory=/p parentID=%s title=t"
     assert reader.read_stderr(created % (SESSION.encode(), b"undefined"))

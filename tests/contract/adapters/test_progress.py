@@ -166,7 +166,7 @@ def test_no_call_of_claude_makes_its_list_fail(calls: list[tuple[str, Any, Any]]
 
 
 @pytest.mark.req("PKT-16")
-def test_codex_tells_of_its_plan() -> None:
+def test_codex_reports_its_plan() -> None:
     def line(kind: str, *done: bool) -> dict[str, Any]:
         items = [
             {"text": text, "completed": is_done} for (text, _), is_done in zip(TODOS, done, strict=False)

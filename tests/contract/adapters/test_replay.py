@@ -118,7 +118,7 @@ def test_the_version_is_read_from_the_package_and_no_program_is_run(
     assert found.problems == ()
 
 
-def test_the_native_binary_behind_a_wrapper_is_told(tmp_path: os.PathLike[str]) -> None:
+def test_the_native_binary_behind_a_wrapper_is_reported(tmp_path: os.PathLike[str]) -> None:
     programs = _npm(str(tmp_path), "copilot", "1.2.3")
     native = os.path.join(tmp_path, "node_modules", "@github", "copilot-linux-x64", "copilot")
     os.makedirs(os.path.dirname(native))

@@ -46,7 +46,7 @@ def test_the_same_end_of_a_resumed_attempt_leaves_the_session(name: str) -> None
 
 @pytest.mark.parametrize("agent", ["claude", "copilot", "gemini", "pi"])
 @pytest.mark.parametrize("exit", [-9, -15, 1, 0])
-def test_whoever_said_nothing_kept_nothing(agent: str, exit: int) -> None:
+def test_an_agent_without_output_has_no_session_to_resume(agent: str, exit: int) -> None:
     assert not replay(registry.adapter(agent), b"", "", exit)["resumable"]
 
 

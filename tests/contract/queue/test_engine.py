@@ -167,7 +167,7 @@ def test_an_agent_that_is_full_is_passed_over(engine: Engine) -> None:
     assert claimed(engine, Capacity(agents={"claude": 1, "codex": 0})) == ["b"]
 
 
-def test_a_pool_has_room_of_its_own(engine: Engine) -> None:
+def test_each_pool_has_its_own_limit(engine: Engine) -> None:
     for number in range(4):
         engine.add(Item(task_id=f"n{number}", pool="nightly", priority=10))
         engine.add(Item(task_id=f"d{number}"))
@@ -265,7 +265,7 @@ def test_only_lost_claims_come_back(engine: Engine) -> None:
     assert engine.items("a")[0].lost == 1
 
 
-def test_what_kills_whoever_takes_it_becomes_poison(engine: Engine) -> None:
+def test_an_item_that_kills_its_workers_becomes_poison(engine: Engine) -> None:
     engine.add(Item(task_id="a"))
     for _ in range(2):
         assert claimed(engine) == ["a"]

@@ -97,7 +97,7 @@ def test_the_override_comes_first(home: str) -> None:
 
 
 @pytest.mark.req("GAT-2")
-def test_an_empty_override_is_none(home: str) -> None:
+def test_an_empty_override_is_ignored(home: str) -> None:
     assert Verify(home, "exit 1", proposed="\n# nothing\n").judge()[0] == 1
 
 
@@ -116,7 +116,7 @@ def test_what_a_person_wrote_is_not_screened(home: str) -> None:
 
 
 @pytest.mark.req("W-B3")
-def test_a_command_that_hangs_is_ended_with_its_children_and_told_as_a_timeout(home: str) -> None:
+def test_a_command_that_hangs_is_ended_with_its_children_and_reported_as_a_timeout(home: str) -> None:
     case = Verify(home, "echo begun; sleep 600 & sleep 600", acceptance_timeout_s=0.5)
     began = time.monotonic()
     code, (reason,) = case.judge()
@@ -152,7 +152,7 @@ def test_what_commands_leave_outside_the_scope_is_a_remark(home: str) -> None:
     assert case.judge() == (0, [])
 
 
-def test_without_commands_it_says_so(home: str) -> None:
+def test_missing_commands_are_reported(home: str) -> None:
     assert Verify(home).judge() == (0, ["there are no acceptance commands"])
 
 

@@ -94,7 +94,7 @@ def test_one_file_that_was_not_written_is_enough_to_fail(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("path", ["other/x", "src/secret", "../x"])
-def test_a_patch_that_nobody_applied_is_held_to_the_scope(stage: Stage, path: str) -> None:
+def test_a_patch_that_was_not_applied_is_checked_against_the_scope(stage: Stage, path: str) -> None:
     passed, (reason,) = stage.judge(fenced(NEW.replace("src/new", path)))
     assert not passed
     assert f"touches {path}" in reason

@@ -39,7 +39,7 @@ def test_passed_not_passed_and_not_judged(packet) -> None:
     assert done.stderr.startswith("error: it has no stage codex_other")
 
 
-def test_a_role_of_somebody_elses_package_has_its_own_check(home: str, tmp_path) -> None:
+def test_a_role_of_another_package_has_its_own_check(home: str, tmp_path) -> None:
     (tmp_path / "their_gate.py").write_text(
         "from holdfast.gates.base import Check\n"
         "def check(case):\n    return Check(name='rhyme', passed='rhyme' in case.report, "
@@ -73,7 +73,7 @@ def test_a_bug_is_not_taken_for_a_verdict(packet, tmp_path) -> None:
     assert not os.path.exists(argv[7])
 
 
-def test_without_git_it_says_so(packet, tmp_path) -> None:
+def test_missing_git_is_reported(packet, tmp_path) -> None:
     done = module("gates", *judge_argv(packet, "codex_impl"), cwd=packet.path, env={"PATH": str(tmp_path)})
     assert done.returncode == 3
     assert "error: git is not in PATH" in done.stderr

@@ -76,12 +76,12 @@ def test_a_neighbours_new_remote_is_a_warning_in_a_worktree_too(home: str) -> No
     assert case.judge()[0] == 1
 
 
-def test_what_was_there_before_is_not_told(home: str) -> None:
+def test_earlier_changes_are_not_reported(home: str) -> None:
     case = Review(home, "in_place")
     assert case.judge()[1]["warnings"] == []
 
 
-def test_behind_the_last_stage_all_that_is_outside_the_scope_is_told(home: str) -> None:
+def test_after_the_last_stage_everything_outside_the_scope_is_reported(home: str) -> None:
     """A process that an agent left may write between two stages."""
     case = Review(home, "in_place")
     case.work.write("README.md", "late\n")

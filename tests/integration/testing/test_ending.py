@@ -62,7 +62,7 @@ def test_a_scenario_without_an_end_succeeds(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("cpu", [False, True])
-def test_a_hang_uses_the_cpu_only_when_told(stage: Stage, cpu: bool) -> None:
+def test_a_hang_uses_the_cpu_only_on_request(stage: Stage, cpu: bool) -> None:
     playing = ready(stage.start(Scenario().say("ready").hang(cpu=cpu)))
     eventually(lambda: stage.memory.begun_steps()[-1] == "steps[1]")
     before = cpu_ticks(playing.pid)

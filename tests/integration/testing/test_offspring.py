@@ -46,7 +46,7 @@ def test_a_grandchild_can_ignore_signals_and_lose_its_environment(stage: Stage) 
     end(pid)
 
 
-def test_a_grandchild_keeps_its_environment_unless_told(stage: Stage) -> None:
+def test_a_grandchild_keeps_its_environment_by_default(stage: Stage) -> None:
     stage.play(Scenario().grandchild(pid_file="pid"), env={"HOLDFAST_ATTEMPT": "marker"})
     pid = pid_in(stage.work / "pid")
     assert b"HOLDFAST_ATTEMPT=marker" in Path(f"/proc/{pid}/environ").read_bytes()
@@ -54,7 +54,7 @@ def test_a_grandchild_keeps_its_environment_unless_told(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("orphan", [False, True])
-def test_an_orphan_is_nobodys_child_while_the_agent_lives(stage: Stage, orphan: bool) -> None:
+def test_an_orphan_is_not_a_child_of_the_living_agent(stage: Stage, orphan: bool) -> None:
     playing = stage.start(Scenario().grandchild(pid_file="pid", orphan=orphan).say("ready").hang())
     eventually(lambda: playing.has_said("ready"))
     process = processes.look(pid_in(stage.work / "pid"))
@@ -64,7 +64,7 @@ def test_an_orphan_is_nobodys_child_while_the_agent_lives(stage: Stage, orphan: 
 
 
 @pytest.mark.parametrize("hold", [False, True])
-def test_a_grandchild_holds_the_output_only_when_told(stage: Stage, hold: bool) -> None:
+def test_a_grandchild_holds_the_output_only_on_request(stage: Stage, hold: bool) -> None:
     stage.play(Scenario().grandchild(pid_file="pid", hold_output=hold))
     pid = pid_in(stage.work / "pid")
     descriptors = {os.readlink(entry.path) for entry in os.scandir(f"/proc/{pid}/fd")}

@@ -62,7 +62,7 @@ def test_a_resume_can_start_over(stage: Stage) -> None:
     assert (stage.work / "done.txt").read_text("utf-8") == "a\na\n"
 
 
-def test_a_resume_can_have_steps_of_its_own(stage: Stage) -> None:
+def test_a_resume_can_have_its_own_steps(stage: Stage) -> None:
     later = counted(Scenario(), "resumed").crash(times=2).result("done")
     scenario = counted(Scenario(), "first").crash().resumed(later)
     stage.play(scenario, status=-9)

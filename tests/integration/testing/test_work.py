@@ -39,7 +39,7 @@ def test_a_tool_runs_a_command_and_shows_its_output(stage: Stage) -> None:
     assert not list(stage.memory.path.glob("tool-*"))
 
 
-def test_a_failing_tool_says_so_and_the_agent_goes_on(stage: Stage) -> None:
+def test_a_failing_tool_reports_it_and_the_agent_continues(stage: Stage) -> None:
     playing = stage.play(Scenario().tool(command="echo oops; exit 3").say("on"))
     _, result = tool_events(playing.events)
     assert (result["content"], result["is_error"]) == ("Exit code 3\noops", True)

@@ -138,7 +138,7 @@ def test_an_up_file_that_asks_for_nothing_leaves_the_settings(
 @pytest.mark.parametrize(
     "text", ["slots = 'x'\n", "slots = [\n", "no_such_setting = 1\n", "agent_limits = ['claude']\n"]
 )
-def test_a_mistake_in_the_settings_leaves_the_defaults_and_is_told(
+def test_a_mistake_in_the_settings_leaves_the_defaults_and_is_reported(
     at: Home, tmp_path: os.PathLike[str], text: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     settings(tmp_path, text)

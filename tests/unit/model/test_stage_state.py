@@ -60,7 +60,7 @@ def test_the_gate_is_awaited_from_success_until_it_speaks() -> None:
     assert stage_state.gate_result == judged(3, passed=False)
 
 
-def test_a_verdict_on_an_earlier_attempt_is_none_on_this_one() -> None:
+def test_a_gate_result_of_an_earlier_attempt_does_not_count() -> None:
     stage_state = StageState("codex_impl", "codex")
     stage_state.gate = judged(1, passed=False)
     stage_state.attempt = attempt(2)

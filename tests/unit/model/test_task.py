@@ -68,7 +68,7 @@ def test_voids_are_counted_in_a_row_and_keep_their_number() -> None:
     assert story.task.voids_in_a_row == 0
 
 
-def test_attempts_that_ran_are_told_apart_from_those_that_never_did() -> None:
+def test_attempts_that_ran_are_distinguished_from_those_that_never_did() -> None:
     story = Story().attempt(1).end(1, "crashed").move("crashed").move("spawning")
     story.tell(
         ev.AttemptOpened(

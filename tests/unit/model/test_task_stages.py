@@ -304,7 +304,7 @@ def test_one_that_works_again_is_in_again(outcome: str) -> None:
     assert story.task.stage_states["a_run"].unavailable == {}
 
 
-def test_whoever_takes_over_begins_a_session_of_its_own() -> None:
+def test_an_agent_that_takes_over_starts_its_own_session() -> None:
     story = Story(failover=("b",)).attempt(1, session="S").end(1, "quota")
     story.tell(ev.AgentSwitched(stage="a_run", old="a", new="b", reason="quota")).move("waiting").move(
         "spawning"
@@ -332,7 +332,7 @@ def test_a_session_that_begins_anew_is_not_taken_for_the_old_one() -> None:
 
 
 @pytest.mark.req("INT-2")
-def test_an_approval_is_awaited_for_a_stage_and_stands() -> None:
+def test_an_approval_is_awaited_for_a_stage_and_is_kept() -> None:
     story = Story(("a_run", "b_run")).move("interrupted", approval="a_run", marked=True)
     assert story.task.interrupted is not None
     assert (story.task.interrupted.approval, story.task.interrupted.is_marked) == ("a_run", True)
@@ -365,7 +365,7 @@ def test_a_retry_from_a_stage_begins_it_again() -> None:
     assert [found.name for found in story.task.due] == ["a_run"]
 
 
-def test_the_end_of_a_limit_that_was_told_once_is_not_forgotten() -> None:
+def test_the_end_of_a_limit_that_was_reported_once_is_kept() -> None:
     until = clock.iso(BEGIN + 3600)
     story = Story().attempt(1)
     for resets_at in (None, until, None):

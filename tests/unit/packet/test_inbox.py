@@ -44,7 +44,9 @@ def test_only_plain_files_with_a_name_are_requests(packet: Packet) -> None:
 
 @pytest.mark.parametrize("field", ["id", "verb", "by", "at", "args"])
 @pytest.mark.parametrize("value", [None, 5, [], ["a"], {"a": 1}, "other"])
-def test_a_field_of_the_wrong_kind_is_told_and_not_raised(packet: Packet, field: str, value: object) -> None:
+def test_a_field_of_the_wrong_type_is_reported_and_not_raised(
+    packet: Packet, field: str, value: object
+) -> None:
     good = Request(id="x", verb="stop", args={}, by="me", at="now").to_json()
     with open(os.path.join(packet.inbox, "x.json"), "w", encoding="utf-8") as file:
         json.dump({**good, field: value}, file)
@@ -77,7 +79,7 @@ def _has_room(descriptor: int) -> bool:
 
 
 @pytest.mark.parametrize("what", ["directory", "file", "link"])
-def test_what_is_no_bell_wakes_nobody(packet: Packet, what: str) -> None:
+def test_a_broken_bell_or_inbox_wakes_nothing(packet: Packet, what: str) -> None:
     os.unlink(packet.bell)
     if what == "directory":
         os.mkdir(packet.bell)

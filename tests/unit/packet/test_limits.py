@@ -22,7 +22,7 @@ def test_defaults_environment_and_flags() -> None:
 
 
 @pytest.mark.req("SUP-2")
-def test_silence_of_a_command_means_nothing_unless_somebody_sets_the_interval() -> None:
+def test_silence_of_a_command_means_nothing_unless_the_interval_is_set() -> None:
     assert limits.resolve({}, {}, stale_s=None).stale_s is None
     assert limits.resolve({"MONITOR_BASE_INTERVAL": "2"}, {}, stale_s=None).stale_s == 6.0
     assert limits.resolve({"MONITOR_BASE_INTERVAL": "2"}, {"stale_s": "none"}, stale_s=9.0).stale_s is None

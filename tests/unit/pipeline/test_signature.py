@@ -73,7 +73,7 @@ def test_what_changes_from_try_to_try_does_not_count(one: str, other: str) -> No
         ("internationalization_is_hard", "counterrevolutionaries_meet"),
     ],
 )
-def test_what_tells_two_failures_apart_stays(one: str, other: str) -> None:
+def test_text_that_distinguishes_failures_stays(one: str, other: str) -> None:
     assert signature(one) != signature(other)
 
 

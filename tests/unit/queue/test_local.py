@@ -92,7 +92,7 @@ def test_a_healthy_database_is_not_put_aside_by_a_latecomer(home: str) -> None:
         assert [item.task_id for item in queue.items()] == ["a"]
 
 
-def test_a_queue_that_somebody_holds_is_an_error_in_words(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_locked_queue_is_a_readable_error(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "BUSY_S", 0.05)
     with LocalQueue(Home(home)) as queue:
         holder = sqlite3.connect(queue.path, isolation_level=None)
@@ -104,7 +104,7 @@ def test_a_queue_that_somebody_holds_is_an_error_in_words(home: str, monkeypatch
         assert queue.add(Item(task_id="a"))
 
 
-def test_a_home_that_cannot_be_written_is_an_error_in_words(home: str) -> None:
+def test_a_read_only_home_is_a_readable_error(home: str) -> None:
     os.mkdir(os.path.join(home, "queue.db"))
     with pytest.raises(StorageError, match="cannot use the queue"):
         LocalQueue(Home(home))

@@ -65,13 +65,13 @@ def test_an_issue_of_a_named_repository_has_its_name_in_the_id() -> None:
 
 
 @pytest.mark.parametrize("rest", ["colour=red", "label", "label="])
-def test_an_option_that_gh_does_not_have_is_told(rest: str) -> None:
+def test_an_unknown_option_of_gh_is_reported(rest: str) -> None:
     with pytest.raises(UsageError, match="unknown option"):
         github.argv(rest, most=1)
 
 
 @pytest.mark.parametrize("raw", [b"[1]", b'[{"title": "x"}]', b"[null]"])
-def test_what_is_no_issue_is_told(raw: bytes) -> None:
+def test_an_invalid_issue_is_reported(raw: bytes) -> None:
     with pytest.raises(UsageError, match="not an issue"):
         github.parse(raw, "label=agent")
 
@@ -103,7 +103,7 @@ def test_nothing_ready_is_nothing() -> None:
 
 
 @pytest.mark.parametrize("raw", [b"no beads here", b"3", b'{"error": "x"}', b"[3]"])
-def test_what_is_no_list_of_beads_is_told(raw: bytes) -> None:
+def test_an_invalid_list_of_beads_is_reported(raw: bytes) -> None:
     with pytest.raises(UsageError):
         beads.parse(raw, "bd")
 
@@ -151,7 +151,7 @@ def test_what_is_closed_or_in_progress_is_passed_over() -> None:
         (b"[" * 100_000, "JSON"),
     ],
 )
-def test_bad_input_is_told_with_its_place(raw: bytes, said: str) -> None:
+def test_bad_input_is_reported_with_its_position(raw: bytes, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         lines.parse(raw, source="x")
 
@@ -188,7 +188,7 @@ def test_a_folder_of_markdown_is_one_item_a_file(tmp_path: os.PathLike[str]) -> 
         ("---\na: 1\na: 2\n---\n", "item.md:3"),
     ],
 )
-def test_a_bad_front_matter_is_told_with_its_line(text: str, said: str) -> None:
+def test_bad_front_matter_is_reported_with_its_line(text: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         folder.parse(text.encode(), "item.md")
 
@@ -326,7 +326,7 @@ def test_a_tool_that_is_missing_is_named_with_a_cure(
 
 
 @pytest.mark.starts_processes
-def test_a_tool_that_fails_or_hangs_is_told(tmp_path: os.PathLike[str]) -> None:
+def test_a_tool_that_fails_or_hangs_is_reported(tmp_path: os.PathLike[str]) -> None:
     with pytest.raises(NotPossible, match="failed with exit status 4: not logged in"):
         run.output(["sh", "-c", "echo not logged in >&2; exit 4"], cwd=str(tmp_path))
     with pytest.raises(NotPossible, match="did not finish"):
@@ -346,7 +346,7 @@ def test_a_tool_that_prints_without_end_is_stopped(
         run.contents(os.path.join(tmp_path, "much"))
 
 
-def test_a_source_that_is_none_is_told(tmp_path: os.PathLike[str]) -> None:
+def test_an_unknown_source_is_reported(tmp_path: os.PathLike[str]) -> None:
     with pytest.raises(UsageError, match="no such file"):
         sources.read("nowhere.json", project=str(tmp_path))
     with pytest.raises(UnreadableFile):

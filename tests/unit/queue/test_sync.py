@@ -99,7 +99,7 @@ def test_an_interrupted_task_needs_no_place_and_goes_first_when_it_is_resumed(ho
 
 
 @pytest.mark.parametrize("turn", [{"attempt": 1}, {"begun_at": "2026-01-31T12:00:00.000Z"}])
-def test_a_task_that_had_its_turn_waits_for_nobody_again(home: str, turn: dict[str, object]) -> None:
+def test_a_task_that_had_its_turn_does_not_wait_again(home: str, turn: dict[str, object]) -> None:
     """What it was after was done then, and may have been removed since."""
     packet(home, "b", after=("a",))
     now_is(home, "b", "queued", **turn)
@@ -174,7 +174,7 @@ def test_a_packet_that_cannot_be_read_is_passed_over(home: str) -> None:
         assert [item.task_id for item in queue.items()] == ["a"]
 
 
-def test_a_torn_manifest_of_a_dependency_holds_nobody(home: str) -> None:
+def test_a_torn_manifest_of_a_dependency_blocks_nothing(home: str) -> None:
     """Its journal still says what it does."""
     first = packet(home, "a", status=Status.SPAWNING)
     packet(home, "b", after=("a",))
@@ -184,7 +184,7 @@ def test_a_torn_manifest_of_a_dependency_holds_nobody(home: str) -> None:
     assert (rows(home)["b"].state, rows(home)["b"].waits_for) == ("queued", ("a",))
 
 
-def test_a_packet_that_cannot_be_read_keeps_its_place_and_holds_nobody(home: str) -> None:
+def test_an_unreadable_packet_keeps_its_place_and_blocks_nothing(home: str) -> None:
     first = packet(home, "a")
     packet(home, "b", after=("a",))
     packet(home, "c")

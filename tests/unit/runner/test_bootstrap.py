@@ -83,7 +83,7 @@ def test_the_bootstrap_that_comes_with_holdfast_renders_any_work_item(make: Any,
     assert "ses_0a1b2c3d" in text
 
 
-def test_a_variable_that_nobody_set_is_an_error_that_names_all_of_them() -> None:
+def test_unset_variables_are_an_error_that_names_all_of_them() -> None:
     with pytest.raises(UsageError, match="uses variables that are not set: A, B") as raised:
         bootstrap.fill("{{B}} {{KNOWN}} {{A}} {{B}}", {"KNOWN": "1"}, "own.md")
     assert raised.value.hint is not None

@@ -68,7 +68,7 @@ def test_an_answer_is_handed_on_in_every_case() -> None:
         assert "A person answered:\n\nuse the test database" in text
 
 
-def test_nothing_to_say_is_a_sentence_all_the_same() -> None:
+def test_a_resume_without_details_has_a_message() -> None:
     assert briefing.resume_message(Story().task, None) == "Continue the task."
 
 
@@ -91,7 +91,7 @@ def test_a_new_session_without_an_earlier_one_gets_the_request() -> None:
     assert briefing.recovery_briefing(Story().task, None, "fix it").endswith("The request:\n\nfix it")
 
 
-def test_an_error_that_the_program_tells_in_the_agents_voice_is_not_its_last_words() -> None:
+def test_an_error_that_the_program_prints_as_agent_text_is_not_its_last_words() -> None:
     limit = "You've hit your limit"
     story = Story().attempt(1)
     story.tell(ev.AgentText(attempt=1, offset=1, text="I begin with half.txt."))

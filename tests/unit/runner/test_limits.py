@@ -89,7 +89,7 @@ def test_a_chore_has_time_for_its_commands(commands: int, over_s: float) -> None
     assert (found.intent, "gate of a_run" in found.reason) == ("timeout", True)
 
 
-def test_output_has_a_limit_and_zero_is_none() -> None:
+def test_output_has_a_limit_and_zero_means_no_limit() -> None:
     story = Story(limits=NO_LIMITS.evolve(output_bytes=100)).attempt(1)
     assert reached(story, output_bytes=100) is None
     found = reached(story, output_bytes=101)

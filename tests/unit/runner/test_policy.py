@@ -71,7 +71,7 @@ def test_an_attempt_that_ended_by_itself(kind: str, then: Then, status: Status) 
         ("hang", Then.RETRY, Status.HUNG),
     ],
 )
-def test_what_we_wanted_stands_whatever_the_dying_process_says(
+def test_our_intent_wins_over_the_output_of_the_dying_process(
     kind: str, intent: str, then: Then, status: Status
 ) -> None:
     decision = after_attempt(kind, "its own words", intent=intent, intent_reason="our reason")
@@ -202,7 +202,7 @@ def test_of_several_decisions_the_gravest_is_followed() -> None:
         ("hang", "end", Then.RETRY, Status.HUNG),
     ],
 )
-def test_a_task_that_ends_at_its_limits_asks_nobody(
+def test_a_task_that_ends_at_its_limits_does_not_ask(
     intent: str, on_limit: str, then: Then, status: Status
 ) -> None:
     decision = at_limit(
@@ -238,7 +238,7 @@ def test_the_first_agent_that_is_not_out(out: dict[str, str | None], found: str 
     assert available(("a", "b", "c"), out, NOW) == found
 
 
-def test_nobody_is_available_of_none() -> None:
+def test_an_empty_list_has_no_available_agent() -> None:
     assert available((), {}, NOW) is None
 
 

@@ -110,7 +110,7 @@ def test_the_note_of_an_earlier_version_is_read(packet: Packet) -> None:
     "torn",
     ["", "\n", "x y z", "1", "1 2 3", "2 6\n1 1 1\n", "1 6\n1 two 3\n", "-1 -6\n", "1 -6\n1 2 3\n", "\0\0\0"],
 )
-def test_a_note_that_says_nothing_is_none_and_nothing_is_lost(packet: Packet, torn: str) -> None:
+def test_an_empty_note_is_ignored_and_nothing_is_lost(packet: Packet, torn: str) -> None:
     output(packet, "noted\n")
     note(packet, torn)
     position = IngestPosition(packet)

@@ -103,7 +103,7 @@ def test_a_reader_without_deltas_is_shown_every_object(path: str) -> None:
     log.close()
 
 
-def test_a_line_that_is_too_long_is_told_and_what_follows_is_read(path, monkeypatch) -> None:
+def test_a_line_that_is_too_long_is_noted_and_the_next_is_read(path, monkeypatch) -> None:
     monkeypatch.setattr(raw_log, "_LINE_BYTES", 5000)
     monkeypatch.setattr(raw_log, "_CHUNK_BYTES", 1000)
     log = write(path, b"{}\n" + b"x" * 20_000 + b"\nafter it\n")

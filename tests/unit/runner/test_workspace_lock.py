@@ -51,7 +51,7 @@ def test_it_is_taken_where_the_other_task_is_gone(lock: WorkspaceLock) -> None:
     assert lock.take()
 
 
-def test_it_is_not_taken_where_nobody_can_tell(home: str, lock: WorkspaceLock) -> None:
+def test_the_lock_is_not_taken_if_its_state_is_unknown(home: str, lock: WorkspaceLock) -> None:
     manifest = packet(home, "other").manifest
     os.unlink(manifest)
     os.mkdir(manifest)  # reading it fails, for root as well

@@ -78,7 +78,7 @@ def test_a_question_is_one(text: str) -> None:
         "Type checking took 3 s: ok",
     ],
 )
-def test_what_only_looks_like_a_question_is_none(text: str) -> None:
+def test_text_that_only_looks_like_a_question_is_not_one(text: str) -> None:
     assert prompting.showing(text) != Showing.WAITING_FOR_INPUT
 
 

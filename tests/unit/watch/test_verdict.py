@@ -92,7 +92,7 @@ def test_only_differences_of_one_clock_count() -> None:
 
 
 @pytest.mark.req("SUP-3", "SUP-12")
-def test_whoever_looks_when_told_comes_to_an_end() -> None:
+def test_checking_at_the_given_times_reaches_an_end() -> None:
     """Every excuse has a limit: an agent that stays silent is hung in the end, whatever its excuse."""
     facts = {"tool_mono": 1.0, "wait_until_mono": 10.0**9, "is_busy": True, "files_changed": True}
     now, excused, looks = 0.0, None, 0
@@ -107,7 +107,7 @@ def test_whoever_looks_when_told_comes_to_an_end() -> None:
 
 
 @pytest.mark.req("SUP-2")
-def test_the_evidence_is_told_in_seconds() -> None:
+def test_the_evidence_is_given_in_seconds() -> None:
     evidence = Evidence(
         progress_mono=10.0, tool_mono=12.0, tool_name="Bash", wait_until_mono=50.0, is_busy=True
     )

@@ -72,7 +72,7 @@ def test_a_long_text_comes_in_as_many_pieces_as_asked(api: str) -> None:
     assert len(got.events) < 20
 
 
-def test_a_text_without_spaces_is_cut_all_the_same(api: str) -> None:
+def test_a_text_without_spaces_is_split_too(api: str) -> None:
     with ModelServer([text("x" * 1000)]) as server:
         got = ask(server, api, stream=True)
     assert said(api, got).text == "x" * 1000
@@ -131,7 +131,7 @@ def test_portable_calls_fill_in_what_a_tool_requires() -> None:
     assert second.calls == [("write", {"filePath": "p", "content": "c"})]
 
 
-def test_a_tool_that_nobody_offers_is_an_error_of_the_script() -> None:
+def test_a_tool_that_is_not_offered_is_an_error_of_the_script() -> None:
     asked = body("chat")
     asked["tools"] = [{"type": "function", "function": {"name": "read"}}]
     with ModelServer([shell("ls")]) as server:

@@ -49,7 +49,7 @@ def elsewhere(root: Path) -> Iterator[Elsewhere]:
             process.stdout.close()
 
 
-def test_it_serves_a_script_until_it_is_told_to_stop(elsewhere: Any, root: Path) -> None:
+def test_it_serves_a_script_until_sigterm(elsewhere: Any, root: Path) -> None:
     assert elsewhere.said["url"] == f"http://127.0.0.1:{elsewhere.port}"
     assert elsewhere.said["agents"]["claude"]["env"]["ANTHROPIC_BASE_URL"] == elsewhere.said["url"]
     assert said("gemini", ask(elsewhere, "gemini")).text == "from the file"
@@ -58,7 +58,7 @@ def test_it_serves_a_script_until_it_is_told_to_stop(elsewhere: Any, root: Path)
     assert [request.turn for request in read_log(root / "log")] == ["turns[0]"]
 
 
-def test_mistakes_are_told(root: Path) -> None:
+def test_mistakes_are_reported(root: Path) -> None:
     script = root / "bad.json"
     script.write_text(json.dumps(SCRIPT | {"turns": [{"txt": 1}]}), encoding="utf-8")
     with ModelServer() as server:

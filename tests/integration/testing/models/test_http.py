@@ -127,7 +127,7 @@ def test_a_chunked_request_is_read() -> None:
         assert last_user_text(server.requests[0]) == "in chunks"
 
 
-def test_a_client_that_expects_100_continue_is_told_to_go_on() -> None:
+def test_a_client_that_expects_100_continue_gets_it() -> None:
     data = json.dumps(body("chat")).encode()
     head = (
         f"POST {path('chat')} HTTP/1.1\r\nHost: x\r\n"

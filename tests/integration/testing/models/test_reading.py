@@ -155,7 +155,7 @@ def test_junk_where_messages_should_be_is_read_as_nothing(api: str) -> None:
         assert isinstance(offered_tools(request), list)
 
 
-def test_errors_of_tools_are_told_apart_where_the_api_does() -> None:
+def test_errors_of_tools_are_distinguished_if_the_api_does() -> None:
     block = {"type": "tool_result", "tool_use_id": "c", "is_error": True, "content": "no"}
     anthropic = recorded("anthropic", {"messages": [{"role": "user", "content": [block]}]})
     part = {"functionResponse": {"name": "Bash", "response": {"error": "no"}}}

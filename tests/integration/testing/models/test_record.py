@@ -36,7 +36,7 @@ def test_keys_are_masked() -> None:
     assert request.headers["content-type"] == "application/json"
 
 
-def test_a_request_tells_what_it_is(api: str) -> None:
+def test_a_request_knows_its_route(api: str) -> None:
     with ModelServer([text("a")]) as server:
         before = time.time()
         ask(server, api, "hello", stream=True)

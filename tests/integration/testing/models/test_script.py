@@ -118,7 +118,7 @@ def test_a_function_answers() -> None:
         assert server.requests[0].turn == "function"
 
 
-def test_a_function_that_fails_is_told_to_client_and_test() -> None:
+def test_a_failing_function_is_reported_to_client_and_test() -> None:
     def reply(request: ModelRequest) -> Turn:
         raise KeyError("oops")
 

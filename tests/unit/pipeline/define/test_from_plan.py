@@ -58,7 +58,7 @@ def test_a_plan_may_say_little(plan: str) -> None:
     assert draft.commands == ()
 
 
-def test_a_plan_that_cannot_be_read_is_told(tmp_path) -> None:
+def test_an_unreadable_plan_is_reported(tmp_path) -> None:
     with pytest.raises(UnreadableFile):
         from_plan.read_plan(str(tmp_path / "none"))
     (tmp_path / "empty").write_bytes(b" \n")

@@ -282,7 +282,7 @@ def test_a_user_may_add_a_flag(tmp_path) -> None:
         ("pipelines/a.yaml", "a: [\n", "not YAML"),
     ],
 )
-def test_a_mistake_is_told_with_file_and_path(tmp_path, file: str, text: str, said: str) -> None:
+def test_a_mistake_is_reported_with_file_and_path(tmp_path, file: str, text: str, said: str) -> None:
     path = write(tmp_path, file, text)
     _, problems = read(tmp_path)
     assert any(path in each and said in each for each in problems), problems

@@ -148,7 +148,9 @@ def test_off_is_a_word_and_not_false() -> None:
         ("routing.options", {"codex": {"x": None}}, "not null"),
     ],
 )  # fmt: skip
-def test_a_wrong_value_is_told_with_its_path_and_what_is_allowed(path: str, value: Any, said: str) -> None:
+def test_a_wrong_value_is_reported_with_its_path_and_the_allowed_ones(
+    path: str, value: Any, said: str
+) -> None:
     found = problems(put(valid(), path, value))
     assert any(key.startswith(path.split("[")[0]) and said in text for key, text in found.items()), found
 
@@ -162,7 +164,7 @@ def test_a_wrong_value_is_told_with_its_path_and_what_is_allowed(path: str, valu
         ("routing.pipeline.", "flag", "flags"),
     ],
 )
-def test_an_unknown_key_is_told_with_a_suggestion(path: str, key: str, near: str) -> None:
+def test_an_unknown_key_is_reported_with_a_suggestion(path: str, key: str, near: str) -> None:
     found = problems(put(valid(), path + key, 1))
     assert f"did you mean '{near}'?" in found[path + key]
     assert "allowed:" in found[path + key]
@@ -213,7 +215,7 @@ def test_a_pattern_that_cannot_be_used_is_an_error(value: Any, said: str) -> Non
 
 
 @pytest.mark.req("PKT-6")
-def test_all_mistakes_are_told_at_once_and_in_order() -> None:
+def test_all_mistakes_are_reported_together_in_order() -> None:
     text = b"""task_id: 1
 goal: ''
 routing: {intent: nope}
@@ -239,7 +241,7 @@ extra: 1
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b"3", b"just words"])
-def test_what_is_no_map_is_told_once(text: bytes) -> None:
+def test_a_value_that_is_no_map_is_reported_once(text: bytes) -> None:
     found: list[Problem] = []
     manifests.checked(text, found)
     assert [each.message[:22] for each in found] == ["a manifest must be a m"]

@@ -233,7 +233,7 @@ class TestOptions:
             in problems["routing.pipeline.options.review_mode"]
         )
 
-    def test_a_wrong_value_is_told_with_the_right_ones(self) -> None:
+    def test_a_wrong_value_is_reported_with_the_allowed_ones(self) -> None:
         _, problems = resolved(put(valid(), "routing.pipeline.options.timeout_mode", "enforced"))
         assert (
             "did you mean 'enforce'? allowed: enforce, wait_done"
@@ -255,7 +255,7 @@ class TestTimeouts:
             result.sources["stages.codex_impl.timeout_s"] == "package agents/codex.yaml: defaults.timeout_sec"
         )
 
-    def test_the_profile_beats_the_agent_and_zero_is_none(self, tmp_path) -> None:
+    def test_the_profile_beats_the_agent_and_zero_means_no_limit(self, tmp_path) -> None:
         found = with_project(
             tmp_path,
             agents_gemini="version: 1\nagent: gemini\ndefaults: {timeout_sec: 0}\n",
@@ -295,7 +295,7 @@ class TestFlags:
         _, problems = resolved(put(valid("review_only"), "routing.pipeline.flags.enable_verify", True))
         assert "has no stage that this flag turns on" in problems["routing.pipeline.flags.enable_verify"]
 
-    def test_an_unknown_one_is_told(self) -> None:
+    def test_an_unknown_one_is_reported(self) -> None:
         _, problems = resolved(put(valid(), "routing.pipeline.flags.enable_breif", True))
         assert "did you mean 'enable_brief'?" in problems["routing.pipeline.flags.enable_breif"]
 
@@ -342,7 +342,7 @@ class TestProfiles:
         assert [stage.group for stage in result.stages] == [None, "parallel-1", "parallel-1", None]
         assert result.join_timeout_s == 900
 
-    def test_a_runbook_writes_only_where_its_profile_says_so(self, tmp_path) -> None:
+    def test_a_runbook_writes_only_if_its_profile_allows_it(self, tmp_path) -> None:
         result, _ = resolved(valid("one_shot_impl"))
         assert result is not None
         assert [stage.writes for stage in result.stages] == [False, True, False]

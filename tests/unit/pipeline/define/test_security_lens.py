@@ -108,7 +108,7 @@ def test_a_flag_and_the_lack_of_a_review_are_heeded() -> None:
     assert "allowed: off, auto, always" in problems[OPTION]
 
 
-def test_a_profile_with_a_lens_of_its_own_keeps_it(tmp_path) -> None:
+def test_a_profile_with_its_own_lens_keeps_it(tmp_path) -> None:
     from tests.unit.pipeline.define.test_resolve import with_project
 
     text = "version: 1\npipeline: review\nprofiles: {ours: {stages: [pi_security_review, gemini_review]}}\n"

@@ -101,7 +101,7 @@ def test_problems_of_manifest_configuration_and_project_come_together(tmp_path) 
 
 
 @pytest.mark.req("PKT-6")
-def test_a_role_without_template_and_a_forbidden_attachment_are_told_before_any_call(tmp_path) -> None:
+def test_a_role_without_template_and_a_forbidden_attachment_are_reported_before_any_call(tmp_path) -> None:
     prompts = tmp_path / ".holdfast" / "prompts"
     prompts.mkdir(parents=True)
     (prompts / "impl.md").write_text("", encoding="utf-8")
@@ -123,7 +123,7 @@ def test_a_file_of_the_packet_is_meant_from_its_folder(tmp_path) -> None:
     assert spec.stages[1].options == {"scenario": str(folder / "play.json"), "mode": "x"}
 
 
-def test_what_is_no_packet_is_told(tmp_path) -> None:
+def test_an_invalid_packet_is_reported(tmp_path) -> None:
     with pytest.raises(NoSuchDirectory, match="there is no packet"):
         written_packet.read(str(tmp_path / "none"))
     with pytest.raises(UnreadableFile, match=r"cannot read .*manifest.yaml"):
@@ -138,7 +138,7 @@ def test_a_fifo_is_no_manifest_and_is_not_waited_for(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("name", ["codex.yaml"])
-def test_a_fifo_among_the_configuration_is_told(tmp_path, name: str) -> None:
+def test_a_fifo_in_the_configuration_is_reported(tmp_path, name: str) -> None:
     os.makedirs(tmp_path / ".holdfast" / "agents")
     os.mkfifo(tmp_path / ".holdfast" / "agents" / name)
     folder = manifests.write(str(tmp_path / "p"), valid())

@@ -86,7 +86,7 @@ def test_nothing_is_nothing() -> None:
         ("%YAML 9.9\n---\na: 1\n", "not YAML:"),
     ],
 )
-def test_tricks_are_told_with_their_line(text: str | bytes, said: str) -> None:
+def test_yaml_tricks_are_reported_with_their_line(text: str | bytes, said: str) -> None:
     _, problems = parse(text)
     assert len(problems) == 1
     assert said in problems[0]

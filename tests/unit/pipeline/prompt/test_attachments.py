@@ -113,14 +113,14 @@ def test_a_link_to_a_forbidden_file_is_refused_whatever_its_own_name(packet: Pac
         read(packet, Forbidden(["*.pem"]))
 
 
-def test_a_pipe_is_refused_and_hangs_nobody(packet: Packet) -> None:
+def test_a_pipe_is_refused_without_blocking(packet: Packet) -> None:
     os.mkfifo(os.path.join(packet.attachments, "pipe"))
     with pytest.raises(UnreadableFile, match="not a regular file"):
         read(packet, FREE)
 
 
 @pytest.mark.req("W-B6")
-def test_a_huge_file_is_read_at_both_ends_and_says_so(
+def test_a_huge_file_is_read_at_both_ends_with_a_note(
     packet: Packet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(attachments, "MAX_BYTES", 1000)
@@ -168,7 +168,7 @@ def test_what_was_cut_is_said_in_the_text_and_beside_it() -> None:
     assert "no room" in shown(Attachment(name="a", text=text), lines=0)[0]
 
 
-def test_an_input_that_is_missing_is_none_and_a_picture_is_an_error(packet: Packet) -> None:
+def test_a_missing_input_is_skipped_and_a_picture_is_an_error(packet: Packet) -> None:
     assert read_input(packet, packet.context_pack) is None
     with open(packet.context_pack, "wb") as file:
         file.write(b"\0\0")

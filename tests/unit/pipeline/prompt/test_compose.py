@@ -137,7 +137,7 @@ def test_half_a_character_in_a_note_is_no_trouble(packet: Packet) -> None:
     assert found.sha256 == sha256(found.text.encode())
 
 
-def test_the_task_is_told_with_its_scope_and_acceptance(packet: Packet) -> None:
+def test_the_prompt_has_the_task_with_scope_and_acceptance(packet: Packet) -> None:
     told = facts(task(packet), IMPL)
     assert "Goal: Use pytest" in told
     assert "may change:\n- src/" in told
@@ -245,7 +245,7 @@ def test_long_logs_lose_their_middle_and_earlier_outputs_do_not(packet: Packet) 
 
 
 @pytest.mark.req("CTX-5")
-def test_over_the_limit_it_is_cut_step_by_step_and_says_so(packet: Packet) -> None:
+def test_over_the_limit_it_is_cut_step_by_step_with_a_note(packet: Packet) -> None:
     put(packet.context_pack, "## Goal\n\nkept\n\n## Other\n\n" + "dropped\n" * 1000)
     put(
         os.path.join(packet.attachments, "logs.txt"), "".join(f"line {number:04}\n" for number in range(1000))

@@ -58,7 +58,7 @@ def test_an_item_is_read_however_it_is_written(line: str, found: tuple[str, str,
     "body",
     ["None.", "- None", "No findings.", "N/A", "", "### Blockers\n\nNone.", "- No issues found in the diff."],
 )
-def test_none_is_none(body: str) -> None:
+def test_no_findings(body: str) -> None:
     assert read(report(body)) == []
     assert read("# Review\n\nno such section\n") == []
 

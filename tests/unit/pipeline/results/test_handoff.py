@@ -84,7 +84,7 @@ def test_a_comment_in_a_code_block_of_the_pack_is_not_its_end() -> None:
 @pytest.mark.parametrize(
     "packed", [None, "", "text only", a_pack().replace("### 5. Files to read", ""), "```sh\n" + a_pack()]
 )
-def test_a_pack_that_is_missing_or_not_whole_is_none(packed: str | None) -> None:
+def test_a_missing_or_incomplete_pack_is_ignored(packed: str | None) -> None:
     assert read_brief(a_brief(packed=packed)).context_pack is None
 
 

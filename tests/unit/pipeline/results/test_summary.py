@@ -332,7 +332,7 @@ def test_a_failed_pipeline_says_everything_in_its_summary() -> None:
     assert "- paid calls: " in text
 
 
-def test_a_failure_that_a_later_attempt_got_over_is_told_as_such() -> None:
+def test_a_failure_that_a_later_attempt_overcame_is_reported_as_such() -> None:
     task = task_of(
         *attempt(1, "gemini_brief", "crashed"),
         failed(1, "gemini_brief"),
@@ -349,7 +349,7 @@ def test_a_failure_that_a_later_attempt_got_over_is_told_as_such() -> None:
     assert [line.failure_class for line in seen.stages] == ["", ""]
 
 
-def test_while_it_is_tried_again_the_failure_is_not_what_the_task_stands_at() -> None:
+def test_during_a_retry_the_failure_is_not_the_state_of_the_task() -> None:
     opened, _ = attempt(2, "gemini_brief", "success")
     task = task_of(
         *attempt(1, "gemini_brief", "crashed"), failed(1, "gemini_brief"), opened, moved("running")

@@ -120,7 +120,7 @@ def test_what_follows_from_an_attempt(story: Story, step: Step) -> None:
         ("output", "ask", ("output",), "abandoned", "ours (not asking: interrupt_off has output)"),
     ],
 )
-def test_a_limit_ends_a_task_that_asks_nobody(
+def test_a_limit_ends_a_task_that_must_not_ask(
     intent: str, on_limit: str, off: tuple[str, ...], status: str, reason: str
 ) -> None:
     limits = Limits(deadline_s=None, on_limit=on_limit)
@@ -128,12 +128,12 @@ def test_a_limit_ends_a_task_that_asks_nobody(
     assert follow(story) == moving("running", status, reason)
 
 
-def test_an_error_ends_a_task_that_asks_nobody() -> None:
+def test_an_error_ends_a_task_that_must_not_ask() -> None:
     reason = "auth (not asking: interrupt_off has error)"
     assert follow(ended("auth", interrupt_off=("error",))) == moving("running", "failed", reason)
 
 
-def test_an_agent_that_waits_for_input_counts_as_hung_if_nobody_is_asked() -> None:
+def test_an_agent_that_waits_for_input_counts_as_hung_if_the_task_must_not_ask() -> None:
     story = ended("stopped", intent="input", interrupt_off=("input",))
     assert follow(story) == retried("ours (not asking: interrupt_off has input)", status="hung")
 
@@ -208,7 +208,7 @@ def test_processes_that_cannot_be_killed_are_left_to_a_person_before_a_retry() -
     assert follow(story) == moving("running", "killed", "ours")
 
 
-def test_a_proof_is_text_for_people_and_decides_nothing() -> None:
+def test_a_proof_is_only_text_and_decides_nothing() -> None:
     story = Story(limits=NO_DEADLINE).attempt(1).end(1, "crashed").tell(swept(1, proof="all are gone"))
     assert follow(story) == retried("crashed")
 
