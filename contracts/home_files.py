@@ -18,7 +18,11 @@ from contracts.parts import (
 )
 
 _STARTS = of_fields(
-    {"starts": {"type": "array", "items": SECONDS, "description": "seconds since 1970, oldest first"}}
+    {
+        "starts": {"type": "array", "items": SECONDS, "description": "seconds since 1970, oldest first"},
+        "failures": {**COUNT, "description": "how many of the last ones have not worked; default: all"},
+    },
+    optional=("failures",),
 )
 _UP = of_fields(
     {

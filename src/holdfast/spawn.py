@@ -23,13 +23,14 @@ else:
 ATTEMPT_VARIABLES = frozenset(
     {"HOLDFAST_ATTEMPT", "HOLDFAST_TASK", "HOLDFAST_PACKET", "HOLDFAST_RESUME_COUNT", "HOLDFAST_ANSWER"}
 )
-#: Runners start a keeper at most STARTS_LIMIT times in STARTS_WINDOW_S; then `status` reports it.
-STARTS_LIMIT = 5
+#: Starts are remembered this long. If so many keepers in a row died before they had worked, `status` says so.
 STARTS_WINDOW_S = 600.0
+FAILURES_SHOWN = 5
 #: Time limit for the service manager's start command.
 _UNIT_S = 3.0
 #: Time that a new keeper needs to take its lock; the base of the pause between starts.
 _START_S = 2.0
+#: There is no last start: a queue must not stand still because keepers died.
 _MAX_PAUSE_S = 60.0
 
 
@@ -88,9 +89,10 @@ def ensure_keeper(home: Home, *, by_person: bool, for_good: bool = False) -> int
     Returns the pid of the new keeper, 0 if a service unit started it, None if nothing was started.
 
     All runners notice the death of a keeper at once. The one that gets keeper-start.lock starts the next
-    keeper. The times of the starts are on disk, so that a keeper that keeps dying is not restarted forever; a
-    person's start resets the count. HOLDFAST_KEEPER=off disables the keeper (say, in a container where
-    something else restarts runners). `for_good` means that the keeper stays when there is nothing to do.
+    keeper. The times of the starts are on disk, so that keepers that die before they have worked are started
+    less and less often; a person's start resets the count. HOLDFAST_KEEPER=off disables the keeper (say, in a
+    container where something else restarts runners). `for_good` means that the keeper stays when there is
+    nothing to do.
     """
     if not keeper_allowed(home):
         return None
@@ -102,12 +104,10 @@ def ensure_keeper(home: Home, *, by_person: bool, for_good: bool = False) -> int
         return None
     try:
         now = clock.now()
-        starts = [] if by_person else _recent(keeper_starts(home), now=now)
-        if _pause_s(starts, now=now) > 0 or locks.is_held(home.keeper_lock):
+        starts, failures = ([], 0) if by_person else _read_starts(home, now=now)
+        if _pause_s(starts, failures, now=now) > 0 or locks.is_held(home.keeper_lock):
             return None
-        atomic.write_json(
-            home.keeper_starts, {"schema": "holdfast.keeper-starts/1", "starts": [*starts, now]}, durable=True
-        )
+        _write_starts(home, [*starts, now], failures + 1, durable=True)
         return _start_keeper(home, for_good=for_good)
     finally:
         lock.release()
@@ -149,29 +149,46 @@ def _run_quietly(argv: object) -> bool:
 
 
 def keeper_starts(home: Home) -> list[float]:
-    """Times of the recorded keeper starts."""
-    try:
-        data = atomic.read_json(home.keeper_starts) or {}
-        return [float(at) for at in data.get("starts", [])]
-    except (CorruptFile, TypeError, ValueError):
-        return []
+    """Times of the keeper's recent starts."""
+    return _read_starts(home, now=clock.now())[0]
+
+
+def keeper_failures(home: Home) -> int:
+    """How many keepers in a row were started and have not worked (yet)."""
+    return _read_starts(home, now=clock.now())[1]
+
+
+def keeper_has_worked(home: Home) -> None:
+    """Called by a keeper that did everything that was due: its death will not count as a failure."""
+    starts, failures = _read_starts(home, now=clock.now())
+    if failures:
+        _write_starts(home, starts, 0, durable=False)
 
 
 def keeper_pause_s(home: Home) -> float:
     """Seconds until a keeper may be started automatically again."""
     now = clock.now()
-    return _pause_s(_recent(keeper_starts(home), now=now), now=now)
+    return _pause_s(*_read_starts(home, now=now), now=now)
 
 
-def _recent(starts: list[float], *, now: float) -> list[float]:
-    return [at for at in starts if 0 <= now - at < STARTS_WINDOW_S]
+def _read_starts(home: Home, *, now: float) -> tuple[list[float], int]:
+    """The recent starts, and how many of the last ones were failures."""
+    try:
+        data = atomic.read_json(home.keeper_starts) or {}
+        starts = [at for at in map(float, data.get("starts", [])) if 0 <= now - at < STARTS_WINDOW_S]
+        return starts, max(0, min(int(data.get("failures", len(starts))), len(starts)))
+    except (CorruptFile, TypeError, ValueError, OverflowError):
+        return [], 0
 
 
-def _pause_s(starts: list[float], *, now: float) -> float:
-    """The pause doubles with each start; at the limit, it lasts until the oldest start leaves the window."""
-    if len(starts) >= STARTS_LIMIT:
-        return starts[-STARTS_LIMIT] + STARTS_WINDOW_S - now
-    return starts[-1] + min(_START_S ** len(starts), _MAX_PAUSE_S) - now if starts else 0.0
+def _write_starts(home: Home, starts: list[float], failures: int, *, durable: bool) -> None:
+    data = {"schema": "holdfast.keeper-starts/1", "starts": starts, "failures": failures}
+    atomic.write_json(home.keeper_starts, data, durable=durable)
+
+
+def _pause_s(starts: list[float], failures: int, *, now: float) -> float:
+    """The pause doubles with each failure, up to a minute."""
+    return starts[-1] + min(_START_S**failures, _MAX_PAUSE_S) - now if failures else 0.0
 
 
 def become_detached(*, log: str = os.devnull, keep: int = -1) -> None:

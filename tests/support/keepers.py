@@ -53,6 +53,13 @@ def all_pids(home: str) -> list[int]:
     return [p.pid for p in found]
 
 
+def failures(home: str) -> int:
+    """How many keepers in a row died before they had worked, or are about to begin."""
+    with open(Home(home).keeper_starts, encoding="utf-8") as file:
+        found = json.load(file)
+    return found.get("failures", len(found["starts"]))
+
+
 def status(home: str) -> dict:
     """`holdfast status --json`."""
     return json.loads(holdfast("status", "--json").stdout)

@@ -12,6 +12,7 @@ from holdfast.keeper.delivery import Deliveries
 from holdfast.keeper.dispatch import Dispatch
 from holdfast.keeper.guard import Guard
 from holdfast.keeper.log import log
+from holdfast.spawn import keeper_has_worked
 from holdfast.store import atomic, audit, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
@@ -44,6 +45,7 @@ class Keeper:
         self.outbox = Deliveries(home)
         self.dispatch = Dispatch(home, self.guard)
         self._left_by: str | None = None
+        self._has_worked = False
         self._idle_since_mono = clock.mono()
         self._bell = _open_bell(home)
         self._woken, self._wake = os.pipe()
@@ -73,6 +75,9 @@ class Keeper:
             wait_s = min(
                 self.outbox.step(), self.dispatch.step(rung=rung, has_news=has_news), self.guard.left_s()
             )
+            if not self._has_worked:
+                self._has_worked = True
+                _tell_that_it_works(self.home)
             if self._in_foreground and self.dispatch.is_over:
                 return "--max-iterations reached"
             if not (self.guard.is_idle and self.outbox.is_idle and self.dispatch.is_idle):
@@ -96,6 +101,13 @@ class Keeper:
                 _drain(key.fd)
         _reap()
         return rung
+
+
+def _tell_that_it_works(home: Home) -> None:
+    try:
+        keeper_has_worked(home)
+    except (OSError, HoldfastError) as error:  # then the next start waits a little
+        log(f"cannot write {home.keeper_starts}: {error!r}")
 
 
 def _open_bell(home: Home) -> int:

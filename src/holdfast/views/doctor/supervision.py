@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import clock, spawn
+from holdfast import spawn
 from holdfast.config import settings, variables
 from holdfast.errors import CorruptFile, HoldfastError
 from holdfast.model.status import Status
@@ -38,13 +38,9 @@ def keeper(home: Home) -> Finding:
         return ok("keeper", f"process {owner.pid}, {f'seed {seed.pid}' if seed is not None else 'no seed'}")
     if os.path.exists(home.down):
         return warn("keeper", "this home is down", "'holdfast up' starts the keeper")
-    starts = [at for at in spawn.keeper_starts(home) if clock.now() - at < spawn.STARTS_WINDOW_S]
-    if len(starts) >= spawn.STARTS_LIMIT:
-        return fail(
-            "keeper",
-            f"not running, after {len(starts)} starts in ten minutes",
-            f"see {home.keeper_log}",
-        )
+    failures = spawn.keeper_failures(home)
+    if failures >= spawn.FAILURES_SHOWN:
+        return fail("keeper", f"not running, after {failures} failed starts", f"see {home.keeper_log}")
     task_ids = readable_ids(home)
     queued = sum(_status(home, task_id) == Status.QUEUED for task_id in task_ids)
     if queued:

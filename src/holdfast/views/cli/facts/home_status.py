@@ -35,10 +35,9 @@ def gather(home: Home) -> dict[str, Any]:
         row["runner_gone"] = runner_gone.for_display(home.packet(row["task_id"]), row["status"])
         counts[row["status"]] = counts.get(row["status"], 0) + 1
         attention += _task_attention(home, row)
-    starts = [at for at in spawn.keeper_starts(home) if clock.now() - at < spawn.STARTS_WINDOW_S]
     keeper = _owner(home.keeper_lock)
     if keeper is None:
-        attention += _keeper_attention(home, starts=len(starts), queued=counts.get("queued", 0))
+        attention += _keeper_attention(home, queued=counts.get("queued", 0))
     if disk := disk_space.shortage(home):
         attention.append(f"the disk of {home.path} is {disk}; 'holdfast prune' removes old tasks")
     if mismatch := keeper_version.mismatch(home):
@@ -58,7 +57,7 @@ def gather(home: Home) -> dict[str, Any]:
         "down": os.path.exists(home.down),
         "counts": counts,
         "runners_gone": [row["task_id"] for row in live if row["runner_gone"]],
-        "keeper_starts": [clock.iso(at) for at in starts],
+        "keeper_starts": [clock.iso(at) for at in spawn.keeper_starts(home)],
         "outbox": notices,
         "queue": queue,
         "attention": attention + queue_attention,
@@ -111,12 +110,11 @@ def _task_attention(home: Home, row: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _keeper_attention(home: Home, *, starts: int, queued: int) -> list[str]:
+def _keeper_attention(home: Home, *, queued: int) -> list[str]:
     """What is wrong while no keeper is running."""
-    if starts >= spawn.STARTS_LIMIT:
-        return [
-            f"the keeper was started {starts} times in ten minutes and keeps dying: see {home.keeper_log}"
-        ]
+    failures = spawn.keeper_failures(home)
+    if failures >= spawn.FAILURES_SHOWN:
+        return [f"{failures} keepers in a row died before they had worked: see {home.keeper_log}"]
     if queued and not os.path.exists(home.down) and not is_starting(home):
         tasks = "1 task is" if queued == 1 else f"{queued} tasks are"
         return [f"{tasks} queued but no keeper is running: 'holdfast up' starts it"]
