@@ -1,4 +1,4 @@
-"""Fixtures that every test gets: a home of its own, a clean environment, and nothing left behind."""
+"""Fixtures of every test: its own home, a clean environment, and nothing left behind."""
 
 from __future__ import annotations
 

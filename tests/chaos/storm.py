@@ -1,4 +1,4 @@
-"""The storm: SIGKILL for somebody, again and again, until all work is done."""
+"""The storm: SIGKILL a random process, again and again, until all work is done."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class Storm:
             time.sleep(pause_s)  # noqa: TID251 -- the weather has no condition to wait for
 
     def _be_a_person(self, open_tasks: list[str]) -> None:
-        """Whoever was parked because its runners died too often, or poisoned, is told to go on; a keeper that
-        was started too often is started again."""
+        """Resume tasks that are parked because their runners died too often, or poisoned; restart a keeper
+        that was started too often."""
         for task_id in open_tasks:
             if self.world.status_of(task_id) == "interrupted":
                 self.resumed += self.world.holdfast("resume", task_id).returncode == 0

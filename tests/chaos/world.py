@@ -12,8 +12,7 @@ from holdfast.packet import load
 from holdfast.store.layout import Home
 from tests.support import processes
 
-#: A task of about a second that stamps its life into a file of its own: when it began, that it lives, when it
-#: ended.
+#: A task of about a second that records in its own file when it began, that it is alive, and when it ended.
 SCRIPT = """
 stamp() { echo "$1 $$ $(date +%s.%N)" >> "stamps/$HOLDFAST_TASK"; }
 stamp begin

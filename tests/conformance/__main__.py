@@ -1,5 +1,4 @@
-"""`python -m tests.conformance [--smoke] [pytest options]`: the suite, in a namespace of its own, with a
-clean environment."""
+"""`python -m tests.conformance [--smoke] [pytest options]`: run the suite in its own network namespace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tests are collected inside the namespace only; each gets one agent and a rig of its own."""
+"""The tests are collected inside the namespace only; each gets one agent and its own rig."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.conformance.scenarios import ROWS
 from tests.conformance.scenarios import TOGETHER as JOINTS
 from tests.conformance.table import TOGETHER
 
-# Elsewhere a real CLI could reach somebody: `make conformance` is the way in.
+# Elsewhere a real CLI could reach the network: use `make conformance`.
 collect_ignore_glob = [] if namespace.is_inside() else ["test_*.py"]
 
 _FOLDER = Path(__file__).parent
@@ -65,7 +65,7 @@ def rig(request: pytest.FixtureRequest, home: str) -> Iterator[Rig]:
 
 @pytest.fixture
 def crew(request: pytest.FixtureRequest, home: str) -> Iterator[Crew]:
-    """A project, and several programs for one task, each with a model server of its own."""
+    """A project, and several programs for one task, each with its own model server."""
     name = request.node.originalname.removeprefix("test_")
     request.node.user_properties += [("scenario", name), ("agent", TOGETHER)]
     assert namespace.is_inside(), "a real CLI runs in a namespace with loopback only"

@@ -10,7 +10,7 @@ import socket
 import struct
 import subprocess
 
-#: Set inside, for the tests' own conftest. That there is only loopback is checked all the same.
+#: Set inside, for the tests' own conftest. The namespace is checked in any case.
 MARK = "CONFORMANCE_NAMESPACE"
 
 _GET_FLAGS, _SET_FLAGS, _UP = 0x8913, 0x8914, 0x1

@@ -14,7 +14,7 @@ NODE = "node@22.23.3"
 
 
 class Pin(NamedTuple):
-    """One program at one version, in a prefix of its own."""
+    """One program at one version, in its own prefix."""
 
     agent: str
     package: str

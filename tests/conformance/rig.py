@@ -123,7 +123,7 @@ class Rig:
     def wait_for_tool(self, task: Task, name: str, words: str) -> None:
         """Until a tool runs that makes this file, holdfast knows of it, and the session holds the prompt."""
         self.wait_for_file(name)
-        if self.agent != "opencode":  # which tells of a tool when it has ended
+        if self.agent != "opencode":  # which reports a tool when it has ended
             task.wait_for_event("agent.tool_started", within_s=STEP_S)
         self.wait_until_noted(task, words)
 

@@ -1,4 +1,4 @@
-"""Deaths of the agent and of the runner: what was begun goes on where it was."""
+"""Deaths of the agent and of the runner: the work continues where it was."""
 
 from __future__ import annotations
 
@@ -46,11 +46,10 @@ def test_kill_in_stream(rig: Rig) -> None:
     if rig.agent != "pi":
         rig.wait_until_noted(task, ASKED)
     if rig.agent == "opencode":
-        # It makes up the id itself, and tells it when the answer begins.
+        # It chooses the id itself, and reports it when the answer begins.
         task.wait_for_event("agent.session", within_s=STEP_S)
     if rig.agent == "copilot":
-        # Whether its session can go on is told by its output alone: who has said nothing may have kept
-        # nothing.
+        # Only its output shows whether its session can be resumed: without any, it may not be saved.
         rig.wait_for_output(task, b'"assistant.message_delta"')
     os.kill(task.agent_pid(), signal.SIGKILL)
     task.wait_for("completed", within_s=STEP_S)

@@ -1,4 +1,4 @@
-"""What is no fault of the task: silence, limits, logins, and a person who says stop."""
+"""Causes outside the task: silence, limits, logins, and a person who stops it."""
 
 from __future__ import annotations
 
@@ -149,8 +149,7 @@ def test_budget(rig: Rig) -> None:
 
 
 def test_second_writer(rig: Rig) -> None:
-    """Somebody else is at work in the session when it is to go on: the test, which holds the lock as an
-    attempt would."""
+    """Another process uses the session when it is to be resumed: the test, which holds the lock."""
     server = rig.serve([shell(HOLD, text="About to hold."), text("All done.")])
     task = rig.start(server, ASKED)
     rig.wait_for_tool(task, "began", ASKED)

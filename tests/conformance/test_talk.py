@@ -1,4 +1,4 @@
-"""What goes in and what comes out: text, tools, prompts, ids and usage."""
+"""Input and output: text, tools, prompts, ids and usage."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_session(rig: Rig) -> None:
     first = rig.start(server, "Keep word 1111 in mind.")
     session_id = first.wait_for("completed", within_s=STEP_S)["session_id"]
     if rig.agent == "codex":
-        # As if the person had worked there: a task's sessions lie in a home of its own.
+        # As if a person had worked there: the sessions of a task have their own home.
         target = os.path.join(os.environ["HOME"], ".codex", "sessions")
         shutil.copytree(first.path("state", "codex", "sessions"), target)
     second = rig.start(server, "Which word was it?", "--session", session_id)

@@ -1,4 +1,4 @@
-"""One task, and somebody who starts its runner again whenever it ought to have one, as a keeper would."""
+"""One task, and a stand-in for the keeper that restarts its runner whenever it needs one."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class Case:
 
     @property
     def has_ended(self) -> bool:
-        """Nobody has anything to do any more."""
+        """Whether nothing is left to do."""
         return (
             os.path.exists(self.packet.task_done)
             and not inbox.names(self.packet)

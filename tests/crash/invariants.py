@@ -1,4 +1,4 @@
-"""What holds for a task that has ended, wherever its processes were killed on the way."""
+"""Invariants of an ended task, wherever its processes were killed."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def check(
     may_be_lost: bool = False,
     also: Callable[[Case, Task], None] | None = None,
 ) -> Task:
-    """What holds at the end: all of it, and what `also` asks. Returns the task as its journal tells it."""
+    """What holds at the end: all of it, and `also`. Returns the task from its journal."""
     try:
         task = _check(case, end, retries)
         if also is not None:

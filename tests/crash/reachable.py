@@ -147,7 +147,7 @@ def intents_of(execution: Execution) -> tuple[str, ...]:
 
 
 class FrozenMemory(Memory):
-    """A runner's memory that nobody can change: the planner is pure."""
+    """A read-only memory of a runner: the planner is pure."""
 
     def __init__(self, **known: Any) -> None:
         super().__init__()

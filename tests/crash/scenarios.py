@@ -161,7 +161,7 @@ def _by_command_line(case: Case) -> None:
     ]
     argv += ["--", *_counting("exec sleep 60")]
     if case.holdfast(*argv) != 0 and not os.path.isdir(case.packet.path):
-        # Nothing is there, so whoever was killed types it again.
+        # Nothing was created, so the command is typed again.
         assert case.holdfast(*argv) == 0
 
 
@@ -205,7 +205,7 @@ def _tend_keeper(case: Case) -> None:
 
 
 def _dismiss(case: Case) -> None:
-    """Keeper and seed of the home outlive a task; here they are told to go."""
+    """End keeper and seed, which outlive the task."""
     _touch(case.home.down)
 
     def are_gone() -> bool:

@@ -1,4 +1,4 @@
-"""Chores: what is killed around them, and requests that come while nobody is there to hear them."""
+"""Chores: kills around them, and requests that arrive while there is no runner."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _without_repository(case: Case) -> None:
         (_reviews, "attempt.opened=kill@3"),
         # Its agents have spoken, one of them is judged, and the gate of the other has not been taken in.
         (_reviews, "step.record_end=kill@4"),
-        # There can be no worktree, and nobody has said so yet.
+        # No worktree can be created, which was not noticed yet.
         (_without_repository, "step.record_end=kill@1"),
     ],
     ids=("no gate yet", "gate has spoken", "nothing prepared"),

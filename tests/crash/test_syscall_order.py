@@ -1,4 +1,4 @@
-"""The order of system calls, as the kernel saw it: what is promised to be on disk first is on disk first."""
+"""The order of system calls, as seen by the kernel: files are on disk in the promised order."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _calls(path: str) -> list[Call]:
 
 
 def _index(calls: list[Call], name: str, path: str, *, after: int = -1) -> int:
-    """Where the first such call stands behind `after`."""
+    """Index of the first such call after `after`."""
     for index, call in enumerate(calls):
         if index > after and call.name.startswith(name) and call.path == path:
             return index

@@ -53,7 +53,7 @@ def _slowly(who: str) -> Script:
 
 
 def check_whole(case: Case, task: Task) -> None:
-    """The work is there, the brief was handed on, and nobody was called twice for nothing."""
+    """The work is done, the brief was passed on, and no agent was called twice without need."""
     with open(os.path.join(case.project, WORK), encoding="utf-8") as file:
         assert file.read() == "hello\n"
     with open(case.packet.context_pack, encoding="utf-8") as file:
@@ -121,7 +121,7 @@ def _is_of(event: ev.Event, name: str) -> bool:
 
 
 def in_worktree(case: Case) -> None:
-    """A plain command in a tree of its own."""
+    """A plain command in a worktree."""
     Repo(case.project).commit("README.md")
     script = f"for i in 1 2 3 4 5; do echo line $i; done; echo hello > {WORK}"
     case.create(command=["sh", "-c", script], workspace="worktree")
@@ -147,7 +147,7 @@ def submitted(case: Case) -> None:
     argv = ["submit", "--id", "task", "--project", case.project, "--base-interval", "0.3", "--stale", "none"]
     argv += ["--", "sh", "-c", "for i in 1 2 3 4 5; do echo line $i; done"]
     if case.holdfast(*argv) != 0 and not os.path.isdir(case.packet.path):
-        # Nothing is there, so whoever was killed types it again.
+        # Nothing was created, so the command is typed again.
         assert case.holdfast(*argv) == 0
 
 

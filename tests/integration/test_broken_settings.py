@@ -1,5 +1,4 @@
-"""Settings that cannot be read, as a half-saved edit leaves them: those before hold, nobody misses a notice,
-and it is told."""
+"""Unreadable settings, as after half an edit: the previous ones apply, no notice is lost, it is reported."""
 
 from __future__ import annotations
 
@@ -161,7 +160,7 @@ def test_up_refuses_a_broken_file_and_the_keeper_at_work_goes_on(home: str) -> N
 
 
 def test_status_reports_errors_in_the_keepers_environment(home: str) -> None:
-    """As a unit hands it on: nobody was there who could be refused."""
+    """As a service unit passes it on: no command could refuse it."""
     with keeping(home, ITERATION_DELAY="foo"):
         keepers.wait_for(home)
         eventually(

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-#: Notes its words, leaves pytest's list of failed tests, and fails as often as it is told to.
+#: Records its arguments, leaves pytest's list of failed tests, and fails as often as configured.
 MAKE = """#!/bin/sh
 echo "$*" >> calls
 case "$*" in

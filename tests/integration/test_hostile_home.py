@@ -218,7 +218,7 @@ def test_a_home_into_which_others_can_write_is_refused(home: str, folder: str, m
 
 # ── removed ──
 
-#: An agent with a child in a session of its own, which does not care for SIGTERM.
+#: An agent with a child in its own session, which ignores SIGTERM.
 FAMILY = (
     "setsid sh -c 'trap \"\" TERM; echo $$ > ../child; while :; do echo >> ../ticks; sleep 0.1; done' & "
     "echo on; " + kin.WAIT

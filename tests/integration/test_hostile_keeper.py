@@ -1,4 +1,4 @@
-"""A keeper among broken packets and stopped processes: the other tasks are guarded all the same."""
+"""A keeper with broken packets and stopped processes: the other tasks are still guarded."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.support.waiting import eventually
 
 @pytest.fixture(autouse=True)
 def with_keeper(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here keepers are wanted."""
+    """Enable the keeper."""
     monkeypatch.delenv("HOLDFAST_KEEPER")
     workspace()
 
 
 def ring(home: str) -> None:
-    """Have the keeper look now; by itself it does every 15 s."""
+    """Have the keeper check now instead of every 15 s."""
     inbox.ring_keeper(Home(home))
 
 
@@ -63,7 +63,7 @@ def test_a_bell_that_became_a_directory_costs_nobody_the_keeper(home: str) -> No
     looks(home, lambda: kin.state(runner) not in ("T", "t"), "the keeper wakes the runner", bad.packet)
     assert_guarded(home, good, keeper)
     good.stop()
-    # It listens to a bell that nobody can ring; the next runner has one again.
+    # Its bell cannot be rung any more; the next runner creates a new one.
     if bad.status() != "killed":
         bad.kill_runner()
     bad.wait_for("killed")
@@ -153,7 +153,7 @@ def test_a_stopped_runner_without_a_request_is_shown_and_woken(home: str) -> Non
     ring(home)
     os.kill(runner, signal.SIGSTOP)
     eventually(lambda: kin.state(runner) == "T")
-    # As if nobody had looked for a while.
+    # As if the last check was long ago.
     long_ago = os.stat(task.path("manifest.json")).st_mtime - 200
     os.utime(task.path("manifest.json"), (long_ago, long_ago))
     attention = keepers.status(home)["attention"]

@@ -1,4 +1,4 @@
-"""What an agent prints: no line of it kills a runner, poisons the journal or shows a secret."""
+"""Hostile output: no line kills a runner, poisons the journal or shows a secret."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def test_an_end_is_noticed_while_a_child_floods_the_log(home: str, stream: str) 
 @pytest.mark.req("SUP-10")
 @pytest.mark.parametrize("log", ["stdout.log", "stderr.log"])
 def test_an_end_is_noticed_while_a_child_floods_the_log_of_an_agent_with_events(home: str, log: str) -> None:
-    """And none of its own words is lost in the flood."""
+    """And none of its own output is lost in the flood."""
     flood = f'{FLOOD} >> "$HOLDFAST_ATTEMPT/{log}" & sleep 0.5'
     task = Task.play(
         Scenario().tool("Bash", command=flood).say("last words").result("done"), "--leftovers", "kill"
@@ -276,7 +276,7 @@ def test_a_stage_with_a_marker_does_not_run_again(home: str) -> None:
     assert [event["stage"] for event in task.events("stage.done")] == ["command_run"]
     with open(os.path.join(workspace(), "runs"), encoding="utf-8") as file:
         assert file.read() == "ran\n"
-    # Whoever wants it again says so.
+    # A retry runs it again.
     assert task.ask("retry", "--from", "command_run").returncode == 0
     task.wait_for("completed")
     with open(os.path.join(workspace(), "runs"), encoding="utf-8") as file:
@@ -454,7 +454,7 @@ def test_a_runner_goes_on_where_no_keeper_can_be_started(home: str, monkeypatch:
     looks_on(task)
     os.rmdir(path)
     keepers.wait_for(home)
-    # A lock that is none is put aside.
+    # A file that is no lock is put aside.
     path = os.path.join(home, "keeper-start.lock")
     os.unlink(path)
     os.mkdir(path)

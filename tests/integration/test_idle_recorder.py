@@ -1,4 +1,4 @@
-"""A recorder that is forked empty-handed does what it is told later, once, or nothing."""
+"""An idle recorder: forked in advance, it executes one order later, or none."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def test_a_time_limit_ends_the_task_where_that_is_wanted() -> None:
 @pytest.mark.req("INT-5")
 def test_disabled_conditions_do_not_interrupt() -> None:
     loops.settings('interrupt_off = ["request", "timeout", "error", "blocked"]\n')
-    # It asks, reports an error and is blocked, and goes on all the same; the files stay.
+    # It asks, reports an error and is blocked, and continues anyway; the files stay.
     script = 'echo help > "$INTERRUPT_FILE"; echo bad > "$HOLDFAST_PACKET/state/error"; sleep 1'
     task = Task.shell(script, *EAGER)
     task.wait_for("completed")

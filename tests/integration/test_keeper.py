@@ -1,4 +1,4 @@
-"""The keeper: brings back what died, is brought back when it dies, and takes nothing with it."""
+"""The keeper: restarts what died, is restarted when it dies, and its death affects no task."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.waiting import eventually
 
 @pytest.fixture(autouse=True)
 def with_keeper(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here keepers are wanted."""
+    """Enable the keeper."""
     monkeypatch.delenv("HOLDFAST_KEEPER")
     workspace()
 
@@ -140,7 +140,7 @@ def test_a_keeper_leaves_when_its_home_is_gone(home: str) -> None:
     up()
     pid = keepers.pid(home)
     os.rename(home, home + "-moved")
-    # Wake it. It may have noticed already and left; then nobody reads its bell, and a plain open would block.
+    # Wake it. If it has already left, its bell has no reader, and a plain open would block.
     inbox.ring_keeper(Home(home + "-moved"))
     eventually(lambda: not processes.is_alive(pid), what="the keeper leaves")
     os.rename(home + "-moved", home)

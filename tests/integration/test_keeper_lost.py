@@ -1,4 +1,4 @@
-"""A keeper that is killed while only the queue needs it: somebody is always there to bring it back."""
+"""A keeper that is killed while only the queue needs it is always restarted."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ assert select.select([answer], (), (), 10)[0]
 watch.look()
 assert watch.is_needed, "nobody said that it is not"
 """
-    os.mkfifo(Home(home).keeper_log)  # the fork waits for somebody who reads it
+    os.mkfifo(Home(home).keeper_log)  # the fork blocks until it has a reader
     # Not through a pipe: a fork that is left would hold it.
     with open(os.path.join(workspace(), "said"), "w+", encoding="utf-8") as said:
         done = subprocess.run([sys.executable, "-c", script, home], stderr=said, timeout=30, check=False)

@@ -49,7 +49,7 @@ DONE = [
 
 
 def failed(status: int, words: str, error: str) -> list[dict[str, Any]]:
-    """How it tells an error of the API: in its own voice, then as a result that calls itself a success."""
+    """How Claude Code reports an API error: as text of the agent, then as a result with subtype success."""
     said = {"content": [{"type": "text", "text": words}]}
     return [
         INIT,

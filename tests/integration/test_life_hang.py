@@ -1,4 +1,4 @@
-"""A hang is a verdict from evidence; silence alone is none."""
+"""A hang is a verdict from evidence; silence alone is not enough."""
 
 from __future__ import annotations
 
@@ -187,8 +187,7 @@ def test_a_result_that_no_runner_saw_still_counts(home: str) -> None:
 
 @pytest.mark.req("SUP-2", "LCH-1")
 def test_a_hang_is_seen_although_runners_restart_more_often_than_the_silence_limit(home: str) -> None:
-    """Each runner lives for half of the limit; the agent's silence counts from its last output, whoever
-    watched it."""
+    """Each runner lives for half of the limit; the agent's silence counts from its last output."""
     task = Task.play(Scenario().say("at work").hang(), "--stale", "2s", "--grace", "0.2s")
     task.wait_for_event("agent.text")
     task.agent_pid()

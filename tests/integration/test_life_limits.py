@@ -39,7 +39,7 @@ def test_without_a_word_the_deadline_is_five_hours(home: str) -> None:
 
 @pytest.mark.req("BUD-1", "TST-7", "W-A6")
 def test_the_deadline_is_of_active_time_and_survives_restarts(home: str) -> None:
-    """Each runner is killed; the agent's time counts, whoever watches."""
+    """Each runner is killed; the agent's time counts across runners."""
     task = Task.shell("sleep 60", "--deadline", "2")
     task.agent_pid()
     for _ in range(2):

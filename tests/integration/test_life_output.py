@@ -242,8 +242,7 @@ def test_a_request_is_answered_while_the_log_of_an_agent_that_ended_is_read(
     numbers = [int(text.split()[1]) for text in texts[:-1]]
     assert numbers == list(range(1, len(numbers) + 1))
     assert texts[-1] == "last words"
-    # The person's word holds for the task. Of the attempt it would not be true: nobody stopped an agent that
-    # had ended.
+    # The request stops the task, not the attempt: that agent had ended before.
     (ended,) = task.events("attempt.ended")
     assert ended["outcome"] == "success"
     assert task.manifest()["status_reason"].startswith("stopped by")
@@ -273,7 +272,7 @@ def test_a_plain_command_is_read_at_intervals_unless_it_is_followed(home: str) -
         printed = _lines(task.read(*RUN, "stdout.log"))
         return _lines(task.ask("logs").stdout.encode()) >= printed
 
-    # Who looks once is not late either, and not by chance.
+    # A single look is up to date, too, and not by chance.
     eventually(lambda: all(is_fresh() for _ in range(3)), what="a look once is fresh", journal=task.packet)
     task.stop()
     assert task.log().splitlines() == [

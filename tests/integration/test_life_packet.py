@@ -24,8 +24,7 @@ IN_CLOSE_WRITE, IN_MOVED_TO = 0x8, 0x80
 
 @contextmanager
 def renames_into(*folders: str) -> Iterator[Any]:
-    """Yields a function that tells the names of files renamed into the folders so far, in the kernel's
-    order."""
+    """Yields a function that returns the names of files renamed into the folders so far, in order."""
     libc = ctypes.CDLL(None, use_errno=True)
     descriptor = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     for folder in folders:
@@ -88,7 +87,7 @@ def test_at_the_end_exit_status_then_manifest_then_marker(home: str) -> None:
     order = ["exit.json", "exit_code", "done", "attempt.json", "command_run.gate_result.json"]
     order += ["command_run.done", "manifest.json", "_summary.md", "_task.done"]
     assert sorted(order, key=lambda name: last[name]) == order, names
-    # Whoever waits for the marker reads a manifest that does not change any more.
+    # After the marker, the manifest does not change any more.
     assert names[-1] == "_task.done"
 
 

@@ -85,7 +85,7 @@ def test_an_agent_that_ignores_the_first_signal_is_killed_by_the_next(home: str)
 
 @pytest.mark.req("LCH-18", "SUP-9", "OUT-7")
 def test_a_stop_leaves_no_process(home: str) -> None:
-    """Not even a grandchild in a session of its own that ignores TERM, orphaned, without our mark."""
+    """Not even an orphaned grandchild in its own session, which ignores TERM and lacks our marker."""
     scenario = (
         Scenario()
         .grandchild(60, pid_file="plain.pid", ignore_signals=True)

@@ -132,7 +132,7 @@ def test_a_failed_start_in_between_does_not_lose_the_session(home: str) -> None:
     first, second = task.memory().starts()
     assert (first.is_resume, second.is_resume) == (False, True)
     assert second.env["HOLDFAST_RESUME_COUNT"] == "1"
-    # It is told of its own end, and of the tool call that was cut off.
+    # The message names how the attempt ended, and the tool call that was cut off.
     assert "killed by signal 9" in second.prompt
     assert "rmdir ../gone" in second.prompt
     assert manifest["session_id"] == task.events("attempt.opened")[0]["session_id"]
@@ -188,8 +188,7 @@ def test_only_what_was_captured_and_our_own_variables_reach_the_agent(home: str)
 
 @pytest.mark.req("LCH-3", "LCH-7", "LCH-17")
 def test_nothing_else_is_inherited(home: str) -> None:
-    """Three descriptors, default signals, the caller's umask and limits, a session of its own, the right
-    directory."""
+    """Three descriptors, default signals, the caller's umask and limits, its own session, its directory."""
     script = (
         "import json, os, resource, signal\n"
         "fds = sorted(int(n) for n in os.listdir('/proc/self/fd'))\n"

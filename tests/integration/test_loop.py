@@ -257,7 +257,7 @@ def test_a_loop_in_the_foreground_takes_over_from_the_keeper_that_submit_started
     with loops.foreground() as loop:
         keepers.wait_for(home, other_than=first)
         assert keepers.pid(home) == loop.pid
-        # Another loop in the foreground is somebody's: it is left alone.
+        # Another foreground loop belongs to a person: it is left alone.
         with loops.foreground() as second:
             assert second.wait(timeout=30) == 3
         assert keepers.pid(home) == loop.pid

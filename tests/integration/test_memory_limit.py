@@ -1,4 +1,4 @@
-"""A limit of memory holds for the agent, and for nobody else."""
+"""A memory limit applies only to the agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An agent may run holdfast itself: what it started there belongs to nobody's sweep."""
+"""An agent may run holdfast itself: no sweep ends what it started there."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def inner_home(request: pytest.FixtureRequest, home: str, place) -> Iterator[str
 
 
 def start_inner(inner_home: str, *, foreground: bool = False) -> str:
-    """Shell: run the inner task, with a tool of its own that has no marker."""
+    """Shell: run the inner task, with a tool that has no marker."""
     script = "setsid env -i sleep 300 & echo $! > inner-tool; echo $$ > inner-agent; " + kin.WAIT + "exit 0"
     detach = "" if foreground else "-d"
     command = f"{sys.executable} -m holdfast run {detach} --id inner --leftovers kill -- sh -c"

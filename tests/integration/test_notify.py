@@ -274,7 +274,7 @@ def test_an_end_is_announced_after_it_is_marked(home: str, place) -> None:
 
 
 class Receiver(http.server.ThreadingHTTPServer):
-    """Keeps what it gets, answers what it is told to."""
+    """Keeps its requests and gives the configured answers."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -411,7 +411,7 @@ def ledger_of(task: Task) -> Ledger:
 def test_a_task_is_announced_by_the_current_rules(home: str, place) -> None:
     task = Task.shell("exit 3", "--id", "it")
     task.wait_for("failed")
-    assert notices.post(ledger_of(task), "failed") == 0  # nobody asked to be told
+    assert notices.post(ledger_of(task), "failed") == 0  # no rule matches
     got = os.path.join(place.root, "got")
     say = f'to = "command"\nargv = ["sh", "-c", "echo $HOLDFAST_EVENT $HOLDFAST_STATUS >> {got}"]\n'
     rules(f'[[notify]]\non = ["failed", "quality_gate"]\n{say}')

@@ -1,5 +1,4 @@
-"""Gates look at the world: what an agent changed, whatever it says; and whoever is killed in between, nothing
-runs twice."""
+"""Gates check what an agent changed, not what it says; and after a kill in between, nothing runs twice."""
 
 from __future__ import annotations
 
@@ -325,7 +324,7 @@ def test_runners_that_are_killed_in_every_stage() -> None:
     task.wait_for("completed", within_s=30)
     assert _lines(ran) == list(names)
     assert [event["stage"] for event in calls(task)] == list(names)
-    # A stage with its marker never runs again, whoever asks for the task.
+    # A stage with its marker never runs again.
     task.start_runner()
     assert _lines(ran) == list(names)
 

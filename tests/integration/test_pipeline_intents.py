@@ -178,7 +178,7 @@ def test_a_brief_without_commands_drops_stale_ones() -> None:
     task.wait_for_event("run.opened")
     task.wait_for("completed", within_s=30)
     assert not os.path.exists(override)
-    # A stage that runs again begins anew: what it is told may have changed.
+    # A stage that runs again starts a new session: its prompt may have changed.
     assert [event["mode"] for event in calls(task, "scripted_brief")] == ["fresh", "fresh"]
     assert "from the manifest" in task.read("outputs", "scripted_verify.artifact.md").decode()
 

@@ -1,4 +1,4 @@
-"""People and pipelines: a task is stopped or interrupted in any of its phases, and goes on where it was."""
+"""People and pipelines: a task is stopped or interrupted in any of its phases, and continues there."""
 
 from __future__ import annotations
 

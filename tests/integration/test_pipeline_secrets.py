@@ -59,7 +59,7 @@ def leaks(*folders: str) -> list[str]:
 
 @pytest.fixture
 def packet(home: str, monkeypatch: pytest.MonkeyPatch) -> Written:
-    """Every place has its secret. Notices are left for whoever delivers them."""
+    """A packet with one secret in each place. Notices stay in the outbox."""
     monkeypatch.setenv("DEPLOY_WORD", SECRETS["environment"])
     settings = os.path.join(os.environ["HOME"], ".config", "holdfast")
     os.makedirs(settings)

@@ -125,7 +125,7 @@ def test_a_runner_that_fails_leaves_its_reason_in_its_own_log() -> None:
     task.wait_for("completed")
 
 
-# ── the recorder dies, or stands still ──
+# ── the recorder dies, or is stopped ──
 
 
 @pytest.mark.req("LCH-7", "SUP-10")

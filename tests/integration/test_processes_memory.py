@@ -1,4 +1,4 @@
-"""What stays in memory for as long as an agent lives."""
+"""Memory of the processes that live as long as an agent."""
 
 from __future__ import annotations
 

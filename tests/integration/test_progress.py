@@ -1,4 +1,4 @@
-"""Progress of a work item: from the list of the agent's CLI, or from the agent's file, to whoever looks."""
+"""Progress of a work item: read from the agent's CLI or file, and shown by the views."""
 
 from __future__ import annotations
 

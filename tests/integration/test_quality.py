@@ -1,4 +1,4 @@
-"""A repository's own checks around a plain run: before the work they are told, after it they decide."""
+"""A repository's own checks around a plain run: before the work they inform, after it they decide."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STAGE = "scripted_run"
 
 
 def project(settings: str, *files: str) -> Repo:
-    """A repository with settings of its own."""
+    """A repository with its own settings."""
     repo = Repo(os.path.join(workspace(), "project"))
     repo.write(".holdfast/config.toml", settings)
     repo.commit(".holdfast/config.toml", *files)

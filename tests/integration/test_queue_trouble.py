@@ -1,4 +1,4 @@
-"""What goes wrong in a queue: it costs nothing else, it is said, and a person can end it."""
+"""Failures in a queue: they affect nothing else, are reported, and a person can end them."""
 
 from __future__ import annotations
 

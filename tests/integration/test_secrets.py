@@ -69,7 +69,7 @@ def test_a_secret_on_a_command_line_is_shown_nowhere(home: str) -> None:
 def test_a_secret_in_a_goal_is_shown_nowhere(home: str) -> None:
     repo = project()
     scenario = Scenario().write("new.txt", content="work\n").result("done")
-    # It stands where a title is cut.
+    # It is where a title is cut.
     goal = f"mend the thing that is broken, by the word {TOKEN}, and well"
     task = Task.play(scenario, "--worktree", "--id", "it", prompt=goal, project=repo.path)
     task.wait_for("completed")

@@ -56,7 +56,7 @@ def test_runners_are_forked_from_the_seed_and_reaped_by_it(home: str, seed_pid: 
     tasks = [Task.shell(kin.WAIT + "exit 0") for _ in range(3)]
     runners = [task.runner_pid() for task in tasks]
     assert {kin.parent(pid) for pid in runners} == {seed_pid}
-    # In a session of its own: what happens to the seed's group does not reach it.
+    # In its own session: signals to the seed's group do not reach it.
     assert all(os.getsid(pid) == pid for pid in runners)
     kin.go()
     for task in tasks:
@@ -73,7 +73,7 @@ def test_nothing_of_the_seed_leaks_into_runner_recorder_and_agent(home: str, see
     assert {own[fd] for fd in (0, 1, 2)} == {"/dev/null"}
     eventually(lambda: set(descriptors(agent)) == {0, 1, 2}, what="the shell has loaded, and has no other")
     attempt = task.attempts()[0]
-    # The pipe that tells it of the exec is open for a moment more.
+    # The pipe that reports the exec stays open for a moment.
     held = {"/dev/null", os.path.join(attempt, "lock"), attempt}
     eventually(
         lambda: set(descriptors(recorder).values()) == held, what="it holds its lock and its directory"

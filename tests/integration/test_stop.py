@@ -1,4 +1,4 @@
-"""A stop stands, reaches everything the agent started, and nothing else."""
+"""A stop is final; it ends everything that the agent started, and nothing else."""
 
 from __future__ import annotations
 

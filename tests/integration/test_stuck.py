@@ -1,4 +1,4 @@
-"""States that could not be left: whatever a runner finds in the journal, it goes on, ends, or asks."""
+"""No state is a dead end: whatever a runner finds in the journal, it continues, ends, or asks."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_a_gate_whose_recorders_die_at_once_asks_for_a_person() -> None:
     assert "the gate of scripted_run cannot be started" in reason
     has_left(task)
     assert 1 < len(task.events("attempt.void")) < 10
-    # Whoever lets it go on has mended what was wrong: it is tried again.
+    # A person who resumes it has fixed the cause: it is tried again.
     assert task.ask("resume").returncode == 0
     task.wait_for("completed")
     assert len(calls(task)) == 1

@@ -1,4 +1,4 @@
-"""Who reads nothing but the summary knows how the task stands, why, and which command goes on."""
+"""The summary alone gives the state of the task, the reason, and the next command."""
 
 from __future__ import annotations
 

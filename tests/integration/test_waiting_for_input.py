@@ -1,5 +1,4 @@
-"""What an agent last showed tells a question from a hang: a question is put to a person, all else is tried
-again."""
+"""The last output distinguishes a question from a hang: a question is for a person, a hang is retried."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def test_what_acceptance_commands_leave_behind_stays_out_of_diff_and_apply(how: 
     assert "holdfast apply it" not in holdfast("show", "it").stdout
     removed = holdfast("rm", "it")
     assert removed.returncode == 0, removed.stderr
-    # Nobody but the task had it: it is not thrown away either.
+    # Only the task had it, so it is kept, too.
     kept = os.path.join(os.environ["HOLDFAST_HOME"], "left-out", "it.patch")
     assert f"what apply left out is kept in {kept}" in removed.stderr
     repo.git("apply", kept)

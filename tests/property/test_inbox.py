@@ -46,7 +46,7 @@ _DEATHS = (
 
 
 class InboxMachine(RuleBasedStateMachine):
-    """The model is the set of ids that were dropped; each must be answered once, whoever dies."""
+    """The model is the set of ids that were dropped; each must be answered once, across kills."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ class InboxMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.dropped)
     @rule(data=st.data())
     def drop_the_same_again(self, data: st.DataObject) -> None:
-        """The unlink did not reach the disk, or somebody copied the file back."""
+        """The unlink did not reach the disk, or the file was copied back."""
         name = data.draw(st.sampled_from(sorted(self.dropped)))
         with open(self.packet.request(name), "wb") as file:
             file.write(self.dropped[name])

@@ -1,4 +1,4 @@
-"""Whatever stands in a manifest, the answer is a task or problems with their places: never a traceback."""
+"""Any manifest gives a task, or problems with their positions, but never a traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The queue against a model of a few dicts: nothing lost, nothing twice, always in order, whoever dies."""
+"""The queue against a model of a few dicts: nothing lost or repeated, always in order, across kills."""
 
 from __future__ import annotations
 

@@ -23,14 +23,14 @@ def pid(home: str) -> int:
 
 
 def wait_for(home: str, *, other_than: int = 0, within_s: float = 15.0) -> int:
-    """Until a keeper lives (another one than before); its pid."""
+    """Wait for a keeper other than `other_than`. Returns its pid."""
     return eventually(
         lambda: (found := pid(home)) != other_than and found, within_s, "a keeper lives", journal=log_of(home)
     )
 
 
 def kill(home: str) -> int:
-    """SIGKILL, and gone; the pid that it had. A runner may have started the next one by then."""
+    """Kill the keeper. Returns its pid. A runner may have started the next one by then."""
     found = wait_for(home)
     os.kill(found, signal.SIGKILL)
     eventually(lambda: not processes.is_alive(found), what="the keeper is gone")
@@ -42,7 +42,7 @@ def log_of(home: str) -> str:
 
 
 def log(home: str) -> list[str]:
-    """What keepers have said, without the times."""
+    """The lines of the keeper's log, without times."""
     with open(log_of(home), encoding="utf-8") as file:
         return [line.split(": ", 1)[1].strip() for line in file if ": " in line]
 
@@ -66,7 +66,7 @@ def status(home: str) -> dict:
 
 
 def stays(fn: Callable[[], object], for_s: float, what: str = "") -> None:
-    """It is true now and remains so for a while: for what must not happen."""
+    """Check that `fn` is true now and for the next `for_s` seconds."""
     ends_mono = time.monotonic() + for_s
 
     def over() -> bool:

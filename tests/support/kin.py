@@ -1,4 +1,4 @@
-"""The processes of a task and of a home: who they are, and how a test ends, freezes or starts one."""
+"""The processes of a task and of a home: find, kill, stop or start one."""
 
 from __future__ import annotations
 

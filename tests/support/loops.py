@@ -84,7 +84,7 @@ def foreground(*flags: str, env: dict[str, str] | None = None) -> Iterator[subpr
 
 
 def ring(home: str) -> None:
-    """Let the keeper look now; by itself it looks every 15 s."""
+    """Have the keeper check now instead of every 15 s."""
     inbox.ring_keeper(Home(home))
 
 

@@ -36,7 +36,7 @@ def _with(*headings: str) -> str:
     return "".join(f"## {heading}\n\nnothing to say\n\n" for heading in headings)
 
 
-#: What each role reports when it does what it is asked.
+#: A valid report of each role.
 REPORTS = {
     "brief": brief(),
     "impl": "## Summary\n\nb.txt is there.\n",
@@ -204,7 +204,7 @@ else:
 
 
 class StandIns:
-    """gemini, codex and copilot in PATH: they cost nothing and report what they are told to."""
+    """Free stand-ins for gemini, codex and copilot in PATH, with prepared reports."""
 
     def __init__(self, stages: list[str], **reports: str) -> None:
         root = os.path.dirname(os.environ["HOLDFAST_HOME"])

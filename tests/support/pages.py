@@ -11,7 +11,7 @@ from tests.support.tasks import workspace
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-#: What differs from run to run, and what stands for it on both sides. The order matters.
+#: Texts that differ between runs, and their replacements on both sides. The order matters.
 _PLACEHOLDERS = (
     (r"/home/you/\.local/state/holdfast", "HOME"),
     (r"/tmp/holdfast-demo-\w+", "DEMO"),

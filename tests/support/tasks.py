@@ -95,7 +95,7 @@ class Task:
         return [event for event in map(json.loads, lines) if event["type"].startswith(kind)]
 
     def moves(self) -> list[str]:
-        """The states that it went through, in order."""
+        """Its states, in order."""
         return [event["new"] for event in self.events("task.moved")]
 
     def attempts(self) -> list[str]:
@@ -115,7 +115,7 @@ class Task:
     # ── waiting ──
 
     def wait_for(self, *statuses: str, within_s: float = 15.0) -> dict[str, Any]:
-        """Until it is in one of these states; an end counts once it is marked. Returns the manifest."""
+        """Wait until it is in one of these states (an end must be marked). Returns the manifest."""
 
         def there() -> dict[str, Any] | None:
             manifest = self.manifest()
@@ -128,7 +128,7 @@ class Task:
         return eventually(there, within_s, f"{self.id} is {' or '.join(statuses)}", journal=self.packet)
 
     def wait_for_event(self, kind: str, count: int = 1, within_s: float = 15.0) -> dict[str, Any]:
-        """Until the journal has so many events of a type; returns the last of them."""
+        """Wait until the journal has `count` events of a type. Returns the last of them."""
         return eventually(
             lambda: len(found := self.events(kind)) >= count and found[count - 1],
             within_s,
@@ -137,7 +137,7 @@ class Task:
         )
 
     def wait_for_log(self, text: str, within_s: float = 15.0) -> None:
-        """Until output.log holds `text`."""
+        """Wait until output.log contains `text`."""
         eventually(lambda: text in self.log(), within_s, f"{text!r} in output.log", journal=self.packet)
 
     # ── its processes ──
@@ -193,7 +193,7 @@ start_runner(Packet(sys.argv[1]))
 
 
 def workspace() -> str:
-    """The directory `work` beside the home, made when first asked for."""
+    """The directory `work` beside the home; created on the first call."""
     path = os.path.join(os.path.dirname(os.environ["HOLDFAST_HOME"]), "work")
     os.makedirs(path, exist_ok=True)
     return path

@@ -15,8 +15,7 @@ from collections.abc import Callable
 
 
 class Terminal:
-    """`holdfast ARGS…` on a terminal of its own. stdout and stderr are both the terminal, unless `stdout` is
-    a file."""
+    """`holdfast ARGS…` on its own terminal, for stdout and stderr; or with `stdout` in a file."""
 
     def __init__(
         self,
@@ -29,7 +28,7 @@ class Terminal:
         self.output = b""
         self.status: int | None = None
         self.pid, self._fd = pty.fork()
-        if self.pid == 0:  # the child: a session of its own, whose terminal this is
+        if self.pid == 0:  # the child: its own session, with this terminal
             try:
                 os.chdir(cwd or "/")
                 if ignores_hangup:  # as nohup does

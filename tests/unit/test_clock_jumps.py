@@ -47,7 +47,7 @@ class Clock:
         self.wall += seconds
 
     def step_back(self, seconds: float) -> None:
-        """Somebody, or NTP, sets the clock."""
+        """A person or NTP sets the clock."""
         self.wall -= seconds
 
 
@@ -193,7 +193,7 @@ def test_starts_of_the_keeper_in_the_future_are_forgotten(
 ) -> None:
     """Many starts, then the clock is set back: they would forbid the next one for hours."""
     monkeypatch.delenv("HOLDFAST_KEEPER")
-    # As with a unit: whoever starts it says so, and it is none of ours.
+    # As with a unit: it is started from outside.
     atomic.write_json(Home(home).service, {"start": ["true"]}, durable=False)
     for _ in range(12):
         hands.pass_by(61)

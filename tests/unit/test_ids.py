@@ -1,4 +1,4 @@
-"""Names: what may be one, and that new ones do not collide."""
+"""Ids: valid ones, and that new ones do not collide."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def damaged(draw: st.DrawFn, stdout: bytes) -> bytes:
 
 
 def parsed(stdout: bytes) -> list[dict[str, Any]]:
-    """The lines that are JSON objects, to whoever reads them."""
+    """The lines that are JSON objects, parsed."""
     found: list[dict[str, Any]] = []
     for line in stdout.split(b"\n"):
         try:

@@ -149,7 +149,7 @@ def test_claude_writes_the_whole_list_where_it_can() -> None:
         "toolu_1", "<tool_use_error>Error: No such tool available: TodoWrite.", "Error: …", is_error=True
     )
     assert said("claude", call("toolu_1", "TodoWrite", given), refused) == []
-    # A sub-agent has a list of its own.
+    # A sub-agent has its own list.
     assert said("claude", call("toolu_1", "TodoWrite", given, parent="toolu_0"), written) == []
 
 

@@ -1,4 +1,4 @@
-"""What every queue engine promises. A new engine is named in ENGINES and has to keep all of it."""
+"""The contract of queue engines. Add a new engine to ENGINES."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernel's word on processes."""
+"""Facts about processes from the kernel."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_process_is_known_by_boot_pid_and_start_time(sleeper: subprocess.Popen
 def test_a_zombie_is_gone(sleeper: subprocess.Popen[bytes]) -> None:
     identity = process.identify(sleeper.pid)
     sleeper.kill()
-    # Nobody has waited for it: it is still in the process table.
+    # It was not reaped: it is still in the process table.
     eventually(lambda: not process.is_alive(identity), what="the zombie counts as gone")
     assert process.identify(sleeper.pid) == identity
 

@@ -1,4 +1,4 @@
-"""What readers cut: far behind the place where the ingest cuts after it has masked the secrets."""
+"""Readers cut texts far after the limit at which the ingest cuts, which masks secrets first."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def test_every_line_of_a_journal_fits_the_schema_of_events(name: str) -> None:
 def test_every_schema_has_a_fixture() -> None:
     shown = {schema_of(load(name))["title"] for name in FILES}
     missing = {entry["title"] for entry in SCHEMAS.values()} - shown
-    # The spec of a task stands in the first line of every journal, the events in all of them.
+    # The spec of a task is in the first line of every journal.
     assert missing == {"holdfast.task/1", "holdfast.events/1"}
     for name in JOURNALS:
         jsonschema.validate(lines(name)[0]["spec"], SCHEMAS["task"])

@@ -1,4 +1,4 @@
-"""Dispatch: claims that come to nothing are given back, and what has ended is counted wherever it lies."""
+"""Dispatch: unused claims are released, and ended tasks are counted wherever they are."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ NOW = 1_800_000_000.0
 
 @pytest.fixture
 def at(home: str, tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch) -> Home:
-    """A home, and settings of nobody else."""
+    """A home with its own settings."""
     monkeypatch.setenv("XDG_CONFIG_HOME", os.fspath(tmp_path))
     for name in ("MAX_ITERATIONS", "ITERATION_DELAY", "MAX_CONSECUTIVE_FAILURES"):
         monkeypatch.delenv(name, raising=False)

@@ -1,4 +1,4 @@
-"""A stage_state: what one stage went through, and what its gate said of the last attempt."""
+"""StageState: the history of one stage, and the gate result of its last attempt."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ AT = "2027-01-01T00:00:00.000Z"
         ("waiting", {"wake_at": AT}, Waiting(wake_at=AT)),
         ("waiting", {}, Waiting(wake_at=None)),
         ("interrupted", {"interrupt": "which one?"}, Interrupted(question="which one?", since=AT)),
-        # A journal of an early version has no question of its own.
+        # A journal of an early version has no separate question.
         ("interrupted", {}, Interrupted(question="why", since=AT)),
         (
             "interrupted",

@@ -1,4 +1,4 @@
-"""The fold: what a journal's events make of a task."""
+"""The fold: from the events of a journal to a task."""
 
 from __future__ import annotations
 

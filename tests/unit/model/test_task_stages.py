@@ -174,7 +174,7 @@ def test_a_call_is_counted_when_it_is_opened_and_given_back_when_it_came_to_noth
     assert story.task.paid_calls == 0
     story.attempt(2).end(2, "crashed")
     assert story.task.paid_calls == 1
-    # A successor reads the same void again: it is of nobody.
+    # A successor reads the same void again: it belongs to no attempt.
     story.tell(ev.AttemptVoid(attempt=1, reason="r"))
     assert story.task.paid_calls == 1
 

@@ -1,4 +1,4 @@
-"""Which rules match, how a rule is called, and what people read."""
+"""Which rules match, the label of a rule, and the text of a notice."""
 
 from __future__ import annotations
 

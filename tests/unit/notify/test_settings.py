@@ -1,4 +1,4 @@
-"""`[[notify]]`: what is taken, and what is refused with which words."""
+"""`[[notify]]`: valid rules, and the errors for invalid ones."""
 
 from __future__ import annotations
 

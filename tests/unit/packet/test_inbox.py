@@ -1,4 +1,4 @@
-"""The inbox: what a reader makes of whatever lies there."""
+"""The inbox: reading whatever is in it."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def test_defaults_environment_and_flags() -> None:
     chosen = limits.resolve(environ, {"grace_s": "7", "stop_pause_s": "0.5"}, stale_s=90.0)
     assert (chosen.base_interval_s, chosen.max_interval_s, chosen.grace_s) == (10.0, 60.0, 7.0)
     assert (chosen.deadline_s, chosen.max_retries, chosen.stop_pause_s) == (5400.0, 2, 0.5)
-    assert chosen.stale_s == 30.0  # three base intervals, once somebody set one
+    assert chosen.stale_s == 30.0  # three base intervals, if one is set
 
 
 @pytest.mark.req("SUP-2")

@@ -1,4 +1,4 @@
-"""state/work.json: whatever an agent writes, what is known of it is of its kind."""
+"""state/work.json: whatever an agent writes, its fields have the right types."""
 
 from __future__ import annotations
 

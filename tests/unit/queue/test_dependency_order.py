@@ -1,4 +1,4 @@
-"""What waits for what: an order, and the cycles."""
+"""The order of dependent tasks, and cycles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""queue.json: what people said outlives the rows, and a file that somebody edited stops nobody."""
+"""queue.json: changes by users outlive the rows, and an edited file stops nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work items: what a source may say about one, and what is refused."""
+"""Work items: valid fields, and the errors for invalid ones."""
 
 from __future__ import annotations
 

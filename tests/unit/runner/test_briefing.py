@@ -1,4 +1,4 @@
-"""What an agent is told when it goes on."""
+"""Messages to an agent that continues."""
 
 from __future__ import annotations
 

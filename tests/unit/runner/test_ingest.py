@@ -1,4 +1,4 @@
-"""Ingest: in batches to the last byte, and over a restart nothing is lost and nothing is told twice."""
+"""Ingest: in batches to the last byte; across a restart nothing is lost and nothing is repeated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which limit an attempt has reached, by what is known of it."""
+"""Which limit an attempt has reached."""
 
 from __future__ import annotations
 

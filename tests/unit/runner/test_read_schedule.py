@@ -100,7 +100,7 @@ def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
 def test_a_plain_command_is_left_alone_once_it_goes_on_printing(rig: Rig) -> None:
     schedule = rig.schedule(is_plain=True)
     rig.write("first\n")
-    # After a silence the kernel tells, and goes on telling.
+    # After a silence the kernel reports output, and keeps reporting.
     assert rig.step(schedule, 60.0) == ({NAME}, 3600.0)
     rig.write("second\n")
     assert rig.step(schedule, 1.0) == ({NAME}, 2.0)
@@ -109,7 +109,7 @@ def test_a_plain_command_is_left_alone_once_it_goes_on_printing(rig: Rig) -> Non
     assert rig.step(schedule, 0.5) == (set(), 1.5)
     assert schedule.unseen_s(rig.now_mono) == 0.5
     assert rig.step(schedule, 1.5) == (set(), 4.0)
-    # Nothing came: from here on the kernel tells again, of what comes and not of what was read.
+    # Nothing came: from here on the kernel reports new output again, not what was read.
     assert rig.step(schedule, 4.0) == (set(), 3600.0)
     assert rig.step(schedule, 1.0) == (set(), 3599.0)
     rig.write("fourth\n")
@@ -128,7 +128,7 @@ def test_who_follows_is_served_at_once(rig: Rig) -> None:
     assert rig.read == os.path.getsize(rig.logs[0])
     rig.write("and more\n")
     assert rig.step(schedule, FOLLOWED_S / 2) == ({NAME}, 3600.0)
-    # Nobody has rung again.
+    # The bell was not rung again.
     rig.write("and more\n")
     assert rig.step(schedule, FOLLOWED_S) == ({NAME}, 2 * FOLLOWED_S)
     os.close(bell)

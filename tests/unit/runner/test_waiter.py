@@ -1,4 +1,4 @@
-"""What wakes a runner, and what tells it to leave."""
+"""What wakes a runner, and what makes it leave."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The workspace lock of a task, and whose word is taken for it that nobody writes there."""
+"""The workspace lock of a task, and how it knows that no other task writes there."""
 
 from __future__ import annotations
 

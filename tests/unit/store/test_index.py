@@ -1,4 +1,4 @@
-"""index.db: what it says is what the packets say, however far behind it is."""
+"""index.db agrees with the packets, however far behind it was."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ def remove(path: str, half: str) -> None:
 @pytest.mark.req("PKT-17")
 @pytest.mark.parametrize("half", ["file", "anchor"])
 def test_a_lock_with_one_half_removed_is_held(any_path: str, half: str) -> None:
-    """And whoever waits for it gets it when its owner dies."""
+    """And a waiting process gets it when its owner dies."""
     if half == "anchor" and anchor_of(any_path) == os.path.dirname(any_path):
         pytest.skip("such an anchor goes with everything in it")
     first = holder(any_path)

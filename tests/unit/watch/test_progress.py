@@ -1,4 +1,4 @@
-"""Evidence that is gathered when silence makes somebody ask."""
+"""Evidence that is gathered after a silence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the last lines are, and above all what they are not."""
+"""Classification of the last lines of output."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_question_is_one(text: str) -> None:
         "",
         "\n\n\n",
         "working",
-        # Somebody answered, or it went on.
+        # It was answered, or the agent continued.
         "Overwrite? [y/N] y\noverwriting",
         "Overwrite notes.md? (y/n)\nn\nkept",
         "Press Enter to continue...\ncontinuing\n",

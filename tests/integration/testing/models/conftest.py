@@ -87,7 +87,7 @@ def connect(server: ModelServer) -> Iterator[http.client.HTTPConnection]:
 
 
 def send(server: ModelServer, target: str, value: Any, **headers: str) -> Got:
-    """One POST on a connection of its own."""
+    """One POST on its own connection."""
     data = value if isinstance(value, bytes) else json.dumps(value).encode()
     with connect(server) as connection:
         connection.request("POST", target, data, {"Content-Type": "application/json", **headers})

@@ -1,4 +1,4 @@
-"""Answers as a client puts them together from what it received."""
+"""Assembles answers as a client does."""
 
 from __future__ import annotations
 

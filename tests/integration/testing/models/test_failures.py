@@ -1,4 +1,4 @@
-"""Every failure in the words of every vendor."""
+"""Every failure, in the format of every vendor."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from tests.integration.testing.models.reader import said
 
 
 class Asking:
-    """A request in a thread of its own."""
+    """A request in its own thread."""
 
     def __init__(self, server: ModelServer, api: str, *, stream: bool) -> None:
         self.got: Got | None = None
@@ -49,7 +49,7 @@ def part(server: ModelServer, api: str, *, stream: bool = True) -> bytes:
             return received
         except http.client.IncompleteRead as error:
             return received + error.partial
-        # Not chunked: only the length tells that something is missing.
+        # Not chunked: only the length shows that something is missing.
         assert response.length
         return received
 

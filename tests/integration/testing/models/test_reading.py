@@ -1,4 +1,4 @@
-"""What the model was sent: the same questions give the same answers for every API."""
+"""Reading requests gives the same results for every API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the CLIs are told."""
+"""The settings of the CLIs."""
 
 from __future__ import annotations
 

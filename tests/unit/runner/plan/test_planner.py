@@ -100,7 +100,7 @@ def test_an_open_attempt_comes_before_the_ended_one_beside_it() -> None:
 )
 def test_a_task_at_rest(story: Story, remembered: dict[str, Any], is_closed: bool, step: Step) -> None:
     assert next_step(story, memory(**remembered), is_closed=is_closed) == step
-    # An interrupt file changes nothing: its question was asked, or nobody needs an answer.
+    # An interrupt file changes nothing: its question was asked, or needs no answer.
     assert next_step(story, memory(**remembered), is_closed=is_closed, interrupt_file="q") == step
 
 

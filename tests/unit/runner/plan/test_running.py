@@ -212,7 +212,7 @@ def test_a_signal_is_sent_when_it_is_due() -> None:
     story = intended(running())
     assert chosen(story, alive(signal_in_s=0.0)) == Signal(number=1)
     assert chosen(story, alive(signal_in_s=1.5)) == Watch(wait_s=1.5)
-    # Nobody is judged who is being stopped.
+    # An execution that is being stopped is not judged.
     hung = alive(signal_in_s=1.5, judgement=judgement(Kind.HUNG))
     assert chosen(story, hung) == Watch(wait_s=1.5)
     assert chosen(story, alive(signal_in_s=8.0, read_in_s=9.0, judge_in_s=0.5)) == Watch(wait_s=8.0)

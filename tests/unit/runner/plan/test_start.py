@@ -401,7 +401,7 @@ def test_the_checks_of_the_repository_run_once_before_the_first_attempt() -> Non
         story.tell(ev.PreWorkChecked(stage="a_run", passed=False))
         assert next_step(story, ready()) == START
     assert next_step(Story(quality=QualitySpec(post_work=("make test",))), ready()) == START
-    # A pipeline has gates of its own.
+    # A pipeline has its own gates.
     story = pipeline(REVIEW, quality=QualitySpec(pre_work=("make lint",)))
     assert next_step(story, ready()) == OPEN
 
@@ -422,7 +422,7 @@ def switched(old: str, new: str) -> Journal:
         ({"a": 10.0}, "a", switched("a", "b")),
         ({"a": None}, "a", switched("a", "b")),
         ({"a": -1.0}, "a", START),
-        # Nobody is left, so the one that is tried says so itself.
+        # No agent is left, so the one that is tried reports it.
         ({"a": 10.0, "b": 10.0}, "a", START),
         ({"b": 10.0, "a": -1.0}, "b", switched("b", "a")),
     ],
