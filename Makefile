@@ -86,7 +86,7 @@ requirements: setup  ## List requirements and the tests that cover them
 crash: setup  ## Kill at every failpoint, restart, compare
 	HOLDFAST_CRASH_FULL=1 $(BIN)/pytest -n $(WORKERS) tests/crash $(ARGS)
 
-hostile: setup  ## Attack holdfast with hostile files, processes and repositories; writes docs/resilience.md
+hostile: setup  ## Attack with hostile files and processes; writes a page
 	HOLDFAST_HOSTILE_FULL=1 HOLDFAST_HOSTILE_WRITE=1 $(BIN)/pytest -n $(WORKERS) -p tests.hostile.report tests/hostile $(ARGS)
 
 mutants: setup  ## Plant each listed bug and check that its test fails
