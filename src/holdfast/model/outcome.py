@@ -20,6 +20,8 @@ class Outcome(Record):
 SUCCESS = frozenset({"success", "tool_failed_but_finished", "permission_denied_but_finished"})
 #: Neither task nor agent is at fault: wait; costs no retry.
 MUST_WAIT = frozenset({"rate_limit", "quota", "overloaded"})
+#: Of these, the service says when they end.
+HAS_RESET_TIME = frozenset({"rate_limit", "quota"})
 #: A person must act before a retry can help.
 NEEDS_PERSON = frozenset({"auth", "no_auth", "not_trusted", "max_turns", "max_budget"})
 #: This agent cannot work until a person acts; another agent may.

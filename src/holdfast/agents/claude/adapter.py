@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.agents import endings
 from holdfast.agents.base import Capabilities, End, Launch, LaunchSpec, StopStep, model_name
 from holdfast.agents.claude.events import Lines
-from holdfast.model.outcome import Outcome
+from holdfast.model.outcome import HAS_RESET_TIME, Outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class Claude:
             return Outcome(kind="interrupted", detail=f"exit status {exit.exit_code}")
         if result is not None and result.is_error and error is not None:
             resets_at = attempt.rate_limit.resets_at if attempt.rate_limit is not None else None
-            is_limit = error.kind in ("rate_limit", "quota")
+            is_limit = error.kind in HAS_RESET_TIME
             return Outcome(
                 kind=error.kind,
                 detail=(error.message or result.subtype)[:_DETAIL_CHARS],

@@ -14,6 +14,7 @@ from holdfast.agents.claude import errors
 from holdfast.agents.claude.todos import TOOLS, Todos
 from holdfast.agents.shared import json_lines, reset_times
 from holdfast.model import events as ev
+from holdfast.model.outcome import HAS_RESET_TIME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -240,7 +241,7 @@ class Lines(json_lines.ByType):
         is_error = line.is_error or line.subtype.startswith("error")
         if is_error:
             kind = self._failure(line, text)
-            if kind in ("rate_limit", "quota") and (at := reset_times.find(text, clock.now())):
+            if kind in HAS_RESET_TIME and (at := reset_times.find(text, clock.now())):
                 events.append(ev.AgentRateLimit(resets_at=at, reason=text[:_SUMMARY_LIMIT]))
             events.append(ev.AgentError(kind=kind, message=text[:_TEXT_LIMIT]))
         elif line.permission_denials:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.agents import endings
 from holdfast.agents.base import Capabilities, End, Launch, LaunchSpec, PrivateHome, StopStep, model_name
 from holdfast.agents.codex.events import Lines, error_kind
-from holdfast.model.outcome import Outcome
+from holdfast.model.outcome import HAS_RESET_TIME, Outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Codex:
             kind = {9: "killed", 1: "interrupted", 2: "interrupted", 15: "interrupted"}.get(exit.exit_signal)
             return Outcome(kind=kind or "crashed", detail=f"ended by signal {exit.exit_signal}")
         if error is not None and (result is None or result.is_error):
-            is_limit = error.kind in ("rate_limit", "quota") and attempt.rate_limit is not None
+            is_limit = error.kind in HAS_RESET_TIME and attempt.rate_limit is not None
             return Outcome(
                 kind=error.kind,
                 detail=error.message[:_DETAIL_CHARS],

@@ -15,6 +15,7 @@ from msgspec import Raw, Struct
 from holdfast import clock
 from holdfast.agents.shared import json_lines, reset_times, todo_list
 from holdfast.model import events as ev
+from holdfast.model.outcome import HAS_RESET_TIME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ def _summary(item: _Item) -> str:
 def _errors(message: str) -> list[ev.AgentEvent]:
     kind = error_kind(message)
     events: list[ev.AgentEvent] = [ev.AgentError(kind=kind, message=message[:_TEXT_LIMIT])]
-    if kind in ("rate_limit", "quota"):
+    if kind in HAS_RESET_TIME:
         at = reset_times.find(message, clock.now())
         events.insert(0, ev.AgentRateLimit(resets_at=at, reason=message[:_SUMMARY_LIMIT]))
     return events
