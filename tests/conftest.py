@@ -15,14 +15,14 @@ import pytest
 from tests.support import processes
 from tests.support.waiting import eventually
 
-# Asked once, before any test points TMPDIR into its own directory.
+# Read once, before a test sets TMPDIR to its own directory.
 _TMP = "/tmp" if os.path.isdir("/tmp") else tempfile.gettempdir()
 tempfile.gettempdir()
 
-#: How long a test's processes may take to leave after the test's last line.
+#: How long processes of a test may take to exit after its last line.
 GRACE_S = 5.0
 
-# Variables that would let the caller's own holdfast, or a task in which the tests run, reach into a test.
+# Variables of the caller's own holdfast, or of a task in which the tests run.
 _FOREIGN = ("HOLDFAST_", "MONITOR_", "XDG_")
 _FOREIGN_NAMES = (
     "TASK_TMPDIR",
@@ -35,7 +35,7 @@ _FOREIGN_NAMES = (
     "COLUMNS",
 )
 
-# Variables that steer the tests themselves.
+# Variables of the tests themselves.
 _OURS = ("HOLDFAST_TEST_ID", "HOLDFAST_CRASH_FULL", "HOLDFAST_HOSTILE_FULL", "HOLDFAST_KEEP")
 
 hypothesis.settings.register_profile(
@@ -47,7 +47,7 @@ hypothesis.settings.load_profile("holdfast")
 
 
 class Place:
-    """One test's directory and id. What carries either belongs to the test."""
+    """Directory and id of one test. A process with either of them belongs to the test."""
 
     def __init__(self) -> None:
         self.id = uuid.uuid4().hex
@@ -55,7 +55,7 @@ class Place:
 
     @property
     def root(self) -> str:
-        """A short path, mode 0700, made when first asked for."""
+        """A short path, mode 0700, created on first use."""
         if self._root is None:
             self._root = tempfile.mkdtemp(prefix="hf-", dir=_TMP)
         return self._root
@@ -66,7 +66,7 @@ class Place:
         return marks if self._root is None else [*marks, self._root]
 
     def stop_keepers(self) -> None:
-        """Keeper and seed of the test's homes: they live on by design, so no test has to stop them itself."""
+        """End keeper and seed of the test's homes: they outlive their tasks by design."""
         for folder, directories, files in os.walk(self._root or ""):
             if "tasks" not in directories:
                 continue
@@ -125,7 +125,7 @@ def clean_env(place: Place, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
             continue
         if name.startswith(_FOREIGN) or name in _FOREIGN_NAMES:
             monkeypatch.delenv(name)
-    # A keeper would bring back what a test kills; tests of the keeper take this away.
+    # A keeper would restart what a test kills; tests of the keeper remove this variable.
     monkeypatch.setenv("HOLDFAST_KEEPER", "off")
     for name, folder in (("HOME", "user"), ("TMPDIR", "tmp")):
         path = os.path.join(place.root, folder)
@@ -145,7 +145,7 @@ def home(place: Place, clean_env: dict[str, str], monkeypatch: pytest.MonkeyPatc
 
 
 def _settle(alive, grace_s: float) -> list[processes.Process]:
-    """What is still alive after the grace period; most tests have nothing and wait for nothing."""
+    """The processes that are still alive after the grace period."""
     give_up_mono = time.monotonic() + grace_s
     while left := alive():
         if time.monotonic() >= give_up_mono:

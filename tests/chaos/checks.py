@@ -1,4 +1,4 @@
-"""What holds after the storm."""
+"""Invariants after the storm."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support import processes
 
 
 def all_of(world: World, count: int) -> list[str]:
-    """Every fault that can be found."""
+    """All violations."""
     faults = [] if len(load.task_ids(world.home)) == count else ["tasks were lost"]
     for task_id in load.task_ids(world.home):
         faults += [f"{task_id}: {fault}" for fault in _of_task(world, task_id)]

@@ -37,7 +37,7 @@ class Storm:
         return ", ".join(f"{name} {count}" for name, count in sorted(counted.items()))
 
     def rage(self, *, until: float) -> None:
-        """Until every task has ended."""
+        """Strike until every task has ended."""
         told = 0.0
         while open_tasks := self.world.open_tasks():
             if time.monotonic() > until:

@@ -34,7 +34,7 @@ class World:
         os.makedirs(os.path.join(self.project, "stamps"))
         os.makedirs(os.path.join(root, "config", "holdfast"))
         with open(os.path.join(root, "config", "holdfast", "config.toml"), "w", encoding="utf-8") as file:
-            # A storm is no fault of a task: it may be tried as often as it is struck.
+            # Kills are no fault of the task: retries are not limited.
             file.write(
                 'max_retries = 100000\nbase_interval = "0.2s"\nmax_interval = "1s"\nmax_failures = 0\n'
             )
@@ -60,7 +60,7 @@ class World:
         )
 
     def fill(self, count: int) -> None:
-        """Put the tasks into the queue, before anybody works it."""
+        """Queue the tasks before a keeper starts."""
         self.holdfast("down")
         for first in range(0, count, IMPORT):
             path = os.path.join(self.root, f"items-{first}.jsonl")
@@ -82,7 +82,7 @@ class World:
         assert done.returncode == 0, done.stderr
 
     def down(self) -> None:
-        """The storm is over, and so is the work."""
+        """Stop the keeper."""
         self.holdfast("down")
 
     def status_of(self, task_id: str) -> str:
@@ -90,7 +90,7 @@ class World:
         return str(load.read_manifest(self.home.packet(task_id))["status"])
 
     def open_tasks(self) -> list[str]:
-        """Tasks that have not come to their end."""
+        """Tasks that have not ended."""
         return [
             task_id
             for task_id in load.task_ids(self.home)

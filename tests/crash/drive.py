@@ -17,7 +17,7 @@ from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 from tests.support.waiting import journal_tail
 
-#: Small enough that nothing waits for long, large enough that a busy machine is not a hang.
+#: Short enough for quick tests, long enough that a busy machine is not taken for a hang.
 LIMITS = Limits(base_interval_s=0.2, max_interval_s=0.5, stale_s=None, stop_pause_s=0.5, deadline_s=600.0)
 
 
@@ -92,7 +92,7 @@ class Case:
         return environment.capture(self.env, ("HOLDFAST_SCRIPTED_STATE",))
 
     def ask(self, verb: str, **args: object) -> None:
-        """Drop a request and ring, like a view; a runner is our `tend`'s business."""
+        """Drop a request and ring the bell, like a view; `tend` starts a runner."""
         self.requests.append(inbox.drop(self.packet, verb, args, by="test").id)
         inbox.ring(self.packet)
 
@@ -163,7 +163,7 @@ class Case:
         )
 
     def pause(self) -> None:
-        """Until the runner ends, at most a moment."""
+        """Wait a moment, or until the runner ends."""
         if self.runner is None or self.runner.poll() is not None:
             select.select([], [], [], 0.005)
             return
@@ -199,6 +199,6 @@ class Case:
 
 
 def deadline(within_s: float):
-    """A function that says whether the time is over."""
+    """A function that returns whether the time is over."""
     give_up_mono = time.monotonic() + within_s
     return lambda: time.monotonic() >= give_up_mono

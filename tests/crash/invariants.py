@@ -26,7 +26,7 @@ from tests.crash.drive import Case
 from tests.support import processes
 from tests.support.waiting import eventually
 
-#: What only a runner saw; no decision rests on it, and no journal holds it.
+#: Observations of a runner: not in the journal, and no decision depends on them.
 OBSERVED = ("last_checked_at", "last_progress_at", "deadline_at", "output_tail", "verdict")
 
 
@@ -192,7 +192,7 @@ def _check_output(case: Case, events: list[ev.Event], spec: TaskSpec) -> None:
     """Each line of an attempt is in output.log once, each of its events in the journal once, in order."""
     logged = _bytes(case.packet.output_log).decode().splitlines()
     said: list[tuple[str, int, int]] = []
-    # One that came to nothing said nothing, and does not stand between two that are side by side.
+    # A void attempt printed nothing, and does not separate two parallel ones.
     void = {event.attempt for event in events if isinstance(event, ev.AttemptVoid)}
     opened = [event for event in events if isinstance(event, ev.AttemptOpened) and event.attempt not in void]
     has_begun = False
@@ -311,7 +311,7 @@ def _check_gates(case: Case, task: Task, events: list[ev.Event]) -> None:
 
 
 def _check_views(case: Case, task: Task) -> None:
-    """What is derived equals what the journal gives."""
+    """Derived files agree with the journal."""
     shown = _json(case.packet.manifest)
     assert shown is not None
     observed = manifest.Observed()

@@ -1,4 +1,4 @@
-"""The failpoints, as they stand in the source."""
+"""The failpoints in the source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support import sources
 
 
 class Point(NamedTuple):
-    """One call of `failpoint` in the source. `name` is None where the argument is not a plain string."""
+    """One call of `failpoint` in the source. `name` is None if the argument is not a literal."""
 
     name: str | None
     file: str
@@ -19,7 +19,7 @@ class Point(NamedTuple):
 
 
 def find() -> list[Point]:
-    """Every call of `failpoint` in the package, found by reading it: nothing has to be registered."""
+    """Every call of `failpoint` in the package, found by parsing it."""
     root = os.path.dirname(os.path.abspath(holdfast.__file__))
     found: list[Point] = []
     for path, text in sources.below(root):

@@ -21,7 +21,7 @@ from tests.crash.drive import LIMITS, Case, deadline
 from tests.support import processes
 from tests.support.waiting import eventually
 
-#: A moment (a condition) and what is done then, once.
+#: A condition, and an action that is done once when it holds.
 Act = tuple[Callable[[Case], bool], Callable[[Case], None]]
 
 
@@ -32,15 +32,15 @@ class Scenario(NamedTuple):
     begin: Callable[[Case], None]
     acts: tuple[Act, ...]
     end: Status
-    #: Retries that a life without a kill burns; None where a busy machine may add to them.
+    #: Retries of a life without a kill; None if a busy machine may add some.
     retries: int | None
     #: Whether it starts its first runner itself.
     starts_itself: bool = False
-    #: Who starts runners again, while the task is live.
+    #: Restarts runners while the task is live.
     tend: Callable[[Case], None] = Case.tend
-    #: How to end what was started beside the task.
+    #: Ends other processes of the scenario.
     finish: Callable[[Case], None] | None = None
-    #: What must hold at its end beside what holds for every task.
+    #: Additional invariants at its end.
     check: Callable[[Case, Task], None] | None = None
     #: Whether the whole crash run kills at each pass of every point, or only at samples of its passes.
     is_short: bool = True
@@ -167,7 +167,7 @@ def _by_command_line(case: Case) -> None:
 
 def _stop_by_command_line(case: Case) -> None:
     if case.holdfast("stop", "task") != 0 and not inbox.names(case.packet) and case.status is Status.RUNNING:
-        # Killed before the request had its name: nothing was asked, so it is typed again.
+        # Killed before the request was renamed into place, so the command is typed again.
         case.holdfast("stop", "task")
 
 
@@ -183,7 +183,7 @@ def _from_seed(case: Case) -> None:
 
 
 def _kept(case: Case) -> None:
-    """A keeper looks after the home, and we only after the keeper."""
+    """A keeper restarts runners, and the test restarts the keeper."""
     os.unlink(case.home.down)
     script = _lines(1, 3, Script().fail_if_running()).crash("KILL", tries=1)
     case.create(scenario=_script(case, _lines(4, 6, script).result("done")))

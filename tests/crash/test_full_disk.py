@@ -103,7 +103,7 @@ def test_a_task_waits_for_room_on_a_full_disk_and_then_ends(
 def test_a_person_sees_that_the_disk_is_full_and_how_to_end_the_agent(
     small_disk: str, home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stop cannot even be asked for."""
+    """Not even a stop can be requested."""
     outside = workspace()
     monkeypatch.setenv("HOLDFAST_HOME", os.path.join(small_disk, "home"))
     task = Task.start("--id", "it", "--", "sleep", "60", project=outside)

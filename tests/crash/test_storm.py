@@ -62,14 +62,14 @@ def _weather(case: Case, dice: random.Random, kills: list[str]) -> None:
             kills += _strike(case, dice)
             next_mono = time.monotonic() + dice.uniform(0.05, 0.4)
         if case.status is Status.INTERRUPTED and not case.is_live and case.runner is None:
-            # Runners died too often in a row: it waits for a person, who says go on.
+            # Too many runners died in a row: the task waits until it is resumed.
             case.ask("resume")
         case.tend()
         case.pause()
 
 
 def _strike(case: Case, dice: random.Random) -> list[str]:
-    """SIGKILL for one of them, now and then for all at once. Returns who it was."""
+    """SIGKILL one of them, sometimes all at once. Returns which."""
     found = {"runner": locks.owner(case.packet.runner_lock)}
     task = load.fold(case.packet)
     if task.attempt is not None and task.attempt.is_open:

@@ -43,7 +43,7 @@ class Cutter:
                 lines = file.read().splitlines(keepends=True)
                 size = sum(len(line) for line in lines)
                 self.cut = json.loads(lines[-1])["type"]
-                # Usage and result stand in one line of the agent: here the first of them stays.
+                # Usage and result are in one line of the agent: here the first of them stays.
                 record = len(lines[-1]) if self.cut == "agent.result" else _record_bytes(lines)
                 file.truncate(size - self.dice.randint(1, record))
         case.tend()

@@ -58,14 +58,14 @@ LIKELY = {
     "recorder.": "plain",
     "ingest.": "crash",
 }
-#: Of a long scenario, `make test` kills at the passes up to this one.
+#: In a long scenario, `make test` kills only at the first passes.
 LONG_SAMPLE = 3
-#: In the whole crash run, a point that a long scenario passes only so often is killed at in each pass.
+#: The whole crash run kills at each pass of a point that a long scenario passes at most this often.
 FEW = 5
 #: Here the killed process is the agent already, by its identity, so the kill counts as a crash of the agent.
 #: It had no time to create its session, so the resume finds none and uses a second retry.
 KILLS_THE_AGENT = ("recorder.before_exec",)
-#: Here the recorder has asked the kernel how the agent ended, and dies with the answer.
+#: Here the recorder has reaped the agent, and dies with its exit status.
 TAKES_THE_STATUS_ALONG = ("recorder.before_exit_record",)
 
 
@@ -99,7 +99,7 @@ def likely_first(point: str) -> list[Scenario]:
 
 
 def reached_by(place: Place, scenario: Scenario) -> Counter[str]:
-    """How often a life without a kill passes each point; looked at once per process of the test run."""
+    """How often a life without a kill passes each point; cached."""
     if scenario.name not in _REACHED:
         notes = os.path.join(place.root, "notes")
         case = Case(place.root, scenario.name, "*=note")
@@ -117,7 +117,7 @@ _REACHED: dict[str, Counter[str]] = {}
 
 
 def sampled_passes() -> Iterator[int]:
-    """1, 2, 3, 5, 8, 13 …: the early ones closely, the late ones now and then."""
+    """1, 2, 3, 5, 8, 13 …"""
     one, two = 1, 2
     while True:
         yield one

@@ -34,7 +34,7 @@ def stage(
 
 
 def whole(case: Case) -> None:
-    """A brief that hands on, an implementation with a scope, and two reviews side by side."""
+    """A brief, an implementation with a scope, and two parallel reviews."""
     Repo(case.project).commit("README.md")
     work = Script().fail_if_running().write(WORK, content="hello\n")
     case.create_written(
@@ -67,14 +67,14 @@ def check_whole(case: Case, task: Task) -> None:
 
 
 def with_a_mortal_gate(case: Case) -> None:
-    """The first time, the acceptance command kills the gate that runs it, and lives on."""
+    """The first time, the acceptance command kills the gate that runs it, and survives."""
     died = os.path.join(case.root, "died")
     command = f"test -e {died} || {{ touch {died}; kill -9 $PPID; sleep 60; }}"
     case.create_written(stage(case, "verify"), acceptance_commands=(command,))
 
 
 def check_mortal_gate(case: Case, task: Task) -> None:
-    """The gate was asked again, and the agent was not."""
+    """The gate ran again, and the agent did not."""
     events = [event for _, event in journal.read(case.packet.journal)]
     assert [event for event in events if isinstance(event, ev.ChoreFailed)], "no gate died"
     assert len([event for event in events if isinstance(event, ev.GateJudged)]) == 1
@@ -94,12 +94,12 @@ def check_crash(case: Case, task: Task) -> None:
 
 
 def with_approval(case: Case) -> None:
-    """A person has to agree to the second stage."""
+    """The second stage needs approval."""
     case.create_written(stage(case, "test_design"), stage(case, "verify", approval=True))
 
 
 def awaits_approval(case: Case) -> bool:
-    """Whether the task is parked, and says what for."""
+    """Whether the task is parked and waits for approval."""
     asked = case.manifest.get("interrupt")
     return case.runner is None and isinstance(asked, dict) and asked.get("approval") == "scripted_verify"
 
@@ -128,7 +128,7 @@ def in_worktree(case: Case) -> None:
 
 
 def check_worktree(case: Case, task: Task) -> None:
-    """It worked there and nowhere else, and there is one."""
+    """It worked only there, and there is one worktree."""
     prepared = task.stage_state("command_run").workspace
     assert prepared is not None
     assert os.path.exists(os.path.join(prepared.path, WORK))

@@ -15,7 +15,7 @@ from tests.support import processes
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
 
-#: Shell: wait for the file `go` in the workspace. It ends by itself where a test forgot it.
+#: Shell: wait for the file `go` in the workspace. It ends by itself if a test forgets it.
 WAIT = "i=0; while [ ! -e go ] && [ $i -lt 1200 ]; do sleep 0.05; i=$((i+1)); done; "
 
 
@@ -28,7 +28,7 @@ def alone(home: str, name: str = "keeper.lock") -> int:
 
 
 def go(name: str = "go") -> None:
-    """Let the agents go on that wait for a file."""
+    """Let agents continue that wait for a file."""
     with open(os.path.join(workspace(), name), "w", encoding="utf-8"):
         pass
 
@@ -45,7 +45,7 @@ def recorder_pid(task: Task, attempt: int = -1) -> int:
 
 
 def kill(*pids: int) -> None:
-    """SIGKILL to all of them at once, and gone."""
+    """SIGKILL all of them at once, and wait until they are gone."""
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     for pid in pids:

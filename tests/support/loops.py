@@ -1,5 +1,4 @@
-"""The loop over the queue, as a test sees it: a full queue, a keeper that works it, and the stamps of the
-agents."""
+"""The loop over the queue for tests: fill the queue, start a keeper, read the stamps of the agents."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ STAMP = 'stamp() { echo "$1 $HOLDFAST_TASK $(date +%s.%N)" >> stamps; }; '
 
 
 def working(for_s: float = 0.0, then: str = "true") -> str:
-    """A shell script that stamps its life."""
+    """A shell script that records its start and end."""
     return f"{STAMP} stamp begin; sleep {for_s}; stamp end; {then}"
 
 
@@ -39,7 +38,7 @@ def task(task_id: str) -> Task:
 
 
 def submit(*args: str, env: dict[str, str] | None = None) -> Task:
-    """`holdfast submit ARGS…`, without a keeper unless one is there."""
+    """`holdfast submit ARGS…`, without starting a keeper."""
     done = holdfast("submit", *args, cwd=workspace(), env={"HOLDFAST_KEEPER": "off", **(env or {})})
     assert done.returncode == 0, done.stderr
     return task(done.stdout.strip())
@@ -72,7 +71,7 @@ def up(*flags: str, env: dict[str, str] | None = None) -> None:
 
 @contextmanager
 def foreground(*flags: str, env: dict[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
-    """`holdfast up --foreground` beside the test."""
+    """`holdfast up --foreground`, in parallel to the test."""
     argv = [sys.executable, "-m", "holdfast", "up", "--foreground", "--iteration-delay", "0", *flags]
     process = subprocess.Popen(argv, env={**os.environ, **(env or {})}, stderr=subprocess.PIPE)
     try:
@@ -104,7 +103,7 @@ def order() -> list[str]:
 
 
 def most_at_once(only: tuple[str, ...] = ()) -> int:
-    """The most agents that were at work at the same time, by their own stamps."""
+    """The highest number of agents that worked at the same time, by their stamps."""
     running = most = 0
     for what, task_id, _ in stamps():
         if only and task_id not in only:
@@ -115,7 +114,7 @@ def most_at_once(only: tuple[str, ...] = ()) -> int:
 
 
 def wait_for_begin(task_id: str, within_s: float = 20.0) -> None:
-    """Until its agent has begun."""
+    """Wait until its agent has started."""
     eventually(lambda: task_id in order(), within_s, f"{task_id} has begun")
 
 

@@ -43,7 +43,7 @@ def valid(intent: str = "safe_impl") -> dict[str, Any]:
 
 
 def put(data: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
-    """A copy with one value set; `...` takes the key away."""
+    """A copy with one value set; `...` removes the key."""
     copy = json.loads(json.dumps(data))
     place = copy
     *before, last = path.split(".")
@@ -73,7 +73,7 @@ def package() -> Catalog:
 
 
 def resolved(data: dict[str, Any], found: Catalog | None = None) -> tuple[Resolved | None, dict[str, str]]:
-    """What it resolves to, and the problems by path (message and hint)."""
+    """The resolved pipeline, and the problems by path (message and hint)."""
     problems: list[Problem] = []
     result = resolve(checked(data, problems), found or package(), problems)
     return result, said(problems)
@@ -84,7 +84,7 @@ def said(problems: list[Problem]) -> dict[str, str]:
 
 
 def stages(data: dict[str, Any], found: Catalog | None = None) -> list[str]:
-    """Names of the stages that a sound manifest resolves to."""
+    """Names of the stages of a valid manifest."""
     result, problems = resolved(data, found)
     assert problems == {}
     assert result is not None

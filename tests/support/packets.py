@@ -54,9 +54,9 @@ REPORTS = {
     "plan_review": "## Findings\n\nnone\n",
     "plan_consolidate": "## Plan\n\n1. do it well\n",
 }
-#: Roles that have to change a file to be believed.
+#: Roles that must change a file.
 WRITERS = ("impl", "runbook", "fix")
-#: The file that they write, unless told otherwise.
+#: The file that they write by default.
 WORK = "b.txt"
 
 
@@ -74,7 +74,7 @@ def role_of(stage: str) -> str:
 
 
 class Written:
-    """The folder of a packet, and the project that it is about."""
+    """The folder of a packet, and its project."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class Written:
 
 
 def gate(task: Task, stage: str) -> dict[str, Any]:
-    """What the gate of a stage said last."""
+    """The last gate result of a stage."""
     return task.json("outputs", f"{stage}.gate_result.json")
 
 
@@ -241,7 +241,7 @@ class StandIns:
 
 
 def stages_of(path: str, env: dict[str, str] | None = None) -> list[dict[str, Any]]:
-    """What `pipeline show` says that a packet runs."""
+    """The stages of a packet, from `pipeline show`."""
     done = holdfast("pipeline", "show", path, "--json", env=env)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)["stages"]

@@ -1,4 +1,4 @@
-"""A runner's context in a test's own process, and its loop without the sleep."""
+"""A runner's context in the test process, and its loop without the sleep."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ NOW = Now(wall=BEGIN + 1000.0, mono=1000.0)
 
 
 def memory(**known: Any) -> Memory:
-    """What a runner remembers; everything else as at its start."""
+    """The memory of a runner: these values, and defaults for the others."""
     made = Memory()
     for name, value in known.items():
         assert hasattr(made, name), name
@@ -39,7 +39,7 @@ def cleaned(*numbers: int, **known: Any) -> Memory:
 
 
 def next_step(story: Story, remembered: Memory | None = None, *, now: Now = NOW, **observed: Any) -> Step:
-    """What the planner chooses."""
+    """The step that the planner chooses."""
     return plan(story.task, Facts(memory=remembered or memory(), **observed), now)
 
 

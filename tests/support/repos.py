@@ -1,4 +1,4 @@
-"""Real git repositories, and packets whose workspace they are."""
+"""Real git repositories, and packets that use them as workspace."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Repo:
             return file.read()
 
     def commit(self, *names: str, message: str = "work") -> str:
-        """Commit files (made where they are missing), or everything."""
+        """Commit files (created if missing), or everything."""
         for name in names:
             if not os.path.lexists(os.path.join(self.path, name)):
                 self.write(name)

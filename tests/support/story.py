@@ -1,4 +1,4 @@
-"""A story: the events of a task, told one after the other to its fold."""
+"""A story: a task built from events."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BOOT = {"boot_id": "b", "start_time": 9}
 
 
 class Story:
-    """Applies events, one second apart unless told otherwise."""
+    """Applies events, one second apart by default."""
 
     def __init__(
         self,

@@ -1,5 +1,4 @@
-"""A task as its users have it: started by the command line, read from its files, asked by the command line
-again."""
+"""A task as users see it: started and controlled by the command line, and read from its files."""
 
 from __future__ import annotations
 
@@ -108,7 +107,7 @@ class Task:
         return self.read("output.log").decode()
 
     def memory(self) -> SessionMemory:
-        """What the scripted agent remembers of the task's session."""
+        """The scripted agent's records of the task's session."""
         folder = os.path.join(os.environ["HOLDFAST_HOME"], "scripted-agent")
         return SessionMemory(os.path.join(folder, self.manifest()["session_id"]))
 
@@ -160,7 +159,7 @@ class Task:
         return eventually(living, what="a runner lives", journal=self.packet) or 0
 
     def kill_runner(self) -> None:
-        """SIGKILL, and gone."""
+        """Kill the runner and wait until it is gone."""
         pid = self.runner_pid()
         os.kill(pid, signal.SIGKILL)
         eventually(lambda: not processes.is_alive(pid), what="the runner is gone")

@@ -40,7 +40,7 @@ class Terminal:
         fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
 
     def read_until(self, text: str, within_s: float = 15.0) -> str:
-        """Until the terminal has shown `text`; returns all that it has shown."""
+        """Wait until the terminal has shown `text`. Returns everything it has shown."""
         ends_mono = time.monotonic() + within_s
         while text.encode() not in self.output:
             assert time.monotonic() < ends_mono, f"not shown within {within_s:g} s: {text!r}\n{self.text}"

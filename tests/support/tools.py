@@ -1,4 +1,4 @@
-"""External programs: a missing one skips a test for a person and fails it in CI."""
+"""External programs: if one is missing, tests are skipped locally and fail in CI."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ def eventually(
 ) -> T:
     """Call `fn` until it returns something true, and return that.
 
-    An exception inside `fn` means "not yet". After `within_s` an AssertionError tells `what` was awaited and
-    what `fn` said last; with `journal` (a packet or its events.jsonl) it also shows the last events.
+    An exception in `fn` means "not yet". After `within_s`, an AssertionError names `what` was awaited and the
+    last result of `fn`; with `journal` (a packet or its events.jsonl) it also shows the last events.
     """
     __tracebackhide__ = True
     give_up_mono = time.monotonic() + within_s
