@@ -97,6 +97,11 @@ def user_settings() -> str:
     return os.path.join(config_dir(), "config.toml")
 
 
+def trust_dir() -> str:
+    """The directory of what the user trusts: beside the user's settings, which no agent may write either."""
+    return os.path.join(config_dir(), "trust")
+
+
 def project_config_dir(project: str) -> str:
     """The directory of a project's settings, pipelines and prompts; it need not exist."""
     return os.path.join(project, ".holdfast")

@@ -12,7 +12,7 @@ from typing import Any
 from holdfast.model.pack import HEADINGS
 from holdfast.testing import Scenario
 from tests.support.repos import Repo
-from tests.support.tasks import Task, holdfast, workspace
+from tests.support.tasks import Task, holdfast, trust, workspace
 
 PACK = "\n".join(f"### {heading}\n\nsaid by the brief\n" for heading in HEADINGS)
 
@@ -122,6 +122,7 @@ class Written:
             profile["writes"] = list(writes)
         pipeline = {"version": 1, "pipeline": group, "profiles": {intent: profile}}
         self.project.write(f".holdfast/pipelines/{group}.yaml", json.dumps(pipeline))
+        trust(self.project.path)
         options: dict[str, Any] = {}
         for stage, how in stages.items():
             scenario = how if isinstance(how, Scenario) else played(role_of(stage), how)

@@ -34,6 +34,14 @@ def holdfast(
     )
 
 
+def trust(project: str) -> None:
+    """`holdfast trust --yes` without a process: the user trusts what the project brings now."""
+    from holdfast.store import trust as store
+    from holdfast.views.cli.commands.trust import parts_of
+
+    store.accept(project, parts_of(project), by="a test")
+
+
 class Task:
     """One task, by its packet."""
 

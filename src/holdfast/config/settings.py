@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from holdfast import paths
+from holdfast.config import classes, needs, project
 from holdfast.config.check import check, check_variable
 from holdfast.config.keys import KEYS, LIMITS
 from holdfast.errors import UnreadableFile, UsageError
@@ -19,31 +20,87 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from holdfast.config.needs import Judge
+
+#: The project's settings file in its folder.
+_NAME = "config.toml"
+
 
 class Setting:
     """A value and its source: default, user, project or environment, with the file or the variable."""
 
-    def __init__(self, value: Any, source: str, where: str = "") -> None:
+    def __init__(self, value: Any, source: str, where: str = "", data: bytes | None = None) -> None:
         self.value = value
         self.source = source
         self.where = where
+        #: Of the project's `env_file`: the content that was judged.
+        self.data = data
 
 
-def load(project: str) -> dict[str, Setting]:
-    """The settings of both files; `env` lists are merged. Raises UsageError, UnreadableFile."""
+def load(directory: str | None, judge: Judge = needs.nothing) -> dict[str, Setting]:
+    """The settings of the user, and of the project in `directory`; `env` lists are merged.
+
+    What the project may not set without trust is left out, unless `judge` allows it. Raises UsageError,
+    UnreadableFile.
+    """
     settings: dict[str, Setting] = {}
-    for source, path in paths.settings_files(project).items():
-        for name, value in read(path).items():
-            if name == "env" and name in settings:
-                value = list(dict.fromkeys([*settings[name].value, *value]))
-            settings[name] = Setting(value, source, path)
+    path = paths.user_settings()
+    if os.path.exists(path):
+        settings = {name: Setting(value, "user", path) for name, value in read(path).items()}
+    if directory is None:
+        return settings
+    for name, setting in _of_project(directory, judge).items():
+        if name == "env" and name in settings:
+            setting.value = list(dict.fromkeys([*settings[name].value, *setting.value]))
+        settings[name] = setting
     return settings
 
 
-def values(project: str) -> dict[str, Any]:
-    """The values of both files for `run`. `limits`: field → (value as text, its place)."""
-    settings = load(project)
+def _of_project(directory: str, judge: Judge) -> dict[str, Setting]:
+    """The project's settings. They are read once: what is judged is what is used."""
+    path = paths.project_settings(directory)
+    data = project.read(directory, _NAME)
+    checked = _parsed(data, path) if data is not None else {}
+    settings = {name: Setting(value, "project", path) for name, value in checked.items()}
+    if "env_file" in settings:
+        settings["env_file"].data = project.named_file(settings["env_file"].value)
+    if judge(part_of(settings)):
+        if "env_file" in settings and settings["env_file"].data is None:
+            # Not left to a later reader: it would read what nobody judged.
+            raise UnreadableFile(f"cannot read the environment file {settings['env_file'].value}")
+        return settings
+    return {name: setting for name, setting in settings.items() if not classes.of_setting(name)}
+
+
+def part_of(settings: Mapping[str, Setting]) -> needs.Part:
+    """What a project's settings ask for."""
+    return needs.Part(
+        _NAME,
+        [
+            needs.Need(kind, name, _need_text(name, setting), setting.data)
+            for name, setting in sorted(settings.items())
+            if (kind := classes.of_setting(name))
+        ],
+    )
+
+
+def _need_text(name: str, setting: Setting) -> str:
+    if name != "env_file":
+        return needs.text(setting.value)
+    # Only names: the values may be secrets, and what is shown here is kept.
+    lines = (setting.data or b"").decode("utf-8", "replace").splitlines()
+    texts = [line.strip().removeprefix("export ") for line in lines]
+    names = [text.partition("=")[0].strip() for text in texts if text and text[0] != "#"]
+    return f"{needs.text(setting.value)} sets {', '.join(names) or 'nothing'}"
+
+
+def values(directory: str, judge: Judge = needs.nothing) -> dict[str, Any]:
+    """The values of both files for `run`. `limits`: field → (value as text, its place); `env_file_data`: the
+    content of the project's environment file."""
+    settings = load(directory, judge)
     others = {name: setting.value for name, setting in settings.items() if name not in LIMITS}
+    if "env_file" in settings and settings["env_file"].data is not None:
+        others["env_file_data"] = settings["env_file"].data
     limits = {
         LIMITS[name]: (_as_text(name, setting.value), f"{setting.where}: {name}")
         for name, setting in settings.items()
@@ -57,9 +114,11 @@ def _as_text(name: str, value: Any) -> str:
     return str(parse_bytes(str(value))) if is_size else str(value)
 
 
-def effective(project: str, environ: Mapping[str, str]) -> dict[str, Setting]:
+def effective(
+    directory: str | None, environ: Mapping[str, str], judge: Judge = needs.nothing
+) -> dict[str, Setting]:
     """All settings, with environment and defaults. Raises UsageError, UnreadableFile."""
-    from_files = load(project)
+    from_files = load(directory, judge)
     by_name: dict[str, Setting] = {}
     for name, key in KEYS.items():
         if key.variable and environ.get(key.variable):
@@ -74,16 +133,22 @@ def effective(project: str, environ: Mapping[str, str]) -> dict[str, Setting]:
 
 def read(path: str) -> dict[str, Any]:
     """The checked settings of one file. Raises UsageError, UnreadableFile."""
-    import tomllib
-
     try:
         with open(path, "rb") as file:
-            data = tomllib.load(file)
+            data = file.read()
     except OSError as error:
         raise UnreadableFile(
             f"cannot read the settings {path}: {error.strerror}", hint="check its permissions"
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    return _parsed(data, path)
+
+
+def _parsed(text: bytes, path: str) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        data = tomllib.loads(text.decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(
             f"{path} is not valid TOML: {error}", hint='write one setting per line: deadline = "2h"'
         ) from error

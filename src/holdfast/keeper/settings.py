@@ -63,7 +63,7 @@ def _keep(home: Home, current: LastGood) -> None:
 def _settled() -> LastGood:
     from holdfast.config import settings
 
-    values = {name: each.value for name, each in settings.effective("/", os.environ).items()}
+    values = {name: each.value for name, each in settings.effective(None, os.environ).items()}
     loop = {
         "slots": int(values["slots"]),
         "max_iterations": int(values["max_iterations"]),

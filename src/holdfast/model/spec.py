@@ -175,6 +175,9 @@ class TaskSpec(Record):
     env: tuple[str, ...] = ()
     #: A file with more variables; `retry` reads it again.
     env_file: str | None = None
+    #: What the project brought and the user trusted: `by` (`holdfast trust` or `--trust-project`), `project`,
+    #: `parts` (file → digest), and `env_file` (the SHA-256 of the project's environment file).
+    trust: dict[str, object] = {}
     #: Agents that take over, in this order, if one is out of quota or unavailable.
     failover: tuple[str, ...] = ()
     #: Conditions that ask no person: request, error, blocked, input, output, budget, timeout, quality.

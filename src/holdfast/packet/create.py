@@ -34,13 +34,14 @@ def create(
     status: Status,
     inputs: str | None = None,
     manifest_yaml: bytes | None = None,
+    files: dict[str, bytes] | None = None,
 ) -> Packet:
     """Create a packet, durably, in the given state.
 
     Raises DuplicateTask or StorageError; then nothing is left behind.
 
     For a written packet, `inputs` is the directory to copy (UsageError for files that cannot be copied), and
-    `manifest_yaml` its text.
+    `manifest_yaml` its text. `files` are further files: path in the packet → content.
     """
     ids.check_task_id(spec.task_id)
     target = home.packet(spec.task_id)
@@ -59,6 +60,11 @@ def create(
         )
         if inputs is not None:
             _copy_inputs(inputs, staged)
+        for name, data in (files or {}).items():
+            path = os.path.join(staged.path, name)
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            _put(path, data)
+            atomic.sync_directory(os.path.dirname(path))
         failpoint("create.staged")
         os.rename(staged.path, target.path)
         failpoint("create.renamed")
@@ -81,6 +87,11 @@ def _account(home: Home, spec: TaskSpec, status: Status) -> None:
     entry |= {"new": status, "agent": spec.agent, "project_dir": spec.project_dir}
     if True in (spec.options.get("yolo"), *(stage.options.get("yolo") for stage in spec.stages)):
         entry |= {"level": "warn", "reason": "permission prompts bypassed (--yolo)"}
+    if spec.trust:
+        entry["trust"] = spec.trust
+    if spec.trust.get("by") == "--trust-project":
+        said = "what the project brings was trusted for this task (--trust-project)"
+        entry |= {"level": "warn", "reason": "; ".join(filter(None, (entry.get("reason"), said)))}
     audit.append(home, entry)
 
 

@@ -47,18 +47,21 @@ def capture(environ: dict[str, str], extra: Iterable[str] = ()) -> dict[str, Any
     return {"schema": "holdfast.env/1", "env": kept, "umask": umask, "limits": limits}
 
 
-def read_file(path: str) -> dict[str, str]:
+def read_file(path: str, data: bytes | None = None) -> dict[str, str]:
     """Read an env file: `NAME=VALUE` lines, `#` comments, optional quotes around values.
 
-    Nothing is expanded: `$` has no meaning. Raises UnreadableFile, or UsageError with the line number.
+    Nothing is expanded: `$` has no meaning. `data`: its content, if it was read already. Raises UnreadableFile,
+    or UsageError with the line number.
     """
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            lines = file.read().splitlines()
-    except OSError as error:
-        raise UnreadableFile(
-            f"cannot read the environment file {path}: {error.strerror}", hint="check its path and mode"
-        ) from error
+    if data is None:
+        try:
+            with open(path, "rb") as file:
+                data = file.read()
+        except OSError as error:
+            raise UnreadableFile(
+                f"cannot read the environment file {path}: {error.strerror}", hint="check its path and mode"
+            ) from error
+    lines = data.decode("utf-8", "surrogateescape").splitlines()
     variables: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
         text = line.strip()

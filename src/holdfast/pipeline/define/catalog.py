@@ -88,3 +88,5 @@ class Catalog(Record):
 
     agents: dict[str, Agent]
     groups: dict[str, Group]
+    #: Files that options of the project name, by value, as they were judged.
+    files: dict[str, bytes] = {}

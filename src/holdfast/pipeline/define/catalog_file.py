@@ -85,7 +85,7 @@ class FileReader(Checker):
             self.blame(entries["agent"], "agent", f"unknown agent {name!r}", unknown_hint(name, known))
             name = None
         if inner := entries.get("default_model"):
-            self.keep(inner, "default_model", self.text(inner, "default_model"))
+            self.keep(inner, "default_model", self._model(inner, "default_model"))
         if inner := entries.get("allowed_models"):
             is_any = inner.value == "any"
             self.keep(
@@ -97,7 +97,7 @@ class FileReader(Checker):
         for key in ("purpose_models", "purpose_efforts"):
             if inner := entries.get(key):
                 for purpose, value in self.mapping(inner, key, PURPOSES).items():
-                    self.keep(value, f"{key}.{purpose}", self.text(value, f"{key}.{purpose}"))
+                    self.keep(value, f"{key}.{purpose}", self._model(value, f"{key}.{purpose}"))
         if inner := entries.get("options"):
             self._adapter_options(inner, "options")
         return name
@@ -150,6 +150,14 @@ class FileReader(Checker):
             else:
                 self.keep(inner, path, self.one_of(inner, path, TIMEOUT_MODES))
 
+    def _model(self, node: Node, path: str) -> str | None:
+        """The name of a model or an effort. It becomes an argument, and must not be read as an option."""
+        name = self.text(node, path)
+        if name is not None and (name.startswith("-") or not name.isprintable()):
+            self.blame(node, path, f"{name!r} is not a name")
+            return None
+        return name
+
     def _adapter_options(self, node: Node, path: str) -> None:
         for name, inner in node.value.items() if isinstance(node.value, dict) else ():
             if name == "yolo" or inner.value == _BYPASSES.get(name):
@@ -177,7 +185,7 @@ class FileReader(Checker):
             if inner := entries.get(key):
                 for stage, value in self.mapping(inner, f"{path}.{key}").items():
                     place = dotted(f"{path}.{key}", stage)
-                    self.keep(value, place, self.text(value, place))
+                    self.keep(value, place, self._model(value, place))
         if inner := entries.get("stage_options"):
             for stage, value in self.mapping(inner, f"{path}.stage_options").items():
                 self._adapter_options(value, dotted(f"{path}.stage_options", stage))

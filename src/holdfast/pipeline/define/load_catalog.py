@@ -10,7 +10,10 @@ import os
 
 import holdfast.config
 from holdfast import paths
+from holdfast.config import classes, needs
+from holdfast.config import project as project_files
 from holdfast.errors import InvalidConfig
+from holdfast.model.record import Record
 from holdfast.model.roles import ROLES, split, stage_names
 from holdfast.pipeline.define import yaml_file
 from holdfast.pipeline.define.catalog import Agent, Catalog, Group, Profile
@@ -28,16 +31,18 @@ from holdfast.pipeline.define.problem import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from holdfast.config.needs import Judge
 
 #: How many known names a hint lists.
 _MAX_LISTED = 40
 
 
-def load(project: str | None) -> Catalog:
+def load(project: str | None, judge: Judge = needs.nothing) -> Catalog:
     """The catalog of a project. Raises InvalidConfig with all problems, UnreadableFile."""
     problems: list[Problem] = []
-    catalog = read(folders(project), problems)
+    catalog = read(folders(project), problems, judge)
     if problems:
         in_order = sorted_problems(problems)
         raise InvalidConfig(
@@ -55,46 +60,120 @@ def folders(project: str | None) -> dict[str, str]:
     return by_layer
 
 
-def read(places: Mapping[str, str], problems: list[Problem]) -> Catalog:
-    """The catalog of these folders. Problems are collected, and valid values are kept."""
+def read(places: Mapping[str, str], problems: list[Problem], judge: Judge = needs.nothing) -> Catalog:
+    """The catalog of these folders. Problems are collected, and valid values are kept.
+
+    What the project may not set without trust is left out, unless `judge` allows it.
+    """
     agents: dict[str, dict[str, Leaf]] = {}
     groups: dict[str, dict[str, Leaf]] = {}
+    files: dict[str, bytes] = {}
     for layer, folder in places.items():
         for kind, target in (("agents", agents), ("pipelines", groups)):
-            for file_name in _files(os.path.join(folder, kind)):
+            for file_name, data in _files(layer, folder, kind):
                 path = os.path.join(folder, kind, file_name)
                 label = f"package {kind}/{file_name}" if layer == "package" else path
-                name, leaves = _read_file(path, kind, label, problems)
+                name, leaves = _read_file(path, data, kind, label=label, problems=problems)
+                if layer == "project":
+                    named = _option_files(leaves, os.path.dirname(folder))
+                    if judge(part_of(f"{kind}/{file_name}", leaves, named)):
+                        files |= named
+                    else:
+                        leaves = _harmless(kind, leaves)
                 if name is not None:
                     _merge(target.setdefault(name, {}), leaves)
     catalog = Catalog(
         agents={name: Agent(name=name, leaves=leaves) for name, leaves in sorted(agents.items())},
         groups={name: _group(name, leaves) for name, leaves in groups.items()},
+        files=files,
     )
     if not problems:
         _cross_check(catalog, problems)
     return catalog
 
 
-def _read_file(path: str, kind: str, label: str, problems: list[Problem]) -> tuple[str | None, list[Leaf]]:
+def part_of(name: str, leaves: Iterable[Leaf], files: Mapping[str, bytes]) -> needs.Part:
+    """What a file of a project asks for. `files` are the contents of the files that its options name."""
+    found: list[needs.Need] = []
+    for leaf in leaves:
+        if not (kind := classes.of_catalog(name.partition("/")[0], leaf.path)):
+            continue
+        options = _options(leaf)
+        if options is None:
+            found.append(needs.Need(kind, leaf.path, needs.text(_plain(leaf.value))))
+            continue
+        for key, value in sorted(options.items()):
+            data = files.get(value) if isinstance(value, str) else None
+            found.append(needs.Need(kind, f"{leaf.path}.{key}", needs.text(value), data))
+    return needs.Part(name, found)
+
+
+def _option_files(leaves: Iterable[Leaf], project: str) -> dict[str, bytes]:
+    """The files that options name, as an agent in the project would find them: value → content."""
+    found: dict[str, bytes] = {}
+    for leaf in leaves:
+        for value in (_options(leaf) or {}).values():
+            path = (
+                os.path.join(project, os.path.expanduser(value)) if isinstance(value, str) and value else ""
+            )
+            if os.path.isfile(path) and (data := project_files.named_file(path)) is not None:
+                found[str(value)] = data
+    return found
+
+
+def _options(leaf: Leaf) -> dict[str, object] | None:
+    """The options of an agent; None for another kind of value."""
+    return leaf.value if isinstance(leaf.value, dict) else None  # pyright: ignore
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return value.to_json() if isinstance(value, Record) else value
+
+
+def _harmless(kind: str, leaves: list[Leaf]) -> list[Leaf]:
+    """The values that need no trust. A profile without its own stages would be another one: none of it."""
+    kept = [leaf for leaf in leaves if not classes.of_catalog(kind, leaf.path)]
+    own = {leaf.path.split(".")[1] for leaf in leaves if _is_stages(leaf)}
+    return [leaf for leaf in kept if kind == "agents" or leaf.path.split(".")[1] not in own]
+
+
+def _is_stages(leaf: Leaf) -> bool:
+    return leaf.path.startswith("profiles.") and leaf.path.endswith(".stages")
+
+
+def _read_file(
+    path: str, data: bytes, kind: str, *, label: str, problems: list[Problem]
+) -> tuple[str | None, list[Leaf]]:
     """The agent or group of a file, and its values; None if the file cannot be used."""
-    node = yaml_file.read(path, problems)
+    node = yaml_file.parse(data, path, problems)
     if node is None:
         return None, []
     reader = FileReader(path, label, problems)
     return (reader.agent(node) if kind == "agents" else reader.pipeline(node)), reader.leaves
 
 
-def _files(folder: str) -> list[str]:
+def _files(layer: str, folder: str, kind: str) -> Iterator[tuple[str, bytes]]:
+    """The files of a folder and their contents. Those of a project are read with more care."""
+    ends = (".yaml", ".yml")
+    if layer == "project":
+        project = os.path.dirname(folder)
+        for name in project_files.listing(project, kind):
+            if name.endswith(ends) and (data := project_files.read(project, kind, name)) is not None:
+                yield name, data
+        return
     try:
-        return sorted(name for name in os.listdir(folder) if name.endswith((".yaml", ".yml")))
+        names = sorted(name for name in os.listdir(os.path.join(folder, kind)) if name.endswith(ends))
     except OSError:
-        return []
+        return
+    for name in names:
+        yield name, yaml_file.contents(os.path.join(folder, kind, name))
 
 
 def _merge(old: dict[str, Leaf], new: list[Leaf]) -> None:
     for leaf in new:
-        if leaf.path.startswith("profiles.") and leaf.path.endswith(".stages"):
+        if _is_stages(leaf):
             head = leaf.path.removesuffix("stages")
             for path in [path for path in old if path.startswith(head)]:
                 del old[path]

@@ -64,6 +64,8 @@ def _check_agents(manifest: Manifest, catalog: Catalog, problems: list[Problem])
         agent = catalog.agents.get(name)
         if agent is None:
             problems.append(manifest.unknown(path, "agent", name, catalog.agents))
+        elif model.startswith("-") or not model.isprintable():
+            problems.append(manifest.problem(path, f"{model!r} is not the name of a model"))
         elif not agent.allows(model):
             message = f"the model {model!r} is not allowed for {name}"
             hint = unknown_hint(model, agent.allowed_models or ())

@@ -6,18 +6,23 @@ import os
 
 from holdfast import paths
 from holdfast.agents import registry
+from holdfast.config import classes, needs
+from holdfast.config import project as project_files
 from holdfast.errors import HoldfastError, InvalidManifest, NoSuchDirectory, UnreadableFile
 from holdfast.model.record import Record
 from holdfast.model.spec import Limits, PipelineSpec, StageSpec, TaskSpec, short_name
 from holdfast.packet import inputs, limits
 from holdfast.pipeline.define import load_catalog, manifest, security_lens, yaml_file
 from holdfast.pipeline.define.manifest import Manifest
+from holdfast.pipeline.define.manifest_fields import FIELDS
 from holdfast.pipeline.define.problem import Problem, counted, sorted_problems
 from holdfast.pipeline.define.resolve import Resolved, resolve
 from holdfast.pipeline.prompt import attachments, template
 from holdfast.pipeline.prompt.forbidden import Forbidden
 from holdfast.redact import Redactor
+from holdfast.store.digest import sha256
 from holdfast.store.layout import MANIFEST_YAML, Packet
+from holdfast.store.trust import Judge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +41,14 @@ class WrittenPacket(Record):
     manifest: Manifest
     resolved: Resolved
     project_dir: str
+    #: What was asked of the user's trust in the project, and granted or not.
+    judge: Judge
+    #: Files that options name, by the option's value, as they were judged: of the project, and of the packet if
+    #: it is inside a repository.
+    project_files: dict[str, bytes]
+    packet_files: dict[str, bytes]
+    #: Templates of the project that the user trusts: role → text.
+    templates: dict[str, str]
 
     @property
     def inputs(self) -> str:
@@ -43,19 +56,22 @@ class WrittenPacket(Record):
         return Packet(self.folder).inputs
 
 
-def read(folder: str, *, project: str | None = None) -> WrittenPacket:
+def read(folder: str, *, project: str | None = None, trust_project: bool = False) -> WrittenPacket:
     """The packet in a folder. `project` overrides the manifest's. Raises InvalidManifest, UnreadableFile."""
     text, path = text_of(folder)
-    written, problems = examine(text, path, project=project)
+    written, problems = examine(text, path, project=project, trust_project=trust_project)
     if written is None:
         raise invalid(path, problems)
     return written
 
 
 def examine(
-    text: bytes, path: str, *, project: str | None = None
+    text: bytes, path: str, *, project: str | None = None, trust_project: bool = False
 ) -> tuple[WrittenPacket | None, tuple[Problem, ...]]:
-    """The packet with this manifest, which is (or will be) at `path`; or None and all problems."""
+    """The packet with this manifest, which is (or will be) at `path`; or None and all problems.
+
+    `trust_project`: use everything that the project brings, trusted or not.
+    """
     problems: list[Problem] = []
     node = yaml_file.parse(text, path, problems)
     if node is None:
@@ -65,19 +81,73 @@ def examine(
     project_dir = project_of(checked, folder, project)
     if not os.path.isdir(project_dir):
         problems.append(checked.problem("project", f"the directory {project_dir} does not exist"))
-    catalog = load_catalog.read(load_catalog.folders(project_dir), problems)
+    judge = Judge(project_dir, by_flag=trust_project)
+    catalog = load_catalog.read(load_catalog.folders(project_dir), problems, judge)
     resolved = resolve(checked, catalog, problems, request=lambda: _request(folder, project_dir))
     if checked.get("scope.revert") and checked.get("workspace") != "worktree":
         hint = "in place, changes by an agent and by a person cannot be told apart"
         problems.append(checked.problem("scope.revert", "needs workspace: worktree", hint))
+    templates: dict[str, str] = {}
     if not problems and resolved is not None:
-        _check_inputs(checked, resolved, problems, folder=folder, project_dir=project_dir)
+        templates = _check_inputs(checked, resolved, problems, folder=folder, judge=judge)
     if problems or resolved is None:
+        # What is ignored is often the reason.
+        problems += [Problem(file=path, line=0, path="", message=line) for line in judge.notices()]
         return None, sorted_problems(problems)
     written = WrittenPacket(
-        folder=folder, text=text, manifest=checked, resolved=resolved, project_dir=project_dir
+        folder=folder,
+        text=text,
+        manifest=checked,
+        resolved=resolved,
+        project_dir=project_dir,
+        judge=judge,
+        project_files=catalog.files,
+        packet_files=_option_files(checked, folder) if is_in_repository(folder, project_dir) else {},
+        templates=templates,
     )
     return written, ()
+
+
+def is_in_repository(folder: str, project_dir: str) -> bool:
+    """Whether others may have written the packet: it is in its project, or in a repository or project of any
+    kind."""
+    place = os.path.realpath(folder)
+    top = os.path.realpath(project_dir)
+    if place == top or place.startswith(top.rstrip("/") + "/"):
+        return True
+    while True:
+        if any(os.path.lexists(os.path.join(place, name)) for name in (".git", ".holdfast")):
+            return True
+        if place == os.path.dirname(place):
+            return False
+        place = os.path.dirname(place)
+
+
+def part_of(written: WrittenPacket) -> needs.Part:
+    """What a packet asks for that needs trust if it is inside a repository."""
+    found: list[needs.Need] = []
+    for field in FIELDS:
+        kind, path = classes.of_packet(field.path), field.path.removesuffix(".*")
+        if kind and field.path == path and (value := written.manifest.get(path)):
+            found.append(needs.Need(kind, path, needs.text(value)))
+        for name, values in (
+            sorted(written.manifest.below(path).items()) if kind and field.path != path else ()
+        ):
+            for key, value in sorted(values.items()):
+                data = written.packet_files.get(value) if isinstance(value, str) else None
+                found.append(needs.Need(kind, f"{path}.{name}.{key}", needs.text(value), data))
+    return needs.Part(NAME, found)
+
+
+def _option_files(checked: Manifest, folder: str) -> dict[str, bytes]:
+    """The files in the packet that its options name: value → content."""
+    found: dict[str, bytes] = {}
+    for values in checked.below("routing.options").values():
+        for value in values.values():
+            path = os.path.join(folder, value) if isinstance(value, str) and value else ""
+            if os.path.isfile(path) and (data := project_files.named_file(path)) is not None:
+                found[value] = data
+    return found
 
 
 def _request(folder: str, project_dir: str) -> str:
@@ -92,17 +162,23 @@ def _request(folder: str, project_dir: str) -> str:
 
 
 def _check_inputs(
-    checked: Manifest, resolved: Resolved, problems: list[Problem], *, folder: str, project_dir: str
-) -> None:
-    """Report now what would stop a stage later: a role without a template, a forbidden input."""
-    packet, profile = Packet(folder), resolved.profile
-    for message in template.check(resolved.stages, project_dir=project_dir, profile=profile, packet=packet):
-        problems.append(checked.problem("routing.intent", message))
+    checked: Manifest, resolved: Resolved, problems: list[Problem], *, folder: str, judge: Judge
+) -> dict[str, str]:
+    """Report now what would stop a stage later: a role without a template, a forbidden input.
+
+    Returns the templates of the project that are used: role → text.
+    """
+    packet, project_dir = Packet(folder), judge.project
+    templates, missing = template.needed(
+        resolved.stages, project_dir=project_dir, profile=resolved.profile, packet=packet, judge=judge
+    )
+    problems += [checked.problem("routing.intent", message) for message in missing]
     patterns = checked.get("security.forbidden_paths")
     try:
         attachments.read(packet, Forbidden(patterns, project_dir=project_dir))
     except HoldfastError as error:
         problems.append(checked.problem("security.forbidden_paths", str(error), error.hint))
+    return {each.role: each.text for each in templates if each.place == "project"}
 
 
 def invalid(path: str, problems: tuple[Problem, ...]) -> InvalidManifest:
@@ -142,7 +218,7 @@ def text_of(folder: str) -> tuple[bytes, str]:
 def spec(written: WrittenPacket, *, limits: Limits, env: tuple[str, ...] = (), **more: Any) -> TaskSpec:
     """The spec of the packet's task. `more` are further fields of TaskSpec."""
     checked, resolved = written.manifest, written.resolved
-    stages = tuple(_absolute(stage, written.folder) for stage in resolved.stages)
+    stages = tuple(_absolute(stage, written) for stage in resolved.stages)
     values: dict[str, Any] = {
         "task_id": checked.get("task_id"),
         "task_name": short_name(checked.get("goal").strip()),
@@ -233,10 +309,46 @@ def resolve_limits(
     return settled.evolve(**in_manifest)
 
 
-def _absolute(stage: StageSpec, folder: str) -> StageSpec:
+def _absolute(stage: StageSpec, written: WrittenPacket) -> StageSpec:
     """Make paths of files in the packet absolute: the runner works in another directory."""
     options: dict[str, object] = {}
     for key, value in stage.options.items():
-        path = os.path.join(folder, value) if isinstance(value, str) else ""
-        options[key] = os.path.abspath(path) if path and os.path.isfile(path) else value
+        path = os.path.join(written.folder, value) if isinstance(value, str) else ""
+        is_own = not _is_of_project(written, stage.name, key) and bool(path) and os.path.isfile(path)
+        options[key] = os.path.abspath(path) if is_own else value
     return stage.evolve(options=options)
+
+
+def _is_of_project(written: WrittenPacket, stage: str, key: str) -> bool:
+    """Whether the project set an option of a stage."""
+    source = written.resolved.sources.get(f"stages.{stage}.options.{key}", "")
+    return source.startswith(paths.project_config_dir(written.project_dir) + os.sep)
+
+
+def frozen(written: WrittenPacket, spec: TaskSpec, target: Packet) -> tuple[TaskSpec, dict[str, bytes]]:
+    """The spec with copies of the files that an agent could change, and these: path in the packet → content.
+
+    A runner reads such a file at every attempt; what it reads must be what the user trusted.
+    """
+    files = {
+        os.path.relpath(os.path.join(target.templates, f"{role}.md"), target.path): text.encode()
+        for role, text in written.templates.items()
+    }
+    stages: list[StageSpec] = []
+    for stage in spec.stages:
+        options = dict(stage.options)
+        for key, value in _values_of(written, stage.name).items():
+            is_projects = _is_of_project(written, stage.name, key)
+            data = (written.project_files if is_projects else written.packet_files).get(value)
+            if data is not None:
+                name = f"{sha256(data)[:16]}-{os.path.basename(value)}"
+                files[os.path.join(os.path.basename(target.inputs), "frozen", name)] = data
+                options[key] = os.path.join(target.inputs, "frozen", name)
+        stages.append(stage.evolve(options=options))
+    return spec.evolve(stages=tuple(stages)), files
+
+
+def _values_of(written: WrittenPacket, name: str) -> dict[str, str]:
+    """The options of a stage that may name files, as they were written."""
+    options = next(stage.options for stage in written.resolved.stages if stage.name == name)
+    return {key: value for key, value in options.items() if isinstance(value, str)}

@@ -50,13 +50,12 @@ class _Refused(Exception):
         self.message, self.line, self.hint = message, line, hint
 
 
-def read(path: str, problems: list[Problem]) -> Node | None:
-    """The contents of a file; None and a problem if it cannot be parsed. Raises UnreadableFile."""
+def contents(path: str) -> bytes:
+    """The bytes of a file, for `parse`. Raises UnreadableFile."""
     try:
-        data = inputs.contents(path, MAX_BYTES)
+        return inputs.contents(path, MAX_BYTES)
     except OSError as error:
         raise UnreadableFile(f"cannot read {path}: {error.strerror}") from error
-    return parse(data, path, problems)
 
 
 def parse(data: bytes, file: str, problems: list[Problem]) -> Node | None:

@@ -77,7 +77,7 @@ def compose(
     forbidden = Forbidden(pipeline.forbidden_paths, project_dir=project_dir)
     draft = _Draft(packet, spec, stage, lambda text: forbidden.mask(redact(forbidden.without_diffs(text))))
     attached = [*extra, *attachments.read(packet, forbidden)]
-    draft.gather(project_dir, pipeline.profile, attached=attached, notes=notes, script=script)
+    draft.gather(pipeline.profile, attached=attached, notes=notes, script=script)
     policy, level = digest_policy or pipeline.digest_policy, draft.first_level()
     steps = [(policy, level), *(("aggressive", harder) for harder in range(level, len(_LEVELS)))]
     size = 0
@@ -116,13 +116,10 @@ class _Draft:
         self._log: list[str] = []
         self._template = ""
 
-    def gather(
-        self, project_dir: str, profile: str, *, attached: list[Attachment], notes: str, script: str | None
-    ) -> None:
+    def gather(self, profile: str, *, attached: list[Attachment], notes: str, script: str | None) -> None:
         """Read and redact all parts."""
-        place = {"project_dir": project_dir, "profile": profile}
-        rules = template.rules(packet=self._packet, **place)
-        role = template.load(self._stage.role, packet=self._packet, **place)
+        rules = template.rules(packet=self._packet, profile=profile)
+        role = template.load(self._stage.role, packet=self._packet, profile=profile)
         self._template = role.path
         self._log += [f"rules: {rules.path} ({rules.place})", f"template: {role.path} ({role.place})"]
         self._before = [

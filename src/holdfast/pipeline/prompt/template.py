@@ -2,7 +2,8 @@
 
 The first one that exists is used: of the task (`inputs/templates/`), the project (`.holdfast/prompts/`), the
 user (`~/.config/holdfast/prompts/`), the package. In each place `<profile>/<role>.md` goes before
-`<role>.md`.
+`<role>.md`. Those of a project need trust. They are copied into the task when it is created, so a runner never
+reads them from the project, where an agent may have changed them.
 """
 
 from __future__ import annotations
@@ -10,18 +11,22 @@ from __future__ import annotations
 import os
 
 from holdfast import paths
-from holdfast.errors import MissingTemplate
+from holdfast.config import classes, needs
+from holdfast.config import project as project_files
+from holdfast.errors import MissingTemplate, UnreadableFile
 from holdfast.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from holdfast.config.needs import Judge
     from holdfast.model.spec import StageSpec
     from holdfast.store.layout import Packet
 
 #: The name of the template with the rules for all roles.
 RULES = "_rules"
+_FOLDER = "prompts"
 _MAX_BYTES = 256 * 1024
 
 
@@ -35,69 +40,109 @@ class Template(Record):
     place: str
 
 
-def load(role: str, *, project_dir: str, profile: str = "", packet: Packet | None = None) -> Template:
-    """The template of a role. Raises MissingTemplate."""
-    for place, path in _candidates(role, project_dir=project_dir, profile=profile, packet=packet):
-        if os.path.isfile(path):
-            if place == "task" and packet is not None and not _is_inside(path, packet.path):
-                raise MissingTemplate(f"the prompt template {path} is a link out of the packet")
-            return Template(role=role, text=_read(path), path=path, place=place)
+def load(
+    role: str,
+    *,
+    project_dir: str | None = None,
+    profile: str = "",
+    packet: Packet | None = None,
+    judge: Judge = needs.nothing,
+) -> Template:
+    """The template of a role; of the project only if `judge` allows it. Raises MissingTemplate."""
+    for place, folder in _places(project_dir, packet):
+        for names in _names(role, profile):
+            path = os.path.join(folder, *names)
+            if place == "project":
+                assert project_dir is not None
+                data = project_files.read(project_dir, _FOLDER, *names)
+                if data is not None and judge(_part(names, data)):
+                    return Template(role=role, text=_text(data, path), path=path, place=place)
+            elif os.path.isfile(path):
+                if place == "task" and packet is not None and not _is_inside(path, packet.path):
+                    raise MissingTemplate(f"the prompt template {path} is a link out of the packet")
+                return Template(role=role, text=_read(path), path=path, place=place)
+    folder = os.path.join(
+        paths.config_dir() if project_dir is None else paths.project_config_dir(project_dir), _FOLDER
+    )
     raise MissingTemplate(
-        f"there is no prompt template for the role {role}",
-        hint=f"write {os.path.join(_project_place(project_dir), role)}.md",
+        f"there is no prompt template for the role {role}", hint=f"write {os.path.join(folder, role)}.md"
     )
 
 
-def rules(*, project_dir: str, profile: str = "", packet: Packet | None = None) -> Template:
+def rules(*, project_dir: str | None = None, profile: str = "", packet: Packet | None = None) -> Template:
     """The rules that all roles share."""
     return load(RULES, project_dir=project_dir, profile=profile, packet=packet)
 
 
-def check(
-    stages: Iterable[StageSpec], *, project_dir: str, profile: str = "", packet: Packet | None = None
-) -> list[str]:
-    """The problems of the templates that these stages need."""
+def needed(
+    stages: Iterable[StageSpec],
+    *,
+    project_dir: str | None = None,
+    profile: str = "",
+    packet: Packet | None = None,
+    judge: Judge = needs.nothing,
+) -> tuple[list[Template], list[str]]:
+    """The templates that these stages need, and the problems of those that cannot be used."""
+    found: list[Template] = []
     problems: list[str] = []
     for role in dict.fromkeys([RULES, *(stage.role for stage in stages)]):
         try:
-            load(role, project_dir=project_dir, profile=profile, packet=packet)
-        except MissingTemplate as error:
+            found.append(load(role, project_dir=project_dir, profile=profile, packet=packet, judge=judge))
+        except (MissingTemplate, UnreadableFile) as error:
             problems.append(str(error))
-    return problems
+    return found, problems
 
 
-def _candidates(
-    role: str, *, project_dir: str, profile: str, packet: Packet | None
-) -> Iterator[tuple[str, str]]:
-    places = [
-        ("project", _project_place(project_dir)),
-        ("user", os.path.join(paths.config_dir(), "prompts")),
-        ("package", os.path.join(os.path.dirname(paths.__file__), "config", "prompts")),
-    ]
+def parts(project_dir: str) -> list[needs.Part]:
+    """What all templates of a project ask for."""
+    found: list[needs.Part] = []
+    for name in project_files.listing(project_dir, _FOLDER):
+        inner = [] if name.endswith(".md") else project_files.listing(project_dir, _FOLDER, name)
+        for names in [(name,)] if name.endswith(".md") else [(name, each) for each in inner]:
+            data = project_files.read(project_dir, _FOLDER, *names) if names[-1].endswith(".md") else None
+            if data is not None:
+                found.append(_part(names, data))
+    return found
+
+
+def _part(names: tuple[str, ...], data: bytes) -> needs.Part:
+    need = needs.Need(classes.PROMPTS, "prompt", f"{len(data)} bytes for agents", data)
+    return needs.Part("/".join((_FOLDER, *names)), [need])
+
+
+def _places(project_dir: str | None, packet: Packet | None) -> Iterator[tuple[str, str]]:
+    """The folders of templates, strongest first."""
     if packet is not None:
-        places.insert(0, ("task", packet.templates))
-    for place, folder in places:
-        for name in ([profile, role], [role]) if profile else ([role],):
-            # Users choose these names: a name with a path in it is ignored.
-            if all(part and os.sep not in part and part not in (".", "..") for part in name):
-                yield place, os.path.join(folder, *name) + ".md"
+        yield "task", packet.templates
+    if project_dir is not None:
+        yield "project", os.path.join(paths.project_config_dir(project_dir), _FOLDER)
+    yield "user", os.path.join(paths.config_dir(), _FOLDER)
+    yield "package", os.path.join(os.path.dirname(paths.__file__), "config", _FOLDER)
+
+
+def _names(role: str, profile: str) -> Iterator[tuple[str, ...]]:
+    for name in ((profile, role), (role,)) if profile else ((role,),):
+        # Users choose these names: a name with a path in it is ignored.
+        if all(part and os.sep not in part and part not in (".", "..") for part in name):
+            yield (*name[:-1], f"{name[-1]}.md")
 
 
 def _is_inside(path: str, folder: str) -> bool:
     return os.path.realpath(path).startswith(os.path.realpath(folder) + os.sep)
 
 
-def _project_place(project_dir: str) -> str:
-    return os.path.join(paths.project_config_dir(project_dir), "prompts")
-
-
 def _read(path: str) -> str:
     try:
         with open(path, "rb") as file:
             data = file.read(_MAX_BYTES + 1)
-        text = data.decode("utf-8")
     except OSError as error:
         raise MissingTemplate(f"cannot read the prompt template {path}: {error.strerror}") from error
+    return _text(data, path)
+
+
+def _text(data: bytes, path: str) -> str:
+    try:
+        text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise MissingTemplate(f"the prompt template {path} is not UTF-8: {error}") from error
     if len(data) > _MAX_BYTES:

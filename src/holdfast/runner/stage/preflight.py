@@ -59,9 +59,7 @@ def _environment_problems(ledger: Ledger, env: Mapping[str, str]) -> list[str]:
         from holdfast.pipeline.prompt import template  # only pipelines pay for the import
 
         left = [stage for stage in spec.stages if stage.name not in ledger.task.stages_done]
-        problems += template.check(
-            left, project_dir=spec.project_dir, profile=spec.pipeline.profile, packet=ledger.packet
-        )
+        problems += template.needed(left, profile=spec.pipeline.profile, packet=ledger.packet)[1]
     return problems
 
 

@@ -40,6 +40,7 @@ SECTIONS = {
         "prune",
         "service",
         "config",
+        "trust",
         "agent",
         "pipeline",
         "doctor",

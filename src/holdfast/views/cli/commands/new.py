@@ -6,16 +6,19 @@ import os
 import shlex
 
 from holdfast import ids
-from holdfast.errors import InvalidManifest, UsageError
+from holdfast.errors import HoldfastError, InvalidManifest, UsageError
 from holdfast.pipeline.define import from_plan, new_packet, written_packet
 from holdfast.pipeline.define.intents import INTENTS
 from holdfast.pipeline.define.new_packet import Draft
+from holdfast.store import audit, trust
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.show import out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from holdfast.pipeline.define.written_packet import WrittenPacket
 
 COMMAND = Command(
     name="new",
@@ -104,8 +107,10 @@ def run(values: dict[str, Any]) -> int:
         paid_call_budget=12 if values["intent"] == "post_impl_review" else new_packet.PAID_CALL_BUDGET,
     )
     draft = from_plan.filled(draft)
-    _check(draft, folder, values["project"])
+    written = _check(draft, folder, values["project"])
     new_packet.write(folder, draft)
+    if plan is None:
+        _trust(folder, written)
     for each in draft.refused:
         out.talk(f"command of the plan left out: {each}")
     if values["json"]:
@@ -126,14 +131,26 @@ def _project(chosen: str | None, folder: str) -> str | None:
     return relative if relative.count("..") <= 2 else path
 
 
-def _check(draft: Draft, folder: str, project: str | None) -> None:
+def _trust(folder: str, written: WrittenPacket) -> None:
+    """The user typed what the packet has. An edit, by whomever, needs trust again."""
+    part = written_packet.part_of(written)
+    if not part.needs or not written_packet.is_in_repository(folder, written.project_dir):
+        return
+    try:
+        trust.accept(folder, [part], by=audit.whoami())
+    except (HoldfastError, OSError):
+        return  # 'run' asks for it
+
+
+def _check(draft: Draft, folder: str, project: str | None) -> WrittenPacket:
     """Raises InvalidManifest if the packet would be invalid, before anything is written."""
-    _, problems = written_packet.examine(
+    written, problems = written_packet.examine(
         new_packet.manifest(draft).encode(), os.path.join(folder, written_packet.NAME), project=project
     )
-    if problems:
+    if written is None:
         raise InvalidManifest(
             "these values do not make a valid packet",
             details=tuple(str(each.evolve(file=written_packet.NAME, line=0)) for each in problems),
             hint="'holdfast pipeline list' shows the available pipelines",
         )
+    return written

@@ -8,6 +8,7 @@ from holdfast.pipeline.define import load_catalog, written_packet
 from holdfast.pipeline.define.intents import INTENTS, OPTIONS
 from holdfast.pipeline.results import task_index
 from holdfast.store.layout import Home
+from holdfast.store.trust import Judge
 from holdfast.views import pipeline_data
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.show import out, wrapped_table
@@ -52,6 +53,12 @@ COMMAND = Command(
             completes="folder",
             help="Project directory (default: here).",
         ),
+        Option(
+            flags=("--trust-project",),
+            dest="trust_project",
+            kind="flag",
+            help="Include what the project brings, even if you do not trust it.",
+        ),
         JSON,
     ),
 )
@@ -72,7 +79,11 @@ def run(values: dict[str, Any]) -> int:
 
 
 def _list(values: dict[str, Any]) -> int:
-    config = load_catalog.load(paths.project(values["project"]))
+    project = paths.project(values["project"])
+    judge = Judge(project, by_flag=values["trust_project"])
+    config = load_catalog.load(project, judge)
+    for line in judge.notices():
+        out.talk(line)
     if values["json"]:
         out.data({"schema": "holdfast.pipelines/1", **pipeline_data.available(config)})
         return 0
@@ -135,7 +146,11 @@ def _stage_names(profile: Profile) -> str:
 
 
 def _show(values: dict[str, Any]) -> int:
-    written = written_packet.read(values["packet"], project=values["project"])
+    written = written_packet.read(
+        values["packet"], project=values["project"], trust_project=values["trust_project"]
+    )
+    for line in written.judge.notices():
+        out.talk(line)
     if values["json"]:
         out.data(pipeline_data.resolved(written))
         return 0
@@ -168,7 +183,9 @@ def _timeout_sources(resolved: Resolved, limit: float) -> dict[str, str]:
 
 def _check(values: dict[str, Any]) -> int:
     text, path = written_packet.text_of(values["packet"])
-    written, problems = written_packet.examine(text, path, project=values["project"])
+    written, problems = written_packet.examine(
+        text, path, project=values["project"], trust_project=values["trust_project"]
+    )
     if values["json"]:
         out.data(
             {
@@ -182,6 +199,8 @@ def _check(values: dict[str, Any]) -> int:
         return 0 if written is not None else 2
     if written is None:
         raise written_packet.invalid(path, problems)
+    for line in written.judge.notices():
+        out.talk(line)
     out.say(f"{path} is valid: {' → '.join(stage.name for stage in written.resolved.stages)}", rest="  ")
     _print_missing(written)
     return 0

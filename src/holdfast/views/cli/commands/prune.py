@@ -117,10 +117,12 @@ def _packets(home: Home, values: dict[str, Any]) -> dict[str, tuple[Packet, bool
 def _keep_for_s() -> float:
     from holdfast.config import settings
     from holdfast.config.keys import KEYS
+    from holdfast.store.trust import Judge
 
     value = KEYS["keep_for"].default
     if paths.settings_files(paths.project(None)):
-        setting = settings.load(paths.project(None)).get("keep_for")
+        project = paths.project(None)
+        setting = settings.load(project, Judge(project)).get("keep_for")
         value = setting.value if setting is not None else value
     return clock.parse_duration(str(value))
 

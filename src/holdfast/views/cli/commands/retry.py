@@ -6,7 +6,9 @@ import os
 
 from holdfast import paths
 from holdfast.agents import registry
+from holdfast.errors import NotPossible
 from holdfast.packet import environment, limits, load
+from holdfast.store.digest import sha256
 from holdfast.store.layout import Home
 from holdfast.views.cli import request
 from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, Option
@@ -53,7 +55,7 @@ def run(values: dict[str, Any]) -> int:
     able = registry.adapter(spec.agent).capabilities
     args["env"] = environment.capture(dict(os.environ), (*able.env, *spec.env))
     if spec.env_file is not None:
-        args["env"]["env"].update(environment.read_file(spec.env_file))
+        args["env"]["env"].update(_from_file(spec.env_file, spec.trust.get("env_file")))
     request.send(packet, "retry", args)
     if spec.queue is not None:
         # Queue it again. If this command is killed here, the keeper finds the task among the ended ones.
@@ -65,3 +67,19 @@ def run(values: dict[str, Any]) -> int:
             enqueue.wake_keeper(packet.home)
     request.confirm_going(packet, "runs again", as_json=values["json"])
     return 0
+
+
+def _from_file(path: str, trusted: object) -> dict[str, str]:
+    """The variables of an environment file. That of a project must be the one that was trusted: an agent may have
+    changed it."""
+    if trusted is None:
+        return environment.read_file(path)
+    from holdfast.config import project
+
+    data = project.named_file(path)
+    if data is None or sha256(data) != trusted:
+        raise NotPossible(
+            f"{path} is not the environment file that you trusted for this task",
+            hint="restore it, or trust the project and create the task again",
+        )
+    return environment.read_file(path, data)

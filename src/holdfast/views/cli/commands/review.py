@@ -14,6 +14,7 @@ from holdfast.pipeline.results import export
 from holdfast.store import atomic
 from holdfast.store.layout import Home, Packet
 from holdfast.views.cli.commands import run as run_verb
+from holdfast.views.cli.create.task_options import TRUST_PROJECT
 from holdfast.views.cli.parse import command_spec
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.show import out
@@ -66,6 +67,7 @@ COMMAND = Command(
             metavar="COMMAND",
             help="Command that verifies the work; repeatable.",
         ),
+        TRUST_PROJECT,
         JSON.evolve(help="Print the final manifest instead of the id."),
     ),
 )
@@ -88,7 +90,14 @@ def run(values: dict[str, Any]) -> int:
         commands=tuple(values["accept"]),
         paid_call_budget=_PAID_CALL_BUDGET,
     )
-    status = _run(draft, project, context=context, report=report, as_json=values["json"])
+    status = _run(
+        draft,
+        project,
+        context=context,
+        report=report,
+        trust_project=values["trust_project"],
+        as_json=values["json"],
+    )
     packet = Home(paths.home()).packet(task_id)
     if status == 130:
         out.talk(f"the results will be in {packet.outputs}")
@@ -98,7 +107,9 @@ def run(values: dict[str, Any]) -> int:
     return status
 
 
-def _run(draft: Draft, project: str, *, context: bytes, report: bytes, as_json: bool) -> int:
+def _run(
+    draft: Draft, project: str, *, context: bytes, report: bytes, trust_project: bool, as_json: bool
+) -> int:
     import tempfile
 
     place = tempfile.mkdtemp(prefix="holdfast-review-")
@@ -117,6 +128,7 @@ def _run(draft: Draft, project: str, *, context: bytes, report: bytes, as_json: 
             **command_spec.defaults(run_verb.COMMAND),
             "packet": folder,
             "project": project,
+            "trust_project": trust_project,
             "json": as_json,
         }
         return run_verb.run(values)

@@ -94,7 +94,7 @@ def _check_settings() -> None:
     """Raises UsageError for invalid settings. A running keeper would only keep the previous ones."""
     from holdfast.config import settings, variables
 
-    settings.effective("/", os.environ)
+    settings.effective(None, os.environ)
     variables.check_keeper(os.environ)
 
 

@@ -11,7 +11,7 @@ from holdfast.model.spec import QualitySpec, StageSpec, TaskSpec, short_name
 from holdfast.packet import environment, limits
 from holdfast.redact import MARGIN, Redactor, begin_of
 from holdfast.views.cli.create import agent_options, check_agent, check_command
-from holdfast.views.cli.create.new_task import NewTask, project_settings
+from holdfast.views.cli.create.new_task import NewTask, environment_of, trusted_settings
 from holdfast.views.cli.create.task_options import LIMIT_FLAGS
 
 TYPE_CHECKING = False
@@ -34,8 +34,9 @@ def read(values: dict[str, Any], *, verb: str = "run") -> NewTask:
         return from_packet.read(values["packet"], values=values)
     prompt = _prompt(values)
     project = paths.project(values["project"])
-    settings = project_settings(project)
+    settings, trust = trusted_settings(project, by_flag=values["trust_project"])
     spec, env = _spec(values, prompt, settings, project=project, verb=verb)
+    spec = spec.evolve(trust=trust) if trust else spec
     return NewTask(spec=spec, prompt=prompt, env=env, settings=settings)
 
 
@@ -85,8 +86,7 @@ def _spec(
     _check_env(values["env"])
     stage = StageSpec(name=f"{agent}_run", agent=agent, model=values["model"])
     flags = {field: values[field] for field in LIMIT_FLAGS if values[field] is not None}
-    env_file = os.path.abspath(values["env_file"]) if values["env_file"] else settings.get("env_file")
-    from_file = environment.read_file(env_file) if env_file else {}
+    env_file, from_file = environment_of(values, settings)
     declared = tuple(dict.fromkeys([*settings.get("env", ()), *values["env"], *from_file]))
     needed = [name for each in (adapter, *failover) for name in each.capabilities.env]
     captured = environment.capture(dict(os.environ), (*needed, *declared))

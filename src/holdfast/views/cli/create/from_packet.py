@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from shlex import quote
 
-from holdfast import ids
+from holdfast import ids, paths
 from holdfast.agents import program, registry
 from holdfast.errors import CommandNotFound, InvalidManifest, UnreadableFile, UsageError
 from holdfast.packet import environment, inputs
 from holdfast.pipeline.define import written_packet
-from holdfast.store.layout import Packet
+from holdfast.store.layout import Home, Packet
+from holdfast.store.trust import Judge
 from holdfast.views.cli.create import agent_options, check_git
-from holdfast.views.cli.create.new_task import NewTask, project_settings
+from holdfast.views.cli.create.new_task import NewTask, environment_of, judged_settings
 from holdfast.views.cli.create.task_options import LIMIT_FLAGS
 
 TYPE_CHECKING = False
@@ -44,11 +46,12 @@ def read(path: str, *, values: dict[str, Any]) -> NewTask:
                 f"{flag} and --packet exclude each other",
                 hint="edit the packet's manifest.yaml and inputs/ instead",
             )
-    written = written_packet.read(path, project=values.get("project"))
-    settings = project_settings(written.project_dir)
+    by_flag = bool(values.get("trust_project"))
+    written = written_packet.read(path, project=values.get("project"), trust_project=by_flag)
+    settings, trust = judged_settings(written.judge)
+    own_trust = _check_trust(written, by_flag=by_flag)
     prompt = _request(written)
-    env_file = os.path.abspath(values["env_file"]) if values.get("env_file") else settings.get("env_file")
-    added = environment.read_file(env_file) if env_file else {}
+    env_file, added = environment_of(values, settings)
     flags = {name: values[name] for name in LIMIT_FLAGS if values.get(name) is not None}
     spec = written_packet.spec(
         written,
@@ -59,8 +62,10 @@ def read(path: str, *, values: dict[str, Any]) -> NewTask:
         env_file=env_file,
         leftovers=values.get("leftovers") or settings.get("leftovers", "report"),
         interrupt_off=tuple(settings.get("interrupt_off", ())),
+        trust={**trust, **own_trust},
         **_chosen(values),
     )
+    spec, files = written_packet.frozen(written, spec, Home(paths.home()).packet(spec.task_id))
     check_agents(spec, path)
     check_git.check(spec)
     _check_variables(spec, path, added)
@@ -73,6 +78,27 @@ def read(path: str, *, values: dict[str, Any]) -> NewTask:
         settings=settings,
         inputs=written.inputs,
         manifest_yaml=written.text,
+        files=files,
+    )
+
+
+def _check_trust(written: WrittenPacket, *, by_flag: bool) -> dict[str, object]:
+    """A packet inside a repository may be another's, or an agent's: what it runs needs trust.
+
+    Without its commands it would be another task, so it is refused as a whole. Returns what was granted.
+    """
+    if not written_packet.is_in_repository(written.folder, written.project_dir):
+        return {}
+    judge = Judge(written.folder, by_flag=by_flag)
+    part = written_packet.part_of(written)
+    if judge(part):
+        record = judge.record()
+        return {"packet": record} if record else {}
+    names = ", ".join(dict.fromkeys(need.name for need in part.needs))
+    why = "changed since you trusted it" if judge.was_trusted else "was not trusted yet"
+    raise UsageError(
+        f"the packet {written.folder} is inside a repository and {why}: {names}",
+        hint=f"'holdfast trust {quote(written.folder)}' shows and allows it; for scripts: --trust-project",
     )
 
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import os
+
 from holdfast import paths
 from holdfast.errors import DuplicateTask
 from holdfast.model.record import Record
 from holdfast.model.spec import TaskSpec
 from holdfast.packet import create as packet_create
+from holdfast.packet import environment
+from holdfast.store.digest import sha256
 from holdfast.store.layout import Home, Packet
+from holdfast.views.cli.show import out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.model.status import Status
+    from holdfast.store.trust import Judge
 
 
 class NewTask(Record):
@@ -28,6 +34,8 @@ class NewTask(Record):
     #: Of a written packet: the directory of its inputs, and the text of its manifest.
     inputs: str | None = None
     manifest_yaml: bytes | None = None
+    #: Further files of the packet: path in it → content.
+    files: dict[str, bytes] = {}
 
 
 def create(home: Home, task: NewTask, *, status: Status) -> Packet:
@@ -41,6 +49,7 @@ def create(home: Home, task: NewTask, *, status: Status) -> Packet:
             status=status,
             inputs=task.inputs,
             manifest_yaml=task.manifest_yaml,
+            files=task.files,
         )
     except DuplicateTask as error:
         if task.manifest_yaml is None:
@@ -51,9 +60,43 @@ def create(home: Home, task: NewTask, *, status: Status) -> Packet:
 
 
 def project_settings(project: str) -> dict[str, Any]:
-    """The settings of a project; without settings files, the parser is not loaded."""
+    """The settings of a project that need no trust; without settings files, the parser is not loaded."""
     if not paths.settings_files(project):
         return {}
     from holdfast.config import settings
 
     return settings.values(project)
+
+
+def trusted_settings(project: str, *, by_flag: bool) -> tuple[dict[str, Any], dict[str, object]]:
+    """The settings of a project that the user trusts, and the record of that for the task's spec.
+
+    What is ignored is named on stderr.
+    """
+    if not paths.settings_files(project) and not os.path.isdir(paths.trust_dir()):
+        return {}, {}
+    from holdfast.store.trust import Judge
+
+    return judged_settings(Judge(project, by_flag=by_flag))
+
+
+def judged_settings(judge: Judge) -> tuple[dict[str, Any], dict[str, object]]:
+    """As `trusted_settings`, with a judge that may have seen other parts of the project."""
+    from holdfast.config import settings
+
+    values = settings.values(judge.project, judge)
+    for line in judge.notices():
+        out.talk(line)
+    record = judge.record()
+    if record and "env_file_data" in values:
+        record["env_file"] = sha256(values["env_file_data"])
+    return values, record
+
+
+def environment_of(values: dict[str, Any], settings: dict[str, Any]) -> tuple[str | None, dict[str, str]]:
+    """The environment file of a task, of a flag or of the settings, and its variables."""
+    if values.get("env_file"):
+        path = os.path.abspath(values["env_file"])
+        return path, environment.read_file(path)
+    path = settings.get("env_file")
+    return path, environment.read_file(path, settings.get("env_file_data")) if path else {}

@@ -23,6 +23,12 @@ LIMIT_FLAGS = (
     "on_limit",
 )
 
+TRUST_PROJECT = Option(
+    flags=("--trust-project",),
+    dest="trust_project",
+    kind="flag",
+    help="Use all that the project brings, for this task only; it is recorded (see 'trust').",
+)
 OPTIONS = (
     Option(
         flags=("-f", "--file"),
@@ -203,6 +209,7 @@ OPTIONS = (
         metavar="SIZE",
         help="Address space limit per process, such as 8GiB (none). Node.js reserves far more than it uses.",
     ),
+    TRUST_PROJECT,
     Option(
         flags=("--no-quality",),
         dest="no_quality",

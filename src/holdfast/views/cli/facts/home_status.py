@@ -124,11 +124,11 @@ def _keeper_attention(home: Home, *, queued: int) -> list[str]:
 def _settings_attention(home: Home, *, has_keeper: bool) -> list[str]:
     """Invalid settings: in the files, in the keeper's environment, and in ours."""
     lines: list[str] = []
-    if paths.settings_files("/"):
+    if os.path.exists(paths.user_settings()):
         from holdfast.config import settings
 
         try:
-            settings.load("/")
+            settings.load(None)
         except HoldfastError as error:
             lines.append(f"invalid settings ignored; previous ones stay in effect: {error}")
     if not lines and has_keeper:
