@@ -277,11 +277,9 @@ def test_a_timeout_is_tried_again_in_its_session_and_may_end_the_task() -> None:
 
 @pytest.mark.req("W-B5", "PIP-11")
 def test_a_template_that_is_gone_stops_the_stage_before_its_call() -> None:
-    empty = os.path.join(".holdfast", "prompts", "review.md")
+    spoil = 'mkdir -p "$HOLDFAST_PACKET/inputs/templates"; : > "$HOLDFAST_PACKET/inputs/templates/review.md"'
     stages = {
-        "scripted_brief": played(
-            "brief", before=Scenario().tool("sh", command=f"mkdir -p .holdfast/prompts; : > {empty}")
-        ),
+        "scripted_brief": played("brief", before=Scenario().tool("sh", command=spoil)),
         "scripted_review": None,
     }
     task = Written(stages, intent="review_only", group="review").run(end="failed")

@@ -143,7 +143,10 @@ def test_a_template_that_was_spoiled_stops_the_pipeline_before_its_first_stage()
     packet = Written({"scripted_impl": astray, "scripted_verify": None})
     task = packet.run(end="failed")
     before = len(calls(task))
-    packet.project.write(".holdfast/prompts/verify.md", "\n")
+    packet.project.write(".holdfast/prompts/verify.md", "\n")  # it is not read any more
+    os.makedirs(task.path("inputs", "templates"))
+    with open(task.path("inputs", "templates", "verify.md"), "w", encoding="utf-8") as file:
+        file.write("\n")
     assert task.ask("retry").returncode == 0
     task.wait_for_event("run.opened")
     manifest = task.wait_for("failed")

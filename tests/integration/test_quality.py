@@ -10,7 +10,7 @@ import pytest
 from holdfast.testing import Scenario
 from tests.support import loops
 from tests.support.repos import Repo
-from tests.support.tasks import Task, holdfast, workspace
+from tests.support.tasks import Task, holdfast, trust, workspace
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -23,6 +23,7 @@ def project(settings: str, *files: str) -> Repo:
     repo = Repo(os.path.join(workspace(), "project"))
     repo.write(".holdfast/config.toml", settings)
     repo.commit(".holdfast/config.toml", *files)
+    trust(repo.path)
     return repo
 
 

@@ -14,7 +14,7 @@ from tests.support import kin
 from tests.support.loops import submit
 from tests.support.packets import Written, played
 from tests.support.repos import Repo
-from tests.support.tasks import Task, holdfast, workspace
+from tests.support.tasks import Task, holdfast, trust, workspace
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -136,6 +136,7 @@ def test_what_the_checks_of_a_repository_print_is_kept_private_and_redacted(home
     word = "the-value-of-a-variable-7421"
     repo.write(".holdfast/config.toml", "post_work = ['echo $DEPLOY_WORD $MY_TOKEN']\n")
     repo.commit(".holdfast/config.toml")
+    trust(repo.path)
     old = os.umask(0o022)
     try:
         flags = ("--env", "DEPLOY_WORD")

@@ -21,7 +21,7 @@ from holdfast.store.layout import Home
 from holdfast.testing import Scenario
 from tests.support.packets import Written, calls, played
 from tests.support.repos import Repo
-from tests.support.tasks import Task, holdfast, workspace
+from tests.support.tasks import Task, holdfast, trust, workspace
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -69,6 +69,7 @@ def test_the_deadline_passes_while_the_checks_before_the_work_run() -> None:
     repo = Repo(os.path.join(workspace(), "project"))
     repo.write(".holdfast/config.toml", 'pre_work = ["sleep 60"]\n')
     repo.commit(".holdfast/config.toml")
+    trust(repo.path)
     task = Task.play(Scenario().say("never"), "--deadline", "1s", project=repo.path)
     manifest = task.wait_for("abandoned")
     assert "deadline" in manifest["status_reason"]
@@ -127,6 +128,7 @@ def checked(command: str) -> Repo:
     repo = Repo(os.path.join(workspace(), "project"))
     repo.write(".holdfast/config.toml", f"post_work = ['{command}']\n")
     repo.commit(".holdfast/config.toml")
+    trust(repo.path)
     return repo
 
 

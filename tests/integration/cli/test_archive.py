@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from tests.support import kin
-from tests.support.tasks import Task, holdfast, workspace
+from tests.support.tasks import Task, holdfast, trust, workspace
 
 
 @pytest.fixture(autouse=True)
@@ -176,6 +176,10 @@ def test_notes_go_where_the_project_keeps_them() -> None:
     os.mkdir(os.path.dirname(settings))
     with open(settings, "w", encoding="utf-8") as file:
         file.write('knowledge = "docs"\n')
+    ended("untrusted")
+    holdfast("archive", "untrusted")
+    assert not os.path.exists(os.path.join(workspace(), "docs", "sessions", "untrusted.md"))
+    trust(workspace())
     ended("c")
     holdfast("archive", "c")
     assert os.path.exists(os.path.join(workspace(), "docs", "sessions", "c.md"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -9,7 +10,9 @@ import sys
 
 import pytest
 
-from tests.support.tasks import Task, holdfast, workspace
+from holdfast.errors import HoldfastError
+
+from tests.support.tasks import Task, holdfast, trust, workspace
 
 
 def write(path: str, text: str) -> str:
@@ -24,7 +27,10 @@ def user_file(text: str) -> str:
 
 
 def project_file(text: str) -> str:
-    return write(os.path.join(workspace(), ".holdfast", "config.toml"), text)
+    path = write(os.path.join(workspace(), ".holdfast", "config.toml"), text)
+    with contextlib.suppress(HoldfastError):  # some tests are about invalid files
+        trust(workspace())
+    return path
 
 
 def show() -> dict[str, dict[str, object]]:

@@ -20,6 +20,7 @@ from holdfast.views.cli.parse import command_spec
 from tests.support import manifests
 from tests.support.manifests import put, valid
 from tests.support.repos import Repo
+from tests.support.tasks import trust
 
 PROFILE = "version: 1\npipeline: impl\nprofiles: {ours: {stages: [scripted_brief, scripted_impl]}}\n"
 
@@ -31,6 +32,7 @@ def project(home: str, tmp_path, monkeypatch: pytest.MonkeyPatch) -> str:
     (folder / "ours.yaml").write_text(PROFILE, encoding="utf-8")
     os.makedirs(os.path.join(home, "tasks"), exist_ok=True)
     monkeypatch.chdir(tmp_path / "work")
+    trust(str(tmp_path / "work"))
     return str(tmp_path / "work")
 
 
@@ -124,6 +126,8 @@ def test_a_variable_that_is_not_set_is_told(home: str, project: str, tmp_path) -
 def test_settings_of_the_project_hold(home: str, project: str, tmp_path) -> None:
     with open(os.path.join(project, ".holdfast", "config.toml"), "w", encoding="utf-8") as file:
         file.write('grace = "7s"\nleftovers = "kill"\n')
+    assert ask(written(tmp_path)).spec.leftovers == "report"
+    trust(project)
     asked = ask(written(tmp_path))
     assert asked.spec.limits.grace_s == 7
     assert asked.spec.leftovers == "kill"

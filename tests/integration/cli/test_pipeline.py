@@ -9,7 +9,7 @@ import pytest
 
 from tests.support import manifests
 from tests.support.manifests import put, valid
-from tests.support.tasks import holdfast, workspace
+from tests.support.tasks import holdfast, trust, workspace
 
 
 def packet(data: dict | bytes, name: str = "p") -> str:
@@ -53,6 +53,8 @@ class TestList:
         path = os.path.join(folder, "ours.yaml")
         with open(path, "w", encoding="utf-8") as file:
             file.write("version: 1\npipeline: impl\nprofiles: {ours: {stages: [claude_impl]}}\n")
+        assert "ours" not in holdfast("pipeline", "list", "--json", cwd=workspace()).stdout
+        trust(workspace())
         data = json.loads(holdfast("pipeline", "list", "--json", cwd=workspace()).stdout)
         assert data["groups"]["impl"]["profiles"]["ours"] == {
             "stages": ["claude_impl"],
@@ -201,6 +203,7 @@ class TestRun:
         os.makedirs(folder)
         with open(os.path.join(folder, "ours.yaml"), "w", encoding="utf-8") as file:
             file.write("version: 1\npipeline: review\nprofiles: {ours: {stages: [scripted_review]}}\n")
+        trust(workspace())
         packet(put(valid("review_only"), "routing.pipeline.profile", "ours"))
         done = holdfast("run", "-d", "--packet", "p", cwd=workspace())
         assert done.returncode == 2

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from holdfast.testing import Scenario
-from tests.support.tasks import holdfast, workspace
+from tests.support.tasks import holdfast, trust, workspace
 
 
 @pytest.fixture
@@ -73,6 +73,7 @@ def test_it_runs_to_its_end_and_hands_out_the_results(files: str) -> None:
         os.makedirs(os.path.dirname(target))
         with open(target, "w", encoding="utf-8") as file:
             file.write(text)
+    trust(files)
     done = holdfast(
         "review", "cross", "pack.md", "report.md", "out", "--profile", "ours", "--id", "t1", cwd=files
     )

@@ -75,7 +75,7 @@ def test_every_role_has_a_template_in_the_package() -> None:
 
 @pytest.mark.req("PKT-5")
 def test_the_project_beats_the_user_beats_the_package(tmp_path) -> None:
-    user, project = tmp_path / "user", tmp_path / "project"
+    user, project = tmp_path / "user", tmp_path / "project" / ".holdfast"
     write(
         user,
         "agents/codex.yaml",

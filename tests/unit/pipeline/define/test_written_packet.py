@@ -109,7 +109,7 @@ def test_a_role_without_template_and_a_forbidden_attachment_are_reported_before_
     with open(os.path.join(folder, "inputs", "attachments", ".env"), "w", encoding="utf-8") as file:
         file.write("TOKEN=1")
     with pytest.raises(InvalidManifest) as caught:
-        written_packet.read(folder, project=str(tmp_path))
+        written_packet.read(folder, project=str(tmp_path), trust_project=True)
     said = "\n".join(caught.value.details)
     assert "impl.md is empty" in said
     assert "the attachment .env is a forbidden path" in said

@@ -109,4 +109,4 @@ def test_a_mark_at_the_start_is_no_part_of_the_text() -> None:
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path) -> None:
     with pytest.raises(UnreadableFile, match=r"cannot read .*there-is-none"):
-        yaml_file.read(str(tmp_path / "there-is-none"), [])
+        yaml_file.contents(str(tmp_path / "there-is-none"))

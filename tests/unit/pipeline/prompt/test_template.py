@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from holdfast.config.needs import Part
 from holdfast.errors import MissingTemplate, UsageError
 from holdfast.model import markdown, pack
 from holdfast.model.roles import ROLES
@@ -46,7 +47,18 @@ def put(folder: str, name: str, text: str) -> None:
 
 def load(places: dict[str, str], role: str, profile: str = "") -> template.Template:
     packet = Packet(places["packet"])
-    return template.load(role, project_dir=places["project_dir"], profile=profile, packet=packet)
+    return template.load(
+        role, project_dir=places["project_dir"], profile=profile, packet=packet, judge=everything
+    )
+
+
+def everything(part: Part) -> bool:
+    """A judge that trusts the project."""
+    return True
+
+
+def problems(stages: list[StageSpec], places: dict[str, str]) -> list[str]:
+    return template.needed(stages, project_dir=places["project_dir"], judge=everything)[1]
 
 
 @pytest.mark.parametrize("role", [*ROLES, template.RULES])
@@ -93,7 +105,7 @@ def test_a_missing_template_is_found_before_anything_is_paid(places: dict[str, s
         StageSpec(name="codex_juggle", agent="codex", role="juggle"),
         StageSpec(name="gemini_juggle", agent="gemini", role="juggle"),
     ]
-    assert template.check(stages, project_dir=places["project_dir"]) == [
+    assert problems(stages, places) == [
         "there is no prompt template for the role juggle"
     ]
     with pytest.raises(MissingTemplate) as raised:
@@ -101,7 +113,7 @@ def test_a_missing_template_is_found_before_anything_is_paid(places: dict[str, s
     assert isinstance(raised.value, UsageError)
     assert "juggle.md" in raised.value.hint
     put(places["project"], "juggle.md", "juggle")
-    assert template.check(stages, project_dir=places["project_dir"]) == []
+    assert problems(stages, places) == []
 
 
 @pytest.mark.parametrize("data", [b"", b" \n", b"\xff\xfe", b"x" * (256 * 1024 + 1)])
@@ -113,9 +125,9 @@ def test_a_template_that_cannot_be_used_is_an_error_not_passed_over(
         file.write(data)
     with pytest.raises(MissingTemplate, match=r"impl\.md"):
         load(places, "impl")
-    assert template.check(
-        [StageSpec(name="a_impl", agent="a", role="impl")], project_dir=places["project_dir"]
-    )
+    assert problems([StageSpec(name="a_impl", agent="a", role="impl")], places)
+    packet = Packet(places["packet"])
+    assert template.load("impl", project_dir=places["project_dir"], packet=packet).place == "package"
 
 
 @pytest.mark.parametrize("name", ["../impl", "..", "", "a/b"])

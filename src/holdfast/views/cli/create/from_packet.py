@@ -49,7 +49,6 @@ def read(path: str, *, values: dict[str, Any]) -> NewTask:
     by_flag = bool(values.get("trust_project"))
     written = written_packet.read(path, project=values.get("project"), trust_project=by_flag)
     settings, trust = judged_settings(written.judge)
-    own_trust = _check_trust(written, by_flag=by_flag)
     prompt = _request(written)
     env_file, added = environment_of(values, settings)
     flags = {name: values[name] for name in LIMIT_FLAGS if values.get(name) is not None}
@@ -62,13 +61,14 @@ def read(path: str, *, values: dict[str, Any]) -> NewTask:
         env_file=env_file,
         leftovers=values.get("leftovers") or settings.get("leftovers", "report"),
         interrupt_off=tuple(settings.get("interrupt_off", ())),
-        trust={**trust, **own_trust},
         **_chosen(values),
     )
     spec, files = written_packet.frozen(written, spec, Home(paths.home()).packet(spec.task_id))
     check_agents(spec, path)
     check_git.check(spec)
     _check_variables(spec, path, added)
+    # Checked last: a mistake in the packet itself is the more useful error.
+    spec = spec.evolve(trust={**trust, **_check_trust(written, by_flag=by_flag)})
     captured = environment.capture(dict(os.environ), (*_variables(spec), *spec.env))
     captured["env"].update(added)
     return NewTask(
