@@ -11,7 +11,6 @@ import sys
 import pytest
 
 from holdfast.errors import HoldfastError
-
 from tests.support.tasks import Task, holdfast, trust, workspace
 
 

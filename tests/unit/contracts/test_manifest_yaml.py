@@ -41,7 +41,7 @@ def test_the_examples_of_the_page_are_valid(tmp_path) -> None:
         (tmp_path / kind / name).write_text(text, encoding="utf-8")
     problems: list[Problem] = []
     found = load_catalog.read(
-        {"package": load_catalog.folders(None)["package"], "project": str(tmp_path)}, problems
+        {"package": load_catalog.folders(None)["package"], "user": str(tmp_path)}, problems
     )
     assert problems == []
     assert "ours" in found.groups["impl"].profiles

@@ -23,7 +23,7 @@ def with_project(folder: os.PathLike[str], **files: str) -> Catalog:
             file.write(text)
     problems: list[Problem] = []
     found = load_catalog.read(
-        {"package": load_catalog.folders(None)["package"], "project": str(folder)}, problems
+        {"package": load_catalog.folders(None)["package"], "user": str(folder)}, problems
     )
     assert problems == []
     return found

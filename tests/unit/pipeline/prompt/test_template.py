@@ -105,9 +105,7 @@ def test_a_missing_template_is_found_before_anything_is_paid(places: dict[str, s
         StageSpec(name="codex_juggle", agent="codex", role="juggle"),
         StageSpec(name="gemini_juggle", agent="gemini", role="juggle"),
     ]
-    assert problems(stages, places) == [
-        "there is no prompt template for the role juggle"
-    ]
+    assert problems(stages, places) == ["there is no prompt template for the role juggle"]
     with pytest.raises(MissingTemplate) as raised:
         load(places, "juggle")
     assert isinstance(raised.value, UsageError)
