@@ -233,7 +233,8 @@ _FILES = """## Agent and pipeline files
 
 What the manifest does not set comes from `agents/*.yaml` and `pipelines/*.yaml`: those of the project
 (`.holdfast/`) override those of the user (`~/.config/holdfast/`), which override those of the package. They
-are checked in the same way.
+are checked in the same way. Of a project, models, efforts and time limits are used as they are; stages,
+options, flags and permissions only after `holdfast trust` ([security](../security.md#projects)).
 
 ```yaml
 # .holdfast/agents/claude.yaml

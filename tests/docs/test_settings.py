@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from holdfast.config import settings
+from holdfast.config import classes, settings
 from holdfast.config.keys import KEYS
 from tests.support import pages
 
@@ -20,6 +20,7 @@ def test_the_table_matches_the_code() -> None:
     for name, key in KEYS.items():
         cells = [cell.strip().strip("`") for cell in rows[name].split("|")]
         assert cells[3] == key.variable, name
+        assert cells[4] == classes.of_setting(name), name
         if key.default:
             assert cells[1] == str(key.default), name
 

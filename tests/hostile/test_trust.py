@@ -1,5 +1,5 @@
-"""A hostile project: what it brings in `.holdfast/` does nothing until the user trusts it, and trust is for what the
-user saw, not for what comes later."""
+"""A hostile project: what it brings in `.holdfast/` does nothing until the user trusts it, and trust is for
+what the user saw, not for what comes later."""
 
 from __future__ import annotations
 

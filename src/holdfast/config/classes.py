@@ -1,8 +1,8 @@
 """What each value in a project's `.holdfast/` may do without the user's trust (docs/security.md).
 
-A project is somebody else's text: a clone, or what an agent left there. A value that can run a command, choose
-a program, change the environment or widen permissions needs trust. A value that is not listed here needs it
-too.
+A project is another person's text: a clone, or what an agent left there. A value that can run a command,
+choose a program, change the environment or widen permissions needs trust. A value that is not listed here
+needs it too.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ PIPELINES = {
 }
 #: prompts/*.md: they replace the rules and instructions of agents.
 PROMPTS = PERMISSIONS
-#: manifest.yaml of a packet inside a repository: path → class. Who names a packet chooses its text, pipeline and
-#: limits.
+#: manifest.yaml of a packet inside a repository: path → class. Who names a packet chooses its text, pipeline
+#: and limits.
 PACKET = {
     "task_id": HARMLESS,
     "goal": HARMLESS,

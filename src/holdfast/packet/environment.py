@@ -50,8 +50,8 @@ def capture(environ: dict[str, str], extra: Iterable[str] = ()) -> dict[str, Any
 def read_file(path: str, data: bytes | None = None) -> dict[str, str]:
     """Read an env file: `NAME=VALUE` lines, `#` comments, optional quotes around values.
 
-    Nothing is expanded: `$` has no meaning. `data`: its content, if it was read already. Raises UnreadableFile,
-    or UsageError with the line number.
+    Nothing is expanded: `$` has no meaning. `data`: its content, if it was read already. Raises
+    UnreadableFile, or UsageError with the line number.
     """
     if data is None:
         try:

@@ -1,7 +1,7 @@
 """What the user trusts of a project, by digest: one file per project beside the user's settings.
 
-It is decided when a task is created, and what was allowed is copied into the packet. A record that is torn, that
-others can write, or that an agent of the project could have written counts as no trust.
+It is decided when a task is created, and what was allowed is copied into the packet. A record that is torn,
+that others can write, or that an agent of the project could have written counts as no trust.
 """
 
 from __future__ import annotations
@@ -151,7 +151,8 @@ def accept(project: str, parts: Iterable[Part], *, by: str) -> None:
     """Trust these parts of a project, and nothing else of it. Raises NotPossible, StorageError."""
     if is_writable_from(project):
         raise NotPossible(
-            f"cannot trust {project}: it contains {paths.trust_dir()}, so its agents could trust it themselves",
+            f"cannot trust {project}: it contains {paths.trust_dir()}, so its agents could trust it "
+            "themselves",
             hint="work in a subdirectory, or set XDG_CONFIG_HOME to a directory outside",
         )
     record = {

@@ -43,8 +43,8 @@ class WrittenPacket(Record):
     project_dir: str
     #: What was asked of the user's trust in the project, and granted or not.
     judge: Judge
-    #: Files that options name, by the option's value, as they were judged: of the project, and of the packet if
-    #: it is inside a repository.
+    #: Files that options name, by the option's value, as they were judged: of the project, and of the packet
+    #: if it is inside a repository.
     project_files: dict[str, bytes]
     packet_files: dict[str, bytes]
     #: Templates of the project that the user trusts: role → text.

@@ -2,8 +2,8 @@
 
 The first one that exists is used: of the task (`inputs/templates/`), the project (`.holdfast/prompts/`), the
 user (`~/.config/holdfast/prompts/`), the package. In each place `<profile>/<role>.md` goes before
-`<role>.md`. Those of a project need trust. They are copied into the task when it is created, so a runner never
-reads them from the project, where an agent may have changed them.
+`<role>.md`. Those of a project need trust. They are copied into the task when it is created, so a runner
+never reads them from the project, where an agent may have changed them.
 """
 
 from __future__ import annotations

@@ -70,8 +70,8 @@ def run(values: dict[str, Any]) -> int:
 
 
 def _from_file(path: str, trusted: object) -> dict[str, str]:
-    """The variables of an environment file. That of a project must be the one that was trusted: an agent may have
-    changed it."""
+    """The variables of an environment file. That of a project must be the one that was trusted: an agent may
+    have changed it."""
     if trusted is None:
         return environment.read_file(path)
     from holdfast.config import project

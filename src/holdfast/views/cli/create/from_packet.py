@@ -63,12 +63,12 @@ def read(path: str, *, values: dict[str, Any]) -> NewTask:
         interrupt_off=tuple(settings.get("interrupt_off", ())),
         **_chosen(values),
     )
-    spec, files = written_packet.frozen(written, spec, Home(paths.home()).packet(spec.task_id))
     check_agents(spec, path)
     check_git.check(spec)
     _check_variables(spec, path, added)
     # Checked last: a mistake in the packet itself is the more useful error.
     spec = spec.evolve(trust={**trust, **_check_trust(written, by_flag=by_flag)})
+    spec, files = written_packet.frozen(written, spec, Home(paths.home()).packet(spec.task_id))
     captured = environment.capture(dict(os.environ), (*_variables(spec), *spec.env))
     captured["env"].update(added)
     return NewTask(
