@@ -1,7 +1,8 @@
 """Redaction of everything that leaves a process.
 
 Three kinds of secrets are masked: the values of environment variables with secret names, well-known token
-shapes, and matches of the packet's own patterns. A runner redacts every line of output, and most lines have
+shapes, and matches of the packet's own patterns. Values are recognized as they are, in base64, in hexadecimal,
+in URLs, and escaped any number of times as in JSON or `repr`. A runner redacts every line of output, and most lines have
 no secret. So a shape is compiled and searched for only in a text that contains its hint.
 """
 
@@ -89,6 +90,13 @@ MARGIN = 4096
 _SHORTEST_MATCH = 7
 #: Shorter values would mask ordinary words.
 _SHORTEST = 8
+#: Characters of values in base64, hexadecimal and tokens, the rarest in logs first.
+_RARE = "QZXJVKYWGHUBFOLDPNMRCAISTE97864352" + "qzxjvkw10bfy"
+#: Longer values are recognized in URLs and escaped only in the usual forms, not in every mixture of them.
+_LONGEST_MIXED = 512
+#: What a backslash before a character may become when a text is escaped again and again. Bounded: a line of
+#: backslashes must not take quadratic time.
+_SLASHES = r"\\{1,15}"
 #: Of a value with several lines (a key, a credentials file), each line of this length is masked by itself.
 _SHORTEST_LINE = 16
 
@@ -108,7 +116,13 @@ class Redactor:
         """
         self._env = env
         self._secret_names = frozenset(secret_names)
+        #: Texts to look for, longest first.
         self._values: list[str] | None = None
+        self._by_rarest: list[tuple[str, list[str]]] = []
+        #: Values that are recognized in every mixture of escapes: in a text with a backslash, and with a `%`.
+        self._short: list[str] = []
+        self._escaped: list[re.Pattern[str]] | None = None
+        self._in_urls: list[re.Pattern[str]] | None = None
         self._patterns = _compiled(patterns)
 
     @property
@@ -122,9 +136,13 @@ class Redactor:
             return text
         if self._values is None:
             self._values = self._secret_values()
-        for value in self._values:
-            if value in text:
-                text = text.replace(value, MASK)
+            self._by_rarest = _grouped(self._values)
+        if self._has_value(text):
+            for value in self._values:
+                if value in text:
+                    text = text.replace(value, MASK)
+        if self._short:
+            text = self._without_mixed(text)
         lower = text.lower()
         for character, shapes in _BY_CHARACTER:
             if character not in text:
@@ -141,14 +159,43 @@ class Redactor:
             text = pattern.mask(text, MASK)
         return text
 
+    def _has_value(self, text: str) -> bool:
+        """Whether any value is in a text. Most texts lack the rare characters that values have."""
+        for char, values in self._by_rarest:
+            if char in text:
+                for value in values:
+                    if value in text:
+                        return True
+        return False
+
+    def _without_mixed(self, text: str) -> str:
+        """A text without values that are escaped, or percent-encoded, in whatever way.
+
+        Expressions are compiled when they are needed first: that takes milliseconds.
+        """
+        if "\\" in text:
+            if self._escaped is None:
+                odd = [value for value in self._short if not (value.isascii() and value.isalnum())]
+                self._escaped = [re.compile("".join(map(_in_source, value))) for value in odd]
+            for pattern in self._escaped:
+                text = pattern.sub(MASK, text)
+        if "%" in text and re.search(r"%[0-9A-Fa-f]{2}", text):
+            if self._in_urls is None:
+                self._in_urls = [re.compile("".join(map(_in_url, value))) for value in self._short]
+            for pattern in self._in_urls:
+                text = pattern.sub(MASK, text)
+        return text
+
     def _secret_values(self) -> list[str]:
         secrets = [
             value for name, value in self._env.items() if name in self._secret_names or _is_secret(name)
         ]
-        values = {value for value in secrets if len(value) >= _SHORTEST}
+        values: set[str] = set()
         for value in secrets:
-            # As in the arguments of a tool.
-            values.update(_escaped(value) if len(value) >= _SHORTEST else ())
+            if len(value) >= _SHORTEST:
+                values |= {value, *_escaped(value), *_encoded(value)}
+                if len(value) <= _LONGEST_MIXED:
+                    self._short.append(value)
             if "\n" in value:
                 values.update(line for line in value.splitlines() if len(line) >= _SHORTEST_LINE)
         # Longest first: a secret that contains another one is masked completely.
@@ -167,6 +214,15 @@ class WithholdingRedactor(Redactor):
         if self.problem is not None and self.problem in text:
             return self.problem
         return MASK if text else text
+
+
+def _grouped(values: Iterable[str]) -> list[tuple[str, list[str]]]:
+    """Values by the rarest character that each contains."""
+    groups: dict[str, list[str]] = {}
+    for value in values:
+        rarest = next((char for char in _RARE if char in value), value[0])
+        groups.setdefault(rarest, []).append(value)
+    return list(groups.items())
 
 
 def _compiled(patterns: Iterable[str]) -> list[Pattern]:
@@ -239,9 +295,60 @@ def _is_secret(name: str) -> bool:
 
 
 def _escaped(value: str) -> set[str]:
+    """As in the arguments of a tool, once or twice escaped, and as Python prints it."""
     import json
 
-    return {json.dumps(value, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False)}
+    found = {repr(value)[1:-1], ascii(value)[1:-1]}
+    for is_ascii in (True, False):
+        once = json.dumps(value, ensure_ascii=is_ascii)[1:-1]
+        found |= {once, json.dumps(once, ensure_ascii=is_ascii)[1:-1]}
+    return found
+
+
+def _encoded(value: str) -> set[str]:
+    """In hexadecimal and in base64, at each of the three places that it can have in a longer text."""
+    from binascii import b2a_base64
+
+    data = value.encode("utf-8", "surrogatepass")
+    found = {data.hex(), data.hex().upper()}
+    for before in range(3):
+        text = b2a_base64(b"\0" * before + data, newline=False).decode()
+        # The characters that depend on nothing but the value.
+        inner = text[(before * 8 + 5) // 6 : (before + len(data)) * 8 // 6]
+        for each in (inner, text) if before == 0 else (inner,):
+            found |= {each, each.replace("+", "-").replace("/", "_")}
+    return found
+
+
+def _in_url(char: str) -> str:
+    """A character of a value, as it is or percent-encoded."""
+    codes = "".join(f"%{byte:02x}" for byte in char.encode("utf-8", "surrogatepass"))
+    plus = r"|\+" if char == " " else ""
+    return f"(?:{re.escape(char)}|(?i:{codes}){plus})"
+
+
+_LETTERS = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
+
+
+def _in_source(char: str) -> str:
+    """A character of a value, as it is or escaped, however often."""
+    if char.isascii() and char.isalnum():
+        return char
+    if char == "\\":
+        return _SLASHES
+    units = char.encode("utf-16-be", "surrogatepass")
+    pairs = [units[at : at + 2].hex() for at in range(0, len(units), 2)]
+    forms = [re.escape(char), "(?i:" + "".join(f"{_SLASHES}u{pair}" for pair in pairs) + ")"]
+    forms.append(
+        "(?i:" + "".join(f"{_SLASHES}x{byte:02x}" for byte in char.encode("utf-8", "surrogatepass")) + ")"
+    )
+    if ord(char) < 0x100:
+        forms.append(f"(?i:{_SLASHES}x{ord(char):02x})")
+    if char in _LETTERS:
+        forms.append(_SLASHES + _LETTERS[char])
+    elif char.isascii() and char.isprintable():
+        forms.append(_SLASHES + re.escape(char))
+    return f"(?:{'|'.join(forms)})"
 
 
 def _may_assign(lower: str) -> bool:

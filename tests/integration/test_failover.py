@@ -13,7 +13,7 @@ from holdfast import clock
 from holdfast.store import lock as locks
 from holdfast.testing import Scenario
 from tests.support.packets import REPORTS, Written, calls, gate
-from tests.support.tasks import Task, holdfast, trust, workspace
+from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
 
 #: Two agents that play scenarios, one file for each call of the task, and can be out of quota for a while.
@@ -257,7 +257,7 @@ def test_a_stage_of_a_packet_is_taken_over() -> None:
         ".holdfast/pipelines/review.yaml",
         json.dumps({"version": 1, "pipeline": "review", "profiles": profile}),
     )
-    trust(packet.project.path)
+    assert holdfast("trust", packet.project.path, "--yes").returncode == 0
     task = packet.run()
     assert switches(task) == [("one", "two")]
     assert gate(task, "one_review")["passed"]
