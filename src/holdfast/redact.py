@@ -1,9 +1,10 @@
 """Redaction of everything that leaves a process.
 
 Three kinds of secrets are masked: the values of environment variables with secret names, well-known token
-shapes, and matches of the packet's own patterns. Values are recognized as they are, in base64, in hexadecimal,
-in URLs, and escaped any number of times as in JSON or `repr`. A runner redacts every line of output, and most lines have
-no secret. So a shape is compiled and searched for only in a text that contains its hint.
+shapes, and matches of the packet's own patterns. Values are recognized as they are, in base64, in
+hexadecimal, in URLs, and escaped any number of times as in JSON or `repr`. A runner redacts every line of
+output, and most lines have no secret. So a shape is compiled and searched for only in a text that contains
+its hint.
 """
 
 from __future__ import annotations
