@@ -52,7 +52,7 @@ def forms(secret: str) -> dict[str, str]:
     return found
 
 
-@pytest.mark.req("SEC-1")
+@pytest.mark.req("CTX-4")
 @pytest.mark.parametrize("secret", SECRETS)
 def test_every_form_of_a_value_is_masked(secret: str) -> None:
     redact = Redactor({"DB_PASSWORD": secret})

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import time
 
 import pytest
@@ -268,31 +269,42 @@ def packet_in(repo: Repo, command: str) -> str:
     return folder
 
 
+def submit(folder: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Into the queue, which nobody runs here."""
+    programs = os.path.join(workspace(), "programs")
+    os.makedirs(programs, exist_ok=True)
+    with open(os.path.join(programs, "gemini"), "w", encoding="utf-8") as file:
+        file.write("#!/bin/sh\n")
+    os.chmod(os.path.join(programs, "gemini"), 0o755)
+    words = ("--packet", folder, "--id", f"task-{time.monotonic_ns()}", *words)
+    return holdfast("submit", *words, cwd=folder, env={"PATH": f"{programs}:{os.environ['PATH']}"})
+
+
 def test_a_packet_in_a_repository_needs_trust_when_it_is_not_the_users() -> None:
     repo = project()
     folder = packet_in(repo, "true")
-    own = holdfast("run", "-d", "--packet", folder, cwd=repo.path)
-    assert "was not trusted" not in own.stderr  # what `new` wrote is what the user typed
+    own = submit(folder)
+    assert own.returncode == 0, own.stderr  # what `new` wrote is what the user typed
     path = os.path.join(folder, "manifest.yaml")
     with open(path, encoding="utf-8") as file:
         text = file.read()
     assert '"true"' in text or "- true" in text, text
     with open(path, "w", encoding="utf-8") as file:
         file.write(text.replace("- true", f"- touch {proof()}").replace('"true"', f'"touch {proof()}"'))
-    done = holdfast("run", "-d", "--packet", folder, cwd=repo.path)
+    done = submit(folder)
     assert done.returncode == 2
     assert "changed since you trusted it: acceptance.commands" in done.stderr
     assert f"holdfast trust {folder}" in done.stderr
     # Naming another project does not help.
     other = Repo(os.path.join(workspace(), "other"))
-    done = holdfast("run", "-d", "--packet", folder, "--project", other.path, cwd=repo.path)
+    done = submit(folder, "--project", other.path)
     assert done.returncode == 2
     assert "acceptance.commands" in done.stderr
     shown = holdfast("trust", folder, "--yes")
     assert shown.returncode == 0
     assert "manifest.yaml: acceptance.commands" in shown.stdout
-    done = holdfast("run", "-d", "--packet", folder, cwd=repo.path)
-    assert "acceptance.commands" not in done.stderr
+    done = submit(folder)
+    assert done.returncode == 0, done.stderr
 
 
 # ── hostile files ──

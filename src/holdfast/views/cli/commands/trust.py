@@ -29,7 +29,8 @@ COMMAND = Command(
     description="A project's settings, pipelines and prompts can run commands, choose programs, change the "
     "environment and widen permissions. Until you trust them, holdfast ignores them and says so. This shows "
     "what PATH (default: here) asks for, and what changed since you trusted it, and asks. A change needs "
-    "trust again. PATH can also be a packet inside a repository. Trust is kept beside your settings, by digest.",
+    "trust again. PATH can also be a packet inside a repository. Trust is kept beside your settings, by "
+    "digest.",
     examples=(
         "holdfast trust",
         "holdfast trust ~/src/greeter --yes",
