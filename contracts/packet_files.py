@@ -285,11 +285,12 @@ MANIFEST = of_fields(
         "output_tail": TEXT,
         "abandoned_at": AT,
         "abandon_reason": TEXT,
+        "is_past_deadline": {"type": "boolean"},
         "runner_gone": RUNNER_GONE,
     },
     # yolo and progress: not in manifests of 0.1.0. waiting_for: only while it waits for something. begun_at:
-    # only queued tasks. finished_at to output_tail: only ended tasks. abandon*: only abandoned tasks.
-    # runner_gone: never in the file, `show --json` adds it.
+    # only queued tasks. finished_at to output_tail: only ended tasks. abandon* and
+    # is_past_deadline: only abandoned tasks. runner_gone: never in the file, `show --json` adds it.
     optional=(
         "yolo",
         "progress",
@@ -301,6 +302,7 @@ MANIFEST = of_fields(
         "output_tail",
         "abandoned_at",
         "abandon_reason",
+        "is_past_deadline",
         "runner_gone",
     ),
 )

@@ -84,6 +84,7 @@ FIELDS = frozenset(
         "output_tail",
         "abandoned_at",
         "abandon_reason",
+        "is_past_deadline",
     ]
 )
 
@@ -152,6 +153,7 @@ def render(task: Task, packet_dir: str, observed: Observed) -> dict[str, Any]:
         if task.status is Status.ABANDONED:
             manifest["abandoned_at"] = task.finished_at
             manifest["abandon_reason"] = task.reason
+            manifest["is_past_deadline"] = task.is_past_deadline
     return manifest
 
 

@@ -240,7 +240,7 @@ def for_manifest(
             question=interrupt.get("reason") or reason,
             approval=interrupt.get("approval") or "",
             wake_at=manifest.get("wake_at"),
-            is_past_deadline=status == Status.ABANDONED and "deadline" in reason,
+            is_past_deadline=bool(manifest.get("is_past_deadline")),
             has_changes=bool(workspace),
             workspace=workspace,
             queue_state=queue_state,

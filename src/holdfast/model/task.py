@@ -95,6 +95,12 @@ class Task:
         return self.state.status in ENDS
 
     @property
+    def is_past_deadline(self) -> bool:
+        """Whether its active time is used up, or it was stopped because of that."""
+        is_stopped = self.attempt is not None and self.attempt.intent_name == "deadline"
+        return is_stopped or (self.deadline_s is not None and self.active_s >= self.deadline_s)
+
+    @property
     def interrupted(self) -> Interrupted | None:
         """The interrupt it waits at, if it is interrupted."""
         return self.state if isinstance(self.state, Interrupted) else None

@@ -192,11 +192,13 @@ def test_every_state_offers_something_to_type(status: str) -> None:
         (for_manifest(manifest("failed")), ["logs t1 -n 40", "retry t1"]),
         (for_manifest(manifest("killed")), ["retry t1", "logs t1 -n 40"]),
         (
-            for_manifest(manifest("abandoned", status_reason="its deadline of 5h is over")),
+            for_manifest(manifest("abandoned", status_reason="no time left", is_past_deadline=True)),
             ["retry t1 --deadline 10h", "logs t1 -n 40"],
         ),
         (
-            for_manifest(manifest("abandoned", status_reason="10 retries are used up")),
+            for_manifest(
+                manifest("abandoned", status_reason="10 retries are used up; context deadline exceeded")
+            ),
             ["logs t1 -n 40", "retry t1"],
         ),
     ],
@@ -214,7 +216,7 @@ def test_a_recorded_failure_decides_while_it_is_the_one_that_stopped_the_task() 
     other = manifest("interrupted", status_reason="which?")
     assert for_manifest(other, failure=scope).name == "answer"
     assert for_manifest(manifest("abandoned", status_reason="else"), failure=scope).name == "read_log"
-    late = manifest("abandoned", status_reason="it changed x; its deadline is over")
+    late = manifest("abandoned", status_reason="it changed x", is_past_deadline=True)
     assert for_manifest(late, failure=scope).command == "holdfast retry t1 --deadline 10h"
 
 

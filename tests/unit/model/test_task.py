@@ -6,6 +6,7 @@ import pytest
 
 from holdfast import clock
 from holdfast.model import events as ev
+from holdfast.model import manifest
 from holdfast.model.fold import CRASH_LIMIT, QUICK_DEATH_S
 from holdfast.model.state import Interrupted, Waiting
 from holdfast.model.status import Status
@@ -33,6 +34,15 @@ def test_a_success_is_decided_marked_and_then_the_end() -> None:
     assert story.task.has_ended
     assert story.task.finished_at == clock.iso(story.now)
     assert story.task.active_s == 10.0
+
+
+@pytest.mark.parametrize(("lived_s", "is_past"), [(99.0, False), (100.0, True)])
+def test_a_deadline_is_over_when_its_active_time_is_used_up(lived_s: float, is_past: bool) -> None:
+    story = Story().attempt(1).end(1, "crashed", lived_s=lived_s).move("crashed")
+    story.move("abandoned", reason="the last failure: context deadline exceeded")
+    assert story.task.is_past_deadline == is_past
+    shown = manifest.render(story.task, "", manifest.Observed())
+    assert shown["is_past_deadline"] == is_past
 
 
 def test_a_crash_and_its_resume() -> None:

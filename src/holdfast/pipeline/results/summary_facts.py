@@ -151,7 +151,7 @@ def action_facts(task: Task, *, login: str = "", has_changes: bool = False) -> T
         question=interrupted.question if interrupted is not None else "",
         approval=(interrupted.approval if interrupted is not None else None) or "",
         wake_at=task.waiting.wake_at if task.waiting is not None else None,
-        is_past_deadline=attempt is not None and attempt.intent_name == "deadline",
+        is_past_deadline=task.is_past_deadline,
         has_changes=has_changes,
         workspace=task.spec.workspace,
     )
