@@ -214,7 +214,7 @@ def test_the_time_of_a_call_is_always_limited() -> None:
     assert "(budgets.max_wallclock_sec)" in manifest["status_reason"]
     # Nothing was asked: to go on is to give it as much time again.
     shown = task.ask("show").stdout
-    assert "holdfast resume it   A time limit was reached." in shown
+    assert "holdfast resume it   go on, with more time" in shown
     assert "ANSWER" not in shown
     (ended,) = [
         event for event in task.events("attempt.ended") if event["attempt"] == calls(task)[0]["attempt"]
