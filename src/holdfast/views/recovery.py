@@ -42,7 +42,7 @@ class KeeperStarter:
 
 
 class LostRunnerWatch:
-    """Detects a task without a runner in a home that is down: it stands still until `holdfast up`."""
+    """Detects a task without a runner in a home that is down: it does not continue before `holdfast up`."""
 
     def __init__(self) -> None:
         self._due_mono = clock.mono()

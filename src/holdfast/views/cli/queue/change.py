@@ -34,7 +34,7 @@ def prioritize(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     except ValueError as error:
         raise UsageError(f"{error}", hint=f"'holdfast queue priority {item.task_id} high'") from error
     if not queue.prioritize(item.task_id, priority):
-        raise NotPossible(f"{item.task_id} has been claimed: its priority has no effect any more")
+        raise NotPossible(f"{item.task_id} was claimed already: too late to change its priority")
     if not values["json"]:
         out.talk(f"{item.task_id} has priority {priority} (was {item.priority})")
     return print_item(queue.items(item.task_id)[0], values)

@@ -43,7 +43,7 @@ def add(home: Home, packet: Packet) -> None:
                 if status is None or status in ENDS:
                     queue.task_ended(on_id, status or "gone")
     except HoldfastError as error:
-        out.talk(f"warning: {packet.task_id} waits, but the queue did not take it yet: {error}")
+        out.talk(f"warning: {packet.task_id} is not in the queue yet: {error}")
 
 
 def wake_keeper(home: Home) -> None:

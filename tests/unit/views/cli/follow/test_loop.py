@@ -1,4 +1,4 @@
-"""The loop of all followers: until when, what is said once, and when it gives up."""
+"""The loop of all followers: when it stops, what it prints once, and when it gives up."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast.views.cli.follow import loop
 
 
 class Recorder(loop.View):
-    """A view that remembers what it was told."""
+    """A view that records its calls."""
 
     def __init__(self) -> None:
         self.shown: list[tuple[str, bool]] = []

@@ -1,4 +1,4 @@
-"""A wrong command line is told in our words: what, to which, and what to do."""
+"""Usage errors: what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
