@@ -157,9 +157,9 @@ def test_a_briefing_whose_agent_could_not_be_started_is_given_again_to_the_same_
     project = workspace()
     full = Scenario().say("The hats are sorted.").tool("Bash", command=f"mv {project} {project}.away")
     full.result("too long", is_error=True).exit(1)
-    calls = write_calls(("one", full), ("one", Scenario().result("sorted")))
+    script = write_calls(("one", full), ("one", Scenario().result("sorted")))
     task = Task.start(
-        "--agent", "one", "-o", f"calls={calls}", "--base-interval", "1s", "sort the attic"
+        "--agent", "one", "-o", f"calls={script}", "--base-interval", "1s", "sort the attic"
     )  # fmt: skip
     task.wait_for_event("attempt.ended", 2)
     os.rename(f"{project}.away", project)
