@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
 
 import pytest
 
+from holdfast import seed_client
+from holdfast.packet import inbox
+from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from tests.support import keepers, kin
 from tests.support.tasks import Task, workspace
@@ -59,3 +63,73 @@ def test_a_queue_without_any_runner_survives_many_keepers(home: str) -> None:
         old = keepers.wait_for(home, other_than=old, within_s=8)
     assert late.status() == "queued"
     assert os.path.exists(Home(home).queue)
+
+
+# ── the runner and the seed in a warm home ──
+
+
+def warm_up(home: str) -> None:
+    """Until keeper and seed live and have done everything that was due at their start."""
+    from tests.support.loops import up
+
+    up()
+    wait_until_it_works(home, keepers.wait_for(home))
+    eventually(lambda: seed_client.ask(Home(home), {"verb": "ping"}), what="the seed answers")
+
+
+@pytest.mark.parametrize("age_s", [0.3, 1.0, 3.0])
+def test_the_runner_of_a_young_task_is_watched(home: str, age_s: float) -> None:
+    """It was not before the keeper's next scan: it took 5 to 12 s to replace it."""
+    warm_up(home)
+    task = Task.shell(kin.WAIT)
+    runner = task.runner_pid()
+    start_mono = time.monotonic()
+    eventually(lambda: time.monotonic() - start_mono >= age_s, what="it is old enough")
+    killed_mono = time.monotonic()
+    kin.kill(runner)
+    eventually(lambda: task.runner_pid() != runner, within_s=5, what="a new runner lives")
+    took_s = time.monotonic() - killed_mono
+    assert took_s < 1.0
+    kin.go()
+    assert task.wait_for("completed")["attempt"] == 1
+
+
+def test_a_seed_that_is_killed_is_replaced_at_once_again_and_again(home: str) -> None:
+    """Only the keeper's scan noticed it: 8 to 15 s."""
+    warm_up(home)
+    old = seed_of(home)
+    for number in range(3):
+        killed_mono = time.monotonic()
+        kin.kill(old)
+        new = eventually(lambda killed=old: other_seed(home, killed), 15, "a new seed lives")
+        took_s = time.monotonic() - killed_mono
+        # The second has to wait a little: one that cannot live must not take a whole core.
+        assert took_s < (1.0 if not number else 6.0)
+        old = new
+    assert keepers.log(home).count("started") == 1
+
+
+def other_seed(home: str, old: int) -> int:
+    found = seed_of(home)
+    return found if found != old else 0
+
+
+def seed_of(home: str) -> int:
+    lock = Home(home).seed_lock
+    owner = locks.owner(lock) if locks.is_held(lock) else None
+    return owner.pid if owner is not None else 0
+
+
+@pytest.mark.parametrize(
+    "junk", [b"\n", b"+../../etc\n", b"+\xff\xfe\n", b"+" + b"a" * 3000, b"+nobody\n!!+\n"]
+)
+def test_a_bell_with_junk_in_it_is_a_ring(home: str, junk: bytes) -> None:
+    warm_up(home)
+    pid = keepers.pid(home)
+    task = kin.make("--", "sh", "-c", "exit 0")  # without a runner: only a scan finds it
+    bell = os.open(Home(home).keeper_bell, os.O_WRONLY | os.O_NONBLOCK)
+    os.write(bell, junk)
+    os.close(bell)
+    inbox.ring_keeper(Home(home))
+    task.wait_for("completed")
+    assert keepers.pid(home) == pid

@@ -1,8 +1,8 @@
 """The guard: makes sure that every live task has a runner.
 
-The kernel reports the death of a runner (one pidfd per runner). A periodic scan finds the rest: tasks whose
-creator was killed before it started a runner, requests for tasks without a runner, and runners that do not
-respond.
+The kernel reports the death of a runner (one pidfd per runner), and a new runner announces itself. A periodic
+scan finds the rest: tasks whose creator was killed before it started a runner, requests for tasks without
+a runner, and runners that do not respond.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from holdfast.packet import inbox, load
 from holdfast.packet.create import remove_tree
 from holdfast.packet.load import is_unresponsive
 from holdfast.runner_process import start_runner
-from holdfast.spawn import ensure_seed
 from holdfast.store import index, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import GONE_PREFIX, NEW_PREFIX, Home, Packet
@@ -101,6 +100,12 @@ class Guard:
             ward.starts, ward.started_mono = 1, clock.mono()
             ward.due_mono = ward.started_mono + 0.02
 
+    def meet(self, task_id: str) -> None:
+        """A runner announced itself: look at its task alone, as a scan would."""
+        if task_id not in self.wards and os.path.isdir(self.home.packet(task_id).path):
+            self._ended.discard(task_id)  # a `retry` may have revived it
+            self._look_at_safely(task_id)
+
     def bury(self, task_id: str) -> None:
         """A runner died: check its task immediately."""
         ward = self.wards.get(task_id)
@@ -121,17 +126,10 @@ class Guard:
             self._resting.clear()
             self._remove_stale_staging()
             self._write_task_index()
-        try:
-            ensure_seed(self.home)
-        except (OSError, HoldfastError) as error:  # runners are then executed, which is slower
-            log(f"cannot start the seed: {error!r}")
         present = load.task_ids(self.home)
         self._marked.intersection_update(present)
         for task_id in present:
-            try:
-                self._look_at(task_id)
-            except Exception as error:  # logged; one bad packet must not affect the others
-                log(f"cannot check {task_id}: {error!r}")
+            self._look_at_safely(task_id)
 
     def _write_task_index(self) -> None:
         from holdfast.pipeline.results import task_index  # used every few minutes
@@ -140,6 +138,12 @@ class Guard:
             task_index.update(self.home)
         except (OSError, HoldfastError) as error:  # derived: 'holdfast pipeline index' rebuilds it
             log(f"cannot write {self.home.task_index}: {error!r}")
+
+    def _look_at_safely(self, task_id: str) -> None:
+        try:
+            self._look_at(task_id)
+        except Exception as error:  # logged; one bad packet must not affect the others
+            log(f"cannot check {task_id}: {error!r}")
 
     def _look_at(self, task_id: str) -> None:
         if task_id in self.wards:

@@ -12,6 +12,8 @@ from holdfast.keeper.delivery import Deliveries
 from holdfast.keeper.dispatch import Dispatch
 from holdfast.keeper.guard import Guard
 from holdfast.keeper.log import log
+from holdfast.keeper.seed_guard import SeedGuard
+from holdfast.packet import inbox
 from holdfast.spawn import keeper_has_worked
 from holdfast.store import atomic, audit, process
 from holdfast.store import lock as locks
@@ -41,6 +43,7 @@ class Keeper:
         self._in_foreground = in_foreground
         self.idle_s = idle_s
         self.selector = selectors.DefaultSelector()
+        self.seed = SeedGuard(home, self.selector)
         self.guard = Guard(home, self.selector)
         self.outbox = Deliveries(home)
         self.dispatch = Dispatch(home, self.guard)
@@ -73,7 +76,10 @@ class Keeper:
             has_news, self.guard.has_news = self.guard.has_news, False
             # After dispatch, which may start tasks.
             wait_s = min(
-                self.outbox.step(), self.dispatch.step(rung=rung, has_news=has_news), self.guard.left_s()
+                self.outbox.step(),
+                self.dispatch.step(rung=rung, has_news=has_news),
+                self.seed.step(),
+                self.guard.left_s(),
             )
             if not self._has_worked:
                 self._has_worked = True
@@ -96,6 +102,13 @@ class Keeper:
             kind, task_id = key.data
             if kind == "runner":
                 self.guard.bury(task_id)
+            elif kind == "seed":
+                self.seed.bury()
+            elif kind == "bell":
+                was_rung, announced = inbox.heard(_drain(key.fd))
+                rung = rung or was_rung
+                for each in announced:
+                    self.guard.meet(each)
             else:
                 rung = True
                 _drain(key.fd)
@@ -118,12 +131,14 @@ def _open_bell(home: Home) -> int:
     return os.open(home.keeper_bell, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
-def _drain(descriptor: int) -> None:
+def _drain(descriptor: int) -> bytes:
+    said = b""
     try:
-        while os.read(descriptor, 4096):
-            pass
+        while more := os.read(descriptor, 65536):
+            said += more
     except BlockingIOError:
-        return
+        pass
+    return said
 
 
 def _reap() -> None:

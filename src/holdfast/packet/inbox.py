@@ -42,7 +42,32 @@ def ring_keeper(home: Home) -> bool:
     return _ring(home.keeper_bell)
 
 
-def _ring(bell: str) -> bool:
+def announce_runner(packet: Packet) -> bool:
+    """Tell the keeper that this task has a runner: it looks at this task alone, which is cheaper than a ring.
+
+    Returns False if no keeper listens.
+    """
+    return _ring(packet.home.keeper_bell, b"+" + packet.task_id.encode() + b"\n")
+
+
+def heard(said: bytes) -> tuple[bool, list[str]]:
+    """What was written into the keeper's bell: whether it was rung, and tasks whose runners were announced.
+
+    Anything that is not an announcement is a ring.
+    """
+    was_rung, announced = False, dict[str, None]()
+    for line in said.splitlines():
+        text = line.lstrip(b"!")
+        name = text[1:].decode("ascii", "replace")
+        if text[:1] == b"+" and ids.is_safe_name(name, 64):
+            announced[name] = None
+        else:
+            was_rung = True
+        was_rung = was_rung or text != line
+    return was_rung, list(announced)
+
+
+def _ring(bell: str, message: bytes = b"!") -> bool:
     try:
         descriptor = os.open(bell, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -53,7 +78,7 @@ def _ring(bell: str) -> bool:
     try:
         if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
             return False  # another file has replaced the bell; do not write to it
-        os.write(descriptor, b"!")
+        os.write(descriptor, message)
     except BlockingIOError:
         pass  # the pipe is full of rings, so the listener will wake up
     finally:

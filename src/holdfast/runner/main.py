@@ -105,7 +105,7 @@ def _hold(packet: Packet, lock: locks.Lock) -> bool:
             except DiskFull:
                 waiter.wait(_DISK_PAUSE_S)
         watch = PacketWatch(packet, lock)
-        keeper = KeeperGuard(packet.home, waiter, task.spec.limits.base_interval_s)
+        keeper = KeeperGuard(packet, waiter, task.spec.limits.base_interval_s)
         try:
             reason = _loop(context, watch, keeper)
         finally:

@@ -6,10 +6,11 @@ import os
 
 from holdfast import clock
 from holdfast.errors import HoldfastError
+from holdfast.packet import inbox
 from holdfast.runner.loop.waiter import Waiter
 from holdfast.spawn import ensure_keeper, ensure_seed, keeper_allowed
 from holdfast.store import lock as locks
-from holdfast.store.layout import Home
+from holdfast.store.layout import Home, Packet
 from holdfast.watch.death import watch_death
 
 TYPE_CHECKING = False
@@ -17,21 +18,26 @@ if TYPE_CHECKING:
     from holdfast.watch.death import DeathWatch
 
 
+#: When a keeper is started. Not at once: a short task needs none.
 FIRST_LOOK_S = 1.0
+#: When a living keeper is told of this runner: its agent, which goes first, has started by then.
+_ANNOUNCE_S = 0.02
 _LONG_S = 3600.0
 
 
 class KeeperGuard:
-    """Watches the keeper of the home and starts it if it is missing."""
+    """Watches the keeper of the home, announces this runner to it, and starts it if it is missing."""
 
-    def __init__(self, home: Home, waiter: Waiter, interval_s: float) -> None:
-        self.home = home
+    def __init__(self, packet: Packet, waiter: Waiter, interval_s: float) -> None:
+        self.packet = packet
+        self.home = packet.home
         self.waiter = waiter
         self._interval_s = interval_s
         self._watch: DeathWatch | None = None
         self._child: int | None = None
-        # Not at once: the agent starts first, and a short task needs no keeper.
-        self._due_mono = clock.mono() + min(FIRST_LOOK_S, interval_s)
+        now_mono = clock.mono()
+        self._may_start_mono = now_mono + min(FIRST_LOOK_S, interval_s)
+        self._due_mono = min(now_mono + _ANNOUNCE_S, self._may_start_mono)
 
     def check(self, ready: set[str]) -> float:
         """Start a keeper if there is none. Returns the seconds until the next check."""
@@ -40,9 +46,12 @@ class KeeperGuard:
             # A keeper that just started is checked again soon, by each runner at a different time.
             soon_s = FIRST_LOOK_S + os.getpid() % 100 / 100
             # A watched keeper needs no polling: the kernel reports its death.
-            self._due_mono = now_mono + (
-                _LONG_S if self._is_watched_safely() else min(soon_s, self._interval_s)
-            )
+            if self._is_watched_safely():
+                self._due_mono = now_mono + _LONG_S
+            elif now_mono < self._may_start_mono:
+                self._due_mono = self._may_start_mono
+            else:
+                self._due_mono = now_mono + min(soon_s, self._interval_s)
         return self._due_mono - now_mono
 
     def _is_watched_safely(self) -> bool:
@@ -58,6 +67,8 @@ class KeeperGuard:
             self.close()
         self._reap()
         if not locks.is_held(self.home.keeper_lock):
+            if clock.mono() < self._may_start_mono:
+                return False
             self._child = ensure_keeper(self.home, by_person=False) or self._child
             return False
         owner = locks.owner(self.home.keeper_lock)
@@ -65,6 +76,7 @@ class KeeperGuard:
         if watch is not None and watch.descriptor >= 0:
             self._watch = watch
             self.waiter.watch(watch.descriptor, "keeper")
+            inbox.announce_runner(self.packet)
             return True
         return False
 
