@@ -78,6 +78,11 @@ def channel() -> int:
     return -1 if _waiting is None else _waiting.channel.fileno()
 
 
+def pid() -> int:
+    """The pid of the idle recorder, or -1 if there is none."""
+    return -1 if _waiting is None else _waiting.pid
+
+
 def dismiss() -> None:
     """End the idle recorder, if there is one."""
     global _waiting

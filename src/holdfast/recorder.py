@@ -3,7 +3,7 @@
 A runner forks it (holdfast.idle_recorder) and it outlives the runner. It writes to the attempt's directory in
 an order that stays readable after a SIGKILL at any line (docs/contracts/attempt.md):
 
-    lock held → identity.json → (the agent runs) → exit.json → lock released
+    lock held → identity.json → (the agent runs) → exit.json → "none left" in the lock → lock released
 
 It imports only the standard library and failpoints, and is kept as short as possible: nothing supervises it.
 """
@@ -33,6 +33,8 @@ else:
 _CHECK_S, _CONFIRM_S, _RUNNER_CHECKS_S = 30.0, 1.0, 3600.0
 #: Time between SIGTERM and SIGKILL.
 _TERM_S = 2.0
+#: Why `_wait` returned: there is no child left, or it was told to exit.
+_NONE_LEFT, _TOLD_TO_EXIT = 0, 1
 _PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36
 _prctl = 0
 if sys.platform == "linux":
@@ -123,7 +125,12 @@ def record(
     # Get SIGCHLD when the runner dies, too. If that is not available, act as if it were dead already.
     if not _prctl or _ctypes.call_function(_prctl, (_PR_SET_PDEATHSIG, signal.SIGCHLD, 0, 0, 0)) != 0:
         runner = -1
-    return _wait(directory, agent, int(failure) if failure else None, folder=folder, runner=runner)
+    status = _wait(directory, agent, int(failure) if failure else None, folder=folder, runner=runner)
+    if status == _NONE_LEFT:
+        # Proof for the sweep, from the kernel: a process that forks too fast to be listed is still a child.
+        os.pwrite(file, bytes(signature).rstrip(b"}\n") + b', "left": 0}\n', 0)
+        failpoint("recorder.none_left")
+    return 0
 
 
 def _execute(marshalled: bytearray, exec_failed: int) -> NoReturn:
@@ -141,7 +148,7 @@ def _execute(marshalled: bytearray, exec_failed: int) -> NoReturn:
         _write(
             order.directory,
             "identity.json",
-            _line({"schema": "holdfast.identity/1", **_identity()}),
+            _line({"schema": "holdfast.identity/1", **_identity(), "directory": _inode(order.directory)}),
             durable=True,
         )
         failpoint("recorder.before_exec")
@@ -168,7 +175,10 @@ def _write_pid(directory: str) -> None:
 
 
 def _wait(directory: str, agent: int, exec_errno: int | None, *, folder: int, runner: int) -> int:
-    """Reap children until none is left, or until SIGTERM arrives once the agent's end is recorded."""
+    """Reap children until none is left, or until SIGTERM arrives once the agent's end is recorded.
+
+    Returns which of the two it was.
+    """
     recorded = told_to_exit = was_gone = False
     while True:
         number = _next_signal(
@@ -187,7 +197,7 @@ def _wait(directory: str, agent: int, exec_errno: int | None, *, folder: int, ru
             try:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
-                return 0
+                return _NONE_LEFT
             if pid == 0:
                 break
             if pid == agent:
@@ -202,7 +212,7 @@ def _wait(directory: str, agent: int, exec_errno: int | None, *, folder: int, ru
                 failpoint("recorder.after_exit_record")
                 recorded = True
         if recorded and told_to_exit:
-            return 0
+            return _TOLD_TO_EXIT
 
 
 def _current_directory(directory: str, folder: int) -> str:
@@ -239,31 +249,67 @@ def _next_signal(within_s: float) -> int | None:
 def _end_all() -> int:
     """End the agent and all its descendants: SIGTERM, then SIGKILL.
 
-    Orphans become children of the recorder.
+    Orphans become children of the recorder. All are stopped before one is ended, as by the sweep: no shell
+    goes on with its next command, and nothing can fork.
     """
-    began = time.monotonic()
+    asked = None
     while True:
-        number = signal.SIGTERM if time.monotonic() - began < _TERM_S else signal.SIGKILL
-        with open(f"/proc/self/task/{os.getpid()}/children", "rb") as file:
-            children = [int(child) for child in file.read().split()]
-        for child in children:
-            try:
-                # The whole process group, if it leads one.
-                (os.killpg if os.getpgid(child) == child else os.kill)(child, number)
-            except OSError:
-                continue
+        is_late = asked is not None and time.monotonic() - asked > _TERM_S
+        if asked is None or is_late:
+            stopped = _stop_all()
+            for number in (signal.SIGKILL,) if is_late else (signal.SIGTERM, signal.SIGCONT):
+                for pid in stopped:
+                    _kill(pid, number)
+            asked = asked or time.monotonic()
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
         except ChildProcessError:
-            return 0
-        time.sleep(0.1)  # noqa: TID251 -- nothing wakes us
+            return _NONE_LEFT
+        time.sleep(0.05)  # noqa: TID251 -- nothing wakes us
+
+
+def _stop_all() -> set[int]:
+    """Stop all descendants, until a pass finds no new one. Nobody else reaps them, so pids are not reused."""
+    stopped: set[int] = set()
+    ends = time.monotonic() + _TERM_S
+    while time.monotonic() < ends:
+        before = len(stopped)
+        todo = [os.getpid()]
+        while todo:
+            for pid in _children(todo.pop()):
+                if pid not in stopped:
+                    _kill(pid, signal.SIGSTOP)
+                    stopped.add(pid)
+                todo.append(pid)
+        if len(stopped) == before:
+            break
+    return stopped
+
+
+def _children(pid: int) -> list[int]:
+    children: list[int] = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            children += map(int, _read(f"/proc/{pid}/task/{thread}/children", 1 << 20).split())
+    except OSError:
+        pass
+    return children
+
+
+def _kill(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except OSError:
+        return
 
 
 def write_exit(
-    directory: str, *, by: str, status: int, usage: resource.struct_rusage, exec_errno: int | None
+    directory: str, *, by: str, status: int, usage: resource.struct_rusage | None, exec_errno: int | None
 ) -> None:
     """Write exit.json durably, then exit_code and done for shell scripts.
+
+    `usage` is None if only the status is known.
 
     Retries while the disk is full, because no other process can know how the agent ended.
     """
@@ -276,7 +322,7 @@ def write_exit(
         "exit_code": code,
         "exit_signal": number,
         "exec_errno": exec_errno,
-        "rusage": {"user_s": usage.ru_utime, "system_s": usage.ru_stime, "max_rss_kb": usage.ru_maxrss},
+        "rusage": _usage(usage),
         "at": _iso_now(),
         "boot_id": _identity()["boot_id"],
         "mono_s": time.monotonic(),
@@ -294,6 +340,12 @@ def write_exit(
         except OSError:
             time.sleep(pause)  # noqa: TID251 -- nothing wakes us when there is space again
             pause = min(pause * 2, 5.0)
+
+
+def _usage(usage: resource.struct_rusage | None) -> dict[str, float] | None:
+    if usage is None:
+        return None
+    return {"user_s": usage.ru_utime, "system_s": usage.ru_stime, "max_rss_kb": usage.ru_maxrss}
 
 
 # ── small helpers; holdfast.store has better ones, but the recorder must not import it ──
@@ -374,14 +426,20 @@ def _identity() -> dict[str, Any]:
     }
 
 
-def _read(path: str) -> bytes:
+def _inode(path: str) -> list[int]:
+    """Device and inode: a renamed directory keeps them, a copy has others."""
+    found = os.stat(path)
+    return [found.st_dev, found.st_ino]
+
+
+def _read(path: str, size: int = 4096) -> bytes:
     """Read a small kernel file.
 
     Not with `open`: the memory it touches would be copied in every forked process.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        return os.read(descriptor, 4096)
+        return os.read(descriptor, size)
     finally:
         os.close(descriptor)
 

@@ -294,6 +294,11 @@ def role(path: str) -> str | None:
     return _said(path, "role")
 
 
+def says_none_left(path: str) -> bool:
+    """Whether the recorder that held an attempt's lock noted that it had no children left (`recorder.py`)."""
+    return _said(path, "left") == "0"
+
+
 def _said(path: str, name: str) -> str | None:
     try:
         return str(_content(path)[name])

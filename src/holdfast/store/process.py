@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     import signal
 
 HAS_PROC = sys.platform == "linux"
+#: `struct pidfd_info` of linux/pidfd.h, version 0: mask and cgroup id (64 bits each), eleven ids, exit_code.
+_INFO_BYTES, _INFO_EXIT_AT = 64, 60
+#: _IOWR(PIDFS_IOCTL_MAGIC, 11, struct pidfd_info): direction, size, 0xFF, number.
+_PIDFD_GET_INFO = 3 << 30 | _INFO_BYTES << 16 | 0xFF << 8 | 11
+_PIDFD_INFO_EXIT = 1 << 3
 _boot_id = ""
 
 
@@ -84,8 +89,79 @@ def is_alive(identity: ProcessIdentity) -> bool:
     fields = stat_fields(identity.pid)
     if fields is None or int(fields[19]) != identity.start_time:
         return False
+    return _is_running(fields)
+
+
+def _is_running(fields: list[bytes]) -> bool:
     # fields[17] is num_threads: a leader that called pthread_exit is a zombie, but its threads are alive.
     return fields[0] not in (b"Z", b"X") or int(fields[17]) > 1
+
+
+def glance(pid: int) -> tuple[str, int] | None:
+    """State (R, S, T, …) and start time of a live process; None if it is gone or a zombie."""
+    if not HAS_PROC:
+        import psutil
+
+        try:
+            found = psutil.Process(pid)
+            status, ticks = found.status(), int(found.create_time() * 100)
+        except psutil.NoSuchProcess:
+            return None
+        if status == psutil.STATUS_ZOMBIE:
+            return None
+        return ("T" if status == psutil.STATUS_STOPPED else "S", ticks)
+    fields = stat_fields(pid)
+    return (fields[0].decode(), int(fields[19])) if fields is not None and _is_running(fields) else None
+
+
+def name(pid: int) -> str:
+    """The name that `ps -o comm` shows; empty if it is unknown."""
+    try:
+        return os.fsdecode(_read(f"/proc/{pid}/comm").rstrip(b"\n"))
+    except OSError:
+        return ""
+
+
+def age_s(start_time: int) -> float:
+    """Seconds since a process with this start time was started, including those in which the machine slept."""
+    import time
+
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - start_time / os.sysconf("SC_CLK_TCK")
+
+
+def exit_status(identity: ProcessIdentity, pidfd: int = -1) -> int | None:
+    """The status from wait(2) of a dead process that is not our child; None if the kernel does not tell.
+
+    A zombie shows it to its own user. Of a reaped process, Linux 6.15 and newer tell it through a pidfd that
+    was opened before.
+    """
+    if not HAS_PROC:
+        return None
+    status = _status_by_pidfd(pidfd)
+    if status is None:
+        fields = stat_fields(identity.pid)
+        if fields is not None and int(fields[19]) == identity.start_time and not _is_running(fields):
+            return int(fields[49])
+        # It may have been reaped between the two.
+        status = _status_by_pidfd(pidfd)
+    return status
+
+
+def _status_by_pidfd(pidfd: int) -> int | None:
+    if pidfd < 0:
+        return None
+    import fcntl
+
+    # In the byte order of the machine, like the kernel's.
+    info = bytearray(_INFO_BYTES)
+    info[:8] = _PIDFD_INFO_EXIT.to_bytes(8, sys.byteorder)
+    try:
+        fcntl.ioctl(pidfd, _PIDFD_GET_INFO, info)
+    except OSError:
+        return None  # an older kernel (ENOTTY, EINVAL, or ESRCH after it was reaped), or a sandbox
+    if not int.from_bytes(info[:8], sys.byteorder) & _PIDFD_INFO_EXIT:
+        return None
+    return int.from_bytes(info[_INFO_EXIT_AT:], sys.byteorder, signed=True)
 
 
 def send(identity: ProcessIdentity, number: signal.Signals) -> bool:
@@ -167,6 +243,11 @@ def all_pids() -> list[int]:
     return psutil.pids()
 
 
+def newest() -> int:
+    """The pid that was given to a process or thread last."""
+    return int(_read("/proc/loadavg").split()[-1])
+
+
 def environment(pid: int) -> dict[str, str]:
     """The environment with which `pid` was executed; empty if it is gone or may not be read."""
     if not HAS_PROC:
@@ -183,6 +264,14 @@ def environment(pid: int) -> dict[str, str]:
         return {}
     pairs = (item.partition(b"=") for item in raw.split(b"\0") if item)
     return {os.fsdecode(key): os.fsdecode(value) for key, _, value in pairs}
+
+
+def has_open(pid: int, descriptor: int, file: os.stat_result) -> bool:
+    """Whether a descriptor of `pid` is this file, by device and inode."""
+    try:
+        return os.path.samestat(os.stat(f"/proc/{pid}/fd/{descriptor}"), file)
+    except OSError:
+        return False
 
 
 def open_files(pid: int) -> list[str]:
@@ -213,11 +302,27 @@ def variable(pid: int, name: str) -> str | None:
 
 def command_line(pid: int) -> str:
     """The command line, for display."""
+    return " ".join(arguments(pid)).strip()
+
+
+def arguments(pid: int) -> list[str]:
+    """The command line; empty if `pid` is gone or may not be read."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
-            return os.fsdecode(file.read().replace(b"\0", b" ").strip())
+            return os.fsdecode(file.read().removesuffix(b"\0")).split("\0")
     except OSError:
-        return ""
+        return []
+
+
+def send_to_group(identity: ProcessIdentity, number: signal.Signals) -> bool:
+    """Signal the process group that this process leads. Returns whether it was alive."""
+    if not is_alive(identity):
+        return False
+    try:
+        os.killpg(identity.pid, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
 
 
 def tree_cpu_s(pid: int) -> float:

@@ -8,18 +8,18 @@ from holdfast import clock
 from holdfast.model.events import AttemptStarted
 from holdfast.model.process import ProcessIdentity
 from holdfast.model.task import Task
+from holdfast.runner.attempt.kinship import Kinship
 from holdfast.runner.attempt.sweep import Sweep
 from holdfast.store import process
-from holdfast.store.layout import Packet
+from holdfast.store.layout import AttemptDir, Packet
 
 
 def end_agents(task: Task, packet: Packet) -> None:
     """End the agents of a removed packet and all their child processes. Their recorders then exit."""
     sweeps = [
         Sweep(
-            packet.attempt(attempt.dirname).path,
-            _recorder(attempt.started),
-            attempt_id=attempt.attempt_id,
+            Kinship(packet.attempt(attempt.dirname), attempt_id=attempt.attempt_id),
+            _recorder(packet.attempt(attempt.dirname), attempt.started),
             tree_known=True,
         )
         for attempt in task.open_executions
@@ -31,11 +31,13 @@ def end_agents(task: Task, packet: Packet) -> None:
         clock.sleep(max(0.0, last_mono - clock.mono()))
 
 
-def _recorder(started: AttemptStarted | None) -> int | None:
-    """The pid of the recorder: the parent of a live agent, unless that is us. (Its lock file is gone.)"""
+def _recorder(directory: AttemptDir, started: AttemptStarted | None) -> ProcessIdentity | None:
+    """The recorder: the parent of a live agent, if it has the attempt's removed lock file open."""
     identity = ProcessIdentity.from_json(started.to_json()) if started is not None else None
     if identity is None or not process.is_alive(identity):
         return None
     fields = process.stat_fields(identity.pid) if process.HAS_PROC else None
-    parent = int(fields[1]) if fields else 1
-    return parent if parent not in (1, os.getpid()) else None
+    parent = int(fields[1]) if fields else 0
+    # An orphan's parent is init, a service manager or us: everything below it would be taken for the agent's.
+    is_recorder = f"{directory.lock} (deleted)" in process.open_files(parent)
+    return process.identify(parent) if is_recorder and parent != os.getpid() else None

@@ -1,24 +1,30 @@
 """The sweep: kill the processes that an attempt left running, and no others.
 
 It finds all descendants of the recorder (orphans re-parent to it), processes re-parented to us because the
-recorder was dead, and every process with the attempt's marker in its environment. It spares processes of
-another holdfast and their descendants: they have HOLDFAST_ROLE, the marker of another attempt, or a flock on
-one of our files.
+recorder was dead, and every process with the attempt's marker. It spares other processes of holdfast and
+their descendants (kinship.py).
+
+All of them are stopped before the first one is ended. A stopped process cannot fork, so a full pass that finds
+nothing new has found everything; and a shell whose command was killed cannot go on with the next one
+(docs/decisions/0053-the-sweep.md).
 """
 
 from __future__ import annotations
 
 import os
 
-from holdfast import clock, ids
+from holdfast import clock, idle_recorder
+from holdfast.failpoints import failpoint
 from holdfast.model.process import ProcessIdentity
 from holdfast.redact import Redactor
+from holdfast.runner.attempt.kinship import Kinship
+from holdfast.store import lock as locks
 from holdfast.store import process
-from holdfast.store.layout import is_our_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
+    from collections.abc import Iterator
     from typing import Any
 else:
     import _signal as signal  # the C module: import time delays the start of the agent
@@ -27,115 +33,239 @@ else:
 TERM_S = 2.0
 #: Processes still alive after this time count as unkillable.
 GIVE_UP_S = 30.0
+#: How long one call may go on stopping processes, and after how long they are ended even if some still run.
+_CALL_S, _FREEZE_S = 0.05, 1.0
+#: How long a recorder whose processes all seem dead may take to confirm it.
+_CONFIRM_S = 5.0
+#: Passes that must find nothing if no recorder can confirm that nothing is left. A pass in which processes were
+#: gone before they could be looked at does not count; on a busy machine, not for ever.
+_EMPTY_PASSES, _BLIND_S = 3, 2.0
+#: How often to look at the newest process of the machine before a pass, if the process tree is lost.
+_NEWEST = 50
 _PASS_S = 0.01
+#: States of a process that cannot run: stopped, stopped by its tracer.
+_STOPPED = ("T", "t")
 
 
 class Sweep:
-    """One sweep, in passes that do not block."""
+    """One sweep, in passes that do not block: stop all, SIGTERM, wait, stop all, SIGKILL, prove."""
 
-    def __init__(self, marker: str, recorder: int | None, *, attempt_id: str, tree_known: bool) -> None:
-        self.marker = marker
-        self.attempt_id = attempt_id
-        #: The marker without the home: `/tasks/ID/attempts/NAME`.
-        self._within = "/" + "/".join(marker.split("/")[-4:])
-        self.recorder = recorder
-        self.tree_known = tree_known
+    def __init__(self, kin: Kinship, recorder: ProcessIdentity | None, *, tree_known: bool) -> None:
+        self._kin = kin
+        self._recorder = recorder
+        self._tree_known = tree_known
         self.killed: dict[int, str] = {}
         self.spared: dict[int, str] = {}
+        self.proof = ""
+        self.unkillable: tuple[int, ...] = ()
+        #: Processes found by the last pass, by pid; those that were stopped, with their start time.
+        self._victims: dict[int, ProcessIdentity] = {}
+        self._stopped: dict[int, int] = {}
+        #: Stopped processes that sleep in the kernel (vfork, a disk) or belong to another user.
+        self._beyond: set[int] = set()
+        #: What the last pass saw besides: some that still ran, some that may become processes of holdfast, some
+        #: that were gone before they could be looked at.
+        self._is_moving = self._is_pending = self._is_blind = False
         #: Processes without our marker in an earlier pass; reading all environments again is slow.
         self._unmarked: set[int] = {os.getpid()}
         self._empty_passes = 0
+        self._empty_mono = 0.0
         self._began_mono = clock.mono()
-        self.proof = ""
-        self.unkillable: tuple[int, ...] = ()
+        self._asked_mono: float | None = None
 
     def sweep(self) -> float | None:
         """Run one pass. Returns when the next one is due (monotonic), or None if the sweep is complete."""
-        victims = self.find()
-        if not victims:
-            self._empty_passes += 1
-            if self._empty_passes >= 2:
-                self.proof = "none left" if self.tree_known else "none marked"
-                return None
-            return clock.mono()
-        self._empty_passes = 0
-        age_s = clock.mono() - self._began_mono
-        if age_s > GIVE_UP_S:
-            self.unkillable = tuple(sorted(victim.pid for victim in victims))
-            self.proof = f"{len(victims)} cannot be killed: {list(self.unkillable)}"
+        if self._kin.is_copy:
+            self.proof = "none of this home: it is a copy"
             return None
-        for victim in victims:
-            if victim.pid not in self.killed:
-                self.killed[victim.pid] = process.command_line(victim.pid)
-                process.send(victim, signal.SIGTERM)
-                process.send(victim, signal.SIGCONT)
-            elif age_s >= TERM_S:
-                process.send(victim, signal.SIGKILL)
-        return clock.mono() + (_PASS_S if age_s < 0.1 else 0.05)
+        now_mono = clock.mono()
+        if self._asked_mono is not None and now_mono - self._asked_mono < TERM_S:
+            self._pass(stop=False)
+        elif not self._freeze():
+            return clock.mono()
+        elif self._victims and self._asked_mono is None:
+            self._end(signal.SIGTERM, signal.SIGCONT)
+            self._asked_mono = clock.mono()
+        elif self._victims:
+            self._end(signal.SIGKILL)
+        if not self._victims and not self._is_pending:
+            return self._prove()
+        self._empty_passes = 0
+        if now_mono - self._began_mono > GIVE_UP_S:
+            self._give_up(list(self._victims))
+            return None
+        is_early = clock.mono() - (self._asked_mono or self._began_mono) < 0.1
+        return clock.mono() + (_PASS_S if is_early else 5 * _PASS_S)
 
     def find(self) -> list[ProcessIdentity]:
         """Live processes of the attempt, without the spared ones."""
-        me = os.getpid()
-        roots = [self.recorder] if self.recorder is not None else []
-        pids: set[int] = set()
-        for root in roots:
-            pids.update(process.descendants(root))
-        # Processes re-parented to us belong to the attempt; the recorder itself does not.
-        pids.update(pid for pid in process.children(me) if pid not in roots)
-        for pid in process.all_pids():
-            if pid in pids or pid in self._unmarked:
+        if not self._kin.is_copy:
+            self._pass(stop=False)
+        return list(self._victims.values())
+
+    # ── stop and end ──
+
+    def _freeze(self) -> bool:
+        """Stop everything of the attempt. Returns whether nothing runs any more, or it takes too long."""
+        began_mono = clock.mono()
+        while True:
+            self._pass(stop=True)
+            if not self._is_moving:
+                return True
+            now_mono = clock.mono()
+            if now_mono - began_mono > _CALL_S:
+                since_mono = self._began_mono if self._asked_mono is None else self._asked_mono + TERM_S
+                return now_mono - since_mono > _FREEZE_S
+
+    def _end(self, *numbers: signal.Signals) -> None:
+        """Signal the stopped processes, all of them with one signal before the next."""
+        failpoint("sweep.frozen")
+        for number in numbers:
+            for victim in self._victims.values():
+                process.send(victim, number)
+
+    # ── find ──
+
+    def _pass(self, *, stop: bool) -> None:
+        """Look for the attempt's processes, parents first, and stop each of them when it is found."""
+        self._victims = {}
+        self._is_moving = self._is_pending = self._is_blind = False
+        seen, spared = {os.getpid()}, set[int]()
+        todo = self._roots()
+        while todo:
+            pid = todo.pop()
+            if pid in seen:
                 continue
-            marker = process.variable(pid, "HOLDFAST_ATTEMPT")
-            if marker is not None and self._is_ours(pid, marker):
-                pids.add(pid)
+            seen.add(pid)
+            if self._meet(pid, stop=stop):
+                todo += process.children(pid)
+            else:
+                spared.add(pid)
+        for pid in self._marked(seen):
+            if not _is_below(pid, spared):
+                self._meet(pid, stop=stop)
+
+    def _roots(self) -> list[int]:
+        """Children of the recorder, and processes re-parented to us; the recorder itself is not one."""
+        recorder = self._living_recorder()
+        ours = (recorder, idle_recorder.pid())
+        below = [pid for pid in process.children(os.getpid()) if pid not in ours and not self._reap(pid)]
+        return below + (process.children(recorder) if recorder else [])
+
+    def _reap(self, pid: int) -> bool:
+        """Reap a dead orphan, or they pile up. The agent of another attempt is left to its observer."""
+        if self._kin.is_agent_of_sibling(pid) or process.glance(pid) is not None:
+            return False
+        try:
+            return os.waitpid(pid, os.WNOHANG)[0] != 0
+        except ChildProcessError:
+            return True
+
+    def _living_recorder(self) -> int:
+        """The pid of the recorder; 0 if it is gone."""
+        return self._recorder.pid if self._recorder is not None and process.is_alive(self._recorder) else 0
+
+    def _marked(self, seen: set[int]) -> Iterator[int]:
+        # The newest first: one that forks and exits all the time must be found before it is gone.
+        for pid in (*self._newest(), *reversed(process.all_pids())):
+            if pid in seen or pid in self._unmarked:
+                continue
+            if self._kin.is_marked(pid):
+                yield pid
+            elif process.glance(pid) is None:
+                self._is_blind = True
             else:
                 self._unmarked.add(pid)
-        pids -= {me, *roots}
-        spared: set[int] = set()
-        for pid in pids:
-            if self._is_of_another(pid):
-                spared.update([pid, *process.descendants(pid)])
-        for pid in spared & pids:
+
+    def _newest(self) -> Iterator[int]:
+        if not self._tree_known and process.HAS_PROC:
+            for _ in range(_NEWEST):
+                yield process.newest()
+
+    def _meet(self, pid: int, *, stop: bool) -> bool:
+        """Take a process for a victim unless it is spared. Returns whether its children are looked at."""
+        seen = process.glance(pid)
+        if seen is None:
+            self._is_blind = True
+            return True
+        state, start_time = seen
+        victim = ProcessIdentity(boot_id=process.boot_id(), pid=pid, start_time=start_time)
+        if self._stopped.get(pid) != start_time or state not in _STOPPED:
+            if self._is_spared(pid, start_time):
+                return False
+            if stop:
+                self._stop(victim, state)
+        self._victims[pid] = victim
+        return True
+
+    def _is_spared(self, pid: int, start_time: int) -> bool:
+        kin = self._kin
+        if kin.is_older(start_time):
+            return True
+        if kin.may_become_holdfast(pid, start_time) and not kin.is_of_holdfast(pid):
+            self._is_pending = True  # neither ended nor forgotten, until it has its lock or is too old
+            return True
+        if kin.is_of_holdfast(pid) or kin.is_of_sibling(pid):
             self.spared.setdefault(pid, process.command_line(pid))
-        identities = (process.identify(pid) for pid in pids - spared)
-        return [identity for identity in identities if identity is not None and process.is_alive(identity)]
-
-    def _is_ours(self, pid: int, marker: str) -> bool:
-        """Whether `marker` is the attempt's, or was before the home was renamed.
-
-        Another home may have the old name now, so the attempt's id decides, unless the agent replaced it.
-        """
-        if not marker.endswith(self._within):
-            return False
-        attempt_id = process.variable(pid, "SESSION_ID") or ""
-        return attempt_id == self.attempt_id or (marker == self.marker and not ids.is_attempt_id(attempt_id))
-
-    def _is_of_another(self, pid: int) -> bool:
-        environ = process.environment(pid)
-        if "HOLDFAST_ROLE" in environ:
             return True
-        marker = environ.get("HOLDFAST_ATTEMPT")
-        if marker is not None and not self._is_ours(pid, marker):
-            return True
-        return holds_our_lock(pid, self.marker)
-
-
-def holds_our_lock(pid: int, marker: str) -> bool:
-    """Whether `pid` holds a flock on a lock file of holdfast other than the attempt's."""
-    try:
-        descriptors = os.listdir(f"/proc/{pid}/fd")
-    except OSError:
         return False
-    for descriptor in descriptors:
-        try:
-            target = os.readlink(f"/proc/{pid}/fd/{descriptor}")
-            if not is_our_lock(target) or os.path.dirname(target) == marker:
-                continue
-            with open(f"/proc/{pid}/fdinfo/{descriptor}", encoding="ascii", errors="replace") as file:
-                if "FLOCK" in file.read():
-                    return True
-        except OSError:
-            continue
+
+    def _stop(self, victim: ProcessIdentity, state: str) -> None:
+        pid = victim.pid
+        is_first = self._stopped.get(pid) != victim.start_time
+        if not is_first and pid in self._beyond:
+            return
+        is_told = process.send(victim, signal.SIGSTOP)
+        if is_first and (is_told or process.is_alive(victim)):
+            self.killed[pid] = process.command_line(pid)
+            self._stopped[pid] = victim.start_time
+            self._beyond.discard(pid)
+        if not is_first and (state == "D" or not is_told):
+            self._beyond.add(pid)  # it was told twice: it stops when it can, or we may not stop it
+            return
+        self._is_moving = True
+
+    # ── prove ──
+
+    def _prove(self) -> float | None:
+        """A pass found nothing. Returns when the next one is due, or None once it is certain."""
+        now_mono = clock.mono()
+        if not self._empty_passes:
+            self._empty_mono = now_mono
+        self._empty_passes += 1
+        if self._tree_known and locks.says_none_left(self._kin.directory.lock):
+            self.proof = "none left"  # wait(2) told the recorder that it has no children: nobody can hide
+            return None
+        recorder = self._living_recorder()
+        if recorder and not any(_is_below(pid, {recorder}) for pid in self.spared):
+            if now_mono - self._empty_mono > _CONFIRM_S:
+                self._give_up(process.children(recorder))
+                return None
+            if self._recorder is not None:
+                process.send(self._recorder, signal.SIGCONT)  # it may be stopped
+            return now_mono + min(0.001 * self._empty_passes, _PASS_S)
+        if self._is_blind and now_mono - self._empty_mono < _BLIND_S:
+            self._empty_passes -= 1
+            return now_mono
+        if self._empty_passes < _EMPTY_PASSES:
+            if self._empty_passes == _EMPTY_PASSES - 1:
+                self._unmarked = {os.getpid()}  # a pid may be that of another process by now
+            return now_mono
+        self.proof = "none left" if self._tree_known else "none marked"
+        return None
+
+    def _give_up(self, pids: list[int]) -> None:
+        self.unkillable = tuple(sorted(pids))
+        self.proof = f"{len(pids)} cannot be killed: {list(self.unkillable)}"
+
+
+def _is_below(pid: int, roots: set[int]) -> bool:
+    """Whether a process is one of `roots`, or a descendant of one."""
+    while roots and pid > 1:
+        if pid in roots:
+            return True
+        fields = process.stat_fields(pid) if process.HAS_PROC else None
+        pid = int(fields[1]) if fields is not None else 0
     return False
 
 

@@ -8,6 +8,7 @@ from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.model.attempt import Attempt
 from holdfast.model.execution import Execution
+from holdfast.runner.attempt.kinship import Kinship
 from holdfast.runner.attempt.sweep import Sweep, as_list
 from holdfast.runner.perform.context import Context
 from holdfast.runner.plan import step as steps
@@ -48,12 +49,24 @@ def sweep(context: Context, step: steps.Sweep) -> None:
 
 
 def _new_sweep(context: Context, execution: Execution) -> Sweep:
-    directory = context.ledger.packet.attempt(execution.dirname)
-    is_held = locks.is_held(directory.lock)
-    owner = locks.owner(directory.lock)
-    is_tree_known = execution.ended is not None and execution.ended.by != "nobody"
-    recorder = owner.pid if is_held and owner else None
-    return Sweep(directory.path, recorder, attempt_id=execution.attempt_id, tree_known=is_tree_known)
+    packet, task = context.ledger.packet, context.ledger.task
+    directory = packet.attempt(execution.dirname)
+    owner = locks.owner(directory.lock) if locks.is_held(directory.lock) else None
+    # A status that the kernel told later says nothing about the process tree.
+    is_tree_known = execution.ended is not None and execution.ended.by in ("recorder", "runner")
+    others = (other for other in (*task.current, *task.open_executions) if other.swept is None)
+    kin = Kinship(
+        directory,
+        attempt_id=execution.attempt_id,
+        started=execution.started.start_time if execution.started is not None else None,
+        tree_known=is_tree_known,
+        siblings=[
+            (packet.attempt(other.dirname).path, other.attempt_id, other.started.pid if other.started else 0)
+            for other in others
+            if other.number != execution.number
+        ],
+    )
+    return Sweep(kin, owner, tree_known=is_tree_known)
 
 
 def check_leftovers(context: Context, step: steps.CheckLeftovers) -> None:
