@@ -315,7 +315,10 @@ def arguments(pid: int) -> list[str]:
 
 
 def send_to_group(identity: ProcessIdentity, number: signal.Signals) -> bool:
-    """Signal the process group that this process leads. Returns whether it was alive."""
+    """Signal the process group that this process leads. Returns whether it was alive.
+
+    The kernel signals all members before one of them can see another die.
+    """
     if not is_alive(identity):
         return False
     try:

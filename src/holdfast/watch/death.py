@@ -11,7 +11,7 @@ import select
 import sys
 
 from holdfast.model.process import ProcessIdentity
-from holdfast.store.process import is_alive, start_time
+from holdfast.store.process import exit_status, is_alive, start_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
         def has_died(self) -> bool:
             """Whether the process is gone."""
+            ...
+
+        def exit_status(self) -> int | None:
+            """The status from wait(2) of a process that is gone; None if the kernel tells only its parent."""
             ...
 
         def close(self) -> None:
@@ -69,6 +73,9 @@ class _PidfdWatch:
         poll.register(self.descriptor, select.POLLIN)
         return bool(poll.poll(0)) or not is_alive(self.identity)
 
+    def exit_status(self) -> int | None:
+        return exit_status(self.identity, self.descriptor)
+
     def close(self) -> None:
         os.close(self.descriptor)
 
@@ -100,6 +107,9 @@ if sys.platform != "linux":
         def has_died(self) -> bool:
             return not is_alive(self.identity)
 
+        def exit_status(self) -> int | None:
+            return None
+
         def close(self) -> None:
             self.queue.close()
 
@@ -111,6 +121,9 @@ class _PollWatch:
 
     def has_died(self) -> bool:
         return not is_alive(self.identity)
+
+    def exit_status(self) -> int | None:
+        return exit_status(self.identity)
 
     def close(self) -> None:
         return

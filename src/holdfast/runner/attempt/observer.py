@@ -17,7 +17,7 @@ from holdfast.model.execution import Execution
 from holdfast.model.process import ProcessIdentity
 from holdfast.model.spec import Limits, TaskSpec
 from holdfast.redact import MARGIN, end_of
-from holdfast.runner.attempt import reading
+from holdfast.runner.attempt import kinship, reading
 from holdfast.runner.attempt.evidence import EvidenceTracker
 from holdfast.runner.attempt.open import Opened
 from holdfast.runner.attempt.reading import Found
@@ -169,16 +169,17 @@ class Observer:
     def look(self) -> Found:
         """Read its directory.
 
-        If the recorder is dead and the agent was re-parented to us, reap it and write the exit record first.
+        If the recorder is dead and we can learn how the agent ended, write the exit record first.
         """
         found = reading.look(self.directory, self.execution.started)
         if found.reading is Reading.ORPHANED:
             assert found.identity is not None
-            if self._reap(found.identity):
+            if self._reap(found.identity) or self._ask_kernel():
                 return reading.look(self.directory, self.execution.started)
         return found
 
     def _reap(self, identity: ProcessIdentity) -> bool:
+        """If the agent was re-parented to us, reap it."""
         try:
             pid, status, usage = os.wait4(identity.pid, os.WNOHANG)
         except ChildProcessError:
@@ -186,6 +187,14 @@ class Observer:
         if pid == 0:
             return False
         recorder.write_exit(self.directory.path, by="runner", status=status, usage=usage, exec_errno=None)
+        return True
+
+    def _ask_kernel(self) -> bool:
+        """If another process was its parent, the kernel may still tell how it ended."""
+        status = self._death.exit_status() if self._death is not None and self.noticed_at else None
+        if status is None:
+            return False
+        recorder.write_exit(self.directory.path, by="kernel", status=status, usage=None, exec_errno=None)
         return True
 
     def forget_start_pipe(self) -> None:
@@ -209,6 +218,9 @@ class Observer:
             return
         assert found.identity is not None
         self.forget_start_pipe()
+        if found.reading is Reading.ORPHANED and self._is_foreign(found):
+            self.end = found.evolve(is_foreign=True)
+            return
         self._identity = found.identity
         self._death = watch_death(found.identity)
         if self._death.descriptor >= 0:
@@ -224,6 +236,12 @@ class Observer:
             limits=self._limits,
             ingest=self.ingest,
         )
+
+    def _is_foreign(self, found: Found) -> bool:
+        """Whether its process lives and was started from another home. While its lock is held, it was not."""
+        identity = found.identity
+        assert identity is not None
+        return process.is_alive(identity) and kinship.is_foreign(identity, self.directory, found.born)
 
     def _has_died(self, ready: set[str]) -> bool:
         """Whether the kernel reported its death; it is asked only where it does not report by itself."""

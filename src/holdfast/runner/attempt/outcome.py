@@ -10,7 +10,8 @@ from holdfast.agents.base import End
 from holdfast.agents.command import by_exit_status
 from holdfast.model.attempt import Attempt
 from holdfast.model.execution import Execution
-from holdfast.model.outcome import Outcome
+from holdfast.model.outcome import SUCCESS, Outcome
+from holdfast.model.process import Exit
 from holdfast.runner.attempt.observer import Observer
 from holdfast.runner.attempt.reading import Found
 
@@ -49,7 +50,7 @@ def _limited(execution: Execution, classified: Outcome) -> Outcome:
 def _classified(observer: Observer, found: Found) -> Outcome:
     """What the adapter makes of the end, whoever caused it."""
     if found.exit is None:
-        return Outcome(kind="lost", detail="recorder and runner were gone when it ended")
+        return _without_status(observer, found)
     stderr_tail, adapter = observer.stderr_tail(), observer.adapter
     if isinstance(observer.execution, Attempt):
         end = End(exit=found.exit, stderr_tail=stderr_tail, is_torn=observer.ingest.is_torn)
@@ -59,6 +60,23 @@ def _classified(observer: Observer, found: Found) -> Outcome:
     # That a plain command failed quickly says nothing by itself.
     is_telling = bool(adapter.capabilities.program or stderr_tail.strip())
     return endings.early(outcome, observer.lived_s(), stderr_tail) if is_telling else outcome
+
+
+def _without_status(observer: Observer, found: Found) -> Outcome:
+    """Nobody learned how it ended. A final result without an error counts as success; nothing else is guessed."""
+    execution = observer.execution
+    if found.is_foreign:
+        assert found.identity is not None
+        detail = f"its agent (pid {found.identity.pid}) belongs to another home, of which this one is a copy"
+        # Nor is its session ours.
+        return Outcome(kind="lost", detail=f"{detail}; it was left alone", resumable=False)
+    if isinstance(execution, Attempt) and execution.result is not None and not execution.result.is_error:
+        unknown = Exit(by="nobody", wait_status=0, exit_code=0, at=clock.iso_now())
+        end = End(exit=unknown, stderr_tail=observer.stderr_tail(), is_torn=observer.ingest.is_torn)
+        outcome = observer.adapter.classify(end, execution)
+        if outcome.kind in SUCCESS:
+            return outcome.evolve(detail="its exit status is unknown, its result is not")
+    return Outcome(kind="lost", detail="recorder and runner were gone when it ended")
 
 
 def _ended_before(intended_at: str, found: Found) -> bool:

@@ -25,6 +25,8 @@ class Found(Record):
     #: The content of identity.json, which also has the start time.
     born: dict[str, Any] | None
     exit: Exit | None
+    #: Its process lives, but belongs to the home from which this one was copied.
+    is_foreign: bool = False
 
 
 def look(directory: AttemptDir, started: AttemptStarted | None) -> Found:

@@ -6,14 +6,13 @@ first signal.
 
 from __future__ import annotations
 
-import os
 import signal
 
 from holdfast import clock
 from holdfast.agents.base import StopStep
 from holdfast.failpoints import failpoint
 from holdfast.model.process import ProcessIdentity
-from holdfast.store.process import is_alive
+from holdfast.store import process
 
 _AFTER_LAST_S = 5.0
 
@@ -50,11 +49,5 @@ def signal_group(agent: ProcessIdentity, number: signal.Signals) -> None:
 
     It called setsid: its pid is the group's id.
     """
-    if not is_alive(agent):
-        return
-    try:
-        os.killpg(agent.pid, number)
-        if number is not signal.SIGKILL:
-            os.killpg(agent.pid, signal.SIGCONT)
-    except (ProcessLookupError, PermissionError):
-        return
+    if process.send_to_group(agent, number) and number is not signal.SIGKILL:
+        process.send_to_group(agent, signal.SIGCONT)
