@@ -90,7 +90,7 @@ class Sweep:
             self._end(signal.SIGKILL)
         if not self._victims and not self._is_pending:
             return self._prove()
-        self._empty_passes = 0
+        self._empty_passes, self._empty_mono = 0, 0.0
         if now_mono - self._began_mono > GIVE_UP_S:
             self._give_up(list(self._victims))
             return None
@@ -230,23 +230,22 @@ class Sweep:
     def _prove(self) -> float | None:
         """A pass found nothing. Returns when the next one is due, or None once it is certain."""
         now_mono = clock.mono()
-        if not self._empty_passes:
-            self._empty_mono = now_mono
-        self._empty_passes += 1
+        self._empty_mono = self._empty_mono or now_mono
         if self._tree_known and locks.says_none_left(self._kin.directory.lock):
             self.proof = "none left"  # wait(2) told the recorder that it has no children: nobody can hide
             return None
         recorder = self._living_recorder()
         if recorder and not any(_is_below(pid, {recorder}) for pid in self.spared):
-            if now_mono - self._empty_mono > _CONFIRM_S:
+            empty_s = now_mono - self._empty_mono
+            if empty_s > _CONFIRM_S:
                 self._give_up(process.children(recorder))
                 return None
             if self._recorder is not None:
                 process.send(self._recorder, signal.SIGCONT)  # it may be stopped
-            return now_mono + min(0.001 * self._empty_passes, _PASS_S)
+            return now_mono + min(max(empty_s, 0.001), _PASS_S)
         if self._is_blind and now_mono - self._empty_mono < _BLIND_S:
-            self._empty_passes -= 1
             return now_mono
+        self._empty_passes += 1
         if self._empty_passes < _EMPTY_PASSES:
             if self._empty_passes == _EMPTY_PASSES - 1:
                 self._unmarked = {os.getpid()}  # a pid may be that of another process by now
