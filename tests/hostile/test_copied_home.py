@@ -14,7 +14,9 @@ from tests.support import kin, processes
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
 
-SCRIPT = "echo run $HOLDFAST_RESUME_COUNT; setsid sh -c 'echo $$ > tool; exec sleep 300' & " + kin.WAIT + "exit 3"
+SCRIPT = (
+    "echo run $HOLDFAST_RESUME_COUNT; setsid sh -c 'echo $$ > tool; exec sleep 300' & " + kin.WAIT + "exit 3"
+)
 
 
 @pytest.fixture(autouse=True)

@@ -65,7 +65,7 @@ def grows(path: str, within_s: float = 0.5) -> bool:
 @pytest.mark.parametrize("shell", ["sh", "bash"])
 def test_no_tool_runs_the_next_command_of_its_script(shell: str) -> None:
     """As `make test; git push`: the sweep ends `make`, and the shell must not push."""
-    tools = f"for i in $(seq 100); do setsid {shell} -c \"sleep 1000; touch next-$i\" & done; "
+    tools = f'for i in $(seq 100); do setsid {shell} -c "sleep 1000; touch next-$i" & done; '
     task = Task.shell(tools + "echo ready; " + kin.WAIT)
     task.wait_for_log("ready", within_s=30)
     recorder = kin.recorder_pid(task)
@@ -82,7 +82,7 @@ def test_no_tool_runs_the_next_command_of_its_script(shell: str) -> None:
 
 def test_a_tool_may_clean_up_when_it_is_ended() -> None:
     """SIGTERM is a request: what a trap starts gets its time."""
-    tool = "trap \"sleep 0.2; echo bye > bye; exit\" TERM; echo $$ > tool; while :; do sleep 0.05; done"
+    tool = 'trap "sleep 0.2; echo bye > bye; exit" TERM; echo $$ > tool; while :; do sleep 0.05; done'
     task = Task.shell(f"setsid bash -c '{tool}' & " + kin.WAIT)
     tool_pid = kin.pid_in("tool")
     assert tool_pid in killed_by(stopped(task))
@@ -260,7 +260,7 @@ def test_a_runner_killed_after_it_stopped_its_victims_leaves_nobody_stopped(nth:
         "HOLDFAST_FAILPOINT": f"sweep.frozen=kill@{nth}",
         "HOLDFAST_FAILPOINT_ONCE": os.path.join(place.root, "once"),
     }
-    tool = "trap \"\" TERM; echo $$ > tool; sleep 1000; touch next"
+    tool = 'trap "" TERM; echo $$ > tool; sleep 1000; touch next'
     task = Task.shell(f"setsid sh -c '{tool}' & " + kin.WAIT, env=point)
     tool_pid = kin.pid_in("tool")
     runner = task.runner_pid()

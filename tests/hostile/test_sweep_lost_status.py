@@ -25,12 +25,6 @@ def alone(home: str) -> Iterator[None]:
     os.close(lock)
 
 
-def kernel_tells() -> bool:
-    """Whether this kernel tells the exit status of somebody else's child through a pidfd (Linux 6.15)."""
-    release = os.uname().release.split(".")
-    return (int(release[0]), int(release[1].split("-")[0])) >= (6, 15)
-
-
 def orphaned(task: Task, home: str) -> int:
     """Kill everybody but the agent at once, and start another runner, which adopts it."""
     agent, seed = task.agent_pid(), kin.start_seed(home)
@@ -56,7 +50,7 @@ def runs() -> int:
 def test_an_orphans_exit_status_is_known_to_the_runner_that_adopted_it(
     home: str, ending: str, code: int, number: int | None
 ) -> None:
-    if not kernel_tells():
+    if not kin.kernel_tells_status():
         pytest.skip("needs Linux 6.15 or newer")
     task = Task.shell("echo >> runs; [ $HOLDFAST_RESUME_COUNT = 0 ] || exit 0; " + kin.WAIT + ending)
     orphaned(task, home)
@@ -106,6 +100,15 @@ def test_a_plain_command_whose_end_nobody_saw_is_lost(home: str) -> None:
     assert [e["outcome"] for e in task.events("attempt.ended")] == ["lost", "success"]
 
 
+def test_an_agent_killed_with_everybody_else_is_lost_and_burns_no_retry(home: str) -> None:
+    """Even if its status can still be read: what killed all of them is not its fault."""
+    task = Task.shell("[ $HOLDFAST_RESUME_COUNT = 0 ] || exit 0; " + kin.WAIT)
+    kin.kill(task.agent_pid(), task.runner_pid(), kin.recorder_pid(task))
+    task.start_runner()
+    assert task.wait_for("completed")["total_retries"] == 0
+    assert [e["outcome"] for e in task.events("attempt.ended")] == ["lost", "success"]
+
+
 # ── what the kernel tells ──
 
 
@@ -137,7 +140,7 @@ def test_the_status_of_a_zombie_and_of_a_reaped_process_is_that_of_wait(status: 
     as_reaped = watch.exit_status()
     watch.close()
     assert as_zombie == waited
-    assert as_reaped == (waited if kernel_tells() else None)
+    assert as_reaped == (waited if kin.kernel_tells_status() else None)
 
 
 @pytest.mark.parametrize("kernel", ["old", "no exit"])

@@ -66,6 +66,12 @@ def parent(pid: int) -> int:
     return found.parent_pid
 
 
+def kernel_tells_status() -> bool:
+    """Whether the kernel tells the exit status of somebody else's child through a pidfd (Linux 6.15)."""
+    major, minor = os.uname().release.split(".")[:2]
+    return (int(major), int(minor.partition("-")[0])) >= (6, 15)
+
+
 def pid_in(path: str) -> int:
     """The pid that a process writes into a file of the workspace, once it is there."""
 

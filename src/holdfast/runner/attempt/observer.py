@@ -194,6 +194,10 @@ class Observer:
         status = self._death.exit_status() if self._death is not None and self.noticed_at else None
         if status is None:
             return False
+        assert self._death is not None
+        if self._death.descriptor < 0 and os.WIFSIGNALED(status):
+            # Already dead when we came: what killed recorder and runner killed it too. That is not its fault.
+            return False
         recorder.write_exit(self.directory.path, by="kernel", status=status, usage=None, exec_errno=None)
         return True
 

@@ -6,7 +6,7 @@ their descendants (kinship.py).
 
 All of them are stopped before the first one is ended. A stopped process cannot fork, so a full pass that finds
 nothing new has found everything; and a shell whose command was killed cannot go on with the next one
-(docs/decisions/0053-the-sweep.md).
+(docs/decisions/0055-the-sweep.md).
 """
 
 from __future__ import annotations
