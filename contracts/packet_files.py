@@ -47,7 +47,19 @@ RUNNER_GONE: Schema = {
     "type": ["boolean", "null"],
     "description": "the task should have a runner and has none; null if unknown",
 }
-_IDENTITY = of_fields({**_PROCESS, "started_at": AT, "mono_s": SECONDS})
+_IDENTITY = of_fields(
+    {
+        **_PROCESS,
+        "started_at": AT,
+        "mono_s": SECONDS,
+        "directory": {
+            "type": "array",
+            "items": {"type": "integer"},
+            "description": "device and inode of the attempt's directory, by which a copy is recognised",
+        },
+    },
+    optional=("directory",),
+)
 _LOCK = of_fields(
     {
         **_PROCESS,
@@ -59,8 +71,9 @@ _LOCK = of_fields(
         "version": {"type": "string", "description": "version of the holdfast that took the lock"},
         "started_at": AT,
         "mono_s": SECONDS,
+        "left": {"type": "integer", "description": "0 once a recorder has no children left"},
     },
-    optional=("version", "started_at", "mono_s"),
+    optional=("version", "started_at", "mono_s", "left"),
 )
 _ENV = of_fields(
     {

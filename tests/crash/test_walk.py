@@ -55,6 +55,7 @@ LIKELY = {
     "step.take_workspace": "packet",
     "step.triage_failure": "triage",
     "step.wake_recorder": "stopped_recorder",
+    "sweep.": "leftovers",
     "recorder.": "plain",
     "ingest.": "crash",
 }

@@ -31,7 +31,18 @@ def orphaned(task: Task, home: str) -> int:
     kin.kill(seed, task.runner_pid(), kin.recorder_pid(task))
     task.start_runner()
     task.wait_for_event("runner.started", 2)
+    eventually(lambda: watches(task.runner_pid(), agent), what="the runner watches it")
     return agent
+
+
+def watches(runner: int, agent: int) -> bool:
+    """Whether the runner has a pidfd of the agent."""
+    folder = f"/proc/{runner}/fdinfo"
+    for name in os.listdir(folder):
+        with open(os.path.join(folder, name), encoding="ascii") as file:
+            if f"Pid:\t{agent}\n" in file.read():
+                return True
+    return False
 
 
 def end_unseen(task: Task, agent: int) -> None:

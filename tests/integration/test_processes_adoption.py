@@ -184,7 +184,9 @@ def test_a_recorder_stopped_before_it_signed_its_lock_is_woken_by_the_next_runne
 
 @pytest.mark.req("SUP-12", "W-A6", "SUP-13")
 def test_an_orphan_is_watched_by_its_identity_and_what_it_left_is_swept(home: str) -> None:
-    script = "[ $HOLDFAST_RESUME_COUNT = 0 ] || exit 0; setsid sleep 300 & echo $! > tool; " + kin.WAIT + "exit 3"
+    script = (
+        "[ $HOLDFAST_RESUME_COUNT = 0 ] || exit 0; setsid sleep 300 & echo $! > tool; " + kin.WAIT + "exit 3"
+    )
     task = Task.shell(script)
     agent, runner, recorder, tool = (
         task.agent_pid(),

@@ -285,7 +285,7 @@ class AttemptEnded(Event):
     exit_code: int | None = None
     exit_signal: int | None = None
     exec_errno: int | None = None
-    #: Who recorded the exit: recorder, runner, or nobody (outcome `lost`).
+    #: Who knew how it ended: recorder, runner, kernel (neither was its parent), or nobody.
     by: str = "nobody"
     #: Lifetime of the process, without the time the machine was suspended.
     lived_s: float = 0.0
@@ -306,7 +306,7 @@ class AttemptSwept(Event):
     attempt: int
     killed: list[dict[str, Any]]
     spared: list[dict[str, Any]]
-    #: `none left`, or `none marked` if the process tree was lost.
+    #: `none left`; `none marked` if the process tree was lost; `none of this home: it is a copy`.
     proof: str
     #: Processes that could not be killed.
     unkillable: tuple[int, ...] = ()

@@ -18,7 +18,7 @@ class Exit(Record):
     """How the agent's process ended, as its parent saw it (`exit.json`)."""
 
     schema: str = "holdfast.exit/1"
-    #: `recorder`, or `runner` if the recorder was dead.
+    #: `recorder`; `runner` if the recorder was dead; `kernel` if neither was the agent's parent any more.
     by: str
     #: The status from wait(2); null if the program could not be executed.
     wait_status: int | None

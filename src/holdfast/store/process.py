@@ -123,7 +123,7 @@ def name(pid: int) -> str:
 
 
 def age_s(start_time: int) -> float:
-    """Seconds since a process with this start time was started, including those in which the machine slept."""
+    """Seconds since the start of a process with this start time, also those in which the machine slept."""
     import time
 
     return time.clock_gettime(time.CLOCK_BOOTTIME) - start_time / os.sysconf("SC_CLK_TCK")

@@ -32,12 +32,14 @@ def end_agents(task: Task, packet: Packet) -> None:
 
 
 def _recorder(directory: AttemptDir, started: AttemptStarted | None) -> ProcessIdentity | None:
-    """The recorder: the parent of a live agent, if it has the attempt's removed lock file open."""
+    """The recorder: the parent of a live agent, if it has the attempt's removed directory open."""
     identity = ProcessIdentity.from_json(started.to_json()) if started is not None else None
     if identity is None or not process.is_alive(identity):
         return None
     fields = process.stat_fields(identity.pid) if process.HAS_PROC else None
     parent = int(fields[1]) if fields else 0
     # An orphan's parent is init, a service manager or us: everything below it would be taken for the agent's.
-    is_recorder = f"{directory.lock} (deleted)" in process.open_files(parent)
+    # (`rm` renames a packet before it removes it.)
+    removed = f"/attempts/{os.path.basename(directory.path)} (deleted)"
+    is_recorder = any(path.endswith(removed) for path in process.open_files(parent))
     return process.identify(parent) if is_recorder and parent != os.getpid() else None

@@ -1,8 +1,8 @@
 """Whose process is it: this attempt's, another holdfast's, or that of a home from which this one was copied.
 
 A name, an environment or a command line can be copied and set by anybody, so they lead to a process but
-protect none. What proves something is kept by the kernel: parents, start times, held locks, and the device and
-inode of directories and open files.
+protect none. What proves something is kept by the kernel: parents, start times, held locks, and the device
+and inode of directories and open files.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Kinship:
         self.attempt_id = attempt_id
         #: The start time of its agent: nothing of the attempt is older.
         self._started = started
-        #: Directories and ids of the task's other open attempts, each of which is swept by itself, and their agents.
+        #: Directories and ids of the task's other open attempts, and their agents. Each is swept by itself.
         self._siblings = {path: attempt_id for path, attempt_id, _ in siblings or ()}
         self._agents = {agent for _, _, agent in siblings or ()}
         #: The marker without the home: `/tasks/ID/attempts/NAME`.
@@ -55,7 +55,7 @@ class Kinship:
         return self._started is not None and start_time < self._started
 
     def is_marked(self, pid: int) -> bool:
-        """Whether the environment or, if the process tree is lost, the output of `pid` leads to this attempt."""
+        """Whether the environment of `pid` leads to this attempt, or its output if the process tree is lost."""
         marker = process.variable(pid, "HOLDFAST_ATTEMPT")
         if marker is not None:
             return self._is_marker(pid, marker)
@@ -87,7 +87,7 @@ class Kinship:
         return pid in self._agents
 
     def is_of_holdfast(self, pid: int) -> bool:
-        """Whether `pid` is a process of holdfast: it holds a lock that it signed, other than the attempt's."""
+        """Whether `pid` is a process of holdfast: it holds a lock that it signed, and not the attempt's."""
         # They set their name before they hold a lock for long. Listing the descriptors of everybody is slow.
         return process.name(pid).startswith("holdfast") and holds_our_lock(pid, self.directory.path)
 
@@ -156,7 +156,7 @@ def is_copy(directory: AttemptDir, born: dict[str, Any] | None) -> bool | None:
         return None
     if recorded == [here.st_dev, here.st_ino]:
         return False
-    # A file system may get another device number when it is mounted again, and a snapshot has the same inodes.
+    # A file system that is mounted again may get another device number, and a snapshot has the same inodes.
     return None if recorded[1] == here.st_ino else True
 
 

@@ -63,7 +63,7 @@ def _classified(observer: Observer, found: Found) -> Outcome:
 
 
 def _without_status(observer: Observer, found: Found) -> Outcome:
-    """Nobody learned how it ended. A final result without an error counts as success; nothing else is guessed."""
+    """Nobody learned how it ended. A final result without an error is a success; nothing else is guessed."""
     execution = observer.execution
     if found.is_foreign:
         assert found.identity is not None

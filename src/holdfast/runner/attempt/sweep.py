@@ -4,8 +4,8 @@ It finds all descendants of the recorder (orphans re-parent to it), processes re
 recorder was dead, and every process with the attempt's marker. It spares other processes of holdfast and
 their descendants (kinship.py).
 
-All of them are stopped before the first one is ended. A stopped process cannot fork, so a full pass that finds
-nothing new has found everything; and a shell whose command was killed cannot go on with the next one
+All of them are stopped before the first one is ended. A stopped process cannot fork, so a full pass that
+finds nothing new has found everything; and a shell whose command was killed cannot go on with the next one
 (docs/decisions/0055-the-sweep.md).
 """
 
@@ -37,8 +37,8 @@ GIVE_UP_S = 30.0
 _CALL_S, _FREEZE_S = 0.05, 1.0
 #: How long a recorder whose processes all seem dead may take to confirm it.
 _CONFIRM_S = 5.0
-#: Passes that must find nothing if no recorder can confirm that nothing is left. A pass in which processes were
-#: gone before they could be looked at does not count; on a busy machine, not for ever.
+#: Passes that must find nothing if no recorder can confirm that nothing is left. A pass in which a process was
+#: gone before it could be looked at does not count; on a busy machine, not for ever.
 _EMPTY_PASSES, _BLIND_S = 3, 2.0
 #: How often to look at the newest process of the machine before a pass, if the process tree is lost.
 _NEWEST = 50
@@ -63,8 +63,8 @@ class Sweep:
         self._stopped: dict[int, int] = {}
         #: Stopped processes that sleep in the kernel (vfork, a disk) or belong to another user.
         self._beyond: set[int] = set()
-        #: What the last pass saw besides: some that still ran, some that may become processes of holdfast, some
-        #: that were gone before they could be looked at.
+        #: What the last pass saw besides: some that still ran, some that may become processes of holdfast,
+        #: some that were gone before they could be looked at.
         self._is_moving = self._is_pending = self._is_blind = False
         #: Processes without our marker in an earlier pass; reading all environments again is slow.
         self._unmarked: set[int] = {os.getpid()}
