@@ -90,7 +90,6 @@ class Sweep:
             self._end(signal.SIGKILL)
         if not self._victims and not self._is_pending:
             return self._prove()
-        self._empty_passes, self._empty_mono = 0, 0.0
         if now_mono - self._began_mono > GIVE_UP_S:
             self._give_up(list(self._victims))
             return None
@@ -196,6 +195,7 @@ class Sweep:
             if stop:
                 self._stop(victim, state)
         self._victims[pid] = victim
+        self._empty_passes, self._empty_mono = 0, 0.0
         return True
 
     def _is_spared(self, pid: int, start_time: int) -> bool:
@@ -203,7 +203,9 @@ class Sweep:
         if kin.is_older(start_time):
             return True
         if kin.may_become_holdfast(pid, start_time) and not kin.is_of_holdfast(pid):
-            self._is_pending = True  # neither ended nor forgotten, until it has its lock or is too old
+            # Neither ended nor forgotten, until it has its lock or is too old.
+            self._is_pending = True
+            self._empty_passes, self._empty_mono = 0, 0.0
             return True
         if kin.is_of_holdfast(pid) or kin.is_of_sibling(pid):
             self.spared.setdefault(pid, process.command_line(pid))
