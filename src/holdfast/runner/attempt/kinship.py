@@ -55,7 +55,7 @@ class Kinship:
         return self._started is not None and start_time < self._started
 
     def is_marked(self, pid: int) -> bool:
-        """Whether the environment of `pid` leads to this attempt, or its output if the process tree is lost."""
+        """Whether its environment, or its output if the process tree is lost, leads to this attempt."""
         marker = process.variable(pid, "HOLDFAST_ATTEMPT")
         if marker is not None:
             return self._is_marker(pid, marker)

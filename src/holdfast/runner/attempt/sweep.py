@@ -37,7 +37,7 @@ GIVE_UP_S = 30.0
 _CALL_S, _FREEZE_S = 0.05, 1.0
 #: How long a recorder whose processes all seem dead may take to confirm it.
 _CONFIRM_S = 5.0
-#: Passes that must find nothing if no recorder can confirm that nothing is left. A pass in which a process was
+#: Passes that must find nothing if no recorder can confirm that nothing is left. One in which a process was
 #: gone before it could be looked at does not count; on a busy machine, not for ever.
 _EMPTY_PASSES, _BLIND_S = 3, 2.0
 #: How often to look at the newest process of the machine before a pass, if the process tree is lost.
