@@ -124,7 +124,7 @@ def test_an_agent_killed_with_everybody_else_is_lost_and_burns_no_retry(home: st
 
 
 def child(status: int) -> tuple[int, ProcessIdentity]:
-    """A child that exits with `status`, or by a signal, when its pipe is closed; the pipe and its identity."""
+    """A child that ends with `status` (below 0: by a signal) when its pipe is closed; pipe and identity."""
     ready, go = os.pipe()
     pid = os.fork()
     if not pid:
