@@ -22,9 +22,12 @@ from contracts.parts import (
     of_record,
     or_null,
 )
+from holdfast.model.soundness import UNREADABLE
 from holdfast.model.spec import PipelineSpec, StageSpec
 
 _OWNER = or_null(of_fields({"pid": COUNT, "version": or_null(TEXT)}, optional=("version",)))
+#: A packet that cannot be read has a row of its own in lists.
+_SHOWN_STATUS: Schema = {"enum": [*STATUS["enum"], UNREADABLE]}
 _HOME_STATUS = of_fields(
     {
         "home": TEXT,
@@ -34,7 +37,7 @@ _HOME_STATUS = of_fields(
         "counts": {
             "type": "object",
             "description": "state → number of tasks",
-            "propertyNames": STATUS,
+            "propertyNames": _SHOWN_STATUS,
             "additionalProperties": COUNT,
         },
         "runners_gone": {
@@ -234,7 +237,9 @@ _QUEUE_IMPORT = of_fields(
 #: The part of a manifest that `ls` needs; fields that the task does not have yet are null.
 _SHORT = of_fields(
     {
-        name: MANIFEST["properties"][name]
+        name: _SHOWN_STATUS
+        if name == "status"
+        else MANIFEST["properties"][name]
         if name in MANIFEST["required"]
         else or_null(MANIFEST["properties"][name])
         for name in (

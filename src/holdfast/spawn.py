@@ -191,6 +191,12 @@ def _pause_s(starts: list[float], failures: int, *, now: float) -> float:
     return starts[-1] + min(_START_S**failures, _MAX_PAUSE_S) - now if failures else 0.0
 
 
+def _open_log(path: str) -> int:
+    if path == os.devnull:
+        return os.open(path, os.O_WRONLY)
+    return atomic.open_own(path, os.O_WRONLY | os.O_APPEND)
+
+
 def become_detached(*, log: str = os.devnull, keep: int = -1) -> None:
     """Detach: a new session, null on 0 and 1, a log on 2, no other descriptor but `keep`, default signals."""
     os.setsid()
@@ -198,7 +204,7 @@ def become_detached(*, log: str = os.devnull, keep: int = -1) -> None:
     for standard in (0, 1):
         os.dup2(null, standard)
     try:
-        os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), 2)
+        os.dup2(_open_log(log), 2)
     except OSError:
         os.dup2(null, 2)
     os.closerange(3, max(3, keep))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import paths
+from holdfast import files, paths
 from holdfast.config import classes, needs, project
 from holdfast.config.check import check, check_variable
 from holdfast.config.keys import KEYS, LIMITS
@@ -134,8 +134,7 @@ def effective(
 def read(path: str) -> dict[str, Any]:
     """The checked settings of one file. Raises UsageError, UnreadableFile."""
     try:
-        with open(path, "rb") as file:
-            data = file.read()
+        data = files.read(path, follow=True)
     except OSError as error:
         raise UnreadableFile(
             f"cannot read the settings {path}: {error.strerror}", hint="check its permissions"

@@ -50,7 +50,7 @@ class Keeper:
         self._left_by: str | None = None
         self._has_worked = False
         self._idle_since_mono = clock.mono()
-        self._bell = _open_bell(home)
+        self._bell = inbox.open_bell(home.keeper_bell)
         self._woken, self._wake = os.pipe()
         for descriptor in (self._woken, self._wake):
             os.set_blocking(descriptor, False)
@@ -121,14 +121,6 @@ def _tell_that_it_works(home: Home) -> None:
         keeper_has_worked(home)
     except (OSError, HoldfastError) as error:  # then the next start waits a little
         log(f"cannot write {home.keeper_starts}: {error!r}")
-
-
-def _open_bell(home: Home) -> int:
-    try:
-        os.mkfifo(home.keeper_bell, 0o600)
-    except FileExistsError:
-        pass
-    return os.open(home.keeper_bell, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
 def _drain(descriptor: int) -> bytes:

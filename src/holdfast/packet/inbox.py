@@ -67,12 +67,37 @@ def heard(said: bytes) -> tuple[bool, list[str]]:
     return was_rung, list(announced)
 
 
+def open_bell(bell: str) -> int:
+    """Listen to a bell; anything else in its place is renamed. Returns its descriptor. Raises OSError."""
+    while True:
+        make_bell(bell)
+        # Open for writing too: otherwise poll reports end of file for ever after the last writer closes.
+        descriptor = os.open(bell, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+        if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+            return descriptor
+        os.close(descriptor)
+
+
+def make_bell(bell: str) -> None:
+    """Create a bell if it is missing; anything else in its place is renamed."""
+    try:
+        if stat.S_ISFIFO(os.lstat(bell).st_mode):
+            return
+        atomic.put_aside(bell)
+    except FileNotFoundError:
+        pass
+    try:
+        os.mkfifo(bell, 0o600)
+    except FileExistsError:
+        pass  # another process created it
+
+
 def _ring(bell: str, message: bytes = b"!") -> bool:
     try:
         descriptor = os.open(bell, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         # No listener, or no bell: an agent may have replaced it with a directory.
-        if error.errno in (errno.ENXIO, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP):
+        if error.errno in (errno.ENXIO, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EACCES):
             return False
         raise
     try:

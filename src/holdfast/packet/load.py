@@ -6,6 +6,7 @@ import os
 
 from holdfast import clock, ids
 from holdfast.errors import AmbiguousId, CorruptFile, HoldfastError, NotFound
+from holdfast.model.soundness import is_sound
 from holdfast.model.status import ENDS, PARKED, Status
 from holdfast.packet import inbox
 from holdfast.store import atomic, layout
@@ -111,35 +112,35 @@ def attempt_names(packet: Packet) -> list[str]:
 
 def fold(packet: Packet) -> Task:
     """The task, folded from its journal. Raises NotFound, CorruptFile."""
-    # Imported late: commands that only read a manifest do not need these.
-    from holdfast.model.fold import apply
-    from holdfast.model.task import Task
+    # Imported late: commands that only read a manifest do not need it.
     from holdfast.store import journal
 
-    task = Task()
     try:
-        for at, event in journal.read(packet.journal):
-            apply(task, event, at)
+        return journal.fold(packet.journal)
     except FileNotFoundError as error:
+        if os.path.isdir(packet.path):
+            hint = f"restore it from a backup; 'holdfast rm --force {packet.task_id}' removes the task"
+            raise CorruptFile(f"{packet.journal} is missing", hint=hint) from error
         raise NotFound(f"no task at {packet.path}") from error
-    if not task.created_at:
-        raise CorruptFile(
-            f"{packet.journal} is empty", hint="the task cannot be read; remove it with 'holdfast rm'"
-        )
-    return task
 
 
 def read_manifest(packet: Packet) -> dict[str, Any]:
-    """manifest.json; if it is missing or torn, it is derived from the journal."""
+    """manifest.json; if it is missing, torn or makes no sense, it is derived from the journal.
+
+    The id is that of the directory, whatever the file says.
+    """
     try:
         data = atomic.read_json(packet.manifest)
     except CorruptFile:
         data = None
-    if data is not None and "status" in data:
-        return data
+    if data is not None and is_sound(data):
+        return data if data.get("task_id") == packet.task_id else {**data, "task_id": packet.task_id}
     from holdfast.model import manifest
 
-    return manifest.render(fold(packet), packet.path, manifest.Observed())
+    return {
+        **manifest.render(fold(packet), packet.path, manifest.Observed()),
+        "task_id": packet.task_id,
+    }
 
 
 #: A runner is considered stopped if a request stays in the inbox, or the manifest gets no heartbeat, for

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 
-from holdfast import clock
+from holdfast import clock, files
 from holdfast.errors import HoldfastError
 from holdfast.model import metrics
 from holdfast.model.analysis import Analysis
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 def lines(path: str, *, start: int = 0, end: int | None = None) -> Iterator[dict[str, Any]]:
     """The lines of a journal between two offsets, as objects; incomplete and invalid lines are skipped."""
     try:
-        with open(path, "rb") as file:
+        with atomic.stream(path) as file:
             at = file.seek(start)
-            for raw in file:
+            for raw in files.lines(file):
                 at += len(raw)
                 if not raw.endswith(b"\n") or (end is not None and at > end):
                     return
                 try:
                     data = json.loads(raw)
-                except ValueError:
+                except (ValueError, RecursionError):
                     continue
                 if isinstance(data, dict):
                     yield data

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast.model.soundness import UNREADABLE
 from holdfast.model.status import Status
 from holdfast.notify import outbox
 from holdfast.queue.local import LocalQueue
@@ -36,5 +37,7 @@ def is_keeper_needed(home: Home) -> bool:
 
 def _needs(row: dict[str, Any]) -> bool:
     """An interrupted task needs a keeper only if removing its interrupt file resumes it."""
+    if row["status"] == UNREADABLE:
+        return False  # a keeper could do nothing for it
     interrupt: dict[str, Any] = row.get("interrupt") or {}
     return row["status"] != Status.INTERRUPTED or bool(interrupt.get("file"))

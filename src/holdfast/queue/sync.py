@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from holdfast.errors import CorruptFile, HoldfastError
+from holdfast.model.soundness import UNREADABLE
 from holdfast.model.status import ENDS, PARKED, Status
 from holdfast.packet import load
 from holdfast.queue import claim_owner, dependency_order
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 #: The owner of a claim that is unknown, although the task is running.
 _BY_PACKET = "packet"
-#: The packet exists but cannot be read: nothing is concluded from it.
-UNREADABLE = "unreadable"
 
 
 def open_queue(home: Home, *, reads_only: bool = False) -> LocalQueue:
@@ -180,7 +179,8 @@ def is_known(home: Home, task_id: str) -> bool:
 
 
 def status_of(home: Home, task_id: str) -> str | None:
-    """The status of a task, archived or not; None if there is none, UNREADABLE if it cannot be read."""
+    """The status of a task, archived or not; None if there is none, UNREADABLE if it cannot be read: nothing
+    is concluded from that."""
     for packet in (home.packet(task_id), home.archived(task_id)):
         if os.path.isdir(packet.path):
             try:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 
 from holdfast import clock
-from holdfast.store import atomic
+from holdfast.store import atomic, index
 from holdfast.store import lock as locks
 
 VERSION = 1
@@ -60,6 +61,7 @@ def connect(path: str) -> tuple[sqlite3.Connection, bool]:
 
     Raises UnusableFile, sqlite3.OperationalError.
     """
+    index.clear_way(path)
     connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
     try:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -93,7 +95,7 @@ def copied(path: str) -> sqlite3.Connection:
     """
     memory = sqlite3.connect(":memory:", isolation_level=None)
     try:
-        if not os.path.exists(path):
+        if not _is_file(path):
             memory.executescript(_TABLES)
             return memory
         source = _readable(path)
@@ -108,6 +110,14 @@ def copied(path: str) -> sqlite3.Connection:
         memory.close()
         raise
     return memory
+
+
+def _is_file(path: str) -> bool:
+    """Whether there is a database that SQLite can open without waiting."""
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except FileNotFoundError:
+        return False
 
 
 def _readable(path: str) -> sqlite3.Connection:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast import files
 from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
@@ -128,14 +129,14 @@ class Ledger:
     def tail(self, lines: int) -> str:
         """The last lines of output.log."""
         try:
-            with open(self.packet.output_log, "rb") as file:
+            with files.stream(self.packet.output_log) as file:
                 start = file.seek(0, os.SEEK_END)
                 data = b""
                 while start > 0 and data.count(b"\n") <= lines:
                     size = min(_TAIL_BYTES, start)
                     start = file.seek(start - size)
                     data = file.read(size) + data
-        except FileNotFoundError:
+        except OSError:
             return ""
         return "\n".join(data.decode("utf-8", "replace").splitlines()[-lines:])
 

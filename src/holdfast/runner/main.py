@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 import sys
 
 from holdfast import __version__, clock, idle_recorder, recorder
@@ -185,17 +184,7 @@ def _repair_files(packet: Packet) -> None:
     """Recreate missing directories and the bell; delete temporary files of killed writers."""
     for name in PACKET_DIRECTORIES:
         atomic.make_directory(os.path.join(packet.path, name))
-    try:
-        is_there = stat.S_ISFIFO(os.lstat(packet.bell).st_mode)
-        if not is_there:
-            atomic.put_aside(packet.bell)
-    except FileNotFoundError:
-        is_there = False
-    if not is_there:
-        try:
-            os.mkfifo(packet.bell, 0o600)
-        except FileExistsError:
-            pass  # the process that rang creates it too
+    inbox.make_bell(packet.bell)
     atomic.forget_temporaries(packet.path, packet.state, packet.outputs, packet.done)
     atomic.forget_temporaries(packet.inbox, only_of_the_dead=True)
 

@@ -12,17 +12,19 @@ import json
 import os
 import stat
 
+from holdfast import files
 from holdfast.errors import CorruptFile, DiskFull, NotFound, StorageError
 from holdfast.failpoints import failpoint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NoReturn
+    from typing import Any, BinaryIO, NoReturn
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-#: Larger files are read in several steps.
-_WHOLE_BYTES = 128 * 1024
+_OWN = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+#: What open and `check_regular` say about what is no file.
+_NO_FILE = frozenset({errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.EOPNOTSUPP, errno.EINVAL})
 _counter = 0
 
 
@@ -43,7 +45,11 @@ def write(path: str, data: bytes, *, durable: bool, mode: int = 0o600) -> None:
         finally:
             os.close(descriptor)
         failpoint("atomic.before_rename")
-        os.rename(temporary, path)
+        try:
+            os.rename(temporary, path)
+        except IsADirectoryError:
+            put_aside(path)
+            os.rename(temporary, path)
         if durable:
             failpoint("atomic.after_rename")
             sync_directory(folder)
@@ -76,13 +82,15 @@ def write_all(descriptor: int, data: bytes) -> None:
 def read_json(path: str) -> dict[str, Any] | None:
     """The JSON object at `path`, or None if there is no file.
 
-    Raises CorruptFile if it is not a JSON object.
+    Raises CorruptFile if it is not a JSON object, not a regular file, or may not be read.
     """
     try:
-        raw = read_all(path)
+        raw = files.read(path)
     except FileNotFoundError:
         return None
     except OSError as error:
+        if error.errno in files.UNUSABLE:
+            raise unusable(error, path) from error
         raise StorageError(f"cannot read {path}: {error.strerror}", hint=_whose(error)) from error
     try:
         data = json.loads(raw)
@@ -95,19 +103,44 @@ def read_json(path: str) -> dict[str, Any] | None:
     return data  # pyright: ignore[reportUnknownVariableType]
 
 
-def read_all(path: str) -> bytes:
-    """Read a whole file. Raises OSError.
-
-    Not with `open`, which makes six more system calls; a launch reads about ten files.
-    """
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+def stream(path: str) -> BinaryIO:
+    """Open a file to read it in pieces. Raises FileNotFoundError; CorruptFile if it is no file."""
     try:
-        data = os.read(descriptor, _WHOLE_BYTES)
-        while part := os.read(descriptor, _WHOLE_BYTES):
-            data += part
-        return data
-    finally:
-        os.close(descriptor)
+        return files.stream(path)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        if error.errno in files.UNUSABLE:
+            raise unusable(error, path) from error
+        return storage_failed(error, f"cannot read {path}")
+
+
+def unusable(error: OSError, path: str) -> CorruptFile:
+    """The error for a file that cannot be read and never will, until a person does something."""
+    hint = _whose(error) or f"move it away: mv {path} {path}.bad"
+    return CorruptFile(f"{path} cannot be read: {error.strerror}", hint=hint)
+
+
+def open_own(path: str, flags: int, *, must_be_ours: bool = False) -> int:
+    """Open one of our files for writing, and create it if it is missing. Raises OSError.
+
+    What is not a regular file is renamed: a pipe would block us, and a link may lead to a user's file. So is
+    a file that may not be opened, unless it `must_be_ours`.
+    """
+    for _ in range(2):
+        try:
+            descriptor = os.open(path, flags | os.O_CREAT | _OWN, 0o600)
+            try:
+                files.check_regular(descriptor, path)
+                return descriptor
+            except OSError:
+                os.close(descriptor)
+                raise
+        except OSError as error:
+            if error.errno not in _NO_FILE and (error.errno != errno.EACCES or must_be_ours):
+                raise
+            put_aside(path)
+    raise OSError(errno.EBUSY, "it is replaced again and again", path)
 
 
 def read_small(path: str, limit: int) -> bytes | None:
@@ -116,11 +149,11 @@ def read_small(path: str, limit: int) -> bytes | None:
     Pipes and links are ignored: a pipe would block the reader, and a link could expose files of other users.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+        descriptor = files.open_regular(path)
     except OSError:
         return None
     try:
-        return os.read(descriptor, limit) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+        return os.read(descriptor, limit)
     finally:
         os.close(descriptor)
 

@@ -11,6 +11,7 @@ import json
 import os
 
 from holdfast import clock
+from holdfast import files as file_access
 from holdfast.store import atomic
 
 TYPE_CHECKING = False
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 SCHEMA = "holdfast.audit/1"
 #: A larger file is rotated.
 ROTATE_BYTES = 64 * 1024 * 1024
-_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 _LONGEST = 4000
 
 
@@ -36,7 +36,7 @@ def append(home: Home, entry: dict[str, Any]) -> None:
             line[name] = line[name][:_LONGEST]
     try:
         data = json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n"
-        descriptor = os.open(home.audit, _APPEND, 0o600)
+        descriptor = atomic.open_own(home.audit, os.O_WRONLY | os.O_APPEND)
         try:
             os.write(descriptor, data.encode("utf-8", "backslashreplace"))
             if os.fstat(descriptor).st_size > ROTATE_BYTES:
@@ -105,8 +105,8 @@ def read(
     since_at = clock.iso(since) if since is not None else ""
     for path in files(home):
         try:
-            with open(path, "rb") as file:
-                for line in file:
+            with file_access.stream(path) as file:
+                for line in file_access.lines(file):
                     if needle is not None and needle not in line:
                         continue
                     entry = _entry(line)
@@ -117,17 +117,17 @@ def read(
                     if operation is not None and not _is_of(str(entry.get("operation")), operation):
                         continue
                     yield entry
-        except FileNotFoundError:
-            continue
         except OSError as error:
-            atomic.storage_failed(error, f"cannot read {path}")
+            # A rotated file may be gone meanwhile. What is no file has no entries.
+            if not isinstance(error, FileNotFoundError) and error.errno not in file_access.UNUSABLE:
+                atomic.storage_failed(error, f"cannot read {path}")
 
 
 def _entry(line: bytes) -> dict[str, Any] | None:
     """The entry of a line; None for an incomplete one (the disk may have been full)."""
     try:
         data = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return data if isinstance(data, dict) else None  # pyright: ignore[reportUnknownVariableType]
 

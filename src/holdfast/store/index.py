@@ -11,15 +11,21 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import stat
 
 from holdfast import clock
+from holdfast.errors import HoldfastError
+from holdfast.model.soundness import UNREADABLE, is_sound
 from holdfast.model.status import ENDS
 from holdfast.store import atomic, layout
-from holdfast.store.layout import Home
+from holdfast.store.layout import Home, Packet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
 
 _VERSION = 5
 #: Manifest fields in a row: enough for `ls`.
@@ -48,7 +54,7 @@ def update(home: Home, manifest: dict[str, Any]) -> None:
     except sqlite3.Error:
         return
     try:
-        _put(connection, manifest, _inode(home, manifest["task_id"]))
+        _put(connection, short(manifest), _inode(home, manifest["task_id"]))
         connection.commit()
     except sqlite3.Error:
         return
@@ -79,39 +85,54 @@ class Index:
     def __init__(self, home: Home) -> None:
         self.home = home
         self._connection = self._open()
+        self._heal(self._follow_directory)
+
+    def _heal(self, read: Callable[[], T]) -> T:
+        """Read the index. A corrupt one is rebuilt first: it contains nothing that the packets do not."""
         try:
-            self._follow_directory()
-        except sqlite3.DatabaseError as error:
+            return read()
+        except (sqlite3.DatabaseError, ValueError, TypeError) as error:
             self._connection.close()
             # Another process writes for too long, or the file is read-only: use an index in memory. Otherwise
             # it is corrupt.
-            is_ours = not isinstance(error, sqlite3.OperationalError)
+            is_ours = not isinstance(error, sqlite3.OperationalError) or "no such" in str(error)
             self._connection = self._rebuild() if is_ours else _connect(":memory:")
             self._follow_directory()
+            return read()
 
     def live(self) -> list[dict[str, Any]]:
-        """The tasks that have not ended, newest first, from their manifests."""
+        """The tasks that have not ended, newest first, from their manifests.
+
+        A packet that cannot be read is among them, with the state UNREADABLE and the reason.
+        """
+        return self._heal(self._live)
+
+    def _live(self) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []
         changed: list[dict[str, Any]] = []
         for task_id, text in self._rows("ended = 0"):
-            manifest = _manifest(self.home, task_id)
-            row = short(manifest) if manifest is not None else json.loads(text)
-            if manifest is not None and json.dumps(row) != text:
-                changed.append(manifest)
+            row = _row(self.home, task_id)
+            if row is None:
+                continue  # removed meanwhile
+            if json.dumps(row) != text:
+                changed.append(row)
             rows.append(row)
         self._keep(changed)
         return rows
 
-    def _keep(self, manifests: list[dict[str, Any]]) -> None:
+    def _keep(self, rows: list[dict[str, Any]]) -> None:
         try:
-            for manifest in manifests:
-                _put(self._connection, manifest, _inode(self.home, manifest["task_id"]))
+            for row in rows:
+                _put(self._connection, row, _inode(self.home, row["task_id"]))
             self._connection.commit()
         except sqlite3.OperationalError:
             self._connection.rollback()  # busy: the next reader updates it
 
     def ended(self, limit: int | None) -> list[dict[str, Any]]:
         """The most recently ended tasks, newest first; with None, all of them in no order."""
+        return self._heal(lambda: self._ended(limit))
+
+    def _ended(self, limit: int | None) -> list[dict[str, Any]]:
         if limit is None:
             rows = self._connection.execute(f"SELECT short FROM tasks WHERE {_ALL_ENDED}").fetchall()
         else:
@@ -124,10 +145,13 @@ class Index:
 
         Every task is in exactly one of them.
         """
-        self._connection.execute("BEGIN")  # one snapshot for both; `live` ends it
+        return self._heal(self._overview)
+
+    def _overview(self) -> tuple[list[dict[str, Any]], dict[str, int]]:
+        self._connection.execute("BEGIN")  # one snapshot for both; `_live` ends it
         query = f"SELECT status, count(*) FROM tasks WHERE {_ALL_ENDED} GROUP BY status"
         counts = dict(self._connection.execute(query).fetchall())
-        return self.live(), counts
+        return self._live(), counts
 
     def close(self) -> None:
         """Close the database."""
@@ -148,10 +172,13 @@ class Index:
             return self._rebuild()
 
     def _rebuild(self) -> sqlite3.Connection:
-        """Replace a corrupt or outdated index: it contains nothing that the packets do not."""
-        for suffix in ("", "-wal", "-shm"):
-            atomic.remove(self.home.index + suffix)
-        return _connect(self.home.index)
+        """Replace a corrupt or outdated index."""
+        try:
+            for suffix in ("", "-wal", "-shm"):
+                atomic.remove(self.home.index + suffix)
+            return _connect(self.home.index)
+        except (sqlite3.Error, HoldfastError):
+            return _connect(":memory:")
 
     def _follow_directory(self) -> None:
         """Add tasks that are missing in the index, and delete those that are gone."""
@@ -172,9 +199,9 @@ class Index:
         for task_id, inode in on_disk.items():
             # A different directory under the same id is a different task.
             if in_index.get(task_id) != inode:
-                manifest = _manifest(self.home, task_id)
-                if manifest is not None:
-                    _put(self._connection, manifest, inode)
+                row = _row(self.home, task_id)
+                if row is not None:
+                    _put(self._connection, row, inode)
         for task_id in in_index.keys() - on_disk.keys():
             self._connection.execute("DELETE FROM tasks WHERE task_id = ?", (task_id,))
         is_stable = clock.now() - folder.st_mtime > _RACY_S
@@ -184,7 +211,7 @@ class Index:
 
 
 def _connect(path: str) -> sqlite3.Connection:
-    is_new = path != ":memory:" and not os.path.exists(path)
+    is_new = path != ":memory:" and not clear_way(path)
     connection = sqlite3.connect(path, timeout=_BUSY_MS / 1000)
     try:
         if is_new:
@@ -213,8 +240,26 @@ def _connect(path: str) -> sqlite3.Connection:
     return connection
 
 
-def _put(connection: sqlite3.Connection, manifest: dict[str, Any], inode: int) -> None:
-    row = short(manifest)
+def clear_way(path: str) -> bool:
+    """Rename what is not a regular file in place of a database: SQLite would wait for a pipe.
+
+    Returns whether there is a database. Raises sqlite3.OperationalError if that cannot be done.
+    """
+    try:
+        for each in (path, f"{path}-wal", f"{path}-shm"):
+            try:
+                if not stat.S_ISREG(os.lstat(each).st_mode):
+                    atomic.put_aside(each)
+            except FileNotFoundError:
+                continue
+        if os.path.exists(path) and not os.access(path, os.R_OK):
+            atomic.put_aside(path)
+        return os.path.exists(path)
+    except OSError as error:
+        raise sqlite3.OperationalError(f"{error.filename}: {error.strerror}") from error
+
+
+def _put(connection: sqlite3.Connection, row: dict[str, Any], inode: int) -> None:
     ended = int(row["status"] in ENDS)
     connection.execute(
         "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?)",
@@ -229,8 +274,53 @@ def _inode(home: Home, task_id: str) -> int:
         return 0
 
 
-def _manifest(home: Home, task_id: str) -> dict[str, Any] | None:
+def _row(home: Home, task_id: str) -> dict[str, Any] | None:
+    """The row of a packet: from its manifest, else from its journal, else one that says what is wrong.
+
+    None if there is no packet. The id is that of the directory, whatever the file says.
+    """
+    packet = home.packet(task_id)
     try:
-        return atomic.read_json(home.packet(task_id).manifest)
-    except atomic.CorruptFile:
+        manifest = atomic.read_json(packet.manifest)
+    except HoldfastError:
+        manifest = None
+    if manifest is None or not is_sound(manifest):
+        try:
+            manifest = _derived(packet)
+        except (HoldfastError, OSError) as error:
+            return _unreadable(packet, error)
+    manifest["task_id"] = task_id
+    return short(manifest)
+
+
+def _derived(packet: Packet) -> dict[str, Any]:
+    from holdfast.model import manifest  # rarely needed
+    from holdfast.store import journal
+
+    return manifest.render(journal.fold(packet.journal), packet.path, manifest.Observed())
+
+
+def _unreadable(packet: Packet, error: Exception) -> dict[str, Any] | None:
+    try:
+        made = os.stat(packet.path).st_mtime
+    except OSError:
         return None
+    is_missing = isinstance(error, FileNotFoundError)
+    return short(
+        {
+            "task_id": packet.task_id,
+            "task_name": packet.task_id,
+            "goal": "",
+            "status": UNREADABLE,
+            "status_reason": f"{packet.journal} is missing" if is_missing else str(error),
+            "agent": "-",
+            "attempt": 0,
+            "retry_count": 0,
+            "total_retries": 0,
+            "pid": 0,
+            "active_s": 0.0,
+            "usage": {"input_tokens": 0, "output_tokens": 0, "cost_usd": None},
+            "project_dir": "",
+            "started_at": clock.iso(made),
+        }
+    )

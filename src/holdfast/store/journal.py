@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 
-from holdfast import clock
+from holdfast import clock, files
 from holdfast.errors import CorruptFile
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
@@ -19,6 +19,8 @@ from holdfast.store.atomic import storage_failed, write_all
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from holdfast.model.task import Task
 
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 _FRAGMENT_BYTES = 4096
@@ -52,24 +54,44 @@ def read(path: str) -> Iterator[tuple[str, ev.Event]]:
 
     Raises CorruptFile for any other bad line.
     """
-    with open(path, "rb") as file:
+    with atomic.stream(path) as file:
         number = 0
         pending: tuple[int, bytes, ValueError] | None = None
-        for line in file:
+        for line in files.lines(file):
             if pending is not None:
                 raise _corrupt(path, *pending)
             number += 1
             if not line.endswith(b"\n"):
-                return
+                if len(line) < files.MAX_BYTES:
+                    return
+                raise _corrupt(path, number, line, ValueError(f"it has more than {files.MAX_BYTES} bytes"))
             try:
                 data = json.loads(line)
                 at = data["at"]
                 event = ev.decode(data)
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                 # Only the last line may be bad: a torn write.
                 pending = (number, line, ValueError(str(error)))
                 continue
             yield at, event
+
+
+def fold(path: str) -> Task:
+    """The task that a journal describes. Raises FileNotFoundError, CorruptFile."""
+    from holdfast.model.fold import apply
+    from holdfast.model.task import Task
+
+    task = Task()
+    for number, (at, event) in enumerate(read(path), 1):
+        try:
+            apply(task, event, at)
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+            raise _corrupt(path, number, b"", ValueError(repr(error))) from error
+    if not task.created_at:
+        raise CorruptFile(
+            f"{path} is empty", hint="the task cannot be read; remove it with 'holdfast rm --force'"
+        )
+    return task
 
 
 def _corrupt(path: str, number: int, line: bytes, error: ValueError) -> CorruptFile:

@@ -14,10 +14,9 @@ import errno
 import fcntl
 import json
 import os
-import stat
 
 from holdfast import __version__, clock
-from holdfast.errors import HoldfastError, LockHeld, StorageError
+from holdfast.errors import HoldfastError, LockHeld
 from holdfast.model.process import ProcessIdentity
 from holdfast.store import atomic
 from holdfast.store.atomic import storage_failed
@@ -33,7 +32,6 @@ CONTEST_S = 0.2
 _OWNER_BYTES = 4096
 #: O_NONBLOCK: a pipe in place of a lock must not stop the opener.
 _CHECK = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-_TAKE = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 #: Links are followed: a packet may be one (`layout.is_packet`).
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 #: Answers of flock where directories cannot be locked: NFS wants a descriptor that may write.
@@ -175,21 +173,10 @@ def _open_anchor(path: str) -> int:
 def _open_file(path: str, *, may_replace: bool) -> int:
     """Open the lock file. What is no file is renamed; with `may_replace`, also a file that may not be
     opened."""
-    for _ in range(2):
-        try:
-            descriptor = os.open(path, _TAKE, 0o600)
-        except OSError as error:
-            if error.errno not in _NO_FILE and not (may_replace and error.errno == errno.EACCES):
-                storage_failed(error, f"cannot open {path}")
-        else:
-            if stat.S_ISREG(os.fstat(descriptor).st_mode):
-                return descriptor
-            os.close(descriptor)
-        try:
-            atomic.put_aside(path)
-        except OSError as error:
-            storage_failed(error, f"cannot open {path}")
-    raise StorageError(f"cannot open {path}: it is replaced again and again")
+    try:
+        return atomic.open_own(path, os.O_RDWR, must_be_ours=not may_replace)
+    except OSError as error:
+        storage_failed(error, f"cannot open {path}")
 
 
 def _is_at(path: str, descriptor: int) -> bool:

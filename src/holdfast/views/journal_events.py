@@ -7,6 +7,7 @@ import os
 from holdfast import clock
 from holdfast.model.status import ENDS
 from holdfast.packet import load, metrics
+from holdfast.store import atomic
 from holdfast.store.layout import Packet
 from holdfast.views.recovery import KeeperStarter
 
@@ -40,7 +41,7 @@ def read(packet: Packet, *, follow: bool) -> Iterator[dict[str, Any]]:
 def _size_of_whole_lines(path: str) -> int:
     """The size of a journal without a last line that is still being written."""
     try:
-        with open(path, "rb") as file:
+        with atomic.stream(path) as file:
             end = file.seek(0, os.SEEK_END)
             while end > 0:
                 start = max(0, end - _BLOCK_BYTES)

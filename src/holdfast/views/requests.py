@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 
-from holdfast import clock
+from holdfast import clock, files
 from holdfast.errors import CorruptFile, DiskFull, HoldfastError, NotFound, RequestRefused, Unanswered
 from holdfast.packet import inbox, load
 from holdfast.runner_process import start_runner
@@ -78,8 +78,8 @@ def _raise_if_unreadable(packet: Packet, path: str, verb: str) -> None:
 
 def _raise_if_refused(packet: Packet, request_id: str, verb: str) -> None:
     try:
-        with open(packet.journal, "rb") as file:
-            for line in file:
+        with atomic.stream(packet.journal) as file:
+            for line in files.lines(file):
                 if request_id.encode() in line and b'"request.refused"' in line:
                     raise RequestRefused(f"cannot {verb} {packet.task_id}: {json.loads(line)['reason']}")
     except FileNotFoundError as error:

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from holdfast import clock
 from holdfast.errors import HoldfastError, NotPossible
 from holdfast.model.spec import Limits, StageSpec, TaskSpec
 from holdfast.model.status import Status
@@ -16,7 +17,6 @@ from holdfast.paths import ensure_home
 from holdfast.store import atomic
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
-from tests.support.waiting import eventually
 
 
 @pytest.fixture
@@ -31,7 +31,9 @@ def packet(home: str) -> Packet:
     return packet
 
 
-def test_a_retry_that_comes_while_the_archive_waits_for_the_runner_is_not_put_away(packet: Packet) -> None:
+def test_a_retry_that_comes_while_the_archive_waits_for_the_runner_is_not_put_away(
+    packet: Packet, monkeypatch: pytest.MonkeyPatch
+) -> None:
     errors: list[HoldfastError] = []
 
     def put_away() -> None:
@@ -40,11 +42,17 @@ def test_a_retry_that_comes_while_the_archive_waits_for_the_runner_is_not_put_aw
         except HoldfastError as error:
             errors.append(error)
 
+    def noted_sleep(seconds: float) -> None:
+        waits.set()
+        sleep(seconds)
+
+    waits, sleep = threading.Event(), clock.sleep
+    monkeypatch.setattr(clock, "sleep", noted_sleep)
     lock = locks.acquire(packet.runner_lock, role="runner")
     thread = threading.Thread(target=put_away)
     thread.start()
-    # It has looked once when it opens the lock file.
-    eventually(lambda: _opened(packet.runner_lock) >= 2, what="it waits for the lock")
+    # It has looked once when it waits for the lock.
+    assert waits.wait(10)
     inbox.drop(packet, "retry", {}, by="a test")
     lock.release()
     thread.join(10)
@@ -57,15 +65,3 @@ def test_what_has_ended_is_put_away(packet: Packet) -> None:
     assert os.path.exists(put_away.task_done)
     assert not os.path.exists(packet.path)
     assert not os.path.exists(put_away.env)
-
-
-def _opened(path: str) -> int:
-    """How often this process has the file open."""
-    folder = "/proc/self/fd"
-    found = 0
-    for name in os.listdir(folder):
-        try:
-            found += os.readlink(os.path.join(folder, name)) == path
-        except FileNotFoundError:
-            continue
-    return found

@@ -104,10 +104,11 @@ def test_a_locked_queue_is_a_readable_error(home: str, monkeypatch: pytest.Monke
         assert queue.add(Item(task_id="a"))
 
 
-def test_a_read_only_home_is_a_readable_error(home: str) -> None:
-    os.mkdir(os.path.join(home, "queue.db"))
-    with pytest.raises(StorageError, match="cannot use the queue"):
-        LocalQueue(Home(home))
+def test_what_is_no_database_is_put_aside(home: str) -> None:
+    os.mkfifo(os.path.join(home, "queue.db"))
+    with LocalQueue(Home(home)) as queue:
+        assert queue.add(Item(task_id="a"))
+    assert os.path.lexists(os.path.join(home, "queue.db.aside-1"))
 
 
 @pytest.mark.parametrize(("text", "number"), [("high", 10), ("Medium", 5), ("low", 1), ("7", 7), (-2, -2)])

@@ -41,12 +41,16 @@ def test_entries_are_found_by_task_operation_and_time(home: str) -> None:
 
 
 def test_what_cannot_be_written_is_left_out(home: str) -> None:
-    os.mkdir(Home(home).audit)
-    audit.append(Home(home), {"operation": "x"})
     audit.append(Home(os.path.join(home, "nowhere")), {"operation": "x"})
     audit.append(Home(home), {"operation": object()})
-    os.rmdir(Home(home).audit)
     assert entries(home) == []
+
+
+def test_what_is_no_file_is_put_aside(home: str) -> None:
+    os.mkfifo(Home(home).audit)
+    audit.append(Home(home), {"operation": "x"})
+    assert [entry["operation"] for entry in entries(home)] == ["x"]
+    assert sorted(os.listdir(home)) == ["audit.jsonl", "audit.jsonl.aside-1"]
 
 
 def test_half_a_line_is_passed_over(home: str) -> None:

@@ -12,7 +12,12 @@ from holdfast.store.layout import Home
 
 def put(home: Home, task_id: str, status: str) -> None:
     os.makedirs(home.packet(task_id).path, exist_ok=True)
-    manifest = {"task_id": task_id, "status": status, "started_at": "2026-01-01T00:00:00.000Z"}
+    manifest = {
+        "task_id": task_id,
+        "status": status,
+        "agent": "command",
+        "started_at": "2026-01-01T00:00:00.000Z",
+    }
     with open(home.packet(task_id).manifest, "w", encoding="utf-8") as file:
         json.dump(manifest, file)
 

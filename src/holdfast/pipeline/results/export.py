@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast import files
 from holdfast.packet import load
 from holdfast.pipeline.results.stage_files import artifact
 from holdfast.store import atomic
@@ -56,7 +57,7 @@ def export(packet: Packet, target: str) -> list[str]:
 
 def _copy(source: str, target: str) -> bool:
     try:
-        with open(source, "rb") as file:
+        with files.stream(source) as file:
             data = file.read()
     except OSError:
         return False

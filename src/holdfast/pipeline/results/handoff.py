@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
+from holdfast import files
 from holdfast.model import markdown, pack
 from holdfast.model.record import Record
 from holdfast.model.roles import UPDATED_PACK
@@ -99,7 +100,7 @@ def _lines(block: markdown.CodeBlock) -> str:
 
 def _content(path: str) -> bytes | None:
     try:
-        with open(path, "rb") as file:
+        with files.stream(path) as file:
             return file.read()
     except FileNotFoundError:
         return None

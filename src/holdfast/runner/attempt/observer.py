@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 
-from holdfast import clock, recorder
+from holdfast import clock, files, recorder
 from holdfast.failpoints import failpoint
 from holdfast.model.attempt import Attempt
 from holdfast.model.attempt_table import Reading
@@ -385,10 +385,10 @@ class Observer:
 
     def _end_bytes(self, path: str, count: int) -> bytes:
         try:
-            with open(path, "rb") as file:
+            with files.stream(path) as file:
                 file.seek(max(0, os.fstat(file.fileno()).st_size - count))
                 return file.read(count)
-        except FileNotFoundError:
+        except OSError:
             return b""
 
     # ── its stop ──

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 
+from holdfast.packet import inbox
 from holdfast.store.layout import Packet
 
 TYPE_CHECKING = False
@@ -26,8 +27,7 @@ class Waiter:
     def __init__(self, packet: Packet) -> None:
         self._poll = select.poll()
         self._names: dict[int, str] = {}
-        # Open for writing too: otherwise poll reports end of file for ever after the last writer closes.
-        self._bell = os.open(packet.bell, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        self._bell = inbox.open_bell(packet.bell)
         self.watch(self._bell, "bell")
         self._woken, self._wake = os.pipe()
         for descriptor in (self._woken, self._wake):

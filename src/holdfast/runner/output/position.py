@@ -21,12 +21,11 @@ class IngestPosition:
     """output.log and `state/ingest`, for all open attempts."""
 
     def __init__(self, packet: Packet) -> None:
-        create = os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         self._note = -1
-        self._output = os.open(packet.output_log, os.O_WRONLY | os.O_APPEND | create, 0o600)
+        self._output = atomic.open_own(packet.output_log, os.O_WRONLY | os.O_APPEND)
         try:
             atomic.make_directory(packet.state)  # an agent may have removed it
-            self._note = os.open(packet.ingest, os.O_RDWR | create, 0o600)
+            self._note = atomic.open_own(packet.ingest, os.O_RDWR)
             self._read = self._restore()
         except OSError:
             self.close()  # otherwise each retry on a full disk leaks two descriptors

@@ -14,7 +14,7 @@ import json
 import os
 import sys
 
-from holdfast import clock
+from holdfast import clock, files
 from holdfast.errors import HoldfastError
 from holdfast.model.status import BY_DOWN
 from holdfast.packet import work_file
@@ -173,7 +173,7 @@ def _is_git(cwd: str) -> bool:
 
 def _last_events(path: str) -> list[dict[str, Any]]:
     try:
-        with open(path, "rb") as file:
+        with files.stream(path) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
             lines = file.read().splitlines()
     except OSError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import clock
+from holdfast import clock, files
 from holdfast.agents import registry, replay
 from holdfast.failpoints import failpoint
 from holdfast.model.attempt import Attempt
@@ -75,12 +75,12 @@ def report(attempt: Attempt, stdout: str) -> str:
     if not adapter.capabilities.has_events:
         return _text(stdout)
     try:
-        with open(stdout, "rb") as file:
+        with files.stream(stdout) as file:
             size = os.fstat(file.fileno()).st_size
             if size > _READ_BYTES:
                 return attempt.last_text
             folded = replay.fold(adapter, file.read())
-    except FileNotFoundError:
+    except OSError:
         return ""
     result = folded.result.text if folded.result is not None else ""
     # Some programs print a short message after the report.
@@ -90,11 +90,11 @@ def report(attempt: Attempt, stdout: str) -> str:
 def _text(path: str) -> str:
     """A log as text. If it is long, only its end, after a line with the number of bytes left out."""
     try:
-        with open(path, "rb") as file:
+        with files.stream(path) as file:
             size = os.fstat(file.fileno()).st_size
             file.seek(max(0, size - _TEXT_BYTES))
             text = file.read().decode("utf-8", "replace")
-    except FileNotFoundError:
+    except OSError:
         return ""
     left_out = size - _TEXT_BYTES
     return f"[{left_out} bytes left out]\n{text}" if left_out > 0 else text

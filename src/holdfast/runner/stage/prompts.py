@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import clock
+from holdfast import clock, files
 from holdfast.agents import registry
 from holdfast.errors import UnreadableFile
 from holdfast.failpoints import failpoint
@@ -27,8 +27,7 @@ def compose(ledger: Ledger, stage: StageSpec, stage_state: StageState) -> bytes 
     """
     if ledger.task.spec.pipeline is None:
         try:
-            with open(ledger.packet.user_request, "rb") as file:
-                request = file.read()
+            request = files.read(ledger.packet.user_request)
         except FileNotFoundError:
             return None
         checked = stage_state.pre_work
@@ -75,8 +74,7 @@ def _earlier(ledger: Ledger, stage: StageSpec) -> list[Attachment]:
             continue
         path = ledger.packet.output(earlier.name, task.stage_state(earlier.name).agent, "out")
         if os.path.exists(path):
-            with open(path, encoding="utf-8", errors="replace") as file:
-                text = file.read()
+            text = files.read(path).decode("utf-8", "replace")
             attachments.append(Attachment(name=os.path.basename(path), text=text, is_whole=True))
     if roles.get(stage.role).reads_findings:
         from holdfast.runner.stage import findings
@@ -134,8 +132,7 @@ def system_prompt(ledger: Ledger, stage: StageSpec, opened: ev.AttemptOpened) ->
     path = {**spec.options, **stage.options}.get("system_prompt_path")
     if isinstance(path, str):
         try:
-            with open(path, "rb") as file:
-                parts.append(file.read())
+            parts.append(files.read(path, follow=True))
         except OSError as error:
             raise UnreadableFile(
                 f"cannot read the system prompt {path}: {error.strerror}", hint="check its path and mode"
@@ -151,8 +148,8 @@ def hand_off(ledger: Ledger, stage: StageSpec, attempt: Attempt) -> None:
     if roles.get(stage.role).is_brief:
         from holdfast.pipeline.results import handoff
 
-        with open(ledger.packet.output(stage.name, attempt.agent, "out"), encoding="utf-8") as file:
-            brief = handoff.read_brief(file.read())
+        report = files.read(ledger.packet.output(stage.name, attempt.agent, "out"))
+        brief = handoff.read_brief(report.decode())
         if (brief.script or None) != ledger.task.script:
             ledger.record(ev.HandoffMade(stage=stage.name, script=brief.script or None))
             failpoint("prompts.handoff_recorded")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast import files
 from holdfast.model import events as ev
 from holdfast.model.attempt import Attempt
 from holdfast.pipeline import triage as classifying
@@ -37,7 +38,7 @@ def _ends_of(path: str, redact: Redactor) -> str:
     """The first and last lines of a log, without secrets: what went wrong is usually at one of its ends."""
     read_bytes = _END_BYTES + MARGIN
     try:
-        with open(path, "rb") as file:
+        with files.stream(path) as file:
             first = file.read(2 * read_bytes)
             size = os.fstat(file.fileno()).st_size
             file.seek(max(0, size - read_bytes))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast import files
 from holdfast.packet import load
 from holdfast.store.layout import Packet
 
@@ -26,8 +27,7 @@ def write_notes(packet: Packet, folder: str, *, make: bool) -> str | None:
     if not os.path.isdir(real) or not real.startswith(project + os.sep):
         return None
     try:
-        with open(packet.summary, encoding="utf-8", errors="replace") as file:
-            text = file.read()
+        text = files.read(packet.summary).decode("utf-8", "replace")
     except OSError:
         text = f"# {manifest['task_name']}: {manifest['status']}\n\n{manifest.get('status_reason') or ''}\n"
     path = os.path.join(real, f"{packet.task_id}.md")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from holdfast import files
 from holdfast.store import process
 from holdfast.store.layout import Packet
 
@@ -33,9 +34,9 @@ def still_running(packet: Packet) -> dict[int, str]:
 def _of_last_run(packet: Packet) -> list[dict[str, Any]]:
     processes: list[dict[str, Any]] = []
     try:
-        with open(packet.journal, "rb") as file:
+        with files.stream(packet.journal) as file:
             # Searched as text before parsing: few journals have such an event.
-            for line in file:
+            for line in files.lines(file):
                 if b'"run.opened"' in line:
                     processes = []
                 elif b'"leftovers.found"' in line:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from holdfast import files
+
 _BLOCK_BYTES = 16384
 #: The length to which a quoted line is cut; `logs` prints it whole.
 _QUOTED_CHARS = 400
@@ -25,7 +27,7 @@ def _quoted(line: str) -> str:
 def read_last_lines(path: str, count: int) -> tuple[bytes, int]:
     """The bytes of the last `count` lines, and the offset at which they end."""
     try:
-        with open(path, "rb") as file:
+        with files.stream(path) as file:
             end = start = file.seek(0, os.SEEK_END)
             data = b""
             # One newline more than lines: the one before the first line.
@@ -49,7 +51,7 @@ def _split(data: bytes) -> list[bytes]:
 def last_line(path: str) -> str:
     """The last line of a log that is not blank."""
     try:
-        with open(path, "rb") as file:
+        with files.stream(path) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - 2048))
             lines = file.read().decode("utf-8", "replace").splitlines()
     except OSError:

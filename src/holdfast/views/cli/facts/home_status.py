@@ -6,6 +6,7 @@ import os
 
 from holdfast import clock, paths, spawn
 from holdfast.errors import HoldfastError
+from holdfast.model.soundness import UNREADABLE
 from holdfast.model.status import ENDS
 from holdfast.notify import outbox
 from holdfast.packet import inbox, load, runner_gone
@@ -92,6 +93,8 @@ def _task_attention(home: Home, row: dict[str, Any]) -> list[str]:
     packet = home.packet(row["task_id"])
     requests = inbox.names(packet) if row["finished_at"] is None else []
     lines: list[str] = []
+    if row["status"] == UNREADABLE:
+        lines.append(f"{row['task_id']} cannot be read: {row['status_reason']}; see 'holdfast doctor'")
     if row["status"] == "interrupted":
         lines.append(describe.interruption(row, "waits for a person"))
     for name in requests[:1]:

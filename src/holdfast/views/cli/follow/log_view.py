@@ -8,6 +8,7 @@ import sys
 
 from holdfast.model.status import Status
 from holdfast.packet import load
+from holdfast.store import atomic
 from holdfast.store.layout import AttemptDir, Packet
 from holdfast.views.cli.follow.loop import View
 from holdfast.views.cli.show import fit_text, out, terminal
@@ -57,7 +58,7 @@ class GrowingFile:
     def print_new(self, *, is_last: bool = False) -> None:
         """Print what was added. With `is_last`, also an incomplete line."""
         try:
-            with open(self.path, "rb") as file:
+            with atomic.stream(self.path) as file:
                 file.seek(self._offset)
                 while data := file.read(_READ_BYTES):
                     self._offset += len(data)
