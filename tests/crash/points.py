@@ -37,6 +37,6 @@ def _calls(source: str, file: str) -> list[Point]:
     for node in ast.walk(ast.parse(source, file)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "failpoint":
             argument = node.args[0] if node.args else None
-            plain = isinstance(argument, ast.Constant) and isinstance(argument.value, str)
-            found.append(Point(argument.value if plain else None, file, node.lineno))
+            name = argument.value if isinstance(argument, ast.Constant) else None
+            found.append(Point(name if isinstance(name, str) else None, file, node.lineno))
     return sorted(found, key=lambda point: point.line)

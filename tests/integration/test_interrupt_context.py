@@ -64,6 +64,7 @@ def test_context_summary_logs_and_work_are_kept(task: Task) -> None:
     with open(task.path("state", "work.json"), "w", encoding="utf-8") as file:
         json.dump({"id": "issue-1", "progress": {"steps_completed": 3, "steps_total": 9}}, file)
     folder = save(ledger(task), "which branch? (hunter2hunter2)")
+    assert folder is not None
     assert folder == task.path("state", "interrupts", "1")
     assert sorted(os.listdir(folder)) == ["context.json", "logs.txt", "summary.md", "work.json"]
     context = json.loads(read(folder, "context.json"))

@@ -66,8 +66,8 @@ def uses_in(source: str, file: str) -> list[Use]:
     for node in ast.walk(ast.parse(source, file)):
         if isinstance(node, ast.Call) and _is_req(node.func):
             for arg in node.args:
-                is_text = isinstance(arg, ast.Constant) and isinstance(arg.value, str)
-                found.append(Use(arg.value if is_text else None, file, arg.lineno))
+                value = arg.value if isinstance(arg, ast.Constant) else None
+                found.append(Use(value if isinstance(value, str) else None, file, arg.lineno))
     return sorted(found, key=lambda use: use.line)
 
 

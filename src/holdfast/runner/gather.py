@@ -15,8 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_NO_EXECUTIONS: dict[int, ExecutionFacts] = {}
-
 
 class Gatherer:
     """Observes one task for the planner."""

@@ -109,8 +109,10 @@ def _hold(packet: Packet, lock: locks.Lock) -> bool:
             reason = _loop(context, watch, keeper)
         finally:
             keeper.close()
-        if watch.is_suspected():
+        if reason is None:
             print(f"{packet.path} was removed; its agents were stopped", file=sys.stderr)
+        elif watch.is_suspected():
+            pass  # nothing can be recorded
         elif watch.is_lost and moved_to(packet, lock) is None:
             print(f"{packet.path}: {reason}; another runner may have the task", file=sys.stderr)
         elif ledger.task.runner is not None:  # when a task ends, it is recorded before the marker
@@ -126,10 +128,10 @@ def _hold(packet: Packet, lock: locks.Lock) -> bool:
             atomic.forget(packet.bell)
 
 
-def _loop(context: Context, watch: PacketWatch, keeper: KeeperGuard) -> str:
+def _loop(context: Context, watch: PacketWatch, keeper: KeeperGuard) -> str | None:
     """Gather facts, plan, perform, sleep, until a signal comes or nothing is left to do.
 
-    Returns why it ended.
+    Returns why it ended; None: the packet was removed, and its agents were ended.
     """
     ledger, waiter = context.ledger, context.waiter
     gatherer = Gatherer(context)
@@ -140,7 +142,7 @@ def _loop(context: Context, watch: PacketWatch, keeper: KeeperGuard) -> str:
             if watch.is_suspected():
                 if watch.is_certain():
                     end_agents(ledger.task, ledger.packet)
-                    break
+                    return None
                 clock.sleep(CONFIRM_S)
                 continue
             if moved_to(ledger.packet, watch.lock) is not None:
@@ -165,7 +167,7 @@ def _loop(context: Context, watch: PacketWatch, keeper: KeeperGuard) -> str:
             ledger.catch_up()
         # Poll even if there is no time to sleep: deaths and requests must not wait for the end of a flood.
         ready = waiter.wait(min(wait_s, keeper.check(ready)) if wait_s > 0 else 0.0)
-    return waiter.detached_by or "its packet was removed"
+    return waiter.detached_by
 
 
 def _begin(ledger: Ledger, repaired: ev.JournalRepaired | None) -> None:

@@ -101,6 +101,11 @@ def test_the_command_line_beats_the_packet_where_it_may(home: str, project: str,
     assert asked.spec.options == {"yolo": True}
 
 
+def test_failover_is_checked_as_in_a_plain_run(home: str, project: str, tmp_path) -> None:
+    with pytest.raises(UsageError, match="does not apply to a command"):
+        ask(written(tmp_path), failover=["command"])
+
+
 def test_without_a_request_the_goal_is_the_request(home: str, project: str, tmp_path) -> None:
     folder = written(tmp_path)
     os.unlink(os.path.join(folder, "inputs", "user_request.md"))

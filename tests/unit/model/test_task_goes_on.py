@@ -6,6 +6,7 @@ import pytest
 
 from holdfast import clock
 from holdfast.model import events as ev
+from holdfast.model.attempt import Attempt
 from holdfast.model.spec import PipelineSpec, StageSpec
 from tests.support.story import Story
 
@@ -69,7 +70,7 @@ def test_a_retry_judges_what_failed_before_it_anew() -> None:
     story = Story(stages, pipeline=PIPELINE).open(1, stage="one").open(2, stage="two").start(1).start(2)
     story.move("running").end(1, "success").end(2, "crashed").tell(triaged(2, "two")).move("completing")
     failed = story.task.find(2)
-    assert failed is not None
+    assert isinstance(failed, Attempt)
     assert failed.triage is not None
     story.move("killed").tell(ev.RunOpened(run=2, request="r"))
     assert story.task.signatures == {}

@@ -70,7 +70,7 @@ class Context:
                 self.recorders.remove(pid)
 
     def forget(self) -> None:
-        """Let go of everything in memory, to take the next step from the files alone. Agents keep running."""
+        """Forget what was observed of open executions, to observe it again from the files."""
         if self._observers is not None:
             self._observers.close()
 

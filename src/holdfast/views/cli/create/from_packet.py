@@ -12,7 +12,7 @@ from holdfast.packet import environment, inputs
 from holdfast.pipeline.define import written_packet
 from holdfast.store.layout import Home, Packet
 from holdfast.store.trust import Judge
-from holdfast.views.cli.create import agent_options, check_git
+from holdfast.views.cli.create import agent_options, check_agent, check_git
 from holdfast.views.cli.create.new_task import NewTask, environment_of, judged_settings
 from holdfast.views.cli.create.task_options import LIMIT_FLAGS
 
@@ -112,7 +112,7 @@ def _chosen(values: dict[str, Any]) -> dict[str, Any]:
     if values.get("worktree"):
         fields["workspace"] = "worktree"
     if values.get("failover"):
-        fields["failover"] = tuple(values["failover"])
+        fields["failover"] = tuple(adapter.name for adapter in check_agent.failover("", values["failover"]))
     if values.get("yolo"):
         fields["options"] = {"yolo": True}
     return fields
