@@ -9,7 +9,7 @@ from holdfast.model.status import Status
 from holdfast.packet import inbox
 from holdfast.runner.people import marks
 from holdfast.runner.perform.context import Context
-from holdfast.runner.plan.facts import ExecutionFacts, Facts, PendingRequest
+from holdfast.runner.plan.facts import Facts, PendingRequest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
