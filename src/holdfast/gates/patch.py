@@ -12,7 +12,6 @@ import re
 from holdfast.errors import GitFailed
 from holdfast.gates.base import Case, Check, is_writer
 from holdfast.model import markdown
-from holdfast.workspace import git
 from holdfast.workspace.scope import Scope, project_path
 
 TYPE_CHECKING = False
@@ -131,10 +130,9 @@ def refusal(workspace: Workspace, patch: str) -> str | None:
     words += [f"--directory={place.prefix}"] if place.prefix else []
     try:
         trees.run(["read-tree", workspace.old_tree], index=index)
-        done = git.call(
+        done = trees.call(
             [*words, "-"],
-            cwd=trees.path,
-            env={"GIT_DIR": trees.git_dir, "GIT_INDEX_FILE": index},
+            index=index,
             stdin=patch.encode("utf-8", "surrogateescape"),
             allowed=(0, 1, 128),
         )

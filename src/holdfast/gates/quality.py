@@ -22,7 +22,7 @@ from holdfast.redact import Redactor
 from holdfast.store import atomic
 from holdfast.store.layout import Packet
 from holdfast.workspace import base as bases
-from holdfast.workspace import chore, git
+from holdfast.workspace import changed_files, chore, git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -143,9 +143,8 @@ def uncommitted(work: Work) -> list[str] | None:
     repository = git.find(work.directory)
     if repository is None:
         return None
-    words = ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all"]
     home = os.path.realpath(work.packet.home.path) + os.sep
-    paths = [entry[3:] for entry in git.names(git.run(words, cwd=repository.top))]
+    paths = changed_files.listed(repository, (repository.top, repository.common_dir, repository.git_dir))
     top = os.path.realpath(repository.top)
     return [path for path in paths if not os.path.join(top, path).startswith(home)]
 

@@ -5,9 +5,13 @@
 
 from __future__ import annotations
 
-from holdfast.errors import NotPossible
+import os
+
+from holdfast.errors import CorruptFile, NotPossible
 from holdfast.model.record import Record
+from holdfast.packet import load
 from holdfast.store import atomic
+from holdfast.workspace import git, task_worktree
 from holdfast.workspace.place import Place
 
 TYPE_CHECKING = False
@@ -38,7 +42,46 @@ def path_of(packet: Packet) -> str:
 def read(packet: Packet) -> Base | None:
     """The base of a task; None before its first stage."""
     data = atomic.read_json(path_of(packet))
-    return None if data is None else Base.from_json(data)
+    if data is None:
+        return None
+    try:
+        base = Base.from_json(data)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise CorruptFile(f"{path_of(packet)} is damaged: {error}") from error
+    if not _fits(packet, base):
+        raise NotPossible(
+            f"{path_of(packet)} does not fit the task: it was changed, or the project or its repository was "
+            "moved or replaced",
+            hint=f"'holdfast rm --force {packet.task_id}' removes the task",
+        )
+    return base
+
+
+def _fits(packet: Packet, base: Base) -> bool:
+    """Whether the record, which an agent can write, names the place that follows from the task.
+
+    A gate reverts changes in the place, and other files of it are read.
+    """
+    spec, place = load.fold(packet).spec, base.place
+    if base.kind != spec.workspace:
+        return False
+    if base.kind == "worktree":
+        tree = task_worktree.of(packet)
+        if tree is None:
+            return False
+        directory, tops = tree.directory, (tree.path, tree.directory)
+        known = (task_worktree.admin_of(tree) or place.git_dir, tree.common_dir)
+    else:
+        directory, repository = os.path.realpath(spec.project_dir), git.at(place.top)
+        tops = (place.top,) if (directory + "/").startswith(place.top.rstrip("/") + "/") else ()
+        known = (place.git_dir, place.common_dir)
+        # One that is gone is reported as such when it is needed.
+        if repository is not None:
+            known = (repository.git_dir, repository.common_dir)
+    is_there = place.directory == directory and place.top in tops
+    if place.git_dir is None:
+        return is_there and place.top == directory
+    return is_there and (place.git_dir, place.common_dir) == known
 
 
 def require(packet: Packet) -> Base:

@@ -22,6 +22,15 @@ class Place(Record):
     git_dir: str | None = None
     common_dir: str | None = None
 
+    @property
+    def repository(self) -> git.Repository | None:
+        """The repository of the tree; None outside git."""
+        if self.git_dir is None or self.common_dir is None:
+            return None
+        return git.Repository(
+            top=self.top, git_dir=self.git_dir, common_dir=self.common_dir, prefix=self.prefix
+        )
+
 
 def locate(directory: str) -> Place:
     """The place of a project. Raises NoSuchDirectory, GitMissing, GitFailed."""
@@ -45,4 +54,4 @@ def _belongs(directory: str, repository: git.Repository) -> bool:
 
     If not, the project is on its own: the root of such a repository may be somebody's home directory.
     """
-    return not repository.prefix or bool(git.run(["ls-files", "-z", "--", "."], cwd=directory))
+    return not repository.prefix or bool(git.run(["ls-files", "-z", "--", "."], of=repository, cwd=directory))

@@ -60,7 +60,8 @@ def _prepare(packet: Packet, stage: str, spec: TaskSpec) -> dict[str, Any]:
             worktree.make(packet, spec.project_dir)
         tree = current_tree(packet, base)
     trees = Trees.of(packet)
-    head = git.head(base.place.top) if base.place.git_dir is not None else None
+    repository = base.place.repository
+    head = git.head(repository) if repository is not None else None
     dirty: list[str] = []
     if head is not None:
         dirty = [change.path for change in changed(trees, trees.tree_of(head), tree)][:_MAX_DIRTY]
@@ -87,7 +88,8 @@ def _begin(packet: Packet, spec: TaskSpec) -> tuple[Base, str]:
         branch, directory = created.branch, created.directory
     place = locate(directory)
     tree = take_snapshot(packet, place, spec)
-    commit = git.head(place.top) if place.git_dir is not None else None
+    repository = place.repository
+    commit = git.head(repository) if repository is not None else None
     base = Base(kind=spec.workspace, place=place, base_tree=tree, commit=commit, branch=branch)
     atomic.write_json(bases.path_of(packet), base.to_json(), durable=True)
     return base, tree

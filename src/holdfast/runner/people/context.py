@@ -125,16 +125,9 @@ def _actor(ledger: Ledger) -> str:
 
 
 def _workspace(ledger: Ledger) -> str:
-    """The agent's working directory: from its last argv.json, else the project."""
-    attempt = ledger.task.attempt
-    if attempt is not None:
-        try:
-            data = atomic.read_json(ledger.packet.attempt(attempt.dirname).argv) or {}
-            if isinstance(data.get("cwd"), str):
-                return data["cwd"]
-        except HoldfastError:
-            pass
-    return ledger.task.spec.project_dir
+    """The agent's working directory, as the journal has it."""
+    task = ledger.task
+    return task.workspace_of(task.stage) if task.stage else task.spec.project_dir
 
 
 def _git(cwd: str) -> dict[str, Any] | None:
@@ -142,16 +135,15 @@ def _git(cwd: str) -> dict[str, Any] | None:
     # Imported late: it imports subprocess.
     from holdfast.workspace import git
 
+    repository = git.find(cwd)
+    if repository is None:
+        return None
+    # Submodules are left out: git would start a git in each, with settings that an agent can write.
+    words = ["status", "--porcelain=v2", "--branch", "--untracked-files=normal", "--ignore-submodules=all"]
     try:
-        output = git.run(
-            ["status", "--porcelain=v2", "--branch", "--untracked-files=normal"], cwd=cwd, limit_s=GIT_S
-        )
+        output = git.run(words, of=repository, cwd=cwd, limit_s=GIT_S)
     except HoldfastError as error:
-        return (
-            {"status": None, "branch": None, "head": None, "error": str(error)[:500]}
-            if _is_git(cwd)
-            else None
-        )
+        return {"status": None, "branch": None, "head": None, "error": str(error)[:500]}
     lines = output.decode("utf-8", "replace").splitlines()
     facts = dict(line[2:].split(" ", 1) for line in lines if line.startswith("# ") and " " in line[2:])
     return {
@@ -160,15 +152,6 @@ def _git(cwd: str) -> dict[str, Any] | None:
         "status": "\n".join(lines)[:_GIT_CHARS],
         "error": None,
     }
-
-
-def _is_git(cwd: str) -> bool:
-    """Whether `cwd` looks like a repository; used if git failed."""
-    while cwd and cwd != "/":
-        if os.path.lexists(os.path.join(cwd, ".git")):
-            return True
-        cwd = os.path.dirname(cwd)
-    return False
 
 
 def _last_events(path: str) -> list[dict[str, Any]]:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
 import sys
 
 from holdfast import __version__, clock
-from holdfast.errors import HoldfastError
-from holdfast.views import programs, tmux
+from holdfast.errors import GitMissing, HoldfastError
+from holdfast.views import tmux
 from holdfast.views.doctor.finding import Finding, fail, ok, warn
 
 _OLDEST_PYTHON = (3, 11)
@@ -18,7 +16,6 @@ _OLDEST_PYTHON = (3, 11)
 _INSTANCES, _WATCHES = 128, 8192
 #: 2025-01-01: an earlier clock is wrong.
 _NOT_BEFORE = 1735689600.0
-_GIT_TIMEOUT_S = 10.0
 
 
 def python() -> Finding:
@@ -113,14 +110,15 @@ def tmux_program() -> Finding:
 
 def git() -> Finding:
     """git, which worktrees and diffs need."""
-    path = shutil.which("git")
-    if path is None:
-        return warn("git", "not installed", "install git: worktrees and diffs need it")
+    from holdfast.workspace import git as gits
+
     try:
-        done = programs.run([path, "--version"], timeout_s=_GIT_TIMEOUT_S)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return warn("git", f"{path} does not run: {error}", "reinstall git: worktrees and diffs need it")
-    version = re.search(r"\d+(\.\d+)+", done.stdout)
+        printed, path = gits.version()
+    except GitMissing:
+        return warn("git", "not installed", "install git: worktrees and diffs need it")
+    except HoldfastError as error:
+        return warn("git", f"it does not run: {error}", "reinstall git: worktrees and diffs need it")
+    version = re.search(r"\d+(\.\d+)+", printed)
     if version is None:
         return warn("git", f"{path} prints no version", "reinstall git: worktrees and diffs need it")
     return ok("git", f"{version.group()} at {path}")

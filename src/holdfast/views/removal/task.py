@@ -56,10 +56,9 @@ def residue_of(packet: Packet) -> Residue:
             agent = agents.setdefault(line.get("attempt") or 0, line.get("agent") or "")
             if isinstance(line.get("session_id"), str) and agent:
                 session_ids[agent, line["session_id"]] = None
-        worktree = atomic.read_json(packet.worktree) or {}
     except (HoldfastError, OSError, AttributeError, TypeError):
         return Residue(task_id=packet.task_id)
-    directories = (spec.get("project_dir"), worktree.get("path"))
+    directories = (spec.get("project_dir"), os.path.join(packet.home.worktrees, packet.task_id))
     return Residue(
         task_id=packet.task_id,
         sessions=tuple(session_ids),

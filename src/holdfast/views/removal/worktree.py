@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast.errors import HoldfastError
 from holdfast.model.record import Record
 from holdfast.store.layout import Packet
 
@@ -39,7 +40,15 @@ def remove_worktree(packet: Packet, *, force: bool = False) -> RemovedWorktree:
 
     Raises NotPossible if it has work that exists nowhere else; with `force` that work is lost.
     """
-    worktree = _worktree_of(packet)
+    try:
+        worktree = _worktree_of(packet)
+    except HoldfastError:
+        # Its record was changed or is unreadable.
+        if not force:
+            raise
+        from holdfast.workspace.worktrees import removal
+
+        return RemovedWorktree(remains=removal.discard(packet))
     if worktree is None:
         return RemovedWorktree()
     from holdfast.workspace import scope

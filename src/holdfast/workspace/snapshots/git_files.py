@@ -10,7 +10,6 @@ import json
 import os
 import re
 
-from holdfast.errors import GitFailed
 from holdfast.store import atomic
 from holdfast.store.digest import sha256
 from holdfast.workspace import git
@@ -89,13 +88,11 @@ def _hooks(git_dir: str, prefix: str) -> Iterator[tuple[str, str]]:
 def _settings(path: str, name: str) -> dict[str, str]:
     if not os.path.exists(path):
         return {}
-    try:
-        listed = git.names(git.run(["config", "--file", path, "--list", "-z"], cwd=os.path.dirname(path)))
-    except GitFailed:
-        return {name: _digest(path)}  # it cannot be parsed, or vanished
+    listed = git.settings.listed(atomic.read_small(path, _READ_BYTES) or b"")
+    if listed is None:
+        return {name: _digest(path)}  # it cannot be parsed
     values: dict[str, list[str]] = {}
-    for entry in listed:
-        key, _, value = entry.partition("\n")
+    for key, value in listed:
         if not _EVERYDAY.fullmatch(key):
             values.setdefault(key, []).append(value)
     return {

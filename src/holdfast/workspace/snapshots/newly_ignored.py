@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from holdfast.workspace.place import Place
     from holdfast.workspace.snapshots.trees import Trees
 
-_RULES_BYTES = 4 << 20
-
 
 def newly_ignored(place: Place, trees: Trees, old_tree: str, changes: Iterable[Change]) -> list[Change]:
     """New files that a rule of a changed `.gitignore` hides, and that the old rules did not."""
@@ -68,10 +66,7 @@ def _rules(trees: Trees, tree: str) -> bytes:
 
     Rules of deeper directories come later and override.
     """
-    lines: list[bytes] = []
-    excludes_file = trees.run(["config", "--get", "--type=path", "core.excludesfile"], allowed=(0, 1))
-    for path in (git.text(excludes_file), os.path.join(trees.git_dir, "info", "exclude")):
-        lines += (atomic.read_small(path, _RULES_BYTES) or b"").splitlines() if path else []
+    lines = trees.settings.exclude.encode("utf-8", "surrogateescape").splitlines()
     entries = git.names(trees.run(["ls-tree", "-r", "-z", "--full-tree", tree]))
     rows = [entry.split("\t", 1) for entry in entries if entry.endswith(".gitignore")]
     for facts, path in sorted(rows, key=lambda row: row[1].count("/")):

@@ -43,9 +43,10 @@ def take(
     trees.make(place)
     index = os.path.join(place.git_dir, "index") if place.git_dir is not None else None
     patterns = below(place.prefix, deny)
+    own = tuple(path for path in (place.top, place.git_dir, place.common_dir) if path is not None)
     for left in range(tries - 1, -1, -1):
         try:
-            return _Snapshot(trees, place.top, deny=patterns, hidden=tuple(hidden)).take(index)
+            return _Snapshot(trees, place.top, deny=patterns, hidden=tuple(hidden), own=own).take(index)
         except GitFailed:
             if not left:
                 raise
@@ -56,12 +57,21 @@ class _Snapshot:
     """The snapshot of one working tree and its nested repositories."""
 
     def __init__(
-        self, trees: Trees, top: str, *, deny: tuple[str, ...], hidden: tuple[str, ...], depth: int = 0
+        self,
+        trees: Trees,
+        top: str,
+        *,
+        deny: tuple[str, ...],
+        hidden: tuple[str, ...],
+        own: tuple[str, ...],
+        depth: int = 0,
     ) -> None:
         self.trees = trees
         self.top = top
         self.deny = deny
         self.hidden = hidden
+        #: Where git directories of nested repositories may be.
+        self.own = own
         self.depth = depth
         self.index = ""
         self.added: list[str] = []
@@ -91,7 +101,7 @@ class _Snapshot:
     def _begin(self, kept: str, user_index: str | None) -> None:
         """Start from our index of the last snapshot, or from a copy of the user's."""
         for source in (kept, user_index):
-            if source is not None and os.path.exists(source):
+            if source is not None and os.path.isfile(source):
                 # Keep the time: git reads files again that are as new as the index.
                 shutil.copy2(source, self.index)
                 os.chmod(self.index, 0o600)
@@ -212,12 +222,14 @@ class _Snapshot:
             raise GitFailed(
                 f"{full}: repositories are nested too deeply", hint="remove or ignore the innermost"
             )
-        repository = git.find(full) if os.path.lexists(os.path.join(full, ".git")) else None
-        head = user_index = None
-        if repository is not None and os.path.realpath(repository.top) == os.path.realpath(full):
+        repository, head, user_index = git.at(full), None, None
+        # A `.git` that leads elsewhere is a repository that an agent chose.
+        if repository is not None and repository.is_inside(*self.own):
             self.trees.borrow(repository.common_dir)
-            head, user_index = git.head(full), os.path.join(repository.git_dir, "index")
-        inner = _Snapshot(self.trees, full, deny=self.deny, hidden=self.hidden, depth=self.depth + 1)
+            head, user_index = git.head(repository), os.path.join(repository.git_dir, "index")
+        inner = _Snapshot(
+            self.trees, full, deny=self.deny, hidden=self.hidden, own=self.own, depth=self.depth + 1
+        )
         tree = inner.take(user_index)
         if head is not None and self.trees.tree_of(head) == tree:
             return head

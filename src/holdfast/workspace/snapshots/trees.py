@@ -1,8 +1,8 @@
-"""A task's own bare git repository, which stores the trees of its workspace.
+"""A task's own store of git objects, which has the trees of its workspace.
 
 It reads objects of the user's repository (alternates), but never writes there, nor to the user's index, refs
-or settings. The settings that decide how files become objects (line endings, filters, ignore rules) are
-copied when it is created, so that an agent cannot hide files by changing them later.
+or settings. The settings that decide how files become objects (line endings, ignore rules) are frozen when it
+is created, so that an agent cannot hide files by changing them later. No filter is ever run.
 """
 
 from __future__ import annotations
@@ -13,29 +13,31 @@ from holdfast import ids
 from holdfast.packet.create import remove_tree
 from holdfast.store import atomic
 from holdfast.store.digest import sha256
+from holdfast.store.inside import plain_path
 from holdfast.workspace import git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterable
+    from typing import Any
 
     from holdfast.store.layout import Packet
     from holdfast.workspace.place import Place
 
-_COPIED = (
-    r"^(core\.(autocrlf|eol|filemode|ignorecase|precomposeunicode|symlinks|excludesfile|attributesfile)"
-    r"|filter\..*\.(clean|smudge|process|required))$"
-)
-_OURS = {
-    # Names that are special on other systems only: otherwise a file could be hidden.
-    "core.protectNTFS": "false",
-    "core.protectHFS": "false",
-    "core.safecrlf": "false",
-    "core.looseCompression": "1",
-    # The journal refers to these trees, so they must survive a power cut.
-    "core.fsync": "all",
-    "core.fsyncMethod": "batch",
-}
+_CONFIG = """\
+[core]
+	# Names that are special on other systems only: otherwise a file could be hidden.
+	protectNTFS = false
+	protectHFS = false
+	looseCompression = 1
+	# The journal refers to these trees, so they must survive a power cut.
+	fsync = all
+	fsyncMethod = batch
+"""
+#: The frozen settings, in the git directory.
+_FROZEN = "holdfast.json"
+_READ_BYTES = 1 << 20
 _IDENTITY = {
     **git.IDENTITY,
     "GIT_AUTHOR_DATE": "@0 +0000",
@@ -50,12 +52,32 @@ class Trees:
         self.path = path
         self.git_dir = os.path.join(path, "git")
         self.indexes = os.path.join(path, "indexes")
-        self._alternates = os.path.join(self.git_dir, "objects", "info", "alternates")
+        self.objects = os.path.join(self.git_dir, "objects")
+        self._alternates = os.path.join(self.objects, "info", "alternates")
+        self._settings: git.Settings | None = None
 
     @classmethod
     def of(cls, packet: Packet) -> Trees:
         """The repository of a task's trees; `make` creates it."""
+        plain_path(packet.path, packet.workspace)
         return cls(packet.workspace)
+
+    @property
+    def settings(self) -> git.Settings:
+        """The settings that were frozen when the repository was created."""
+        if self._settings is None:
+            data = atomic.read_json(os.path.join(self.git_dir, _FROZEN))
+            self._settings = git.Settings.from_file(data if data is not None else self._older())
+        return self._settings
+
+    def _older(self) -> dict[str, Any]:
+        """The settings in a repository that holdfast 0.1 created: in its configuration."""
+        config = atomic.read_small(os.path.join(self.git_dir, "config"), _READ_BYTES) or b""
+        exclude = atomic.read_small(os.path.join(self.git_dir, "info", "exclude"), _READ_BYTES) or b""
+        return {
+            "values": dict(git.settings.listed(config) or ()),
+            "exclude": exclude.decode("utf-8", "surrogateescape"),
+        }
 
     def make(self, place: Place) -> None:
         """Create the repository for a place if it is missing, completely or not at all."""
@@ -76,35 +98,24 @@ class Trees:
             self.borrow(place.common_dir)
 
     def _fill(self, staged: str, place: Place) -> None:
-        kind = ["--object-format=sha1"]
-        settings = dict(_OURS)
-        if place.common_dir is not None:
-            kind = [
-                "--object-format=" + git.text(git.run(["rev-parse", "--show-object-format"], cwd=place.top))
-            ]
-            listed = git.run(["config", "-z", "--get-regexp", _COPIED], cwd=place.top, allowed=(0, 1))
-            for entry in git.names(listed):
-                name, _, value = entry.partition("\n")
-                settings.setdefault(name, value or "true")
-        git.run(["init", "-q", "--bare", "--template=", *kind, staged], cwd=self.path)
-        for name, value in settings.items():
-            git.run(["config", "--file", os.path.join(staged, "config"), name, value], cwd=self.path)
-        os.makedirs(os.path.join(staged, "info"), mode=0o700, exist_ok=True)
-        for name in ("exclude", "attributes"):
-            if place.common_dir is None:
-                break
-            data = atomic.read_small(os.path.join(place.common_dir, "info", name), 1 << 20)
-            if data is not None:
-                atomic.write(os.path.join(staged, "info", name), data, durable=True)
+        repository = place.repository
+        frozen = git.settings.none() if repository is None else git.settings.read(repository)
+        for name in ("objects/info", "objects/pack", "refs"):
+            os.makedirs(os.path.join(staged, name), mode=0o700)
+        kind = frozen.values.get("extensions.objectformat", "sha1")
+        # For a person who looks into it with git. Our own calls do not read it.
+        config = (
+            f"[core]\n\trepositoryFormatVersion = 1\n\tbare = true\n[extensions]\n\tobjectFormat = {kind}\n"
+        )
+        atomic.write(os.path.join(staged, "config"), config.encode(), durable=True)
+        atomic.write_json(os.path.join(staged, _FROZEN), frozen.to_json(), durable=True)
+        atomic.write(os.path.join(staged, "HEAD"), b"ref: refs/heads/none\n", durable=True)
 
     def borrow(self, common_dir: str) -> None:
         """Make the objects of another repository available."""
         line = _quoted(os.path.join(common_dir, "objects"))
-        try:
-            with open(self._alternates, "rb") as file:
-                known = file.read()
-        except FileNotFoundError:
-            known = b""
+        plain_path(self.path, os.path.dirname(self._alternates))
+        known = atomic.read_small(self._alternates, _READ_BYTES) or b""
         if line not in known.split(b"\n"):
             os.makedirs(os.path.dirname(self._alternates), mode=0o700, exist_ok=True)
             atomic.write(self._alternates, known + line + b"\n", durable=True)
@@ -124,12 +135,37 @@ class Trees:
         allowed: tuple[int, ...] = (0,),
     ) -> bytes:
         """Run git in this repository, optionally with a working tree and an index."""
-        more = {"GIT_DIR": self.git_dir, **(env or {})}
+        return self.call(
+            arguments, work_tree=work_tree, index=index, stdin=stdin, env=env, allowed=allowed
+        ).stdout
+
+    def call(
+        self,
+        arguments: Iterable[str],
+        *,
+        work_tree: str | None = None,
+        index: str | None = None,
+        stdin: bytes = b"",
+        env: dict[str, str] | None = None,
+        allowed: tuple[int, ...] = (0,),
+    ) -> subprocess.CompletedProcess[bytes]:
+        """As `run`, but return the exit status too."""
+        more = dict(env or {})
         if work_tree is not None:
             more["GIT_WORK_TREE"] = work_tree
         if index is not None:
             more["GIT_INDEX_FILE"] = index
-        return git.run(arguments, cwd=work_tree or self.path, env=more, stdin=stdin, allowed=allowed)
+        plain_path(self.path, self.objects, self.indexes)
+        return git.work_on(
+            git.Target(objects=self.objects, config=_CONFIG),
+            arguments,
+            known=self.settings,
+            cwd=work_tree or self.path,
+            env=more,
+            stdin=stdin,
+            allowed=allowed,
+            untrusted=(self.path,),
+        )
 
     def has(self, name: str) -> bool:
         """Whether an object exists."""

@@ -74,7 +74,8 @@ def apply(packet: Packet, *, goal: str, as_patch: bool) -> Applied:
 
 
 def _merge(packet: Packet, tree: Worktree, goal: str) -> Applied:
-    branch = git.text(git.run(["symbolic-ref", "-q", "--short", "HEAD"], cwd=tree.main, allowed=(0, 1)))
+    main = worktree.main_of(tree)
+    branch = git.text(git.run(["symbolic-ref", "-q", "--short", "HEAD"], of=main, allowed=(0, 1)))
     if not branch:
         raise NotPossible(
             f"no branch is checked out in {tree.main}", hint="'git switch BRANCH' first, or use --patch"
@@ -84,7 +85,7 @@ def _merge(packet: Packet, tree: Worktree, goal: str) -> Applied:
     scope = scopes.of(packet)
     squashed = _squash_reverted(tree, scope)
     left_out = unmerged.commit_all(tree, f"{title}\n\nholdfast task {packet.task_id}\n", scope)
-    old, head = git.head(tree.main), worktree.head_of(tree)
+    old, head = git.head(main), worktree.head_of(tree)
     if old is None or head is None or worktree.is_ancestor(tree, head, old):
         raise _nothing(packet, branch, left_out, tree)
     source = worktree.branch_of(tree) or tree.branch
@@ -92,17 +93,17 @@ def _merge(packet: Packet, tree: Worktree, goal: str) -> Applied:
     changed_submodules = submodules.fetch_home(tree, head, tree.branch)
     words = ["merge", "-q", "--no-ff", "--no-verify", "--no-gpg-sign", "--no-autostash"]
     try:
-        git.run([*words, "-m", f"Merge {source}: {title}\n", head], cwd=tree.main, env=_committer(tree.main))
+        git.run([*words, "-m", f"Merge {source}: {title}\n", head], of=main, env=_committer(main))
     except GitFailed as error:
         # No hook has run, so this is a conflict or a dirty file: there is nothing, or a merge to abort.
-        if git.is_merging(tree.main):
-            git.run(["merge", "--abort"], cwd=tree.main)
+        if git.is_merging(main):
+            git.run(["merge", "--abort"], of=main)
         raise NotPossible(
             f"{source} cannot be merged into {branch}: {error}",
             hint="commit or stash the changes in the way, then apply again; nothing was changed",
         ) from error
-    new = git.head(tree.main)
-    names = git.names(git.run(["diff", "--name-only", "-z", old, new or "HEAD"], cwd=tree.main))
+    new = git.head(main)
+    names = git.names(git.run(["diff", "--name-only", "-z", old, new or "HEAD"], of=main))
     return Applied(
         how="merge",
         into=tree.main,
@@ -137,11 +138,10 @@ def _squash_reverted(tree: Worktree, scope: Scope | None) -> bool:
     foreign, head = unmerged.committed_outside(tree, scope), worktree.head_of(tree)
     if not foreign or head is None:
         return False
-    start = git.text(git.run(["merge-base", "HEAD", head], cwd=tree.main))
+    start = git.text(git.run(["merge-base", "HEAD", head], of=worktree.main_of(tree)))
     # List all files: the paths may not fit on a command line, and diff cannot read them from stdin.
-    changed_files = set(
-        git.names(git.run(["diff", "--name-only", "-z", "--no-renames", start], cwd=tree.path))
-    )
+    words = ["diff", "--name-only", "-z", "--no-renames", "--ignore-submodules=dirty", start]
+    changed_files = set(git.names(worktree.call(tree, words).stdout))
     if still_changed := [path for path in foreign if path in changed_files]:
         branch = worktree.branch_of(tree) or "no branch"
         raise NotPossible(
@@ -150,8 +150,8 @@ def _squash_reverted(tree: Worktree, scope: Scope | None) -> bool:
         )
     # A branch that the agent checked out may be a user's: only detach from it.
     detach = [] if worktree.branch_of(tree) == tree.branch else ["--no-deref"]
-    git.run(["update-ref", *detach, "-m", "holdfast: squash", "HEAD", start, head], cwd=tree.path)
-    git.run(["reset", "-q"], cwd=tree.path)
+    worktree.call(tree, ["update-ref", *detach, "-m", "holdfast: squash", "HEAD", start, head])
+    worktree.call(tree, ["reset", "-q"])
     return True
 
 
@@ -178,7 +178,7 @@ def _try_merge(tree: Worktree, head: str) -> None:
     """
     done = git.call(
         ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", "HEAD", head],
-        cwd=tree.main,
+        of=worktree.main_of(tree),
         allowed=(0, 1, 128, 129),
     )
     if done.returncode == 1:
@@ -192,9 +192,9 @@ def _conflict(paths: list[str], where: str) -> NotPossible:
     )
 
 
-def _committer(directory: str) -> dict[str, str]:
+def _committer(main: git.Repository) -> dict[str, str]:
     """The variables that make holdfast the committer, if git has no identity configured."""
-    if git.call(["var", "GIT_COMMITTER_IDENT"], cwd=directory, allowed=(0, 128)).returncode == 0:
+    if git.call(["var", "GIT_COMMITTER_IDENT"], of=main, allowed=(0, 128)).returncode == 0:
         return {}
     return git.IDENTITY
 
@@ -214,10 +214,8 @@ def _patch(packet: Packet, tree: Worktree) -> Applied:
     ours = snapshot.take(main, trees, hidden=(os.path.realpath(packet.home.path),))
     start = trees.commit(base.base_tree)
     sides = [trees.commit(side, start) for side in (ours, theirs)]
-    merged = git.call(
+    merged = trees.call(
         ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", *sides],
-        cwd=trees.path,
-        env={"GIT_DIR": trees.git_dir},
         allowed=(0, 1, 128, 129),
     )
     if merged.returncode == 129:
@@ -236,7 +234,7 @@ def _patch(packet: Packet, tree: Worktree) -> Applied:
         raise _nothing(packet, tree.main, left_out)
     git.run(
         ["apply", "--whitespace=nowarn", "--binary", "-"],
-        cwd=tree.main,
+        of=worktree.main_of(tree),
         stdin=patch(trees, ours, result),
     )
     atomic.write_json(packet.applied, {"schema": "holdfast.applied/1", "tree": whole}, durable=True)

@@ -7,9 +7,11 @@ import shlex
 import shutil
 
 from holdfast.errors import GitFailed, NotPossible
+from holdfast.packet.create import remove_tree
 from holdfast.store import atomic
+from holdfast.store.inside import is_directory
 from holdfast.workspace import base as bases
-from holdfast.workspace import git
+from holdfast.workspace import git, task_worktree
 from holdfast.workspace import scope as scopes
 from holdfast.workspace.current_tree import current_tree
 from holdfast.workspace.snapshots.changes import gitlinks, patch, within
@@ -118,13 +120,13 @@ def remove(tree: Worktree, *, force: bool, scope: Scope | None = None) -> str:
     if not force:
         check_removable(tree, scope)
     if not os.path.isdir(tree.common_dir):
-        shutil.rmtree(tree.path, ignore_errors=True)
+        remove_tree(tree.path)
         return ""
     remainder = _keep_commits(tree)
     admin = worktree.admin_of(tree)
     if os.path.lexists(tree.path):
         try:
-            shutil.rmtree(tree.path)
+            shutil.rmtree(tree.path) if is_directory(tree.path) else os.unlink(tree.path)
         except OSError as error:
             raise GitFailed(f"cannot remove the worktree {tree.path}: {error.strerror}") from error
     if admin is not None:
@@ -134,8 +136,18 @@ def remove(tree: Worktree, *, force: bool, scope: Scope | None = None) -> str:
         return remainder
     if not unmerged.is_merged(tree):
         return f"its commits stay on the branch {tree.branch} of {tree.main}"
-    git.run(["update-ref", "-d", f"refs/heads/{tree.branch}", tip], cwd=tree.main)
+    git.run(["update-ref", "-d", f"refs/heads/{tree.branch}", tip], of=worktree.main_of(tree))
     return ""
+
+
+def discard(packet: Packet) -> str:
+    """Remove the worktree of a task whose record cannot be believed: only its directory in the home.
+
+    Returns a sentence on what is left.
+    """
+    path = task_worktree.path_of(packet)
+    remove_tree(path)
+    return f"its record was changed, so only {path} was removed"
 
 
 def _keep_commits(tree: Worktree) -> str:
@@ -151,5 +163,5 @@ def _keep_commits(tree: Worktree) -> str:
         if worktree.is_ancestor(tree, head, tip):
             return ""
         branch = f"{tree.branch}-{head[:12]}"
-    git.run(["update-ref", f"refs/heads/{branch}", head], cwd=tree.main)
+    git.run(["update-ref", f"refs/heads/{branch}", head], of=worktree.main_of(tree))
     return f"its commits stay on the branch {branch} of {tree.main}"

@@ -1,7 +1,7 @@
 """Submodules of a task's worktree, at any depth.
 
 git stores their repositories with the worktree and deletes them with it. So commits in a submodule are
-fetched into the project's own repository of that submodule before a commit that refers to them is merged.
+copied into the project's own repository of that submodule before a commit that refers to them is merged.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import shlex
 
 from holdfast.errors import GitFailed, NotPossible
 from holdfast.workspace import git
+from holdfast.workspace.changed_files import submodule
 from holdfast.workspace.worktrees import worktree
 
 TYPE_CHECKING = False
@@ -30,10 +31,15 @@ def within(tree: Worktree) -> list[str]:
 def _below(tree: Worktree, parent: str, listed: bytes) -> Iterator[str]:
     """The submodules of one repository, given the list of its index."""
     for name, _ in git.gitlinks(listed):
-        if _is_repository(os.path.join(tree.path, parent), name):
-            path = os.path.join(parent, name)
-            yield from _below(tree, path, _git(os.path.join(tree.path, path), "ls-files", "-s", "-z"))
+        path = os.path.join(parent, name)
+        repository = _in_worktree(tree, path)
+        if repository is not None:
+            yield from _below(tree, path, _git(repository, "ls-files", "-s", "-z"))
             yield path
+
+
+def _in_worktree(tree: Worktree, path: str) -> git.Repository | None:
+    return submodule(tree.path, path, (tree.path, tree.common_dir))
 
 
 def unmerged(tree: Worktree) -> dict[str, int]:
@@ -42,14 +48,17 @@ def unmerged(tree: Worktree) -> dict[str, int]:
     Raises NotPossible if git cannot tell.
     """
     counts: dict[str, int] = {}
-    homes: dict[str, str | None] = {}
+    homes: dict[str, git.Repository | None] = {}
     for path in sorted(within(tree)):
         # A parent sorts before its submodules, so its home is known.
         parent = max((other for other in homes if path.startswith(other + "/")), key=len, default="")
-        homes[path] = _home_of(homes[parent] if parent else tree.main, os.path.relpath(path, parent or "."))
-        directory, home = os.path.join(tree.path, path), homes[path]
-        heads = ["--branches"] if _is_unborn(directory) else ["HEAD", "--branches"]
-        commits = _git(directory, "rev-list", *heads, "--not", "--remotes").decode().split()
+        above = homes[parent] if parent else worktree.main_of(tree)
+        homes[path] = _home_of(tree, above, os.path.relpath(path, parent or "."))
+        repository, home = _in_worktree(tree, path), homes[path]
+        if repository is None:
+            continue
+        heads = ["--branches"] if _is_unborn(repository) else ["HEAD", "--branches"]
+        commits = _git(repository, "rev-list", *heads, "--not", "--remotes").decode().split()
         missing = commits if home is None else _missing(home, commits)
         if missing:
             counts[path] = len(missing)
@@ -57,95 +66,100 @@ def unmerged(tree: Worktree) -> dict[str, int]:
 
 
 def fetch_home(tree: Worktree, head: str, ref: str) -> tuple[str, ...]:
-    """Fetch the submodule commits that a merge of `head` would refer to into the project's repositories.
+    """Copy the submodule commits that a merge of `head` would refer to into the project's repositories.
 
     They are stored at the branch `ref`. Returns the submodules of the project that get a new commit. Raises
     NotPossible, before anything is merged, if the project has no such repository and no remote has the
     commit.
     """
-    raw = git.run(["diff", "--raw", "-z", "--no-abbrev", "--no-renames", f"HEAD...{head}"], cwd=tree.main)
+    main = worktree.main_of(tree)
+    raw = git.run(["diff", "--raw", "-z", "--no-abbrev", "--no-renames", f"HEAD...{head}"], of=main)
     words = iter(git.names(raw))
     changed: list[str] = []
     for facts in words:
         path = next(words)
         _, mode, _, commit, _ = facts[1:].split(" ")
         if mode.encode() == git.GITLINK:
-            _fetch_commit(tree.path, path, commit, project=tree.main, ref=ref)
+            _bring_commit(tree, path, commit, project=main, place=path, ref=ref)
             changed.append(path)
     return tuple(changed)
 
 
-def _fetch_commit(worktree_dir: str, path: str, commit: str, *, project: str, ref: str) -> None:
-    """Fetch one commit, and those it refers to, from the submodule at `path` to its home in `project`."""
-    source, home = os.path.join(worktree_dir, path), _home_of(project, path)
-    if not _is_repository(worktree_dir, path) or _missing(source, [commit]):
+def _bring_commit(
+    tree: Worktree, path: str, commit: str, *, project: git.Repository, place: str, ref: str
+) -> None:
+    """Copy one commit, and those it refers to, from the submodule at `path` of the worktree to its home.
+
+    `place` is its path in `project`, the repository around that home.
+    """
+    source, home = _in_worktree(tree, path), _home_of(tree, project, place)
+    if source is None or _missing(source, [commit]):
         return
     if home is None:
         if not _git(source, "rev-list", "--max-count=1", commit, "--not", "--remotes"):
             return  # its origin has it; `git submodule update` fetches it from there
         raise NotPossible(
-            f"the submodule {path} has unpushed commits, but {project} has no repository of it",
-            hint=f"'git -C {shlex.quote(project)} submodule update --init {shlex.quote(path)}' creates it, "
-            f"or push from {source}; then apply again",
+            f"the submodule {place} has unpushed commits, but {project.top} has no repository of it",
+            hint=f"'git -C {shlex.quote(project.top)} submodule update --init {shlex.quote(place)}' creates "
+            f"it, or push from {source.top}; then apply again",
         )
     for name, inner_commit in git.gitlinks(_git(source, "ls-tree", "-r", "-z", commit)):
-        _fetch_commit(source, name, inner_commit, project=home, ref=ref)
+        inner = os.path.join(path, name)
+        _bring_commit(tree, inner, inner_commit, project=home, place=name, ref=ref)
     if _missing(home, [commit]):
-        target = f"+{commit}:refs/heads/{ref}"
-        git.run(["fetch", "-q", "--no-tags", "--recurse-submodules=no", source, target], cwd=home)
+        _copy(source, home, commit)
+        git.run(["update-ref", f"refs/heads/{ref}", commit], of=home)
 
 
-def _is_repository(inside: str, path: str) -> bool:
-    """Whether a path is the root of a repository: not an empty submodule, and not reached through a link."""
-    directory = os.path.join(inside, path)
-    has_git = os.path.isdir(directory) and os.path.lexists(os.path.join(directory, ".git"))
-    return has_git and os.path.realpath(directory) == os.path.join(os.path.realpath(inside), path)
+def _copy(source: git.Repository, home: git.Repository, commit: str) -> None:
+    """Copy a commit with its history. Not with `git fetch`, which starts a git with the source's settings."""
+    tips = git.run(["for-each-ref", "--format=%(objectname)"], of=home).decode().split()
+    known = [tip for tip in dict.fromkeys(tips) if not _missing(source, [tip])]
+    wanted = "".join(f"{line}\n" for line in (commit, *(f"^{tip}" for tip in known)))
+    pack = git.run(["pack-objects", "--revs", "--stdout", "-q"], of=source, stdin=wanted.encode())
+    git.run(["index-pack", "--stdin", "--fix-thin"], of=home, stdin=pack)
+    # Every object is there now, or nothing refers to the commit.
+    git.run(["rev-list", "--objects", "--quiet", commit, "--not", "--all"], of=home)
 
 
-def _home_of(parent: str | None, path: str) -> str | None:
+def _home_of(tree: Worktree, parent: git.Repository | None, path: str) -> git.Repository | None:
     """The project's repository of a submodule: checked out in its parent, or in git's `modules`."""
     if parent is None:
         return None
-    checked_out = os.path.join(parent, path)
-    if os.path.lexists(os.path.join(checked_out, ".git")):
+    own = (tree.main, tree.common_dir)
+    checked_out = submodule(parent.top, path, own) if parent.top != parent.git_dir else None
+    if checked_out is not None:
         return checked_out
-    module = os.path.join(_git_dir(parent), "modules", path)
-    return module if os.path.isfile(os.path.join(module, "HEAD")) else None
+    module = os.path.join(parent.common_dir, "modules", path)
+    repository = git.of_git_dir(module, module)
+    return repository if repository is not None and repository.is_inside(*own) else None
 
 
-def _git_dir(repository: str) -> str:
-    if not os.path.lexists(os.path.join(repository, ".git")):
-        return repository  # a directory in `modules`
-    return git.text(_git(repository, "rev-parse", "--path-format=absolute", "--git-common-dir"))
-
-
-def _is_unborn(directory: str) -> bool:
+def _is_unborn(repository: git.Repository) -> bool:
     """Whether the checked-out branch has no commit yet. (git does not know the name HEAD then.)"""
-    is_on_branch = (
-        git.call(["symbolic-ref", "-q", "HEAD"], cwd=directory, allowed=(0, 1, 128)).returncode == 0
-    )
-    return is_on_branch and git.head(directory) is None
+    words = ["symbolic-ref", "-q", "HEAD"]
+    is_on_branch = git.call(words, of=repository, allowed=(0, 1, 128)).returncode == 0
+    return is_on_branch and git.head(repository) is None
 
 
-def _git(directory: str, *words: str) -> bytes:
-    """Run git in the repository of exactly this directory. Raises NotPossible if it fails."""
+def _git(repository: git.Repository, *words: str) -> bytes:
+    """Run git in the repository of a submodule. Raises NotPossible if it fails."""
     try:
-        # In a broken repository, git would use the one around it.
-        return git.run(words, cwd=directory, env={"GIT_CEILING_DIRECTORIES": os.path.dirname(directory)})
+        return git.run(words, of=repository)
     except GitFailed as error:
         raise NotPossible(
-            f"cannot read the repository {directory}: {error}",
+            f"cannot read the repository {repository.top}: {error}",
             hint="check it by hand; 'holdfast rm --force' discards it",
         ) from error
 
 
-def _missing(repository: str, commits: Iterable[str]) -> list[str]:
+def _missing(repository: git.Repository, commits: Iterable[str]) -> list[str]:
     """The commits that a repository does not have."""
     wanted = list(commits)
     if not wanted:
         return []
     query = "".join(f"{commit}^{{commit}}\n" for commit in wanted).encode()
-    lines = git.run(["cat-file", "--batch-check"], cwd=repository, stdin=query).splitlines()
+    lines = git.run(["cat-file", "--batch-check"], of=repository, stdin=query).splitlines()
     return [
         commit for commit, line in zip(wanted, lines, strict=True) if line.split(b" ")[1:2] != [b"commit"]
     ]

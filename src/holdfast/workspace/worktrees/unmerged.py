@@ -7,14 +7,16 @@ HEAD. The task's branch counts too, while it exists.
 from __future__ import annotations
 
 import os
+import shlex
 
 from holdfast.errors import NotPossible
-from holdfast.workspace import git
+from holdfast.store.inside import is_directory
+from holdfast.workspace import changed_files, git
 from holdfast.workspace.worktrees import submodules, worktree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from holdfast.workspace.scope import Scope
     from holdfast.workspace.worktrees.worktree import Worktree
@@ -27,10 +29,11 @@ def commits(tree: Worktree) -> int:
         return 0
     own = {tree.branch, worktree.branch_of(tree) or tree.branch}
     others = [f"--exclude={name}" for name in sorted(own)]
-    main = git.head(tree.main)
+    repository = worktree.main_of(tree)
+    main = git.head(repository)
     known = [tree.commit, *([main] if main is not None else [])]
     words = ["rev-list", "--count", *tips, "--not", *others, "--branches", "--remotes", *known]
-    return int(git.run(words, cwd=tree.main))
+    return int(git.run(words, of=repository))
 
 
 def is_merged(tree: Worktree) -> bool:
@@ -44,26 +47,19 @@ def stray_commits(tree: Worktree) -> int:
     if tip is None or head is None or worktree.is_ancestor(tree, tip, head):
         return 0
     words = ["rev-list", "--count", tip, "--not", head, f"--exclude={tree.branch}", "--branches", "--remotes"]
-    return int(git.run(words, cwd=tree.main))
+    return int(git.run(words, of=worktree.main_of(tree)))
 
 
 def uncommitted(tree: Worktree) -> list[str]:
     """Uncommitted files of the worktree, without ignored ones. Raises NotPossible if git cannot tell."""
     if not os.path.isdir(tree.path) or worktree.is_initializing(tree):
         return []
-    return _uncommitted(lambda words: worktree.call(tree, words).stdout)
+    return changed_files.listed(worktree.inside(tree), _own(tree))
 
 
-def _uncommitted(run_git: Callable[[list[str]], bytes]) -> list[str]:
-    words = [
-        "status",
-        "--porcelain",
-        "-z",
-        "--no-renames",
-        "--untracked-files=all",
-        "--ignore-submodules=none",
-    ]
-    return [entry[3:] for entry in git.names(run_git(words))]
+def _own(tree: Worktree) -> tuple[str, ...]:
+    """Where the git directories of the worktree's submodules may be."""
+    return tree.path, tree.common_dir
 
 
 def outside(tree: Worktree, paths: Iterable[str], scope: Scope | None) -> list[str]:
@@ -86,7 +82,7 @@ def committed_outside(tree: Worktree, scope: Scope | None) -> list[str]:
     if scope is None or head is None:
         return []
     words = ["diff", "--name-only", "-z", "--no-renames", f"HEAD...{head}"]
-    return outside(tree, git.names(git.run(words, cwd=tree.main)), scope)
+    return outside(tree, git.names(git.run(words, of=worktree.main_of(tree))), scope)
 
 
 def exists(tree: Worktree, scope: Scope | None = None) -> bool:
@@ -126,37 +122,86 @@ def commit_all(tree: Worktree, message: str, scope: Scope | None = None) -> list
             f"{nested[0]} is a nested repository in the worktree, which cannot be applied",
             hint=f"remove {git_dir} to apply its files, or ignore it; then apply again",
         )
-    _commit(tree.path, message, left_out)
+    _commit(worktree.inside(tree), message, paths, left_out, own=_own(tree))
     return sorted({*left_out, *left_inside})
 
 
 def _commit_inside(tree: Worktree, place: str, message: str, scope: Scope | None) -> list[str]:
-    directory = os.path.join(tree.path, place)
-    changed = _uncommitted(lambda words: git.run(words, cwd=directory))
+    repository = changed_files.submodule(tree.path, place, _own(tree))
+    if repository is None:
+        return []
+    changed = changed_files.listed(repository, _own(tree))
     left_out = set(outside(tree, [f"{place}/{path}" for path in changed], scope))
     if len(left_out) < len(changed):
-        _commit(directory, message, [path for path in changed if f"{place}/{path}" in left_out])
+        kept_back = [path for path in changed if f"{place}/{path}" in left_out]
+        _commit(repository, message, changed, kept_back, own=_own(tree))
     return sorted(left_out)
 
 
-def _commit(directory: str, message: str, left_out: list[str]) -> None:
-    if left_out and git.is_merging(directory):
+def _commit(
+    repository: git.Repository, message: str, changed: list[str], left_out: list[str], *, own: tuple[str, ...]
+) -> None:
+    if left_out and git.is_merging(repository):
         raise NotPossible(
-            f"an unfinished merge in {directory}",
+            f"an unfinished merge in {repository.top}",
             hint="run 'git merge --continue' or 'git merge --abort' there",
         )
-    from_stdin = ["--pathspec-from-file=-", "--pathspec-file-nul"]
-    names = [path.rstrip("/") for path in left_out]
-    pathspecs = git.listing([".", *(f":(top,exclude,literal){name}" for name in names)])
-    git.run(["add", "-A", *from_stdin], cwd=directory, env={"GIT_LITERAL_PATHSPECS": "0"}, stdin=pathspecs)
+    names = {path.rstrip("/") for path in left_out}
+    _stage(repository, [path for path in changed if path.rstrip("/") not in names], own)
     if names:
         # The agent may have staged them.
-        git.run(["reset", "-q", *from_stdin], cwd=directory, stdin=git.listing(names))
+        words = ["reset", "-q", "--pathspec-from-file=-", "--pathspec-file-nul"]
+        git.run(words, of=repository, stdin=git.listing(sorted(names)))
     words = ["diff", "--cached", "--quiet", "--ignore-submodules=none"]
-    if git.call(words, cwd=directory, allowed=(0, 1)).returncode == 1 or git.is_merging(directory):
+    if git.call(words, of=repository, allowed=(0, 1)).returncode == 1 or git.is_merging(repository):
         git.run(
             ["commit", "-q", "--no-verify", "--no-gpg-sign", "-F", "-"],
-            cwd=directory,
+            of=repository,
             env=git.IDENTITY,
             stdin=message.encode("utf-8", "replace"),
         )
+
+
+def _stage(repository: git.Repository, paths: list[str], own: tuple[str, ...]) -> None:
+    """Update the index. Not with `git add`, which would start a git in each submodule."""
+    _refuse_filtered(repository, paths)
+    links = dict(git.gitlinks(git.run(["ls-files", "-s", "-z"], of=repository)))
+    added: list[str] = []
+    removed: list[str] = []
+    info: list[bytes] = []
+    for path in paths:
+        full = os.path.join(repository.top, path)
+        inner = changed_files.submodule(repository.top, path, own) if path in links else None
+        commit = git.head(inner) if inner is not None else None
+        if commit is not None:
+            info.append(git.GITLINK + b" " + commit.encode() + b"\t" + os.fsencode(path))
+        elif not os.path.lexists(full) or is_directory(full):
+            # A directory here was a file before, or a submodule that is empty now.
+            removed += [] if path in links and is_directory(full) else [path]
+        else:
+            added.append(path)
+    for words, lines in (
+        (["--force-remove", "-z", "--stdin"], git.listing(removed)),
+        (["--replace", "-z", "--index-info"], b"".join(line + b"\0" for line in info)),
+        (["--add", "--remove", "--replace", "-z", "--stdin"], git.listing(added)),
+    ):
+        if lines:
+            git.run(["update-index", *words], of=repository, stdin=lines)
+
+
+def _refuse_filtered(repository: git.Repository, paths: list[str]) -> None:
+    """Raises NotPossible if a path is stored through a filter of the user (git-lfs), which we do not run."""
+    filters = git.settings.read(repository).filters
+    if not filters or not paths:
+        return
+    # For each path: path, attribute, value.
+    found = git.names(
+        git.run(["check-attr", "-z", "--stdin", "filter"], of=repository, stdin=git.listing(paths))
+    )
+    for path, name in zip(found[0::3], found[2::3], strict=True):
+        if name in filters and os.path.lexists(os.path.join(repository.top, path)):
+            place = shlex.quote(repository.top)
+            raise NotPossible(
+                f"{path} is stored through the filter {name!r}, and holdfast runs no filters",
+                hint=f"'git -C {place} add -A', 'git -C {place} commit', then apply again",
+            )

@@ -12,9 +12,11 @@ import shlex
 import shutil
 
 from holdfast.errors import NotPossible
-from holdfast.model.record import Record
 from holdfast.store import atomic
-from holdfast.workspace import git
+from holdfast.store.inside import is_directory, refuse_link
+from holdfast.workspace import git, task_worktree
+from holdfast.workspace.task_worktree import Worktree, admin_of, inside, main_of, of, path_of
+from holdfast.workspace.task_worktree import is_initializing as is_unfinished
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,32 +25,12 @@ if TYPE_CHECKING:
 
     from holdfast.store.layout import Packet
 
-
-class Worktree(Record):
-    """The record of a worktree in `state/workspace/worktree.json`."""
-
-    schema: str = "holdfast.worktree/1"
-    #: The root of the worktree.
-    path: str
-    branch: str
-    #: The commit at which the branch started.
-    commit: str
-    #: The root of the user's working tree, and the repository.
-    main: str
-    common_dir: str
-    #: The path of the project below the root; empty, or with a final slash.
-    prefix: str = ""
-
-    @property
-    def directory(self) -> str:
-        """Where the agent works: the project in the worktree."""
-        return os.path.join(self.path, self.prefix).rstrip("/")
-
-
-def of(packet: Packet) -> Worktree | None:
-    """The worktree of a task, complete or not; None if it has none."""
-    data = atomic.read_json(packet.worktree)
-    return None if data is None else Worktree.from_json(data)
+__all__ = (
+    "Worktree", "admin_of", "branch_of", "call", "head_of", "inside", "is_ancestor", "is_complete",
+    "is_initializing", "is_own_repository", "main_of", "make", "of", "repair", "tip_of",
+)  # fmt: skip
+#: The longest list of sparse paths.
+_PATTERNS_BYTES = 4 << 20
 
 
 def make(packet: Packet, project: str) -> Worktree:
@@ -77,15 +59,15 @@ def _new_record(packet: Packet, project: str) -> Worktree:
             f"{project} is not in a git repository, so it cannot have a worktree",
             hint="run 'git init' and commit first, or omit --worktree",
         )
-    commit = git.head(project)
+    commit = git.head(repository)
     if commit is None:
         raise NotPossible(
             f"the repository {repository.top} has no commit yet, so it cannot have a worktree",
             hint="commit something first, or omit --worktree",
         )
     tree = Worktree(
-        path=os.path.join(os.path.realpath(packet.home.path), "worktrees", packet.task_id),
-        branch=f"holdfast/{packet.task_id}",
+        path=path_of(packet),
+        branch=task_worktree.branch_of(packet),
         commit=commit,
         main=repository.top,
         common_dir=repository.common_dir,
@@ -108,10 +90,10 @@ def _new_record(packet: Packet, project: str) -> Worktree:
 def is_complete(tree: Worktree) -> bool:
     """Whether the worktree is checked out, on any branch, and belongs to the repository."""
     admin = admin_of(tree)
-    if admin is None or _is_initializing(admin) or not os.path.isdir(tree.path):
+    if admin is None or is_unfinished(admin) or not is_directory(tree.path):
         return False
-    done = git.call(["rev-parse", "--absolute-git-dir"], cwd=tree.path, allowed=(0, 128))
-    return done.returncode == 0 and git.text(done.stdout) == os.path.realpath(admin)
+    repository = git.at(tree.path)
+    return repository is not None and repository.git_dir == os.path.realpath(admin)
 
 
 def repair(tree: Worktree) -> bool:
@@ -120,7 +102,7 @@ def repair(tree: Worktree) -> bool:
     Returns whether it is complete then.
     """
     admin, link = admin_of(tree), os.path.join(tree.path, ".git")
-    has_work = admin is not None and not _is_initializing(admin) and os.path.isdir(tree.path)
+    has_work = admin is not None and not is_unfinished(admin) and is_directory(tree.path)
     if admin is None or not has_work or is_own_repository(tree):
         return False
     if not is_complete(tree):
@@ -139,13 +121,7 @@ def call(
     tree: Worktree, words: Iterable[str], *, allowed: tuple[int, ...] = (0,)
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git on the worktree, whatever its `.git` file says. Raises NotPossible if it is not registered."""
-    admin = admin_of(tree)
-    if admin is None:
-        raise NotPossible(
-            f"{tree.path} is no longer a worktree of the repository {tree.main}",
-            hint="check it by hand; 'holdfast rm --force' removes it",
-        )
-    return git.call(words, cwd=tree.path, env={"GIT_DIR": admin, "GIT_WORK_TREE": tree.path}, allowed=allowed)
+    return git.call(words, of=inside(tree), allowed=allowed)
 
 
 def head_of(tree: Worktree) -> str | None:
@@ -153,10 +129,7 @@ def head_of(tree: Worktree) -> str | None:
     admin = admin_of(tree)
     if admin is None:
         return None
-    ref = f"worktrees/{os.path.basename(admin)}/HEAD"
-    words = ["rev-parse", "--verify", "-q", f"{ref}^{{commit}}"]
-    done = git.call(words, cwd=tree.main, allowed=(0, 1, 128))
-    return git.text(done.stdout) or None if done.returncode == 0 else None
+    return git.head(git.Repository(top=tree.path, git_dir=admin, common_dir=tree.common_dir))
 
 
 def branch_of(tree: Worktree) -> str | None:
@@ -167,42 +140,20 @@ def branch_of(tree: Worktree) -> str | None:
     return git.text(head)[len(prefix) :] if head is not None and head.startswith(prefix) else None
 
 
-def admin_of(tree: Worktree) -> str | None:
-    """The directory in which the repository stores its data about this worktree."""
-    folder = os.path.join(tree.common_dir, "worktrees")
-    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
-        gitdir = atomic.read_small(os.path.join(folder, name, "gitdir"), 1 << 16)
-        if gitdir is not None and os.path.dirname(git.text(gitdir)) == tree.path:
-            return os.path.join(folder, name)
-        # If git was killed before it wrote `gitdir`: it names the directory after the worktree.
-        is_ours = gitdir is None and name == os.path.basename(tree.path)
-        if is_ours and _is_initializing(os.path.join(folder, name)):
-            return os.path.join(folder, name)
-    return None
-
-
 def is_initializing(tree: Worktree) -> bool:
     """Whether its creation was never finished, so that it has no work."""
     admin = admin_of(tree)
-    return admin is not None and _is_initializing(admin)
-
-
-def _is_initializing(admin: str) -> bool:
-    """Whether git was killed while it created the worktree: it writes this lock first and removes it last.
-
-    A lock by a user has another text.
-    """
-    locked = atomic.read_small(os.path.join(admin, "locked"), 100)
-    return locked is not None and locked.strip() == b"initializing"
+    return admin is not None and is_unfinished(admin)
 
 
 def _clean_up(tree: Worktree) -> None:
     """Remove what a killed attempt left. A directory that may contain work is moved aside instead."""
     # A killed git of ours may have left this lock. Only we write this branch, and that git was swept.
-    atomic.forget(os.path.join(tree.common_dir, "refs", "heads", f"{tree.branch}.lock"))
+    if not os.path.islink(os.path.join(tree.common_dir, "refs/heads/holdfast")):
+        atomic.forget(os.path.join(tree.common_dir, "refs", "heads", f"{tree.branch}.lock"))
     admin = admin_of(tree)
     if os.path.lexists(tree.path):
-        if admin is not None and _is_initializing(admin):
+        if admin is not None and is_unfinished(admin) and is_directory(tree.path):
             shutil.rmtree(tree.path)
         else:
             atomic.put_aside(tree.path)
@@ -211,29 +162,82 @@ def _clean_up(tree: Worktree) -> None:
 
 
 def _add(tree: Worktree) -> None:
-    os.makedirs(os.path.dirname(tree.path), mode=0o700, exist_ok=True)
-    words = ["worktree", "add", "-q", "--force"]
+    """Create the worktree as `git worktree add` does, step by step.
+
+    (git would write the path of its git directory, which is ours for one call, into the worktree.) While the
+    lock "initializing" exists, everything is done again from the start.
+    """
+    repository = main_of(tree)
+    for name in ("worktrees", "refs/heads/holdfast", "logs/refs/heads/holdfast"):
+        refuse_link(os.path.join(tree.common_dir, name))
     tip = tip_of(tree)
     if tip is None or is_ancestor(tree, tip, tree.commit):
-        words += ["--no-track", "-B", tree.branch, tree.path, tree.commit]
-    else:
-        words += [tree.path, tree.branch]
-    git.run(words, cwd=tree.main)
+        git.run(["update-ref", f"refs/heads/{tree.branch}", tree.commit], of=repository)
+    admin = _new_admin(tree)
+    os.makedirs(os.path.dirname(tree.path), mode=0o700, exist_ok=True)
+    os.mkdir(tree.path)
+    _put(os.path.join(tree.path, ".git"), f"gitdir: {admin}\n")
+    _be_sparse(repository, admin)
+    # With an index that is missing, everything is checked out.
+    git.run(
+        ["read-tree", "--reset", "-u", "HEAD"],
+        of=git.Repository(top=tree.path, git_dir=admin, common_dir=tree.common_dir),
+    )
+    atomic.remove(os.path.join(admin, "locked"))
+
+
+def _new_admin(tree: Worktree) -> str:
+    """Create the directory in which the repository stores its data about the worktree."""
+    folder = os.path.join(tree.common_dir, "worktrees")
+    os.makedirs(folder, exist_ok=True)
+    name, number = os.path.basename(tree.path), 0
+    admin = os.path.join(folder, name)
+    while os.path.lexists(admin):
+        number += 1
+        admin = os.path.join(folder, f"{name}{number}")
+    os.mkdir(admin)
+    _put(os.path.join(admin, "locked"), "initializing\n")
+    _put(os.path.join(admin, "gitdir"), f"{os.path.join(tree.path, '.git')}\n")
+    _put(os.path.join(admin, "commondir"), "../..\n")
+    _put(os.path.join(admin, "HEAD"), f"ref: refs/heads/{tree.branch}\n")
+    return admin
+
+
+def _be_sparse(repository: git.Repository, admin: str) -> None:
+    """If only a part of the user's tree is checked out, let it be the same part here."""
+    settings = git.settings.read(repository)
+    patterns = os.path.join(repository.git_dir, "info", "sparse-checkout")
+    data = atomic.read_small(patterns, _PATTERNS_BYTES)
+    if settings.values.get("core.sparsecheckout") != "true" or data is None:
+        return
+    os.mkdir(os.path.join(admin, "info"))
+    atomic.write(os.path.join(admin, "info", "sparse-checkout"), data, durable=True)
+    if settings.has_worktree_config:
+        cone = settings.values.get("core.sparsecheckoutcone", "false")
+        _put(
+            os.path.join(admin, "config.worktree"),
+            f"[core]\n\tsparseCheckout = true\n\tsparseCheckoutCone = {cone}\n",
+        )
+
+
+def _put(path: str, text: str) -> None:
+    atomic.write(path, text.encode("utf-8", "surrogateescape"), durable=False)
 
 
 def tip_of(tree: Worktree) -> str | None:
     """The tip of the task's branch; None if there is no such branch."""
     done = git.call(
-        ["rev-parse", "--verify", "-q", f"refs/heads/{tree.branch}"], cwd=tree.main, allowed=(0, 1, 128)
+        ["rev-parse", "--verify", "-q", f"refs/heads/{tree.branch}"], of=main_of(tree), allowed=(0, 1, 128)
     )
     return git.text(done.stdout) or None if done.returncode == 0 else None
 
 
 def is_ancestor(tree: Worktree, old: str, new: str) -> bool:
     """Whether `old` is an ancestor of `new`."""
-    return git.call(["merge-base", "--is-ancestor", old, new], cwd=tree.main, allowed=(0, 1)).returncode == 0
+    words = ["merge-base", "--is-ancestor", old, new]
+    return git.call(words, of=main_of(tree), allowed=(0, 1)).returncode == 0
 
 
 def _is_checked_out(tree: Worktree) -> bool:
-    listed = git.run(["worktree", "list", "--porcelain"], cwd=tree.main)
+    listed = git.run(["worktree", "list", "--porcelain"], of=main_of(tree))
     return f"branch refs/heads/{tree.branch}".encode() in listed.split(b"\n")

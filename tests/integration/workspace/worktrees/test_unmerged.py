@@ -149,7 +149,7 @@ def test_more_commits_than_a_command_line_holds_come_as_one(home: str) -> None:
     # Only in the commit: the files were reverted. The paths do not fit on a command line.
     entries = (f"100644 {blob}\t{'long' * 50}/{number}" for number in range(20_000))
     words = ["update-index", "-z", "--add", "--index-info"]
-    git.run(words, cwd=case.tree.path, stdin=git.listing(entries))
+    git.run(words, of=worktree.inside(case.tree), stdin=git.listing(entries))
     case.work.git("commit", "-q", "-m", "many")
     case.work.write("src/b", "changed\n")
     done = case.apply()

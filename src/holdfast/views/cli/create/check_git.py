@@ -16,7 +16,7 @@ def check(spec: TaskSpec) -> None:
         check_worktree(spec.project_dir)
     elif any(stage.writes for stage in spec.stages):
         try:
-            git.run(["version"], cwd=spec.project_dir)
+            git.version()
         except (GitMissing, GitFailed) as error:
             raise UsageError(f"stages that write need git: {error}", hint=error.hint) from error
 
@@ -25,7 +25,7 @@ def check_worktree(project: str) -> None:
     """Git can make a worktree of the project. Raises UsageError."""
     try:
         repository = git.find(project)
-        commit = git.head(project) if repository is not None else None
+        commit = git.head(repository) if repository is not None else None
     except (GitMissing, GitFailed) as error:
         raise UsageError(f"a worktree needs git: {error}", hint=error.hint) from error
     if repository is None:

@@ -222,7 +222,10 @@ def _worktree(packet: Packet) -> dict[str, Any] | None:
         record = atomic.read_json(packet.worktree)
     except CorruptFile:
         return None
-    return record if record is not None and os.path.isdir(record.get("path") or "") else None
+    if record is None or not os.path.isdir(path := os.path.join(packet.home.worktrees, packet.task_id)):
+        return None
+    # An agent can write the record: the path and the branch follow from the task.
+    return {**record, "path": path, "branch": f"holdfast/{packet.task_id}"}
 
 
 def _has_unmerged_work(packet: Packet) -> bool:

@@ -1,0 +1,73 @@
+"""The uncommitted files of a working tree, also in submodules.
+
+git looks into a submodule by starting another git in it, which reads settings that an agent can write. So it
+is told to ignore them, and we look ourselves.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.errors import NotPossible
+from holdfast.store.inside import is_directory
+from holdfast.workspace import git
+
+
+def listed(repository: git.Repository, own: tuple[str, ...]) -> list[str]:
+    """Changed and untracked files, without ignored ones. A nested repository has a final slash.
+
+    The git directories of submodules are in one of the directories `own`.
+    """
+    words = [
+        "status",
+        "--porcelain",
+        "-z",
+        "--no-renames",
+        "--untracked-files=all",
+        "--ignore-submodules=all",
+    ]
+    paths = [entry[3:] for entry in git.names(git.run(words, of=repository))]
+    return list(dict.fromkeys((*paths, *_staged_links(repository), *_moved_links(repository, own))))
+
+
+def _staged_links(repository: git.Repository) -> list[str]:
+    """Submodules whose commit in the index is not that of HEAD."""
+    if git.head(repository) is None:
+        return []
+    words = ["diff-index", "--cached", "--raw", "-z", "--no-renames", "--ignore-submodules=none", "HEAD"]
+    rest = git.names(git.run(words, of=repository))
+    link = git.GITLINK.decode()
+    return [
+        path for facts, path in zip(rest[::2], rest[1::2], strict=True) if link in facts[1:].split(" ")[:2]
+    ]
+
+
+def _moved_links(repository: git.Repository, own: tuple[str, ...]) -> list[str]:
+    """Submodules that are not as the index has them: another commit, or uncommitted files."""
+    moved: list[str] = []
+    for name, commit in git.gitlinks(git.run(["ls-files", "-s", "-z"], of=repository)):
+        full = os.path.join(repository.top, name)
+        inner = submodule(repository.top, name, own)
+        if not is_directory(full) or (
+            inner is not None and (git.head(inner) != commit or listed(inner, own))
+        ):
+            moved.append(name)
+    return moved
+
+
+def submodule(top: str, path: str, own: tuple[str, ...]) -> git.Repository | None:
+    """The repository of a submodule; None if it is empty, or reached through a link.
+
+    Its git directory is in one of the directories `own`. Raises NotPossible if it is elsewhere: an agent can
+    write a `.git` file that names any repository of the user.
+    """
+    directory = os.path.join(top, path)
+    if os.path.realpath(directory) != os.path.join(os.path.realpath(top), path):
+        return None
+    repository = git.at(directory)
+    if repository is not None and not repository.is_inside(*own):
+        raise NotPossible(
+            f"{directory}/.git leads to {repository.git_dir}, outside the worktree",
+            hint="check it by hand; 'holdfast rm --force' discards it",
+        )
+    return repository

@@ -1,0 +1,131 @@
+"""Running git in a way that no repository, no agent and no setting can change. All calls of git go through here.
+
+git gets a git directory of ours with a configuration of ours for each call (`private`), an environment built
+from nothing (`execute`), and a few harmless settings of the user (`settings`). Repositories are found without
+git (`discovery`). Hooks, filters, drivers, monitors, pagers and fetches do not exist for it. Commands that
+would start another git in a submodule are not used, because that git would read the submodule's settings.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.workspace.git import settings
+from holdfast.workspace.git.discovery import Repository, at, find, of_git_dir
+from holdfast.workspace.git.execute import LIMIT_S, execute, program, search_path
+from holdfast.workspace.git.parse import GITLINK, gitlinks, listing, names, text
+from holdfast.workspace.git.private import Directory, Target
+from holdfast.workspace.git.settings import Settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Iterable
+
+__all__ = (
+    "GITLINK", "IDENTITY", "LIMIT_S", "Repository", "Settings", "Target", "at", "call", "find", "gitlinks",
+    "head", "is_merging", "listing", "names", "of_git_dir", "run", "settings", "text", "version", "work_on",
+)  # fmt: skip
+
+#: The author of holdfast's own commits.
+IDENTITY = {
+    "GIT_AUTHOR_NAME": "holdfast",
+    "GIT_AUTHOR_EMAIL": "holdfast@localhost",
+    "GIT_COMMITTER_NAME": "holdfast",
+    "GIT_COMMITTER_EMAIL": "holdfast@localhost",
+}
+
+
+def run(
+    arguments: Iterable[str],
+    *,
+    of: Repository,
+    cwd: str | None = None,
+    env: dict[str, str] | None = None,
+    frozen: Settings | None = None,
+    stdin: bytes = b"",
+    allowed: tuple[int, ...] = (0,),
+    limit_s: float = LIMIT_S,
+) -> bytes:
+    """Run git on a repository and return its stdout.
+
+    `frozen` are settings that were read earlier, before an agent could change them. Raises GitMissing, or
+    GitFailed for an exit status that is not `allowed`.
+    """
+    return call(
+        arguments, of=of, cwd=cwd, env=env, frozen=frozen, stdin=stdin, allowed=allowed, limit_s=limit_s
+    ).stdout
+
+
+def call(
+    arguments: Iterable[str],
+    *,
+    of: Repository,
+    cwd: str | None = None,
+    env: dict[str, str] | None = None,
+    frozen: Settings | None = None,
+    stdin: bytes = b"",
+    allowed: tuple[int, ...] = (0,),
+    limit_s: float = LIMIT_S,
+) -> subprocess.CompletedProcess[bytes]:
+    """As `run`, but return the exit status too."""
+    target = Target(
+        objects=os.path.join(of.common_dir, "objects"), git_dir=of.git_dir, common_dir=of.common_dir
+    )
+    return work_on(
+        target,
+        arguments,
+        known=frozen or settings.read(of),
+        cwd=cwd or of.top,
+        env={"GIT_WORK_TREE": of.top, **(env or {})},
+        stdin=stdin,
+        allowed=allowed,
+        limit_s=limit_s,
+        untrusted=(of.top,),
+    )
+
+
+def work_on(
+    target: Target,
+    arguments: Iterable[str],
+    *,
+    known: Settings,
+    cwd: str,
+    env: dict[str, str] | None = None,
+    stdin: bytes = b"",
+    allowed: tuple[int, ...] = (0,),
+    limit_s: float = LIMIT_S,
+    untrusted: tuple[str, ...] = (),
+) -> subprocess.CompletedProcess[bytes]:
+    """Run git on any target."""
+    with Directory(target, known) as where:
+        return execute(
+            arguments,
+            cwd=cwd,
+            env={**where, **(env or {})},
+            stdin=stdin,
+            allowed=allowed,
+            limit_s=limit_s,
+            untrusted=untrusted,
+        )
+
+
+def version(limit_s: float = 10.0) -> tuple[str, str]:
+    """The output of `git version`, and the path of the program. Raises GitMissing, GitFailed."""
+    here = (os.getcwd(),)
+    done = execute(["version"], cwd="/", env={}, untrusted=here, limit_s=limit_s)
+    return text(done.stdout), program(search_path(here))
+
+
+def head(repository: Repository) -> str | None:
+    """The commit that is checked out; None before the first commit."""
+    words = ["rev-parse", "--verify", "-q", "HEAD^{commit}"]
+    # Not in the working tree, which may be gone.
+    done = call(words, of=repository, cwd=repository.common_dir, allowed=(0, 1, 128))
+    return text(done.stdout) or None if done.returncode == 0 else None
+
+
+def is_merging(repository: Repository) -> bool:
+    """Whether a merge was started there and not finished."""
+    words = ["rev-parse", "-q", "--verify", "MERGE_HEAD"]
+    return call(words, of=repository, cwd=repository.common_dir, allowed=(0, 1, 128)).returncode == 0

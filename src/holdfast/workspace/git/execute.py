@@ -1,0 +1,153 @@
+"""Starting the git program. Only this module does.
+
+The environment is built from nothing: no variable of the caller reaches git that redirects it, chooses a
+program, or loads a library. The program is not searched in directories in which an agent writes.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+from holdfast.errors import GitFailed, GitMissing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+#: Time limit of one call. A first snapshot of a large repository takes minutes.
+LIMIT_S = 900.0
+#: What git gets of the caller's environment: who commits, the time zone, and our own marks, by which the
+#: processes of an attempt are found.
+_KEPT = frozenset(
+    {
+        "USER", "LOGNAME", "TMPDIR", "TZ",
+        "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL",
+    }
+)  # fmt: skip
+_FIXED = {
+    "LC_ALL": "C",
+    # No settings but those of the git directory that we name.
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_SYSTEM": os.devnull,
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_ATTR_NOSYSTEM": "1",
+    # No repository is searched for: a call names it.
+    "GIT_CEILING_DIRECTORIES": "/",
+    # Nothing is fetched, whatever a repository says. No protocol has this name.
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_PROTOCOL_FROM_USER": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_LITERAL_PATHSPECS": "1",
+    # Nobody is asked, and nothing is shown.
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ASKPASS": "false",
+    "SSH_ASKPASS": "false",
+    "GIT_SSH_COMMAND": "false",
+    "GIT_EDITOR": "false",
+    "GIT_SEQUENCE_EDITOR": "false",
+    "GIT_PAGER": "cat",
+    "GIT_TRACE2": "0",
+    "GIT_TRACE2_EVENT": "0",
+    "GIT_TRACE2_PERF": "0",
+}
+#: They are in the configuration that we write, too. These also hold where git starts another git.
+_OPTIONS = (
+    "-c", "core.hooksPath=/dev/null",
+    "-c", "core.fsmonitor=false",
+    "-c", "safe.bareRepository=explicit",
+    "-c", "protocol.allow=never",
+    "-c", "submodule.recurse=false",
+)  # fmt: skip
+#: How much of git's stderr goes into an error.
+_STDERR_CHARS = 600
+
+
+def execute(
+    arguments: Iterable[str],
+    *,
+    cwd: str,
+    env: dict[str, str],
+    stdin: bytes = b"",
+    allowed: tuple[int, ...] = (0,),
+    limit_s: float = LIMIT_S,
+    untrusted: Iterable[str] = (),
+    without: Iterable[str] = (),
+) -> subprocess.CompletedProcess[bytes]:
+    """Run git with exactly this environment besides the fixed one.
+
+    `untrusted` are directories in which an agent may write: no program is taken from them. `without` are
+    variables of the fixed environment that are left out. Raises GitMissing, or GitFailed for an exit status
+    that is not `allowed`.
+    """
+    words = list(arguments)
+    search = search_path((cwd, *untrusted))
+    path = program(search)
+    fixed = {name: value for name, value in _FIXED.items() if name not in without}
+    try:
+        done = subprocess.run(
+            [path, *_OPTIONS, *words],
+            cwd=cwd,
+            env={**_kept(), **fixed, "PATH": search, **env},
+            input=stdin,
+            capture_output=True,
+            timeout=limit_s,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        if not os.path.isdir(cwd):
+            raise GitFailed(f"cannot run git in {cwd}: there is no such directory") from error
+        raise GitMissing("git is not in PATH") from error
+    except subprocess.TimeoutExpired as error:
+        raise GitFailed(f"git {words[0]} in {cwd} exceeded its limit of {limit_s:.0f} s") from error
+    except OSError as error:
+        raise GitFailed(f"cannot run git in {cwd}: {error.strerror}") from error
+    if done.returncode not in allowed:
+        stderr = " ".join(done.stderr.decode("utf-8", "replace").split())[:_STDERR_CHARS]
+        raise GitFailed(
+            f"git {words[0]} in {cwd}: {stderr or f'exit status {done.returncode}'}", hint=_hint(stderr)
+        )
+    return done
+
+
+def _kept() -> dict[str, str]:
+    return {
+        name: value for name, value in os.environ.items() if name in _KEPT or name.startswith("HOLDFAST_")
+    }
+
+
+def search_path(untrusted: Iterable[str]) -> str:
+    """PATH without relative directories, and without those in which an agent writes.
+
+    A virtual environment in a project is in PATH while it is active, and an agent can put a `git` there.
+    """
+    roots = [os.path.realpath(root) for root in untrusted if root != "/"]
+    found: list[str] = []
+    for entry in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        if not os.path.isabs(entry):
+            continue
+        real = os.path.realpath(entry)
+        if not any(real == root or real.startswith(root + os.sep) for root in roots):
+            found.append(entry)
+    return os.pathsep.join(found)
+
+
+def program(search: str) -> str:
+    """The path of git. Raises GitMissing."""
+    for folder in search.split(os.pathsep):
+        path = os.path.join(folder, "git")
+        if folder and os.access(path, os.X_OK) and os.path.isfile(path):
+            return path
+    raise GitMissing("git is not in PATH")
+
+
+def _hint(stderr: str) -> str:
+    if "cannot lock ref" in stderr and " exists; cannot create " in stderr:
+        return "a branch with a conflicting name exists; rename it with 'git branch -m OLD NEW'"
+    if "index.lock" in stderr or "cannot lock ref" in stderr:
+        return "another git process is running there, or was killed; check the lock file"
+    if "lazy fetching disabled" in stderr or "unable to read" in stderr or "promisor" in stderr:
+        return "objects are missing; in a partial clone, 'git fetch --refetch --no-filter' gets all of them"
+    return ""

@@ -1,0 +1,37 @@
+"""Reading what git prints. Paths can have any bytes but NUL; in strings they are decoded by `os.fsdecode`."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+#: The mode of a nested repository in a tree or an index.
+GITLINK = b"160000"
+
+
+def text(output: bytes) -> str:
+    """One value as git prints it, without its final newline (but with all others)."""
+    return os.fsdecode(output[:-1] if output.endswith(b"\n") else output)
+
+
+def names(output: bytes) -> list[str]:
+    """The names of a `-z` listing."""
+    return [os.fsdecode(name) for name in output.split(b"\0") if name]
+
+
+def listing(paths: Iterable[str]) -> bytes:
+    """The inverse of `names`."""
+    return b"".join(os.fsencode(path) + b"\0" for path in paths)
+
+
+def gitlinks(listed: bytes) -> Iterator[tuple[str, str]]:
+    """The nested repositories in the output of `ls-files -s -z` or `ls-tree -z`: path and commit."""
+    for entry in listed.split(b"\0"):
+        if entry.startswith(GITLINK):
+            facts, _, name = entry.partition(b"\t")
+            # "160000 COMMIT 0" of an index, "160000 commit COMMIT" of a tree.
+            words = facts.decode().split(" ")
+            yield os.fsdecode(name), words[2] if words[1] == "commit" else words[1]
