@@ -50,7 +50,6 @@ class Home:
         self.worktrees = f"{path}/worktrees"
         self.workspaces = f"{path}/workspaces"
         self.left_out = f"{path}/left-out"
-        self.git = f"{path}/git"
         self.interrupt_request = f"{path}/interrupt-request.txt"
         self.down = f"{path}/down"
         self.up = f"{path}/up"

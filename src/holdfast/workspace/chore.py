@@ -10,6 +10,7 @@ import sys
 import traceback
 
 from holdfast.errors import HoldfastError, UsageError
+from holdfast.workspace.git import Session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ def exit_status(work: Callable[[], bool], *, on_error: int | None = None) -> int
     ones another meaning.
     """
     try:
-        return 0 if work() else 1
+        with Session():
+            return 0 if work() else 1
     except HoldfastError as error:
         print(f"error: {error}", file=sys.stderr)
         if error.hint:

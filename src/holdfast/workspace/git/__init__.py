@@ -14,7 +14,7 @@ from holdfast.workspace.git import settings
 from holdfast.workspace.git.discovery import Repository, at, find, of_git_dir
 from holdfast.workspace.git.execute import LIMIT_S, execute, program, search_path
 from holdfast.workspace.git.parse import GITLINK, gitlinks, listing, names, text
-from holdfast.workspace.git.private import Directory, Target
+from holdfast.workspace.git.private import Session, Target
 from holdfast.workspace.git.settings import Settings
 
 TYPE_CHECKING = False
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = (
-    "GITLINK", "IDENTITY", "LIMIT_S", "Repository", "Settings", "Target", "at", "call", "find", "gitlinks",
+    "GITLINK", "IDENTITY", "LIMIT_S", "Repository", "Session", "Settings", "Target", "at", "call", "find", "gitlinks",
     "head", "is_merging", "listing", "names", "of_git_dir", "run", "settings", "text", "version", "work_on",
 )  # fmt: skip
 
@@ -81,7 +81,6 @@ def call(
         stdin=stdin,
         allowed=allowed,
         limit_s=limit_s,
-        untrusted=(of.top,),
     )
 
 
@@ -95,26 +94,24 @@ def work_on(
     stdin: bytes = b"",
     allowed: tuple[int, ...] = (0,),
     limit_s: float = LIMIT_S,
-    untrusted: tuple[str, ...] = (),
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git on any target."""
-    with Directory(target, known) as where:
+    with Session() as session:
         return execute(
             arguments,
             cwd=cwd,
-            env={**where, **(env or {})},
+            env={**session.variables(target, known), **(env or {})},
             stdin=stdin,
             allowed=allowed,
             limit_s=limit_s,
-            untrusted=untrusted,
         )
 
 
 def version(limit_s: float = 10.0) -> tuple[str, str]:
     """The output of `git version`, and the path of the program. Raises GitMissing, GitFailed."""
-    here = (os.getcwd(),)
-    done = execute(["version"], cwd="/", env={}, untrusted=here, limit_s=limit_s)
-    return text(done.stdout), program(search_path(here))
+    find(os.getcwd())  # a project from which no program is taken
+    done = execute(["version"], cwd="/", env={}, limit_s=limit_s)
+    return text(done.stdout), program(search_path())
 
 
 def head(repository: Repository) -> str | None:

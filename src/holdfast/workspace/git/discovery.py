@@ -10,6 +10,7 @@ import os
 
 from holdfast.model.record import Record
 from holdfast.store import atomic
+from holdfast.workspace.git.execute import distrust
 
 #: The longest `.git` or `commondir` file that is read.
 _LINK_BYTES = 1 << 16
@@ -39,6 +40,7 @@ class Repository(Record):
 
 def find(directory: str) -> Repository | None:
     """The repository whose working tree contains `directory`; None outside a repository."""
+    distrust(directory)
     start: str = os.path.realpath(directory)
     while not os.path.isdir(start) and start != "/":
         start = os.path.dirname(start)  # it was removed; what was around it is still known
@@ -61,6 +63,7 @@ def find(directory: str) -> Repository | None:
 
 def at(top: str) -> Repository | None:
     """The repository whose working tree begins exactly here."""
+    distrust(top)
     link = os.path.join(top, ".git")
     if os.path.isdir(link):
         git_dir = os.path.realpath(link)

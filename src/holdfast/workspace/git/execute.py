@@ -73,17 +73,16 @@ def execute(
     stdin: bytes = b"",
     allowed: tuple[int, ...] = (0,),
     limit_s: float = LIMIT_S,
-    untrusted: Iterable[str] = (),
     without: Iterable[str] = (),
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git with exactly this environment besides the fixed one.
 
-    `untrusted` are directories in which an agent may write: no program is taken from them. `without` are
-    variables of the fixed environment that are left out. Raises GitMissing, or GitFailed for an exit status
-    that is not `allowed`.
+    `without` are variables of the fixed environment that are left out. Raises GitMissing, or GitFailed for an
+    exit status that is not `allowed`.
     """
     words = list(arguments)
-    search = search_path((cwd, *untrusted))
+    distrust(cwd)
+    search = search_path()
     path = program(search)
     fixed = {name: value for name, value in _FIXED.items() if name not in without}
     try:
@@ -118,20 +117,31 @@ def _kept() -> dict[str, str]:
     }
 
 
-def search_path(untrusted: Iterable[str]) -> str:
-    """PATH without relative directories, and without those in which an agent writes.
+#: Directories in which agents may write, as far as this process has met them.
+_untrusted: set[str] = set()
+
+
+def distrust(directory: str) -> None:
+    """From now on, take no program from this directory."""
+    if directory != "/":
+        _untrusted.add(os.path.realpath(directory))
+
+
+def search_path() -> str:
+    """PATH without relative directories, and without those in which an agent may write.
 
     A virtual environment in a project is in PATH while it is active, and an agent can put a `git` there.
     """
-    roots = [os.path.realpath(root) for root in untrusted if root != "/"]
     found: list[str] = []
     for entry in os.environ.get("PATH", os.defpath).split(os.pathsep):
-        if not os.path.isabs(entry):
-            continue
-        real = os.path.realpath(entry)
-        if not any(real == root or real.startswith(root + os.sep) for root in roots):
+        if os.path.isabs(entry) and not any(_is_in(entry, root) for root in _untrusted):
             found.append(entry)
     return os.pathsep.join(found)
+
+
+def _is_in(path: str, root: str) -> bool:
+    real = os.path.realpath(path)
+    return real == root or real.startswith(root + os.sep)
 
 
 def program(search: str) -> str:

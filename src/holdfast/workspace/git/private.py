@@ -1,25 +1,27 @@
-"""The git directory that a call gets: made by us for this one call, with a configuration that we write.
+"""The git directory that a call gets: made by us for one command or chore, with a configuration of ours.
 
 git has no option to ignore the configuration of a repository. But it takes configuration, ignore rules,
 attributes and hooks from GIT_COMMON_DIR. So that is a directory of ours, in which objects and refs are links
 into the repository. HEAD, index and the state of a merge are in the repository's own git directory. The
 configuration of the repository, which an agent can write, is not read (docs/decisions/0053-git.md).
 
-The directory has a random name and exists while git runs, so nothing can be planted in it beforehand.
+The directory has a random name and exists only for a session, so nothing can be planted in it beforehand.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 
-from holdfast import paths
-from holdfast.errors import StorageError
 from holdfast.model.record import Record
 from holdfast.store import atomic
-from holdfast.store.layout import Home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import ClassVar
+
     from holdfast.workspace.git.settings import Settings
 
 #: What all worktrees of a repository share, as links. The others are dropped: config, hooks, info, remotes.
@@ -77,54 +79,82 @@ class Target(Record):
     config: str = ""
 
 
-class Directory:
-    """The git directory of one call; `env` tells git about it. To be used in a `with` statement."""
+class Session:
+    """A time in which calls share their directories: making one costs more than starting git.
 
-    def __init__(self, target: Target, settings: Settings) -> None:
-        self._target = target
-        self._settings = settings
-        self._path = ""
+    A session is as long as one command or one chore; between sessions there are no directories. Sessions may
+    be nested. To be used in a `with` statement, also for a single call.
+    """
 
-    def __enter__(self) -> dict[str, str]:
-        target = self._target
-        try:
-            self._path = path = _make()
-            os.mkdir(f"{path}/info", 0o700)
-            _put(f"{path}/config", self._config())
-            _put(f"{path}/attributes", self._settings.user_attributes)
-            _put(f"{path}/info/exclude", self._settings.exclude)
-            _put(f"{path}/info/attributes", self._settings.attributes)
-            os.symlink(target.objects, f"{path}/objects")
-            if target.common_dir is None:
-                _put(f"{path}/HEAD", "ref: refs/heads/none\n")
-                os.mkdir(f"{path}/refs", 0o700)
-                return {"GIT_DIR": path}
-            for name in _SHARED:
-                source = os.path.join(target.common_dir, name)
-                if name in _CREATED or os.path.lexists(source):
-                    os.symlink(source, f"{path}/{name}")
-        except OSError as error:
-            self.__exit__()
-            atomic.storage_failed(error, "cannot create a directory for git")
-        return {"GIT_DIR": target.git_dir or target.common_dir, "GIT_COMMON_DIR": path}
+    _depth = 0
+    _made: ClassVar[dict[tuple[str | None, ...], str]] = {}
+
+    def __enter__(self) -> Session:
+        Session._depth += 1
+        return self
 
     def __exit__(self, *_: object) -> None:
-        if self._path:
-            _remove(self._path)
+        Session._depth -= 1
+        if not Session._depth:
+            while Session._made:
+                _remove(Session._made.popitem()[1])
 
-    def _config(self) -> str:
-        values = dict(self._settings.values)
-        is_plain = not any(name.startswith("extensions.") for name in values)
-        lines = [
-            _CONFIG,
-            f"[core]\n\trepositoryFormatVersion = {0 if is_plain else 1}\n",
-            f"\tbare = {'true' if self._target.common_dir is None else 'false'}\n",
-            f"\tattributesFile = {_quoted(self._path + '/attributes')}\n",
-        ]
-        for name, value in values.items():
-            section, _, key = name.partition(".")
-            lines.append(f"[{section}]\n\t{key} = {_quoted(value)}\n")
-        return "".join(lines) + self._target.config
+    def variables(self, target: Target, settings: Settings) -> dict[str, str]:
+        """The variables that tell git about the directory for a target. Raises StorageError."""
+        content = (
+            _config(target, settings), settings.exclude, settings.attributes, settings.user_attributes
+        )  # fmt: skip
+        key = (target.objects, target.common_dir, *content)
+        path = Session._made.get(key)
+        if path is None:
+            path = Session._made[key] = _filled(target, content)
+        if target.common_dir is None:
+            return {"GIT_DIR": path}
+        return {"GIT_DIR": target.git_dir or target.common_dir, "GIT_COMMON_DIR": path}
+
+
+def _config(target: Target, settings: Settings) -> str:
+    """The configuration, but for the path of the directory itself."""
+    is_plain = not any(name.startswith("extensions.") for name in settings.values)
+    lines = [
+        _CONFIG,
+        f"[core]\n\trepositoryFormatVersion = {0 if is_plain else 1}\n",
+        f"\tbare = {'true' if target.common_dir is None else 'false'}\n",
+    ]
+    for name, value in settings.values.items():
+        section, _, key = name.partition(".")
+        lines.append(f"[{section}]\n\t{key} = {_quoted(value)}\n")
+    return "".join(lines) + target.config
+
+
+def _filled(target: Target, content: tuple[str, str, str, str]) -> str:
+    """A new directory for a target, with configuration, ignore rules and attributes."""
+    path, (config, exclude, attributes, user_attributes) = "", content
+    try:
+        path = _make()
+        os.mkdir(f"{path}/info", 0o700)
+        # An empty file would be one more to write and to read.
+        attributes_file = f"{path}/attributes" if user_attributes else os.devnull
+        _put(f"{path}/config", f"{config}[core]\n\tattributesFile = {_quoted(attributes_file)}\n")
+        for name, text in (
+            ("attributes", user_attributes), ("info/exclude", exclude), ("info/attributes", attributes)
+        ):  # fmt: skip
+            if text:
+                _put(f"{path}/{name}", text)
+        os.symlink(target.objects, f"{path}/objects")
+        if target.common_dir is None:
+            _put(f"{path}/HEAD", "ref: refs/heads/none\n")
+            os.mkdir(f"{path}/refs", 0o700)
+            return path
+        for name in _SHARED:
+            source = os.path.join(target.common_dir, name)
+            if name in _CREATED or os.path.lexists(source):
+                os.symlink(source, f"{path}/{name}")
+    except OSError as error:
+        if path:
+            _remove(path)
+        atomic.storage_failed(error, "cannot create a directory for git")
+    return path
 
 
 def _quoted(value: str) -> str:
@@ -140,19 +170,34 @@ def _put(path: str, text: str) -> None:
 
 
 def _make() -> str:
-    """A new directory in the home, where agents do not write; without a home, in the temporary directory."""
-    name = f"{os.getpid()}-{os.urandom(8).hex()}"
+    """A new directory, in memory if possible: on a disk it would take as long as a call of git."""
+    for folder in _folders():
+        try:
+            path = os.path.join(_own_folder(folder), f"{os.getpid()}-{os.urandom(8).hex()}")
+            os.mkdir(path, 0o700)
+        except OSError:
+            continue
+        return path
+    raise OSError(errno.EACCES, "no temporary directory can be written")
+
+
+def _folders() -> Iterator[str]:
+    uid = os.geteuid()
+    if runtime := os.environ.get("XDG_RUNTIME_DIR"):
+        yield f"{runtime}/holdfast"
+    yield f"/dev/shm/holdfast-{uid}"
+    yield f"{os.environ.get('TMPDIR') or '/tmp'}/holdfast-{uid}"
+
+
+def _own_folder(path: str) -> str:
+    """Create a folder if it is missing. Raises OSError unless it is ours alone."""
     try:
-        folder = Home(paths.chosen_home()).git
-        if not os.path.isdir(os.path.dirname(folder)):
-            raise FileNotFoundError
-        atomic.make_directory(folder)
-        _remove_leftovers(folder)
-        path = os.path.join(folder, name)
         os.mkdir(path, 0o700)
-    except (OSError, StorageError):
-        path = os.path.join(os.environ.get("TMPDIR") or "/tmp", f"holdfast-git-{name}")
-        os.mkdir(path, 0o700)
+    except FileExistsError:
+        _remove_leftovers(path)
+    found = os.lstat(path)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+        raise PermissionError(errno.EACCES, "it belongs to others", path)
     return path
 
 
@@ -165,15 +210,14 @@ def _remove_leftovers(folder: str) -> None:
 
 
 def _remove(path: str) -> None:
-    """Remove what `Directory` made. Nothing below a link is touched."""
-    for folder, directories, files in os.walk(path, topdown=False):
-        for name in (*files, *directories):
-            inner = os.path.join(folder, name)
-            try:
-                os.unlink(inner) if os.path.islink(inner) or name in files else os.rmdir(inner)
-            except OSError:
-                continue
-    try:
-        os.rmdir(path)
-    except OSError:
-        return
+    """Remove what `_filled` made: files, links and two directories. Nothing below a link is touched."""
+    for folder in (f"{path}/info", f"{path}/refs", path):
+        if os.path.islink(folder):
+            continue  # it goes with the files
+        try:
+            for entry in os.scandir(folder):
+                if not entry.is_dir(follow_symlinks=False):
+                    os.unlink(entry.path)
+            os.rmdir(folder)
+        except OSError:
+            continue

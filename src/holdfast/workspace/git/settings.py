@@ -154,7 +154,6 @@ def _listed(repository: Repository) -> list[tuple[str, str]]:
                 cwd="/",
                 env={**env, **where},
                 limit_s=_READ_S,
-                untrusted=(repository.top,),
                 without=(*missing, *(() if "GIT_CONFIG_NOSYSTEM" in env else ("GIT_CONFIG_NOSYSTEM",))),
             )
             return pairs(done.stdout)

@@ -46,7 +46,8 @@ def take(
     own = tuple(path for path in (place.top, place.git_dir, place.common_dir) if path is not None)
     for left in range(tries - 1, -1, -1):
         try:
-            return _Snapshot(trees, place.top, deny=patterns, hidden=tuple(hidden), own=own).take(index)
+            with git.Session():
+                return _Snapshot(trees, place.top, deny=patterns, hidden=tuple(hidden), own=own).take(index)
         except GitFailed:
             if not left:
                 raise

@@ -164,7 +164,6 @@ class Trees:
             env=more,
             stdin=stdin,
             allowed=allowed,
-            untrusted=(self.path,),
         )
 
     def has(self, name: str) -> bool:

@@ -68,7 +68,8 @@ def apply(packet: Packet, *, goal: str, as_patch: bool) -> Applied:
     # Not while another task writes in the main tree: the changes would be blamed on its agent.
     workspace_lock = lock.acquire(packet.home, tree.main, role="apply")
     try:
-        return _patch(packet, tree) if as_patch else _merge(packet, tree, goal)
+        with git.Session():
+            return _patch(packet, tree) if as_patch else _merge(packet, tree, goal)
     finally:
         workspace_lock.release()
 
