@@ -139,4 +139,11 @@ def inside(tree: Worktree) -> git.Repository:
             f"{tree.path} is no longer a worktree of the repository {tree.main}",
             hint="check it by hand; 'holdfast rm --force' removes it",
         )
+    mend(tree, admin)
     return git.Repository(top=tree.path, git_dir=admin, common_dir=tree.common_dir)
+
+
+def mend(tree: Worktree, admin: str) -> None:
+    """Restore the file by which git finds the repository of the worktree, if an agent changed it."""
+    if git.common_of(admin) != tree.common_dir:
+        atomic.write(os.path.join(admin, "commondir"), b"../..\n", durable=True)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 
+from holdfast.errors import GitFailed
 from holdfast.workspace.git import settings
-from holdfast.workspace.git.discovery import Repository, at, find, of_git_dir
+from holdfast.workspace.git.discovery import Repository, at, common_of, find, of_git_dir
 from holdfast.workspace.git.execute import LIMIT_S, execute, program, search_path
 from holdfast.workspace.git.parse import GITLINK, gitlinks, listing, names, text
 from holdfast.workspace.git.private import Session, Target
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = (
-    "GITLINK", "IDENTITY", "LIMIT_S", "Repository", "Session", "Settings", "Target", "at", "call", "find", "gitlinks",
+    "GITLINK", "IDENTITY", "LIMIT_S", "Repository", "Session", "Settings", "Target", "at", "call", "common_of", "find", "gitlinks",
     "head", "is_merging", "listing", "names", "of_git_dir", "run", "settings", "text", "version", "work_on",
 )  # fmt: skip
 
@@ -69,6 +70,9 @@ def call(
     limit_s: float = LIMIT_S,
 ) -> subprocess.CompletedProcess[bytes]:
     """As `run`, but return the exit status too."""
+    # git finds refs through this file, whatever GIT_COMMON_DIR says.
+    if common_of(of.git_dir) != of.common_dir:
+        raise GitFailed(f"{of.git_dir}/commondir does not lead to {of.common_dir}: it was changed")
     target = Target(
         objects=os.path.join(of.common_dir, "objects"), git_dir=of.git_dir, common_dir=of.common_dir
     )

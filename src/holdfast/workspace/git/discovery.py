@@ -77,12 +77,17 @@ def at(top: str) -> Repository | None:
 
 def of_git_dir(git_dir: str, top: str) -> Repository | None:
     """The repository with this git directory."""
-    shared = _line(os.path.join(git_dir, "commondir"))
-    common_dir = git_dir if shared is None else os.path.realpath(os.path.join(git_dir, shared))
+    common_dir = common_of(git_dir)
     is_complete = os.path.lexists(os.path.join(git_dir, "HEAD")) and all(
         os.path.isdir(os.path.join(common_dir, name)) for name in ("objects", "refs")
     )
     return Repository(top=top, git_dir=git_dir, common_dir=common_dir) if is_complete else None
+
+
+def common_of(git_dir: str) -> str:
+    """The git directory that all worktrees share, as the one of this worktree names it."""
+    shared = _line(os.path.join(git_dir, "commondir"))
+    return git_dir if shared is None else os.path.realpath(os.path.join(git_dir, shared))
 
 
 def _line(path: str) -> str | None:

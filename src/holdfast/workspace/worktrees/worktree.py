@@ -105,6 +105,7 @@ def repair(tree: Worktree) -> bool:
     has_work = admin is not None and not is_unfinished(admin) and is_directory(tree.path)
     if admin is None or not has_work or is_own_repository(tree):
         return False
+    task_worktree.mend(tree, admin)
     if not is_complete(tree):
         # A symbolic link is replaced, not followed.
         atomic.write(link, f"gitdir: {admin}\n".encode("utf-8", "surrogateescape"), durable=True)
@@ -126,10 +127,7 @@ def call(
 
 def head_of(tree: Worktree) -> str | None:
     """The commit that is checked out there, on a branch or detached; None if unknown."""
-    admin = admin_of(tree)
-    if admin is None:
-        return None
-    return git.head(git.Repository(top=tree.path, git_dir=admin, common_dir=tree.common_dir))
+    return git.head(inside(tree)) if admin_of(tree) is not None else None
 
 
 def branch_of(tree: Worktree) -> str | None:
@@ -181,7 +179,7 @@ def _add(tree: Worktree) -> None:
     # With an index that is missing, everything is checked out.
     git.run(
         ["read-tree", "--reset", "-u", "HEAD"],
-        of=git.Repository(top=tree.path, git_dir=admin, common_dir=tree.common_dir),
+        of=inside(tree),
     )
     atomic.remove(os.path.join(admin, "locked"))
 
