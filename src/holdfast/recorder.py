@@ -375,7 +375,7 @@ def _close_all_but(*keep: int) -> None:
 
 
 def _redirect(order: Order) -> None:
-    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
     for descriptor, path, flags in (
         (0, order.stdin, os.O_RDONLY),
         (1, os.path.join(order.directory, "stdout.log"), append),
@@ -446,7 +446,11 @@ def _read(path: str, size: int = 4096) -> bytes:
 
 def _write(directory: str, name: str, data: bytes, *, durable: bool = False) -> None:
     temporary = os.path.join(directory, f".{name}.{os.getpid()}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    if os.path.islink(directory):
+        # The agent put a link in place of its attempt: nothing is written to where it leads.
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), directory)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+    descriptor = os.open(temporary, flags, 0o600)
     try:
         if os.write(descriptor, data) != len(data):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), temporary)

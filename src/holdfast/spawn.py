@@ -194,6 +194,8 @@ def _pause_s(starts: list[float], failures: int, *, now: float) -> float:
 def _open_log(path: str) -> int:
     if path == os.devnull:
         return os.open(path, os.O_WRONLY)
+    if os.path.lexists(path) and os.lstat(path).st_nlink > 1:
+        atomic.put_aside(path)  # it is a second name of a file that may be a user's
     return atomic.open_own(path, os.O_WRONLY | os.O_APPEND)
 
 

@@ -125,7 +125,7 @@ def refusal(workspace: Workspace, patch: str) -> str | None:
     No file is changed.
     """
     trees, place = workspace.trees, workspace.base.place
-    index = f"{trees.index_of(place.top)}.{os.getpid()}.patch"
+    index = trees.temporary("patch")
     words = ["apply", "--check", "--cached", "--whitespace=nowarn"]
     words += [f"--directory={place.prefix}"] if place.prefix else []
     try:

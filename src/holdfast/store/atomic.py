@@ -36,6 +36,7 @@ def write(path: str, data: bytes, *, durable: bool, mode: int = 0o600) -> None:
     # Unique per process and call, so that two writers never share a temporary file.
     temporary = os.path.join(folder, f".{name}.{os.getpid()}-{_counter}.tmp")
     try:
+        _replace_links(folder)
         descriptor = os.open(temporary, _NEW_FILE, mode)
         try:
             write_all(descriptor, data)
@@ -56,6 +57,20 @@ def write(path: str, data: bytes, *, durable: bool, mode: int = 0o600) -> None:
     except OSError as error:
         forget(temporary)
         storage_failed(error, f"cannot write {path}")
+
+
+def _replace_links(folder: str) -> None:
+    """Put aside a link that an agent has put in place of a directory of its packet: nothing is written through it.
+
+    The packet itself may be a link to where a user has moved it.
+    """
+    begin = folder.rfind("/tasks/")
+    at = folder.find("/", begin + len("/tasks/")) if begin >= 0 else -1
+    while at >= 0:
+        at = folder.find("/", at + 1)
+        part = folder if at < 0 else folder[:at]
+        if os.path.islink(part):
+            make_directory(part)
 
 
 def write_json(path: str, data: Any, *, durable: bool) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 
+from holdfast import files
 from holdfast.agents.base import PrivateHome
+from holdfast.store import atomic
 
 
 def prepare(home: PrivateHome, env: dict[str, str]) -> dict[str, str]:
@@ -19,7 +20,6 @@ def prepare(home: PrivateHome, env: dict[str, str]) -> dict[str, str]:
     for name in home.copies:
         source, target = os.path.join(users, name), os.path.join(home.path, name)
         if os.path.isfile(source) and not os.path.lexists(target):
-            # Copied under a temporary name: a kill must not leave an incomplete file.
-            shutil.copyfile(source, target + ".tmp")
-            os.rename(target + ".tmp", target)
+            # A kill leaves no incomplete file, and nothing is written through a link of an agent.
+            atomic.write(target, files.read(source, follow=True), durable=False)
     return {home.variable: home.path}

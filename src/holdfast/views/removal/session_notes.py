@@ -19,8 +19,12 @@ def write_notes(packet: Packet, folder: str, *, make: bool) -> str | None:
     Returns None if that folder does not exist (`make` creates it) or a link leads outside the project.
     """
     manifest: dict[str, Any] = load.read_manifest(packet)
-    project = os.path.realpath(manifest["project_dir"])
-    target = os.path.join(project, folder, "sessions")
+    # Not that of the manifest, which is a derived file that anyone may write.
+    project = os.path.realpath(load.fold(packet).spec.project_dir)
+    target = os.path.normpath(os.path.join(project, folder, "sessions"))
+    # Checked before a directory is created: the folder and any part of it may be a link of an agent.
+    if not os.path.realpath(target).startswith(project + os.sep) or not target.startswith(project + os.sep):
+        return None
     if make and os.path.isdir(project):
         os.makedirs(target, exist_ok=True)
     real = os.path.realpath(target)

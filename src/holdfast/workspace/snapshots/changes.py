@@ -114,7 +114,7 @@ def opened(trees: Trees, old_tree: str, new_tree: str) -> tuple[str, str]:
 
 
 def _with_files(trees: Trees, tree: str, links: list[tuple[str, str]]) -> str:
-    index = os.path.join(trees.indexes, f"opened.{os.getpid()}")
+    index = trees.temporary("opened")
     try:
         trees.run(["read-tree", tree], index=index)
         removals = [f"0 {'0' * len(tree)}\t{path}" for path, _ in links]
@@ -156,7 +156,7 @@ def _parents(path: str) -> Iterator[str]:
 def _without(trees: Trees, old_tree: str, new_tree: str, paths: tuple[str, ...]) -> str:
     """The new tree with these paths as in the old tree."""
     restored = set(paths)
-    index = os.path.join(trees.indexes, f"within.{os.getpid()}")
+    index = trees.temporary("within")
     null_id = "0" * len(new_tree)
     lines = [f"0 {null_id}\t{path}" for path in paths]
     old = git.names(trees.run(["ls-tree", "-r", "-z", "--full-tree", old_tree]))

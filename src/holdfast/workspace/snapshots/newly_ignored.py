@@ -30,7 +30,7 @@ def newly_ignored(place: Place, trees: Trees, old_tree: str, changes: Iterable[C
     }
     if not changed:
         return []
-    rules = os.path.join(trees.indexes, f"rules.{os.getpid()}")
+    rules = trees.temporary("rules")
     index = trees.index_of(place.top)
     atomic.write(rules, _rules(trees, old_tree), durable=False)
     try:

@@ -31,7 +31,7 @@ def revert(
     reverted, _ = only(trees, old_tree, new_tree, set(wanted))
     atomic.write(keep_at, patch(trees, old_tree, reverted), durable=True)
     top = base.place.top
-    index = f"{trees.index_of(top)}.{os.getpid()}.revert"
+    index = trees.temporary("revert")
     try:
         trees.run(["read-tree", old_tree], work_tree=top, index=index)
         known = set(git.names(trees.run(["ls-files", "-z"], work_tree=top, index=index)))

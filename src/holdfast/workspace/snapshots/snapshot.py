@@ -82,7 +82,7 @@ class _Snapshot:
 
     def take(self, user_index: str | None) -> str:
         kept = self.trees.index_of(self.top)
-        self.index = f"{kept}.{os.getpid()}.tmp"
+        self.index = self.trees.temporary(os.path.basename(kept))
         try:
             self._begin(kept, user_index)
             self._collect()

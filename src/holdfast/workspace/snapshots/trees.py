@@ -124,6 +124,10 @@ class Trees:
         """The index file of a working tree. It is kept, so that unchanged files are not read again."""
         return os.path.join(self.indexes, sha256(os.fsencode(top))[:32])
 
+    def temporary(self, name: str) -> str:
+        """A new path beside the indexes. An agent cannot guess it and put a link there."""
+        return os.path.join(self.indexes, f"{name}.{os.getpid()}.{os.urandom(8).hex()}")
+
     def run(
         self,
         arguments: Iterable[str],

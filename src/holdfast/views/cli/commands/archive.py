@@ -90,7 +90,7 @@ def _find(home: Home, texts: list[str]) -> list[Packet | HoldfastError]:
 def _write_notes(packet: Packet, *, make: bool) -> str | None:
     """Save the summary in the project, if --notes or the setting `knowledge` says so; returns its path."""
     folder = "docs" if make else ""
-    project = str(load.read_manifest(packet)["project_dir"])
+    project = load.fold(packet).spec.project_dir
     if paths.settings_files(project):
         from holdfast.config import settings
         from holdfast.store.trust import Judge
