@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 
-#: Settings whose value is a command or a program. `evil` is the name of every driver, filter, tool and remote.
+#: Settings whose value is a command or a program. Every driver, filter, tool and remote is named `evil`.
 COMMANDS = (
     "core.fsmonitor", "core.editor", "core.pager", "core.askPass", "core.sshCommand", "core.gitProxy",
     "core.alternateRefsCommand", "sequence.editor", "pager.status", "pager.diff", "pager.log", "pager.config",
     "diff.external", "diff.evil.command", "diff.evil.textconv", "difftool.evil.cmd", "difftool.evil.path",
-    "mergetool.evil.cmd", "mergetool.evil.path", "merge.evil.driver", "filter.evil.clean", "filter.evil.smudge",
-    "credential.helper", "gpg.program", "gpg.openpgp.program", "gpg.ssh.program", "gpg.x509.program",
+    "mergetool.evil.cmd", "mergetool.evil.path", "merge.evil.driver", "filter.evil.clean",
+    "filter.evil.smudge", "filter.evil.process", "credential.helper", "gpg.program",
+    "gpg.openpgp.program", "gpg.ssh.program", "gpg.x509.program",
     "gpg.ssh.defaultKeyCommand", "remote.evil.uploadpack", "remote.evil.receivepack", "remote.evil.vcs",
     "remote.evil.proxy", "uploadpack.packObjectsHook", "interactive.diffFilter", "man.evil.cmd",
     "man.evil.path", "browser.evil.cmd", "browser.evil.path", "web.browser", "help.browser",

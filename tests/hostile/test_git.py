@@ -1,4 +1,4 @@
-"""git runs no command that an agent or a repository has written, wherever it is written and whatever we do."""
+"""git runs no command that an agent or a repository has written, wherever it is written."""
 
 from __future__ import annotations
 

@@ -60,9 +60,9 @@ def write(path: str, data: bytes, *, durable: bool, mode: int = 0o600) -> None:
 
 
 def _replace_links(folder: str) -> None:
-    """Put aside a link that an agent has put in place of a directory of its packet: nothing is written through it.
+    """Put aside a link that an agent has put in place of a directory of its packet.
 
-    The packet itself may be a link to where a user has moved it.
+    Nothing is written through it. The packet itself may be a link to where a user has moved it.
     """
     begin = folder.rfind("/tasks/")
     at = folder.find("/", begin + len("/tasks/")) if begin >= 0 else -1

@@ -14,7 +14,7 @@ from holdfast.packet import load, session_lock
 from holdfast.packet.create import remove_tree
 from holdfast.packet.metrics import lines
 from holdfast.packet.remove import remove
-from holdfast.store import atomic, index
+from holdfast.store import index
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 

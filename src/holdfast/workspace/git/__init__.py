@@ -1,9 +1,10 @@
-"""Running git in a way that no repository, no agent and no setting can change. All calls of git go through here.
+"""Running git in a way that no repository, no agent and no setting can change.
 
-git gets a git directory of ours with a configuration of ours for each call (`private`), an environment built
-from nothing (`execute`), and a few harmless settings of the user (`settings`). Repositories are found without
-git (`discovery`). Hooks, filters, drivers, monitors, pagers and fetches do not exist for it. Commands that
-would start another git in a submodule are not used, because that git would read the submodule's settings.
+All calls of git go through here. git gets a git directory and a configuration of ours (`private`), an
+environment built from nothing (`execute`), and a few harmless settings of the user (`settings`). Repositories
+are found without git (`discovery`). Hooks, filters, drivers, monitors, pagers and fetches do not exist.
+Commands that would start another git in a submodule are not used: that git would read the submodule's own
+settings.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = (
-    "GITLINK", "IDENTITY", "LIMIT_S", "Repository", "Session", "Settings", "Target", "at", "call", "common_of", "find", "gitlinks",
-    "head", "is_merging", "listing", "names", "of_git_dir", "run", "settings", "text", "version", "work_on",
+    "GITLINK", "IDENTITY", "LIMIT_S", "Repository", "Session", "Settings", "Target", "at", "call",
+    "common_of", "find", "gitlinks", "head", "is_merging", "listing", "names", "of_git_dir", "run",
+    "settings", "text", "version", "work_on",
 )  # fmt: skip
 
 #: The author of holdfast's own commits.

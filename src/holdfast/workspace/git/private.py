@@ -3,7 +3,7 @@
 git has no option to ignore the configuration of a repository. But it takes configuration, ignore rules,
 attributes and hooks from GIT_COMMON_DIR. So that is a directory of ours, in which objects and refs are links
 into the repository. HEAD, index and the state of a merge are in the repository's own git directory. The
-configuration of the repository, which an agent can write, is not read (docs/decisions/0053-git.md).
+configuration of the repository, which an agent can write, is not read (docs/decisions/0057-git.md).
 
 The directory has a random name and exists only for a session, so nothing can be planted in it beforehand.
 """
