@@ -14,6 +14,7 @@ from holdfast.store.layout import Home, Packet
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
+    from typing import Any
 else:
     # The C module, as in the recorder: no enum members in the memory of every forked process.
     import _signal as signal
@@ -120,11 +121,16 @@ def _start_keeper(home: Home, *, for_good: bool) -> int:
         service = atomic.read_json(home.service)
     except CorruptFile:
         service = None
-    if service is not None and _run_quietly(service.get("start")):
+    if service is not None and is_unit_of(home, service) and _run_quietly(service.get("start")):
         return 0
     return execute(
         "holdfast.keeper", [] if for_good else ["--idle-exit"], home, role="keeper", log=home.keeper_log
     )
+
+
+def is_unit_of(home: Home, service: dict[str, Any]) -> bool:
+    """Whether a unit was installed for this home. In a copied home, the record is about the original's."""
+    return os.path.realpath(str(service.get("home", home.path))) == os.path.realpath(home.path)
 
 
 def _run_quietly(argv: object) -> bool:

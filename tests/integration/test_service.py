@@ -138,6 +138,22 @@ def test_status_shows_the_unit_and_remove_undoes_everything(home: str, state: st
     task.wait_for("completed")
 
 
+def test_a_copied_home_neither_starts_nor_removes_the_originals_unit(home: str, state: str) -> None:
+    install()
+    first = keeper(home)
+    copy = home + "-copy"
+    subprocess.run(["cp", "-a", home, copy], check=True, timeout=30)
+    away = {"HOLDFAST_HOME": copy}
+    assert holdfast("up", env=away).returncode == 0
+    assert keeper(copy) != first
+    done = holdfast("service", "remove", env=away)
+    assert done.returncode == 0, done.stderr
+    assert not os.path.exists(os.path.join(copy, "service.json"))
+    assert (keeper(home), unit(state).main_pid) == (first, first)
+    assert os.path.exists(unit(state).path)
+    assert holdfast("down", env=away).returncode == 0
+
+
 def test_installing_twice_is_the_same_as_once(home: str, state: str) -> None:
     install()
     install()

@@ -9,6 +9,7 @@ import sys
 
 from holdfast import paths
 from holdfast.errors import NotPossible
+from holdfast.spawn import is_unit_of
 from holdfast.store import atomic
 from holdfast.store.layout import Home
 from holdfast.views import programs
@@ -96,6 +97,7 @@ def install(home: Home, of_kind: str) -> list[str]:
         warnings += [warning] if warning else []
     record = {
         "schema": "holdfast.service/1",
+        "home": home.path,
         "kind": of_kind,
         "unit": keeper.label if of_kind == unit_text.LAUNCHD else keeper.unit_name,
         "path": target,
@@ -109,6 +111,8 @@ def install(home: Home, of_kind: str) -> list[str]:
 def remove(home: Home, record: dict[str, Any]) -> None:
     """Undo `install`: the record first, so that nothing starts the unit meanwhile."""
     atomic.remove(home.service)
+    if not is_unit_of(home, record):
+        return  # a copy of the record: the unit belongs to the original
     if record.get("kind") == unit_text.LAUNCHD:
         _try(["launchctl", "bootout", f"{_domain()}/{record['unit']}"])
         atomic.remove(record["path"])
