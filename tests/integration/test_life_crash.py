@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 
 import pytest
 
+from holdfast.agents import endings
 from holdfast.testing import Scenario
 from tests.support.tasks import Task
 from tests.support.waiting import eventually
@@ -52,6 +54,23 @@ def test_a_killed_command_is_run_again_and_knows_it(home: str) -> None:
     argv = [task.json(path, "argv.json")["argv"] for path in task.attempts()]
     assert argv == [["sh", "-c", script]] * 2
     assert manifest["total_retries"] == 1
+
+
+@pytest.mark.req("SUP-16")
+def test_an_early_death_is_early_also_if_it_is_noticed_late(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How long it lived is the time to its exit, not to the moment at which a runner looks."""
+    monkeypatch.setenv("HOLDFAST_FAILPOINT", "step.open_attempts=kill")
+    task = Task.shell("echo 'no key' >&2; exit 3")
+    monkeypatch.delenv("HOLDFAST_FAILPOINT")
+    exited = os.path.join(eventually(task.attempts, what="there is an attempt")[0], "exit.json")
+    eventually(lambda: os.path.exists(exited), what="the agent has ended")
+    eventually(lambda: time.time() - os.stat(exited).st_mtime > endings.EARLY_S, what="that is long ago")
+    task.start_runner()
+    detail = task.wait_for_event("attempt.ended")["detail"]
+    assert "after its start: no key" in detail
+    task.wait_for("failed")
 
 
 @pytest.mark.req("SUP-16", "W-A6")

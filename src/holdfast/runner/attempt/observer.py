@@ -348,11 +348,6 @@ class Observer:
         """Judge it at the next plan, whatever was seen before."""
         self._judge_mono = 0.0
 
-    def lived_s(self) -> float:
-        """How long it has lived."""
-        started = self.execution.started
-        return max(0.0, clock.mono() - started.mono_s) if started is not None else 0.0
-
     def note_screen(self) -> str:
         """What its last lines look like; noted, to tell an agent that waits for input from one that hangs."""
         from holdfast.watch import prompting  # few agents are ever silent for so long

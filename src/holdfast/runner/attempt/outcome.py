@@ -19,13 +19,13 @@ from holdfast.runner.attempt.reading import Found
 _BY_INTENT = {"hang": "hung", "session": "unknown_session", "timeout": "timeout", "linger": None}
 
 
-def outcome_of(observer: Observer, found: Found) -> Outcome:
-    """How the execution ended."""
+def outcome_of(observer: Observer, found: Found, lived_s: float) -> Outcome:
+    """How the execution ended, after `lived_s`."""
     execution, exit_record = observer.execution, found.exit
     if exit_record is not None and exit_record.exec_errno is not None:
         detail = f"{os.strerror(exit_record.exec_errno)} (errno {exit_record.exec_errno})"
         return Outcome(kind="spawn_failed", detail=detail)
-    classified = _classified(observer, found)
+    classified = _classified(observer, found, lived_s)
     intent = execution.intent
     if intent is None:
         return classified
@@ -47,7 +47,7 @@ def _limited(execution: Execution, classified: Outcome) -> Outcome:
     )
 
 
-def _classified(observer: Observer, found: Found) -> Outcome:
+def _classified(observer: Observer, found: Found, lived_s: float) -> Outcome:
     """What the adapter makes of the end, whoever caused it."""
     if found.exit is None:
         return _without_status(observer, found)
@@ -59,7 +59,7 @@ def _classified(observer: Observer, found: Found) -> Outcome:
         outcome = by_exit_status(found.exit)
     # That a plain command failed quickly says nothing by itself.
     is_telling = bool(adapter.capabilities.program or stderr_tail.strip())
-    return endings.early(outcome, observer.lived_s(), stderr_tail) if is_telling else outcome
+    return endings.early(outcome, lived_s, stderr_tail) if is_telling else outcome
 
 
 def _without_status(observer: Observer, found: Found) -> Outcome:
@@ -84,7 +84,7 @@ def _ended_before(intended_at: str, found: Found) -> bool:
     return found.exit is not None and found.exit.at < intended_at
 
 
-def lived_s(execution: Execution, found: Found, stdout: str, checked_at: str | None) -> float:
+def life_s(execution: Execution, found: Found, stdout: str, checked_at: str | None) -> float:
     """How long it lived."""
     started, exit_record = execution.started, found.exit
     if started is None:

@@ -144,8 +144,8 @@ def record_end(context: Context, step: RecordEnd) -> None:
     ledger, observer = context.ledger, context.observers.get(step.number)
     execution, found = observer.execution, observer.end
     assert found is not None
-    result = outcome.outcome_of(observer, found)
-    lived_s = outcome.lived_s(execution, found, observer.directory.stdout, ledger.observed.last_checked_at)
+    lived_s = outcome.life_s(execution, found, observer.directory.stdout, ledger.observed.last_checked_at)
+    result = outcome.outcome_of(observer, found, lived_s)
     exit_record = found.exit
     made_progress = observer.ingest.raw_bytes() > 0
     ended = ev.AttemptEnded(
