@@ -197,7 +197,7 @@ def _pipeline() -> None:
     }
     _put(os.path.join(folder, "manifest.yaml"), json.dumps(manifest))
     _put(os.path.join(folder, "inputs", "user_request.md"), "Write b.txt.\n")
-    _holdfast("run", "-d", "--packet", folder)
+    _holdfast("run", "-d", "--trust-project", "--packet", folder)
     packet = HOME.packet("pipeline")
     _holdfast("wait", packet.task_id)
     eventually(lambda: os.path.exists(packet.task_done))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast import clock
+from holdfast.errors import HoldfastError
 from holdfast.model.status import Status
 from holdfast.packet import inbox
 from holdfast.runner.people import marks
@@ -14,6 +15,10 @@ from holdfast.runner.plan.facts import Facts, PendingRequest
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+#: How many files of the inbox are looked at for a stop, and for junk.
+_NEWEST, _JUNK_AT_A_TIME = 16, 500
+_ANSWERS_AT_A_TIME = 8
 
 
 class Gatherer:
@@ -25,6 +30,8 @@ class Gatherer:
         #: Requests that were in the inbox at the last look, oldest first.
         self._requests: list[str] = []
         self._listed_mono = float("-inf")
+        #: Requests answered since the work was looked at.
+        self._answered = 0
         #: The wait that is measured, and when it ends on the monotonic clock.
         self._wait: tuple[str, str | None] | None = None
         self._wake_mono = 0.0
@@ -33,8 +40,9 @@ class Gatherer:
     def gather(self, ready: set[str]) -> Facts:
         """What can be observed now. `ready` are the waiter's names of this wake-up; empty after a timeout."""
         context, task = self._context, self._context.ledger.task
-        request = self._request(ready)
+        request = self._request(ready) if not self._is_works_turn() else None
         if request is not None:
+            self._answered += 1
             return Facts(memory=context.memory, request=request)
         if task.open_executions:
             return self._of_executions(ready)
@@ -60,8 +68,22 @@ class Gatherer:
             **found,
         )
 
+    def _is_works_turn(self) -> bool:
+        """Whether work goes before the requests that are left: an agent can fill the inbox, and a stop that
+        was answered must be carried out."""
+        ledger = self._context.ledger
+        is_busy = ledger.task.status in (Status.SPAWNING, Status.RUNNING, Status.COMPLETING)
+        if self._answered < _ANSWERS_AT_A_TIME or not (
+            is_busy or (ledger.task.has_ended and not os.path.exists(ledger.packet.task_done))
+        ):
+            return False
+        self._answered = 0
+        if self._requests:
+            inbox.ring(ledger.packet)  # come back at once
+        return True
+
     def _request(self, ready: set[str]) -> PendingRequest | None:
-        """The oldest request.
+        """The request that is next.
 
         A sender rings the bell; the timer finds requests whose sender was killed before it.
         """
@@ -69,12 +91,35 @@ class Gatherer:
         if "bell" in ready or now_mono - self._listed_mono >= self._interval_s:
             self._requests = inbox.names(packet)
             self._listed_mono = now_mono
-        while self._requests:
-            name = self._requests[0]
-            if os.path.lexists(os.path.join(packet.inbox, name)):
-                return PendingRequest(name=name, request=inbox.read(packet, name))
+        while self._requests and not self._is_there(self._requests[0]):
             self._requests.pop(0)
-        return None
+        return self._next_request() if self._requests else None
+
+    def _next_request(self) -> PendingRequest:
+        """The oldest request, but a stop among the newest first: an agent can fill the inbox, and a person
+        waits. Files that are not valid are taken together, a bounded number at a time."""
+        packet, names = self._context.ledger.packet, self._requests
+        for name in names[:-_NEWEST:-1] if len(names) > _NEWEST else ():
+            if self._is_there(name):
+                request = inbox.read(packet, name)
+                if not isinstance(request, HoldfastError) and request.verb == "stop":
+                    return PendingRequest(name=name, request=request)
+        first: PendingRequest | None = None
+        junk: list[str] = []
+        for name in names[:_JUNK_AT_A_TIME]:
+            request = inbox.read(packet, name)
+            if not isinstance(request, HoldfastError):
+                first = PendingRequest(name=name, request=request) if first is None else first
+                break
+            if first is None:
+                first = PendingRequest(name=name, request=request)
+            elif self._is_there(name):
+                junk.append(name)
+        assert first is not None
+        return first.evolve(junk=tuple(junk))
+
+    def _is_there(self, name: str) -> bool:
+        return os.path.lexists(os.path.join(self._context.ledger.packet.inbox, name))
 
     def _of_executions(self, ready: set[str]) -> Facts:
         context = self._context

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 
 from holdfast import clock
+from holdfast.errors import HoldfastError
 from holdfast.model.status import ENDS
 from holdfast.packet import load, metrics
+from holdfast.redact import Redactor
 from holdfast.store import atomic
 from holdfast.store.layout import Packet
 from holdfast.views.recovery import KeeperStarter
@@ -21,7 +23,40 @@ _BLOCK_BYTES = 65536
 
 
 def read(packet: Packet, *, follow: bool) -> Iterator[dict[str, Any]]:
-    """All events; with `follow`, also new ones until the task has ended."""
+    """All events, without secrets; with `follow`, also new ones until the task has ended.
+
+    The journal has the command line and a person's answers verbatim, because the agent needs them.
+    """
+    redact = _redactor(packet)
+    for event in _read(packet, follow=follow):
+        # What an agent printed was redacted before it was journalled.
+        yield event if str(event.get("type")).startswith("agent.") else _without_secrets(event, redact)
+
+
+def _redactor(packet: Packet) -> Redactor:
+    """Masks the values that the task had. An ended task's are gone, so those of this environment are used."""
+    env: dict[str, str] = dict(os.environ)
+    names: tuple[str, ...] = ()
+    try:
+        kept = (atomic.read_json(packet.env) or {}).get("env")
+        env |= kept if isinstance(kept, dict) else {}
+        names = load.fold(packet).spec.env
+    except (HoldfastError, OSError, ValueError):
+        pass  # damaged: what can be recognized by its shape is masked
+    return Redactor(env, names)
+
+
+def _without_secrets(value: Any, redact: Redactor) -> Any:
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, list):
+        return [_without_secrets(item, redact) for item in value]  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, dict):
+        return {name: _without_secrets(item, redact) for name, item in value.items()}  # pyright: ignore
+    return value
+
+
+def _read(packet: Packet, *, follow: bool) -> Iterator[dict[str, Any]]:
     offset = 0
     starter = KeeperStarter()
     while True:

@@ -52,6 +52,8 @@ def answer_request(context: Context, step: AnswerRequest) -> None:
             # A person may have fixed what was missing: look for it again.
             context.memory.preflight_run, context.memory.start_failure = 0, None
     failpoint("step.answer_request")
+    for name in step.junk:
+        atomic.remove(os.path.join(ledger.packet.inbox, name))
     _forget(context, step.name)
 
 

@@ -81,10 +81,12 @@ class StartFailure(Record):
 
 
 class PendingRequest(Record):
-    """The oldest file in the inbox."""
+    """The request in the inbox that is next."""
 
     name: str
     request: Request | HoldfastError
+    #: If it is not valid: other files that are not valid either.
+    junk: tuple[str, ...] = ()
 
 
 class WorkspaceFacts(Record):

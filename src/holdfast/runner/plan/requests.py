@@ -29,7 +29,8 @@ def plan_answer(task: Task, facts: Facts, pending: PendingRequest) -> Step:
     if task.requests.get(request_id) is not None:
         return ForgetRequest(name=name)  # answered before; only the unlink is missing
     if isinstance(request, HoldfastError):
-        return AnswerRequest(name=name, request=None, refusal=str(request))
+        more = f" (and {len(pending.junk)} more files like it)" if pending.junk else ""
+        return AnswerRequest(name=name, request=None, refusal=f"{request}{more}", junk=pending.junk)
     if request_id in task.requests:
         return AnswerRequest(name=name, request=request)  # applied before; only the answer is missing
     try:

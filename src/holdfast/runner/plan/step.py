@@ -53,6 +53,8 @@ class AnswerRequest(Record):
     request: Request | None
     effect: tuple[ev.Event, ...] = ()
     refusal: str | None = None
+    #: Other files to remove from the inbox; no requests.
+    junk: tuple[str, ...] = ()
 
 
 class ForgetRequest(Record):

@@ -147,6 +147,7 @@ def _report_unexpected(error: Exception, *, is_verbose: bool) -> int:
 
         traceback.print_exc()
     is_terminal_gone = out.is_terminal_gone(error)
+    is_output = out.is_about_stdout(error)
     out.discard_stdout()
     if is_terminal_gone:
         return 0  # like a pipe without a reader
@@ -155,8 +156,16 @@ def _report_unexpected(error: Exception, *, is_verbose: bool) -> int:
         out.talk("hint: change to an existing directory and try again")
         return 2
     if isinstance(error, OSError) and error.filename is None and error.errno is not None:
-        out.talk(f"error: cannot write the output: {error.strerror}")
-        out.talk("hint: make room where stdout goes, or redirect it; tasks are not affected")
+        if is_output:
+            out.talk(f"error: cannot write the output: {error.strerror}")
+            out.talk("hint: make room where stdout goes, or redirect it; tasks are not affected")
+        else:
+            out.talk(f"error: the system refused a call: {error.strerror}")
+            out.talk("hint: tasks are not affected; 'holdfast doctor' checks the machine, -vv shows the call")
+        return 3
+    if isinstance(error, (IsADirectoryError, NotADirectoryError)) and error.filename is not None:
+        out.talk(f"error: cannot read {os.fsdecode(error.filename)}: {error.strerror}")
+        out.talk("hint: 'holdfast doctor' names what is damaged")
         return 3
     if isinstance(error, PermissionError) and error.filename is not None:
         out.talk(f"error: cannot use {os.fsdecode(error.filename)}: {error.strerror}")

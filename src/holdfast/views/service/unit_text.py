@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.errors import UsageError
 from holdfast.model.record import Record
 from holdfast.store.digest import sha256
 
@@ -69,7 +70,8 @@ class Keeper(Record):
 def systemd(keeper: Keeper) -> str:
     """The text of the unit."""
     return _UNIT.format(
-        described=keeper.home.replace("%", "%%").replace("\n", " "),
+        # Free text, and a backslash at its end would continue the line.
+        described=_without_controls(keeper.home).replace("\\", "\\\\").replace("%", "%%") + ".",
         command=" ".join(_quoted(word) for word in keeper.argv),
         home=_quoted(f"HOLDFAST_HOME={keeper.home}", in_command=False),
     )
@@ -79,6 +81,11 @@ def launchd(keeper: Keeper) -> str:
     """The text of the property list."""
     import plistlib
 
+    if any(_is_control(char) for char in keeper.home):
+        raise UsageError(
+            f"the path of the home {keeper.home!r} has control characters, which a property list cannot have",
+            hint="rename the home",
+        )
     properties = {
         "Label": keeper.label,
         "ProgramArguments": keeper.argv,
@@ -94,9 +101,18 @@ def launchd(keeper: Keeper) -> str:
     return plistlib.dumps(properties, sort_keys=False).decode("utf-8")
 
 
+def _is_control(char: str) -> bool:
+    return char < " " or char == "\x7f"
+
+
+def _without_controls(text: str) -> str:
+    return "".join(" " if _is_control(char) else char for char in text)
+
+
 def _quoted(word: str, *, in_command: bool = True) -> str:
     """Quoted for systemd.syntax(7): % and, in a command line, $ are escaped by doubling."""
-    text = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("\n", "\\n")
+    text = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    text = "".join(f"\\x{ord(char):02x}" if _is_control(char) else char for char in text)
     if in_command:
         text = text.replace("$", "$$")
     is_plain = text == word and all(char.isalnum() or char in "/._-=+:@,~" for char in word)

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from holdfast.errors import HoldfastError
 
 
+#: Errors of a write to stdout.
+_NO_OUTPUT = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF, errno.ENXIO)
+
+
 # ── results, on stdout ──
 
 
@@ -32,8 +36,11 @@ def data(value: Any) -> None:
 
 
 def _json_line(value: Any) -> str:
-    """JSON in which whatever stdout cannot encode is escaped."""
+    """JSON in which whatever stdout cannot encode is escaped; on a terminal, also what it would obey."""
     text = json.dumps(value, ensure_ascii=False)
+    if not text.isprintable() and terminal.is_terminal():
+        # JSON itself escapes only the controls below 0x20.
+        text = "".join(f"\\u{ord(char):04x}" if "\x7f" <= char < "\xa0" else char for char in text)
     try:
         text.encode(sys.stdout.encoding or "ascii")
     except UnicodeEncodeError:
@@ -69,6 +76,18 @@ def discard_stdout() -> None:
     descriptor = os.open(os.devnull, os.O_WRONLY)
     os.dup2(descriptor, 1)
     os.close(descriptor)
+
+
+def is_about_stdout(error: Exception) -> bool:
+    """Whether an OSError without a file name comes from printing: it does not say what was written to."""
+    if not isinstance(error, OSError) or error.errno not in _NO_OUTPUT:
+        return False
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    # Views print; they write files through `store`.
+    name = trace.tb_frame.f_globals.get("__name__", "") if trace is not None else ""
+    return name.startswith(("holdfast.views.", "click."))
 
 
 def is_terminal_gone(error: Exception) -> bool:
