@@ -26,6 +26,7 @@ SETTINGS = {
     "interrupt_off": PERMISSIONS,  # nobody is asked any more
     "max_retries": HARMLESS,
     "stale": HARMLESS,
+    "retry_ceiling": HARMLESS,
     "output_limit": HARMLESS,
     "memory_limit": HARMLESS,
     "agent": PROGRAMS,

@@ -87,6 +87,12 @@ KEYS: dict[str, Key] = {
         variable="STALL_THRESHOLD",
         about="Silence after which an agent may be stuck; default: that of the agent.",
     ),
+    "retry_ceiling": Key(
+        kind="duration",
+        default="30m",
+        variable="MONITOR_RETRY_CEILING",
+        about="How long an agent may retry a model that does not answer.",
+    ),
     "output_limit": Key(kind="bytes", default="10GiB", about="Maximum raw output of one task; 0: no limit."),
     "memory_limit": Key(
         kind="bytes",
@@ -202,6 +208,7 @@ LIMITS = {
     "on_limit": "on_limit",
     "max_retries": "max_retries",
     "stale": "stale_s",
+    "retry_ceiling": "retry_ceiling_s",
     "output_limit": "output_bytes",
     "memory_limit": "memory_bytes",
 }

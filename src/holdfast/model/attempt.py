@@ -31,6 +31,8 @@ class Attempt(Execution):
         self.is_limited = False
         self.retry_at: str | None = None
         self.retries_seen = 0
+        #: The first of its retries since the model last answered.
+        self.unanswered_since: str | None = None
         self.tools_started = 0
         self.tools_finished = 0
         self.tool_failed = False

@@ -324,6 +324,8 @@ def _agent(task: Task, event: ev.AgentEvent, at: str) -> None:
     else:
         attempt.reached[event.stream] = (offset, count + 1 if event.offset == offset else 1)
     attempt.retry_at = None
+    if attempt.unanswered_since is not None and type(event) in _ANSWERS:
+        attempt.unanswered_since = None
     task.runner_crashes = 0
     # A table, not a chain of isinstance: there may be hundreds of thousands of events per second.
     handler = _AGENT_HANDLERS.get(type(event))
@@ -366,6 +368,7 @@ def _used(task: Task, attempt: Attempt, event: ev.AgentUsage, at: str) -> None:
 def _retry(task: Task, attempt: Attempt, event: ev.AgentRetry, at: str) -> None:
     attempt.retry = event
     attempt.retries_seen += 1
+    attempt.unanswered_since = attempt.unanswered_since or at
     attempt.is_limited = attempt.is_limited or "429" in event.reason
     attempt.retry_at = clock.iso(clock.parse_iso(at) + (event.delay_s or 0.0))
 
@@ -391,6 +394,17 @@ def _result(task: Task, attempt: Attempt, event: ev.AgentResult, at: str) -> Non
     attempt.result = event
 
 
+#: Events that an agent prints only after the model has answered.
+_ANSWERS = frozenset(
+    {
+        ev.AgentText,
+        ev.AgentToolStarted,
+        ev.AgentToolFinished,
+        ev.AgentUsage,
+        ev.AgentProgress,
+        ev.AgentResult,
+    }
+)
 _AGENT_HANDLERS: dict[type[ev.AgentEvent], Any] = {
     ev.AgentSession: _session,
     ev.AgentText: _text,

@@ -24,6 +24,8 @@ class Observed:
         self.verdict: str | None = None
         #: What the task waits for before it can continue, such as the workspace.
         self.waiting_for: str | None = None
+        #: What the running agent waits for, such as the model.
+        self.agent_waits_for: str | None = None
         #: How long a record of the recorder has been overdue; null if none is.
         self.recorder_silent_s: float | None = None
         #: The progress in state/work.json, and when it was written.
@@ -96,7 +98,9 @@ def render(task: Task, packet_dir: str, observed: Observed) -> dict[str, Any]:
     ended = attempt.ended if attempt is not None else None
     usage = task.total_usage if attempt is not None and attempt.is_open else task.usage
     # A task that was stopped while it waited does not wait any more.
-    waiting_for = observed.waiting_for if task.status in (Status.SPAWNING, Status.COMPLETING) else None
+    waiting_for = observed.agent_waits_for if task.status is Status.RUNNING else None
+    if task.status in (Status.SPAWNING, Status.COMPLETING):
+        waiting_for = observed.waiting_for
     manifest: dict[str, Any] = {
         "schema": SCHEMA,
         "task_id": spec.task_id,

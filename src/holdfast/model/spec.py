@@ -30,6 +30,8 @@ class Limits(Record):
     tool_ceiling_s: float = 3600.0
     busy_ceiling_s: float = 3600.0
     wait_ceiling_s: float = 21600.0
+    #: How long the agent may retry the model's service without an answer of the model.
+    retry_ceiling_s: float = 1800.0
     #: Time after the start during which silence does not count.
     dispatch_wait_s: float = 0.0
     #: Time its process may take to exit after the result.

@@ -20,6 +20,7 @@ VARIABLES = {
     "MONITOR_DEADLINE": "deadline_s",
     "MONITOR_MAX_RETRIES": "max_retries",
     "MONITOR_DISPATCH_WAIT": "dispatch_wait_s",
+    "MONITOR_RETRY_CEILING": "retry_ceiling_s",
     "SESSION_TIMEOUT": "timeout_s",
     "STALL_THRESHOLD": "stale_s",
 }

@@ -1,7 +1,8 @@
 """Verdicts on a running agent: is it working, quiet or hung? Pure.
 
 Silence alone is never a hang. Silence longer than `stale_s` starts a grace period. An open tool call, an
-announced wait, a busy process tree or changing files excuse silence, each up to its own ceiling.
+announced wait, a busy process tree or changing files excuse silence, each up to its own ceiling. Notices that
+the agent retries the model's service are no progress: they have a ceiling too.
 """
 
 from __future__ import annotations
@@ -42,6 +43,9 @@ class Evidence(Record):
     tool_name: str = ""
     #: End of the wait that the agent announced.
     wait_until_mono: float | None = None
+    #: Its first retry since the model last answered, if it printed nothing but retries since; also as text.
+    unanswered_mono: float | None = None
+    unanswered_since: str = ""
     #: The process tree used CPU since the last check.
     is_busy: bool = False
     #: Files in the workspace changed since the last check.
@@ -57,6 +61,8 @@ class Verdict(Record):
     kind: Kind
     because: str
     look_again_mono: float
+    #: What the agent waits for, if a person should see it.
+    waits_for: str = ""
 
     def to_evidence(self, evidence: Evidence, now_mono: float) -> dict[str, Any]:
         """The evidence in seconds before now, for the journal."""
@@ -71,6 +77,7 @@ class Verdict(Record):
             "announced_wait_ends_in_s": None
             if evidence.wait_until_mono is None
             else round(evidence.wait_until_mono - now_mono, 3),
+            "model_silent_s": ago(evidence.unanswered_mono),
             "tree_is_busy": evidence.is_busy,
             "files_changed": evidence.files_changed,
         }
@@ -89,10 +96,12 @@ def judge(evidence: Evidence, limits: Limits, now_mono: float) -> Verdict:
         return Verdict(
             kind=Kind.WORKING, because="silence is not limited", look_again_mono=now_mono + _NEVER_S
         )
+    if evidence.unanswered_mono is not None:
+        return _judge_retries(evidence, evidence.unanswered_mono, limits, now_mono)
     stale_at = max(evidence.progress_mono, evidence.judged_from_mono) + limits.stale_s
     if now_mono < stale_at:
         return Verdict(kind=Kind.WORKING, because="it made progress", look_again_mono=stale_at)
-    for excuse, ends in _excuses(evidence, limits, now_mono):
+    for excuse, ends in _excuses(evidence, limits):
         if now_mono < ends:
             # Judge again after the grace period at the latest: the excuse may no longer apply.
             again = min(ends, now_mono + max(limits.grace_s, 0.05))
@@ -108,7 +117,33 @@ def judge(evidence: Evidence, limits: Limits, now_mono: float) -> Verdict:
     )
 
 
-def _excuses(evidence: Evidence, limits: Limits, now_mono: float) -> list[tuple[str, float]]:
+def _judge_retries(evidence: Evidence, since_mono: float, limits: Limits, now_mono: float) -> Verdict:
+    """The verdict on an agent that prints nothing but notices of retries."""
+    shown_at, ends = since_mono + limits.grace_s, since_mono + limits.retry_ceiling_s
+    silent = f"the model has not answered since {evidence.unanswered_since}"
+    waits_for = f"the model, which has not answered since {evidence.unanswered_since}"
+    if now_mono < min(shown_at, ends):
+        return Verdict(kind=Kind.WORKING, because="it retries", look_again_mono=min(shown_at, ends))
+    excuses: list[tuple[str, float]] = []
+    wait_until = evidence.wait_until_mono
+    # Only a long pause counts of its own, which the service asked for: all retries have a short one.
+    if wait_until is not None and wait_until - evidence.progress_mono > limits.grace_s:
+        until = min(wait_until + limits.grace_s, since_mono + limits.wait_ceiling_s)
+        excuses.append(("it announced a wait", until))
+    excuses.append((f"{silent}; it retries", ends))
+    excuses += _excuses(evidence.evolve(wait_until_mono=None), limits)
+    for excuse, until in excuses:
+        if now_mono < until:
+            again = min(until, now_mono + max(limits.grace_s, 0.05))
+            return Verdict(kind=Kind.EXCUSED, because=excuse, look_again_mono=again, waits_for=waits_for)
+    hung_at = max(ends, evidence.excused_mono or ends) + limits.grace_s
+    kind = Kind.QUIET if now_mono < hung_at else Kind.HUNG
+    return Verdict(
+        kind=kind, because=f"{silent}; retries do not help", look_again_mono=hung_at, waits_for=waits_for
+    )
+
+
+def _excuses(evidence: Evidence, limits: Limits) -> list[tuple[str, float]]:
     excuses: list[tuple[str, float]] = []
     if evidence.wait_until_mono is not None:
         ceiling = evidence.progress_mono + limits.wait_ceiling_s

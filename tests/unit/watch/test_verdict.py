@@ -17,6 +17,7 @@ LIMITS = Limits(
     tool_ceiling_s=1000.0,
     busy_ceiling_s=1000.0,
     wait_ceiling_s=5000.0,
+    retry_ceiling_s=900.0,
 )
 
 #: now, evidence, verdict, when to look again. Progress was at 0.
@@ -52,6 +53,28 @@ CASES: list[tuple[str, float, dict[str, Any], Kind, float]] = [
     ("was busy a moment ago", 500.001, {"excused_mono": 500}, Kind.QUIET, 530),
     ("was busy a grace period ago", 530, {"excused_mono": 500}, Kind.HUNG, 530),
     ("was excused before it was stale", 115, {"excused_mono": 40}, Kind.QUIET, 120),
+    # It retries the model's service: each notice is output, none is progress.
+    ("retries for a moment", 29, {"unanswered_mono": 0}, Kind.WORKING, 30),
+    ("retries", 30, {"unanswered_mono": 0}, Kind.EXCUSED, 60),
+    ("retries, near the ceiling", 890, {"unanswered_mono": 0}, Kind.EXCUSED, 900),
+    ("retries, past the ceiling", 900, {"unanswered_mono": 0}, Kind.QUIET, 930),
+    ("retries, was excused till now", 900, {"unanswered_mono": 0, "excused_mono": 899}, Kind.QUIET, 930),
+    ("retries for too long", 930, {"unanswered_mono": 0}, Kind.HUNG, 930),
+    ("retries, but its tool runs", 930, {"unanswered_mono": 0, "tool_mono": 5}, Kind.EXCUSED, 960),
+    (
+        "retries after a pause of its own",
+        930,
+        {"unanswered_mono": 0, "wait_until_mono": 25},
+        Kind.HUNG,
+        930,
+    ),
+    (
+        "retries at a time that was told",
+        930,
+        {"unanswered_mono": 0, "wait_until_mono": 2000},
+        Kind.EXCUSED,
+        960,
+    ),
     # The result was printed.
     ("result", 100, {"result_mono": 99}, Kind.WORKING, 109),
     ("lingering", 109, {"result_mono": 99}, Kind.LINGERING, 109),

@@ -52,6 +52,9 @@ class EvidenceTracker:
         self._tools_mono: dict[str, float] = {}
         self._wait_until_mono: float | None = None
         self._excused_mono: float | None = None
+        #: Number and time of the last retry that was read, and when they began.
+        self._retries_seen, self._retry_mono = 0, 0.0
+        self._unanswered_mono: float | None = None
         self.note_events(now_mono)
 
     @property
@@ -95,8 +98,24 @@ class EvidenceTracker:
         if attempt.retry_at is not None:
             left_s = min(clock.parse_iso(attempt.retry_at) - clock.now(), self._limits.wait_ceiling_s)
             self._wait_until_mono = now_mono + max(0.0, left_s)
+        self._note_retries(attempt, now_mono)
         if attempt.result is not None and self._result_mono is None:
             self._result_mono = now_mono
+
+    def _note_retries(self, attempt: Attempt, now_mono: float) -> None:
+        if attempt.unanswered_since is None:
+            self._unanswered_mono = None
+        elif attempt.retries_seen != self._retries_seen:
+            self._retry_mono = max(now_mono, self._progress_mono)
+            if self._unanswered_mono is None:
+                # Of an adopted agent, at most its life: the wall clock may have been set.
+                ago_s = clock.now() - clock.parse_iso(attempt.unanswered_since)
+                self._unanswered_mono = now_mono - min(max(0.0, ago_s), self.lived_s())
+        self._retries_seen = attempt.retries_seen
+
+    def _retries_only(self) -> float | None:
+        """Since when it has printed nothing but retries. Any other byte may be from the model."""
+        return self._unanswered_mono if self._progress_mono <= self._retry_mono else None
 
     def verdict(self, look_at_logs: Callable[[], None]) -> tuple[Verdict, Evidence]:
         """What the evidence says now.
@@ -116,6 +135,8 @@ class EvidenceTracker:
             tool_mono=oldest[1] if oldest else None,
             tool_name=attempt.open_tools[oldest[0]].name if oldest and isinstance(attempt, Attempt) else "",
             wait_until_mono=self._wait_until_mono,
+            unanswered_mono=self._retries_only(),
+            unanswered_since=_clock_time(attempt.unanswered_since) if isinstance(attempt, Attempt) else "",
             is_busy=is_stale and self._meter.is_busy(),
             files_changed=is_stale and self._files_changed(),
             excused_mono=self._excused_mono,
@@ -133,6 +154,11 @@ class EvidenceTracker:
         since, self._files_checked_at = self._files_checked_at, clock.now()
         workspace = self._ledger.task.workspace_of(self._execution.stage)
         return progress.changed_since(workspace, since, skip=self._ledger.packet.home.path)
+
+
+def _clock_time(at: str | None) -> str:
+    """`04:12:31 UTC` of a time in the journal."""
+    return f"{at[11:19]} UTC" if at else ""
 
 
 def _last_write(directory: AttemptDir) -> float:

@@ -107,6 +107,7 @@ def record_verdict(context: Context, step: RecordVerdict) -> None:
     assert observer.evidence is not None
     verdict = observer.judgement.verdict
     context.ledger.observed.verdict = verdict.kind
+    context.ledger.observed.agent_waits_for = verdict.waits_for or None
     if verdict.kind in (Kind.HUNG, Kind.QUIET, Kind.EXCUSED):
         evidence = verdict.to_evidence(observer.evidence, clock.mono())
         if verdict.kind is not Kind.EXCUSED:

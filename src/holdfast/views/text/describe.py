@@ -49,11 +49,15 @@ def reason(manifest: dict[str, Any], now: float) -> str:
     return f"{reason}; goes on in {clock.words(left_s).replace('.0s', 's')}"
 
 
+#: States in which `waiting_for` counts.
+_CAN_WAIT = (Status.SPAWNING, Status.RUNNING, Status.COMPLETING)
+
+
 def waiting_for(manifest: dict[str, Any]) -> str:
     """`waits for the workspace, in which fix writes`: why a task cannot continue; empty if it can."""
     resource = manifest.get("waiting_for")
     # A task that is stopped or interrupted while it waits keeps the field.
-    is_waiting = bool(resource) and manifest["status"] in (Status.SPAWNING, Status.COMPLETING)
+    is_waiting = bool(resource) and manifest["status"] in _CAN_WAIT
     return f"waits for {resource}" if is_waiting else ""
 
 
