@@ -75,7 +75,7 @@ class Server:
     def has(self, task_id: str) -> bool:
         """Whether the task has a window."""
         done = self._command("has-session", "-t", f"={self.session_name(task_id)}")
-        if done.returncode and (_is_no_server(done.stderr) or "can't find" in done.stderr):
+        if done.returncode and _is_no_session(done.stderr):
             return False
         _checked(done, "has-session")
         return True
@@ -107,7 +107,7 @@ class Server:
     def close(self, task_id: str) -> None:
         """Close the task's window, if any. The task keeps running."""
         done = self._command("kill-session", "-t", f"={self.session_name(task_id)}")
-        if done.returncode and not (_is_no_server(done.stderr) or "can't find" in done.stderr):
+        if done.returncode and not _is_no_session(done.stderr):
             _checked(done, "kill-session")
 
     def shut(self) -> None:
@@ -150,6 +150,11 @@ def _checked(done: subprocess.CompletedProcess[str], command: str) -> str:
         message = done.stderr.strip() or f"status {done.returncode}"
         raise TmuxError(f"tmux {command} failed: {message}")
     return done.stdout
+
+
+def _is_no_session(stderr: str) -> bool:
+    """Whether the session does not exist. A server without any session calls that "no current target"."""
+    return _is_no_server(stderr) or "can't find" in stderr or "no current target" in stderr
 
 
 def _is_no_server(stderr: str) -> bool:

@@ -182,6 +182,25 @@ class TestTmux:
         let_go(task)
         task.wait_for("completed")
 
+    def test_a_server_without_windows_has_no_window(self, tmux: Server) -> None:
+        """A server that has lost its last window answers for a moment longer, with another message."""
+        argv = [
+            "tmux",
+            "-S",
+            tmux.socket,
+            "-f",
+            os.devnull,
+            "start-server",
+            ";",
+            "set",
+            "-g",
+            "exit-empty",
+            "off",
+        ]
+        subprocess.run(argv, timeout=10, check=True)
+        assert not tmux.has("it")
+        tmux.close("it")
+
     def test_the_setting_opens_it_without_the_flag(self, tmux: Server) -> None:
         folder = os.path.join(os.environ["HOME"], ".config", "holdfast")
         os.makedirs(folder)
