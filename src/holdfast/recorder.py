@@ -336,7 +336,9 @@ def write_exit(
             _write(directory, "done", b"")
             return
         except FileNotFoundError:
-            return  # the packet was removed
+            # The agent removed its directory, or somebody the packet.
+            if not _make_again(directory):
+                return
         except OSError:
             time.sleep(pause)  # noqa: TID251 -- nothing wakes us when there is space again
             pause = min(pause * 2, 5.0)
@@ -346,6 +348,20 @@ def _usage(usage: resource.struct_rusage | None) -> dict[str, float] | None:
     if usage is None:
         return None
     return {"user_s": usage.ru_utime, "system_s": usage.ru_stime, "max_rss_kb": usage.ru_maxrss}
+
+
+def _make_again(directory: str) -> bool:
+    """Make an attempt's directory again, if its packet exists."""
+    attempts = os.path.dirname(directory)
+    if os.path.isdir(directory) or not os.path.isdir(os.path.dirname(attempts)):
+        return False
+    try:
+        for folder in (attempts, directory):
+            if not os.path.isdir(folder):
+                os.mkdir(folder, 0o700)
+    except OSError:
+        return False
+    return True
 
 
 # ── small helpers; holdfast.store has better ones, but the recorder must not import it ──

@@ -123,22 +123,15 @@ def test_a_lock_that_is_none_costs_nobody_the_keeper(home: str, makes: Callable[
     good.stop()
 
 
-def test_a_runner_that_cannot_start_is_not_started_without_end(home: str) -> None:
+def test_a_task_without_an_environment_is_parked(home: str) -> None:
     bad = kin.make("--", "true", task_id="bad")
     with open(bad.path("env.json"), "w", encoding="utf-8") as file:
         file.write("{")
     good = Task.shell(kin.WAIT)
     keeper = keepers.wait_for(home)
-
-    def starts() -> int:
-        with open(bad.path("runner.log"), encoding="utf-8") as file:
-            return file.read().count("is not JSON")
-
-    eventually(lambda: starts() >= 3, what="it is tried again")
-    # 0, 0, 0.2, 0.4, 0.8, 1.6 … seconds apart.
-    keepers.stays(lambda: starts() <= 8, 3.0, "it is tried ever less often")
+    assert "env.json is not JSON" in bad.wait_for("interrupted")["interrupt"]["reason"]
     assert_guarded(home, good, keeper)
-    assert starts() <= 9
+    assert len(bad.events("runner.started")) == 1
     good.stop()
 
 

@@ -158,7 +158,7 @@ def test_only_what_was_captured_and_our_own_variables_reach_the_agent(home: str)
         "HOLDFAST_ATTEMPT": task.path(*RUN),
         "HOLDFAST_PACKET": task.packet,
         "HOLDFAST_RESUME_COUNT": "0",
-        "TASK_TMPDIR": task.packet,
+        "TASK_TMPDIR": task.path("scratch"),
         "SESSION_ID": task.events("attempt.opened")[0]["attempt_id"],
         "INTERRUPT_FILE": task.path("state", "interrupt-request.txt"),
         "HARNESS_SESSION": "true",

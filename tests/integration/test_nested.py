@@ -146,7 +146,8 @@ def test_an_agent_gets_the_variables_of_its_task_and_no_role(home: str) -> None:
     with open(os.path.join(workspace(), "seen"), encoding="utf-8") as file:
         seen = dict(line.rstrip("\n").split("=", 1) for line in file if "=" in line)
     assert seen["HOLDFAST_TASK"] == task.id
-    assert seen["HOLDFAST_PACKET"] == seen["TASK_TMPDIR"] == task.packet
+    assert seen["HOLDFAST_PACKET"] == task.packet
+    assert seen["TASK_TMPDIR"] == task.path("scratch")
     assert seen["HOLDFAST_ATTEMPT"] == task.attempts()[0]
     assert "HOLDFAST_ROLE" not in seen
     os.close(lock)

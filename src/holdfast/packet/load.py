@@ -178,4 +178,7 @@ def is_live(packet: Packet, status: str) -> bool:
     """Whether the task should have a runner, given the status in its manifest."""
     if inbox.names(packet):
         return True
-    return not os.path.exists(packet.task_done) and Status(status) not in PARKED
+    if status in ENDS:
+        return not os.path.exists(packet.task_done)
+    # A marker of a task that has not ended is not ours.
+    return Status(status) not in PARKED

@@ -15,6 +15,7 @@ from holdfast.model import events as ev
 from holdfast.model import manifest
 from holdfast.model.fold import apply
 from holdfast.model.manifest import Observed
+from holdfast.model.status import ENDS
 from holdfast.model.task import Task
 from holdfast.redact import Redactor
 from holdfast.runner.timestamps import NAMES, Timestamps
@@ -50,6 +51,11 @@ class Ledger:
         self._redacted_texts: dict[str, str] = {}
 
     @property
+    def journal(self) -> int:
+        """The descriptor of the open journal."""
+        return self._journal.descriptor
+
+    @property
     def length(self) -> int:
         """The journal's length: while it stays the same, no fact was recorded."""
         return self._journal.size
@@ -62,6 +68,9 @@ class Ledger:
         """
         if not events:
             return
+        if any(isinstance(event, ev.TaskMoved) and event.new in ENDS for event in events):
+            # Before the end, a marker can only be an agent's: it would hide the last manifest.
+            atomic.remove(self.packet.task_done)
         at = self._journal.append(events)
         for event in events:
             apply(self.task, event, at)

@@ -82,7 +82,7 @@ def _hold_in_place(packet: Packet, lock: locks.Lock) -> bool:
 
 def _hold(packet: Packet, lock: locks.Lock) -> bool:
     """Drive the task while we hold its lock. Returns whether a signal detached us."""
-    if os.path.exists(packet.task_done) and not inbox.names(packet):
+    if os.path.exists(packet.task_done) and not inbox.names(packet) and load.fold(packet).has_ended:
         return False
     recorder.become_subreaper()
     recorder.set_name("holdfast-run")
@@ -103,7 +103,7 @@ def _hold(packet: Packet, lock: locks.Lock) -> bool:
                 break
             except DiskFull:
                 waiter.wait(_DISK_PAUSE_S)
-        watch = PacketWatch(packet, lock)
+        watch = PacketWatch(packet, lock, ledger.journal)
         keeper = KeeperGuard(packet, waiter, task.spec.limits.base_interval_s)
         try:
             reason = _loop(context, watch, keeper)

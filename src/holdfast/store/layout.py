@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 
 #: Directories of a new packet.
-PACKET_DIRECTORIES = ("inbox", "inputs", "attempts", "outputs", "state", "done")
+PACKET_DIRECTORIES = ("inbox", "inputs", "attempts", "outputs", "state", "done", "scratch")
 #: What a user writes into a packet.
 MANIFEST_YAML = "manifest.yaml"
 #: Temporary names among the tasks: a packet that is being created, and one that is being removed.
@@ -122,6 +122,8 @@ class Packet:
         self.error_marker = f"{path}/state/error"
         self.done = f"{path}/done"
         self.task_done = f"{path}/done/_task.done"
+        #: For the agent alone: nothing in it is ever read.
+        self.scratch = f"{path}/scratch"
 
     @property
     def home(self) -> Home:

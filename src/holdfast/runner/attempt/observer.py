@@ -74,6 +74,8 @@ class Observer:
             self._started_pipe = opened.started
             waiter.watch(self._started_pipe, self._name("started"))
         self._identity: ProcessIdentity | None = None
+        #: Its recorder, if known: the lock cannot be tested any more if the directory is removed.
+        self._recorder = process.identify(opened.recorder_pid) if opened is not None else None
         self._death: DeathWatch | None = None
         self._schedule: ReadSchedule | None = None
         self._evidence: EvidenceTracker | None = None
@@ -131,8 +133,16 @@ class Observer:
 
     def _observe_death(self) -> None:
         found = self.look()
+        if found.exit is None and self._is_recorder_writing():
+            return
         if found.exit is not None or found.reading in (Reading.ORPHANED, Reading.NEVER_STARTED):
             self.end = found
+
+    def _is_recorder_writing(self) -> bool:
+        """Whether the attempt's directory was removed and its recorder, which makes it again, is alive."""
+        if self._recorder is None or os.path.lexists(self.directory.lock):
+            return False
+        return process.is_alive(self._recorder)
 
     def _awaiting_record(self, *, is_watched: bool) -> ExecutionFacts:
         """The recorder owes an identity or an exit record."""
@@ -172,6 +182,8 @@ class Observer:
         If the recorder is dead and we can learn how the agent ended, write the exit record first.
         """
         found = reading.look(self.directory, self.execution.started)
+        if found.reading is Reading.NEVER_STARTED and reading.restore(self.directory):
+            found = reading.look(self.directory, self.execution.started)
         if found.reading is Reading.ORPHANED:
             assert found.identity is not None
             if self._reap(found.identity) or self._ask_kernel():
@@ -226,6 +238,10 @@ class Observer:
             self.end = found.evolve(is_foreign=True)
             return
         self._identity = found.identity
+        if self._recorder is None and process.HAS_PROC:
+            fields = process.stat_fields(found.identity.pid)
+            parent = int(fields[1]) if fields else 1
+            self._recorder = process.identify(parent) if parent not in (1, os.getpid()) else None
         self._death = watch_death(found.identity)
         if self._death.descriptor >= 0:
             self._waiter.watch(self._death.descriptor, self._name("death"))

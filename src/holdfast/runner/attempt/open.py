@@ -45,6 +45,8 @@ def start(
 ) -> Opened:
     """Make the attempt's directory, journal it, and fork its recorder."""
     directory = ledger.packet.attempt(dirname(opened.attempt, opened.stage, opened.kind))
+    for folder in (ledger.packet.attempts, ledger.packet.scratch):
+        atomic.make_directory(folder)  # an agent may have removed it
     os.mkdir(directory.path, 0o700)
     failpoint("attempt.made")
     try:
@@ -124,7 +126,10 @@ def _resource_limits(ledger: Ledger, opened: ev.AttemptOpened, env: dict[str, An
 
 def next_number(ledger: Ledger) -> int:
     """The next attempt number. Numbers of directories without an event are not reused."""
-    names = os.listdir(ledger.packet.attempts)
+    try:
+        names = os.listdir(ledger.packet.attempts)
+    except OSError:
+        names = []  # an agent removed it
     heads = [name.partition("-")[0] for name in names if "-" in name]
     on_disk = [int(head) for head in heads if head.isdecimal() and head.isascii() and len(head) < 10]
     return max([ledger.task.last_number, *on_disk]) + 1
@@ -156,7 +161,7 @@ def _our_variables(ledger: Ledger, directory: AttemptDir, opened: ev.AttemptOpen
         "HOLDFAST_ATTEMPT": directory.path,
         "HOLDFAST_PACKET": packet.path,
         "HOLDFAST_RESUME_COUNT": str(opened.resume_count),
-        "TASK_TMPDIR": packet.path,
+        "TASK_TMPDIR": packet.scratch,
         "SESSION_ID": opened.attempt_id,
         "INTERRUPT_FILE": packet.interrupt_request,
         "HARNESS_SESSION": "true",

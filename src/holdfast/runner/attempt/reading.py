@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+
+from holdfast import clock
 from holdfast.errors import CorruptFile
 from holdfast.failpoints import failpoint
 from holdfast.model.attempt_table import Reading, read_table
 from holdfast.model.events import AttemptStarted
 from holdfast.model.process import Exit, ProcessIdentity
 from holdfast.model.record import Record
-from holdfast.store import atomic
+from holdfast.store import atomic, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import AttemptDir
 
@@ -45,6 +48,38 @@ def look(directory: AttemptDir, started: AttemptStarted | None) -> Found:
     exit_record = Exit.from_json(ended) if ended is not None else None
     reading = read_table(lock_held=held, has_identity=identity is not None, has_exit=exit_record is not None)
     return Found(reading=reading, identity=identity, born=born, exit=exit_record)
+
+
+def restore(directory: AttemptDir) -> bool:
+    """Write identity.json again if the agent lives and removed its directory. Returns whether it did.
+
+    It is found by its marker; it called setsid before it was executed. Slow: reads all environments.
+    """
+    if os.path.isdir(directory.path) or not process.HAS_PROC:
+        return False
+    found = [
+        identity
+        for pid in process.all_pids()
+        if process.variable(pid, "HOLDFAST_ATTEMPT") == directory.path
+        and _leads_session(pid)
+        and (identity := process.identify(pid)) is not None
+    ]
+    if not found:
+        return False
+    agent = min(found, key=lambda identity: identity.start_time)
+    born = {"schema": "holdfast.identity/1", **agent.to_json()}
+    born |= {"started_at": clock.iso_now(), "mono_s": clock.mono()}
+    atomic.make_directory(os.path.dirname(directory.path))
+    atomic.make_directory(directory.path)
+    atomic.write_json(directory.identity, born, durable=True)
+    return True
+
+
+def _leads_session(pid: int) -> bool:
+    try:
+        return os.getsid(pid) == pid
+    except OSError:
+        return False
 
 
 _NUMBER_OR_NULL = (int, type(None))

@@ -21,22 +21,29 @@ CONFIRM_S = 1.0
 class PacketWatch:
     """Checks whether the runner still has its packet."""
 
-    def __init__(self, packet: Packet, lock: Lock) -> None:
+    def __init__(self, packet: Packet, lock: Lock, journal: int = -1) -> None:
         self._packet = packet
         self.lock = lock
+        self._journal = journal
         self._suspected_mono: float | None = None
 
     @property
     def is_lost(self) -> bool:
         """Whether another runner may have the task: neither file nor directory of our lock is in place.
 
-        Then nothing may be written. What is missing of a lock that we hold is put back.
+        Then nothing may be written. What is missing of a lock that we hold is put back. Without its journal a
+        task cannot be recorded either.
         """
-        return not self.lock.mend()
+        return not self.lock.mend() or self._is_journal_gone()
+
+    def _is_journal_gone(self) -> bool:
+        return self._journal >= 0 and os.fstat(self._journal).st_nlink == 0
 
     def is_suspected(self) -> bool:
         """Whether the packet is gone in this check. If only the lock file was removed, it is not."""
-        is_gone = os.fstat(self.lock.anchor).st_nlink == 0 and not _is_at(self._packet.path, self.lock)
+        is_gone = self._is_journal_gone() or (
+            os.fstat(self.lock.anchor).st_nlink == 0 and not _is_at(self._packet.path, self.lock)
+        )
         if not is_gone:
             self._suspected_mono = None
         elif self._suspected_mono is None:

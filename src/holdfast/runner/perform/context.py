@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.errors import InvalidPattern
+from holdfast.errors import CorruptFile, InvalidPattern
 from holdfast.model.execution import Execution
 from holdfast.redact import Redactor, WithholdingRedactor
 from holdfast.runner.ledger import Ledger
@@ -82,7 +82,15 @@ class Context:
 
 def read_environment(ledger: Ledger) -> dict[str, Any]:
     """env.json; deleted at the task's end, after which nothing is started any more."""
-    return atomic.read_json(ledger.packet.env) or {}
+    try:
+        return atomic.read_json(ledger.packet.env) or {}
+    except CorruptFile as error:
+        # Every runner would die on it. A person has to decide: nothing is started without an environment.
+        atomic.make_directory(ledger.packet.state)
+        atomic.put_aside(ledger.packet.env)
+        text = f"{error}; stop the task, then 'holdfast retry' captures the environment again"
+        atomic.write(ledger.packet.error_marker, text.encode("utf-8", "backslashreplace"), durable=True)
+        return {}
 
 
 def redactor(ledger: Ledger, env: dict[str, Any]) -> Redactor:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from holdfast import clock
-from holdfast.errors import CorruptFile
+from holdfast.errors import CorruptFile, DiskFull, HoldfastError
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.model.attempt import Attempt
@@ -38,7 +38,12 @@ def write_attempt(ledger: Ledger, execution: Execution) -> None:
         "ended": ended.to_json() if ended else None,
         "swept": execution.swept.to_json() if execution.swept else None,
     }
-    atomic.write_json(ledger.packet.attempt(execution.dirname).record, record, durable=False)
+    try:
+        atomic.write_json(ledger.packet.attempt(execution.dirname).record, record, durable=False)
+    except DiskFull:
+        raise
+    except HoldfastError:
+        return  # for people: the agent removed its directory, and the journal has everything
 
 
 def write_plain_evidence(ledger: Ledger, attempt: Execution) -> None:
@@ -87,7 +92,11 @@ def adopt_markers(ledger: Ledger) -> None:
             marker = atomic.read_json(ledger.packet.stage_done(stage.name))
         except CorruptFile:
             continue
-        if marker is not None and marker.get("run") == task.run and isinstance(marker.get("attempt"), int):
+        if marker is None or marker.get("run") != task.run:
+            continue
+        # Only for an attempt that succeeded: an agent can write such a file too.
+        accepted = task.stage_state(stage.name).accepted
+        if accepted and marker.get("attempt") == accepted:
             ledger.record(ev.StageDone(stage=stage.name, attempt=marker["attempt"]))
 
 

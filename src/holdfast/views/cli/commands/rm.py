@@ -7,7 +7,7 @@ import os
 from holdfast import clock, paths
 from holdfast.errors import CorruptFile, HoldfastError, NotFound, NotPossible, Unanswered
 from holdfast.model.status import ENDS
-from holdfast.packet import load
+from holdfast.packet import inbox, load
 from holdfast.queue.dependents import Dependents
 from holdfast.store import audit
 from holdfast.store import lock as locks
@@ -99,6 +99,10 @@ def _audit(home: Home, task_id: str, reason: str) -> None:
 
 def _check_ended(packet: Packet, *, force: bool) -> None:
     """Raises NotPossible if the task has not ended; with `force`, stops it and waits for its end."""
+    if force and not _is_readable(packet):
+        _await_no_runner(packet)
+        _check_no_agent(packet)
+        return
     try:
         state = load.read_manifest(packet)["status"]
     except HoldfastError:
@@ -121,6 +125,24 @@ def _check_ended(packet: Packet, *, force: bool) -> None:
     while not os.path.exists(packet.task_done):
         if clock.mono() > ends_mono:
             raise Unanswered(f"{packet.task_id} is still being stopped", hint="try again when it has ended")
+        clock.sleep(0.02)
+
+
+def _is_readable(packet: Packet) -> bool:
+    try:
+        load.fold(packet)
+    except HoldfastError:
+        return False
+    return True
+
+
+def _await_no_runner(packet: Packet) -> None:
+    """A runner whose journal was removed ends its agents and exits. Raises Unanswered."""
+    inbox.ring(packet)
+    ends_mono = clock.mono() + _STOP_S
+    while locks.is_held(packet.runner_lock):
+        if clock.mono() > ends_mono:
+            raise Unanswered(f"{packet.task_id} still has a runner", hint="try again in a moment")
         clock.sleep(0.02)
 
 
