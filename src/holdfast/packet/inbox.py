@@ -7,7 +7,7 @@ import os
 import stat
 
 from holdfast import clock, ids
-from holdfast.errors import CorruptFile, HoldfastError, NotFound
+from holdfast.errors import CorruptFile, HoldfastError
 from holdfast.failpoints import failpoint
 from holdfast.model.request import Request
 from holdfast.store import atomic
@@ -27,13 +27,9 @@ def drop(packet: Packet, verb: str, args: dict[str, Any], *, by: str) -> Request
     The caller then makes sure that there is a runner, and rings the bell.
     """
     request = Request(id=ids.new_ulid(), verb=verb, args=args, by=by, at=clock.iso_now())
-    try:
-        atomic.write_json(packet.request(request.id), request.to_json(), durable=True)
-    except NotFound:
-        if not os.path.isdir(packet.path):
-            raise
+    if not os.path.isdir(packet.inbox) and os.path.isdir(packet.path):
         atomic.make_directory(packet.inbox)  # an agent removed it
-        atomic.write_json(packet.request(request.id), request.to_json(), durable=True)
+    atomic.write_json(packet.request(request.id), request.to_json(), durable=True)
     failpoint("inbox.dropped")
     return request
 
