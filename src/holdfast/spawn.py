@@ -35,6 +35,10 @@ _START_S = 2.0
 _MAX_PAUSE_S = 60.0
 
 
+#: The soft and hard limit of open files of executed processes, if they differ from those of this process.
+executed_with: tuple[int, int] | None = None
+
+
 def execute_runner(packet: Packet) -> None:
     """Execute a runner for a packet."""
     execute("holdfast.runner", [packet.path], packet.home, role="runner", log=packet.runner_log)
@@ -61,9 +65,25 @@ def execute(module: str, args: list[str], home: Home, *, role: str, log: str = o
         return pid
     try:
         become_detached(log=log, keep=executing)
+        restore_limits()
         os.execve(argv[0], argv, env)
     finally:
         os._exit(127)
+
+
+def restore_limits(pid: int = 0) -> None:
+    """Give this process, or a child, the limits that this process had at its start."""
+    if executed_with is None:
+        return
+    import resource  # only a keeper has raised its limit
+
+    try:
+        if pid and sys.platform == "linux":
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, executed_with)
+        elif not pid:
+            resource.setrlimit(resource.RLIMIT_NOFILE, executed_with)
+    except (OSError, ValueError):
+        return  # it has ended
 
 
 def ensure_seed(home: Home) -> None:

@@ -8,6 +8,7 @@ import signal
 
 from holdfast import clock, paths, recorder
 from holdfast.errors import HoldfastError, LockHeld
+from holdfast.keeper import descriptors
 from holdfast.keeper.delivery import Deliveries
 from holdfast.keeper.dispatch import Dispatch
 from holdfast.keeper.guard import Guard
@@ -154,6 +155,7 @@ def run(home: Home, *, idle_s: float | None, in_foreground: bool = False) -> int
         return error.exit_status
     recorder.set_name("holdfast-keep")
     os.chdir("/")
+    descriptors.raise_limit()
     log("started")
     keeper = Keeper(home, lock, idle_s=idle_s, in_foreground=in_foreground)
     reason = keeper.serve()

@@ -13,6 +13,7 @@ import tempfile
 from holdfast import clock
 from holdfast.keeper import loop
 from holdfast.keeper.log import log
+from holdfast.spawn import restore_limits
 from holdfast.store.layout import Home
 
 TYPE_CHECKING = False
@@ -42,6 +43,7 @@ class _Import:
             stderr=self._talk,
             start_new_session=True,
         )
+        restore_limits(self._process.pid)  # before it has loaded: tasks that it creates keep its limits
 
     def is_over(self) -> bool:
         """Whether it has ended. Exit status unknown: the keeper's waitpid(-1) may have taken it."""
