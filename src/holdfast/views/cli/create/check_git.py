@@ -25,6 +25,8 @@ def check_worktree(project: str) -> None:
     """Git can make a worktree of the project. Raises UsageError."""
     try:
         repository = git.find(project)
+        if repository is None:
+            git.version()  # a missing git is the more useful error
         commit = git.head(repository) if repository is not None else None
     except (GitMissing, GitFailed) as error:
         raise UsageError(f"a worktree needs git: {error}", hint=error.hint) from error
