@@ -118,8 +118,10 @@ def read(
                         continue
                     yield entry
         except OSError as error:
-            # A rotated file may be gone meanwhile. What is no file has no entries.
-            if not isinstance(error, FileNotFoundError) and error.errno not in file_access.UNUSABLE:
+            # A rotated file may be gone meanwhile. What is no file has no entries; what may not be read may
+            # have many.
+            is_no_file = error.errno in file_access.UNUSABLE and not isinstance(error, PermissionError)
+            if not isinstance(error, FileNotFoundError) and not is_no_file:
                 atomic.storage_failed(error, f"cannot read {path}")
 
 
