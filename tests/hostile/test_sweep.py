@@ -16,6 +16,8 @@ from tests.support.tasks import Task, workspace
 from tests.support.tools import need
 from tests.support.waiting import eventually
 
+FULL = bool(os.environ.get("HOLDFAST_HOSTILE_FULL"))
+
 
 @pytest.fixture(autouse=True)
 def alone(home: str) -> Iterator[None]:
@@ -65,18 +67,19 @@ def grows(path: str, within_s: float = 0.5) -> bool:
 @pytest.mark.parametrize("shell", ["sh", "bash"])
 def test_no_tool_runs_the_next_command_of_its_script(shell: str) -> None:
     """As `make test; git push`: the sweep ends `make`, and the shell must not push."""
-    tools = f'for i in $(seq 100); do setsid {shell} -c "sleep 1000; touch next-$i" & done; '
+    count = 100 if FULL else 30
+    tools = f'for i in $(seq {count}); do setsid {shell} -c "sleep 1000; touch next-$i" & done; '
     task = Task.shell(tools + "echo ready; " + kin.WAIT)
     task.wait_for_log("ready", within_s=30)
     recorder = kin.recorder_pid(task)
     eventually(
-        lambda: sum(p.command.startswith("sleep 1000") for p in processes.descendants(recorder)) == 100,
+        lambda: sum(p.command.startswith("sleep 1000") for p in processes.descendants(recorder)) == count,
         30,
         "all tools sleep",
     )
     swept = stopped(task)
     assert swept["proof"] == "none left"
-    assert len(swept["killed"]) >= 200
+    assert len(swept["killed"]) >= 2 * count
     assert [name for name in os.listdir(workspace()) if name.startswith("next-")] == []
 
 
@@ -107,7 +110,7 @@ while time.monotonic() < ends:
 """
 
 
-@pytest.mark.parametrize("pause_s", [0.005, 0.002, 0.0])
+@pytest.mark.parametrize("pause_s", [0.005, 0.002, 0.0] if FULL else [0.005])
 @pytest.mark.parametrize("dead", ["nobody", "recorder", "recorder and runner"])
 def test_a_process_that_forks_and_exits_without_end_is_caught(dead: str, pause_s: float) -> None:
     program = script("reforker.py", REFORKER)
@@ -126,11 +129,12 @@ def test_a_process_that_forks_and_exits_without_end_is_caught(dead: str, pause_s
     assert swept["unkillable"] == []
 
 
-def test_two_hundred_processes_that_fork_and_exit_without_end_are_caught() -> None:
+def test_many_processes_that_fork_and_exit_without_end_are_caught() -> None:
     program = script("reforker.py", REFORKER)
-    task = Task.shell(f"for i in $(seq 200); do setsid {program} 0.002 & done; " + kin.WAIT)
+    count = 200 if FULL else 20  # they keep the whole machine busy
+    task = Task.shell(f"for i in $(seq {count}); do setsid {program} 0.002 & done; " + kin.WAIT)
     task.agent_pid()
-    eventually(lambda: size("ticks") > 2000, 60, "they fork")
+    eventually(lambda: size("ticks") > 10 * count, 60, "they fork")
     swept = stopped(task)
     assert not grows("ticks")
     assert swept["proof"] == "none left"

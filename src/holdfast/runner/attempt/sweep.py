@@ -40,8 +40,9 @@ _CONFIRM_S = 5.0
 #: Passes that must find nothing if no recorder can confirm that nothing is left. One in which a process was
 #: gone before it could be looked at does not count; on a busy machine, not for ever.
 _EMPTY_PASSES, _BLIND_S = 3, 2.0
-#: How often to look at the newest process of the machine before a pass, if the process tree is lost.
-_NEWEST = 50
+#: If the process tree is lost: how many passes, and how long each of them looks at every new process of the
+#: machine. One that forks and exits all the time is found only when it is born.
+_LOST_TREE_PASSES, _BIRTHS_S = 8, 0.03
 _PASS_S = 0.01
 #: States of a process that cannot run: stopped, stopped by its tracer.
 _STOPPED = ("T", "t")
@@ -165,8 +166,7 @@ class Sweep:
         return self._recorder.pid if self._recorder is not None and process.is_alive(self._recorder) else 0
 
     def _marked(self, seen: set[int]) -> Iterator[int]:
-        # The newest first: one that forks and exits all the time must be found before it is gone.
-        for pid in (*self._newest(), *reversed(process.all_pids())):
+        for pid in self._candidates():
             if pid in seen or pid in self._unmarked:
                 continue
             if self._kin.is_marked(pid):
@@ -176,10 +176,14 @@ class Sweep:
             else:
                 self._unmarked.add(pid)
 
-    def _newest(self) -> Iterator[int]:
+    def _candidates(self) -> Iterator[int]:
+        """All processes, the newest first; if the tree is lost, also those that are born meanwhile."""
         if not self._tree_known and process.HAS_PROC:
-            for _ in range(_NEWEST):
-                yield process.newest()
+            newest, ends_mono = process.newest(), clock.mono() + _BIRTHS_S
+            while clock.mono() < ends_mono:
+                before, newest = newest, process.newest()
+                yield from range(before + 1, newest + 1)  # none when the numbers begin again
+        yield from reversed(process.all_pids())
 
     def _meet(self, pid: int, *, stop: bool) -> bool:
         """Take a process for a victim unless it is spared. Returns whether its children are looked at."""
@@ -248,8 +252,9 @@ class Sweep:
         if self._is_blind and now_mono - self._empty_mono < _BLIND_S:
             return now_mono
         self._empty_passes += 1
-        if self._empty_passes < _EMPTY_PASSES:
-            if self._empty_passes == _EMPTY_PASSES - 1:
+        enough = _EMPTY_PASSES if self._tree_known else _LOST_TREE_PASSES
+        if self._empty_passes < enough:
+            if self._empty_passes == enough - 1:
                 self._unmarked = {os.getpid()}  # a pid may be that of another process by now
             return now_mono
         self.proof = "none left" if self._tree_known else "none marked"
