@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import selectors
 import time
@@ -165,11 +166,19 @@ def test_a_claim_stays_while_a_runner_holds_the_lock_and_is_lost_without_one(kee
     assert (item.state, item.lost) == ("queued", 1)
 
 
-def test_a_start_that_cannot_be_dropped_is_no_loss_of_the_task(keeper: Keeper) -> None:
+def test_a_start_that_cannot_be_dropped_is_no_loss_of_the_task(
+    keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
     packet = keeper.packet("a")
     keeper.dispatch.step(rung=True)
-    os.rmdir(packet.inbox)
-    atomic.write(packet.inbox, b"in the way", durable=False)
+    really_open = os.open
+
+    def full(path: str, *args: int, **named: int) -> int:
+        if str(path).startswith(packet.inbox + "/"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        return really_open(path, *args, **named)
+
+    monkeypatch.setattr(os, "open", full)
     keeper.hold(is_held=False)
     keeper.dispatch.step(rung=False)
     item = keeper.item("a")

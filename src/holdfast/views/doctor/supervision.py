@@ -60,7 +60,9 @@ def service(home: Home) -> Finding:
     try:
         facts = supervisor.status(home)
     except CorruptFile as error:
-        return warn("service", f"{error}", "'holdfast service install' rewrites it")
+        has_home = os.path.isdir(home.path)
+        fix = "'holdfast service install' rewrites it" if has_home else "see 'home' above"
+        return warn("service", f"{error}", fix)
     except HoldfastError as error:
         return warn("service", f"{error}", "see 'home' above")
     if not facts["is_installed"]:
