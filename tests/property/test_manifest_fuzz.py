@@ -127,7 +127,7 @@ def test_any_profile_gives_a_configuration_or_problems(tmp_path_factory, profile
     with open(os.path.join(folder, "pipelines", "x.yaml"), "w", encoding="utf-8") as file:
         file.write(text)
     problems: list[Problem] = []
-    load_catalog.read({"package": load_catalog.folders(None)["package"], "project": folder}, problems)
+    load_catalog.read({"package": load_catalog.folders(None)["package"], "user": folder}, problems)
     if "stages" not in profile:
         assert problems
 
