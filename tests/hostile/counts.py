@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 
+from holdfast import files
 from tests.chaos.world import ENDS
 
 #: The name of a report's property that holds a test's counts.
@@ -32,25 +33,20 @@ def of_homes(root: str) -> dict[str, int]:
 
 def _events(path: str) -> Iterator[dict]:
     try:
-        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+        data = files.read(path, _MOST_BYTES)
     except OSError:
         return
-    with os.fdopen(file, "rb", closefd=True) as journal:
-        try:
-            data = journal.read(_MOST_BYTES)
-        except OSError:
-            return
     for line in data.splitlines():
         try:
             event = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(event, dict):
             yield event
 
 
 def _is_end(event: dict) -> bool:
-    return event.get("type") == "task.moved" and event.get("new") in ENDS
+    return event.get("type") == "task.moved" and str(event.get("new")) in ENDS
 
 
 def _overlaps(events: list[dict]) -> int:
