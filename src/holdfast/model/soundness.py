@@ -46,7 +46,8 @@ def is_sound(manifest: dict[str, Any]) -> bool:
     """Whether every reader can use a manifest."""
     get = manifest.get
     return (
-        get("status") in _STATUSES
+        isinstance(get("status"), str)  # a list cannot be looked up
+        and get("status") in _STATUSES
         and is_time(get("started_at"))
         and all(isinstance(get(name), kinds) for name, kinds in _REQUIRED.items())
         and all((value := get(name)) is None or isinstance(value, kinds) for name, kinds in _OPTIONAL.items())

@@ -7,13 +7,15 @@ import os
 from holdfast import files
 
 _BLOCK_BYTES = 16384
+#: How much of a log is searched for lines to quote: a damaged log may be one endless line.
+_QUOTED_BYTES = 1024 * 1024
 #: The length to which a quoted line is cut; `logs` prints it whole.
 _QUOTED_CHARS = 400
 
 
 def last_lines(path: str, count: int) -> list[str]:
     """The last lines of a log, shortened for quoting; empty if there is no log."""
-    data = read_last_lines(path, count)[0]
+    data = read_last_lines(path, count, _QUOTED_BYTES)[0]
     return [_quoted(line) for line in data.decode("utf-8", "replace").splitlines()]
 
 
@@ -24,17 +26,17 @@ def _quoted(line: str) -> str:
     return f"{line[:_QUOTED_CHARS]} …" + (f" ({size}" if size.endswith(" bytes)") else "")
 
 
-def read_last_lines(path: str, count: int) -> tuple[bytes, int]:
-    """The bytes of the last `count` lines, and the offset at which they end."""
+def read_last_lines(path: str, count: int, limit: int = files.MAX_BYTES) -> tuple[bytes, int]:
+    """The bytes of the last `count` lines, at most `limit`, and the offset at which they end."""
     try:
         with files.stream(path) as file:
             end = start = file.seek(0, os.SEEK_END)
-            data = b""
+            data, block = b"", _BLOCK_BYTES
             # One newline more than lines: the one before the first line.
-            while start > 0 and data.count(b"\n") <= count:
-                block = min(_BLOCK_BYTES, start)
-                start = file.seek(start - block)
-                data = file.read(block) + data
+            while start > 0 and len(data) < limit and data.count(b"\n") <= count:
+                start = file.seek(max(0, end - block))
+                data = file.read(end - start)
+                block *= 2
     except OSError:
         return b"", 0
     lines = _split(data)
