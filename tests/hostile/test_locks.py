@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import signal
@@ -139,6 +140,8 @@ def test_keeper_and_seed_stay_the_only_ones_without_their_lock_files(
         eventually(lambda: seed_client.ask(Home(home), {"verb": "ping"}), what="the seed answers")
     os.unlink(path)
     assert locks.is_held(path)
+    shown = json.loads(holdfast("status", "--json").stdout)[name]
+    assert shown is None or shown["pid"] == owner.pid  # a script may kill it: never 0
     second = subprocess.run(
         [sys.executable, "-P", "-m", f"holdfast.{name}"], capture_output=True, timeout=30, check=False
     )

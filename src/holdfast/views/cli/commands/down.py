@@ -97,7 +97,7 @@ def _stop_process(lock: str, role: str) -> None:
     """Send SIGTERM to the lock's owner, and wait until the lock is free."""
     ends_mono = clock.mono() + _LEAVE_S
     while locks.is_held(lock):
-        owner = locks.owner(lock)
+        owner = locks.owner(lock) or next(map(process.identify, locks.holders(lock)), None)
         if owner is not None:
             process.send(owner, signal.SIGTERM)
             process.send(owner, signal.SIGCONT)

@@ -86,7 +86,9 @@ def _owner(lock: str) -> dict[str, Any] | None:
     if not locks.is_held(lock):
         return None
     owner = locks.owner(lock)
-    return {"pid": owner.pid if owner is not None else 0, "version": locks.version(lock)}
+    # Its file may have been removed; the pid is then that of the process that has the other half open.
+    pids = [owner.pid] if owner is not None else locks.holders(lock)
+    return {"pid": pids[0], "version": locks.version(lock)} if pids else None
 
 
 def _task_attention(home: Home, row: dict[str, Any]) -> list[str]:
