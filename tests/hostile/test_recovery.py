@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import selectors
 import time
 
 import pytest
 
 from holdfast import seed_client
+from holdfast.keeper.seed_guard import SeedGuard
 from holdfast.packet import inbox
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
@@ -107,6 +109,21 @@ def test_a_seed_that_is_killed_is_replaced_at_once_again_and_again(home: str) ->
         assert took_s < (1.0 if not number else 6.0)
         old = new
     assert keepers.log(home).count("started") == 1
+
+
+def test_a_seed_that_is_killed_before_the_keeper_has_seen_it_is_replaced_at_once(home: str) -> None:
+    """The keeper believed for 2 s that it was still starting."""
+    with selectors.DefaultSelector() as selector:
+        guard = SeedGuard(Home(home), selector)
+        guard.step()
+        old = eventually(lambda: seed_of(home), what="a seed lives")
+        killed_mono = time.monotonic()
+        kin.kill(old)
+        eventually(lambda: (guard.step(), other_seed(home, old))[1], 15, "a new seed lives")
+        took_s = time.monotonic() - killed_mono
+        guard.bury()
+    kin.kill(seed_of(home))
+    assert took_s < 1.5
 
 
 def other_seed(home: str, old: int) -> int:

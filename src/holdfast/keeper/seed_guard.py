@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import selectors
 
+    from holdfast.model.process import ProcessIdentity
     from holdfast.watch.death import DeathWatch
 
 #: A new seed needs about this long to take its lock; until then it is looked for often.
@@ -32,6 +33,8 @@ class SeedGuard:
         self.home = home
         self.selector = selector
         self._watch: DeathWatch | None = None
+        #: Whom the lock named before the last start. Another name means that the new seed has lived.
+        self._owner_before: ProcessIdentity | None = None
         self._starts = 0
         self._started_mono = self._due_mono = 0.0
         #: A seed that was started has until then to take its lock.
@@ -69,12 +72,13 @@ class SeedGuard:
                 self._watch = watch
                 self.selector.register(watch.descriptor, 1, ("seed", ""))
             return _POLL_S
-        if now_mono < self._starting_until_mono:
+        if now_mono < self._starting_until_mono and locks.owner(self.home.seed_lock) == self._owner_before:
             return _LOOK_S
         if now_mono < self._started_mono + self._pause_s():
             return self._started_mono + self._pause_s() - now_mono
         self._starts += 1
         self._started_mono, self._starting_until_mono = now_mono, now_mono + _START_S
+        self._owner_before = locks.owner(self.home.seed_lock)
         ensure_seed(self.home)
         return _LOOK_S
 
