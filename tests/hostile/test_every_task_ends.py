@@ -109,3 +109,25 @@ def test_a_task_without_a_readable_environment_asks_a_person(home: str) -> None:
     manifest = task.wait_for("interrupted")
     assert "env.json is not JSON" in manifest["interrupt"]["reason"]
     assert_removable(task)
+
+
+#: Shell: the runner of the agent that asks.
+RUNNER = "$(cut -d' ' -f4 /proc/$PPID/stat)"
+
+
+def test_an_agent_that_kills_its_own_recorder_and_runner_again_and_again_uses_up_its_retries(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody learns how it ended. That is not held against it, but not for ever."""
+    monkeypatch.delenv("HOLDFAST_KEEPER")
+    assert holdfast("up").returncode == 0
+    script = f"echo >> runs; kill -9 {RUNNER} $PPID $$; sleep 60"
+    task = Task.shell(script, *EAGER, "--max-retries", "2")
+    eventually(lambda: task.status() in ENDS, 60, "it ends", journal=task.packet)
+    assert task.status() == "abandoned"
+    assert {event["outcome"] for event in task.events("attempt.ended")} == {"lost"}
+    reason = task.manifest()["status_reason"]
+    assert "all 2 retries are used up; the last failure: lost: " in reason
+    assert "; the end of 6 attempts in a row was lost" in reason
+    assert [event["burned"] for event in task.events("retry.planned")] == [False] * 3 + [True] * 2
+    assert_removable(task)

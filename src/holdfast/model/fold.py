@@ -77,6 +77,7 @@ def _resumed(task: Task, *, was_approval: bool = False) -> None:
             task.usage_before_run, task.turns_before_run = task.usage, task.turns
     task.voids_in_a_row = 0
     for stage_state in task.stage_states.values():
+        stage_state.lost_in_a_row = 0
         stage_state.unavailable = {
             agent: until for agent, until in stage_state.unavailable.items() if until is not None
         }
@@ -204,6 +205,8 @@ def _agent_ended(task: Task, attempt: Attempt, event: ev.AttemptEnded) -> None:
         task.session_usage[attempt.session_id] = attempt.usage
     task.waits = task.waits + 1 if event.outcome in MUST_WAIT else 0
     stage_state.overflows += event.outcome == "context_too_long"
+    is_lost = event.outcome == "lost" and not event.was_healthy
+    stage_state.lost_in_a_row = stage_state.lost_in_a_row + 1 if is_lost else 0
     if event.outcome in MUST_WAIT:
         noticed = clock.parse_iso(event.noticed_at) if event.noticed_at else 0.0
         until = clock.parse_iso(event.resets_at) if event.resets_at else 0.0

@@ -23,6 +23,8 @@ class StageState:
         self.needs_fresh_session = False
         #: Attempts that exceeded the model's context.
         self.overflows = 0
+        #: Attempts in a row without success or health whose end nobody saw.
+        self.lost_in_a_row = 0
         self.workspace: ev.WorkspacePrepared | None = None
         #: Result of the repository's checks before the work.
         self.pre_work: ev.PreWorkChecked | None = None
@@ -59,4 +61,4 @@ class StageState:
         self.pre_work = None
         self.accepted = self.chores_in_vain = 0
         self.gate = None
-        self.overflows = 0
+        self.overflows = self.lost_in_a_row = 0

@@ -78,6 +78,15 @@ def test_voids_are_counted_in_a_row_and_keep_their_number() -> None:
     assert story.task.voids_in_a_row == 0
 
 
+def test_lost_ends_are_counted_in_a_row_until_one_is_seen_or_was_healthy() -> None:
+    story, counts = Story(), list[int]()
+    ends = [("lost", False), ("lost", False), ("lost", True), ("lost", False), ("crashed", False)]
+    for number, (outcome, was_healthy) in enumerate(ends, start=1):
+        story.attempt(number).end(number, outcome, was_healthy=was_healthy).move("crashed").move("spawning")
+        counts.append(story.task.stage_state("a_run").lost_in_a_row)
+    assert counts == [1, 2, 0, 1, 0]
+
+
 def test_attempts_that_ran_are_distinguished_from_those_that_never_did() -> None:
     story = Story().attempt(1).end(1, "crashed").move("crashed").move("spawning")
     story.tell(

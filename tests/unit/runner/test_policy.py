@@ -11,6 +11,7 @@ from holdfast.model.spec import Limits
 from holdfast.model.status import MOVES, Status
 from holdfast.model.usage import Usage, budget_reached
 from holdfast.runner.plan.policy import (
+    LOST_LIMIT,
     after_attempt,
     at_limit,
     available,
@@ -90,6 +91,18 @@ def test_what_was_not_the_tasks_fault_burns_no_retry() -> None:
         assert after_attempt(kind).burns is False
     for kind in outcome.RESUMABLE:
         assert after_attempt(kind).burns is True
+
+
+@pytest.mark.req("BUD-7")
+@pytest.mark.parametrize(
+    ("lost_in_a_row", "burns"), [(1, False), (LOST_LIMIT, False), (LOST_LIMIT + 1, True)]
+)
+def test_ends_that_nobody_saw_burn_retries_when_there_are_many_in_a_row(
+    lost_in_a_row: int, *, burns: bool
+) -> None:
+    decision = after_attempt("lost", "why", lost_in_a_row=lost_in_a_row)
+    assert (decision.then, decision.burns) == (Then.RETRY, burns)
+    assert ("attempts in a row" in decision.reason) is burns
 
 
 def test_a_lost_session_is_not_resumed() -> None:

@@ -104,6 +104,7 @@ def decide(task: Task, attempt: Attempt, facts: Facts) -> Decision | TriageFailu
         ended.detail,
         intent=attempt.intent_name,
         intent_reason=attempt.intent.reason if attempt.intent is not None else "",
+        lost_in_a_row=task.stage_state(attempt.stage).lost_in_a_row,
     )
     decision = policy.at_limit(decision, attempt.intent_name, spec.limits)
     decision = _with_advice(task, attempt, decision, facts)

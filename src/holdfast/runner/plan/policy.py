@@ -24,12 +24,23 @@ _BY_INTENT: dict[str, tuple[Then, Status]] = {
     "session": (Then.RETRY, Status.CRASHED),
     "input": (Then.ASK, Status.INTERRUPTED),
 }
+#: Ends that nobody saw are not held against a task, up to so many in a row: an agent that kills its own
+#: recorder and runner would be restarted for ever.
+LOST_LIMIT = 3
 
 
 def after_attempt(
-    outcome: str, detail: str = "", *, intent: str | None = None, intent_reason: str = ""
+    outcome: str,
+    detail: str = "",
+    *,
+    intent: str | None = None,
+    intent_reason: str = "",
+    lost_in_a_row: int = 0,
 ) -> Decision:
-    """What follows from an attempt that ended with `outcome`; `intent` is set if holdfast stopped it."""
+    """What follows from an attempt that ended with `outcome`; `intent` is set if holdfast stopped it.
+
+    `lost_in_a_row` includes this attempt.
+    """
     if intent in ("hang", "limit") and outcome in oc.MUST_WAIT:
         return Decision(then=Then.WAIT, status=Status.WAITING, reason=f"{outcome}: {detail}", burns=False)
     if intent in _BY_INTENT:
@@ -45,11 +56,14 @@ def after_attempt(
         return Decision(then=Then.ASK, status=Status.INTERRUPTED, reason=reason)
     if outcome in oc.MUST_WAIT:
         return Decision(then=Then.WAIT, status=Status.WAITING, reason=reason, burns=False)
+    is_suspect = lost_in_a_row > LOST_LIMIT
+    if is_suspect:
+        reason += f"; the end of {lost_in_a_row} attempts in a row was lost"
     return Decision(
         then=Then.RETRY,
         status=Status.CRASHED,
         reason=reason,
-        burns=outcome not in oc.BLAMELESS,
+        burns=is_suspect or outcome not in oc.BLAMELESS,
         fresh_session=outcome in oc.NEEDS_FRESH_SESSION,
     )
 

@@ -77,8 +77,9 @@ def plan_rest(task: Task, now: Now) -> Step:
     attempt = task.attempt
     outcome = attempt.ended.outcome if attempt is not None and attempt.ended is not None else "spawn_failed"
     intent = attempt.intent_name if attempt is not None else None
-    decision = policy.after_attempt(outcome, intent=intent).evolve(reason=task.reason)
     stage = attempt.stage if attempt is not None else task.stage or ""
+    lost = task.stage_state(attempt.stage).lost_in_a_row if attempt is not None else 0
+    decision = policy.after_attempt(outcome, intent=intent, lost_in_a_row=lost).evolve(reason=task.reason)
     return Journal(events=_planned(task, decision, now, old=task.status, outcome=outcome, stage=stage))
 
 
