@@ -83,6 +83,55 @@ def test_no_tool_runs_the_next_command_of_its_script(shell: str) -> None:
     assert [name for name in os.listdir(workspace()) if name.startswith("next-")] == []
 
 
+def stubborn(count: int, then: str) -> str:
+    """An agent that ignores SIGTERM. Its tools have their own sessions; when it dies, they run `then`."""
+    # The pipe ends when the only process that has it open for writing is gone.
+    tools = f'for i in $(seq {count}); do setsid sh -c "cat line; {then}" 3>&- & done; '
+    return (
+        "mkfifo line; trap : TERM INT HUP; exec 3<>line; "
+        + tools
+        + "echo ready; "
+        + kin.WAIT.replace("sleep 0.05", "sleep 0.05 3>&-")
+    )
+
+
+def wait_for_readers(task: Task, count: int) -> None:
+    recorder = kin.recorder_pid(task)
+    task.wait_for_log("ready", within_s=30)
+    eventually(
+        lambda: sum(p.command.startswith("cat line") for p in processes.descendants(recorder)) == count,
+        30,
+        "all tools wait for the agent",
+    )
+
+
+def test_no_tool_runs_its_next_command_when_an_agent_that_ignores_term_is_killed() -> None:
+    """The last signal of a stop ends the agent, which tools in other sessions notice."""
+    count = 100 if FULL else 30
+    task = Task.shell(stubborn(count, "touch next-$i"), "--stop-pause", "0.3s")
+    wait_for_readers(task, count)
+    swept = stopped(task)
+    assert task.manifest()["exit_signal"] == 9
+    assert (swept["proof"], swept["unkillable"]) == ("none left", [])
+    assert [name for name in os.listdir(workspace()) if name.startswith("next-")] == []
+
+
+def test_a_runner_killed_between_stopping_the_tools_and_the_kill_leaves_no_tool_stopped(home: str) -> None:
+    once = os.path.join(os.path.dirname(home), "once")
+    env = {"HOLDFAST_FAILPOINT": "stop.before_signal=kill@2", "HOLDFAST_FAILPOINT_ONCE": once}
+    task = Task.shell(stubborn(5, "touch next-$i"), "--stop-pause", "0.3s", env=env)
+    wait_for_readers(task, 5)
+    recorder = kin.recorder_pid(task)
+    assert task.ask("stop").returncode == 0
+    eventually(lambda: os.path.exists(once), what="the runner was killed")
+    below = [found for found in processes.descendants(recorder) if found.command.startswith("cat line")]
+    assert [kin.state(found.pid) for found in below] == ["T"] * 5
+    task.start_runner()
+    task.wait_for("killed", within_s=60)
+    assert not processes.descendants(recorder)
+    assert [name for name in os.listdir(workspace()) if name.startswith("next-")] == []
+
+
 def test_a_tool_may_clean_up_when_it_is_ended() -> None:
     """SIGTERM is a request: what a trap starts gets its time."""
     tool = 'trap "sleep 0.2; echo bye > bye; exit" TERM; echo $$ > tool; while :; do sleep 0.05; done'

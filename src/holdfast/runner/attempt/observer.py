@@ -410,6 +410,11 @@ class Observer:
             self._stop = Stop(self._identity, self.adapter.capabilities.stop, self._limits.stop_pause_s)
         return self._stop
 
+    @property
+    def is_kill_next(self) -> bool:
+        """Whether the next stop signal kills it."""
+        return self._stopping().is_kill_next
+
     def signal(self) -> None:
         """Send the next stop signal."""
         self._stopping().send()

@@ -1,5 +1,8 @@
 """Stop an agent: signal its process group, in the adapter's order and pauses, by its verified identity.
 
+Before the KILL, all processes of the attempt are stopped (sweep.py): the death of the agent lets no tool in
+another session go on.
+
 The intent is journalled before the first signal. If the runner is killed, the next one starts over with the
 first signal.
 """
@@ -31,10 +34,19 @@ class Stop:
         """Time until the next signal."""
         return self._due_mono - now_mono
 
+    @property
+    def is_kill_next(self) -> bool:
+        """Whether the next signal is one that the agent cannot handle."""
+        return self._step.signal == "KILL"
+
+    @property
+    def _step(self) -> StopStep:
+        return self._steps[min(self._next, len(self._steps) - 1)]
+
     def send(self) -> None:
         """Send the next signal of the adapter's list; the last one is repeated."""
         now_mono = clock.mono()
-        step = self._steps[min(self._next, len(self._steps) - 1)]
+        step = self._step
         failpoint("stop.before_signal")
         signal_group(self._agent, signal.Signals[f"SIG{step.signal}"])
         failpoint("stop.after_signal")

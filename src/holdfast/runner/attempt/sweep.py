@@ -51,8 +51,12 @@ _STOPPED = ("T", "t")
 class Sweep:
     """One sweep, in passes that do not block: stop all, SIGTERM, wait, stop all, SIGKILL, prove."""
 
-    def __init__(self, kin: Kinship, recorder: ProcessIdentity | None, *, tree_known: bool) -> None:
+    def __init__(
+        self, kin: Kinship, recorder: ProcessIdentity | None, *, tree_known: bool, is_open: bool = False
+    ) -> None:
         self._kin = kin
+        #: Its end is not recorded: the observer reaps its agent.
+        self._is_open = is_open
         self._recorder = recorder
         self._tree_known = tree_known
         self.killed: dict[int, str] = {}
@@ -82,7 +86,7 @@ class Sweep:
         now_mono = clock.mono()
         if self._asked_mono is not None and now_mono - self._asked_mono < TERM_S:
             self._pass(stop=False)
-        elif not self._freeze():
+        elif not self.freeze():
             return clock.mono()
         elif self._victims and self._asked_mono is None:
             self._end(signal.SIGTERM, signal.SIGCONT)
@@ -105,8 +109,10 @@ class Sweep:
 
     # ── stop and end ──
 
-    def _freeze(self) -> bool:
+    def freeze(self) -> bool:
         """Stop everything of the attempt. Returns whether nothing runs any more, or it takes too long."""
+        if self._kin.is_copy:
+            return True
         began_mono = clock.mono()
         while True:
             self._pass(stop=True)
@@ -154,7 +160,7 @@ class Sweep:
 
     def _reap(self, pid: int) -> bool:
         """Reap a dead orphan, or they pile up. The agent of another attempt is left to its observer."""
-        if self._kin.is_agent_of_sibling(pid) or process.glance(pid) is not None:
+        if self._is_open or self._kin.is_agent_of_sibling(pid) or process.glance(pid) is not None:
             return False
         try:
             return os.waitpid(pid, os.WNOHANG)[0] != 0

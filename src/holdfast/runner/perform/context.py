@@ -33,6 +33,8 @@ class Context:
         self.workspace_lock = WorkspaceLock(ledger)
         #: Running sweeps, by the number of the execution.
         self.sweeps: dict[int, Sweep] = {}
+        #: Open executions whose processes are being stopped, before the agent is killed.
+        self.freezes: dict[int, Sweep] = {}
         #: Recorders that we forked: our children.
         self.recorders: list[int] = []
         self._observers: Observers | None = None

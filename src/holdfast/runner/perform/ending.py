@@ -48,12 +48,23 @@ def sweep(context: Context, step: steps.Sweep) -> None:
     failpoint("ending.swept")
 
 
+def freeze(context: Context, execution: Execution) -> bool:
+    """Stop all processes of an open execution. Returns whether that is done; a sweep ends them later."""
+    if execution.number not in context.freezes:
+        context.freezes[execution.number] = _new_sweep(context, execution)
+    if not context.freezes[execution.number].freeze():
+        return False
+    del context.freezes[execution.number]
+    return True
+
+
 def _new_sweep(context: Context, execution: Execution) -> Sweep:
     packet, task = context.ledger.packet, context.ledger.task
     directory = packet.attempt(execution.dirname)
     owner = locks.owner(directory.lock) if locks.is_held(directory.lock) else None
     # A status that the kernel told later says nothing about the process tree.
-    is_tree_known = execution.ended is not None and execution.ended.by in ("recorder", "runner")
+    ended = execution.ended
+    is_tree_known = owner is not None if ended is None else ended.by in ("recorder", "runner")
     others = (other for other in (*task.current, *task.open_executions) if other.swept is None)
     kin = Kinship(
         directory,
@@ -66,7 +77,7 @@ def _new_sweep(context: Context, execution: Execution) -> Sweep:
             if other.number != execution.number
         ],
     )
-    return Sweep(kin, owner, tree_known=is_tree_known)
+    return Sweep(kin, owner, tree_known=is_tree_known, is_open=ended is None)
 
 
 def check_leftovers(context: Context, step: steps.CheckLeftovers) -> None:

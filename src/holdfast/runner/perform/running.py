@@ -124,8 +124,17 @@ def record_verdict(context: Context, step: RecordVerdict) -> None:
 
 
 def signal(context: Context, step: Signal) -> None:
-    """Send the next stop signal."""
-    context.observers.get(step.number).signal()
+    """Send the next stop signal. Before a KILL, stop everything of the attempt, in as many steps as it takes.
+
+    An agent that lingers has succeeded: what it leaves running is not swept, and so not stopped either.
+    """
+    observer = context.observers.get(step.number)
+    if observer.is_kill_next and observer.execution.intent_name != "linger":
+        from holdfast.runner.perform import ending  # few agents have to be killed
+
+        if not ending.freeze(context, observer.execution):
+            return
+    observer.signal()
     failpoint("step.signal")
 
 
