@@ -12,6 +12,8 @@ from holdfast import clock, spawn
 from holdfast.errors import HoldfastError
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
+from holdfast.store.pulse import LOOK_S as PULSE_S
+from holdfast.store.pulse import Pulse
 from holdfast.watch.death import watch_death
 
 TYPE_CHECKING = False
@@ -22,8 +24,8 @@ if TYPE_CHECKING:
 FIRST_LOOK_S = 0.5
 #: Pause if there is no keeper and none is needed.
 LOOK_S = 5.0
-#: Pause while a keeper is watched or a fork is running: both wake us.
-_WATCHED_S = 60.0
+#: Pause while a fork is running: it wakes us.
+_ASKED_S = 60.0
 _NEEDED, _NOT_NEEDED = b"1", b"0"
 
 
@@ -39,6 +41,7 @@ class KeeperWatch:
         #: The answer of the last fork; true until it has answered.
         self.is_needed = True
         self._watch: DeathWatch | None = None
+        self._pulse: Pulse | None = None
         self._answer = -1
         self._due_mono = clock.mono() + FIRST_LOOK_S
 
@@ -55,26 +58,31 @@ class KeeperWatch:
             self._unwatch()
             self.is_needed = True
             self._due_mono = clock.mono() + FIRST_LOOK_S
+        if self._pulse is not None:
+            self._pulse.check()
         now_mono = clock.mono()
         if now_mono >= self._due_mono and self._watch is None and self._answer < 0:
             self._due_mono = now_mono + LOOK_S
             self._find_keeper() if locks.is_held(self.home.keeper_lock) else self._ask()
-        # A running fork wakes us through its pipe, a watched keeper by its death.
-        is_told = self._watch is not None or self._answer >= 0
-        return _WATCHED_S if is_told else max(0.0, self._due_mono - now_mono)
+        # A running fork wakes us through its pipe, a watched keeper by its death. That it was stopped, or
+        # hangs, nobody tells.
+        if self._watch is not None:
+            return PULSE_S
+        return _ASKED_S if self._answer >= 0 else max(0.0, self._due_mono - now_mono)
 
     def _find_keeper(self) -> None:
         owner = locks.owner(self.home.keeper_lock)
         watch = watch_death(owner) if owner is not None else None
-        if watch is not None and watch.descriptor >= 0:
+        if owner is not None and watch is not None and watch.descriptor >= 0:
             self._watch = watch
+            self._pulse = Pulse(self.home, self.home.keeper_lock, owner)
         elif watch is None:
             self._due_mono = clock.mono() + FIRST_LOOK_S  # just started
 
     def _unwatch(self) -> None:
         assert self._watch is not None
         self._watch.close()
-        self._watch = None
+        self._watch = self._pulse = None
 
     # ── fork ──
 

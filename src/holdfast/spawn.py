@@ -7,7 +7,7 @@ import sys
 
 from holdfast import clock
 from holdfast.errors import CorruptFile, LockHeld
-from holdfast.store import atomic
+from holdfast.store import atomic, pulse
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 
@@ -105,7 +105,7 @@ def keeper_allowed(home: Home) -> bool:
 
 
 def ensure_keeper(home: Home, *, by_person: bool, for_good: bool = False) -> int | None:
-    """Start the keeper of a home, unless it is running or the home is down.
+    """Start the keeper of a home, unless it is running or the home is down. Wake it if a signal stopped it.
 
     Returns the pid of the new keeper, 0 if a service unit started it, None if nothing was started.
 
@@ -118,6 +118,7 @@ def ensure_keeper(home: Home, *, by_person: bool, for_good: bool = False) -> int
     if not keeper_allowed(home):
         return None
     if locks.is_held(home.keeper_lock):
+        pulse.wake(home.keeper_lock)
         return None
     try:
         lock = locks.acquire(home.keeper_start_lock, role="starter", within_s=0.0)

@@ -27,6 +27,7 @@ from holdfast.watch.death import watch_death
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import selectors
+    from collections.abc import Callable
     from typing import Any
 
     from holdfast.watch.death import DeathWatch
@@ -57,8 +58,12 @@ class Ward:
 class Guard:
     """Watches the tasks of a home."""
 
-    def __init__(self, home: Home, selector: selectors.BaseSelector) -> None:
+    def __init__(
+        self, home: Home, selector: selectors.BaseSelector, *, on_step: Callable[[], None] = lambda: None
+    ) -> None:
         self.home = home
+        #: Called between two tasks: with many, or a seed that does not answer, a step takes long.
+        self._on_step = on_step
         self.selector = selector
         self.wards: dict[str, Ward] = {}
         #: A task no longer needs a runner. (Its last runner may have started and exited unnoticed.)
@@ -84,6 +89,7 @@ class Guard:
         if rung or now_mono - self._scanned_mono >= SCAN_S:
             self._scan(now_mono)
         for ward in list(self.wards.values()):
+            self._on_step()
             if ward.watch is None and ward.due_mono <= now_mono:
                 self._attend_safely(ward, now_mono)
         return self.left_s()
@@ -129,6 +135,7 @@ class Guard:
         present = load.task_ids(self.home)
         self._marked.intersection_update(present)
         for task_id in present:
+            self._on_step()
             self._look_at_safely(task_id)
 
     def _write_task_index(self) -> None:

@@ -19,6 +19,7 @@ from holdfast.spawn import keeper_has_worked
 from holdfast.store import atomic, audit, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
+from holdfast.store.pulse import FOREGROUND, Heart
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 #: A keeper started on demand exits after this long without anything to do; HOLDFAST_KEEPER_IDLE sets it.
 #: (Interrupted tasks count as something to do: they continue when their interrupt file is removed.)
 IDLE_S = 60.0
-#: The role of a foreground loop in the keeper's lock, and how long it waits for a background keeper to exit.
-_FOREGROUND, _TAKE_OVER_S = "loop", 10.0
+#: How long a foreground loop waits for a background keeper to exit.
+_TAKE_OVER_S = 10.0
 #: Why it exits if home or lock were removed: another keeper may be at work, so nothing is written.
 _LOST = "its lock is gone"
 
@@ -45,7 +46,8 @@ class Keeper:
         self.idle_s = idle_s
         self.selector = selectors.DefaultSelector()
         self.seed = SeedGuard(home, self.selector)
-        self.guard = Guard(home, self.selector)
+        self._heart = Heart(lock)
+        self.guard = Guard(home, self.selector, on_step=self._heart.beat)
         self.outbox = Deliveries(home)
         self.dispatch = Dispatch(home, self.guard)
         self._left_by: str | None = None
@@ -72,6 +74,7 @@ class Keeper:
                 return "down"
             if not self._lock.mend():
                 return _LOST
+            self._heart.beat()
             self.guard.step(rung=rung)
             # A task that no longer needs a runner has ended, and its slot is free.
             has_news, self.guard.has_news = self.guard.has_news, False
@@ -189,13 +192,14 @@ def _take_over(home: Home) -> Lock:
     ends_mono = clock.mono() + _TAKE_OVER_S
     while True:
         try:
-            return locks.acquire(home.keeper_lock, role=_FOREGROUND)
+            return locks.acquire(home.keeper_lock, role=FOREGROUND)
         except LockHeld:
-            if locks.role(home.keeper_lock) == _FOREGROUND or clock.mono() > ends_mono:
+            if locks.role(home.keeper_lock) == FOREGROUND or clock.mono() > ends_mono:
                 raise
             owner = locks.owner(home.keeper_lock)
             if owner is not None:
                 process.send(owner, signal.SIGTERM)
+                process.send(owner, signal.SIGCONT)
 
 
 def main(argv: list[str]) -> int:

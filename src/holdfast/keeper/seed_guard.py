@@ -8,6 +8,7 @@ from holdfast.keeper.log import log
 from holdfast.spawn import ensure_seed
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
+from holdfast.store.pulse import Pulse
 from holdfast.watch.death import watch_death
 
 TYPE_CHECKING = False
@@ -33,6 +34,7 @@ class SeedGuard:
         self.home = home
         self.selector = selector
         self._watch: DeathWatch | None = None
+        self._pulse: Pulse | None = None
         #: Whom the lock named before the last start. Another name means that the new seed has lived.
         self._owner_before: ProcessIdentity | None = None
         self._starts = 0
@@ -43,6 +45,8 @@ class SeedGuard:
     def step(self) -> float:
         """Watch the seed, or start one. Returns the seconds until the next step."""
         now_mono = clock.mono()
+        if self._pulse is not None:
+            self._pulse.check()
         if self._watch is None and now_mono >= self._due_mono:
             try:
                 self._due_mono = now_mono + self._attend(now_mono)
@@ -56,7 +60,7 @@ class SeedGuard:
         if self._watch is not None and self._watch.has_died():
             self.selector.unregister(self._watch.descriptor)
             self._watch.close()
-            self._watch = None
+            self._watch = self._pulse = None
             self._due_mono = self._starting_until_mono = 0.0
             if clock.mono() - self._started_mono > _LIVED_WELL_S:
                 self._starts = 0
@@ -66,10 +70,12 @@ class SeedGuard:
         if locks.is_held(self.home.seed_lock):
             owner = locks.owner(self.home.seed_lock)
             watch = watch_death(owner) if owner is not None else None
-            if watch is None or (watch.descriptor < 0 and watch.has_died()):
+            if owner is None or watch is None or (watch.descriptor < 0 and watch.has_died()):
                 return _LOOK_S  # just started, or just dying
             if watch.descriptor >= 0:
                 self._watch = watch
+                # It has no heartbeat: clients do not wait for one that hangs.
+                self._pulse = Pulse(self.home, self.home.seed_lock, owner, hung_s=float("inf"))
                 self.selector.register(watch.descriptor, 1, ("seed", ""))
             return _POLL_S
         if now_mono < self._starting_until_mono and locks.owner(self.home.seed_lock) == self._owner_before:

@@ -263,6 +263,11 @@ def holders(path: str) -> list[int]:
     return [pid for pid in all_pids() if pid != os.getpid() and not halves.isdisjoint(open_files(pid))]
 
 
+def is_open_in(path: str, pid: int) -> bool:
+    """Whether a process has the lock's file or anchor open. Unknown (without /proc) counts as yes."""
+    return not HAS_PROC or not {path, anchor_of(path)}.isdisjoint(open_files(pid))
+
+
 def owner(path: str) -> ProcessIdentity | None:
     """The last owner that signed the lock; None if the file is missing, torn or unsigned."""
     try:

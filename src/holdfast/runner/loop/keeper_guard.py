@@ -11,6 +11,7 @@ from holdfast.runner.loop.waiter import Waiter
 from holdfast.spawn import ensure_keeper, ensure_seed, keeper_allowed
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
+from holdfast.store.pulse import Pulse
 from holdfast.watch.death import watch_death
 
 TYPE_CHECKING = False
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 FIRST_LOOK_S = 1.0
 #: When a living keeper is told of this runner: its agent, which goes first, has started by then.
 _ANNOUNCE_S = 0.02
-_LONG_S = 3600.0
+#: How often a runner that sleeps looks at a keeper that it watches: the seed looks more often.
+_WATCHED_S = 60.0
 
 
 class KeeperGuard:
@@ -34,6 +36,7 @@ class KeeperGuard:
         self.waiter = waiter
         self._interval_s = interval_s
         self._watch: DeathWatch | None = None
+        self._pulse: Pulse | None = None
         self._child: int | None = None
         now_mono = clock.mono()
         self._may_start_mono = now_mono + min(FIRST_LOOK_S, interval_s)
@@ -42,12 +45,14 @@ class KeeperGuard:
     def check(self, ready: set[str]) -> float:
         """Start a keeper if there is none. Returns the seconds until the next check."""
         now_mono = clock.mono()
+        if self._pulse is not None:
+            self._pulse.check()
         if "keeper" in ready or now_mono >= self._due_mono:
             # A keeper that just started is checked again soon, by each runner at a different time.
             soon_s = FIRST_LOOK_S + os.getpid() % 100 / 100
-            # A watched keeper needs no polling: the kernel reports its death.
+            # The kernel reports the death of a watched keeper.
             if self._is_watched_safely():
-                self._due_mono = now_mono + _LONG_S
+                self._due_mono = now_mono + _WATCHED_S
             elif now_mono < self._may_start_mono:
                 self._due_mono = self._may_start_mono
             else:
@@ -73,8 +78,9 @@ class KeeperGuard:
             return False
         owner = locks.owner(self.home.keeper_lock)
         watch = watch_death(owner) if owner is not None else None
-        if watch is not None and watch.descriptor >= 0:
+        if owner is not None and watch is not None and watch.descriptor >= 0:
             self._watch = watch
+            self._pulse = Pulse(self.home, self.home.keeper_lock, owner)
             self.waiter.watch(watch.descriptor, "keeper")
             inbox.announce_runner(self.packet)
             return True
@@ -93,7 +99,7 @@ class KeeperGuard:
         if self._watch is not None:
             self.waiter.unwatch(self._watch.descriptor)
             self._watch.close()
-            self._watch = None
+            self._watch = self._pulse = None
 
 
 def hand_over(home: Home) -> None:

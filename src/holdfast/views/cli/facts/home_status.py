@@ -10,7 +10,7 @@ from holdfast.model.soundness import UNREADABLE
 from holdfast.model.status import ENDS
 from holdfast.notify import outbox
 from holdfast.packet import inbox, load, runner_gone
-from holdfast.store import atomic
+from holdfast.store import atomic, pulse
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from holdfast.views import disk_space, keeper_version
@@ -39,6 +39,8 @@ def gather(home: Home) -> dict[str, Any]:
     keeper = _owner(home.keeper_lock)
     if keeper is None:
         attention += _keeper_attention(home, queued=counts.get("queued", 0))
+    elif (owner := locks.owner(home.keeper_lock)) is not None and pulse.is_stopped(owner):
+        attention.append(f"the keeper (process {owner.pid}) is stopped by a signal: 'holdfast up' wakes it")
     if disk := disk_space.shortage(home):
         attention.append(f"the disk of {home.path} is {disk}; 'holdfast prune' removes old tasks")
     if mismatch := keeper_version.mismatch(home):
