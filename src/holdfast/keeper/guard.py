@@ -1,8 +1,8 @@
 """The guard: makes sure that every live task has a runner.
 
-The kernel reports the death of a runner (one pidfd per runner), and a new runner announces itself. A periodic
-scan finds the rest: tasks whose creator was killed before it started a runner, requests for tasks without
-a runner, and runners that do not respond.
+The kernel reports the death of a runner (one pidfd per runner; runners for which no descriptor is left are
+polled), and a new runner announces itself. A periodic scan finds the rest: tasks whose creator was killed
+before it started a runner, requests for tasks without a runner, and runners that do not respond.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import signal
 from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
+from holdfast.keeper import descriptors
 from holdfast.keeper.log import log
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import inbox, load
@@ -22,7 +23,7 @@ from holdfast.runner_process import start_runner
 from holdfast.store import index, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import GONE_PREFIX, NEW_PREFIX, Home, Packet
-from holdfast.watch.death import watch_death
+from holdfast.watch.death import PollWatch, watch_death
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from holdfast.model.process import ProcessIdentity
     from holdfast.watch.death import DeathWatch
 
 #: How often all tasks are checked.
@@ -40,6 +42,8 @@ ENDED_SCAN_S = 300.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 300.0
 #: A runner that lived longer than this resets the count of starts.
 _LIVED_WELL_S = 60.0
+#: How often runners without a descriptor are polled: at least this pause, and more if there are many.
+_POLL_S, _POLL_EACH_S = 1.0, 0.002
 #: Older staging directories were left by killed commands.
 _STALE_STAGING_S = 3600.0
 
@@ -77,6 +81,10 @@ class Guard:
         #: A queued task was seen, whether the queue has it or not.
         self.has_queued = False
         self._scanned_mono = self._scanned_ended_mono = float("-inf")
+        self._polled_mono = float("-inf")
+        #: Tasks whose runner is watched by a descriptor, and by polling.
+        self._watched: set[str] = set()
+        self._polled: set[str] = set()
 
     @property
     def is_idle(self) -> bool:
@@ -88,6 +96,8 @@ class Guard:
         now_mono = clock.mono()
         if rung or now_mono - self._scanned_mono >= SCAN_S:
             self._scan(now_mono)
+        if self._polled and now_mono >= self._poll_due_mono:
+            self._poll(now_mono)
         for ward in list(self.wards.values()):
             self._on_step()
             if ward.watch is None and ward.due_mono <= now_mono:
@@ -97,7 +107,13 @@ class Guard:
     def left_s(self) -> float:
         """Seconds until something is due."""
         due = [ward.due_mono for ward in self.wards.values() if ward.watch is None]
+        if self._polled:
+            due.append(self._poll_due_mono)
         return max(0.0, min([self._scanned_mono + SCAN_S, *due]) - clock.mono())
+
+    @property
+    def _poll_due_mono(self) -> float:
+        return self._polled_mono + max(_POLL_S, _POLL_EACH_S * len(self._polled))
 
     def tend(self, task_id: str) -> None:
         """Watch a task whose runner was just started."""
@@ -223,8 +239,8 @@ class Guard:
         packet = ward.packet
         if locks.is_held(packet.runner_lock):
             owner = locks.owner(packet.runner_lock)
-            watch = watch_death(owner) if owner is not None else None
-            if watch is None or watch.descriptor < 0:
+            watch = self._watch_death(owner) if owner is not None else None
+            if watch is None or (watch.descriptor < 0 and watch.has_died()):
                 # Just started, just dying, or its lock file was removed, which it puts back: check again.
                 inbox.ring(packet)
                 ward.due_mono = now_mono + 0.1
@@ -249,11 +265,33 @@ class Guard:
 
     def _watch(self, ward: Ward, watch: DeathWatch) -> None:
         ward.watch = watch
-        self.selector.register(watch.descriptor, 1, ("runner", ward.packet.task_id))
+        if watch.descriptor < 0:
+            self._polled.add(ward.packet.task_id)
+        else:
+            self._watched.add(ward.packet.task_id)
+            self.selector.register(watch.descriptor, 1, ("runner", ward.packet.task_id))
+
+    def _watch_death(self, owner: ProcessIdentity) -> DeathWatch:
+        """By a descriptor, unless the rest is needed for everything else."""
+        may_open = len(self._watched) < descriptors.for_runners()
+        return watch_death(owner) if may_open else PollWatch(owner)
+
+    def _poll(self, now_mono: float) -> None:
+        """Look for the death of runners without a descriptor. They get one as soon as others are gone."""
+        self._polled_mono = now_mono
+        room = descriptors.for_runners() - len(self._watched)
+        for task_id in list(self._polled):
+            self.bury(task_id)
+            if task_id in self._polled and room > 0:
+                room -= 1
+                self._unwatch(self.wards[task_id])
 
     def _unwatch(self, ward: Ward) -> None:
         assert ward.watch is not None
-        self.selector.unregister(ward.watch.descriptor)
+        if ward.watch.descriptor >= 0:
+            self.selector.unregister(ward.watch.descriptor)
+        self._watched.discard(ward.packet.task_id)
+        self._polled.discard(ward.packet.task_id)
         ward.watch.close()
         ward.watch = None
         ward.due_mono = 0.0

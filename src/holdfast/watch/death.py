@@ -43,10 +43,10 @@ POLL_S = 0.1
 def watch_death(identity: ProcessIdentity) -> DeathWatch:
     """The best watch that this machine supports. The process may be gone already."""
     if hasattr(os, "pidfd_open"):
-        return _PidfdWatch.open(identity) or _PollWatch(identity)
+        return _PidfdWatch.open(identity) or PollWatch(identity)
     if sys.platform != "linux" and hasattr(select, "kqueue"):
-        return _KqueueWatch.open(identity) or _PollWatch(identity)
-    return _PollWatch(identity)
+        return _KqueueWatch.open(identity) or PollWatch(identity)
+    return PollWatch(identity)
 
 
 class _PidfdWatch:
@@ -114,7 +114,9 @@ if sys.platform != "linux":
             self.queue.close()
 
 
-class _PollWatch:
+class PollWatch:
+    """For systems without anything better, and if no descriptor is left."""
+
     def __init__(self, identity: ProcessIdentity) -> None:
         self.identity = identity
         self.descriptor = -1
