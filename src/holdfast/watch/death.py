@@ -122,10 +122,13 @@ class PollWatch:
         self.descriptor = -1
 
     def has_died(self) -> bool:
+        """Whether the process is gone."""
         return not is_alive(self.identity)
 
     def exit_status(self) -> int | None:
+        """See DeathWatch."""
         return exit_status(self.identity)
 
     def close(self) -> None:
+        """Nothing to close."""
         return
