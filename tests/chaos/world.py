@@ -72,7 +72,7 @@ class World:
                         "command": ["sh", "-c", SCRIPT],
                     }
                     file.write(json.dumps(item) + "\n")
-            done = self.holdfast("queue", "import", path, timeout_s=600.0)
+            done = self.holdfast("queue", "import", path, "--trust-project", timeout_s=600.0)
             assert done.returncode == 0, done.stderr
         assert len(load.task_ids(self.home)) == count, done.stderr
 

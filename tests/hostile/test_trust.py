@@ -269,15 +269,20 @@ def packet_in(repo: Repo, command: str) -> str:
     return folder
 
 
-def submit(folder: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Into the queue, which nobody runs here."""
+def with_program(name: str) -> dict[str, str]:
+    """A PATH with a program that does nothing."""
     programs = os.path.join(workspace(), "programs")
     os.makedirs(programs, exist_ok=True)
-    with open(os.path.join(programs, "gemini"), "w", encoding="utf-8") as file:
+    with open(os.path.join(programs, name), "w", encoding="utf-8") as file:
         file.write("#!/bin/sh\n")
-    os.chmod(os.path.join(programs, "gemini"), 0o755)
+    os.chmod(os.path.join(programs, name), 0o755)
+    return {"PATH": f"{programs}:{os.environ['PATH']}"}
+
+
+def submit(folder: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Into the queue, which nobody runs here."""
     words = ("--packet", folder, "--id", f"task-{time.monotonic_ns()}", *words)
-    return holdfast("submit", *words, cwd=folder, env={"PATH": f"{programs}:{os.environ['PATH']}"})
+    return holdfast("submit", *words, cwd=folder, env=with_program("gemini"))
 
 
 def test_a_packet_in_a_repository_needs_trust_when_it_is_not_the_users() -> None:
@@ -305,6 +310,84 @@ def test_a_packet_in_a_repository_needs_trust_when_it_is_not_the_users() -> None
     assert "manifest.yaml: acceptance.commands" in shown.stdout
     done = submit(folder)
     assert done.returncode == 0, done.stderr
+
+
+# ── work items ──
+
+
+def items_in(repo: Repo, kind: str, field: str) -> str:
+    """A source in a repository: one item asks for something, the other for nothing."""
+    if kind == "folder":
+        repo.write("work/good.md", "---\nagent: claude\n---\nread it\n")
+        repo.write("work/bad.md", f"---\n{field}\n---\nread it\n")
+        return os.path.join(repo.path, "work")
+    name, value = field.split(": ", 1)
+    value = {"settings_path": "x.json"} if name == "options" else value.strip("'")
+    bad: dict[str, object] = {"id": "bad", "title": "read it", name: value}
+    good: dict[str, object] = {"id": "good", "title": "read it"}
+    repo.write("work.jsonl", json.dumps(good) + "\n" + json.dumps(bad) + "\n")
+    return os.path.join(repo.path, "work.jsonl")
+
+
+def import_from(source: str, repo: Repo, *flags: str) -> subprocess.CompletedProcess[str]:
+    """Into the queue, which nobody runs here."""
+    return holdfast("queue", "import", source, *flags, cwd=repo.path, env=with_program("claude"))
+
+
+@pytest.mark.parametrize("kind", ["folder", "file"])
+def test_a_work_item_in_a_repository_runs_no_command_without_trust(kind: str) -> None:
+    repo = project()
+    source = items_in(repo, kind, f"command: 'touch {proof()}'")
+    done = import_from(source, repo)
+    assert done.returncode != 0
+    assert "bad: it is inside a project and was not trusted yet: command" in done.stderr
+    assert f"holdfast trust {source}" in done.stderr
+    assert "bad" not in os.listdir(os.path.join(os.environ["HOLDFAST_HOME"], "tasks"))
+
+    shown = holdfast("trust", source, "--yes")
+    assert shown.returncode == 0, shown.stderr
+    assert "runs commands" in shown.stdout
+    assert f"touch {proof()}" in shown.stdout
+    done = import_from(source, repo)
+    assert "bad\n" in done.stdout, done.stderr
+    bad = Task(os.path.join(os.environ["HOLDFAST_HOME"], "tasks", "bad"))
+    assert bad.events("task.created")[0]["spec"]["trust"]["items"]["by"] == "holdfast trust"
+
+
+def test_a_work_item_that_an_agent_changed_needs_trust_again() -> None:
+    repo = project()
+    source = items_in(repo, "folder", "command: 'true'")
+    assert holdfast("trust", source, "--yes").returncode == 0
+    items_in(repo, "folder", f"command: 'touch {proof()}'")
+    done = import_from(source, repo)
+    assert "changed since you trusted it: command" in done.stderr
+    assert "bad\n" not in done.stdout
+
+
+def test_options_of_a_work_item_in_a_repository_need_trust() -> None:
+    repo = project()
+    source = items_in(repo, "file", "options: x")
+    done = import_from(source, repo, "--agent", "claude")
+    assert "bad: it is inside a project and was not trusted yet: options" in done.stderr, done.stderr
+    assert done.stdout == "good\n"
+
+
+def test_a_script_can_trust_the_items_of_one_import_and_the_settings_of_its_project() -> None:
+    repo = project(config=f"pre_work = ['touch {proof('checked')}']\n")
+    source = items_in(repo, "folder", "command: 'true'")
+    done = import_from(source, repo, "--trust-project")
+    assert "bad\n" in done.stdout, done.stderr
+    bad = Task(os.path.join(os.environ["HOLDFAST_HOME"], "tasks", "bad"))
+    spec = bad.events("task.created")[0]["spec"]
+    assert (spec["trust"]["by"], spec["trust"]["items"]["by"]) == ("--trust-project", "--trust-project")
+    assert spec["quality"]["pre_work"] == [f"touch {proof('checked')}"]
+    typed = json.dumps({"id": "typed", "command": ["true"]})
+    done = holdfast("queue", "add", typed, "--trust-project", cwd=repo.path)
+    assert done.returncode == 0, done.stderr
+    # What a person types needs no trust in the item, nor is the project trusted for the next time.
+    done = holdfast("queue", "add", typed.replace("typed", "again"), cwd=repo.path)
+    assert done.returncode == 0, done.stderr
+    assert "ignored" in done.stderr
 
 
 # ── hostile files ──

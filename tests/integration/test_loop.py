@@ -12,7 +12,7 @@ import pytest
 from holdfast.store.layout import Home
 from tests.support import keepers, kin, loops
 from tests.support.loops import fill, item, order, submit, task, up, working
-from tests.support.tasks import Task, holdfast, workspace
+from tests.support.tasks import Task, holdfast, trust, workspace
 from tests.support.waiting import eventually
 
 
@@ -410,6 +410,7 @@ def test_a_relative_file_is_relative_to_the_directory_of_up_and_failures_are_rep
     def offer(*items: dict) -> None:
         with open(os.path.join(workspace(), "items.json"), "w", encoding="utf-8") as file:
             json.dump([{"command": working(), **each} for each in items], file)
+        trust(os.path.join(workspace(), "items.json"))
 
     def told(text: str) -> bool:
         return any(text in line for line in keepers.status(home)["attention"])

@@ -53,7 +53,9 @@ def fill(**scripts: str | dict[str, Any]) -> list[Task]:
     path = os.path.join(workspace(), ".items.json")
     with open(path, "w", encoding="utf-8") as file:
         json.dump(items, file)
-    done = holdfast("queue", "import", path, cwd=workspace(), env={"HOLDFAST_KEEPER": "off"})
+    done = holdfast(
+        "queue", "import", path, "--trust-project", cwd=workspace(), env={"HOLDFAST_KEEPER": "off"}
+    )
     assert done.returncode == 0, done.stderr
     return [task(name) for name in scripts]
 

@@ -123,6 +123,33 @@ PACKET = {
     "security.redaction_patterns": HARMLESS,
     "security.forbidden_paths": HARMLESS,
 }
+#: Fields of a work item in a file or folder inside a project → class. Who imports it chooses its text, its
+#: agent and its place in the queue.
+WORK_ITEM = {
+    "task_id": HARMLESS,
+    "key": HARMLESS,
+    "title": HARMLESS,
+    "prompt": HARMLESS,
+    "priority": HARMLESS,
+    "pool": HARMLESS,
+    "agent": HARMLESS,
+    "model": HARMLESS,
+    "project": PERMISSIONS,  # another directory
+    "command": COMMANDS,
+    "after": HARMLESS,
+    "not_before": HARMLESS,
+    "rig": HARMLESS,
+    "bootstrap": PERMISSIONS,  # replaces the instructions of agents
+    "options": PERMISSIONS,
+    "variables": HARMLESS,
+    "source": HARMLESS,
+    "url": HARMLESS,
+}
+
+
+def of_work_item(field: str) -> str:
+    """The class of a field of a work item."""
+    return WORK_ITEM.get(field, PERMISSIONS)
 
 
 def of_setting(name: str) -> str:

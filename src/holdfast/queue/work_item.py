@@ -22,6 +22,8 @@ _NAMES = {
     "after": ("depends_on", "dependencies"),
     "project": ("project_dir", "cwd"),
 }
+#: Bootstraps that are no file: ours, and none.
+BOOTSTRAPS = ("default", "none")
 #: States of items that somebody is working on, or never will.
 _NOT_READY = frozenset({"closed", "done", "in_progress", "blocked", "completed", "cancelled", "deferred"})
 

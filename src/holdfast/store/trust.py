@@ -91,6 +91,21 @@ class Judge:
         return lines
 
 
+def is_in_repository(path: str, project: str) -> bool:
+    """Whether others may have written a file: it is in the project, or in a repository or project of any
+    kind."""
+    place = os.path.realpath(path)
+    top = os.path.realpath(project)
+    if place == top or place.startswith(top.rstrip("/") + "/"):
+        return True
+    while True:
+        if any(os.path.lexists(os.path.join(place, name)) for name in (".git", ".holdfast")):
+            return True
+        if place == os.path.dirname(place):
+            return False
+        place = os.path.dirname(place)
+
+
 def lines_of(part: Part) -> list[str]:
     """What a part asks for, a line each: for a diff. The digest covers more than these lines."""
     return [_line(need) for need in part.needs]

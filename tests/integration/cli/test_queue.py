@@ -146,13 +146,13 @@ def test_an_import_adds_what_is_new_and_leaves_the_rest_alone(home: str) -> None
                 + "\n"
             )
     submit("b", "--priority", "high")
-    data = told("queue-import", "import", path)
+    data = told("queue-import", "import", "--trust-project", path)
     assert (data["added"], data["skipped"]) == (["c", "a"], ["b"])
     assert told("queue-item", "show", "b")["priority"] == 10
     assert told("queue-item", "show", "a")["waits_for"] == ["c"]
-    again = queue("import", path)
+    again = queue("import", "--trust-project", path)
     assert (again.stdout, again.stderr) == ("", "0 items added, 3 already there\n")
-    assert queue("import", path, "--most", "1000").returncode == 2
+    assert queue("import", "--trust-project", path, "--most", "1000").returncode == 2
 
 
 def items(*given: dict) -> str:
@@ -166,14 +166,14 @@ def items(*given: dict) -> str:
 @pytest.mark.req("QUE-5")
 def test_an_import_goes_on_behind_what_it_took_in_before() -> None:
     path = items(*({"id": f"t{n}"} for n in range(5)))
-    first = queue("import", path, "--most", "2")
+    first = queue("import", "--trust-project", path, "--most", "2")
     assert (first.stdout, first.stderr) == (
         "t0\nt1\n",
         "2 items added, 0 already there, 3 left for the next import\n",
     )
-    data = told("queue-import", "import", path, "--most", "2")
+    data = told("queue-import", "import", "--trust-project", path, "--most", "2")
     assert (data["added"], data["skipped"], data["left"]) == (["t2", "t3"], ["t0", "t1"], 1)
-    assert queue("import", path, "--most", "2").stdout == "t4\n"
+    assert queue("import", "--trust-project", path, "--most", "2").stdout == "t4\n"
 
 
 @pytest.mark.req("QUE-5")
@@ -181,13 +181,13 @@ def test_one_bad_item_does_not_block_those_behind_it() -> None:
     path = items(
         {"id": "g1"}, {"id": "g2", "project": "/no/such"}, {"id": "g3"}, {"priority": "soonish", "id": "g4"}
     )
-    done = queue("import", path)
+    done = queue("import", "--trust-project", path)
     assert (done.returncode, done.stdout) == (3, "g1\ng3\n")
     assert "2 items could not be imported" in done.stderr
     assert "g2: the project directory /no/such does not exist" in done.stderr
     assert "item 4: not a priority: 'soonish'" in done.stderr
     assert list(states()) == ["g1", "g3"]
-    nothing = queue("import", items({"id": "g2", "project": "/no/such"}))
+    nothing = queue("import", "--trust-project", items({"id": "g2", "project": "/no/such"}))
     assert (nothing.returncode, nothing.stdout) == (2, "")
 
 
@@ -227,7 +227,7 @@ def test_a_circle_is_refused(home: str) -> None:
     done = queue("add", circle())
     assert done.returncode == 2
     assert "b waits for itself: it is after a, which is after b" in done.stderr
-    done = queue("import", items({"id": "ok"}, *json.loads(circle())))
+    done = queue("import", "--trust-project", items({"id": "ok"}, *json.loads(circle())))
     assert (done.returncode, done.stdout) == (3, "ok\n")
     assert "b waits for itself" in done.stderr
 

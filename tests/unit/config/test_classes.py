@@ -6,6 +6,7 @@ from holdfast.config import classes
 from holdfast.config.keys import KEYS
 from holdfast.pipeline.define import catalog_file
 from holdfast.pipeline.define.manifest_fields import FIELDS
+from holdfast.queue.work_item import WorkItem
 
 
 def test_every_setting_has_a_class_and_a_new_one_needs_trust() -> None:
@@ -32,3 +33,8 @@ def test_what_runs_something_is_not_harmless() -> None:
     for name, key in KEYS.items():
         if key.kind in ("commands", "rules", "file"):
             assert classes.of_setting(name), name
+
+
+def test_every_field_of_a_work_item_has_a_class_and_a_new_one_needs_trust() -> None:
+    assert set(classes.WORK_ITEM) == set(WorkItem.fields)
+    assert classes.of_work_item("new_field") in classes.CLASSES

@@ -22,7 +22,7 @@ from holdfast.pipeline.prompt.forbidden import Forbidden
 from holdfast.redact import Redactor
 from holdfast.store.digest import sha256
 from holdfast.store.layout import MANIFEST_YAML, Packet
-from holdfast.store.trust import Judge
+from holdfast.store.trust import Judge, is_in_repository
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,21 +106,6 @@ def examine(
         templates=templates,
     )
     return written, ()
-
-
-def is_in_repository(folder: str, project_dir: str) -> bool:
-    """Whether others may have written the packet: it is in its project, or in a repository or project of any
-    kind."""
-    place = os.path.realpath(folder)
-    top = os.path.realpath(project_dir)
-    if place == top or place.startswith(top.rstrip("/") + "/"):
-        return True
-    while True:
-        if any(os.path.lexists(os.path.join(place, name)) for name in (".git", ".holdfast")):
-            return True
-        if place == os.path.dirname(place):
-            return False
-        place = os.path.dirname(place)
 
 
 def part_of(written: WrittenPacket) -> needs.Part:

@@ -134,7 +134,7 @@ def _project(chosen: str | None, folder: str) -> str | None:
 def _trust(folder: str, written: WrittenPacket) -> None:
     """The user typed what the packet has. An edit, by whomever, needs trust again."""
     part = written_packet.part_of(written)
-    if not part.needs or not written_packet.is_in_repository(folder, written.project_dir):
+    if not part.needs or not trust.is_in_repository(folder, written.project_dir):
         return
     try:
         trust.accept(folder, [part], by=audit.whoami())

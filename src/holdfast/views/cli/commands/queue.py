@@ -9,6 +9,7 @@ from holdfast.errors import UsageError
 from holdfast.packet import load
 from holdfast.queue import sync
 from holdfast.store.layout import Home
+from holdfast.views.cli.create.task_options import TRUST_PROJECT
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.queue import add, change, external, listing
 
@@ -82,6 +83,7 @@ COMMAND = Command(
             metavar="SOURCE",
             help="For import: the source.",
         ),
+        TRUST_PROJECT,
         Option(flags=("--by",), dest="by", metavar="NAME", help="For claim: name of the worker (you)."),
         Option(flags=("--yes",), dest="yes", kind="flag", help="For clear: really remove them."),
         JSON,

@@ -15,6 +15,7 @@ from holdfast.store import audit, trust
 from holdfast.store.layout import Home
 from holdfast.views.cli.parse import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
+from holdfast.views.cli.queue import item_trust
 from holdfast.views.cli.show import out, wrapped_table
 
 TYPE_CHECKING = False
@@ -29,8 +30,8 @@ COMMAND = Command(
     description="A project's settings, pipelines and prompts can run commands, choose programs, change the "
     "environment and widen permissions. Until you trust them, holdfast ignores them and says so. This shows "
     "what PATH (default: here) asks for, and what changed since you trusted it, and asks. A change needs "
-    "trust again. PATH can also be a packet inside a repository. Trust is kept beside your settings, by "
-    "digest.",
+    "trust again. PATH can also be a packet inside a repository, or a file or folder of work items. Trust is "
+    "kept beside your settings, by digest.",
     examples=(
         "holdfast trust",
         "holdfast trust ~/src/greeter --yes",
@@ -85,7 +86,7 @@ def _revoke(project: str, *, as_json: bool) -> int:
 
 
 def _trust(project: str, values: dict[str, Any]) -> int:
-    if not os.path.isdir(project):
+    if not os.path.isdir(project) and not item_trust.is_file_of_items(project):
         raise NoSuchDirectory(f"there is no directory {project}")
     # Read once: what is shown is what is recorded.
     parts = [part for part in parts_of(project) if part.needs]
@@ -104,6 +105,8 @@ def _trust(project: str, values: dict[str, Any]) -> int:
 
 def parts_of(project: str) -> list[Part]:
     """Everything that a project asks for. Raises UsageError for files that cannot be read."""
+    if not os.path.isdir(project):
+        return item_trust.parts_of(project)
     parts: list[Part] = []
 
     def collect(part: Part) -> bool:
@@ -115,7 +118,7 @@ def parts_of(project: str) -> list[Part]:
     parts += template.parts(project)
     if os.path.lexists(os.path.join(project, written_packet.NAME)):
         parts.append(written_packet.part_of(written_packet.read(project)))
-    return parts
+    return parts + item_trust.parts_of(project)
 
 
 def _differences(parts: list[Part], known: dict[str, dict[str, Any]]) -> list[str]:

@@ -11,7 +11,7 @@ from holdfast.errors import CommandNotFound, InvalidManifest, UnreadableFile, Us
 from holdfast.packet import environment, inputs
 from holdfast.pipeline.define import written_packet
 from holdfast.store.layout import Home, Packet
-from holdfast.store.trust import Judge
+from holdfast.store.trust import Judge, is_in_repository
 from holdfast.views.cli.create import agent_options, check_agent, check_git
 from holdfast.views.cli.create.new_task import NewTask, environment_of, judged_settings
 from holdfast.views.cli.create.task_options import LIMIT_FLAGS
@@ -87,7 +87,7 @@ def _check_trust(written: WrittenPacket, *, by_flag: bool) -> dict[str, object]:
 
     Without its commands it would be another task, so it is refused as a whole. Returns what was granted.
     """
-    if not written_packet.is_in_repository(written.folder, written.project_dir):
+    if not is_in_repository(written.folder, written.project_dir):
         return {}
     judge = Judge(written.folder, by_flag=by_flag)
     part = written_packet.part_of(written)

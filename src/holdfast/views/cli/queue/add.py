@@ -12,7 +12,7 @@ from holdfast.queue.engine import MOST, weights
 from holdfast.queue.work_item import EXAMPLE
 from holdfast.store.layout import Home, Packet
 from holdfast.views.cli.create import new_task
-from holdfast.views.cli.queue import enqueue, work_items
+from holdfast.views.cli.queue import enqueue, item_trust, work_items
 from holdfast.views.cli.show import out
 from holdfast.views.text import amounts
 
@@ -41,7 +41,13 @@ def add(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
         raise UsageError(circles[0], hint="remove one of the 'after'")
     _refuse_known(home, [work.task_id for work in works])
     queued = [
-        work_items.check(work, agent=values["agent"], project=values["project"], pool=values["pool"])
+        work_items.check(
+            work,
+            agent=values["agent"],
+            project=values["project"],
+            pool=values["pool"],
+            trust_project=values["trust_project"],
+        )
         for work in ready
     ]
     made: list[Packet] = []
@@ -82,13 +88,19 @@ def import_from(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
         # Ended and archived tasks count, too: a source may still list what was done.
         is_known=lambda task_id: sync.is_known(home, task_id),
     )
+    judge = item_trust.judge_of(values["target"], project, by_flag=values["trust_project"])
     added: list[str] = []
     skipped, failed = list(batch.known), list(batch.wrong)
     try:
         for work in batch.works:
             try:
                 work_item = work_items.check(
-                    work, agent=values["agent"], project=project, pool=values["pool"]
+                    work,
+                    agent=values["agent"],
+                    project=project,
+                    pool=values["pool"],
+                    trust_project=values["trust_project"],
+                    judge=judge,
                 )
                 work_items.create(home, work_item)
                 added.append(work.task_id)

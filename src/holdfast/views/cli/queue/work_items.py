@@ -9,13 +9,14 @@ from holdfast.views.cli.create import from_command_line
 from holdfast.views.cli.create.new_task import NewTask
 from holdfast.views.cli.create.task_options import OPTIONS
 from holdfast.views.cli.parse import command_spec
-from holdfast.views.cli.queue import enqueue
+from holdfast.views.cli.queue import enqueue, item_trust
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.queue.work_item import WorkItem
+    from holdfast.store.trust import Judge
 
 
 class QueuedWork(Record):
@@ -26,9 +27,22 @@ class QueuedWork(Record):
     about: dict[str, object]
 
 
-def check(work: WorkItem, *, agent: str | None, project: str | None, pool: str | None) -> QueuedWork:
-    """Read and check a work item. Nothing is written. Raises UsageError."""
-    task = from_command_line.read(_values(work, agent=agent, project=project), verb="queue add")
+def check(
+    work: WorkItem,
+    *,
+    agent: str | None,
+    project: str | None,
+    pool: str | None,
+    trust_project: bool,
+    judge: Judge | None = None,
+) -> QueuedWork:
+    """Read and check a work item; `judge` decides what it may ask for. Raises UsageError."""
+    values = _values(work, agent=agent, project=project)
+    task = from_command_line.read({**values, "trust_project": trust_project}, verb="queue add")
+    # Checked last: a mistake in the item itself is the more useful error.
+    granted = item_trust.check(work, judge)
+    if granted:
+        task = task.evolve(spec=task.spec.evolve(trust={**task.spec.trust, **granted}))
     place = QueueSpec(
         priority=work.priority,
         pool=pool or work.pool,

@@ -1,0 +1,62 @@
+"""Trust in work items: a file or folder inside a project may be another's, or an agent's."""
+
+from __future__ import annotations
+
+import os
+from shlex import quote
+
+from holdfast.errors import HoldfastError, UsageError
+from holdfast.queue import item_needs
+from holdfast.store.trust import Judge, is_in_repository
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.config.needs import Part
+    from holdfast.queue.work_item import WorkItem
+
+_FILES = (".json", ".jsonl")
+
+
+def judge_of(source: str, project: str, *, by_flag: bool) -> Judge | None:
+    """Who decides about the items of a source; None if the user or a program of the user wrote them."""
+    if not os.path.exists(source) or not is_in_repository(source, project):
+        return None
+    return Judge(os.path.abspath(source), by_flag=by_flag)
+
+
+def check(work: WorkItem, judge: Judge | None) -> dict[str, object]:
+    """What was granted, for the task's spec. An item without its command would be another one, so an item
+    that is not trusted is refused. Raises UsageError."""
+    part = item_needs.part_of(work)
+    if judge is None or not part.needs:
+        return {}
+    if not judge(part):
+        names = ", ".join(need.name for need in part.needs)
+        why = "changed since you trusted it" if judge.was_trusted else "was not trusted yet"
+        # In the message: an import shows no hints of single items.
+        command = f"'holdfast trust {quote(judge.project)}'"
+        raise UsageError(
+            f"it is inside a project and {why}: {names}; {command} shows and allows it",
+            hint="for scripts: --trust-project",
+        )
+    record = judge.record()
+    return {"items": {**record, "parts": {part.name: judge.granted[part.name]}}}
+
+
+def parts_of(path: str) -> list[Part]:
+    """What the items in a file or folder ask for; none if there are no items."""
+    from holdfast.queue.sources import folder, lines, run  # `queue ls` needs none of it
+
+    try:
+        if os.path.isdir(path):
+            works = folder.read(path, wrong=[])
+        else:
+            works = lines.parse(run.contents(path), source=path, wrong=[])
+    except HoldfastError:
+        return []
+    return [part for part in map(item_needs.part_of, works) if part.needs]
+
+
+def is_file_of_items(path: str) -> bool:
+    """Whether a path names a file that may have work items."""
+    return path.endswith(_FILES) and os.path.isfile(path)
