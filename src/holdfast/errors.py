@@ -16,6 +16,7 @@ HoldfastError
 │   ├── InvalidPattern
 │   ├── ForbiddenInput
 │   ├── PromptTooLarge
+│   ├── SandboxMissing
 │   └── UnsafeHome
 ├── NotFound                 3   no such task
 │   └── AmbiguousId
@@ -137,6 +138,13 @@ class PromptTooLarge(UsageError):
 
     code = "prompt-too-large"
     hint = "split the task, shorten the request, or attach less"
+
+
+class SandboxMissing(UsageError):
+    """A sandbox is asked for, and this machine cannot make one."""
+
+    code = "sandbox-missing"
+    hint = "'holdfast doctor' says what is missing"
 
 
 class InvalidManifest(UsageError):

@@ -9,7 +9,7 @@ import sys
 import time
 from typing import Any
 
-from holdfast.model.spec import Limits, PipelineSpec, StageSpec, TaskSpec
+from holdfast.model.spec import Limits, PipelineSpec, SandboxSpec, StageSpec, TaskSpec
 from holdfast.model.status import Status
 from holdfast.packet import environment, inbox, load
 from holdfast.packet.create import create
@@ -58,6 +58,7 @@ class Case:
         limits: Limits = LIMITS,
         leftovers: str = "report",
         workspace: str = "in_place",
+        sandbox: SandboxSpec | None = None,
     ) -> None:
         """Make the packet: a plain command, or the scripted agent with the scenario file at `scenario`."""
         agent = "command" if command is not None else "scripted"
@@ -69,6 +70,7 @@ class Case:
             limits=limits,
             leftovers=leftovers,
             workspace=workspace,
+            sandbox=sandbox,
         )
 
     def create_for(self, agent: str) -> None:

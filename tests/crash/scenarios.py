@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from holdfast import seed_client
+from holdfast.model.spec import SandboxSpec
 from holdfast.model.status import Status
 from holdfast.model.task import Task
 from holdfast.packet import inbox, load
@@ -19,6 +20,7 @@ from holdfast.testing import Scenario as Script
 from tests.crash import invariants, written
 from tests.crash.drive import LIMITS, Case, deadline
 from tests.support import processes
+from tests.support.tools import need_sandbox
 from tests.support.waiting import eventually
 
 #: A condition, and an action that is done once when it holds.
@@ -94,6 +96,14 @@ def _endless(case: Case) -> None:
 def _until_told(case: Case) -> None:
     script = _lines(1, 3, Script().fail_if_running()).wait_file(_go(case), limit_s=30)
     case.create(scenario=_script(case, _lines(4, 6, script).result("done")))
+
+
+def _sandboxed(case: Case) -> None:
+    """In a sandbox: a crash, a resume, a question, an answer."""
+    need_sandbox()
+    script = _lines(1, 3, Script().fail_if_running()).crash("KILL", tries=1).interrupt_request("which one?")
+    script = _lines(4, 6, script.wait_file(_go(case), limit_s=60)).result("done")
+    case.create(scenario=_script(case, script), sandbox=SandboxSpec(network=False))
 
 
 #: A stand-in for Codex, which chooses the id of its session itself: three lines, a wait, three more lines.
@@ -316,6 +326,14 @@ SCENARIOS = (
         Status.COMPLETED,
         0,
         check=written.check_approval,
+        is_short=False,
+    ),
+    Scenario(
+        "sandbox",
+        _sandboxed,
+        ((lambda case: case.status is Status.INTERRUPTED and case.runner is None, _resume),),
+        Status.COMPLETED,
+        1,
         is_short=False,
     ),
     Scenario("worktree", written.in_worktree, (), Status.COMPLETED, 0, check=written.check_worktree),

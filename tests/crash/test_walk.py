@@ -58,6 +58,7 @@ LIKELY = {
     "sweep.": "leftovers",
     "recorder.": "plain",
     "ingest.": "crash",
+    "marks.": "sandbox",
 }
 #: In a long scenario, `make test` kills only at the first passes.
 LONG_SAMPLE = 3

@@ -18,3 +18,17 @@ def need(*programs: str) -> None:
     if os.environ.get("CI") == "true":
         pytest.fail(sentence)
     pytest.skip(sentence)
+
+
+def need_sandbox() -> None:
+    """Skip the running test where bubblewrap is missing or cannot work; with CI=true, fail it."""
+    from holdfast.sandbox import machine
+
+    __tracebackhide__ = True
+    need("bwrap")
+    problem = machine.find_problem(network=False)
+    if problem is None:
+        return
+    if os.environ.get("CI") == "true":
+        pytest.fail(problem.message)
+    pytest.skip(problem.message)

@@ -26,6 +26,25 @@ class StopStep(Record):
     pause_s: float
 
 
+class ConfigHome(Record):
+    """Where a program keeps settings, login and sessions. In a sandbox it gets a private one at this path."""
+
+    #: The first whose variable is set: `$NAME/…` or `~/…`.
+    paths: tuple[str, ...]
+    #: Shown as they are, read-only: the user's settings and instructions.
+    reads: tuple[str, ...] = ()
+    #: Shown as they are, writable: a login is renewed in place.
+    logins: tuple[str, ...] = ()
+    #: Shown as they are, writable, if the task continues a session of the user.
+    sessions: tuple[str, ...] = ()
+    #: Copied once: file of the user → name in the private home.
+    copies: dict[str, str] = {}
+    #: The variable that is set to the path.
+    variable: str = ""
+    #: The user's own is used, writable.
+    is_shared: bool = False
+
+
 class Capabilities(Record):
     """What an agent can and cannot do, as data."""
 
@@ -86,6 +105,8 @@ class Capabilities(Record):
     aliases: dict[str, str] = {}
     #: The name of its npm package, to read the version from package.json without starting the program.
     package: str = ""
+    #: Its config homes, for the sandbox.
+    config_homes: tuple[ConfigHome, ...] = ()
     #: Memory that it needs, for admission.
     memory_mb: int = 50
 
@@ -139,6 +160,8 @@ class PrivateHome(Record):
     default: str
     #: Linked: files that the program renews in place (a login), and files that it only reads.
     links: tuple[str, ...] = ()
+    #: Those of them that the program renews.
+    logins: tuple[str, ...] = ()
     #: Copied once: files that the program changes.
     copies: tuple[str, ...] = ()
 

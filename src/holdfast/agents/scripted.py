@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from holdfast.agents.base import Capabilities, End, Launch, LaunchSpec
+from holdfast.agents.base import Capabilities, ConfigHome, End, Launch, LaunchSpec
 from holdfast.agents.shared import stream_json
 from holdfast.model.outcome import Outcome
 
@@ -29,6 +29,11 @@ class Scripted:
         env=("HOLDFAST_SCRIPTED_STATE",),
         needs=("scenario",),
         options=("scenario",),
+        config_homes=(
+            ConfigHome(
+                paths=("$HOLDFAST_SCRIPTED_STATE", "$HOLDFAST_PACKET/../../scripted-agent"), is_shared=True
+            ),
+        ),
     )
 
     def launch(self, spec: LaunchSpec) -> Launch:

@@ -34,6 +34,8 @@ SETTINGS = {
     "env": ENVIRONMENT,
     "env_file": ENVIRONMENT,
     "leftovers": PERMISSIONS,  # processes that outlive the task
+    "sandbox": PERMISSIONS,
+    "network": PERMISSIONS,
     "slots": HARMLESS,
     "max_iterations": HARMLESS,
     "iteration_delay": HARMLESS,
@@ -95,6 +97,8 @@ PACKET = {
     "goal": HARMLESS,
     "project": PERMISSIONS,  # another directory
     "workspace": HARMLESS,
+    "sandbox": HARMLESS,  # it can only add one
+    "network": HARMLESS,
     "approval": HARMLESS,
     "env": ENVIRONMENT,
     "notes": HARMLESS,

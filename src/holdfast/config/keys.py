@@ -116,6 +116,18 @@ KEYS: dict[str, Key] = {
         choices=("report", "kill", "keep"),
         about="What to do with processes that outlive a successful agent.",
     ),
+    "sandbox": Key(
+        kind="choice",
+        default="off",
+        choices=("off", "on"),
+        about="Run agents in bubblewrap: they see no credentials and write only to their workspace.",
+    ),
+    "network": Key(
+        kind="choice",
+        default="on",
+        choices=("on", "off"),
+        about="Whether sandboxed agents have network.",
+    ),
     "slots": Key(kind="count", default=1, least=1, about="Number of queue tasks that run in parallel."),
     "max_iterations": Key(
         kind="count",

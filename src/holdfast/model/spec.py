@@ -147,6 +147,13 @@ class QueueSpec(Record):
     not_before: str | None = None
 
 
+class SandboxSpec(Record):
+    """The sandbox of a task's agents."""
+
+    #: Whether they have network.
+    network: bool = True
+
+
 class TaskSpec(Record):
     """One task."""
 
@@ -156,6 +163,7 @@ class TaskSpec(Record):
         "pipeline": PipelineSpec,
         "quality": QualitySpec,
         "queue": QueueSpec,
+        "sandbox": SandboxSpec,
     }
 
     schema: str = "holdfast.task/1"
@@ -198,3 +206,5 @@ class TaskSpec(Record):
     #: The repository's checks, for a task without a pipeline.
     quality: QualitySpec | None = None
     queue: QueueSpec | None = None
+    #: Agents run in bubblewrap; null: they do not.
+    sandbox: SandboxSpec | None = None

@@ -135,6 +135,8 @@ class Gatherer:
 
     def _interrupt_file(self) -> str | None:
         ledger = self._context.ledger
+        if ledger.task.spec.sandbox is not None:
+            marks.take_over(ledger.packet)
         return marks.find(ledger.packet, ledger.redact, ledger.task.spec.interrupt_off)
 
     def _logins(self) -> dict[str, str]:

@@ -124,6 +124,12 @@ class Packet:
         self.task_done = f"{path}/done/_task.done"
         #: For the agent alone: nothing in it is ever read.
         self.scratch = f"{path}/scratch"
+        #: Of a sandboxed task: its /tmp, its agents' config homes, and the folder of its interrupt file.
+        self.sandbox = f"{path}/sandbox"
+        self.sandbox_tmp = f"{path}/sandbox/tmp"
+        self.sandbox_homes = f"{path}/sandbox/homes"
+        self.sandbox_asks = f"{path}/sandbox/asks"
+        self.sandbox_request = f"{path}/sandbox/asks/interrupt-request.txt"
 
     @property
     def home(self) -> Home:

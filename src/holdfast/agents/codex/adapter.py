@@ -152,6 +152,7 @@ def _home(spec: LaunchSpec) -> PrivateHome | None:
             "rules",
             "skills",
         ),
+        logins=("sessions", "auth.json", ".credentials.json"),
         copies=("config.toml",),
     )
 

@@ -44,6 +44,18 @@ FIELDS = (
         about="Work in the project itself, or in a git worktree.",
     ),
     Field(
+        path="sandbox",
+        kind="choice",
+        choices=("off", "on"),
+        about="Run agents in bubblewrap. Default: the setting `sandbox`; `off` does not override it.",
+    ),
+    Field(
+        path="network",
+        kind="choice",
+        choices=("on", "off"),
+        about="Network of sandboxed agents. Default: the setting `network`; `on` does not override it.",
+    ),
+    Field(
         path="approval", kind="stages", default=(), about="Stages that start only after a person approved."
     ),
     Field(

@@ -81,10 +81,19 @@ def _fork(
         )  # few programs need one, and shutil is slow to import
 
         private = private_home.prepare(launch.home, captured)
+    argv = launch.argv
+    variables = {**captured, **launch.env, **private, **_our_variables(ledger, directory, opened)}
+    sandbox = ledger.task.spec.sandbox
+    if sandbox is not None and opened.kind == "agent":
+        from holdfast.runner.attempt import sandboxed
+
+        argv, variables = sandboxed.wrap(
+            ledger, launch, opened, spec=sandbox, directory=directory, env=variables
+        )
     order = recorder.Order(
         directory=directory.path,
-        argv=launch.argv,
-        env={**captured, **launch.env, **private, **_our_variables(ledger, directory, opened)},
+        argv=argv,
+        env=variables,
         cwd=ledger.task.workspace_of(opened.stage),
         stdin=launch.stdin or os.devnull,
         umask=env.get("umask", 0o077),

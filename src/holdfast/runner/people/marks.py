@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 from holdfast import clock
+from holdfast.failpoints import failpoint
 from holdfast.packet import work_file
 from holdfast.redact import MARGIN, begin_of
 from holdfast.store import atomic
@@ -38,6 +39,17 @@ def find(packet: Packet, redact: Redactor, off: Collection[str] = ()) -> str | N
             return begin_of(text, redact, _TEXT_CHARS).strip() or default
     item = _blocked(packet) if "blocked" not in off else None
     return None if item is None else f"the work is blocked: {work_file.words(item, redact)}".rstrip(": ")
+
+
+def take_over(packet: Packet) -> None:
+    """Move the interrupt file of a sandboxed agent, which sees nothing of the packet, to where it belongs."""
+    text = atomic.read_small(packet.sandbox_request, _TEXT_CHARS + MARGIN)
+    if text is None or not text:
+        return  # it is being written
+    if not os.path.lexists(packet.interrupt_request):
+        atomic.write(packet.interrupt_request, text, durable=True)
+    failpoint("marks.taken_over")
+    os.unlink(packet.sandbox_request)
 
 
 def _text(path: str) -> bytes | None:

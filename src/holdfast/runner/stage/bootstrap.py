@@ -43,7 +43,7 @@ def variables(ledger: Ledger, stage: StageSpec, opened: ev.AttemptOpened) -> dic
         "STAGE": stage.name,
         "PROJECT_DIR": spec.project_dir,
         "PACKET": packet.path,
-        "INTERRUPT_FILE": packet.interrupt_request,
+        "INTERRUPT_FILE": packet.interrupt_request if spec.sandbox is None else packet.sandbox_request,
         "WORK_FILE": packet.work,
     }
 

@@ -55,6 +55,11 @@ def _environment_problems(ledger: Ledger, env: Mapping[str, str]) -> list[str]:
         problems.append("there is no git in PATH; it is needed to track changes")
     if spec.bootstrap not in (None, "default") and not os.access(spec.bootstrap, os.R_OK):
         problems.append(f"the bootstrap {spec.bootstrap} cannot be read")
+    if spec.sandbox is not None:
+        from holdfast.sandbox import machine
+
+        lack = machine.find_problem(network=spec.sandbox.network)
+        problems += [f"no sandbox: {lack.message} ({lack.fix})"] if lack is not None else []
     if spec.pipeline is not None:
         from holdfast.pipeline.prompt import template  # only pipelines pay for the import
 

@@ -108,6 +108,16 @@ def tmux_program() -> Finding:
     return ok("tmux", f"{'.'.join(map(str, version)) if version else 'development version'} at {path}")
 
 
+def sandbox() -> Finding:
+    """bubblewrap and user namespaces, which only --sandbox uses."""
+    from holdfast.sandbox import machine
+
+    problem = machine.find_problem(network=False)
+    if problem is not None:
+        return warn("sandbox", problem.message, f"{problem.fix}; tasks without --sandbox do not need it")
+    return ok("sandbox", f"bubblewrap at {machine.program()}")
+
+
 def git() -> Finding:
     """git, which worktrees and diffs need."""
     from holdfast.workspace import git as gits

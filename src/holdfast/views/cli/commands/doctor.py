@@ -63,6 +63,7 @@ def _check_all(home: Home) -> list[Finding]:
         ("inotify", machine.inotify),
         ("tmux", machine.tmux_program),
         ("git", machine.git),
+        ("sandbox", machine.sandbox),
         ("agents", agents.summary),
         *((name, lambda name=name: agents.one(name)) for name in agents.installed()),
         ("home", lambda: home_checks.directory(home)),

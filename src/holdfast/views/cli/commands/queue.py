@@ -76,6 +76,12 @@ COMMAND = Command(
             help="For add and import: project directory (default: here).",
         ),
         Option(flags=("--pool",), dest="pool", metavar="NAME", help="For add and import: pool."),
+        Option(
+            flags=("--sandbox",),
+            dest="sandbox",
+            kind="flag",
+            help="For add and import: run the agents in a sandbox (see 'run').",
+        ),
         Option(flags=("--most",), dest="most", metavar="N", help="For import: at most N items (100)."),
         Option(
             flags=("--from",),

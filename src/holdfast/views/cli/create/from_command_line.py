@@ -10,7 +10,7 @@ from holdfast.errors import NoSuchDirectory, PromptTooLarge, UnreadableFile, Usa
 from holdfast.model.spec import QualitySpec, StageSpec, TaskSpec, short_name
 from holdfast.packet import environment, limits
 from holdfast.redact import MARGIN, Redactor, begin_of
-from holdfast.views.cli.create import agent_options, check_agent, check_command
+from holdfast.views.cli.create import agent_options, check_agent, check_command, check_sandbox
 from holdfast.views.cli.create.new_task import NewTask, environment_of, trusted_settings
 from holdfast.views.cli.create.task_options import LIMIT_FLAGS
 
@@ -122,6 +122,7 @@ def _spec(
         env=declared,
         env_file=env_file,
         quality=None if values["no_quality"] else _quality(settings),
+        sandbox=check_sandbox.read(values, settings, project=project),
     )
     if agent == "command":
         # Checked last: a mistake in an option itself is the more useful error.

@@ -12,7 +12,7 @@ from holdfast.packet import environment, inputs
 from holdfast.pipeline.define import written_packet
 from holdfast.store.layout import Home, Packet
 from holdfast.store.trust import Judge, is_in_repository
-from holdfast.views.cli.create import agent_options, check_agent, check_git
+from holdfast.views.cli.create import agent_options, check_agent, check_git, check_sandbox
 from holdfast.views.cli.create.new_task import NewTask, environment_of, judged_settings
 from holdfast.views.cli.create.task_options import LIMIT_FLAGS
 
@@ -61,6 +61,12 @@ def read(path: str, *, values: dict[str, Any]) -> NewTask:
         env_file=env_file,
         leftovers=values.get("leftovers") or settings.get("leftovers", "report"),
         interrupt_off=tuple(settings.get("interrupt_off", ())),
+        sandbox=check_sandbox.read(
+            values,
+            settings,
+            project=written.project_dir,
+            packet=(written.manifest.get("sandbox"), written.manifest.get("network")),
+        ),
         **_chosen(values),
     )
     check_agents(spec, path)

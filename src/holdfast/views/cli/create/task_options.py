@@ -95,6 +95,24 @@ OPTIONS = (
         help="Let the agent use its tools without asking. This is recorded.",
     ),
     Option(
+        flags=("--sandbox",),
+        dest="sandbox",
+        kind="flag",
+        help="Run agents in bubblewrap: they see no credentials and write only to their workspace.",
+    ),
+    Option(
+        flags=("--no-sandbox",),
+        dest="no_sandbox",
+        kind="flag",
+        help="Run agents without a sandbox, whatever settings or packet say.",
+    ),
+    Option(
+        flags=("--network",),
+        dest="network",
+        metavar="on|off",
+        help="Network of sandboxed agents (on).",
+    ),
+    Option(
         flags=("--bootstrap",),
         dest="bootstrap",
         metavar="FILE|default",

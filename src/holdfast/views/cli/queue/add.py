@@ -47,6 +47,7 @@ def add(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
             project=values["project"],
             pool=values["pool"],
             trust_project=values["trust_project"],
+            sandbox=values["sandbox"],
         )
         for work in ready
     ]
@@ -101,6 +102,7 @@ def import_from(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
                     pool=values["pool"],
                     trust_project=values["trust_project"],
                     judge=judge,
+                    sandbox=values["sandbox"],
                 )
                 work_items.create(home, work_item)
                 added.append(work.task_id)

@@ -34,10 +34,11 @@ def check(
     project: str | None,
     pool: str | None,
     trust_project: bool,
+    sandbox: bool = False,
     judge: Judge | None = None,
 ) -> QueuedWork:
     """Read and check a work item; `judge` decides what it may ask for. Raises UsageError."""
-    values = _values(work, agent=agent, project=project)
+    values = {**_values(work, agent=agent, project=project), "sandbox": sandbox}
     task = from_command_line.read({**values, "trust_project": trust_project}, verb="queue add")
     # Checked last: a mistake in the item itself is the more useful error.
     granted = item_trust.check(work, judge)

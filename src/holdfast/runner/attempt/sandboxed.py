@@ -1,0 +1,170 @@
+"""The sandbox of an attempt: what its agent needs of the packet and of its config homes, and nothing else.
+
+The packet is hidden. An agent gets its workspace, a /tmp that survives its attempts, its scratch folder, a
+folder for its interrupt file, and private config homes. `INTERRUPT_FILE` leads into the sandbox's folder; the
+runner moves the file to where it belongs (`marks.take_over`).
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import files
+from holdfast.agents import registry
+from holdfast.agents.base import ConfigHome, Launch
+from holdfast.errors import HoldfastError
+from holdfast.model import events as ev
+from holdfast.runner.ledger import Ledger
+from holdfast.sandbox import machine, mounts
+from holdfast.sandbox.place import Place
+from holdfast.store import atomic
+from holdfast.store.layout import AttemptDir
+from holdfast.workspace import git, task_worktree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.model.spec import SandboxSpec
+
+#: Where programs keep what they can fetch again: HOME is read-only.
+_CACHES = {"XDG_CACHE_HOME": "/tmp/.cache", "npm_config_cache": "/tmp/.npm"}
+#: Options that name a file for the agent.
+_FILE_OPTIONS = ("settings_path", "system_prompt_path")
+
+
+def wrap(
+    ledger: Ledger,
+    launch: Launch,
+    opened: ev.AttemptOpened,
+    *,
+    spec: SandboxSpec,
+    directory: AttemptDir,
+    env: dict[str, str],
+) -> tuple[list[str], dict[str, str]]:
+    """The command line in the sandbox, and the whole environment. `env` is that without a sandbox.
+
+    Without bubblewrap, the command line fails: an agent never runs outside its sandbox.
+    """
+    packet = ledger.packet
+    for folder in (packet.sandbox, packet.sandbox_tmp, packet.sandbox_homes, packet.sandbox_asks):
+        atomic.make_directory(folder)
+    place = Place(env=env)
+    place.hide(packet.home.path)
+    _workspace(ledger, place, opened)
+    place.put(packet.sandbox_tmp, "/tmp")
+    place.write(packet.scratch, packet.sandbox_asks)
+    place.read(directory.system_prompt, *_named_files(ledger, opened))
+    added = {**_CACHES, "TMPDIR": "/tmp", "IS_SANDBOX": "1", "INTERRUPT_FILE": packet.sandbox_request}
+    added |= _config_homes(ledger, place, opened, env)
+    _private_home(place, launch)
+    _usage_file(place, opened, directory)
+    sandbox = place.sandbox(
+        bwrap=machine.program() or "bwrap",
+        cwd=ledger.task.workspace_of(opened.stage),
+        network=spec.network,
+    )
+    return mounts.command_line(sandbox, launch.argv), {**env, **added}
+
+
+def _workspace(ledger: Ledger, place: Place, opened: ev.AttemptOpened) -> None:
+    directory = ledger.task.workspace_of(opened.stage)
+    try:
+        repository = git.find(directory)
+    except (OSError, HoldfastError):
+        repository = None
+    is_own = ledger.task.spec.workspace == "worktree"
+    place.workspace(directory, repository, branch=task_worktree.branch_of(ledger.packet) if is_own else None)
+    pipeline = ledger.task.spec.pipeline
+    if pipeline is not None and pipeline.forbidden_paths:
+        place.hide(*_forbidden(directory, pipeline.forbidden_paths))
+
+
+def _forbidden(directory: str, patterns: tuple[str, ...]) -> list[str]:
+    """The forbidden paths of the workspace that exist now."""
+    from holdfast.pipeline.prompt.forbidden import Forbidden  # few tasks have any
+
+    forbidden, found = Forbidden(patterns, project_dir=directory), list[str]()
+    root = os.path.realpath(directory)
+    for folder, folders, names in os.walk(root):
+        inner = os.path.relpath(folder, root)
+        prefix = "" if inner == "." else inner + "/"
+        if not prefix and ".git" in folders:
+            folders.remove(".git")
+        for name in folders[:]:
+            if forbidden.matches(f"{prefix}{name}/"):
+                folders.remove(name)
+                found.append(os.path.join(folder, name))
+        found += [os.path.join(folder, name) for name in names if forbidden.matches(prefix + name)]
+    return found
+
+
+def _named_files(ledger: Ledger, opened: ev.AttemptOpened) -> list[str]:
+    """Files that the user named for the agent, wherever they are."""
+    stage = ledger.task.stage_spec(opened.stage)
+    options: dict[str, Any] = {**ledger.task.spec.options, **(stage.options if stage is not None else {})}
+    names = (*registry.adapter(opened.agent).capabilities.needs, *_FILE_OPTIONS)
+    return [value for name in names if isinstance(value := options.get(name), str) and os.path.isfile(value)]
+
+
+def _config_homes(
+    ledger: Ledger, place: Place, opened: ev.AttemptOpened, env: dict[str, str]
+) -> dict[str, str]:
+    """Private config homes at the usual paths: settings can be read, logins renewed, all else is the task's.
+
+    So a setting that an agent writes (a hook, a server) never runs outside.
+    """
+    variables: dict[str, str] = {}
+    for number, home in enumerate(registry.adapter(opened.agent).capabilities.config_homes):
+        path = _expand(home, env)
+        if home.is_shared:
+            os.makedirs(path, mode=0o700, exist_ok=True)
+            place.write(path)
+            continue
+        private = os.path.join(ledger.packet.sandbox_homes, f"{opened.agent}.{number}")
+        atomic.make_directory(private)
+        os.makedirs(path, mode=0o700, exist_ok=True)  # where it is mounted
+        place.put(private, path)
+        place.read(*(os.path.join(path, name) for name in home.reads))
+        place.write(*(os.path.join(path, name) for name in home.logins))
+        if ledger.task.spec.session is not None:
+            place.write(*(os.path.join(path, name) for name in home.sessions))
+        for source, name in home.copies.items():
+            _copy_once(os.path.expanduser(source), os.path.join(private, name))
+        if home.variable:
+            variables[home.variable] = path
+    return variables
+
+
+def _expand(home: ConfigHome, env: dict[str, str]) -> str:
+    """The first path whose variable is set; `~` is HOME."""
+    for text in home.paths:
+        head, slash, rest = text.partition("/")
+        base = env.get("HOME") or os.path.expanduser("~") if head == "~" else env.get(head[1:])
+        if base:
+            return os.path.normpath(base + slash + rest)
+    raise ValueError(f"no path for a config home: {home.paths}")
+
+
+def _copy_once(source: str, target: str) -> None:
+    if os.path.isfile(source) and not os.path.lexists(target):
+        atomic.write(target, files.read(source, follow=True), durable=False)
+
+
+def _private_home(place: Place, launch: Launch) -> None:
+    """The config home that the adapter made itself (`private_home`), and what its links lead to."""
+    if launch.home is None:
+        return
+    place.write(launch.home.path)
+    for name in launch.home.links:
+        link = os.path.join(launch.home.path, name)
+        if os.path.islink(link):
+            (place.write if name in launch.home.logins else place.read)(link)
+
+
+def _usage_file(place: Place, opened: ev.AttemptOpened, directory: AttemptDir) -> None:
+    usage_file = getattr(registry.adapter(opened.agent), "usage_file", None)
+    path = usage_file(directory.path) if usage_file is not None else None
+    if path:
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o600))
+        place.write(path)

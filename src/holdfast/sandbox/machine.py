@@ -1,0 +1,107 @@
+"""Whether this machine can run a sandbox, and what to do if not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+from holdfast.errors import SandboxMissing
+from holdfast.model.record import Record
+
+_APPARMOR = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
+_CLONE = "/proc/sys/kernel/unprivileged_userns_clone"
+_MOST = "/proc/sys/user/max_user_namespaces"
+_TRIAL_S = 20.0
+_PROFILE = (
+    "allow bwrap in AppArmor: write 'abi <abi/4.0>, include <tunables/global> "
+    "profile bwrap /usr/bin/bwrap flags=(unconfined) { userns, }' to /etc/apparmor.d/bwrap, "
+    "then run 'sudo systemctl reload apparmor'"
+)
+
+
+class Problem(Record):
+    """Why there is no sandbox, and the fix."""
+
+    message: str
+    fix: str
+
+
+def program() -> str | None:
+    """The path of bwrap."""
+    return shutil.which("bwrap") or next(
+        (path for path in ("/usr/bin/bwrap", "/bin/bwrap") if os.access(path, os.X_OK)), None
+    )
+
+
+def require(*, network: bool = True) -> str:
+    """The path of bwrap, if it works here. Raises SandboxMissing."""
+    problem = find_problem(network=network)
+    if problem is not None:
+        raise SandboxMissing(problem.message, hint=problem.fix)
+    path = program()
+    assert path is not None
+    return path
+
+
+def find_problem(*, network: bool = True) -> Problem | None:
+    """Why a sandbox cannot be made here; None if it can. It makes one to find out."""
+    if sys.platform != "linux":
+        return Problem(message=f"there is no sandbox on {sys.platform}", fix="use Linux, or no --sandbox")
+    bwrap = program()
+    if bwrap is None:
+        return Problem(
+            message="bubblewrap is not installed", fix="install it, for example 'sudo apt install bubblewrap'"
+        )
+    said = _try(bwrap, network=network)
+    if said is None:
+        return None
+    return Problem(message=f"bwrap cannot make a sandbox here: {said}", fix=_fix())
+
+
+def _try(bwrap: str, *, network: bool) -> str | None:
+    """Make a sandbox; what bwrap said if that failed."""
+    argv = [bwrap, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--cap-drop", "ALL"]
+    argv += [] if network else ["--unshare-net"]
+    argv += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--", "/bin/true"]
+    try:
+        done = subprocess.run(
+            argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TRIAL_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    if done.returncode == 0:
+        return None
+    words = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    return words[-1].removeprefix("bwrap: ") if words else f"exit status {done.returncode}"
+
+
+def _fix() -> str:
+    """The likely reason, from what the kernel and the system say."""
+    if _value(_CLONE) == "0":
+        return "allow user namespaces: 'sudo sysctl kernel.unprivileged_userns_clone=1'"
+    if _value(_MOST) == "0":
+        return "allow user namespaces: 'sudo sysctl user.max_user_namespaces=15000'"
+    if _value(_APPARMOR) == "1":
+        return _PROFILE
+    if is_container():
+        return (
+            "a container must allow user namespaces and a new /proc: with docker, "
+            "'--security-opt seccomp=unconfined --security-opt apparmor=unconfined "
+            "--security-opt systempaths=unconfined'"
+        )
+    return "allow unprivileged user namespaces on this machine, or install bubblewrap setuid root"
+
+
+def is_container() -> bool:
+    """Whether this looks like a container."""
+    return any(os.path.exists(path) for path in ("/.dockerenv", "/run/.containerenv"))
+
+
+def _value(path: str) -> str:
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""

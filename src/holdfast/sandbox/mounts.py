@@ -1,0 +1,87 @@
+"""What a sandboxed command sees, as a table of paths, and the command line for it. Pure."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.model.record import Record
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_OUTSIDE, _INSIDE, _EMPTY = (os.path.join(_HERE, name) for name in ("outside.py", "inside.py", "empty"))
+
+#: Kinds of mounts, weakest first: of two mounts of one path, the stronger one holds.
+PRIVATE, WRITE, READ, HIDE_FOLDER, HIDE_FILE = "private", "write", "read", "hide folder", "hide file"
+_STRENGTH = {PRIVATE: 0, WRITE: 1, READ: 2, HIDE_FOLDER: 3, HIDE_FILE: 3}
+#: Descriptors that outside.py opens for bwrap and for inside.py.
+INFO_FD, STATUS_FD = 3, 4
+
+
+class Mount(Record):
+    """One path that differs from the read-only file system around it."""
+
+    kind: str
+    path: str
+    #: What is shown there, if that is another path.
+    source: str = ""
+
+
+class Sandbox(Record):
+    """Everything about a sandbox: the paths are absolute, resolved, and exist."""
+
+    bwrap: str
+    #: The Python that runs outside.py and inside.py.
+    python: str
+    mounts: tuple[Mount, ...]
+    cwd: str
+    network: bool = True
+    #: Variables that lead out of the sandbox, or to something that is hidden.
+    drop_env: tuple[str, ...] = ()
+
+
+def command_line(sandbox: Sandbox, command: list[str]) -> list[str]:
+    """The command line that runs `command` in the sandbox, and ends as it ends."""
+    shown: list[str] = []
+    read_only: list[str] = []
+    for mount in ordered(sandbox.mounts):
+        shown += _arguments(mount)
+        if mount.kind == HIDE_FOLDER:
+            read_only += ["--remount-ro", mount.path]
+    return [
+        sandbox.python,
+        *("-I", "-S", _OUTSIDE, sandbox.bwrap),
+        *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
+        *(() if sandbox.network else ("--unshare-net",)),
+        *("--die-with-parent", "--as-pid-1", "--cap-drop", "ALL", "--hostname", "sandbox"),
+        *("--info-fd", str(INFO_FD)),
+        *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
+        *shown,
+        # Last: a mount below a hidden folder needs a directory in it.
+        *read_only,
+        *(part for name in sandbox.drop_env for part in ("--unsetenv", name)),
+        *("--chdir", sandbox.cwd, "--"),
+        *(sandbox.python, "-I", "-S", _INSIDE, str(STATUS_FD), "--"),
+        *command,
+    ]
+
+
+def ordered(mounts: tuple[Mount, ...]) -> list[Mount]:
+    """One mount per path, parents first: so the more specific path always holds, whatever is around it."""
+    by_path: dict[str, Mount] = {}
+    for mount in mounts:
+        before = by_path.get(mount.path)
+        if before is None or _STRENGTH[mount.kind] > _STRENGTH[before.kind]:
+            by_path[mount.path] = mount
+    return sorted(by_path.values(), key=lambda mount: (mount.path.count("/"), mount.path))
+
+
+def _arguments(mount: Mount) -> list[str]:
+    match mount.kind:
+        case "write":
+            return ["--bind", mount.source or mount.path, mount.path]
+        case "read":
+            return ["--ro-bind", mount.source or mount.path, mount.path]
+        case "hide file":
+            # An empty file and not /dev/null, which could not be opened: programs read it and go on.
+            return ["--ro-bind", _EMPTY, mount.path]
+        case _:
+            return ["--tmpfs", mount.path]

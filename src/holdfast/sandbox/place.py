@@ -1,0 +1,114 @@
+"""Look at the file system for a sandbox: which paths exist, where links lead, what git needs to commit."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from holdfast.sandbox import hidden
+from holdfast.sandbox.mounts import HIDE_FILE, HIDE_FOLDER, PRIVATE, READ, WRITE, Mount, Sandbox
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from holdfast.workspace.git import Repository
+
+#: In the git directory of a worktree: what redirects git, or configures it.
+_KEPT_OF_WORKTREE = ("commondir", "gitdir", "config.worktree")
+
+
+class Place:
+    """Collects the mounts of one sandbox."""
+
+    def __init__(self, *, env: Mapping[str, str]) -> None:
+        self.env = env
+        self.mounts: list[Mount] = []
+        self._hide_defaults()
+
+    def sandbox(self, *, bwrap: str, cwd: str, network: bool) -> Sandbox:
+        """The sandbox that was described."""
+        return Sandbox(
+            bwrap=bwrap,
+            python=sys.executable,
+            mounts=tuple(self.mounts),
+            cwd=os.path.realpath(cwd),
+            network=network,
+            drop_env=tuple(name for name in hidden.VARIABLES if name in self.env),
+        )
+
+    def write(self, *paths: str) -> None:
+        """These may be written, as far as they exist."""
+        self._show(WRITE, paths)
+
+    def read(self, *paths: str) -> None:
+        """These are seen, as far as they exist, but not written, whatever is around them."""
+        self._show(READ, paths)
+
+    def hide(self, *paths: str) -> None:
+        """These are empty and cannot be written, as far as they exist."""
+        for path in paths:
+            real = os.path.realpath(path)
+            if os.path.isdir(real):
+                self.mounts.append(Mount(kind=HIDE_FOLDER, path=real))
+            elif os.path.exists(real):
+                self.mounts.append(Mount(kind=HIDE_FILE, path=real))
+
+    def put(self, source: str, path: str) -> None:
+        """Show the folder `source` at `path`, writable."""
+        self.mounts.append(Mount(kind=WRITE, path=os.path.realpath(path), source=os.path.realpath(source)))
+
+    def workspace(self, directory: str, repository: Repository | None, *, branch: str | None) -> None:
+        """The directory where the command works.
+
+        `branch` is that of a worktree: the command may commit to it. In the user's own working tree, git data
+        can only be read, because a program that is named in it would run outside.
+        """
+        if repository is None:
+            self.write(directory)
+            return
+        link = os.path.join(repository.top, ".git")
+        self.read(repository.common_dir)
+        if branch is None:
+            if os.path.realpath(directory) != repository.top:
+                self.read(repository.top)
+            self.write(directory)
+            self.read(repository.git_dir)
+        else:
+            self.write(repository.top)
+            self._commit_to(repository, os.path.dirname(branch))
+        if not os.path.isdir(link):
+            self.read(link)  # it names the git directory
+
+    def _commit_to(self, repository: Repository, branches: str) -> None:
+        """What git writes for a commit in a worktree, but nothing that configures git."""
+        git_dir, common = repository.git_dir, repository.common_dir
+        config = os.path.join(git_dir, _KEPT_OF_WORKTREE[-1])
+        if not os.path.lexists(config):
+            # Its own configuration, if the repository allows that: it must not be the command's.
+            os.close(os.open(config, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o644))
+        names = (f"refs/heads/{branches}", f"logs/refs/heads/{branches}")
+        for name in names:
+            os.makedirs(os.path.join(common, name), exist_ok=True)
+        self.write(git_dir, *(os.path.join(common, name) for name in ("objects", "reftable", *names)))
+        self.read(*(os.path.join(git_dir, name) for name in _KEPT_OF_WORKTREE))
+
+    def _show(self, kind: str, paths: Iterable[str]) -> None:
+        for path in paths:
+            real = os.path.realpath(path)
+            if os.path.exists(real):
+                self.mounts.append(Mount(kind=kind, path=real))
+
+    def _hide_defaults(self) -> None:
+        home = self.env.get("HOME") or os.path.expanduser("~")
+        config = self.env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+        data = self.env.get("XDG_DATA_HOME") or os.path.join(home, ".local/share")
+        self.hide(*(os.path.join(home, name) for name in hidden.IN_HOME))
+        for base, prefix in ((config, ".config/"), (data, ".local/share/")):
+            names = (name.removeprefix(prefix) for name in hidden.IN_HOME if name.startswith(prefix))
+            self.hide(*(os.path.join(base, name) for name in names))
+        self.hide(*hidden.FOLDERS, *hidden.FILES)
+        self.read(*hidden.SHOWN_AGAIN)
+        for path in hidden.TEMPORARY:
+            if os.path.isdir(path) and not os.path.islink(path):
+                self.mounts.append(Mount(kind=PRIVATE, path=path))

@@ -1,0 +1,214 @@
+"""A sandboxed agent lives as any other: exact exit status, stop, adoption, resume, interrupt, hang."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from holdfast.testing import Scenario
+from tests.support import kin, processes, repos
+from tests.support.tasks import Task, holdfast, workspace
+from tests.support.tools import need_sandbox
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.req("SBX-1")
+
+
+@pytest.fixture(autouse=True)
+def possible() -> None:
+    need_sandbox()
+
+
+def boxed(script: str, *flags: str, **given: object) -> Task:
+    return Task.shell(script, "--sandbox", *flags, **given)
+
+
+def recorded(task: Task) -> tuple[int | None, int | None]:
+    """Exit code and signal of the first attempt."""
+    record = task.json("attempts", os.path.basename(task.attempts()[0]), "exit.json")
+    return record["exit_code"], record["exit_signal"]
+
+
+# ── how it ends ──
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "number"),
+    [
+        ("exit 0", 0, None),
+        ("exit 3", 3, None),
+        ("exit 143", 143, None),
+        ("kill -TERM $$", 143, signal.SIGTERM),
+        ("kill -KILL $$", 137, signal.SIGKILL),
+        ("kill -SEGV $$", 139, signal.SIGSEGV),
+    ],
+)
+def test_the_exit_status_is_exact(home: str, script: str, code: int, number: int | None) -> None:
+    task = boxed(script, "--max-retries", "0")
+    task.wait_for("completed", "failed", "abandoned")
+    assert recorded(task) == (code, number)
+
+
+def test_the_output_and_the_environment_arrive(home: str) -> None:
+    task = boxed('echo out; echo err >&2; echo "$HOLDFAST_TASK"; echo kept > "$TASK_TMPDIR/note"; pwd')
+    task.wait_for("completed")
+    assert task.log().split() == ["out", "err", task.id, workspace()] or sorted(task.log().split()) == sorted(
+        ["out", "err", task.id, workspace()]
+    )
+    assert task.read("scratch", "note") == b"kept\n"
+
+
+def test_its_end_ends_everything_it_started(home: str) -> None:
+    task = boxed("setsid sleep 600 & (setsid sleep 601 &) ; echo started", "--leftovers", "keep")
+    task.wait_for("completed")
+    eventually(lambda: not processes.marked(task.packet), what="nothing of it is left")
+
+
+def test_a_killed_sandbox_ends_everything_and_is_recorded_as_killed(home: str) -> None:
+    task = boxed("echo ready; setsid sleep 600 & wait", "--max-retries", "0")
+    task.wait_for_log("ready")
+    os.kill(task.agent_pid(), signal.SIGKILL)
+    task.wait_for("abandoned")
+    assert recorded(task) == (137, signal.SIGKILL)
+    assert not processes.marked(task.packet)
+
+
+def test_a_stop_is_a_term_for_the_agent(home: str) -> None:
+    task = boxed("trap 'echo got TERM; exit 21' TERM; echo ready; " + kin.WAIT)
+    task.wait_for_log("ready")
+    task.stop()
+    manifest = task.manifest()
+    assert (manifest["status"], manifest["exit_code"]) == ("killed", 21)
+    assert "got TERM" in manifest["output_tail"]
+    assert task.events("attempt.swept")[-1]["proof"] == "none left"
+
+
+def test_a_program_that_it_does_not_see_is_named(home: str) -> None:
+    path = os.path.join(os.path.dirname(home), "program")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("#!/bin/sh\n")
+    os.chmod(path, 0o755)
+    task = Task.start("--sandbox", "--max-retries", "0", "--", path)
+    task.wait_for("failed", "abandoned")
+    assert recorded(task) == (127, None)
+    assert f"cannot execute {path} in the sandbox: No such file" in task.log()
+
+
+# ── runners come and go ──
+
+
+def test_a_successor_adopts_it(home: str) -> None:
+    lock = kin.alone(home)
+    task = boxed("echo ready; while [ ! -e go ]; do sleep 0.05; done; exit 4", "--max-retries", "0")
+    task.wait_for_log("ready")
+    agent = task.agent_pid()
+    task.kill_runner()
+    assert processes.is_alive(agent)
+    task.start_runner()
+    eventually(lambda: task.events("attempt.adopted") or task.runner_pid(), what="it is adopted")
+    with open(os.path.join(workspace(), "go"), "w", encoding="utf-8"):
+        pass
+    task.wait_for("failed")
+    assert recorded(task) == (4, None)
+    assert len(task.attempts()) == 1
+    os.close(lock)
+
+
+def test_a_crashed_agent_resumes_its_session_and_finds_its_tmp(home: str) -> None:
+    script = Scenario().write("/tmp/note", "kept").crash("KILL", tries=1).wait_file("/tmp/note", limit_s=5)
+    task = Task.play(script.result("done"), "--sandbox", "--base-interval", "0.1", "--max-interval", "0.2")
+    task.wait_for("completed", within_s=30)
+    assert [event["mode"] for event in task.events("attempt.opened")] == ["fresh", "resume"]
+    assert task.read("sandbox", "tmp", "note") == b"kept"
+    assert not os.path.exists("/tmp/note")
+
+
+def test_a_hang_is_noticed(home: str) -> None:
+    script = Scenario().say("one").hang(tries=1).say("two").result("done")
+    flags = ("--stale", "0.5", "--grace", "0.2", "--base-interval", "0.1", "--max-interval", "0.2")
+    task = Task.play(script, "--sandbox", *flags)
+    task.wait_for("completed", within_s=30)
+    assert [event["outcome"] for event in task.events("attempt.ended")] == ["hung", "success"]
+
+
+def test_its_interrupt_file_asks_a_person(home: str) -> None:
+    task = boxed('echo "which one?" > "$INTERRUPT_FILE"; ' + kin.WAIT, "--base-interval", "0.1")
+    manifest = task.wait_for("interrupted")
+    assert "which one?" in manifest["status_reason"]
+    assert task.read("state", "interrupt-request.txt") == b"which one?\n"
+    task.stop()
+
+
+# ── git ──
+
+
+def test_it_commits_in_its_worktree_and_not_to_other_branches(home: str) -> None:
+    repo = repos.Repo(os.path.join(os.path.dirname(home), "repo"))
+    repo.commit("a.txt")
+    before = repo.git("rev-parse", "main")
+    script = (
+        "git config user.name; echo two > a.txt; git add a.txt; "
+        "git -c user.name=A -c user.email=a@example.org commit -qm two && git log --oneline | wc -l; "
+        "git branch other && echo made a branch; git update-ref refs/heads/main HEAD && echo moved main; exit 0"
+    )
+    task = boxed(script, "--worktree", project=repo.path)
+    task.wait_for("completed")
+    assert task.log().split("\n")[0].strip() == "2", task.log()
+    assert "made a branch" not in task.log()
+    assert "moved main" not in task.log()
+    assert repo.git("rev-parse", "main") == before
+    assert repo.git("log", "-1", "--format=%s", f"holdfast/{task.id}").strip() == "two"
+
+
+# ── refused ──
+
+
+def test_without_bubblewrap_nothing_is_created(home: str) -> None:
+    folder = os.path.join(os.path.dirname(home), "bin")
+    os.mkdir(folder)
+    with open(os.path.join(folder, "bwrap"), "w", encoding="utf-8") as file:
+        file.write("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2; exit 1\n")
+    os.chmod(os.path.join(folder, "bwrap"), 0o755)
+    path = {"PATH": f"{folder}:{os.environ['PATH']}"}
+    done = holdfast("run", "--sandbox", "--", "true", env=path)
+    assert done.returncode == 2
+    assert "cannot make a sandbox here: No permissions to create new namespace" in done.stderr
+    assert os.listdir(os.path.join(home, "tasks")) == []
+    found = holdfast("doctor", env=path)
+    assert "No permissions to create new namespace" in found.stdout
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--network", "off"), "needs a sandbox"),
+        (("--sandbox", "--no-sandbox"), "exclude each other"),
+        (("--sandbox", "--network", "github.com"), "must be on or off"),
+    ],
+)
+def test_flags_that_contradict_each_other(home: str, flags: tuple[str, ...], said: str) -> None:
+    done = holdfast("run", *flags, "--", "true")
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_a_project_that_contains_the_home_directory_is_refused(home: str) -> None:
+    done = holdfast("run", "--sandbox", "--project", os.path.dirname(os.path.expanduser("~")), "--", "true")
+    assert done.returncode == 2
+    assert "contains your home directory" in done.stderr
+
+
+def test_the_setting_turns_it_on_and_the_flag_off(home: str) -> None:
+    config = os.path.join(os.path.dirname(home), "config")
+    os.makedirs(os.path.join(config, "holdfast"))
+    with open(os.path.join(config, "holdfast", "config.toml"), "w", encoding="utf-8") as file:
+        file.write('sandbox = "on"\nnetwork = "off"\n')
+    env = {"XDG_CONFIG_HOME": config}
+    task = Task.shell("cat /proc/1/comm; ls /sys/class/net", env=env)
+    task.wait_for("completed")
+    assert task.log().split() == ["python3", "lo"] or task.log().split()[-1] == "lo"
+    task = Task.shell("echo $IS_SANDBOX", "--no-sandbox", env=env)
+    task.wait_for("completed")
+    assert task.log().strip() == ""
