@@ -151,7 +151,8 @@ def test_it_commits_in_its_worktree_and_not_to_other_branches(home: str) -> None
     script = (
         "git config user.name; echo two > a.txt; git add a.txt; "
         "git -c user.name=A -c user.email=a@example.org commit -qm two && git log --oneline | wc -l; "
-        "git branch other && echo made a branch; git update-ref refs/heads/main HEAD && echo moved main; exit 0"
+        "git branch other && echo made a branch; "
+        "git update-ref refs/heads/main HEAD && echo moved main; exit 0"
     )
     task = boxed(script, "--worktree", project=repo.path)
     task.wait_for("completed")
