@@ -20,6 +20,8 @@ from tests.support.waiting import journal_tail
 #: Short enough for quick tests, long enough that a busy machine is not taken for a hang.
 LIMITS = Limits(base_interval_s=0.2, max_interval_s=0.5, stale_s=None, stop_pause_s=0.5, deadline_s=600.0)
 
+CHORE_POINTS = ("HOLDFAST_FAILPOINT", "HOLDFAST_FAILPOINT_ONCE")
+
 
 class Case:
     """A home with one task, the environment of its processes, and the file that a failpoint creates."""
@@ -90,8 +92,12 @@ class Case:
         create(self.home, spec, prompt=prompt, env=self.captured(), status=Status.SPAWNING)
 
     def captured(self) -> dict[str, object]:
-        """env.json, as a command started here would capture it."""
-        return environment.capture(self.env, ("HOLDFAST_SCRIPTED_STATE",))
+        """env.json, as a command started here would capture it.
+
+        A chore is killed only at points of its own: elsewhere it would die in place of a runner.
+        """
+        own = CHORE_POINTS if (self.failpoint or "").startswith("clean_room.") else ()
+        return environment.capture(self.env, ("HOLDFAST_SCRIPTED_STATE", *own))
 
     def ask(self, verb: str, **args: object) -> None:
         """Drop a request and ring the bell, like a view; `tend` starts a runner."""

@@ -29,6 +29,7 @@ LIKELY = {
     "guard.": "keeper",
     "dispatch.": "queued",
     "chores.": "packet",
+    "clean_room.": "packet",
     "outputs.": "packet",
     "requests.run_opened": "retry",
     "stop.": "stop",

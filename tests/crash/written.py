@@ -43,7 +43,7 @@ def whole(case: Case) -> None:
         stage(case, "review", _slowly("one"), name="scripted_review", group="reviews"),
         stage(case, "review", _slowly("two"), name="scripted_second", group="reviews"),
         scope_allow=(WORK,),
-        acceptance_commands=("false",),  # the brief says something else
+        acceptance_commands=("test -e README.md",),  # the brief adds one
     )
 
 
@@ -60,6 +60,7 @@ def check_whole(case: Case, task: Task) -> None:
         assert file.read() == PACK.strip("\n") + "\n"
     with open(case.packet.commands_override, encoding="utf-8") as file:
         assert file.read() == f"test -e {WORK}\n"
+    assert not os.path.isdir(case.packet.rooms) or not os.listdir(case.packet.rooms), "a clean room is left"
     ended = [event for _, event in journal.read(case.packet.journal) if isinstance(event, ev.AttemptEnded)]
     in_vain = sum(event.outcome not in SUCCESS for event in ended)
     calls = sum(len(memory.starts()) for memory in SessionMemory.all(case.state))

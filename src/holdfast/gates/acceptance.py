@@ -1,70 +1,218 @@
-"""The acceptance gate: run the commands that prove the work, in the workspace, each with a time limit.
+"""The acceptance gate: run the commands that prove the work, in a clean room, each with a time limit.
 
-Commands that a brief proposed replace those of the manifest and are screened. What a person wrote runs as it
-is.
+All commands run, even after one has failed. Those of the user run as they were written; those that a brief
+adds are screened. If all pass, they run once more on the tree of the task's start: commands that passed there
+as well prove nothing about the work, which is reported.
 """
 
 from __future__ import annotations
 
 from holdfast.errors import HoldfastError
-from holdfast.gates import command, screen, script
+from holdfast.gates import command, room_commands, screen, script
 from holdfast.gates.base import Case, Check
+from holdfast.model.acceptance import CHECK
 from holdfast.model.record import Record
 from holdfast.store import atomic
 from holdfast.workspace import base as bases
+from holdfast.workspace import clean_room
 from holdfast.workspace.current_tree import current_tree
+from holdfast.workspace.place import locate
 from holdfast.workspace.scope import Scope
 from holdfast.workspace.snapshots.changes import few, within
 from holdfast.workspace.snapshots.trees import Trees
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-class Commands(Record):
-    """The commands to run."""
+    from holdfast.gates.base import Workspace
+    from holdfast.gates.room_commands import Setting
+    from holdfast.store.layout import Packet
+    from holdfast.workspace.base import Base
 
-    lines: tuple[str, ...]
-    #: The brief proposed them; otherwise they are from the manifest.
-    is_proposed: bool
+PROVES_NOTHING = "the acceptance commands passed before the work as well, so they prove nothing about it"
+_IN_PLACE = "the acceptance commands ran where the agent worked, with everything that it left there"
+#: How much of the failing commands' output goes back to the agent.
+_EVIDENCE_CHARS = 6000
 
 
-def commands_of(case: Case) -> Commands:
-    """The commands of the brief if it has any, else those of the manifest."""
+class Line(Record):
+    """One command."""
+
+    text: str
+    #: The brief proposed it; otherwise it is the user's.
+    is_proposed: bool = False
+
+
+class Wanted(Record):
+    """What is run, and how."""
+
+    lines: tuple[Line, ...]
+    #: They prepare a room.
+    setup: tuple[str, ...] = ()
+    #: Directories of the project that a room gets.
+    links: tuple[str, ...] = ()
+    #: Per command.
+    limit_s: float
+    title: str
+    redact: Callable[[str], str]
+
+
+class Judged(Record):
+    """The trees of a room: what is judged, and what was there before the work."""
+
+    packet: Packet
+    trees: Trees
+    base: Base
+    tree: str
+    #: The user's project.
+    project_dir: str
+
+
+class Result(Record):
+    """What the commands did. All texts are redacted."""
+
+    #: Why the work is not accepted; empty if it is.
+    reasons: tuple[str, ...] = ()
+    #: The start of the output of each command that failed.
+    evidence: str = ""
+    #: Sections of the artifact.
+    entries: tuple[str, ...] = ()
+    #: By command: its status, as text.
+    statuses: tuple[tuple[str, str], ...] = ()
+
+
+def commands_of(case: Case) -> tuple[Line, ...]:
+    """The commands of the manifest, and after them those that the brief adds."""
+    own = tuple(Line(text=text) for text in case.pipeline.acceptance_commands)
     proposed = script.commands(case.script) if case.script else ()
-    if proposed:
-        return Commands(lines=proposed, is_proposed=True)
-    return Commands(lines=case.pipeline.acceptance_commands, is_proposed=False)
+    known = {" ".join(line.text.split()) for line in own}
+    added = (text for text in proposed if " ".join(text.split()) not in known)
+    return (*own, *(Line(text=text, is_proposed=True) for text in added))
 
 
 def check(case: Case) -> Check:
     """Run all commands and record what each did."""
-    commands = commands_of(case)
-    reasons: list[str] = []
-    source = "proposed by the brief, and screened" if commands.is_proposed else "from the manifest"
-    artifact = [
-        f"# Acceptance of {case.stage.name}\n",
-        f"Commands: {len(commands.lines)}, {source}. Directory: {case.directory}\n",
-    ]
-    tree_before = _tree(case) if commands.lines else None
-    for line in commands.lines:
-        objection = screen.objection(line) if commands.is_proposed else None
-        if objection is not None:
-            reasons.append(f"refused to run `{command.shortened(case.redact(line))}`: {objection}")
-            artifact.append(f"## $ {line}\n\n- refused, not run: {objection}\n")
-            continue
-        limit_s = case.pipeline.acceptance_timeout_s
-        result = command.run(line, cwd=case.directory, limit_s=limit_s, redact=case.redact)
-        artifact.append(result.entry)
-        reasons += [result.failure] if result.failure else []
-    if not commands.lines:
-        artifact.append("There are no commands.\n")
-    remarks = _byproducts(case, tree_before)
-    artifact += [f"{remark}\n" for remark in remarks]
-    artifact.append(f"Result: {'not passed' if reasons else 'passed'}\n")
-    if case.artifact_at is not None:
-        text = case.redact("\n".join(artifact))
-        atomic.write(case.artifact_at, text.encode("utf-8", "backslashreplace"), durable=True)
-    if not commands.lines:
-        return Check(name="acceptance", passed=True, reasons=("there are no acceptance commands",))
-    return Check(name="acceptance", passed=not reasons, reasons=tuple(reasons or remarks))
+    wanted = Wanted(
+        lines=commands_of(case),
+        setup=case.pipeline.acceptance_setup,
+        links=case.pipeline.acceptance_links,
+        limit_s=case.pipeline.acceptance_timeout_s,
+        title=f"Acceptance of {case.stage.name}",
+        redact=case.redact,
+    )
+    if not wanted.lines:
+        _write(case.artifact_at, wanted, ["There are no commands.\n"], where="", passed=True)
+        return Check(name=CHECK, passed=True, reasons=("there are no acceptance commands",))
+    judged, why = _judged(case)
+    if judged is not None:
+        return judge(judged, wanted, artifact_at=case.artifact_at)
+    before = _tree(case)
+    return judge_in_place(
+        case.directory,
+        wanted,
+        why,
+        artifact_at=case.artifact_at,
+        remarks=lambda: _byproducts(case, before),
+    )
+
+
+def _judged(case: Case) -> tuple[Judged | None, str]:
+    """The trees for a clean room; None and the reason if there can be none."""
+    workspace = case.workspace
+    if not case.pipeline.acceptance_clean:
+        return None, "acceptance.clean_room is false"
+    if workspace is None or not workspace.base.base_tree:
+        return None, "no tree was recorded for it"
+    if workspace.base.place.repository is None:
+        return None, f"{workspace.base.place.directory} is not in a git repository"
+    return (
+        Judged(
+            packet=case.packet,
+            trees=workspace.trees,
+            base=workspace.base,
+            tree=_in_scope(case, workspace),
+            project_dir=case.project_dir,
+        ),
+        "",
+    )
+
+
+def _in_scope(case: Case, workspace: Workspace) -> str:
+    """The tree of the task's start with the changes in scope."""
+    base = workspace.base
+    scope = Scope(case.pipeline.scope_allow, case.pipeline.scope_deny)
+    tree, _ = within(
+        workspace.trees, base.base_tree, workspace.new_tree, scope=scope, prefix=base.place.prefix
+    )
+    return tree
+
+
+# ── in a clean room ──
+
+
+def judge(judged: Judged, wanted: Wanted, *, artifact_at: str | None) -> Check:
+    """Run the commands in a clean room; if they pass, also on the tree of the task's start."""
+    project = locate(judged.project_dir)
+    with clean_room.entered(judged.packet, judged.trees, judged.base, judged.tree) as room:
+        setting = room_commands.of_room(room, project, wanted.links)
+        result = run(wanted, setting)
+    earlier, remarks = Result(), tuple[str, ...]()
+    if not result.reasons and judged.tree != judged.base.base_tree:
+        with clean_room.entered(judged.packet, judged.trees, judged.base, judged.base.base_tree) as room:
+            setting = room_commands.of_room(room, project, wanted.links)
+            earlier = run(wanted, setting)
+        remarks = () if earlier.reasons else (PROVES_NOTHING,)
+    entries = [_with_earlier(entry, status) for entry, status in _paired(result, earlier)]
+    where = "a clean checkout of the tree with the changes in scope"
+    entries += [f"{remark}\n" for remark in remarks]
+    _write(artifact_at, wanted, entries, where=where, passed=not result.reasons)
+    return Check(
+        name=CHECK,
+        passed=not result.reasons,
+        reasons=result.reasons or remarks,
+        is_warning=bool(remarks),
+        evidence=result.evidence,
+    )
+
+
+def _paired(result: Result, earlier: Result) -> list[tuple[str, str]]:
+    """Each section, and how the same command ended before the work."""
+    statuses = dict(earlier.statuses)
+    names = [name for name, _ in result.statuses]
+    return [(entry, statuses.get(name, "")) for entry, name in zip(result.entries, names, strict=True)]
+
+
+def _with_earlier(entry: str, status: str) -> str:
+    if not status:
+        return entry
+    head, _, rest = entry.partition("\n\n")
+    return f"{head}\n\n- before the work: {status}\n{rest}"
+
+
+# ── in place ──
+
+
+def judge_in_place(
+    directory: str,
+    wanted: Wanted,
+    why: str,
+    *,
+    artifact_at: str | None,
+    remarks: Callable[[], list[str]] = list,
+) -> Check:
+    """Run the commands where the agent worked, because there can be no clean room."""
+    result = run(wanted, room_commands.in_place(directory))
+    told = [f"{_IN_PLACE} ({why})", *remarks()]
+    entries = [*result.entries, *(f"{remark}\n" for remark in told)]
+    _write(artifact_at, wanted, entries, where=directory, passed=not result.reasons)
+    return Check(
+        name=CHECK,
+        passed=not result.reasons,
+        reasons=result.reasons or tuple(told),
+        is_warning=not result.reasons,
+        evidence=result.evidence,
+    )
 
 
 def _tree(case: Case) -> str | None:
@@ -90,3 +238,55 @@ def _byproducts(case: Case, tree_before: str | None) -> list[str]:
         return []
     count = f"{len(paths)} file{'s' if len(paths) != 1 else ''}"
     return [f"the commands left {count} outside the scope: {few(paths)}; 'diff' and 'apply' leave them out"]
+
+
+# ── the commands ──
+
+
+def run(wanted: Wanted, setting: Setting) -> Result:
+    """Run the setup, and all commands if it succeeds."""
+    reasons: list[str] = []
+    entries: list[str] = []
+    evidence: list[str] = []
+    statuses: list[tuple[str, str]] = []
+    for text in wanted.setup:
+        done = command.run(text, setting=setting, limit_s=wanted.limit_s, redact=wanted.redact)
+        entries.append(done.entry.replace("## $ ", "## setup: $ ", 1))
+        statuses.append((f"setup {text}", done.status))
+        if done.failure:
+            reasons.append(f"setup: {done.failure}")
+            evidence.append(done.evidence)
+            break
+    for line in wanted.lines if not reasons else ():
+        objection = screen.objection(line.text) if line.is_proposed else None
+        if objection is not None:
+            shown = command.shortened(wanted.redact(line.text))
+            reasons.append(f"refused to run `{shown}`: {objection}")
+            entries.append(f"## $ {line.text}\n\n- refused, not run: {objection}\n")
+            statuses.append((line.text, ""))
+            continue
+        done = command.run(line.text, setting=setting, limit_s=wanted.limit_s, redact=wanted.redact)
+        entries.append(done.entry)
+        statuses.append((line.text, done.status))
+        if done.failure:
+            reasons.append(done.failure)
+            evidence.append(done.evidence)
+    return Result(
+        reasons=tuple(reasons),
+        entries=tuple(entries),
+        statuses=tuple(statuses),
+        evidence="\n".join(evidence)[:_EVIDENCE_CHARS],
+    )
+
+
+def _write(artifact_at: str | None, wanted: Wanted, entries: list[str], *, where: str, passed: bool) -> None:
+    """Write the artifact."""
+    if artifact_at is None:
+        return
+    proposed = sum(line.is_proposed for line in wanted.lines)
+    parts = [f"{len(wanted.lines) - proposed} from the manifest"] if wanted.lines else ["none"]
+    parts += [f"{proposed} proposed by the brief, and screened"] if proposed else []
+    place = f" Run in: {where}." if where else ""
+    head = [f"# {wanted.title}\n", f"Commands: {', '.join(parts)}.{place}\n"]
+    text = wanted.redact("\n".join([*head, *entries, f"Result: {'passed' if passed else 'not passed'}\n"]))
+    atomic.write(artifact_at, text.encode("utf-8", "backslashreplace"), durable=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.model import roles
+from holdfast.model.acceptance import CHECK
 from holdfast.model.record import Record
 
 TYPE_CHECKING = False
@@ -26,6 +27,8 @@ class Check(Record):
     reasons: tuple[str, ...] = ()
     #: The remarks also go into the summary.
     is_warning: bool = False
+    #: What the agent is shown if the work goes back to it: the start of a failing command's output.
+    evidence: str = ""
 
 
 class Case(Record):
@@ -40,8 +43,12 @@ class Case(Record):
     attempt: int
     #: The directory in which the task's agents work.
     directory: str
-    #: The commands that the brief proposed, from the journal: agents can write to the file beside it.
+    #: The user's directory; it differs if the task has a worktree.
+    project_dir: str = ""
+    #: The commands that the brief adds, from the journal: agents can write to the file beside it.
     script: str | None = None
+    #: The acceptance commands run in this gate.
+    is_accepting: bool = False
     #: The workspace; null if none was recorded for the stage.
     workspace: Workspace | None = None
     #: Where a check can write its artifact, and the patch of reverted changes.
@@ -69,7 +76,7 @@ COMMON = ("report",)
 #: Every stage must pass these after the checks of its role, but before any command is run.
 OF_WORKSPACE = ("scope",)
 #: Checks that run commands; they are skipped once another check has failed.
-RUNS_COMMANDS = ("acceptance",)
+RUNS_COMMANDS = (CHECK,)
 #: Checks that read the tree of the project also for a stage that changes nothing.
 READS_TREE = ("patch",)
 #: The function of each check, loaded when it is needed.
@@ -80,7 +87,7 @@ CHECKS = {
     "confirm": "holdfast.gates.confirm:check",
     "patch": "holdfast.gates.patch:check",
     "scope": "holdfast.gates.scope:check",
-    "acceptance": "holdfast.gates.acceptance:check",
+    CHECK: "holdfast.gates.acceptance:check",
 }
 
 
@@ -89,9 +96,11 @@ def is_writer(stage: StageSpec) -> bool:
     return stage.writes or stage.role == "impl"
 
 
-def checks_of(stage: StageSpec) -> tuple[str, ...]:
+def checks_of(stage: StageSpec, *, is_accepting: bool = False) -> tuple[str, ...]:
     """The names of the checks of a stage, in the order in which they are made."""
     of_role = roles.get(stage.role).checks
+    if is_accepting and CHECK not in of_role:
+        of_role = (*of_role, CHECK)
     without_commands = tuple(name for name in of_role if name not in RUNS_COMMANDS)
     with_commands = tuple(name for name in of_role if name in RUNS_COMMANDS)
     return (*COMMON, *without_commands, *OF_WORKSPACE, *with_commands)

@@ -13,6 +13,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from holdfast.gates.room_commands import Setting
+
+
+#: How many lines of a failing command's output are shown, and how much of each.
+_LINES, _LINE_CHARS = 20, 300
+
 
 class CommandResult(Record):
     """What a command did. Both texts are redacted."""
@@ -21,13 +27,27 @@ class CommandResult(Record):
     failure: str
     #: Its section of the artifact: status, duration, output.
     entry: str
+    #: `exit code 1`, or that it timed out.
+    status: str = ""
+    #: The command and the first lines of its output.
+    evidence: str = ""
 
 
 def run(
-    command: str, *, cwd: str, limit_s: float, redact: Callable[[str], str], expect_empty: bool = False
+    command: str,
+    *,
+    setting: Setting,
+    limit_s: float,
+    redact: Callable[[str], str],
+    expect_empty: bool = False,
 ) -> CommandResult:
     """Run a command in a shell. With `expect_empty`, any output is a failure too."""
-    done = shell.run([script.shell_path(), "-c", command], cwd=cwd, limit_s=limit_s)
+    done = shell.run(
+        [*setting.before, script.shell_path(), "-c", command],
+        cwd=setting.cwd,
+        env=setting.env,
+        limit_s=limit_s,
+    )
     # Redact before anything is cut: half a secret would not be recognized.
     output = redact(_plain(done.output))
     command = redact(command)
@@ -38,13 +58,25 @@ def run(
         failure = f"`{shortened(command)}` failed with exit status {done.exit_code}{_last_line(output)}"
     elif expect_empty and output.strip():
         failure = f"`{shortened(command)}` must print nothing, but did{_last_line(output)}"
-    return CommandResult(failure=failure, entry=_entry(command, done, output))
+    return CommandResult(
+        failure=failure,
+        entry=_entry(command, done, output),
+        status="timed out" if done.is_timeout else f"exit code {done.exit_code}",
+        evidence=_evidence(command, output),
+    )
 
 
 def shortened(command: str) -> str:
     """A command in one line of at most 120 characters."""
     line = " ".join(command.split())
     return line if len(line) <= 120 else line[:119] + "…"
+
+
+def _evidence(command: str, output: str) -> str:
+    """The command, and the first lines of its output."""
+    lines = [line[:_LINE_CHARS] for line in output.rstrip("\n").split("\n")]
+    more = [f"[… {len(lines) - _LINES} more lines …]"] if len(lines) > _LINES else []
+    return "\n".join([f"$ {shortened(command)}", *lines[:_LINES], *more])
 
 
 def _last_line(output: str) -> str:

@@ -16,7 +16,7 @@ from holdfast.gates.base import (
     checks_of,
     is_writer,
 )
-from holdfast.model import roles
+from holdfast.model import acceptance, roles
 from holdfast.packet import load
 from holdfast.redact import Redactor
 from holdfast.store import atomic
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from holdfast.gates.base import CheckFunction
     from holdfast.model.events import WorkspacePrepared
     from holdfast.model.spec import TaskSpec
+    from holdfast.model.task import Task
     from holdfast.store.layout import Packet
 
 _REPORT_BYTES = 16 * 1024 * 1024
@@ -68,12 +69,20 @@ def case_of(packet: Packet, stage: str, *, artifact_at: str | None, reverted_at:
         attempt=attempt,
         report=report.decode("utf-8", "replace"),
         directory=_directory(packet, task.spec),
+        project_dir=task.spec.project_dir,
         script=task.script,
+        is_accepting=_is_accepting(task, stage),
         workspace=workspace,
         artifact_at=artifact_at,
         reverted_at=reverted_at,
         redact=_redactor(packet, task.spec),
     )
+
+
+def _is_accepting(task: Task, stage: str) -> bool:
+    pipeline = task.spec.pipeline
+    has_commands = pipeline is not None and bool(pipeline.acceptance_commands or task.script)
+    return has_commands and stage in acceptance.accepting(task.spec.stages)
 
 
 def _noted_tree(packet: Packet, stage: str, attempt: int) -> str | None:
@@ -137,7 +146,7 @@ def _redactor(packet: Packet, spec: TaskSpec) -> Redactor:
 def judge(case: Case) -> list[Check]:
     """Make the checks in order. No command is run once a check has failed."""
     results: list[Check] = []
-    for name in checks_of(case.stage):
+    for name in checks_of(case.stage, is_accepting=case.is_accepting):
         if name in RUNS_COMMANDS and not all(result.passed for result in results):
             results.append(Check(name=name, passed=False, reasons=("not run: an earlier check failed",)))
             continue
@@ -150,7 +159,9 @@ def judge(case: Case) -> list[Check]:
 
 
 def _redacted(case: Case, result: Check) -> Check:
-    return result.evolve(reasons=tuple(case.redact(reason) for reason in result.reasons))
+    return result.evolve(
+        reasons=tuple(case.redact(reason) for reason in result.reasons), evidence=case.redact(result.evidence)
+    )
 
 
 def _function(name: str) -> CheckFunction:
@@ -187,5 +198,6 @@ def result_of(case: Case, attempt: int, results: list[Check], *, at: str) -> dic
             {"name": result.name, "passed": result.passed, "reasons": list(result.reasons)}
             for result in results
         ],
+        "evidence": failed.evidence if failed is not None else "",
         "timestamp": at,
     }

@@ -14,7 +14,7 @@ import sys
 
 from holdfast import clock
 from holdfast.errors import NotFound, UsageError
-from holdfast.gates import command, issue
+from holdfast.gates import command, issue, room_commands
 from holdfast.gates.base import Check
 from holdfast.model.record import Record
 from holdfast.packet import load
@@ -114,7 +114,7 @@ def _commands(
     for line in lines:
         result = command.run(
             line,
-            cwd=work.directory,
+            setting=room_commands.in_place(work.directory),
             limit_s=work.quality.timeout_s,
             redact=work.redact,
             expect_empty=expect_empty,

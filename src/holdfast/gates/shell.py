@@ -59,16 +59,24 @@ class _Output:
         return self.head + f"\n[… {left_out} bytes left out …]\n".encode() + self.tail
 
 
-def run(argv: list[str], *, cwd: str, limit_s: float, stdin: int = subprocess.DEVNULL) -> Done:
+def run(
+    argv: list[str],
+    *,
+    cwd: str,
+    limit_s: float,
+    stdin: int = subprocess.DEVNULL,
+    env: dict[str, str] | None = None,
+) -> Done:
     """Run a command to its end or to the time limit, then kill what is left of its group.
 
-    `stdin` is a descriptor.
+    `stdin` is a descriptor; `env` replaces the environment.
     """
     began_mono = clock.mono()
     output = _Output()
     process = subprocess.Popen(
         argv,
         cwd=cwd,
+        env=env,
         stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -83,11 +83,11 @@ class StageDone(Event):
 
 
 class HandoffMade(Event):
-    """A brief passed its gate. Its acceptance commands now replace those of the manifest."""
+    """A brief passed its gate. Its acceptance commands are added to those of the manifest."""
 
     type = "handoff.made"
     stage: str
-    #: null: the brief has no commands; those of the manifest stay in effect.
+    #: null: the brief has no commands.
     script: str | None
 
 
@@ -127,6 +127,8 @@ class GateJudged(Event):
     warnings: tuple[str, ...] = ()
     #: A reviewer's requests for approval by a person; an empty text gives no reason.
     confirm: tuple[str, ...] = ()
+    #: The start of the output of the commands that failed, for the agent that repairs the work.
+    evidence: str = ""
 
 
 class PreWorkChecked(Event):

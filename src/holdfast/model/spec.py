@@ -6,6 +6,8 @@ from holdfast.model.record import Record
 
 #: Maximum length of a name derived from the goal.
 _NAME_CHARS = 60
+#: Where projects keep their dependencies, which git ignores.
+DEPENDENCIES = (".venv", "venv", "node_modules")
 
 
 def short_name(text: str) -> str:
@@ -86,6 +88,11 @@ class PipelineSpec(Record):
     acceptance_criteria: tuple[str, ...] = ()
     #: Per command.
     acceptance_timeout_s: float = 600.0
+    #: Commands that prepare a clean room, and directories of the project that it gets.
+    acceptance_setup: tuple[str, ...] = ()
+    acceptance_links: tuple[str, ...] = DEPENDENCIES
+    #: False: the commands run where the agent worked.
+    acceptance_clean: bool = True
     #: Retries per failure signature.
     retry_budget: int = 2
     paid_call_budget: int = 10

@@ -53,7 +53,7 @@ class Task:
         self.last_failure: ev.FailureTriaged | None = None
         #: Its number among the tasks that the keeper started; 0 for a task that was not queued.
         self.iteration = 0
-        #: Commands from the brief that replace those of the manifest.
+        #: Commands from the brief, in addition to those of the manifest.
         self.script: str | None = None
         #: Failures in a row, and all of them.
         self.consecutive = 0

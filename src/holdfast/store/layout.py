@@ -116,6 +116,7 @@ class Packet:
         self.workspace_base = f"{path}/state/workspace/base.json"
         self.worktree = f"{path}/state/workspace/worktree.json"
         self.applied = f"{path}/state/workspace/applied.json"
+        self.rooms = f"{path}/state/workspace/rooms"
         self.interrupts = f"{path}/state/interrupts"
         self.issues = f"{path}/state/issues"
         self.preflight = f"{path}/state/preflight.json"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.model.record import Record
+from holdfast.model.spec import DEPENDENCIES
 from holdfast.pipeline.define.intents import DIGEST_POLICIES, INTENTS, WORKSPACES
 
 TYPE_CHECKING = False
@@ -115,7 +116,27 @@ FIELDS = (
         path="acceptance.commands",
         kind="texts",
         required=True,
-        about="Shell commands that must all succeed; `[]` for none. Those of a brief replace them.",
+        about="Shell commands that must all succeed; `[]` for none. A brief may add commands.",
+    ),
+    Field(
+        path="acceptance.setup",
+        kind="texts",
+        default=(),
+        about="Commands that run first in the clean room, such as `npm ci`.",
+    ),
+    Field(
+        path="acceptance.links",
+        kind="paths",
+        default=DEPENDENCIES,
+        about="Directories of the project that git ignores and the commands need. Default: "
+        + ", ".join(f"`{name}`" for name in DEPENDENCIES)
+        + ".",
+    ),
+    Field(
+        path="acceptance.clean_room",
+        kind="flag",
+        default=True,
+        about="Run the commands on a clean checkout. `false`: where the agent worked.",
     ),
     Field(
         path="acceptance.criteria",

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _LEVELS: tuple[tuple[int, int | None], ...] = ((200, None), (60, None), (20, None), (20, 200), (0, 60))
 #: The size of all attachments together.
 ATTACHMENTS_BYTES = 512 * 1024
+_COMMANDS = "Acceptance commands"
 _NO_PIPELINE = PipelineSpec(intent="", group="", profile="")
 
 
@@ -188,7 +189,7 @@ class _Draft:
 
 
 def facts(spec: TaskSpec, stage: StageSpec, script: str | None = None) -> str:
-    """The part `task`: goal, scope and acceptance. The commands of `script` replace those of the manifest."""
+    """The part `task`: goal, scope and acceptance. The commands of `script` are those of a brief."""
     pipeline = spec.pipeline or _NO_PIPELINE
     parts = [f"Goal: {spec.goal}", f"Stage: {stage.name} (role {stage.role})"]
     if stage.writes:
@@ -197,10 +198,10 @@ def facts(spec: TaskSpec, stage: StageSpec, script: str | None = None) -> str:
         parts.append("This stage must not change files.")
     parts.append(_listed("Paths that must not change", pipeline.scope_deny))
     parts.append(_listed("Acceptance criteria", pipeline.acceptance_criteria))
+    parts.append(_listed(_COMMANDS, pipeline.acceptance_commands))
     if script:
-        parts.append("Acceptance commands:\n" + textwrap.indent(script.rstrip("\n"), "    "))
-    else:
-        parts.append(_listed("Acceptance commands", pipeline.acceptance_commands))
+        title = "Acceptance commands that the brief adds" if pipeline.acceptance_commands else _COMMANDS
+        parts.append(f"{title}:\n" + textwrap.indent(script.rstrip("\n"), "    "))
     return "\n\n".join(part for part in parts if part)
 
 

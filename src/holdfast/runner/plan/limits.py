@@ -59,7 +59,11 @@ def _call_limit(task: Task, execution: Execution) -> tuple[float, str, str] | No
     spec, pipeline = task.spec, task.spec.pipeline
     if not isinstance(execution, Attempt):
         command_s = pipeline.acceptance_timeout_s if pipeline is not None else 0.0
-        commands = max(_CHORE_COMMANDS, len(pipeline.acceptance_commands) if pipeline is not None else 0)
+        commands = _CHORE_COMMANDS
+        if pipeline is not None:
+            # All of them run once more on the tree of the task's start.
+            own = len(pipeline.acceptance_commands) + len(pipeline.acceptance_setup)
+            commands = max(commands, 2 * own)
         if spec.quality is not None:
             command_s, commands = spec.quality.timeout_s, max(commands, spec.quality.commands)
         return commands * command_s + _CHORE_MORE_S, f"the {execution.kind} of {execution.stage}", ""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from holdfast.store.layout import AttemptDir
 
-_REASON_CHARS, _EVIDENCE_BYTES = 1000, 64 * 1024 * 1024
+_REASON_CHARS, _EVIDENCE_CHARS, _EVIDENCE_BYTES = 1000, 8000, 64 * 1024 * 1024
 
 
 def open_chore(
@@ -133,5 +133,6 @@ def _take_judgement(ledger: Ledger, chore: Execution, result: dict[str, Any]) ->
             reasons=reasons,
             confirm=tuple(confirm.requests(reasons)) if result["passed"] else (),
             warnings=tuple(ledger.redact(str(warning)) for warning in result.get("warnings", ())),
+            evidence=ledger.redact(str(result.get("evidence") or ""))[:_EVIDENCE_CHARS],
         )
     )

@@ -24,6 +24,10 @@ def write(ledger: Ledger) -> None:
         # Before the marker, after which nothing changes: no runner starts again to complete a manifest.
         ledger.record(ev.RunnerLeft(pid=os.getpid(), reason=str(task.status)))
         failpoint("last_files.left")
+    if os.path.lexists(packet.rooms):
+        from holdfast.workspace import clean_room
+
+        clean_room.sweep(packet)  # of a gate that was killed
     work_item.close(ledger)
     ledger.observed.output_tail = ledger.tail(_TAIL_LINES)
     ledger.show()

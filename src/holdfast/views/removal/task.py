@@ -38,6 +38,10 @@ class Residue(Record):
 def remove_task(packet: Packet) -> None:
     """Remove the packet, its residue and its row in the index."""
     home, residue = packet.home, residue_of(packet)
+    if os.path.lexists(packet.rooms):
+        from holdfast.workspace import clean_room
+
+        clean_room.sweep(packet)  # it has a part outside the packet
     remove(packet)
     clear(home, residue)
     # Now, not at the next listing: a new task may get the same id, and even the same inode, before that.

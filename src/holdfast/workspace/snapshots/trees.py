@@ -120,6 +120,14 @@ class Trees:
             os.makedirs(os.path.dirname(self._alternates), mode=0o700, exist_ok=True)
             atomic.write(self._alternates, known + line + b"\n", durable=True)
 
+    @property
+    def stores(self) -> tuple[str, ...]:
+        """The directories with the objects: its own, then those that it borrows."""
+        lines = (atomic.read_small(self._alternates, _READ_BYTES) or b"").split(b"\n")
+        # A quoted path is one with a newline.
+        borrowed = (os.fsdecode(line) for line in lines if line and not line.startswith((b"#", b'"')))
+        return (self.objects, *borrowed)
+
     def index_of(self, top: str) -> str:
         """The index file of a working tree. It is kept, so that unchanged files are not read again."""
         return os.path.join(self.indexes, sha256(os.fsencode(top))[:32])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from holdfast import paths
 from holdfast.errors import UsageError
+from holdfast.model import roles
+from holdfast.model.acceptance import accepting
 from holdfast.pipeline.define import load_catalog, written_packet
 from holdfast.pipeline.define.intents import INTENTS, OPTIONS
 from holdfast.pipeline.results import task_index
@@ -165,6 +167,7 @@ def _show(values: dict[str, Any]) -> int:
         note = ", ".join(mark for mark in marks if mark) or "-"
         rows.append((stage.name, stage.agent, stage.model or "-", stage.effort or "-", timeout, note))
     wrapped_table.show(("STAGE", "AGENT", "MODEL", "EFFORT", "TIMEOUT", "NOTES"), rows)
+    out.say(_acceptance(written), rest="  ")
     print()
     sources = {**resolved.sources, **_timeout_sources(resolved, limit)}
     wrapped_table.show(("VALUE", "FROM"), list(sources.items()))
@@ -193,6 +196,7 @@ def _check(values: dict[str, Any]) -> int:
                 "path": path,
                 "valid": written is not None,
                 "problems": [problem.to_json() for problem in problems],
+                "accepted_by": list(accepting(written.resolved.stages)) if written is not None else [],
                 "not_installed": pipeline_data.missing_agents(written) if written is not None else [],
             }
         )
@@ -202,8 +206,17 @@ def _check(values: dict[str, Any]) -> int:
     for line in written.judge.notices():
         out.talk(line)
     out.say(f"{path} is valid: {' → '.join(stage.name for stage in written.resolved.stages)}", rest="  ")
+    out.say(_acceptance(written), rest="  ")
     _print_missing(written)
     return 0
+
+
+def _acceptance(written: WrittenPacket) -> str:
+    """How many acceptance commands there are, and where they run."""
+    count, stages = len(written.manifest.get("acceptance.commands")), written.resolved.stages
+    where = f"in the gate of {' and '.join(accepting(stages))}"
+    later = "; the brief may add some" if any(roles.get(stage.role).is_brief for stage in stages) else ""
+    return f"acceptance commands: {f'{count}, {where}' if count else 'none'}{later}"
 
 
 def _print_missing(written: WrittenPacket) -> None:

@@ -1,0 +1,27 @@
+"""In which gates the acceptance commands of a pipeline run. Pure."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holdfast.model.spec import StageSpec
+
+#: The check of the gate that runs the commands.
+CHECK = "acceptance"
+_VERIFY = "verify"
+
+
+def accepting(stages: Sequence[StageSpec]) -> tuple[str, ...]:
+    """The stages in whose gates the commands run, in order.
+
+    They are all verify stages; and the last stage that writes, if no verify stage comes after it. If no stage
+    writes and none verifies, it is the last one: whatever the profile, the commands run.
+    """
+    verifying = [at for at, stage in enumerate(stages) if stage.role == _VERIFY]
+    writing = [at for at, stage in enumerate(stages) if stage.writes]
+    last_writer = writing[-1] if writing else -1
+    if stages and (not verifying or verifying[-1] < last_writer):
+        verifying.append(last_writer if writing else len(stages) - 1)
+    return tuple(stages[at].name for at in sorted(verifying))

@@ -1,0 +1,175 @@
+"""Clean rooms: fresh checkouts of a tree, in which commands judge it.
+
+A room has the files of the tree and nothing else: no ignored files, caches or programs that an agent left.
+It is a repository of its own, at the commit of the task's start, with the objects of the user's repository.
+What an agent wrote into `.git` is not in it.
+
+    <packet>/state/workspace/rooms/<name>/    the files
+    /tmp/hf-<name>/                           the temporary directory of its commands; short, for sockets
+
+The name is random. A room is removed when it is left. One whose process was killed is removed by the next
+room of the task, at the end of the task, and with the packet.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import contextmanager
+
+from holdfast.errors import GitFailed
+from holdfast.failpoints import failpoint
+from holdfast.model.record import Record
+from holdfast.packet.create import remove_tree
+from holdfast.store import atomic
+from holdfast.store.inside import is_directory, plain_path
+from holdfast.workspace import git
+from holdfast.workspace.snapshots.snapshot import BIG_BYTES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holdfast.store.layout import Packet
+    from holdfast.workspace.base import Base
+    from holdfast.workspace.snapshots.trees import Trees
+
+_NAME = re.compile(r"[0-9a-f]{12}")
+_TEMPORARY = "/tmp"
+#: A note in place of a large file (`snapshot._describe`) is not longer than this.
+_NOTE_BYTES = 300
+
+
+class Room(Record):
+    """A clean room."""
+
+    #: The root of its tree, and the project in it.
+    top: str
+    directory: str
+    #: For the commands.
+    temporary: str
+    #: What commands find at a path below the root, and where it is: the objects that the repository borrows,
+    #: and files of the tree that are too large for the packet.
+    shared: tuple[tuple[str, str], ...] = ()
+
+
+@contextmanager
+def entered(packet: Packet, trees: Trees, base: Base, tree: str) -> Iterator[Room]:
+    """A room with the files of a tree. Raises GitFailed, StorageError."""
+    plain_path(packet.path, packet.rooms)
+    sweep(packet)
+    name = os.urandom(6).hex()
+    top, temporary = os.path.join(packet.rooms, name), _temporary(name)
+    try:
+        try:
+            os.makedirs(top, mode=0o700)
+            os.mkdir(temporary, mode=0o700)
+        except OSError as error:
+            atomic.storage_failed(error, f"cannot create the clean room {top}")
+        failpoint("clean_room.begun")
+        index = _check_out(trees, base, tree, top)
+        _make_repository(trees, base, top, index)
+        failpoint("clean_room.made")
+        directory = os.path.join(top, base.place.prefix).rstrip("/")
+        os.makedirs(directory, exist_ok=True)
+        shared = (*_borrowed(trees), *_large_files(trees, base, tree))
+        yield Room(top=top, directory=directory, temporary=temporary, shared=shared)
+        failpoint("clean_room.used")
+    finally:
+        _remove(packet, name)
+
+
+def sweep(packet: Packet) -> None:
+    """Remove the rooms whose processes were killed."""
+    if not is_directory(packet.rooms):
+        return
+    for name in os.listdir(packet.rooms):
+        if _NAME.fullmatch(name):
+            _remove(packet, name)
+
+
+def _remove(packet: Packet, name: str) -> None:
+    remove_tree(_temporary(name))
+    # Last: while it is there, the other is found.
+    remove_tree(os.path.join(packet.rooms, name))
+
+
+def _temporary(name: str) -> str:
+    return os.path.join(_TEMPORARY, f"hf-{name}")
+
+
+def _check_out(trees: Trees, base: Base, tree: str, top: str) -> str:
+    """Write the files of a tree, those of nested repositories included. Returns the path of the index."""
+    index = os.path.join(trees.indexes, f"room.{os.urandom(8).hex()}")
+    trees.run(["read-tree", tree], work_tree=top, index=index)
+    done = trees.call(["checkout-index", "-a", "-f", "-u"], work_tree=top, index=index, allowed=(0, 1, 128))
+    links = git.gitlinks(trees.run(["ls-files", "-s", "-z"], work_tree=top, index=index))
+    if done.returncode:
+        missing = git.names(trees.run(["ls-files", "-z", "-d"], work_tree=top, index=index))
+        _explain(base, missing, done.stderr)
+    for path, commit in links:
+        inner = os.path.join(top, path)
+        if trees.has(commit) and not os.path.islink(inner):
+            os.makedirs(inner, exist_ok=True)
+            atomic.forget(_check_out(trees, base, trees.tree_of(commit), inner))
+    return index
+
+
+def _explain(base: Base, missing: list[str], stderr: bytes) -> None:
+    """Some files could not be written. In a sparse or partial clone the user does not have them either."""
+    lost = [name for name in missing if os.path.lexists(os.path.join(base.place.top, name))]
+    if lost or not missing:
+        text = " ".join(stderr.decode("utf-8", "replace").split())[:300]
+        raise GitFailed(f"cannot check out {lost[0] if lost else 'the tree'} in a clean room: {text}")
+
+
+def _make_repository(trees: Trees, base: Base, top: str, index: str) -> None:
+    """Make the room a repository, because commands use git. It borrows all objects."""
+    git_dir = os.path.join(top, ".git")
+    kind = trees.settings.values.get("extensions.objectformat", "sha1")
+    extension = f"[extensions]\n\tobjectFormat = {kind}\n" if kind != "sha1" else ""
+    config = f"[core]\n\trepositoryFormatVersion = {int(bool(extension))}\n\tbare = false\n{extension}"
+    head = base.commit or "ref: refs/heads/main"
+    try:
+        for name in ("objects/info", "objects/pack", "refs/heads", "refs/tags"):
+            os.makedirs(os.path.join(git_dir, name), mode=0o700)
+        atomic.write(os.path.join(git_dir, "config"), config.encode(), durable=False)
+        # Relative to the objects. Where the room is mounted over the project, absolute paths lead nowhere.
+        names = [f"../borrowed/{at}\n" for at in range(len(trees.stores))]
+        atomic.write(os.path.join(git_dir, "objects/info/alternates"), "".join(names).encode(), durable=False)
+        atomic.write(os.path.join(git_dir, "HEAD"), f"{head}\n".encode(), durable=False)
+        if tags := _tags(base):
+            atomic.write(os.path.join(git_dir, "packed-refs"), tags, durable=False)
+        os.replace(index, os.path.join(git_dir, "index"))
+    except OSError as error:
+        atomic.storage_failed(error, f"cannot create the clean room {top}")
+
+
+def _tags(base: Base) -> bytes:
+    """The tags of the user's repository, by which many builds find their version."""
+    repository = base.place.repository
+    if repository is None:
+        return b""
+    return git.run(["for-each-ref", "--format=%(objectname) %(refname)", "refs/tags"], of=repository)
+
+
+def _borrowed(trees: Trees) -> list[tuple[str, str]]:
+    return [(f".git/borrowed/{at}", store) for at, store in enumerate(trees.stores)]
+
+
+def _large_files(trees: Trees, base: Base, tree: str) -> tuple[tuple[str, str], ...]:
+    """The files of which the tree has only a note."""
+    found: list[tuple[str, str]] = []
+    for entry in git.names(trees.run(["ls-tree", "-r", "-l", "-z", "--full-tree", tree])):
+        facts, _, path = entry.partition("\t")
+        size = facts.split()[3]
+        if not size.isdigit() or int(size) > _NOTE_BYTES:
+            continue
+        full = os.path.join(base.place.top, path)
+        try:
+            is_large = os.lstat(full).st_size > BIG_BYTES
+        except OSError:
+            continue
+        if is_large:
+            found.append((path, full))
+    return tuple(found)

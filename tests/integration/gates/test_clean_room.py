@@ -1,0 +1,127 @@
+"""A clean room has the files of the judged tree and nothing else, with bubblewrap and without."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import Any
+
+import pytest
+
+from holdfast.gates import room_commands
+from holdfast.store.layout import Packet
+from holdfast.workspace import clean_room
+from tests.support.repos import Repo, judge, packet_for, prepare, report
+
+
+@pytest.fixture(params=["bubblewrap", "links"])
+def mounts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How the room is made; without bubblewrap as on a machine that has none."""
+    if request.param == "links":
+        monkeypatch.setattr(room_commands, "_bwrap", lambda: None)
+    elif room_commands._bwrap() is None:  # pyright: ignore[reportPrivateUsage]
+        pytest.skip("bubblewrap does not work here")
+    return request.param
+
+
+@pytest.fixture
+def repo(home: str) -> Repo:
+    found = Repo(os.path.join(os.path.dirname(home), "project"))
+    found.write(".gitignore", "*.pyc\nlocal/\n.venv/\n")
+    found.commit("a")
+    return found
+
+
+def accepted(home: str, repo: Repo, *commands: str, **asked: Any) -> tuple[Packet, dict[str, Any]]:
+    """What the gate of a stage says that wrote `b` and left an ignored directory."""
+    asked = {"scope_allow": ("b",), **asked}
+    project = asked.pop("project", repo.path)
+    packet = packet_for(home, project, acceptance_commands=commands, **asked)
+    prepare(packet)
+    place = packet.home.worktrees + "/it" if asked.get("workspace") == "worktree" else repo.path
+    with open(os.path.join(place, os.path.relpath(project, repo.path), "b"), "w", encoding="utf-8") as file:
+        file.write("new\n")
+    os.makedirs(os.path.join(place, "local"))
+    report(packet, "done\n")
+    _, result = judge(packet)
+    assert not os.path.isdir(packet.rooms) or os.listdir(packet.rooms) == []
+    return packet, result
+
+
+@pytest.mark.usefixtures("mounts")
+@pytest.mark.parametrize("where", ["in_place", "worktree"])
+def test_what_git_ignores_is_absent_and_what_is_in_scope_is_there(home: str, repo: Repo, where: str) -> None:
+    _, result = accepted(home, repo, "test ! -e local", "grep -q new b", "test -e a", workspace=where)
+    assert result["passed"], result["reasons"]
+
+
+@pytest.mark.usefixtures("mounts")
+def test_a_project_in_a_subdirectory(home: str, repo: Repo) -> None:
+    repo.commit("sub/c")
+    commands = ("test -e c", "grep -q new b", "test -e ../a", "test $(basename $PWD) = sub")
+    _, result = accepted(home, repo, *commands, project=os.path.join(repo.path, "sub"))
+    assert result["passed"], result["reasons"]
+
+
+@pytest.mark.usefixtures("mounts")
+def test_paths_of_the_project_in_the_environment_lead_into_the_room(
+    home: str, repo: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOMEPATH", f"/usr/lib:{repo.path}/local")
+    _, result = accepted(home, repo, "test ! -e ${SOMEPATH#*:}", "test -e $(dirname ${SOMEPATH#*:})/a")
+    assert result["passed"], result["reasons"]
+
+
+@pytest.mark.parametrize("where", ["in_place", "worktree"])
+def test_absolute_paths_of_the_project_lead_into_the_room(
+    home: str, repo: Repo, mounts: str, where: str
+) -> None:
+    if mounts != "bubblewrap":
+        pytest.skip("only a mount can do that")
+    _, result = accepted(
+        home, repo, f"grep -q new {repo.path}/b", f"test ! -e {repo.path}/local", workspace=where
+    )
+    assert result["passed"], result["reasons"]
+
+
+def test_dependencies_can_be_used_and_with_bubblewrap_not_changed(home: str, repo: Repo, mounts: str) -> None:
+    repo.write(".venv/lib", "x\n")
+    change = "! touch .venv/new" if mounts == "bubblewrap" else "touch .venv/new"
+    _, result = accepted(home, repo, "grep -q x .venv/lib", "test -e b", change)
+    assert result["passed"], result["reasons"]
+
+
+@pytest.mark.usefixtures("mounts")
+def test_submodules_are_checked_out(home: str, repo: Repo) -> None:
+    other = Repo(os.path.join(os.path.dirname(home), "other"))
+    other.commit("inner")
+    repo.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", other.path, "sub")
+    repo.commit()
+    _, result = accepted(home, repo, "test -e sub/inner", "test -e b")
+    assert result["passed"], result["reasons"]
+
+
+@pytest.mark.usefixtures("mounts")
+def test_git_knows_its_history_and_what_changed(home: str, repo: Repo) -> None:
+    commands = ("git log --oneline | grep -q work", "test $(git diff --cached --name-only) = b")
+    _, result = accepted(home, repo, *commands)
+    assert result["passed"], result["reasons"]
+    assert repo.git("status", "--porcelain", "--", "b").startswith("??")
+
+
+def test_the_rest_of_a_killed_room_is_removed_by_the_next(home: str, repo: Repo) -> None:
+    packet = packet_for(home, repo.path)
+    old = os.path.join(packet.rooms, "0123456789ab")
+    os.makedirs(os.path.join(old, "deep"))
+    os.makedirs("/tmp/hf-0123456789ab", exist_ok=True)
+    elsewhere = os.path.join(os.path.dirname(home), "mine")
+    os.makedirs(elsewhere)
+    os.symlink(elsewhere, os.path.join(packet.rooms, "ba9876543210"))
+    clean_room.sweep(packet)
+    assert os.listdir(packet.rooms) == []
+    assert not os.path.exists("/tmp/hf-0123456789ab")
+    assert os.path.isdir(elsewhere)
+    shutil.rmtree(packet.rooms)
+    os.symlink(elsewhere, packet.rooms)
+    clean_room.sweep(packet)
+    assert os.path.isdir(elsewhere)
