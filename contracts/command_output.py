@@ -185,6 +185,11 @@ _PIPELINE_CHECK = of_fields(
         "path": TEXT,
         "valid": FLAG,
         "problems": {"type": "array", "items": _PROBLEM},
+        "accepted_by": {
+            "type": "array",
+            "items": TEXT,
+            "description": "the stages in whose gates the acceptance commands run",
+        },
         "not_installed": TEXTS,
     }
 )

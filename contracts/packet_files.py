@@ -120,13 +120,14 @@ _GATE = of_fields(
             "type": "array",
             "items": of_fields({"name": TEXT, "passed": FLAG, "reasons": TEXTS}),
         },
+        "evidence": {"type": "string", "description": "the first lines of the commands that failed"},
         "attempt": {"type": "integer", "minimum": 1},
         "action": {"enum": ["interrupt", "warn", "file_issue"]},
         "timestamp": AT,
     },
     # A plain run has no checks: the attempt's result is the gate. `action` is there if the repository has its
     # own checks.
-    optional=("role", "failed", "checks", "warnings", "action"),
+    optional=("role", "failed", "checks", "warnings", "evidence", "action"),
 )
 _META = of_fields(
     {

@@ -28,7 +28,7 @@ from holdfast.workspace.snapshots.snapshot import BIG_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
     from holdfast.store.layout import Packet
     from holdfast.workspace.base import Base
@@ -54,7 +54,7 @@ class Room(Record):
 
 
 @contextmanager
-def entered(packet: Packet, trees: Trees, base: Base, tree: str) -> Iterator[Room]:
+def entered(packet: Packet, trees: Trees, base: Base, tree: str) -> Generator[Room]:
     """A room with the files of a tree. Raises GitFailed, StorageError."""
     plain_path(packet.path, packet.rooms)
     sweep(packet)
