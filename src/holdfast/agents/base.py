@@ -37,8 +37,8 @@ class ConfigHome(Record):
     logins: tuple[str, ...] = ()
     #: Shown as they are, writable, if the task continues a session of the user.
     sessions: tuple[str, ...] = ()
-    #: Copied once: file of the user → name in the private home.
-    copies: dict[str, str] = {}
+    #: Copied once: settings that the program itself may change. A path with `~/` is copied to its last name.
+    copies: tuple[str, ...] = ()
     #: The variable that is set to the path.
     variable: str = ""
     #: The user's own is used, writable.

@@ -72,6 +72,9 @@ IN_HOME = (
 FOLDERS = ("/run", "/var/run", "/mnt/wslg", "/etc/ssl/private", "/var/lib/docker")
 #: Only root can read them; a task may run as root.
 FILES = ("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-")
+#: Settings of the kernel. bwrap leaves them writable for root, although it means to protect them: it asks
+#: whether it may write the folders, not the files.
+KERNEL = tuple(f"/proc/{name}" for name in ("acpi", "bus", "fs", "irq", "scsi", "sys", "sysrq-trigger"))
 #: Empty and writable.
 TEMPORARY = ("/tmp", "/var/tmp")
 #: Files that a command needs although their folder is hidden.

@@ -35,6 +35,17 @@ def program() -> str | None:
     )
 
 
+def can_forbid_nesting(bwrap: str) -> bool:
+    """Whether bwrap has --disable-userns (0.8 and newer)."""
+    try:
+        done = subprocess.run(
+            [bwrap, "--help"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_TRIAL_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return True  # it does not run at all, which its own error says better
+    return b"--disable-userns" in done.stdout + done.stderr
+
+
 def require(*, network: bool = True) -> str:
     """The path of bwrap, if it works here. Raises SandboxMissing."""
     problem = find_problem(network=network)
@@ -64,6 +75,7 @@ def _try(bwrap: str, *, network: bool) -> str | None:
     """Make a sandbox; what bwrap said if that failed."""
     argv = [bwrap, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--cap-drop", "ALL"]
     argv += [] if network else ["--unshare-net"]
+    argv += ["--disable-userns"] if can_forbid_nesting(bwrap) else []
     argv += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--", "/bin/true"]
     try:
         done = subprocess.run(

@@ -11,7 +11,9 @@ _OUTSIDE, _INSIDE, _EMPTY = (os.path.join(_HERE, name) for name in ("outside.py"
 
 #: Kinds of mounts, weakest first: of two mounts of one path, the stronger one holds.
 PRIVATE, WRITE, READ, HIDE_FOLDER, HIDE_FILE = "private", "write", "read", "hide folder", "hide file"
-_STRENGTH = {PRIVATE: 0, WRITE: 1, READ: 2, HIDE_FOLDER: 3, HIDE_FILE: 3}
+#: Another folder in the place of what is there, writable.
+REPLACE = "replace"
+_STRENGTH = {PRIVATE: 0, WRITE: 1, READ: 2, HIDE_FOLDER: 3, HIDE_FILE: 3, REPLACE: 4}
 #: Descriptors that outside.py opens for bwrap and for inside.py.
 INFO_FD, STATUS_FD = 3, 4
 
@@ -34,6 +36,8 @@ class Sandbox(Record):
     mounts: tuple[Mount, ...]
     cwd: str
     network: bool = True
+    #: Whether it may make user namespaces, in which it could mount a cgroup file system.
+    has_userns: bool = False
     #: Variables that lead out of the sandbox, or to something that is hidden.
     drop_env: tuple[str, ...] = ()
 
@@ -50,6 +54,7 @@ def command_line(sandbox: Sandbox, command: list[str]) -> list[str]:
         sandbox.python,
         *("-I", "-S", _OUTSIDE, sandbox.bwrap),
         *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
+        *(() if sandbox.has_userns else ("--disable-userns",)),
         *(() if sandbox.network else ("--unshare-net",)),
         *("--die-with-parent", "--as-pid-1", "--cap-drop", "ALL", "--hostname", "sandbox"),
         *("--info-fd", str(INFO_FD)),
@@ -76,7 +81,7 @@ def ordered(mounts: tuple[Mount, ...]) -> list[Mount]:
 
 def _arguments(mount: Mount) -> list[str]:
     match mount.kind:
-        case "write":
+        case "write" | "replace":
             return ["--bind", mount.source or mount.path, mount.path]
         case "read":
             return ["--ro-bind", mount.source or mount.path, mount.path]

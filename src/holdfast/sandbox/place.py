@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from holdfast.sandbox import hidden
-from holdfast.sandbox.mounts import HIDE_FILE, HIDE_FOLDER, PRIVATE, READ, WRITE, Mount, Sandbox
+from holdfast.sandbox import hidden, machine
+from holdfast.sandbox.mounts import HIDE_FILE, HIDE_FOLDER, PRIVATE, READ, REPLACE, WRITE, Mount, Sandbox
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ class Place:
             mounts=tuple(self.mounts),
             cwd=os.path.realpath(cwd),
             network=network,
+            has_userns=not machine.can_forbid_nesting(bwrap),
             drop_env=tuple(name for name in hidden.VARIABLES if name in self.env),
         )
 
@@ -55,8 +56,8 @@ class Place:
                 self.mounts.append(Mount(kind=HIDE_FILE, path=real))
 
     def put(self, source: str, path: str) -> None:
-        """Show the folder `source` at `path`, writable."""
-        self.mounts.append(Mount(kind=WRITE, path=os.path.realpath(path), source=os.path.realpath(source)))
+        """Show the folder `source` in the place of the folder `path`, writable."""
+        self.mounts.append(Mount(kind=REPLACE, path=os.path.realpath(path), source=os.path.realpath(source)))
 
     def workspace(self, directory: str, repository: Repository | None, *, branch: str | None) -> None:
         """The directory where the command works.
@@ -102,13 +103,15 @@ class Place:
     def _hide_defaults(self) -> None:
         home = self.env.get("HOME") or os.path.expanduser("~")
         config = self.env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+        if os.path.realpath(home) != "/":
+            self.read(home)  # it may be in a folder that is private
         data = self.env.get("XDG_DATA_HOME") or os.path.join(home, ".local/share")
         self.hide(*(os.path.join(home, name) for name in hidden.IN_HOME))
         for base, prefix in ((config, ".config/"), (data, ".local/share/")):
             names = (name.removeprefix(prefix) for name in hidden.IN_HOME if name.startswith(prefix))
             self.hide(*(os.path.join(base, name) for name in names))
         self.hide(*hidden.FOLDERS, *hidden.FILES)
-        self.read(*hidden.SHOWN_AGAIN)
+        self.read(*hidden.SHOWN_AGAIN, *hidden.KERNEL)
         for path in hidden.TEMPORARY:
             if os.path.isdir(path) and not os.path.islink(path):
                 self.mounts.append(Mount(kind=PRIVATE, path=path))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.agents import endings
-from holdfast.agents.base import Capabilities, End, Launch, LaunchSpec, StopStep, model_name
+from holdfast.agents.base import Capabilities, ConfigHome, End, Launch, LaunchSpec, StopStep, model_name
 from holdfast.agents.claude.events import Lines
 from holdfast.model.outcome import HAS_RESET_TIME, Outcome
 
@@ -103,6 +103,17 @@ class Claude:
         takes_effort=True,
         # Aliases change with the program's versions, and a resumed task must keep its model.
         aliases={"opus": "claude-opus-4-8", "sonnet": "claude-sonnet-5"},
+        config_homes=(
+            ConfigHome(
+                paths=("$CLAUDE_CONFIG_DIR", "~/.claude"),
+                reads=("agents", "commands", "hooks", "local", "output-styles", "plugins", "rules", "skills"),
+                logins=(".credentials.json",),
+                sessions=("projects",),
+                copies=("settings.json", "CLAUDE.md", ".claude.json", "~/.claude.json"),
+                # Otherwise .claude.json would be beside it, in a folder that is read-only.
+                variable="CLAUDE_CONFIG_DIR",
+            ),
+        ),
         package="@anthropic-ai/claude-code",
         memory_mb=300,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from holdfast.agents import endings
-from holdfast.agents.base import Capabilities, End, Launch, LaunchSpec, StopStep, model_name
+from holdfast.agents.base import Capabilities, ConfigHome, End, Launch, LaunchSpec, StopStep, model_name
 from holdfast.agents.copilot.events import CopilotReader, usage_of
 from holdfast.model.outcome import Outcome
 from holdfast.store.layout import AttemptDir
@@ -65,6 +65,14 @@ class Copilot:
         login_env=("COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_PROVIDER_BASE_URL"),
         login_files=("~/.copilot/config.json",),
         appends_system_prompt=False,
+        config_homes=(
+            ConfigHome(
+                paths=("$COPILOT_HOME", "~/.copilot"),
+                reads=("agents", "pkg", "skills"),
+                sessions=("session-state",),
+                copies=("config.json", "mcp-config.json", "settings.json", "copilot-instructions.md"),
+            ),
+        ),
         package="@github/copilot",
         memory_mb=260,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from holdfast.agents import endings
-from holdfast.agents.base import Capabilities, End, Launch, LaunchSpec, StopStep, model_name
+from holdfast.agents.base import Capabilities, ConfigHome, End, Launch, LaunchSpec, StopStep, model_name
 from holdfast.agents.gemini.events import GeminiReader, error_kind, status_kind
 from holdfast.model import outcome as oc
 from holdfast.model.outcome import Outcome
@@ -98,6 +98,15 @@ class Gemini:
             "flash": "gemini-2.5-flash",
             "flash-lite": "gemini-2.5-flash-lite",
         },
+        config_homes=(
+            ConfigHome(
+                paths=("~/.gemini",),
+                reads=("commands", "extensions", "policies", "skills"),
+                logins=("oauth_creds.json", "google_accounts.json", "gemini-credentials.json"),
+                sessions=("tmp",),
+                copies=("settings.json", "GEMINI.md", ".env", "installation_id", "trustedFolders.json"),
+            ),
+        ),
         package="@google/gemini-cli",
         memory_mb=260,
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 
 from holdfast.agents import endings
-from holdfast.agents.base import Capabilities, End, Launch, LaunchSpec, StopStep, model_name
+from holdfast.agents.base import Capabilities, ConfigHome, End, Launch, LaunchSpec, StopStep, model_name
 from holdfast.agents.opencode.events import OpencodeLines, without_logs
 from holdfast.model.outcome import Outcome
 
@@ -75,6 +75,20 @@ class Opencode:
         login_files=("~/.local/share/opencode/auth.json", "~/.config/opencode/opencode.json"),
         appends_system_prompt=True,
         takes_effort=True,
+        config_homes=(
+            ConfigHome(
+                paths=("$XDG_CONFIG_HOME/opencode", "~/.config/opencode"),
+                reads=("agent", "command", "plugin", "skills", "themes", "tool"),
+                copies=("opencode.json", "opencode.jsonc", "config.json", "AGENTS.md"),
+            ),
+            ConfigHome(
+                paths=("$XDG_DATA_HOME/opencode", "~/.local/share/opencode"),
+                reads=("bin",),
+                logins=("auth.json", "mcp-auth.json"),
+                sessions=("storage",),
+            ),
+            ConfigHome(paths=("$XDG_STATE_HOME/opencode", "~/.local/state/opencode")),
+        ),
         package="opencode-ai",
         memory_mb=700,
     )  # fmt: skip

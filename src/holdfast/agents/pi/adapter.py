@@ -7,7 +7,7 @@ prompts: `--tools` controls what it may do, and `--approve` concerns the project
 from __future__ import annotations
 
 from holdfast.agents import endings
-from holdfast.agents.base import Capabilities, End, Launch, LaunchSpec, StopStep, model_name
+from holdfast.agents.base import Capabilities, ConfigHome, End, Launch, LaunchSpec, StopStep, model_name
 from holdfast.agents.pi.events import PiLines
 from holdfast.model.outcome import Outcome
 
@@ -71,6 +71,15 @@ class Pi:
         login_files=("$PI_CODING_AGENT_DIR/auth.json", "~/.pi/agent/auth.json", "~/.pi/agent/models.json"),
         appends_system_prompt=True,
         takes_effort=True,
+        config_homes=(
+            ConfigHome(
+                paths=("$PI_CODING_AGENT_DIR", "~/.pi/agent"),
+                reads=("bin", "extensions", "prompts", "skills", "themes", "tools"),
+                logins=("auth.json",),
+                sessions=("sessions",),
+                copies=("settings.json", "models.json", "AGENTS.md", "SYSTEM.md"),
+            ),
+        ),
         package="@earendil-works/pi-coding-agent",
         memory_mb=180,
     )  # fmt: skip

@@ -129,8 +129,8 @@ def _config_homes(
         place.write(*(os.path.join(path, name) for name in home.logins))
         if ledger.task.spec.session is not None:
             place.write(*(os.path.join(path, name) for name in home.sessions))
-        for source, name in home.copies.items():
-            _copy_once(os.path.expanduser(source), os.path.join(private, name))
+        for name in home.copies:
+            _copy_once(_absolute(name, path, env), os.path.join(private, os.path.basename(name)))
         if home.variable:
             variables[home.variable] = path
     return variables
@@ -140,10 +140,18 @@ def _expand(home: ConfigHome, env: dict[str, str]) -> str:
     """The first path whose variable is set; `~` is HOME."""
     for text in home.paths:
         head, slash, rest = text.partition("/")
-        base = env.get("HOME") or os.path.expanduser("~") if head == "~" else env.get(head[1:])
-        if base:
+        if head == "~":
+            return _absolute(text, "", env)
+        if base := env.get(head[1:]):
             return os.path.normpath(base + slash + rest)
     raise ValueError(f"no path for a config home: {home.paths}")
+
+
+def _absolute(name: str, folder: str, env: dict[str, str]) -> str:
+    """A path in the user's HOME, or in `folder`."""
+    if name.startswith("~/"):
+        return os.path.join(env.get("HOME") or os.path.expanduser("~"), name[2:])
+    return os.path.join(folder, name)
 
 
 def _copy_once(source: str, target: str) -> None:
