@@ -26,6 +26,7 @@ HoldfastError
 │   ├── CorruptFile
 │   ├── GitMissing
 │   ├── GitFailed
+│   ├── ProcMissing
 │   └── StorageError
 │       └── DiskFull
 ├── Unanswered               6   no answer in time; the request is still pending
@@ -217,6 +218,16 @@ class GitFailed(NotPossible):
     """A git command failed."""
 
     code = "git-failed"
+
+
+class ProcMissing(NotPossible):
+    """/proc does not show our own processes, so no process can be told from another."""
+
+    code = "proc-missing"
+    hint = (
+        "mount it ('mount -t proc proc /proc'), or start the container or chroot with its own /proc; "
+        "'ls', 'show' and 'logs' work without"
+    )
 
 
 class StorageError(NotPossible):

@@ -21,7 +21,7 @@ from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
 from holdfast.keeper_watch import KeeperWatch
 from holdfast.redact import Redactor
-from holdfast.store import atomic
+from holdfast.store import atomic, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 
@@ -78,8 +78,10 @@ def main() -> int:
     """`python -m holdfast.seed`, with HOLDFAST_HOME set. Returns 75 if another seed serves the home."""
     home = Home(os.environ["HOLDFAST_HOME"])
     try:
+        process.require_proc()
         lock = locks.acquire(home.seed_lock, role="seed", within_s=0.0)
     except HoldfastError as error:
+        print(f"error: {error}", file=sys.stderr)  # for a person who starts it: ours is null
         return error.exit_status
     recorder.set_name("holdfast-seed")
     # The kernel reaps our runners, including those of an earlier image of this process. (Runners restore the

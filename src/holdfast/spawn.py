@@ -7,7 +7,7 @@ import sys
 
 from holdfast import clock
 from holdfast.errors import CorruptFile, LockHeld
-from holdfast.store import atomic, pulse
+from holdfast.store import atomic, process, pulse
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 
@@ -117,6 +117,7 @@ def ensure_keeper(home: Home, *, by_person: bool, for_good: bool = False) -> int
     """
     if not keeper_allowed(home):
         return None
+    process.require_proc()
     if locks.is_held(home.keeper_lock):
         pulse.wake(home.keeper_lock)
         return None

@@ -150,3 +150,26 @@ def test_a_bell_with_junk_in_it_is_a_ring(home: str, junk: bytes) -> None:
     inbox.ring_keeper(Home(home))
     task.wait_for("completed")
     assert keepers.pid(home) == pid
+
+
+# ── all at once ──
+
+
+def test_runner_keeper_and_seed_killed_at_once_come_back_by_another_runner(home: str) -> None:
+    """Without a command: the runner of another task starts a keeper, which starts the rest."""
+    warm_up(home)
+    lost, other = Task.shell(kin.WAIT), Task.shell(kin.WAIT)
+    lost.agent_pid()
+    other.agent_pid()
+    for number in range(3):
+        keeper, seed, runner = keepers.wait_for(home), eventually(lambda: seed_of(home)), lost.runner_pid()
+        wait_until_it_works(home, keeper)
+        killed_mono = time.monotonic()
+        kin.kill(keeper, seed, runner)
+        keepers.wait_for(home, other_than=keeper, within_s=20)
+        eventually(lambda old=runner: lost.runner_pid() != old, 20, "a new runner lives", journal=lost.packet)
+        took_s = time.monotonic() - killed_mono
+        assert took_s < 15, number
+    kin.go()
+    for task in (lost, other):
+        assert task.wait_for("completed")["attempt"] == 1

@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 from holdfast.store import lock as locks
-from tests.support import processes, systemd
+from tests.support import kin, processes, systemd
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
 
@@ -91,6 +91,27 @@ def test_a_runner_starts_a_dead_keeper_through_the_unit(home: str, state: str) -
     assert second == unit(state).main_pid
     let_go()
     task.wait_for("completed")
+
+
+def test_runner_keeper_and_seed_killed_at_once_come_back_by_the_unit(home: str, state: str) -> None:
+    """No runner is alive: systemd sees that its main process failed, and starts it again."""
+    install()
+    assert unit(state).settings()["Restart"] == ["on-failure"]
+    task = Task.shell(SCRIPT)
+    agent, runner, first = task.agent_pid(), task.runner_pid(), keeper(home)
+    lock = os.path.join(home, "seed.lock")
+    seed = eventually(lambda: locks.owner(lock) if locks.is_held(lock) else None, what="a seed lives")
+    assert seed is not None
+    kin.kill(runner, first, seed.pid)
+    # As systemd does after RestartSec.
+    subprocess.run(
+        ["systemctl", "--user", "start", os.path.basename(unit(state).path)], check=True, timeout=30
+    )
+    eventually(lambda: task.runner_pid() != runner, 20, "a new runner lives", journal=task.packet)
+    assert keeper(home) == unit(state).main_pid != first
+    assert processes.is_alive(agent)
+    let_go()
+    assert task.wait_for("completed")["attempt"] == 1
 
 
 def test_a_keeper_without_the_unit_is_replaced_by_the_units(home: str, state: str) -> None:

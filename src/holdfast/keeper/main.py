@@ -206,6 +206,7 @@ def main(argv: list[str]) -> int:
     """`python -m holdfast.keeper [--idle-exit|--foreground]`, with HOLDFAST_HOME set."""
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))  # the parent may have blocked it
+        process.require_proc()
         home = Home(paths.ensure_home(paths.home()))
         return run(
             home,

@@ -15,7 +15,7 @@ from holdfast.model.fold import apply
 from holdfast.model.spec import TaskSpec
 from holdfast.model.status import Status
 from holdfast.model.task import Task
-from holdfast.store import atomic, audit
+from holdfast.store import atomic, audit, process
 from holdfast.store.digest import sha256
 from holdfast.store.journal import encode_line
 from holdfast.store.layout import NEW_PREFIX, PACKET_DIRECTORIES, Home, Packet
@@ -38,12 +38,13 @@ def create(
 ) -> Packet:
     """Create a packet, durably, in the given state.
 
-    Raises DuplicateTask or StorageError; then nothing is left behind.
+    Raises DuplicateTask, StorageError or ProcMissing; then nothing is left behind.
 
     For a written packet, `inputs` is the directory to copy (UsageError for files that cannot be copied), and
     `manifest_yaml` its text. `files` are further files: path in the packet → content.
     """
     ids.check_task_id(spec.task_id)
+    process.require_proc()
     target = home.packet(spec.task_id)
     if os.path.exists(target.path):
         raise DuplicateTask(f"task {spec.task_id} already exists")

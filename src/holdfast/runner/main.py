@@ -39,6 +39,7 @@ def run(path: str) -> None:
     Raises LockHeld if another runner has the task.
     """
     packet = Packet(os.path.abspath(path))
+    process.require_proc()
     if not os.path.isdir(packet.path):
         raise NotFound(f"there is no task at {packet.path}")
     _prepare_recorder(packet)

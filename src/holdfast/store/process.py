@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from holdfast.errors import ProcMissing
 from holdfast.model.process import ProcessIdentity
 
 TYPE_CHECKING = False
@@ -18,6 +19,24 @@ _INFO_BYTES, _INFO_EXIT_AT = 64, 60
 _PIDFD_GET_INFO = 3 << 30 | _INFO_BYTES << 16 | 0xFF << 8 | 11
 _PIDFD_INFO_EXIT = 1 << 3
 _boot_id = ""
+
+
+def require_proc() -> None:
+    """Raises ProcMissing where processes cannot be identified. Called before anything is changed.
+
+    Other systems than Linux have no /proc and need none.
+    """
+    if not HAS_PROC:
+        return
+    try:
+        pid = os.readlink("/proc/self")
+    except OSError:
+        raise ProcMissing(
+            "/proc is not mounted; without it, processes cannot be started or checked"
+        ) from None
+    if pid != str(os.getpid()):
+        # `unshare --pid` without --mount-proc: every pid there is that of another process here.
+        raise ProcMissing("/proc shows the processes of another pid namespace, so none can be checked")
 
 
 def boot_id() -> str:

@@ -1,4 +1,7 @@
-"""Send a request to a task: write it to the inbox, make sure a runner is alive, wait for the answer."""
+"""Send a request to a task: write it to the inbox, make sure a runner is alive, wait for the answer.
+
+To many tasks, all requests are posted before the first answer is awaited: their runners work at once.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from holdfast import clock, files
 from holdfast.errors import CorruptFile, DiskFull, HoldfastError, NotFound, RequestRefused, Unanswered
 from holdfast.packet import inbox, load
 from holdfast.runner_process import start_runner
-from holdfast.store import atomic, audit
+from holdfast.store import atomic, audit, process, pulse
 from holdfast.store import lock as locks
 from holdfast.store.layout import Packet
 
@@ -26,6 +29,55 @@ def send_request(packet: Packet, verb: str, args: dict[str, Any]) -> None:
 
     Raises RequestRefused with the runner's reason, or Unanswered after 2 s; the request then stays pending.
     """
+    posted = post_request(packet, verb, args)
+    start_mono = clock.mono()
+    pause_s = 0.002
+    while not posted.is_answered():
+        if clock.mono() - start_mono > ANSWER_S:
+            raise Unanswered(
+                f"the runner of {packet.task_id} did not answer '{verb}' within {ANSWER_S:.0f}s",
+                hint=f"the request is still pending; 'holdfast show {packet.task_id}' shows the task",
+            )
+        clock.sleep(pause_s)
+        pause_s = min(pause_s * 1.5, 0.05)
+
+
+class Posted:
+    """A request in the inbox of a task."""
+
+    def __init__(self, packet: Packet, request_id: str, verb: str) -> None:
+        self.packet = packet
+        self.verb = verb
+        self._id = request_id
+        self._path = packet.request(request_id)
+        self._started_mono = clock.mono()
+        self._is_answered = False
+
+    def is_answered(self) -> bool:
+        """Whether it was applied. Starts another runner if the last one has exited, wakes a stopped one.
+
+        Raises RequestRefused with the runner's reason, CorruptFile if no runner can ever answer.
+        """
+        if self._is_answered or not os.path.exists(self._path):
+            if not self._is_answered:
+                _raise_if_refused(self.packet, self._id, self.verb)
+            self._is_answered = True
+            return True
+        # The runner may have exited just before the request was written: start another.
+        now_mono = clock.mono()
+        if now_mono - self._started_mono > _RESTART_S:
+            self._started_mono = now_mono
+            if locks.is_held(self.packet.runner_lock):
+                pulse.wake(self.packet.runner_lock)
+            else:
+                _raise_if_unreadable(self.packet, self._path, self.verb)
+                start_runner(self.packet)
+        return False
+
+
+def post_request(packet: Packet, verb: str, args: dict[str, Any]) -> Posted:
+    """Write a request, and make sure that a runner sees it. Does not wait."""
+    process.require_proc()
     try:
         request = inbox.drop(packet, verb, args, by=audit.whoami())
     except DiskFull as error:
@@ -42,26 +94,10 @@ def send_request(packet: Packet, verb: str, args: dict[str, Any]) -> None:
             "request": request.id,
         },
     )
-    path = packet.request(request.id)
-    start_mono = last_start_mono = clock.mono()
+    posted = Posted(packet, request.id, verb)
     if not inbox.ring(packet):
         start_runner(packet)
-    pause_s = 0.002
-    while os.path.exists(path):
-        now_mono = clock.mono()
-        if now_mono - start_mono > ANSWER_S:
-            raise Unanswered(
-                f"the runner of {packet.task_id} did not answer '{verb}' within {ANSWER_S:.0f}s",
-                hint=f"the request is still pending; 'holdfast show {packet.task_id}' shows the task",
-            )
-        # The runner may have exited just before the request was written: start another.
-        if now_mono - last_start_mono > _RESTART_S and not locks.is_held(packet.runner_lock):
-            last_start_mono = now_mono
-            _raise_if_unreadable(packet, path, verb)
-            start_runner(packet)
-        clock.sleep(pause_s)
-        pause_s = min(pause_s * 1.5, 0.05)
-    _raise_if_refused(packet, request.id, verb)
+    return posted
 
 
 def _raise_if_unreadable(packet: Packet, path: str, verb: str) -> None:

@@ -7,7 +7,8 @@ import re
 import sys
 
 from holdfast import __version__, clock
-from holdfast.errors import GitMissing, HoldfastError
+from holdfast.errors import GitMissing, HoldfastError, ProcMissing
+from holdfast.store import process
 from holdfast.views import tmux
 from holdfast.views.doctor.finding import Finding, fail, ok, warn
 
@@ -39,6 +40,10 @@ def kernel() -> Finding:
     """pidfd (to notice that a process died) and subreaper (to find orphaned children)."""
     if sys.platform != "linux":
         return warn("kernel", f"{sys.platform}: no subreaper", "cleaning up after agents is best effort here")
+    try:
+        process.require_proc()
+    except ProcMissing as error:
+        return fail("kernel", str(error).partition(";")[0].partition(",")[0], error.hint)
     release = os.uname().release
     try:
         os.close(os.pidfd_open(os.getpid()))

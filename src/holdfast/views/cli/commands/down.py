@@ -6,7 +6,7 @@ import os
 import signal
 
 from holdfast import clock, paths
-from holdfast.errors import DiskFull, HoldfastError, Unanswered
+from holdfast.errors import DiskFull, HoldfastError, NotFound, Unanswered
 from holdfast.model.status import BY_DOWN, ENDS, PARKED, Status
 from holdfast.packet import load
 from holdfast.store import atomic, audit, process
@@ -14,7 +14,7 @@ from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 from holdfast.views.cli.show import out
-from holdfast.views.requests import send_request
+from holdfast.views.requests import Posted, post_request
 from holdfast.views.text import amounts
 
 TYPE_CHECKING = False
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _LEAVE_S = 10.0
 #: How long `--now` waits: an agent that ignores the first signal is killed after half a minute.
 _INTERRUPT_S = 60.0
-#: After this time, print which tasks it waits for.
-_PRINT_S = 1.0
+#: After this time, print which tasks it waits for, and how many by name.
+_PRINT_S, _NAMED = 1.0, 10
 
 COMMAND = Command(
     name="down",
@@ -46,6 +46,7 @@ COMMAND = Command(
 
 def run(values: dict[str, Any]) -> int:
     """Write the flag durably, then stop the keeper."""
+    process.require_proc()
     home = Home(paths.ensure_home(paths.home()))
     try:
         atomic.write_json(home.down, {"schema": "holdfast.down/1", "at": clock.iso_now()}, durable=True)
@@ -56,8 +57,7 @@ def run(values: dict[str, Any]) -> int:
         raise disk_space.with_kill_hint(error, packets) from error
     atomic.remove(home.up)
     audit.append(home, {"operation": "home.down", "by": audit.whoami()})
-    _stop_process(home.keeper_lock, "keeper")
-    _stop_process(home.seed_lock, "seed")
+    _stop_processes({"keeper": home.keeper_lock, "seed": home.seed_lock})
     exit_status = interrupt_all(home, within_s=_INTERRUPT_S) if values["now"] else 0
     if values["now"]:
         _close_windows(home)
@@ -93,24 +93,26 @@ def _print_stopped(home: Home, running: list[str]) -> None:
     )
 
 
-def _stop_process(lock: str, role: str) -> None:
-    """Send SIGTERM to the lock's owner, and wait until the lock is free."""
+def _stop_processes(by_role: dict[str, str]) -> None:
+    """Send SIGTERM to the owners of locks, and wait until all locks are free."""
     ends_mono = clock.mono() + _LEAVE_S
-    while locks.is_held(lock):
-        owner = locks.owner(lock) or next(map(process.identify, locks.holders(lock)), None)
-        if owner is not None:
-            process.send(owner, signal.SIGTERM)
-            process.send(owner, signal.SIGCONT)
+    while left := [role for role, lock in by_role.items() if locks.is_held(lock)]:
+        for role in left:
+            lock = by_role[role]
+            owner = locks.owner(lock) or next(map(process.identify, locks.holders(lock)), None)
+            if owner is not None:
+                process.send(owner, signal.SIGTERM)
+                process.send(owner, signal.SIGCONT)
         if clock.mono() > ends_mono:
             raise Unanswered(
-                f"the {role} did not exit within {_LEAVE_S:.0f}s", hint="it will when it gets the signal"
+                f"the {left[0]} did not exit within {_LEAVE_S:.0f}s", hint="it will when it gets the signal"
             )
         clock.sleep(0.02)
 
 
 def interrupt_all(home: Home, *, within_s: float) -> int:
-    """Interrupt all running tasks and wait. Prints failures and timeouts; returns the exit status."""
-    requested: list[Packet] = []
+    """Interrupt all running tasks at once and wait. Prints failures and timeouts; returns the exit status."""
+    requested: list[Posted] = []
     exit_status = 0
     for task_id in load.task_ids(home):
         packet = home.packet(task_id)
@@ -118,38 +120,51 @@ def interrupt_all(home: Home, *, within_s: float) -> int:
             state = Status(load.read_manifest(packet)["status"])
             if state in ENDS or state in PARKED:
                 continue
-            send_request(packet, "interrupt", {"reason": BY_DOWN})
-        except Unanswered:
-            pass  # the request is still pending: wait for it
+            requested.append(post_request(packet, "interrupt", {"reason": BY_DOWN}))
         except (HoldfastError, ValueError) as error:
             out.talk(f"error: {task_id}: {error}")
             exit_status = 1
-            continue
-        requested.append(packet)
     return max(exit_status, _await(requested, within_s))
 
 
-def _await(packets: list[Packet], within_s: float) -> int:
+def _await(requested: list[Posted], within_s: float) -> int:
     """Report each task when its runner has exited; returns the exit status."""
     began_mono = clock.mono()
-    left, has_printed = list(packets), False
+    left, has_printed, exit_status = list(requested), False, 0
     while left:
-        for packet in list(left):
-            status = _final_status(packet)
+        pass_mono = clock.mono()
+        for posted in list(left):
+            packet = posted.packet
+            try:
+                status = _final_status(packet) if posted.is_answered() else None
+            except NotFound:
+                status = Status.KILLED  # it was removed meanwhile
+            except HoldfastError as error:
+                left.remove(posted)
+                out.talk(f"error: {packet.task_id}: {error}")
+                exit_status = 1
+                continue
             if status is not None:
-                left.remove(packet)
+                left.remove(posted)
                 _print_status(packet, status)
         waited_s = clock.mono() - began_mono
         if waited_s > within_s:
             break
         if left and waited_s > _PRINT_S and not has_printed:
             has_printed = True
-            names = ", ".join(packet.task_id for packet in left)
-            out.talk(f"waiting for {names} to stop (Ctrl-C stops waiting, not the interrupt)")
-        clock.sleep(0.02)
-    for packet in left:
-        out.talk(f"still interrupting {packet.task_id}; 'holdfast wait {packet.task_id}' waits for it")
-    return Unanswered.exit_status if left else 0
+            out.talk(f"waiting for {_names(left)} to stop (Ctrl-C stops waiting, not the interrupt)")
+        # With hundreds of tasks, the runners need the processor more than we do.
+        clock.sleep(max(0.02, clock.mono() - pass_mono))
+    for posted in left:
+        task_id = posted.packet.task_id
+        out.talk(f"still interrupting {task_id}; 'holdfast wait {task_id}' waits for it")
+    return Unanswered.exit_status if left else exit_status
+
+
+def _names(requested: list[Posted]) -> str:
+    names = ", ".join(posted.packet.task_id for posted in requested[:_NAMED])
+    more = len(requested) - _NAMED
+    return f"{names} and {more} more" if more > 0 else names
 
 
 def _final_status(packet: Packet) -> Status | None:

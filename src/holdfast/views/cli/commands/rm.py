@@ -9,14 +9,14 @@ from holdfast.errors import CorruptFile, HoldfastError, NotFound, NotPossible, U
 from holdfast.model.status import ENDS
 from holdfast.packet import inbox, load
 from holdfast.queue.dependents import Dependents
-from holdfast.store import audit
+from holdfast.store import audit, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.show import out
 from holdfast.views.removal.task import remove_task
 from holdfast.views.removal.worktree import remove_worktree
-from holdfast.views.requests import send_request
+from holdfast.views.requests import Posted, post_request
 from holdfast.views.text import leftovers
 
 TYPE_CHECKING = False
@@ -53,14 +53,17 @@ COMMAND = Command(
 
 def run(values: dict[str, Any]) -> int:
     """Remove each task; a failure does not stop the others."""
+    process.require_proc()
     home = Home(paths.home())
     status, dependents = 0, Dependents(home)
     removed: list[str] = []
     kept: list[dict[str, str]] = []
-    for text in dict.fromkeys(values["task"]):
+    names = list(dict.fromkeys(values["task"]))
+    stopping = _stop_all(home, names) if values["force"] else {}
+    for text in names:
         try:
             packet = _find(home, text)
-            _check_ended(packet, force=values["force"])
+            _check_ended(packet, force=values["force"], stopping=stopping.get(text))
             worktree_note = remove_worktree(packet, force=values["force"]).note
             dependents.note_removal(packet.task_id)
             daemons = leftovers.still_running(packet)  # read now: the journal is about to be removed
@@ -97,8 +100,21 @@ def _audit(home: Home, task_id: str, reason: str) -> None:
     audit.append(home, {**entry, "reason": reason} if reason else entry)
 
 
-def _check_ended(packet: Packet, *, force: bool) -> None:
-    """Raises NotPossible if the task has not ended; with `force`, stops it and waits for its end."""
+def _stop_all(home: Home, names: list[str]) -> dict[str, Posted]:
+    """Ask all tasks that have not ended to stop, before the first is awaited. Other problems come later."""
+    stopping: dict[str, Posted] = {}
+    for text in names:
+        try:
+            packet = _find(home, text)
+            if _is_readable(packet) and load.read_manifest(packet)["status"] not in ENDS:
+                stopping[text] = post_request(packet, "stop", {"reason": "removed with --force"})
+        except HoldfastError:
+            continue
+    return stopping
+
+
+def _check_ended(packet: Packet, *, force: bool, stopping: Posted | None) -> None:
+    """Raises NotPossible if the task has not ended; with `force`, waits for its end."""
     if force and not _is_readable(packet):
         _await_no_runner(packet)
         _check_no_agent(packet)
@@ -115,14 +131,14 @@ def _check_ended(packet: Packet, *, force: bool) -> None:
             f"{packet.task_id} has not ended: it is {state}",
             hint=f"'holdfast stop {packet.task_id}' stops it; --force stops and removes it",
         )
-    if state not in ENDS:
+    ends_mono = clock.mono() + _STOP_S
+    while not os.path.exists(packet.task_done):
         try:
-            send_request(packet, "stop", {"reason": "removed with --force"})
+            if stopping is not None:
+                stopping.is_answered()
         except CorruptFile:
             _check_no_agent(packet)  # no runner can ever stop it
             return
-    ends_mono = clock.mono() + _STOP_S
-    while not os.path.exists(packet.task_done):
         if clock.mono() > ends_mono:
             raise Unanswered(f"{packet.task_id} is still being stopped", hint="try again when it has ended")
         clock.sleep(0.02)

@@ -60,6 +60,7 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Remove `down`, and make sure that a keeper runs."""
     _check_settings()
+    process.require_proc()
     home = Home(paths.ensure_home(paths.home()))
     loop = {**_loop_options(values), "project": _working_directory()}
     if values["foreground"]:
