@@ -11,6 +11,7 @@ import os
 import sys
 
 from holdfast import seed_client, spawn
+from holdfast.packet import inbox
 from holdfast.store.layout import Packet
 
 TYPE_CHECKING = False
@@ -25,19 +26,29 @@ else:
 _SESSION_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 
 
-def start_runner(packet: Packet, *, may_fork: bool = True) -> None:
+def start_runner(packet: Packet) -> None:
     """Make sure that the packet has a runner, or soon will. Returns immediately.
 
-    `may_fork` is False for a keeper: it holds a lock, and a forked copy of the lock would outlive it.
+    The keeper is told at once: it watches the process, even if that dies before it has taken its lock.
     """
-    if seed_client.fork_runner(packet):
-        return
-    if not may_fork or "HOLDFAST_ATTEMPT" in os.environ:
+    pid = seed_client.fork_runner(packet)
+    if not pid:
         # Inside an agent's attempt, the sweep identifies processes by the environment they were executed
         # with, so the runner must be executed with a clean one.
-        spawn.execute_runner(packet)
-    else:
-        fork_runner(packet)
+        is_inside = "HOLDFAST_ATTEMPT" in os.environ
+        pid = spawn.execute_runner(packet) if is_inside else fork_runner(packet)
+    try:
+        inbox.announce_runner(packet, pid)
+    except OSError:
+        return  # the runner announces itself
+
+
+def start_runner_for_keeper(packet: Packet) -> int:
+    """The same for a keeper, which does not fork itself: a copy of its lock would outlive it.
+
+    Returns the pid of the runner.
+    """
+    return seed_client.fork_runner(packet) or spawn.execute_runner(packet)
 
 
 def fork_runner(packet: Packet) -> int:

@@ -11,13 +11,13 @@ from holdfast.store.layout import Home, Packet
 PATIENCE_S = 0.5
 
 
-def fork_runner(packet: Packet) -> bool:
-    """Ask the seed of the packet's home to fork a runner. Returns whether it did."""
+def fork_runner(packet: Packet) -> int:
+    """Ask the seed of the packet's home to fork a runner. Returns its pid, 0 if there is none."""
     home = packet.home
     if not os.path.exists(home.seed_socket):
-        return False
-    reply = ask(home, {"verb": "fork", "packet": packet.path})
-    return reply is not None and "pid" in reply
+        return 0
+    pid = (ask(home, {"verb": "fork", "packet": packet.path}) or {}).get("pid")
+    return pid if isinstance(pid, int) else 0
 
 
 def ask(home: Home, request: dict[str, str]) -> dict[str, object] | None:

@@ -39,9 +39,15 @@ _MAX_PAUSE_S = 60.0
 executed_with: tuple[int, int] | None = None
 
 
-def execute_runner(packet: Packet) -> None:
-    """Execute a runner for a packet."""
-    execute("holdfast.runner", [packet.path], packet.home, role="runner", log=packet.runner_log)
+def execute_runner(packet: Packet) -> int:
+    """Execute a runner for a packet; returns its pid."""
+    return execute("holdfast.runner", [packet.path], packet.home, role="runner", log=packet.runner_log)
+
+
+def park_task(packet: Packet, reason: str) -> int:
+    """Execute a process that interrupts a task whose runners die; returns its pid."""
+    words = [packet.path, "--park", reason]
+    return execute("holdfast.runner", words, packet.home, role="runner", log=packet.runner_log)
 
 
 def execute(module: str, args: list[str], home: Home, *, role: str, log: str = os.devnull) -> int:

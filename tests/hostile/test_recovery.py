@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import selectors
 import time
 
 import pytest
 
-from holdfast import seed_client
+from holdfast import clock, seed_client
 from holdfast.keeper.seed_guard import SeedGuard
 from holdfast.packet import inbox
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from tests.support import keepers, kin
-from tests.support.tasks import Task, workspace
+from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
 
 ROUNDS = 20 if os.environ.get("HOLDFAST_HOSTILE_FULL") else 8
@@ -173,3 +174,63 @@ def test_runner_keeper_and_seed_killed_at_once_come_back_by_another_runner(home:
     kin.go()
     for task in (lost, other):
         assert task.wait_for("completed")["attempt"] == 1
+
+
+# ── a runner that dies in its first milliseconds ──
+
+
+def up_with(failpoint: str, *, once: bool = False) -> None:
+    """A keeper, and a seed, whose runners die at a point; with `once`, only the first one."""
+    env = {"HOLDFAST_FAILPOINT": f"{failpoint}=kill"}
+    if once:
+        env["HOLDFAST_FAILPOINT_ONCE"] = os.path.join(workspace(), "died")
+    done = holdfast("up", env=env)
+    assert done.returncode == 0, done.stderr
+    home = os.environ["HOLDFAST_HOME"]
+    wait_until_it_works(home, keepers.wait_for(home))
+    eventually(lambda: seed_client.ask(Home(home), {"verb": "ping"}), what="the seed answers")
+
+
+@pytest.mark.parametrize("failpoint", ["runner.locked", "runner.started"])
+def test_a_runner_that_dies_at_once_is_replaced_at_once(home: str, failpoint: str) -> None:
+    """The keeper had not heard of it, and found it at its next scan, up to 15 s later."""
+    up_with(failpoint, once=True)
+    start_mono = time.monotonic()
+    task = Task.shell(kin.WAIT)
+    died_mono = eventually(
+        lambda: os.path.exists(os.path.join(workspace(), "died")) and time.monotonic(), what="a runner died"
+    )
+    task.runner_pid()
+    assert time.monotonic() - max(died_mono, start_mono) < 3
+    kin.go()
+    assert task.wait_for("completed")["attempt"] == 1
+
+
+def test_the_pause_between_two_runners_that_die_grows(home: str) -> None:
+    up_with("runner.started")
+    task = Task.shell("exit 0")
+    task.wait_for_event("runner.started", 6, within_s=60)
+    times = [clock.parse_iso(event["at"]) for event in task.events("runner.started")[:6]]
+    pauses = [after - before for before, after in itertools.pairwise(times)]
+    # The first is replaced at once, the others after 0.2, 0.4, 0.8 and 1.6 s. (A busy machine records a start
+    # late, so a single pause may look shorter.)
+    assert sum(pauses[1:]) >= 2.8, pauses
+    assert pauses[4] > pauses[2], pauses
+    task.wait_for("interrupted", within_s=60)
+
+
+@pytest.mark.parametrize("failpoint", ["runner.locked", "runner.started"])
+def test_a_task_whose_runners_die_before_they_can_park_it_is_parked(home: str, failpoint: str) -> None:
+    """Before a runner has recorded its start, and before it has planned anything."""
+    up_with(failpoint)
+    task = Task.shell("exit 0")
+    manifest = task.wait_for("interrupted", within_s=90)
+    assert "runners in a row died" in manifest["interrupt"]["reason"]
+    assert keepers.status(home)["attention"]
+    count = len(task.events("runner.started"))
+    keepers.stays(lambda: len(task.events("runner.started")) == count, 2, "no runner is started any more")
+    # A healthy holdfast continues it.
+    assert holdfast("down").returncode == 0
+    assert holdfast("up").returncode == 0
+    assert task.ask("resume").returncode == 0
+    assert task.wait_for("completed")["attempt"] == 1

@@ -15,7 +15,7 @@ from holdfast.model.spec import Limits, StageSpec, TaskSpec
 from holdfast.model.status import Status
 from holdfast.packet import environment, inbox
 from holdfast.packet.create import create
-from holdfast.runner_process import start_runner
+from holdfast.runner_process import start_runner_for_keeper
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 from tests.support import keepers, kin, processes
@@ -230,7 +230,7 @@ def test_with_a_hundred_live_tasks_one_new_keeper_and_no_task_is_touched(home: s
     up()
     packets = [sleeper(Home(home), f"task-{number:03}") for number in range(100)]
     for packet in packets:
-        start_runner(packet, may_fork=False)
+        start_runner_for_keeper(packet)
     tasks = [Task(packet.path) for packet in packets]
     before = {}
     for task in tasks:

@@ -21,7 +21,7 @@ from holdfast.packet import inbox, load
 from holdfast.queue import claim_owner, sync
 from holdfast.queue.engine import Item, requeue_lost
 from holdfast.queue.local import LocalQueue
-from holdfast.runner_process import start_runner
+from holdfast.runner_process import start_runner_for_keeper
 from holdfast.store import atomic, audit
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
@@ -229,8 +229,7 @@ class Dispatch:
                 "iteration": state.iteration,
             },
         )
-        start_runner(packet, may_fork=False)
-        self.guard.tend(item.task_id)
+        self.guard.tend(item.task_id, start_runner_for_keeper(packet))
         if spec.max_iterations and state.since_up >= spec.max_iterations:
             return SYNC_S
         return None
@@ -245,7 +244,7 @@ class Dispatch:
                 packet = self.home.packet(item.task_id)
                 inbox.drop(packet, "interrupt", {"reason": reason}, by="keeper")
                 if not inbox.ring(packet):
-                    start_runner(packet, may_fork=False)
+                    start_runner_for_keeper(packet)
                 interrupted.append(packet)
         queue.close()
         ends_mono = clock.mono() + _PARK_S

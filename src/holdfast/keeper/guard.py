@@ -10,16 +10,17 @@ from __future__ import annotations
 import os
 import signal
 
-from holdfast import clock
+from holdfast import clock, spawn
 from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
 from holdfast.keeper import descriptors
 from holdfast.keeper.log import log
+from holdfast.model.fold import CRASH_LIMIT
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import inbox, load
 from holdfast.packet.create import remove_tree
 from holdfast.packet.load import is_unresponsive
-from holdfast.runner_process import start_runner
+from holdfast.runner_process import start_runner_for_keeper
 from holdfast.store import index, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import GONE_PREFIX, NEW_PREFIX, Home, Packet
@@ -38,6 +39,10 @@ if TYPE_CHECKING:
 SCAN_S = 15.0
 #: How often ended tasks are checked: only a request can revive them.
 ENDED_SCAN_S = 300.0
+#: Runners that may die while they park a task that killed others, before the keeper has it parked.
+_PARKING_RUNNERS = 2
+#: Time that a new runner has to take its lock.
+_START_S = 2.0
 #: Pause between two starts for a task: none, then doubling.
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 300.0
 #: A runner that lived longer than this resets the count of starts.
@@ -54,7 +59,12 @@ class Ward:
     def __init__(self, packet: Packet) -> None:
         self.packet = packet
         self.watch: DeathWatch | None = None
+        #: The watch is on a process that was just started: whether it is the runner, only its lock proves.
+        self.is_starting = False
         self.starts = 0
+        #: Starts in a row after which the journal was no longer than before, and its length.
+        self.unrecorded = 0
+        self.journal_bytes = -1
         self.started_mono = 0.0
         self.due_mono = 0.0
 
@@ -100,13 +110,13 @@ class Guard:
             self._poll(now_mono)
         for ward in list(self.wards.values()):
             self._on_step()
-            if ward.watch is None and ward.due_mono <= now_mono:
+            if ward.due_mono <= now_mono and (ward.watch is None or ward.is_starting):
                 self._attend_safely(ward, now_mono)
         return self.left_s()
 
     def left_s(self) -> float:
         """Seconds until something is due."""
-        due = [ward.due_mono for ward in self.wards.values() if ward.watch is None]
+        due = [ward.due_mono for ward in self.wards.values() if ward.watch is None or ward.is_starting]
         if self._polled:
             due.append(self._poll_due_mono)
         return max(0.0, min([self._scanned_mono + SCAN_S, *due]) - clock.mono())
@@ -115,18 +125,27 @@ class Guard:
     def _poll_due_mono(self) -> float:
         return self._polled_mono + max(_POLL_S, _POLL_EACH_S * len(self._polled))
 
-    def tend(self, task_id: str) -> None:
-        """Watch a task whose runner was just started."""
+    def tend(self, task_id: str, pid: int) -> None:
+        """Watch a task whose runner was just started, as process `pid`."""
         if task_id not in self.wards:
             self.wards[task_id] = ward = Ward(self.home.packet(task_id))
-            ward.starts, ward.started_mono = 1, clock.mono()
-            ward.due_mono = ward.started_mono + 0.02
-
-    def meet(self, task_id: str) -> None:
-        """A runner announced itself: look at its task alone, as a scan would."""
-        if task_id not in self.wards and os.path.isdir(self.home.packet(task_id).path):
             self._ended.discard(task_id)  # a `retry` may have revived it
-            self._look_at_safely(task_id)
+            self._resting.pop(task_id, None)
+            ward.starts, ward.started_mono = 1, clock.mono()
+            self._watch_start(ward, pid)
+
+    def meet(self, task_id: str, pid: int = 0) -> None:
+        """A runner was announced, by the process that started it (with its pid) or by itself: look at its
+        task alone, as a scan would."""
+        if task_id in self.wards:
+            if self.wards[task_id].is_starting and not pid:
+                self.wards[task_id].due_mono = 0.0  # it has its lock
+        elif os.path.isdir(self.home.packet(task_id).path):
+            if pid:
+                self.tend(task_id, pid)
+            else:
+                self._ended.discard(task_id)
+                self._look_at_safely(task_id)
 
     def bury(self, task_id: str) -> None:
         """A runner died: check its task immediately."""
@@ -237,6 +256,8 @@ class Guard:
     def _attend(self, ward: Ward, now_mono: float) -> None:
         """Handle a task whose runner is not watched: watch the live runner, start one, or drop the task."""
         packet = ward.packet
+        if ward.watch is not None:
+            self._unwatch(ward)
         if locks.is_held(packet.runner_lock):
             owner = locks.owner(packet.runner_lock)
             watch = self._watch_death(owner) if owner is not None else None
@@ -257,11 +278,42 @@ class Guard:
         failpoint("guard.before_start")
         ward.starts += 1
         ward.started_mono = now_mono
-        ward.due_mono = now_mono + 0.02
-        start_runner(packet, may_fork=False)
+        reason = self._park_reason(ward)
+        if reason:
+            log(f"{packet.task_id}: {reason}; parking it")
+        self._watch_start(
+            ward, spawn.park_task(packet, reason) if reason else start_runner_for_keeper(packet)
+        )
+
+    def _park_reason(self, ward: Ward) -> str:
+        """Why a person has to look at the task: its runners die again and again, and none of them could park
+        it. Empty if a runner can."""
+        length = _length(ward.packet.journal)
+        ward.unrecorded = ward.unrecorded + 1 if length == ward.journal_bytes else 0
+        ward.journal_bytes = length
+        if ward.unrecorded >= CRASH_LIMIT:
+            return f"{ward.unrecorded} runners in a row died before they could record their start"
+        if ward.starts <= CRASH_LIMIT + _PARKING_RUNNERS:
+            return ""
+        # Seldom: fold the journal. Progress of the task resets the count.
+        crashes = load.fold(ward.packet).runner_crashes
+        if crashes < CRASH_LIMIT + _PARKING_RUNNERS:
+            return ""
+        return f"{crashes} runners in a row died on this task without progress"
 
     def _pause_s(self, ward: Ward) -> float:
         return 0.0 if ward.starts < 2 else min(_FIRST_PAUSE_S * 2.0 ** (ward.starts - 2), _LONGEST_PAUSE_S)
+
+    def _watch_start(self, ward: Ward, pid: int) -> None:
+        """Watch a process that will take the lock of a task. If it dies before, another is started at once;
+        nothing is started while it lives."""
+        starting = process.identify(pid)
+        watch = self._watch_death(starting) if starting is not None else None
+        ward.due_mono = 0.0
+        if watch is not None and (watch.descriptor >= 0 or not watch.has_died()):
+            self._watch(ward, watch)
+            ward.is_starting = True
+            ward.due_mono = ward.started_mono + _START_S
 
     def _watch(self, ward: Ward, watch: DeathWatch) -> None:
         ward.watch = watch
@@ -294,6 +346,7 @@ class Guard:
         self._polled.discard(ward.packet.task_id)
         ward.watch.close()
         ward.watch = None
+        ward.is_starting = False
         ward.due_mono = 0.0
 
     def _remove_stale_staging(self) -> None:
@@ -309,6 +362,13 @@ class Guard:
             # A removal needs no grace period: it was final with the rename.
             if age_s > _STALE_STAGING_S or name.startswith(GONE_PREFIX):
                 remove_tree(path)
+
+
+def _length(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return -1
 
 
 def _stamp(packet: Packet) -> tuple[int, ...]:

@@ -111,8 +111,8 @@ class Keeper:
             elif kind == "bell":
                 was_rung, announced = inbox.heard(_drain(key.fd))
                 rung = rung or was_rung
-                for each in announced:
-                    self.guard.meet(each)
+                for announced_id, pid in announced.items():
+                    self.guard.meet(announced_id, pid)
             else:
                 rung = True
                 _drain(key.fd)

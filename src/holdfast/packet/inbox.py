@@ -44,29 +44,33 @@ def ring_keeper(home: Home) -> bool:
     return _ring(home.keeper_bell)
 
 
-def announce_runner(packet: Packet) -> bool:
+def announce_runner(packet: Packet, pid: int = 0) -> bool:
     """Tell the keeper that this task has a runner: it looks at this task alone, which is cheaper than a ring.
 
-    Returns False if no keeper listens.
+    With a pid, the runner was just started, and may not have its lock yet. Returns False if no keeper
+    listens.
     """
-    return _ring(packet.home.keeper_bell, b"+" + packet.task_id.encode() + b"\n")
+    process = b" %d" % pid if pid > 0 else b""
+    return _ring(packet.home.keeper_bell, b"+" + packet.task_id.encode() + process + b"\n")
 
 
-def heard(said: bytes) -> tuple[bool, list[str]]:
-    """What was written into the keeper's bell: whether it was rung, and tasks whose runners were announced.
+def heard(said: bytes) -> tuple[bool, dict[str, int]]:
+    """What was written into the keeper's bell: whether it was rung, and tasks whose runners were announced,
+    with the last pid (or 0).
 
     Anything that is not an announcement is a ring.
     """
-    was_rung, announced = False, dict[str, None]()
+    was_rung, announced = False, dict[str, int]()
     for line in said.splitlines():
         text = line.lstrip(b"!")
-        name = text[1:].decode("ascii", "replace")
-        if text[:1] == b"+" and ids.is_safe_name(name, 64):
-            announced[name] = None
+        name, _, pid = text[1:].decode("ascii", "replace").partition(" ")
+        is_pid = pid.isdecimal() and len(pid) < 10
+        if text[:1] == b"+" and ids.is_safe_name(name, 64) and (is_pid or not pid):
+            announced[name] = int(pid) if is_pid else announced.get(name, 0)
         else:
             was_rung = True
         was_rung = was_rung or text != line
-    return was_rung, list(announced)
+    return was_rung, announced
 
 
 def open_bell(bell: str) -> int:

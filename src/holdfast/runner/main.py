@@ -45,6 +45,7 @@ def run(path: str) -> None:
     _prepare_recorder(packet)
     while True:
         lock = locks.acquire(packet.runner_lock, role="runner")
+        failpoint("runner.locked")
         detached = _hold_in_place(packet, lock)
         failpoint("runner.before_release")
         moved = moved_to(packet, lock)
@@ -210,12 +211,17 @@ def _say_goodbye(ledger: Ledger, reason: str) -> None:
 
 
 def main(argv: list[str]) -> int:
-    """`python -m holdfast.runner PACKET`: exits with 75 if another runner has the task."""
-    if len(argv) != 1:
-        print("usage: python -m holdfast.runner PACKET", file=sys.stderr)
+    """`python -m holdfast.runner PACKET [--park REASON]`: exits with 75 if another runner has the task."""
+    if len(argv) not in (1, 3) or argv[1:2] not in ([], ["--park"]):
+        print("usage: python -m holdfast.runner PACKET [--park REASON]", file=sys.stderr)
         return 2
     try:
-        run(argv[0])
+        if len(argv) == 3:
+            from holdfast.runner.park import park  # seldom needed
+
+            park(Packet(os.path.abspath(argv[0])), argv[2], _hello())
+        else:
+            run(argv[0])
     except HoldfastError as error:
         print(f"error: {error}", file=sys.stderr)
         if error.hint:
