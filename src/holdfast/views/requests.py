@@ -45,16 +45,17 @@ def send_request(packet: Packet, verb: str, args: dict[str, Any]) -> None:
 class Posted:
     """A request in the inbox of a task."""
 
-    def __init__(self, packet: Packet, request_id: str, verb: str) -> None:
+    def __init__(self, packet: Packet, request_id: str, verb: str, *, wakes: bool) -> None:
         self.packet = packet
         self.verb = verb
         self._id = request_id
         self._path = packet.request(request_id)
         self._started_mono = clock.mono()
         self._is_answered = False
+        self._wakes = wakes
 
     def is_answered(self) -> bool:
-        """Whether it was applied. Starts another runner if the last one has exited, wakes a stopped one.
+        """Whether it was applied. Starts another runner if the last one has exited.
 
         Raises RequestRefused with the runner's reason, CorruptFile if no runner can ever answer.
         """
@@ -68,15 +69,20 @@ class Posted:
         if now_mono - self._started_mono > _RESTART_S:
             self._started_mono = now_mono
             if locks.is_held(self.packet.runner_lock):
-                pulse.wake(self.packet.runner_lock)
+                if self._wakes:
+                    pulse.wake(self.packet.runner_lock)
             else:
                 _raise_if_unreadable(self.packet, self._path, self.verb)
                 start_runner(self.packet)
         return False
 
 
-def post_request(packet: Packet, verb: str, args: dict[str, Any]) -> Posted:
-    """Write a request, and make sure that a runner sees it. Does not wait."""
+def post_request(packet: Packet, verb: str, args: dict[str, Any], *, wakes: bool = False) -> Posted:
+    """Write a request, and make sure that a runner sees it. Does not wait.
+
+    With `wakes`, a runner that a signal stopped is continued while the answer is awaited. Otherwise the
+    keeper does that.
+    """
     process.require_proc()
     try:
         request = inbox.drop(packet, verb, args, by=audit.whoami())
@@ -94,7 +100,7 @@ def post_request(packet: Packet, verb: str, args: dict[str, Any]) -> Posted:
             "request": request.id,
         },
     )
-    posted = Posted(packet, request.id, verb)
+    posted = Posted(packet, request.id, verb, wakes=wakes)
     if not inbox.ring(packet):
         start_runner(packet)
     return posted

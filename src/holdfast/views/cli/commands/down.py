@@ -120,7 +120,7 @@ def interrupt_all(home: Home, *, within_s: float) -> int:
             state = Status(load.read_manifest(packet)["status"])
             if state in ENDS or state in PARKED:
                 continue
-            requested.append(post_request(packet, "interrupt", {"reason": BY_DOWN}))
+            requested.append(post_request(packet, "interrupt", {"reason": BY_DOWN}, wakes=True))
         except (HoldfastError, ValueError) as error:
             out.talk(f"error: {task_id}: {error}")
             exit_status = 1

@@ -107,7 +107,8 @@ def _stop_all(home: Home, names: list[str]) -> dict[str, Posted]:
         try:
             packet = _find(home, text)
             if _is_readable(packet) and load.read_manifest(packet)["status"] not in ENDS:
-                stopping[text] = post_request(packet, "stop", {"reason": "removed with --force"})
+                reason = {"reason": "removed with --force"}
+                stopping[text] = post_request(packet, "stop", reason, wakes=True)
         except HoldfastError:
             continue
     return stopping
