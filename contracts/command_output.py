@@ -273,10 +273,11 @@ _SHORT = of_fields(
             "progress",
             "verdict",
             "waiting_for",
+            "concerns",
         )
     }
     | {"runner_gone": RUNNER_GONE},
-    optional=("verdict", "waiting_for", "runner_gone"),
+    optional=("verdict", "waiting_for", "concerns", "runner_gone"),
 )
 
 _RATE: Schema = or_null({"type": "number", "minimum": 0, "maximum": 1})
@@ -319,7 +320,7 @@ _REPORT = of_fields(
         "attention": TEXTS,
         "queue": list_with("task_id", "state", "since"),
         "active": list_with("task_id", "status", "agent", "elapsed_s"),
-        "ended": list_with("task_id", "status", "reason", "finished_at", "took_s"),
+        "ended": list_with("task_id", "status", "reason", "concerns", "finished_at", "took_s"),
         "interrupts": list_with("at", "task_id", "reason", "resolved_at"),
         "statistics": _FIGURES,
         "statistics_of_all": _FIGURES,

@@ -121,13 +121,26 @@ _GATE = of_fields(
             "items": of_fields({"name": TEXT, "passed": FLAG, "reasons": TEXTS}),
         },
         "evidence": {"type": "string", "description": "the first lines of the commands that failed"},
+        "decision": {"enum": ["", "go", "no_go", "passed", "failed"]},
+        "findings": {"type": "object", "additionalProperties": COUNT},
+        "changed": or_null(COUNT),
         "attempt": {"type": "integer", "minimum": 1},
         "action": {"enum": ["interrupt", "warn", "file_issue"]},
         "timestamp": AT,
     },
     # A plain run has no checks: the attempt's result is the gate. `action` is there if the repository has its
     # own checks.
-    optional=("role", "failed", "checks", "warnings", "evidence", "action"),
+    optional=(
+        "role",
+        "failed",
+        "checks",
+        "warnings",
+        "evidence",
+        "action",
+        "decision",
+        "findings",
+        "changed",
+    ),
 )
 _META = of_fields(
     {
@@ -270,8 +283,10 @@ MANIFEST = of_fields(
                     "outcome": or_null(TEXT),
                     "gate": {"enum": ["passed", "failed", None]},
                     "session_id": or_null(TEXT),
+                    "decision": {"enum": ["go", "no_go", "passed", "failed", None]},
+                    "findings": {"type": "object", "additionalProperties": COUNT},
                 },
-                optional=("agent", "gate", "session_id"),
+                optional=("agent", "gate", "session_id", "decision", "findings"),
             ),
         },
         "run": {"type": "integer", "minimum": 1},
@@ -293,6 +308,10 @@ MANIFEST = of_fields(
         "verdict": or_null(TEXT),
         "waiting_for": TEXT,
         "progress": or_null(PROGRESS),
+        "concerns": {
+            "type": "array",
+            "items": of_fields({"stage": TEXT, "kind": TEXT, "text": TEXT}),
+        },
         "finished_at": AT,
         "exit_code": or_null(INTEGER),
         "exit_signal": or_null(INTEGER),
@@ -309,6 +328,7 @@ MANIFEST = of_fields(
         "yolo",
         "progress",
         "waiting_for",
+        "concerns",
         "begun_at",
         "finished_at",
         "exit_code",

@@ -3,7 +3,8 @@
     python -m holdfast.gates --packet P --stage S --attempt N --out FILE [--artifact FILE2]
 
 Exit status 0: passed. 1: not passed; FILE has the reasons. 3: the gate could not judge; stderr has the error,
-and FILE is not written. Reverted changes are saved in `reverted.patch` beside FILE.
+and FILE is not written. Reverted changes are saved in `reverted.patch` beside FILE, what the task changed in
+`changes.patch`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import sys
 
 from holdfast import clock
-from holdfast.gates.judge import case_of, judge, result_of
+from holdfast.gates.judge import case_of, judge, result_of, write_changes
 from holdfast.store import atomic
 from holdfast.store.layout import AttemptDir, Packet
 from holdfast.workspace import chore
@@ -29,13 +30,16 @@ def _judge(argv: list[str]) -> bool:
     required = ("--packet", "--stage", "--attempt", "--out")
     values = chore.options(argv, required=required, optional=("--artifact",), usage=_USAGE)
     out = values["--out"]
+    directory = AttemptDir(os.path.dirname(os.path.abspath(out)))
     case = case_of(
         Packet(os.path.realpath(values["--packet"])),
         values["--stage"],
         artifact_at=values.get("--artifact"),
-        reverted_at=AttemptDir(os.path.dirname(os.path.abspath(out))).reverted_patch,
+        reverted_at=directory.reverted_patch,
     )
-    result = result_of(case, int(values["--attempt"]), judge(case), at=clock.iso_now())
+    checks = judge(case)
+    changed = write_changes(case, directory.changes)
+    result = result_of(case, int(values["--attempt"]), checks, changed=changed, at=clock.iso_now())
     atomic.write_json(out, result, durable=True)
     return bool(result["passed"])
 

@@ -85,6 +85,7 @@ CHECKS = {
     "headings": "holdfast.gates.report:check_headings",
     "lines": "holdfast.gates.report:check_lines",
     "confirm": "holdfast.gates.confirm:check",
+    "severity": "holdfast.gates.report:check_severity",
     "patch": "holdfast.gates.patch:check",
     "scope": "holdfast.gates.scope:check",
     CHECK: "holdfast.gates.acceptance:check",

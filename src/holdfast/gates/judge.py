@@ -16,7 +16,7 @@ from holdfast.gates.base import (
     checks_of,
     is_writer,
 )
-from holdfast.model import acceptance, roles
+from holdfast.model import acceptance, conclusion, roles
 from holdfast.packet import load
 from holdfast.redact import Redactor
 from holdfast.store import atomic
@@ -24,8 +24,9 @@ from holdfast.workspace import base as bases
 from holdfast.workspace.base import Base
 from holdfast.workspace.current_tree import current_tree
 from holdfast.workspace.place import locate
+from holdfast.workspace.scope import Scope
 from holdfast.workspace.snapshots import git_files
-from holdfast.workspace.snapshots.changes import changed
+from holdfast.workspace.snapshots.changes import changed, text, within
 from holdfast.workspace.snapshots.trees import Trees
 
 TYPE_CHECKING = False
@@ -158,6 +159,21 @@ def judge(case: Case) -> list[Check]:
     return results
 
 
+def write_changes(case: Case, path: str) -> int | None:
+    """Write what the task has changed within its scope, for reviewers; returns the number of files.
+
+    None if the stage does not write.
+    """
+    workspace = case.workspace
+    if workspace is None or not is_writer(case.stage) or not workspace.base.base_tree:
+        return None
+    trees, old = workspace.trees, workspace.base.base_tree
+    scope = Scope(case.pipeline.scope_allow, case.pipeline.scope_deny)
+    new, _ = within(trees, old, workspace.new_tree, scope=scope, prefix=workspace.base.place.prefix)
+    atomic.write(path, text(trees, old, new), durable=True)
+    return len(changed(trees, old, new))
+
+
 def _redacted(case: Case, result: Check) -> Check:
     return result.evolve(
         reasons=tuple(case.redact(reason) for reason in result.reasons), evidence=case.redact(result.evidence)
@@ -181,7 +197,9 @@ def _plugin(role: str) -> CheckFunction | None:
     return None
 
 
-def result_of(case: Case, attempt: int, results: list[Check], *, at: str) -> dict[str, Any]:
+def result_of(
+    case: Case, attempt: int, results: list[Check], *, changed: int | None, at: str
+) -> dict[str, Any]:
     """The content of `<stage>.gate_result.json`."""
     failed = next((result for result in results if not result.passed), None)
     shown = [result for result in results if result.passed == (failed is None)]
@@ -194,6 +212,8 @@ def result_of(case: Case, attempt: int, results: list[Check], *, at: str) -> dic
         "failed": failed.name if failed is not None else "",
         "reasons": [reason for result in shown for reason in result.reasons],
         "warnings": [reason for result in results if result.is_warning for reason in result.reasons],
+        "changed": changed,
+        **conclusion.read(case.stage.role, case.report).to_json(),
         "checks": [
             {"name": result.name, "passed": result.passed, "reasons": list(result.reasons)}
             for result in results

@@ -1,7 +1,8 @@
 """The patch gate: the patch of a report applies to the stage's first tree, or its files were really written.
 
-A stage that writes must have written something. That the files of a patch exist proves nothing: a patch that
-does not apply passes only if the working tree shows a change of each of its files since the stage's start.
+A stage that writes must have written something; a patch in its report is then a suggestion, which fails
+nothing. If it has written nothing, the patch fails the stage: nobody applies it, so the work would be lost. A
+stage that may not write proposes its patch, so that patch must apply.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import re
 from holdfast.errors import GitFailed
 from holdfast.gates.base import Case, Check, is_writer
 from holdfast.model import markdown
-from holdfast.workspace.scope import Scope, project_path
+from holdfast.workspace.scope import project_path
+from holdfast.workspace.snapshots.changes import few
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,24 +44,25 @@ def check(case: Case) -> Check:
         return _without_patch(case)
     if case.workspace is None:
         raise GitFailed(f"cannot check the patch: no tree was recorded before {case.stage.name}")
-    named = sorted({path for diff in diffs for path in files_of(diff)})
-    if objections := _out_of_scope(case, named):
-        return Check(name="patch", passed=False, reasons=objections)
-    why = refusal(case.workspace, "".join(diffs))
-    if why is None and is_writer(case.stage) and not case.workspace.changes:
-        return Check(name="patch", passed=False, reasons=(_NOT_WRITTEN,))
-    if why is None:
-        return Check(name="patch", passed=True)
-    prefix = case.workspace.base.place.prefix
-    written = {project_path(prefix, end) for change in case.workspace.changes for end in change.ends}
-    missing = [path for path in named if path not in written]
-    if named and not missing:
-        remark = f"the patch in the report does not apply ({why}), but all of its files were changed"
-        return Check(name="patch", passed=True, reasons=(remark,))
-    unwritten = f"; not changed in the working tree either: {', '.join(missing[:5])}" if missing else ""
-    return Check(
-        name="patch", passed=False, reasons=(f"the patch in the report does not apply: {why}{unwritten}",)
-    )
+    if not is_writer(case.stage):
+        why = refusal(case.workspace, "".join(diffs))
+        reasons = () if why is None else (f"the patch in the report does not apply: {why}",)
+        return Check(name="patch", passed=why is None, reasons=reasons)
+    if case.workspace.changes:
+        suggested = _suggested(case.workspace, diffs)
+        return Check(name="patch", passed=True, reasons=suggested, is_warning=True)
+    if _NO_CHANGES.search(case.report):
+        return Check(name="patch", passed=True, reasons=("the report says that no changes are required",))
+    return Check(name="patch", passed=False, reasons=(_NOT_WRITTEN,))
+
+
+def _suggested(workspace: Workspace, diffs: list[str]) -> tuple[str, ...]:
+    """A remark on files that the report shows a patch of, but that were not changed."""
+    prefix = workspace.base.place.prefix
+    written = {project_path(prefix, end) for change in workspace.changes for end in change.ends}
+    named = {path for diff in diffs for path in files_of(diff)}
+    missing = sorted(path for path in named if path not in written)
+    return (f"suggested in the report, but not written: {few(missing)}",) if missing else ()
 
 
 def _without_patch(case: Case) -> Check:
@@ -74,17 +77,6 @@ def _without_patch(case: Case) -> Check:
         "and the report does not say 'No changes required.'"
     )
     return Check(name="patch", passed=False, reasons=(reason,))
-
-
-def _out_of_scope(case: Case, paths: list[str]) -> tuple[str, ...]:
-    """Objections to the files of a patch. A stage that may not write can propose changes anywhere."""
-    if not is_writer(case.stage):
-        return ()
-    scope = Scope(case.pipeline.scope_allow, case.pipeline.scope_deny)
-    objections = [(path, scope.objection(os.path.normpath(path))) for path in paths]
-    return tuple(
-        f"the patch in the report touches {path}: {why}" for path, why in objections if why is not None
-    )
 
 
 def patches(report: str) -> list[str]:

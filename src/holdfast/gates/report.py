@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from holdfast.errors import HoldfastError
 from holdfast.gates.base import Case, Check
-from holdfast.model import markdown, pack, roles
+from holdfast.model import concerns, conclusion, markdown, pack, roles
 from holdfast.store import atomic
 
 
@@ -39,6 +39,17 @@ def check_headings(case: Case) -> Check:
         missing = _missing_in_pack(case.report, updated_pack)
         reasons += [f"the updated context pack has no heading {title!r}" for title in missing]
     return Check(name="headings", passed=not reasons, reasons=tuple(reasons))
+
+
+def check_severity(case: Case) -> Check:
+    """No finding is worse than the packet allows (`gate.max_severity`)."""
+    limit = case.pipeline.max_severity
+    if not limit:
+        return Check(name="severity", passed=True)
+    counts = conclusion.read(case.stage.role, case.report).findings
+    bad = conclusion.worse_than(limit, counts)
+    reason = f"the review has findings worse than {limit}: {concerns.words('', bad)}"
+    return Check(name="severity", passed=not bad, reasons=(reason,) if bad else ())
 
 
 def _is_of_pack(section: markdown.Section) -> bool:

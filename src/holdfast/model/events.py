@@ -129,6 +129,12 @@ class GateJudged(Event):
     confirm: tuple[str, ...] = ()
     #: The start of the output of the commands that failed, for the agent that repairs the work.
     evidence: str = ""
+    #: What the report concludes: `go`, `no_go`, `passed` or `failed`; empty if it does not decide.
+    decision: str = ""
+    #: The number of findings of the report by severity.
+    findings: dict[str, int] = {}
+    #: How many files the task has changed so far, within its scope; null if the stage does not write.
+    changed: int | None = None
 
 
 class PreWorkChecked(Event):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast import clock
+from holdfast.model import concerns
 from holdfast.model.status import ENDS, Status
 from holdfast.model.task import Task
 
@@ -87,6 +88,7 @@ FIELDS = frozenset(
         "abandoned_at",
         "abandon_reason",
         "is_past_deadline",
+        "concerns",
     ]
 )
 
@@ -145,6 +147,8 @@ def render(task: Task, packet_dir: str, observed: Observed) -> dict[str, Any]:
         "verdict": observed.verdict_text() if waiting_for is None else f"waits for {waiting_for}",
         "progress": progress(task, observed),
     }
+    if found := concerns.of_task(task):
+        manifest["concerns"] = [concern.to_json() for concern in found]
     if waiting_for is not None:
         manifest["waiting_for"] = waiting_for
     if task.begun_at is not None:
@@ -213,6 +217,8 @@ def _stage(task: Task, name: str) -> dict[str, Any]:
         "attempt": attempt.number if attempt is not None else None,
         "outcome": attempt.ended.outcome if attempt is not None and attempt.ended is not None else None,
         "gate": None if gate_result is None else "passed" if gate_result.passed else "failed",
+        "decision": (gate_result.decision if gate_result is not None else "") or None,
+        "findings": gate_result.findings if gate_result is not None else {},
         "session_id": stage_state.session_id if stage_state is not None else None,
     }
 

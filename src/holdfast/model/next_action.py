@@ -5,6 +5,7 @@ Pure, and the only source of such advice: the summary, `last_failure.json` and e
 
 from __future__ import annotations
 
+from holdfast.model import concerns
 from holdfast.model.record import Record
 from holdfast.model.status import BY_DOWN, ENDS, Status
 
@@ -85,6 +86,14 @@ ACTIONS: dict[str, Action] = {
         means="Completed in its own worktree; merge the changes into the project.",
         steps=(_DIFF, Step(command="holdfast apply {task}", does="merge them into the project")),
         otherwise=_OF_COMPLETED,
+    ),
+    "read_findings": Action(
+        means="Completed, but its own reviewers or verifiers object.",
+        steps=(
+            Step(command="holdfast show {task} --findings", does="read what they object to"),
+            Step(command="holdfast retry {task} -m 'WHAT TO FIX'", does="have it fixed"),
+        ),
+        otherwise=(_DIFF, *_OF_COMPLETED),
     ),
     "wait": Action(
         means="It goes on by itself.",
@@ -180,6 +189,8 @@ class TaskFacts(Record):
     wake_at: str | None = None
     is_past_deadline: bool = False
     has_changes: bool = False
+    #: What its reviewers or verifiers object to; empty if nothing.
+    objection: str = ""
     workspace: str = "in_place"
     #: Of a queued task: its item's state in the queue.
     queue_state: str = ""
@@ -242,6 +253,7 @@ def for_manifest(
             wake_at=manifest.get("wake_at"),
             is_past_deadline=bool(manifest.get("is_past_deadline")),
             has_changes=bool(workspace),
+            objection=concerns.in_words(manifest.get("concerns") or ()),
             workspace=workspace,
             queue_state=queue_state,
             is_runner_lost=is_runner_lost,
@@ -270,6 +282,8 @@ def hint(steps: Iterable[Step]) -> str:
 
 
 def _completed(facts: TaskFacts) -> NextAction:
+    if facts.objection:
+        return _filled("read_findings", facts, facts.objection)
     if not facts.has_changes:
         return _filled("none", facts, "it is completed")
     name = "apply" if facts.workspace == "worktree" else "read_diff"

@@ -47,6 +47,10 @@ class Role(Record):
     has_findings: bool = False
     #: The findings of this report replace those of the reports before it.
     joins_findings: bool = False
+    #: The heading under which the report decides on the work.
+    decides_under: str = ""
+    #: The changes of the work and the results of the acceptance commands are attached to the prompt.
+    reads_work: bool = False
     #: The report has a new context pack and acceptance commands for the stages after it.
     is_brief: bool = False
 
@@ -78,31 +82,36 @@ ROLES: dict[str, Role] = {
         purpose="verify",
         checks=("acceptance",),
         reads=WORK,
+        decides_under="Verdict",
+        reads_work=True,
     ),
     "review": Role(
         about="Reviews the change.",
         purpose="review",
-        checks=("headings", "confirm"),
+        checks=("headings", "confirm", "severity"),
         headings=_REVIEW,
         reads=WORK,
         has_findings=True,
+        reads_work=True,
     ),
     "security_review": Role(
         about="Reviews the change for security only.",
         purpose="review",
-        checks=("headings", "confirm"),
+        checks=("headings", "confirm", "severity"),
         headings=_REVIEW,
         reads=WORK,
         has_findings=True,
+        reads_work=True,
     ),
     "review_consolidate": Role(
         about="Merges the earlier reviews into one.",
         purpose="review",
-        checks=("headings", "confirm"),
+        checks=("headings", "confirm", "severity"),
         headings=_REVIEW,
         reads=ALL,
         reads_findings=True,
         has_findings=True,
+        reads_work=True,
         joins_findings=True,
     ),
     "fix": Role(
@@ -134,6 +143,8 @@ ROLES: dict[str, Role] = {
         purpose="verify",
         checks=("headings",),
         headings=("Pre-execution checks", "Dangerous changes", "Rollback plan", "Go/No-Go"),
+        decides_under="Go/No-Go",
+        reads_work=True,
     ),
     "runbook": Role(
         about="Does the whole task in one stage and reports what it did.",

@@ -35,6 +35,7 @@ _OPTIONAL: dict[str, tuple[type, ...]] = {
     "runner": _TABLE,
     "heartbeat": _TABLE,
     "stages": (list,),
+    "concerns": (list,),
 }
 _TIMES = ("finished_at", "begun_at", "wake_at", "last_progress_at", "last_checked_at", "deadline_at")
 #: Values in the tables above.
@@ -54,11 +55,17 @@ def is_sound(manifest: dict[str, Any]) -> bool:
         and all((value := get(name)) is None or is_time(value) for name in _TIMES)
         and _has_only(get("usage"), _NUMBERS)
         and all(_has_only(get(name), _PLAIN) for name in ("interrupt", "progress", "runner", "heartbeat"))
+        and all(_is_concern(each) for each in get("concerns") or ())
     )
 
 
 def _has_only(table: dict[str, Any] | None, kinds: tuple[type, ...]) -> bool:
     return not table or all(isinstance(value, kinds) for value in table.values())
+
+
+def _is_concern(value: Any) -> bool:
+    table: dict[str, Any] = value if isinstance(value, dict) else {}
+    return all(isinstance(table.get(name), str) for name in ("stage", "text"))
 
 
 def is_time(value: object) -> bool:

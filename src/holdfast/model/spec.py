@@ -93,6 +93,8 @@ class PipelineSpec(Record):
     acceptance_links: tuple[str, ...] = DEPENDENCIES
     #: False: the commands run where the agent worked.
     acceptance_clean: bool = True
+    #: The worst severity of a finding with which a review passes its gate; empty: findings fail nothing.
+    max_severity: str = ""
     #: Retries per failure signature.
     retry_budget: int = 2
     paid_call_budget: int = 10

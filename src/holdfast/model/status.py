@@ -6,6 +6,10 @@ from enum import StrEnum
 
 from holdfast.errors import InvalidMove
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class Status(StrEnum):
     """What a task is doing."""
@@ -85,6 +89,19 @@ EXIT_STATUS: dict[Status, int] = {
     _S.ABANDONED: 5,
     _S.TIMEOUT: 5,
 }
+
+
+def exit_status(manifest: dict[str, Any]) -> int:
+    """Exit status of a command that waited for this task.
+
+    A task that a person must look at counts as interrupted: it is completed with concerns, held in the queue,
+    or without a runner.
+    """
+    status = Status(manifest["status"])
+    needs_person = EXIT_STATUS[_S.INTERRUPTED]
+    if status is _S.COMPLETED and manifest.get("concerns"):
+        return needs_person
+    return EXIT_STATUS.get(status, needs_person)
 
 
 def check_move(old: Status, new: Status) -> None:

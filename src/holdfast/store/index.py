@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-_VERSION = 5
+_VERSION = 6
 #: Manifest fields in a row: enough for `ls`.
 FIELDS = (
     "schema", "task_id", "task_name", "goal", "status", "status_reason", "agent", "model", "stage", "attempt",
     "retry_count", "total_retries", "started_at", "begun_at", "finished_at", "wake_at", "usage",
     "project_dir", "pid", "exit_code", "active_s", "interrupt", "last_progress_at", "progress", "verdict",
-    "waiting_for",
+    "waiting_for", "concerns",
 )  # fmt: skip
 _BUSY_MS = 200
 #: The plus disables the SQL index: a full scan is faster when all rows are wanted.

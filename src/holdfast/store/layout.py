@@ -103,6 +103,8 @@ class Packet:
         self.outputs = f"{path}/outputs"
         self.summary = f"{path}/outputs/_summary.md"
         self.findings = f"{path}/outputs/_findings.md"
+        #: What the stages changed, within the scope.
+        self.changes = f"{path}/outputs/_changes.patch"
         self.state = f"{path}/state"
         self.ingest = f"{path}/state/ingest"
         self.current_session = f"{path}/state/current-session.json"
@@ -213,6 +215,7 @@ class AttemptDir:
         self.result = f"{path}/result.json"
         self.artifact = f"{path}/artifact.md"
         self.reverted_patch = f"{path}/reverted.patch"
+        self.changes = f"{path}/changes.patch"
 
 
 class InterruptDir:

@@ -1,4 +1,4 @@
-"""The patch gate: a patch applies, or its files were really written."""
+"""The patch gate: work that is only in the report is lost; a suggestion beside real work fails nothing."""
 
 from __future__ import annotations
 
@@ -59,45 +59,28 @@ def stage(home: str) -> Stage:
     return Stage(home)
 
 
-@pytest.mark.req("GAT-4")
-@pytest.mark.parametrize("patch", [GOOD, NEW, GOOD + NEW])
-def test_a_patch_that_applies_to_the_tree_of_the_start_passes(stage: Stage, patch: str) -> None:
+@pytest.mark.req("GAT-4", "GAT-5", "W-B3")
+@pytest.mark.parametrize("patch", [GOOD, NEW, GOOD + NEW, CORRUPT])
+def test_a_patch_that_nobody_wrote_fails_although_its_file_exists(stage: Stage, patch: str) -> None:
     passed, (reason,) = stage.judge(fenced(patch))
     assert not passed, "nobody applies it"
     assert "no file of the working tree changed" in reason
-    stage.repo.write("src/a", "the tool wrote it\n")
-    assert stage.judge(fenced(patch)) == (True, [])
-
-
-@pytest.mark.req("GAT-5", "W-B3")
-def test_a_corrupt_patch_does_not_pass_because_its_file_exists(stage: Stage) -> None:
-    passed, (reason,) = stage.judge(fenced(CORRUPT))
-    assert not passed
-    assert "does not apply" in reason
-    assert "not changed in the working tree either: src/a" in reason
+    assert stage.judge(fenced(patch) + "No changes required.\n")[0]
 
 
 @pytest.mark.req("GAT-5")
-def test_it_passes_where_the_working_tree_shows_the_change(stage: Stage) -> None:
+@pytest.mark.parametrize("patch", [GOOD, CORRUPT])
+def test_a_stage_that_wrote_the_files_passes(stage: Stage, patch: str) -> None:
     stage.repo.write("src/a", "one\nat all\n")
-    passed, (remark,) = stage.judge(fenced(CORRUPT))
+    assert stage.judge(fenced(patch)) == (True, [])
+
+
+@pytest.mark.parametrize("path", ["src/b", "other/x", "src/secret", "../x"])
+def test_a_patch_that_is_only_suggested_fails_nothing(stage: Stage, path: str) -> None:
+    stage.repo.write("src/a", "one\nat all\n")
+    passed, (remark,) = stage.judge(fenced(CORRUPT + NEW.replace("src/new", path)))
     assert passed
-    assert "all of its files were changed" in remark
-
-
-def test_one_file_that_was_not_written_is_enough_to_fail(stage: Stage) -> None:
-    stage.repo.write("src/a", "one\nat all\n")
-    more = CORRUPT + CORRUPT.replace("src/a", "src/b")
-    passed, (reason,) = stage.judge(fenced(more))
-    assert not passed
-    assert reason.endswith("either: src/b")
-
-
-@pytest.mark.parametrize("path", ["other/x", "src/secret", "../x"])
-def test_a_patch_that_was_not_applied_is_checked_against_the_scope(stage: Stage, path: str) -> None:
-    passed, (reason,) = stage.judge(fenced(NEW.replace("src/new", path)))
-    assert not passed
-    assert f"touches {path}" in reason
+    assert remark == f"suggested in the report, but not written: {path}"
 
 
 @pytest.mark.req("GAT-4")

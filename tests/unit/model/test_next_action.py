@@ -96,12 +96,15 @@ def test_what_to_do(seen: TaskFacts, name: str, command: str, then: str) -> None
 
 def everything() -> list[TaskFacts]:
     return [
-        view(status, failure_class=found, question=question, approval=approval, has_changes=changed)
+        view(status, failure_class=found, question=question, approval=approval, has_changes=changed).evolve(
+            objection=objection
+        )
         for status in Status
         for found in ("", *FailureClass, "a class of a later version")
         for question in ("", "which?")
         for approval in ("", "codex_impl")
         for changed in (True, False)
+        for objection in ("", "codex_review: 1 blocker")
     ]
 
 

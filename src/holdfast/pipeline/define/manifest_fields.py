@@ -153,6 +153,13 @@ FIELDS = (
         about="Time limit of each command.",
     ),
     Field(
+        path="gate.max_severity",
+        kind="choice",
+        choices=("none", "minor", "unrated", "major"),
+        about="Fail a review with a finding worse than this; `none` allows no finding. Default: findings "
+        "fail nothing.",
+    ),
+    Field(
         path="budgets.retry_budget",
         kind="whole",
         most=100,

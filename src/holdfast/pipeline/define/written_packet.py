@@ -236,6 +236,7 @@ def pipeline_spec(written: WrittenPacket) -> PipelineSpec:
         acceptance_setup=get("acceptance.setup"),
         acceptance_links=get("acceptance.links"),
         acceptance_clean=get("acceptance.clean_room"),
+        max_severity=get("gate.max_severity") or "",
         retry_budget=get("budgets.retry_budget"),
         paid_call_budget=get("budgets.paid_call_budget"),
         max_wallclock_s=float(get("budgets.max_wallclock_sec")),

@@ -75,6 +75,11 @@ def read_input(packet: Packet, path: str) -> str | None:
     return text
 
 
+def read_file(path: str) -> Attachment:
+    """A file that holdfast wrote; of a large one only the two ends. Raises UnreadableFile."""
+    return _read(os.path.basename(path), path)
+
+
 def shown(attachment: Attachment, *, lines: int | None) -> tuple[str, str]:
     """The text with at most `lines` lines of each end (None: all), and a note for the compose log."""
     if attachment.text is None:

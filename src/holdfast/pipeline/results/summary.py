@@ -48,10 +48,15 @@ def _head(view: SummaryView) -> list[str]:
     because = f": {_prose(view.reason)}" if view.reason.strip() else ""
     done = sum(stage.state == "done" for stage in view.stages)
     progress = f" ({done} of {len(view.stages)} stages done)" if len(view.stages) > 1 else ""
+    but = (
+        ", but its reviewers or verifiers object"
+        if view.objections and view.status == Status.COMPLETED
+        else ""
+    )
     lines = [
         f"# {_prose(view.task_name, 80)}: {view.status}",
         "",
-        f"{_CONCLUSION.get(view.status, 'The task is ' + _prose(view.status, 40))}{progress}{because}",
+        f"{_CONCLUSION.get(view.status, 'The task is ' + _prose(view.status, 40))}{progress}{but}{because}",
         "",
         f"- next_action: **{action.name}** ({_prose(action.why)})"
         if action.why
@@ -64,6 +69,7 @@ def _head(view: SummaryView) -> list[str]:
     if failure is not None and not failure.is_healed:
         kind, stage = _prose(failure.failure_class, 40), _prose(failure.stage, 80)
         lines.append(f"- error: {kind}, signature {_code(failure.signature)}, in {stage}")
+    lines += [f"- **{_prose(text, 200)}**" for text in view.objections[:_MAX_REASONS]]
     lines.append(f"- task: {_prose(view.task_id, 80)}")
     if view.goal.strip():
         lines.append(f"- goal: {_prose(view.goal)}")
@@ -71,7 +77,7 @@ def _head(view: SummaryView) -> list[str]:
     lines.append(f"- started: {view.created_at or '-'}, finished: {view.finished_at or '-'}")
     if view.updated_at:
         lines.append(f"- updated: {view.updated_at}")
-    if view.exit_code is not None:
+    if view.exit_code is not None and (view.exit_code or view.status == Status.COMPLETED):
         lines.append(f"- exit code: {view.exit_code}")
     if view.leftovers:
         lines.append(f"- still running {_prose(view.leftovers)}")
@@ -151,6 +157,7 @@ def _stage_facts(stage: StageLine) -> str:
         _prose(stage.outcome, 60),
         f"{stage.output_lines} lines of output" if stage.output_lines is not None else "",
         f"{_prose(stage.failure_class, 40)} {_code(stage.signature)}" if stage.failure_class else "",
+        f"concludes: {stage.conclusion}" if stage.conclusion else "",
     ]
     return ", ".join(part for part in parts if part) or "nothing yet"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.model import next_action
+from holdfast.model import concerns, next_action
 from holdfast.model.next_action import NextAction, TaskFacts
 from holdfast.model.record import Record
 from holdfast.pipeline.triage import BY_OUTCOME, REMEDIES, FailureClass, remedy
@@ -33,6 +33,8 @@ class StageLine(Record):
     failure_class: str = ""
     signature: str = ""
     output_lines: int | None = None
+    #: What its report concludes: `no-go`, `1 blocker, 2 major`.
+    conclusion: str = ""
 
 
 class FailureView(Record):
@@ -84,6 +86,8 @@ class SummaryView(Record):
     budget_tokens: int | None = None
     #: Processes that outlived the agent: the policy and some of them.
     leftovers: str = ""
+    #: What reviewers and verifiers object to, one per stage.
+    objections: tuple[str, ...] = ()
     #: Warnings of gates, and results of the repository's checks that did not stop the task.
     remarks: tuple[str, ...] = ()
     #: The end of the task's output.
@@ -133,6 +137,7 @@ def view_of(
         budget_usd=_cumulative(limits.budget_usd, before.cost_usd),
         budget_tokens=_cumulative(limits.budget_tokens, before.input_tokens, before.output_tokens),
         leftovers=_leftovers(attempt),
+        objections=tuple(f"{each.stage}: {each.text}" for each in concerns.of_task(task)),
         remarks=_remarks(task),
         tail=tail,
     )
@@ -153,6 +158,7 @@ def action_facts(task: Task, *, login: str = "", has_changes: bool = False) -> T
         wake_at=task.waiting.wake_at if task.waiting is not None else None,
         is_past_deadline=task.is_past_deadline,
         has_changes=has_changes,
+        objection=concerns.in_words(each.to_json() for each in concerns.of_task(task)),
         workspace=task.spec.workspace,
     )
 
@@ -221,6 +227,7 @@ def _stage(task: Task, stage: StageSpec, output_lines: int | None) -> StageLine:
         state = "checking"
     else:
         state = "running" if attempt is not None else "pending"
+    gate = stage_state.gate_result if stage_state is not None else None
     return StageLine(
         name=stage.name,
         state=state,
@@ -233,6 +240,7 @@ def _stage(task: Task, stage: StageSpec, output_lines: int | None) -> StageLine:
         failure_class=triaged.failure_class if triaged is not None else "",
         signature=triaged.signature if triaged is not None else "",
         output_lines=output_lines,
+        conclusion=concerns.words(gate.decision, gate.findings) if gate is not None else "",
     )
 
 

@@ -16,6 +16,10 @@ from holdfast.pipeline.triage import Failure, FailureClass, Triage, remedy
 from holdfast.runner.ledger import Ledger
 from holdfast.store import atomic
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.model.task import Task
+
 _TAIL_LINES = 20
 
 
@@ -27,7 +31,7 @@ def write(ledger: Ledger) -> None:
         updated_at=clock.iso_now(),
         login=_login(ledger),
         tail=ledger.tail(_TAIL_LINES),
-        has_changes=any(stage.writes for stage in task.spec.stages),
+        has_changes=_has_changes(task),
     )
     try:
         text = ledger.redact(summary.render(view))
@@ -39,6 +43,12 @@ def write(ledger: Ledger) -> None:
                 _write_failure(ledger, task.last_failure, action=view.action)
     except HoldfastError:
         return  # derived: the next call writes them again
+
+
+def _has_changes(task: Task) -> bool:
+    """Whether the task changed files, as far as is known: only a gate counts them."""
+    judged = [task.stage_state(stage.name).gate for stage in task.spec.stages if stage.writes]
+    return any(gate is None or gate.changed is None or gate.changed > 0 for gate in judged)
 
 
 def _write_stats(ledger: Ledger) -> None:

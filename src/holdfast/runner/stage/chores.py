@@ -116,6 +116,7 @@ def _take_judgement(ledger: Ledger, chore: Execution, result: dict[str, Any]) ->
     for path, target in (
         (directory.artifact, packet.artifact(stage)),
         (directory.reverted_patch, packet.reverted_patch(stage)),
+        (directory.changes, packet.changes),
     ):
         data = atomic.read_small(path, _EVIDENCE_BYTES)
         if data is not None:
@@ -132,7 +133,20 @@ def _take_judgement(ledger: Ledger, chore: Execution, result: dict[str, Any]) ->
             failed=str(result.get("failed") or ""),
             reasons=reasons,
             confirm=tuple(confirm.requests(reasons)) if result["passed"] else (),
+            decision=str(result.get("decision") or ""),
+            findings=_counts(result.get("findings")),
+            changed=_count(result.get("changed")),
             warnings=tuple(ledger.redact(str(warning)) for warning in result.get("warnings", ())),
             evidence=ledger.redact(str(result.get("evidence") or ""))[:_EVIDENCE_CHARS],
         )
     )
+
+
+def _counts(value: Any) -> dict[str, int]:
+    """Numbers by name, as far as they are numbers: the file may have been replaced."""
+    table: dict[Any, Any] = value if isinstance(value, dict) else {}
+    return {str(name): number for name, each in table.items() if (number := _count(each)) is not None}
+
+
+def _count(value: object) -> int | None:
+    return value if type(value) is int and value >= 0 else None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.model import roles
-from holdfast.pipeline.results import findings
+from holdfast.model import findings, roles
 from holdfast.runner.ledger import Ledger
 from holdfast.store import atomic
 

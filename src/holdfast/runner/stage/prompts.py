@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 
 from holdfast import clock, files
@@ -17,6 +18,8 @@ from holdfast.runner.ledger import Ledger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from holdfast.pipeline.prompt.attachments import Attachment
 
 
@@ -76,6 +79,8 @@ def _earlier(ledger: Ledger, stage: StageSpec) -> list[Attachment]:
         if os.path.exists(path):
             text = files.read(path).decode("utf-8", "replace")
             attachments.append(Attachment(name=os.path.basename(path), text=text, is_whole=True))
+    if roles.get(stage.role).reads_work:
+        attachments += _work(ledger, stage)
     if roles.get(stage.role).reads_findings:
         from holdfast.runner.stage import findings
 
@@ -84,6 +89,20 @@ def _earlier(ledger: Ledger, stage: StageSpec) -> list[Attachment]:
                 Attachment(name=os.path.basename(ledger.packet.findings), text=merged, is_whole=True)
             )
     return attachments
+
+
+def _work(ledger: Ledger, stage: StageSpec) -> Iterator[Attachment]:
+    """What the stages before this one changed, and the results of their acceptance commands.
+
+    Some agents have no shell in a review, so they cannot look for themselves.
+    """
+    from holdfast.pipeline.prompt import attachments
+
+    earlier = itertools.takewhile(lambda each: each.name != stage.name, ledger.task.spec.stages)
+    artifacts = [ledger.packet.artifact(each.name) for each in earlier]
+    for path in (ledger.packet.changes, *artifacts):
+        if os.path.exists(path):
+            yield attachments.read_file(path).evolve(is_whole=True)
 
 
 def for_mode(ledger: Ledger, stage_state: StageState, mode: str, prompt: bytes | None) -> bytes | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast import clock
+from holdfast.model import concerns as objections
 from holdfast.model.status import BY_DOWN, Status
 
 TYPE_CHECKING = False
@@ -68,12 +69,19 @@ def transition(old: object, new: object, reason: object) -> str:
     return ": ".join(part for part in (states, detail) if part)
 
 
-def exit_status(manifest: dict[str, Any]) -> str:
-    """How the last process ended."""
+def exit_status(manifest: dict[str, Any]) -> list[str]:
+    """How the last process ended; nothing if that would mislead: it succeeded, but the task did not."""
     if manifest.get("exit_signal"):
-        return f"killed by signal {manifest['exit_signal']}"
+        return [f"killed by signal {manifest['exit_signal']}"]
     code = manifest.get("exit_code")
-    return "no exit code" if code is None else f"exit code {code}"
+    if code == 0 and manifest["status"] != Status.COMPLETED:
+        return []
+    return ["no exit code" if code is None else f"exit code {code}"]
+
+
+def concerns(manifest: dict[str, Any]) -> str:
+    """`codex_review: 1 blocker; codex_verify: failed`: what reviewers and verifiers object to."""
+    return objections.in_words(manifest.get("concerns") or ())
 
 
 def interruption(manifest: dict[str, Any], how: str = "needs a person") -> str:

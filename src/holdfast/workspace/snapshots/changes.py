@@ -77,6 +77,11 @@ def patch(trees: Trees, old_tree: str, new_tree: str) -> bytes:
     return trees.run(["diff", "--binary", "--full-index", *_PLAIN, old_tree, new_tree, "--"])
 
 
+def text(trees: Trees, old_tree: str, new_tree: str) -> bytes:
+    """The difference as a patch to read: a binary file is only named."""
+    return trees.run(["diff", *_PLAIN, *opened(trees, old_tree, new_tree), "--"])
+
+
 def gitlinks(trees: Trees, old_tree: str, new_tree: str) -> list[str]:
     """The nested repositories that are not at the same commit in both trees."""
     if old_tree == new_tree:

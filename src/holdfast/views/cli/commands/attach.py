@@ -6,7 +6,7 @@ import os
 import sys
 
 from holdfast import paths
-from holdfast.model.status import ENDS, EXIT_STATUS, Status
+from holdfast.model.status import ENDS, Status, exit_status
 from holdfast.packet import load
 from holdfast.store.layout import Home, Packet
 from holdfast.views import tmux
@@ -86,10 +86,11 @@ def _in_tmux(packet: Packet) -> int:
     server = tmux.Server(packet.home)
     open_window(packet)
     server.attach(packet.task_id)
-    status = Status(load.read_manifest(packet)["status"])
+    manifest = load.read_manifest(packet)
+    status = Status(manifest["status"])
     if status in ENDS or status is Status.INTERRUPTED:
         out.talk(f"{packet.task_id} is {status}")
-        return EXIT_STATUS[status]
+        return exit_status(manifest)
     out.talk(f"detached; 'holdfast attach {packet.task_id}' re-attaches")
     return 0
 

@@ -125,11 +125,11 @@ def _cells(packet: Packet, row: dict[str, Any], now: float) -> tuple[str, ...]:
         amounts.tokens(row) or "-",
         amounts.cost(row) or "-",
         clock.words(max(0.0, now - clock.parse_iso(row["started_at"]))),
-        line if row["status"] in ENDS else _note(row) + describe.with_step(row, line),
+        _note(row) + (line if row["status"] in ENDS else describe.with_step(row, line)),
     )
 
 
 def _note(row: dict[str, Any]) -> str:
-    """`[no runner] ` or what the task waits for, before its last line; often empty."""
-    note = "no runner" if row["runner_gone"] else describe.waiting_for(row)
+    """`[no runner] `, what the task waits for or what reviewers object to, before its last line."""
+    note = "no runner" if row["runner_gone"] else describe.waiting_for(row) or describe.concerns(row)
     return f"[{note}] " if note else ""

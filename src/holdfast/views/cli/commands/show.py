@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast import clock, paths
 from holdfast.packet import load, runner_gone
 from holdfast.store.layout import Home
-from holdfast.views.cli.parse.command_spec import JSON, TASK, Command
+from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, Option
 from holdfast.views.cli.show import fit_text, out, terminal
 
 TYPE_CHECKING = False
@@ -18,9 +18,21 @@ _AT = 10
 COMMAND = Command(
     name="show",
     summary="Show a task: state, stages, attempts, usage and next steps.",
-    examples=("holdfast show 20260131-fix", "holdfast show 20260131-fix --json | jq .status"),
+    examples=(
+        "holdfast show 20260131-fix",
+        "holdfast show 20260131-fix --findings",
+        "holdfast show 20260131-fix --json | jq .status",
+    ),
     arguments=(TASK,),
-    options=(JSON.evolve(help="Print manifest.json."),),
+    options=(
+        Option(
+            flags=("--findings",),
+            dest="findings",
+            kind="flag",
+            help="Print what its reviewers and verifiers reported.",
+        ),
+        JSON.evolve(help="Print manifest.json."),
+    ),
 )
 
 
@@ -30,6 +42,12 @@ def run(values: dict[str, Any]) -> int:
     manifest = load.read_manifest(packet)
     if values["json"]:
         out.data({**manifest, "runner_gone": runner_gone.for_display(packet, manifest["status"])})
+        return 0
+    if values["findings"]:
+        from holdfast.views.cli.facts import objections
+
+        for line in objections.lines(packet, manifest):
+            print(fit_text.printable(line))
         return 0
     from holdfast.views.cli.facts.task_facts import task_facts  # not needed for --json
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from holdfast import clock, paths
 from holdfast.errors import Unanswered
-from holdfast.model.status import EXIT_STATUS, Status
+from holdfast.model.status import Status, exit_status
 from holdfast.packet import load, runner_gone
 from holdfast.store.layout import Home
 from holdfast.views.cli.follow import loop
 from holdfast.views.cli.parse import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.show import fit_text, home_down, out
+from holdfast.views.text import describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ COMMAND = Command(
     summary="Wait until tasks have ended or need a person.",
     description="Prints each task with its state. The exit status is that of the first task in the given "
     "order that did not complete, or 0 ('holdfast help exit-codes'). A task that lost its runner in a home "
-    "that is down counts as 4.",
+    "that is down counts as 4, and so does one whose reviewers or verifiers object.",
     examples=(
         "holdfast wait 20260131-fix --timeout 10m",
         "holdfast wait --any one two three",
@@ -54,11 +55,11 @@ def run(values: dict[str, Any]) -> int:
         if stop.is_lost:
             out.talk(home_down.runner_lost(packet, manifest["status"]))
         # A closed stdout is no error: the exit status has the result.
-        out.task_line(f"{packet.task_id} {manifest['status']}", manifest if values["json"] else None)
-        # A task that is held in the queue or has no runner needs a person, like an interrupted one.
-        exit_statuses[packet.path] = EXIT_STATUS.get(
-            Status(manifest["status"]), EXIT_STATUS[Status.INTERRUPTED]
-        )
+        line = f"{packet.task_id} {manifest['status']}"
+        if concerns := describe.concerns(manifest):
+            line += f": {concerns}"
+        out.task_line(line, manifest if values["json"] else None)
+        exit_statuses[packet.path] = exit_status(manifest)
         if values["any"]:
             return exit_statuses[packet.path]
     left = [packet for packet in packets if packet.path not in exit_statuses]

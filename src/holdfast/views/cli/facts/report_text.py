@@ -61,7 +61,8 @@ def _queue_line(row: dict[str, Any]) -> str:
 
 def _ended_line(row: dict[str, Any]) -> str:
     cost = "" if row["cost_usd"] is None else f", ${row['cost_usd']:.2f}"
-    reason = f": {row['reason']}" if row["reason"] and row["status"] != "completed" else ""
+    why = row["concerns"] if row["status"] == "completed" else row["reason"]
+    reason = f": {why}" if why else ""
     took = clock.words(row["took_s"])
     return f"{row['finished_at'][11:16]}  {row['task_id']}  {row['status']} after {took}{cost}{reason}"
 

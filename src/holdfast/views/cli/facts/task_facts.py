@@ -6,7 +6,7 @@ import os
 
 from holdfast import clock
 from holdfast.errors import CorruptFile, HoldfastError
-from holdfast.model import next_action
+from holdfast.model import concerns, next_action
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import load, runner_gone
 from holdfast.store import atomic
@@ -37,6 +37,7 @@ def task_facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tup
         ("task", manifest["task_id"]),
         ("name", manifest.get("task_name") or ""),
         *_state(manifest),
+        *_concerns(manifest),
         *queue_rows,
         *_waiting(manifest, now),
         *_work(manifest, worktree),
@@ -46,7 +47,7 @@ def task_facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tup
         ("usage", _usage(manifest)),
     ]
     if is_ended:
-        rows.append(("exit", describe.exit_status(manifest)))
+        rows += named_rows("exit", describe.exit_status(manifest))
     elif manifest.get("pid"):
         rows.append(("process", str(manifest["pid"])))
     if not is_ended and (disk := disk_space.shortage(packet.home)):
@@ -122,7 +123,17 @@ def _work(manifest: dict[str, Any], worktree: dict[str, Any] | None) -> list[tup
 
 def _stages(manifest: dict[str, Any]) -> list[tuple[str, str]]:
     stages: list[dict[str, Any]] = manifest.get("stages") or []
-    return named_rows("stages", [f"{stage['name']}  {stage['state']}" for stage in stages])
+    return named_rows("stages", [_stage(stage) for stage in stages])
+
+
+def _stage(stage: dict[str, Any]) -> str:
+    concluded = concerns.words(stage.get("decision") or "", stage.get("findings"))
+    return f"{stage['name']}  {stage['state']}" + (f": {concluded}" if concluded else "")
+
+
+def _concerns(manifest: dict[str, Any]) -> list[tuple[str, str]]:
+    found: list[dict[str, str]] = manifest.get("concerns") or []
+    return named_rows("concerns", [f"{each['stage']}: {each['text']}" for each in found])
 
 
 def _attempts(packet: Packet, manifest: dict[str, Any]) -> list[tuple[str, str]]:

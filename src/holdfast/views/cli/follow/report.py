@@ -6,7 +6,7 @@ import os
 
 from holdfast import clock
 from holdfast.model.next_action import Step
-from holdfast.model.status import ENDS, EXIT_STATUS, Status
+from holdfast.model.status import ENDS, Status, exit_status
 from holdfast.store.layout import Packet
 from holdfast.views.cli.show import home_down, out
 from holdfast.views.text import amounts, describe, leftovers, log_tail, next_steps
@@ -31,23 +31,24 @@ def report(packet: Packet, manifest: dict[str, Any], *, has_shown_log: bool = Fa
         if status is not Status.COMPLETED and not has_shown_log:
             _quote_log(packet)
         _print_end(packet, manifest)
-    if status is not Status.COMPLETED:
+    if status is not Status.COMPLETED or manifest.get("concerns"):
         for step in _steps(packet, manifest, is_lost=is_lost):
             out.step(step.command, step.does)
     out.talk(f"files: {packet.path}")
-    # A task without a runner waits for a person, like an interrupted one.
-    return EXIT_STATUS[Status.INTERRUPTED if is_lost else status]
+    return exit_status(manifest)
 
 
 def _print_end(packet: Packet, manifest: dict[str, Any]) -> None:
     reason = f": {manifest['status_reason']}" if manifest["status_reason"] else ""
     parts = [
         f"{packet.task_id} {manifest['status']}",
-        describe.exit_status(manifest),
+        *describe.exit_status(manifest),
         clock.words(describe.elapsed_s(manifest, clock.now())),
         amounts.plural(manifest["attempt"], "attempt"),
     ]
     out.talk(", ".join(parts) + reason)
+    for concern in manifest.get("concerns") or ():
+        out.talk(f"{concern['stage']}: {concern['text']}")
     for line in leftovers.as_lines(packet):
         out.talk(f"still running: {line}")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast import clock
-from holdfast.pipeline.results import findings
-from holdfast.pipeline.results.findings import merge, read, render
+from holdfast.model import findings
+from holdfast.model.findings import merge, read, render
 
 REST = "\n\n## Test gaps\n\n- blocker — x.py:1 — not a finding\n"
 
