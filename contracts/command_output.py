@@ -320,7 +320,7 @@ _REPORT = of_fields(
         "attention": TEXTS,
         "queue": list_with("task_id", "state", "since"),
         "active": list_with("task_id", "status", "agent", "elapsed_s"),
-        "ended": list_with("task_id", "status", "reason", "concerns", "finished_at", "took_s"),
+        "ended": list_with("task_id", "status", "reason", "finished_at", "took_s"),
         "interrupts": list_with("at", "task_id", "reason", "resolved_at"),
         "statistics": _FIGURES,
         "statistics_of_all": _FIGURES,

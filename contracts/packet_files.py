@@ -283,7 +283,7 @@ MANIFEST = of_fields(
                     "outcome": or_null(TEXT),
                     "gate": {"enum": ["passed", "failed", None]},
                     "session_id": or_null(TEXT),
-                    "decision": {"enum": ["go", "no_go", "passed", "failed", None]},
+                    "decision": {"enum": ["go", "no_go", "passed", "failed"]},
                     "findings": {"type": "object", "additionalProperties": COUNT},
                 },
                 optional=("agent", "gate", "session_id", "decision", "findings"),

@@ -210,17 +210,20 @@ def _stage(task: Task, name: str) -> dict[str, Any]:
     else:
         state = "pending"
     gate_result = stage_state.gate_result if stage_state is not None else None
-    return {
+    shown: dict[str, Any] = {
         "name": name,
         "state": state,
         "agent": stage_state.agent if stage_state is not None else task.stage_state(name).agent,
         "attempt": attempt.number if attempt is not None else None,
         "outcome": attempt.ended.outcome if attempt is not None and attempt.ended is not None else None,
         "gate": None if gate_result is None else "passed" if gate_result.passed else "failed",
-        "decision": (gate_result.decision if gate_result is not None else "") or None,
-        "findings": gate_result.findings if gate_result is not None else {},
         "session_id": stage_state.session_id if stage_state is not None else None,
     }
+    if gate_result is not None and gate_result.decision:
+        shown["decision"] = gate_result.decision
+    if gate_result is not None and gate_result.findings:
+        shown["findings"] = gate_result.findings
+    return shown
 
 
 def current_session(task: Task, shown: dict[str, Any]) -> dict[str, Any]:
