@@ -64,7 +64,7 @@ def _has_only(table: dict[str, Any] | None, kinds: tuple[type, ...]) -> bool:
 
 
 def _is_concern(value: Any) -> bool:
-    table: dict[str, Any] = value if isinstance(value, dict) else {}
+    table: dict[str, Any] = value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
     return all(isinstance(table.get(name), str) for name in ("stage", "text"))
 
 

@@ -144,7 +144,7 @@ def _take_judgement(ledger: Ledger, chore: Execution, result: dict[str, Any]) ->
 
 def _counts(value: Any) -> dict[str, int]:
     """Numbers by name, as far as they are numbers: the file may have been replaced."""
-    table: dict[Any, Any] = value if isinstance(value, dict) else {}
+    table: dict[Any, Any] = value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
     return {str(name): number for name, each in table.items() if (number := _count(each)) is not None}
 
 
