@@ -192,6 +192,32 @@ def test_an_interrupt_a_resume_and_clean_git(scene: Scene, home: str) -> None:
     task.ask("stop")
 
 
+#: Stands in for gh and bd, which run git in the project.
+RUNS_GIT = """#!/bin/sh
+git status >&2 || exit 1
+git remote -v >&2
+echo '[]'
+"""
+
+
+@pytest.mark.parametrize("source", ["gh:label=x", "bd:"])
+def test_a_source_whose_program_runs_git_in_the_project(scene: Scene, home: str, source: str) -> None:
+    programs = os.path.join(os.path.dirname(home), "programs")
+    os.makedirs(programs)
+    name = source.partition(":")[0]
+    write(os.path.join(programs, name), RUNS_GIT)
+    os.chmod(os.path.join(programs, name), 0o755)
+    folder = os.path.join(scene.repo.path, ".venv", "bin")
+    os.makedirs(folder)
+    os.symlink(scene.trap.program("path.source"), os.path.join(folder, name))
+    scene.repo.git("config", "core.fsmonitor", scene.trap.program("fsmonitor"))
+    scene.repo.git("config", "core.hooksPath", "hooks")
+    env = {"PATH": os.pathsep.join((folder, programs, os.environ["PATH"])), "GIT_DIR": "/nowhere"}
+    done = holdfast("queue", "import", source, cwd=scene.repo.path, env=env)
+    assert done.returncode == 0, done.stderr
+    scene.untouched()
+
+
 def test_a_git_in_the_project_is_not_run(scene: Scene, home: str) -> None:
     """The user's virtual environment is in the project and in PATH: an agent can write there."""
     folder = os.path.join(scene.repo.path, ".venv", "bin")

@@ -106,6 +106,20 @@ def test_what_was_dirty_before_is_not_blamed_on_the_agent() -> None:
 
 
 @pytest.mark.req("GAT-11")
+def test_an_agent_cannot_hide_its_files_from_clean_git_and_from_the_saved_status() -> None:
+    """The excludes of the repository count as they were before the work."""
+    repo = project("clean_git = true\n")
+    repo.write(".git/info/exclude", "mine.txt\n")
+    repo.write("mine.txt", "excluded before\n")
+    hide = "printf '*' >> .git/info/exclude; echo x > theirs.txt"
+    task = Task.play(Scenario().tool("Bash", command=hide).say("done"), project=repo.path)
+    task.wait_for("interrupted")
+    assert said(task, "gate_result")["reasons"] == ["not committed: theirs.txt"]
+    saved = task.json("state", "interrupts", "1", "context.json")["git"]["status"]
+    assert [line for line in saved.splitlines() if line.startswith("?")] == ["? theirs.txt"]
+
+
+@pytest.mark.req("GAT-11")
 def test_output_that_should_be_empty_is_a_failure() -> None:
     repo = project('expect_empty = ["echo left over"]\n')
     task = Task.play(Scenario().say("done"), project=repo.path)

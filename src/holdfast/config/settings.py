@@ -67,7 +67,10 @@ def _of_project(directory: str, judge: Judge) -> dict[str, Setting]:
     if judge(part_of(settings)):
         if "env_file" in settings and settings["env_file"].data is None:
             # Not left to a later reader: it would read what nobody judged.
-            raise UnreadableFile(f"cannot read the environment file {settings['env_file'].value}")
+            raise UnreadableFile(
+                f"cannot read the environment file {settings['env_file'].value}, which {path} names",
+                hint=f"create it, or remove env_file from {path}",
+            )
         return settings
     return {name: setting for name, setting in settings.items() if not classes.of_setting(name)}
 

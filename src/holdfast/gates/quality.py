@@ -14,6 +14,7 @@ import sys
 
 from holdfast import clock
 from holdfast.errors import NotFound, UsageError
+from holdfast.failpoints import failpoint
 from holdfast.gates import command, issue, room_commands
 from holdfast.gates.base import Check
 from holdfast.model.record import Record
@@ -22,7 +23,7 @@ from holdfast.redact import Redactor
 from holdfast.store import atomic
 from holdfast.store.layout import Packet
 from holdfast.workspace import base as bases
-from holdfast.workspace import changed_files, chore, git
+from holdfast.workspace import changed_files, chore, frozen_settings, git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,7 +87,11 @@ def work_of(packet: Packet, stage: str) -> Work:
 
 
 def before(work: Work, artifact: list[str]) -> list[Check]:
-    """Run the commands of `pre_work`."""
+    """Run the commands of `pre_work`, and keep the excludes of the repository for `clean_git`."""
+    repository = git.find(work.directory) if work.quality.clean_git else None
+    if repository is not None:
+        frozen_settings.freeze(work.packet, repository)
+        failpoint("quality.frozen")
     return [_commands(work, "pre_work", work.quality.pre_work, artifact)] if work.quality.pre_work else []
 
 
@@ -144,7 +149,8 @@ def uncommitted(work: Work) -> list[str] | None:
     if repository is None:
         return None
     home = os.path.realpath(work.packet.home.path) + os.sep
-    paths = changed_files.listed(repository, (repository.top, repository.common_dir, repository.git_dir))
+    own = (repository.top, repository.common_dir, repository.git_dir)
+    paths = changed_files.listed(repository, own, frozen_settings.read(work.packet))
     top = os.path.realpath(repository.top)
     return [path for path in paths if not os.path.join(top, path).startswith(home)]
 

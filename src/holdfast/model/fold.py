@@ -158,6 +158,7 @@ def _opened(task: Task, event: ev.AttemptOpened, at: str) -> None:
     stage_state.session_id = event.session_id or (stage_state.session_id if continues else None)
     if not continues:
         task.progress = None  # the to-do list of the old session
+        stage_state.session_from = event.attempt
     stage_state.agent = event.agent
     task.paid_calls += event.agent != "command"
 

@@ -20,6 +20,8 @@ class StageState:
         self.ran: Attempt | None = None
         self.times_ran = 0
         self.session_id: str | None = None
+        #: The first attempt in that session.
+        self.session_from = 0
         self.needs_fresh_session = False
         #: Attempts that exceeded the model's context.
         self.overflows = 0

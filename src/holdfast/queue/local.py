@@ -380,7 +380,9 @@ class LocalQueue:
 
 
 def _is_writable(home: Home) -> bool:
-    """Whether the database, and the files that SQLite puts next to it, can be written."""
-    return os.access(home.path, os.W_OK) and (
-        not os.path.exists(home.queue) or os.access(home.queue, os.W_OK)
-    )
+    """Whether the database, and the files that SQLite puts next to it, can be written; or it cannot even be
+    read, and is replaced."""
+    if not os.access(home.path, os.W_OK):
+        return False
+    is_usable = os.access(home.queue, os.W_OK) or not os.access(home.queue, os.R_OK)
+    return is_usable or not os.path.exists(home.queue)

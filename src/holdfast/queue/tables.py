@@ -77,7 +77,8 @@ def connect(path: str) -> tuple[sqlite3.Connection, bool]:
         return connection, version == 0
     except sqlite3.OperationalError as error:
         connection.close()
-        if "no such" in str(error):
+        # One that we may not read is of no use to anybody: it is rebuilt.
+        if "no such" in str(error) or (_is_file(path) and not os.access(path, os.R_OK)):
             raise UnusableFile(str(error)) from error
         raise
     except sqlite3.DatabaseError as error:

@@ -122,6 +122,7 @@ class Packet:
         self.interrupts = f"{path}/state/interrupts"
         self.issues = f"{path}/state/issues"
         self.preflight = f"{path}/state/preflight.json"
+        self.git_settings = f"{path}/state/git-settings.json"
         self.error_marker = f"{path}/state/error"
         self.done = f"{path}/done"
         self.task_done = f"{path}/done/_task.done"

@@ -13,10 +13,11 @@ from holdfast.store.inside import is_directory
 from holdfast.workspace import git
 
 
-def listed(repository: git.Repository, own: tuple[str, ...]) -> list[str]:
+def listed(repository: git.Repository, own: tuple[str, ...], frozen: git.Settings | None = None) -> list[str]:
     """Changed and untracked files, without ignored ones. A nested repository has a final slash.
 
-    The git directories of submodules are in one of the directories `own`.
+    The git directories of submodules are in one of the directories `own`. `frozen` are settings of an earlier
+    time; those of submodules are the current ones.
     """
     words = [
         "status",
@@ -26,7 +27,7 @@ def listed(repository: git.Repository, own: tuple[str, ...]) -> list[str]:
         "--untracked-files=all",
         "--ignore-submodules=all",
     ]
-    paths = [entry[3:] for entry in git.names(git.run(words, of=repository))]
+    paths = [entry[3:] for entry in git.names(git.run(words, of=repository, frozen=frozen))]
     return list(dict.fromkeys((*paths, *_staged_links(repository), *_moved_links(repository, own))))
 
 

@@ -12,6 +12,7 @@ from holdfast import __version__
 from holdfast.store.layout import Home
 from holdfast.views.doctor.home import directory, filesystem
 from tests.conftest import Place
+from tests.support import kin
 from tests.support.tasks import Task, holdfast
 
 CHECKS = [
@@ -138,6 +139,17 @@ class TestTrouble:
         assert task.id in finding["said"]
         assert "holdfast rm" in finding["fix"]
         assert "fail  tasks" in holdfast("doctor").stdout
+
+    def test_every_journal_that_does_not_read_is_named_up_to_a_number(self, home: str) -> None:
+        for number in range(12):
+            task = kin.make("--", "true", task_id=f"bad{number:02d}")
+            with open(task.path("events.jsonl"), "w", encoding="utf-8") as file:
+                file.write("{}\n")
+        found = findings(1)["tasks"]
+        assert found["level"] == "fail"
+        named = [number for number in range(12) if f"bad{number:02d}: " in found["said"]]
+        assert named == list(range(10))
+        assert found["said"].endswith(" and 2 more")
 
     def test_a_file_among_the_tasks(self, home: str) -> None:
         path = os.path.join(home, "tasks", "notes.txt")

@@ -202,3 +202,20 @@ def test_a_wrong_word_is_refused_with_the_one_that_was_meant() -> None:
     assert holdfast("down", "later").returncode == 2
     wrong = holdfast("down", "--nw")
     assert (wrong.returncode, "--now" in wrong.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("role", ["keeper", "seed"])
+def test_a_keeper_or_seed_whose_lock_file_was_removed_is_ended(
+    home: str, role: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It still holds the anchor of its lock."""
+    monkeypatch.delenv("HOLDFAST_KEEPER")
+    assert holdfast("up").returncode == 0
+    lock = Home(home).keeper_lock if role == "keeper" else Home(home).seed_lock
+    owner = eventually(lambda: locks.owner(lock), 20, f"the {role} is there")
+    # Stopped, or it would notice and leave by itself.
+    os.kill(owner.pid, signal.SIGSTOP)
+    os.unlink(lock)
+    done = holdfast("down")
+    assert done.returncode == 0, done.stderr
+    eventually(lambda: not processes.is_alive(owner.pid), 20, f"the {role} is gone")

@@ -297,7 +297,8 @@ def test_an_option_that_is_missing_is_shown_where_an_item_has_it(home: str) -> N
 
 
 def test_issues_come_in_through_gh(home: str) -> None:
-    folder = os.path.join(workspace(), "bin")
+    # Not in the project: an agent could have put it there.
+    folder = os.path.join(os.path.dirname(home), "bin")
     os.makedirs(folder)
     with open(os.path.join(folder, "gh"), "w", encoding="utf-8") as file:
         file.write(f"#!/bin/sh\ncat {os.path.abspath(SAMPLES)}/gh-issue-list.json\n")

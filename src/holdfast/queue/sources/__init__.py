@@ -85,10 +85,10 @@ def _listed(
     """What the source lists, and whether that is everything."""
     kind, colon, rest = source.partition(":")
     if colon and kind == "gh":
-        raw = run.output(github.argv(rest, most=limit), cwd=project)
+        raw = run.output(github.argv(rest, most=limit), cwd=project, env=_environment(project))
         return github.parse(raw, rest, weights=weights, wrong=wrong), _count(raw) < limit
     if colon and kind in ("bd", "gt"):
-        raw = run.output(beads.argv(kind, most=limit), cwd=project)
+        raw = run.output(beads.argv(kind, most=limit), cwd=project, env=_environment(project))
         items = beads.parse(raw, kind, rigs=rest, weights=weights, wrong=wrong)
         return items, kind == "gt" or _count(raw) < limit
     if colon and kind == "cmd":
@@ -104,6 +104,13 @@ def _listed(
             " gt:[RIG,…] ; cmd:COMMAND",
         )
     return lines.parse(raw, source=source, weights=weights, wrong=wrong), True
+
+
+def _environment(project: str) -> dict[str, str]:
+    """For programs that run git in the project, whose settings an agent can write."""
+    from holdfast.workspace.git.execute import environment_for_others
+
+    return environment_for_others(project)
 
 
 def _count(raw: bytes) -> int:

@@ -21,13 +21,19 @@ _MOST_BYTES = 64 * 1024**2
 _COMPLAINT_BYTES = 64 * 1024
 
 
-def output(argv: list[str], *, cwd: str, limit_s: float = LIMIT_S) -> bytes:
-    """The output of a program, at most 64 MiB. Raises CommandNotFound, NotPossible."""
+def output(
+    argv: list[str], *, cwd: str, env: dict[str, str] | None = None, limit_s: float = LIMIT_S
+) -> bytes:
+    """The output of a program, at most 64 MiB. Raises CommandNotFound, NotPossible.
+
+    `env` is its environment (default: ours), in whose PATH it is searched.
+    """
     # A new session: at the time limit, its children are killed, too.
     try:
         process = subprocess.Popen(
             argv,
             cwd=cwd,
+            env=env,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

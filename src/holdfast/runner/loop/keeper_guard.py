@@ -90,8 +90,11 @@ class KeeperGuard:
         """Reap a keeper that we started and that exited."""
         if self._child:
             try:
-                os.waitpid(self._child, os.WNOHANG)
+                # Forgotten once it is reaped: another process may get its pid, and be a child of ours.
+                is_reaped = os.waitpid(self._child, os.WNOHANG)[0] != 0
             except ChildProcessError:
+                is_reaped = True
+            if is_reaped:
                 self._child = None
 
     def close(self) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.runner.ledger import Ledger
+    from holdfast.store.layout import Packet
 
 SCHEMA = "holdfast.context/1"
 LOG_LINES = 100
@@ -103,7 +104,7 @@ def _context(ledger: Ledger, reason: str, item: dict[str, Any] | None) -> dict[s
         "attempts": task.attempt_count,
         "project_dir": task.spec.project_dir,
         "cwd": cwd,
-        "git": _git(cwd),
+        "git": _git(ledger.packet, cwd),
         "last_words": attempt.last_words[-2000:] if attempt is not None else "",
         "open_tools": [
             {"name": tool.name, "summary": tool.summary}
@@ -130,10 +131,13 @@ def _workspace(ledger: Ledger) -> str:
     return task.workspace_of(task.stage) if task.stage else task.spec.project_dir
 
 
-def _git(cwd: str) -> dict[str, Any] | None:
-    """`git status --porcelain=v2 --branch` of the workspace; None outside of git."""
+def _git(packet: Packet, cwd: str) -> dict[str, Any] | None:
+    """`git status --porcelain=v2 --branch` of the workspace; None outside of git.
+
+    With the excludes of the task's start where they were kept: for `clean_git`, and with snapshots.
+    """
     # Imported late: it imports subprocess.
-    from holdfast.workspace import git
+    from holdfast.workspace import frozen_settings, git
 
     repository = git.find(cwd)
     if repository is None:
@@ -141,7 +145,8 @@ def _git(cwd: str) -> dict[str, Any] | None:
     # Submodules are left out: git would start a git in each, with settings that an agent can write.
     words = ["status", "--porcelain=v2", "--branch", "--untracked-files=normal", "--ignore-submodules=all"]
     try:
-        output = git.run(words, of=repository, cwd=cwd, limit_s=GIT_S)
+        frozen = frozen_settings.read(packet)
+        output = git.run(words, of=repository, cwd=cwd, frozen=frozen, limit_s=GIT_S)
     except HoldfastError as error:
         return {"status": None, "branch": None, "head": None, "error": str(error)[:500]}
     lines = output.decode("utf-8", "replace").splitlines()

@@ -62,8 +62,9 @@ def _last_report(ledger: Ledger, attempt: Attempt) -> str:
     An agent can finish its report before it is killed, and does not repeat it when it is resumed.
     """
     packet, number = ledger.packet, attempt.number
+    first = max(1, ledger.task.stage_state(attempt.stage).session_from)
     text = report(attempt, packet.attempt(attempt.dirname).stdout)
-    while attempt.mode == "resume" and not text.strip() and number > 1:
+    while attempt.mode == "resume" and not text.strip() and number > first:
         number -= 1
         text = report(attempt, packet.attempt(dirname(number, attempt.stage, attempt.kind)).stdout)
     return text

@@ -14,6 +14,7 @@ from holdfast.packet import load
 from holdfast.store import layout
 from holdfast.store import lock as locks
 from holdfast.store.layout import NEW_PREFIX, Home
+from holdfast.views.doctor import mounts
 from holdfast.views.doctor.finding import Finding, fail, ok, warn
 
 _LOW_BYTES = 1024**3
@@ -21,6 +22,8 @@ _TOO_LOW_BYTES = 100 * 1024**2
 _LOW_INODES = 10000
 #: The keeper removes staging directories after this time.
 _STALE_S = 3600.0
+#: How many unreadable tasks are named.
+_NAMED = 10
 _OWN_DIRECTORY = "set HOLDFAST_HOME to a directory of yours"
 
 
@@ -112,7 +115,15 @@ def filesystem(home: Home) -> Finding:
         for path in (first, second):
             if os.path.lexists(path):
                 os.unlink(path)
-    return ok("filesystem", "flock, rename and FIFOs work")
+    kind = mounts.kind_of(home.path)
+    if mounts.is_unreliable(kind):
+        return warn(
+            "filesystem",
+            f"flock, rename and FIFOs work, but {home.path} is on {kind}: locks of other machines may not be "
+            "seen, and may be lost with the connection",
+            "put the home on a local file system",
+        )
+    return ok("filesystem", f"flock, rename and FIFOs work{f' ({kind})' if kind else ''}")
 
 
 def staging(home: Home) -> Finding:
@@ -141,10 +152,10 @@ def tasks(home: Home) -> Finding:
         except (HoldfastError, ValueError, KeyError, OSError) as error:
             problems.append(f"{task_id}: {error}")
     if problems:
-        more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
+        more = f" and {len(problems) - _NAMED} more" if len(problems) > _NAMED else ""
         return fail(
             "tasks",
-            f"{problems[0]}{more}",
+            f"{'; '.join(problems[:_NAMED])}{more}",
             "restore the journal from a backup, or remove the task with 'holdfast rm --force TASK'",
         )
     message = f"{len(task_ids)} {'task' if len(task_ids) == 1 else 'tasks'}, all journals readable"

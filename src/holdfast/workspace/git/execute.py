@@ -61,6 +61,32 @@ _OPTIONS = (
     "-c", "protocol.allow=never",
     "-c", "submodule.recurse=false",
 )  # fmt: skip
+#: What a program that runs git itself (`gh`, `bd`) gets of these: it finds its repository and reads the
+#: user's settings. Keys of a repository's settings by which git runs commands are overridden as far as they
+#: have fixed names; those of filters and drivers have not.
+_FOR_OTHERS = (
+    "GIT_ALLOW_PROTOCOL", "GIT_PROTOCOL_FROM_USER", "GIT_NO_LAZY_FETCH", "GIT_OPTIONAL_LOCKS",
+    "GIT_TERMINAL_PROMPT", "GIT_ASKPASS", "SSH_ASKPASS", "GIT_SSH_COMMAND", "GIT_EDITOR",
+    "GIT_SEQUENCE_EDITOR", "GIT_PAGER",
+)  # fmt: skip
+_OVERRIDDEN = {
+    "core.fsmonitor": "false",
+    "core.hooksPath": os.devnull,
+    "core.pager": "cat",
+    "core.editor": "false",
+    "core.askPass": "false",
+    "core.sshCommand": "false",
+    "core.alternateRefsCommand": "false",
+    "core.gitProxy": "",
+    "diff.external": "",
+    "gpg.program": "false",
+    "safe.bareRepository": "explicit",
+    "protocol.allow": "never",
+    "submodule.recurse": "false",
+    "credential.helper": "",
+}
+#: Variables of the user that only say where settings are.
+_SETTINGS_OF_USER = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
 #: How much of git's stderr goes into an error.
 _STDERR_CHARS = 600
 
@@ -109,6 +135,21 @@ def execute(
             f"git {words[0]} in {cwd}: {stderr or f'exit status {done.returncode}'}", hint=_hint(stderr)
         )
     return done
+
+
+def environment_for_others(cwd: str) -> dict[str, str]:
+    """The caller's environment for another program that runs git in `cwd`, where an agent may write."""
+    distrust(cwd)
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GIT_") or name in _SETTINGS_OF_USER
+    }
+    env |= {name: _FIXED[name] for name in _FOR_OTHERS}
+    env |= {"PATH": search_path(), "GIT_CONFIG_COUNT": str(len(_OVERRIDDEN))}
+    for at, (name, value) in enumerate(_OVERRIDDEN.items()):
+        env |= {f"GIT_CONFIG_KEY_{at}": name, f"GIT_CONFIG_VALUE_{at}": value}
+    return env
 
 
 def _kept() -> dict[str, str]:
