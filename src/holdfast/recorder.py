@@ -361,6 +361,7 @@ def _make_again(directory: str) -> bool:
                 os.mkdir(folder, 0o700)
     except OSError:
         return False
+    failpoint("removed.made_again")
     return True
 
 

@@ -9,7 +9,7 @@ import sys
 import time
 from typing import Any
 
-from holdfast.model.spec import Limits, PipelineSpec, SandboxSpec, StageSpec, TaskSpec
+from holdfast.model.spec import Limits, PipelineSpec, QualitySpec, SandboxSpec, StageSpec, TaskSpec
 from holdfast.model.status import Status
 from holdfast.packet import environment, inbox, load
 from holdfast.packet.create import create
@@ -21,6 +21,8 @@ from tests.support.waiting import journal_tail
 LIMITS = Limits(base_interval_s=0.2, max_interval_s=0.5, stale_s=None, stop_pause_s=0.5, deadline_s=600.0)
 
 CHORE_POINTS = ("HOLDFAST_FAILPOINT", "HOLDFAST_FAILPOINT_ONCE")
+#: Failpoints that chores pass: the starts of their names.
+IN_CHORES = ("clean_room.", "worktree.", "quality.")
 
 
 class Case:
@@ -61,6 +63,7 @@ class Case:
         leftovers: str = "report",
         workspace: str = "in_place",
         sandbox: SandboxSpec | None = None,
+        quality: QualitySpec | None = None,
     ) -> None:
         """Make the packet: a plain command, or the scripted agent with the scenario file at `scenario`."""
         agent = "command" if command is not None else "scripted"
@@ -73,6 +76,7 @@ class Case:
             leftovers=leftovers,
             workspace=workspace,
             sandbox=sandbox,
+            quality=quality,
         )
 
     def create_for(self, agent: str) -> None:
@@ -96,7 +100,7 @@ class Case:
 
         A chore is killed only at points of its own: elsewhere it would die in place of a runner.
         """
-        own = CHORE_POINTS if (self.failpoint or "").startswith("clean_room.") else ()
+        own = CHORE_POINTS if (self.failpoint or "").startswith(IN_CHORES) else ()
         return environment.capture(self.env, ("HOLDFAST_SCRIPTED_STATE", *own))
 
     def ask(self, verb: str, **args: object) -> None:

@@ -14,8 +14,8 @@ from holdfast.model.spec import SandboxSpec
 from holdfast.model.status import Status
 from holdfast.model.task import Task
 from holdfast.packet import inbox, load
+from holdfast.store import atomic, process
 from holdfast.store import lock as locks
-from holdfast.store import process
 from holdfast.testing import Scenario as Script
 from tests.crash import invariants, written
 from tests.crash.drive import LIMITS, Case, deadline
@@ -150,6 +150,21 @@ def _not_executable(case: Case) -> None:
         file.write("#!/no/such/interpreter\n")
     os.chmod(path, 0o700)
     case.create(command=[path], limits=LIMITS.evolve(max_retries=2))
+
+
+def _without_attempt(case: Case) -> None:
+    """The agent removes the directory of its attempt. It prints nothing, which would be gone too."""
+    wait = f"while [ ! -e {_go(case)} ]; do sleep 0.05; done; "
+    case.create(command=["sh", "-c", wait + 'rm -rf "$HOLDFAST_ATTEMPT"'])
+
+
+def _remove_lock(case: Case) -> None:
+    """Remove the lock file of the runner, as a cleaner of stale locks does."""
+    atomic.forget(case.packet.runner_lock)
+
+
+def _is_locked_again(case: Case) -> bool:
+    return os.path.exists(case.packet.runner_lock)
 
 
 def _leaving_somebody(case: Case) -> None:
@@ -336,6 +351,22 @@ SCENARIOS = (
         1,
         is_short=False,
     ),
+    Scenario(
+        "removed_attempt",
+        _without_attempt,
+        ((lambda case: case.status is Status.RUNNING, lambda case: _touch(_go(case))),),
+        Status.COMPLETED,
+        0,
+    ),
+    Scenario(
+        "removed_lock",
+        _until_told,
+        ((_has_started, _remove_lock), (_is_locked_again, lambda case: _touch(_go(case)))),
+        Status.COMPLETED,
+        0,
+        is_short=False,
+    ),
+    Scenario("clean_git", written.with_clean_git, (), Status.COMPLETED, 0, check=written.check_clean_git),
     Scenario("worktree", written.in_worktree, (), Status.COMPLETED, 0, check=written.check_worktree),
     Scenario(
         "queued",

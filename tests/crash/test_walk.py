@@ -32,6 +32,10 @@ LIKELY = {
     "clean_room.": "packet",
     "outputs.": "packet",
     "requests.run_opened": "retry",
+    "worktree.": "worktree",
+    "quality.": "clean_git",
+    "lock.put_back": "removed_lock",
+    "removed.": "removed_attempt",
     "stop.": "stop",
     "step.answer_request": "stop",
     "step.check_leftovers": "plain",
@@ -69,7 +73,7 @@ FEW = 5
 #: It had no time to create its session, so the resume finds none and uses a second retry.
 KILLS_THE_AGENT = ("recorder.before_exec",)
 #: Here the recorder has reaped the agent, and dies with its exit status.
-TAKES_THE_STATUS_ALONG = ("recorder.before_exit_record",)
+TAKES_THE_STATUS_ALONG = ("recorder.before_exit_record", "removed.made_again")
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import os
 from holdfast.keeper import loop
 from holdfast.model import events as ev
 from holdfast.model.outcome import SUCCESS
-from holdfast.model.spec import StageSpec
+from holdfast.model.spec import QualitySpec, StageSpec
 from holdfast.model.status import Status
 from holdfast.model.task import Task
 from holdfast.queue.local import LocalQueue
@@ -126,6 +126,21 @@ def in_worktree(case: Case) -> None:
     Repo(case.project).commit("README.md")
     script = f"for i in 1 2 3 4 5; do echo line $i; done; echo hello > {WORK}"
     case.create(command=["sh", "-c", script], workspace="worktree")
+
+
+def with_clean_git(case: Case) -> None:
+    """A plain command that must leave nothing uncommitted, and tries to hide a file."""
+    repo = Repo(case.project)
+    repo.commit("README.md")
+    hide = f"echo {WORK} >> .git/info/exclude; echo hello > {WORK}"
+    command = ["sh", "-c", f"for i in 1 2 3 4 5; do echo line $i; done; {hide}"]
+    case.create(command=command, quality=QualitySpec(clean_git=True, action="warn"))
+
+
+def check_clean_git(case: Case, task: Task) -> None:
+    """The excludes from before the work counted, whoever was killed."""
+    with open(case.packet.gate_result("command_run"), encoding="utf-8") as file:
+        assert json.load(file)["reasons"] == [f"not committed: {WORK}"]
 
 
 def check_worktree(case: Case, task: Task) -> None:

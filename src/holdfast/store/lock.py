@@ -17,6 +17,7 @@ import os
 
 from holdfast import __version__, clock
 from holdfast.errors import HoldfastError, LockHeld
+from holdfast.failpoints import failpoint
 from holdfast.model.process import ProcessIdentity
 from holdfast.store import atomic
 from holdfast.store.atomic import storage_failed
@@ -69,6 +70,7 @@ class Lock:
         try:
             if not has_file and has_anchor:
                 self._put_back(self.descriptor, _open_file(self.path, may_replace=True), self.path)
+                failpoint("lock.put_back")
                 sign(self.descriptor, self.role)
             elif has_file and self.is_anchored and not has_anchor:
                 self._put_back(self.anchor, _open_anchor(self.path), anchor_of(self.path))
@@ -131,6 +133,7 @@ def _try(path: str, role: str) -> Lock | None:
                 storage_failed(error, f"cannot lock {path}")
             is_anchored, is_free = False, True
         if is_free:
+            failpoint("lock.anchored")
             descriptor = _open_file(path, may_replace=is_anchored)
             # A file or directory that was replaced in the meantime locks nothing.
             if _flock(descriptor) and _is_at(path, descriptor) and _is_at(anchor_of(path), anchor):

@@ -12,6 +12,7 @@ import shlex
 import shutil
 
 from holdfast.errors import NotPossible
+from holdfast.failpoints import failpoint
 from holdfast.store import atomic
 from holdfast.store.inside import is_directory, refuse_link
 from holdfast.workspace import git, task_worktree
@@ -171,16 +172,20 @@ def _add(tree: Worktree) -> None:
     tip = tip_of(tree)
     if tip is None or is_ancestor(tree, tip, tree.commit):
         git.run(["update-ref", f"refs/heads/{tree.branch}", tree.commit], of=repository)
+    failpoint("worktree.branch_made")
     admin = _new_admin(tree)
+    failpoint("worktree.registered")
     os.makedirs(os.path.dirname(tree.path), mode=0o700, exist_ok=True)
     os.mkdir(tree.path)
     _put(os.path.join(tree.path, ".git"), f"gitdir: {admin}\n")
+    failpoint("worktree.linked")
     _be_sparse(repository, admin)
     # With an index that is missing, everything is checked out.
     git.run(
         ["read-tree", "--reset", "-u", "HEAD"],
         of=inside(tree),
     )
+    failpoint("worktree.checked_out")
     atomic.remove(os.path.join(admin, "locked"))
 
 
