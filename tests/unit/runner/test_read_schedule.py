@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,8 +18,10 @@ from holdfast.runner.output.read_schedule import (
     SILENCE_S,
     ReadSchedule,
     pause_s,
+    poll_s,
 )
 from holdfast.store.layout import Packet
+from holdfast.watch import growth
 
 NAME = "growth.1"
 
@@ -159,3 +162,88 @@ def test_what_both_logs_were_told_in_turn_is_forgotten_at_one_look(rig: Rig) -> 
         rig.write("x", rig.logs[turn % 2])
     assert rig.step(schedule, 60.0)[0] == {NAME}
     assert rig.step(schedule, 60.0)[0] == set()
+
+
+# ── how the kernel tells ──
+
+
+def open_instances() -> int:
+    """The inotify instances of this process."""
+    links = (f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd"))
+    return sum(os.path.lexists(link) and os.readlink(link) == "anon_inode:inotify" for link in links)
+
+
+def test_no_inotify_instance_is_needed(rig: Rig) -> None:
+    schedule = rig.schedule(is_plain=True)
+    assert open_instances() == 0
+    rig.write("line\n")
+    assert rig.step(schedule, 60.0)[0] == {NAME}
+    schedule.close()
+
+
+def test_inotify_is_used_where_a_directory_cannot_signal(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growth, "_notify", lambda *_: False)
+    schedule = rig.schedule(is_plain=True)
+    assert open_instances() == 1
+    rig.write("line\n")
+    assert rig.step(schedule, 60.0)[0] == {NAME}
+    schedule.close()
+    assert open_instances() == 0
+
+
+def test_nothing_is_signalled_where_a_signal_would_end_the_process(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGIO, signal.SIG_DFL)
+    try:
+        watch = growth.GrowthWatch([str(tmp_path / "stdout.log")])
+        (tmp_path / "stdout.log").write_text("line\n")
+        watch.close()
+    finally:
+        signal.signal(signal.SIGIO, before)
+
+
+def test_polls_become_rare_while_nothing_comes(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growth, "_notify", lambda *_: False)
+    monkeypatch.setattr(growth, "_inotify", lambda _: -1)
+    schedule = rig.schedule(is_plain=False)
+    pauses: list[float] = []
+    for _ in range(60):
+        pauses.append(rig.step(schedule, pauses[-1] if pauses else 1.0)[1])
+    assert pauses[:9] == [1.0] * 9
+    assert pauses[-1] == 10.0
+    rig.write("line\n")
+    # What came is read at the next poll, and polls are frequent again.
+    assert rig.step(schedule, 10.0) == (set(), 1.0)
+    assert rig.read == os.path.getsize(rig.logs[0])
+
+
+@pytest.mark.parametrize(("silent_s", "expected"), [(0.0, 1.0), (10.0, 1.0), (30.0, 3.0), (1e6, 10.0)])
+def test_the_pause_between_polls(silent_s: float, expected: float) -> None:
+    assert poll_s(silent_s) == expected
+
+
+def test_who_follows_a_polled_agent_is_served_at_once(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growth, "_notify", lambda *_: False)
+    monkeypatch.setattr(growth, "_inotify", lambda _: -1)
+    schedule = rig.schedule(is_plain=False)
+    rig.write("line\n")
+    bell = os.open(rig.packet.bell, os.O_WRONLY)
+    os.write(bell, b"!")
+    rig.step(schedule, 0.2)
+    assert rig.read == os.path.getsize(rig.logs[0])
+    os.close(bell)
+
+
+def test_files_beside_the_logs_wake_us_a_few_times_then_once_a_second(rig: Rig) -> None:
+    schedule = rig.schedule(is_plain=False)
+    other = rig.logs[0] + ".other"
+    woken = 0
+    for _ in range(100):
+        rig.write("x", other)
+        ready, _ = rig.step(schedule, 0.1)
+        woken += NAME in ready
+    assert 3 <= woken <= 14
+    # And when that ends, output is reported again.
+    rig.step(schedule, 2.0)
+    rig.step(schedule, 2.0)
+    rig.write("line\n")
+    assert rig.step(schedule, 1.0)[0] == {NAME}

@@ -21,12 +21,18 @@ else:
 DETACH: dict[int, str] = {signal.SIGTERM: "SIGTERM", signal.SIGINT: "SIGINT", signal.SIGHUP: "SIGHUP"}
 
 
+#: Sent when something was written in a directory that `watch.growth` watches.
+_WRITTEN = signal.SIGIO
+
+
 class Waiter:
     """Sleeps until a descriptor is ready, a signal arrives, or the timeout expires."""
 
     def __init__(self, packet: Packet) -> None:
         self._poll = select.poll()
         self._names: dict[int, str] = {}
+        #: Names that a SIGIO is reported as.
+        self._growing: set[str] = set()
         self._bell = inbox.open_bell(packet.bell)
         self.watch(self._bell, "bell")
         self._woken, self._wake = os.pipe()
@@ -38,6 +44,7 @@ class Waiter:
         signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
         for number in DETACH:
             signal.signal(number, self._on_signal)
+        signal.signal(_WRITTEN, _do_nothing)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self.detached_by = DETACH[number]
@@ -52,12 +59,25 @@ class Waiter:
         if self._names.pop(descriptor, None) is not None:
             self._poll.unregister(descriptor)
 
+    def watch_writes(self, name: str) -> None:
+        """Wake up at SIGIO, and report it as `name`. Several names may be watched, and each is reported."""
+        self._growing.add(name)
+
+    def unwatch_writes(self, name: str) -> None:
+        """Stop reporting SIGIO as `name`."""
+        self._growing.discard(name)
+
     def wait(self, timeout_s: float) -> set[str]:
         """Sleep. Returns the names of ready descriptors; empty after a timeout."""
         ready = {self._names[descriptor] for descriptor, _ in self._poll.poll(max(0.0, timeout_s) * 1000)}
-        for name, descriptor in (("bell", self._bell), ("signal", self._woken)):
-            if name in ready:
-                _drain(descriptor)
+        if "bell" in ready:
+            _drain(self._bell)
+        if "signal" in ready:
+            numbers = set(_drain(self._woken))
+            if _WRITTEN in numbers:
+                ready |= self._growing
+            if numbers == {_WRITTEN}:
+                ready.discard("signal")
         return ready
 
     def close(self) -> None:
@@ -67,9 +87,15 @@ class Waiter:
             os.close(descriptor)
 
 
-def _drain(descriptor: int) -> None:
+def _drain(descriptor: int) -> bytes:
+    data = b""
     try:
-        while os.read(descriptor, 4096):
-            pass
+        while chunk := os.read(descriptor, 4096):
+            data += chunk
     except BlockingIOError:
-        return
+        pass
+    return data
+
+
+def _do_nothing(number: int, frame: FrameType | None) -> None:
+    """For SIGIO: its byte in the pipe is enough."""

@@ -1,8 +1,10 @@
 """When the logs of an attempt are read: at once if a line can affect a decision, else at growing intervals.
 
 Output of a plain command affects no decision. The first line after a silence is read at once. While more
-comes, inotify is off and a timer with growing intervals triggers the reads. A program that follows output.log
-rings the packet's bell; then the logs are read at once for a moment (docs/decisions/0042-reading-output.md).
+comes, notifications are off and a timer with growing intervals triggers the reads. A program that follows
+output.log rings the packet's bell; then the logs are read at once for a moment
+(docs/decisions/0042-reading-output.md). Where the kernel reports no writes, the logs are polled, less often
+the longer they are silent.
 """
 
 from __future__ import annotations
@@ -23,8 +25,13 @@ FOLLOWED_S = 1.0
 _READ_BYTES = 256 * 1024
 #: Maximum output rate per second that is assumed when an output limit is near.
 _FASTEST_BYTES = 256 * 1024 * 1024
-#: Poll interval without inotify, and the timeout that means "never".
-_POLL_S, _NEVER_S = 1.0, 3600.0
+#: Poll intervals without notifications, and the timeout that means "never".
+_POLL_S, _LONGEST_POLL_S, _NEVER_S = 1.0, 10.0, 3600.0
+#: The poll interval as a share of the silence so far.
+_POLL_SHARE = 0.1
+#: Reads in a row that were triggered by a notification and found nothing, before they are made less often:
+#: somebody writes other files beside the logs.
+_FALSE_ALARMS = 3
 
 
 def pause_s(grown_bytes: int, since_s: float, *, room_bytes: int | None) -> float | None:
@@ -41,6 +48,11 @@ def pause_s(grown_bytes: int, since_s: float, *, room_bytes: int | None) -> floa
     return max(READ_INTERVAL_S, longest_s)
 
 
+def poll_s(silent_s: float) -> float:
+    """Seconds until the next poll of logs that have been silent for `silent_s`."""
+    return min(_LONGEST_POLL_S, max(_POLL_S, silent_s * _POLL_SHARE))
+
+
 class ReadSchedule:
     """Wakes the runner when the logs of one attempt are due to be read."""
 
@@ -49,16 +61,20 @@ class ReadSchedule:
         self._name = name
         self._is_plain = is_plain
         self._watch = GrowthWatch(paths)
-        #: Since when inotify is off; None while it is on.
+        #: Since when notifications are off; None while they are on.
         self._unwatched_mono: float | None = clock.mono()
-        # inotify does not report what was written before: the first read is due now.
+        self._began_mono = self._unwatched_mono
+        # What was written before is not reported: the first read is due now.
         self._due_mono = self._read_mono = 0.0
         self._grew_mono = self._followed_until_mono = float("-inf")
+        #: Whether a notification triggered the next read, and how many did so in vain since the last growth.
+        self._was_told, self._false_alarms = False, 0
 
     def left_s(self, ready: set[str], now_mono: float) -> float:
         """Seconds until the logs are due to be read; 0 means now."""
         has_news = self._name in ready
-        if self._is_plain and "bell" in ready:
+        self._was_told = self._was_told or has_news
+        if "bell" in ready and (self._is_plain or not self._watch.is_told):
             self._followed_until_mono = now_mono + FOLLOWED_S
             has_news = has_news or self._unwatched_mono is not None
         if has_news:
@@ -79,7 +95,7 @@ class ReadSchedule:
 
     def begin(self, now_mono: float) -> None:
         """A read begins. Output from now on is reported again."""
-        self._watch.drain()
+        self._watch.arm()
         self._read_mono = now_mono
 
     def end(self, grown_bytes: int, *, has_more: bool, room_bytes: int | None) -> float:
@@ -92,22 +108,31 @@ class ReadSchedule:
             self._read_mono = 0.0
             return self._read_again_in(0.0, read_mono)
         since_s = read_mono - self._grew_mono
+        was_told, self._was_told = self._was_told, False
+        self._false_alarms += was_told
         if grown_bytes > 0:
-            self._grew_mono = read_mono
+            self._grew_mono, self._false_alarms = read_mono, 0
         if self._is_plain and read_mono >= self._followed_until_mono:
             interval_s = pause_s(grown_bytes, since_s, room_bytes=room_bytes)
             if interval_s is not None:
                 return self._read_again_in(interval_s, read_mono)
-        if self._watch.descriptor < 0:
+        if not self._watch.is_told:
+            silent_s = read_mono - max(self._grew_mono, self._began_mono)
+            return self._read_again_in(poll_s(silent_s), read_mono)
+        if was_told and self._false_alarms >= _FALSE_ALARMS:
             return self._read_again_in(_POLL_S, read_mono)
         if self._unwatched_mono is not None:
-            self._waiter.watch(self._watch.descriptor, self._name)
+            if self._watch.descriptor >= 0:
+                self._waiter.watch(self._watch.descriptor, self._name)
+            else:
+                self._waiter.watch_writes(self._name)
             self._unwatched_mono = None
         self._due_mono = read_mono + _NEVER_S
         return _NEVER_S
 
     def _read_again_in(self, seconds: float, now_mono: float) -> float:
         self._unwatch(now_mono)
+        self._watch.disarm()
         # The logs were read just now, so everything written before is known.
         self._unwatched_mono = now_mono
         self._due_mono = now_mono + seconds
@@ -115,11 +140,15 @@ class ReadSchedule:
 
     def _unwatch(self, since_mono: float) -> None:
         if self._unwatched_mono is None:
-            self._waiter.unwatch(self._watch.descriptor)
+            self._stop_listening()
             self._unwatched_mono = since_mono
+
+    def _stop_listening(self) -> None:
+        self._waiter.unwatch_writes(self._name)
+        if self._watch.descriptor >= 0:
+            self._waiter.unwatch(self._watch.descriptor)
 
     def close(self) -> None:
         """Stop watching."""
-        if self._watch.descriptor >= 0:
-            self._waiter.unwatch(self._watch.descriptor)
-            self._watch.close()
+        self._stop_listening()
+        self._watch.close()

@@ -74,10 +74,12 @@ def _has_subreaper() -> bool:
 
 
 def inotify() -> Finding:
-    """inotify limits; without inotify, files are polled."""
+    """inotify limits, where inotify is needed; without it, files are polled."""
     if sys.platform != "linux":
         return ok("inotify", "not used on this platform")
-    instances, watches = _limit("max_user_instances"), _limit("max_user_watches")
+    if _setting("dir-notify-enable"):
+        return ok("inotify", "not needed: the kernel signals writes in a directory")
+    instances, watches = _setting("inotify/max_user_instances"), _setting("inotify/max_user_watches")
     message = f"{instances} instances, {watches} watches"
     if instances < _INSTANCES or watches < _WATCHES:
         return warn(
@@ -89,9 +91,9 @@ def inotify() -> Finding:
     return ok("inotify", message)
 
 
-def _limit(name: str) -> int:
+def _setting(name: str) -> int:
     try:
-        with open(f"/proc/sys/fs/inotify/{name}", encoding="ascii") as file:
+        with open(f"/proc/sys/fs/{name}", encoding="ascii") as file:
             return int(file.read())
     except (OSError, ValueError):
         return 0
