@@ -58,9 +58,10 @@ long it takes here, and times grow with it. Besides that:
   journal and the state: 8 to 10 µs, nearly all of it in Python. Codex and OpenCode print only such lines, a
   few per second; the others print deltas in between, which cost next to nothing. Decision 0042 has the
   details.
-- **Row 8**: json and sqlite3, with the re, enum and datetime that they import, take as long as two to three
-  bare interpreters; 25 small modules of holdfast take less than one. The start script of an older pip
-  imports re, too.
+- **Row 8**: `ls` loads neither json, re nor datetime (the C parts of json and sqlite3 are enough), and reads
+  only manifests whose timestamps changed since the last list. What is left is the interpreter's own start
+  with enum and functools, and 25 small modules of holdfast, which take less than one bare interpreter. The
+  start script of an older pip imports re, too.
 """
 _HOW = """\
 ## Method

@@ -47,13 +47,23 @@ def _remember(whole: int) -> tuple[int, str]:
     return _second
 
 
+#: Dates that were parsed before: a list of tasks has a thousand times of a few days.
+_days: dict[str, int] = {}
+_MOST_DAYS = 1000
+
+
 def parse_iso(text: str) -> float:
     """The inverse of `iso`, with or without a fraction. Raises ValueError."""
     body = text.removesuffix("Z")
     if body == text or len(body) < 19 or body[10] != "T":
         raise ValueError(f"not a UTC time: {text!r}")
-    date, clock = body[:10].split("-"), body[11:19].split(":")
-    days = _days_since_1970(int(date[0]), int(date[1]), int(date[2]))
+    clock = body[11:19].split(":")
+    days = _days.get(body[:10])
+    if days is None:
+        date = body[:10].split("-")
+        days = _days_since_1970(int(date[0]), int(date[1]), int(date[2]))
+        if len(_days) < _MOST_DAYS:
+            _days[body[:10]] = days
     seconds = int(clock[0]) * 3600 + int(clock[1]) * 60 + int(clock[2])
     return days * 86400 + seconds + (float("0" + body[19:]) if body[19:] else 0.0)
 

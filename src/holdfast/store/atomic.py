@@ -8,11 +8,10 @@ dot, and it is never read.
 from __future__ import annotations
 
 import errno
-import json
 import os
 import stat
 
-from holdfast import files
+from holdfast import files, quick_json
 from holdfast.errors import CorruptFile, DiskFull, NotFound, StorageError
 from holdfast.failpoints import failpoint
 
@@ -84,7 +83,7 @@ def encode_json(data: Any) -> bytes:
     A lone surrogate (half an emoji, or a byte that is not UTF-8) becomes its JSON escape, so that the file is
     valid and decodes to the same text.
     """
-    return (json.dumps(data, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
+    return (quick_json.dumps(data, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
 
 
 def write_all(descriptor: int, data: bytes) -> None:
@@ -108,7 +107,7 @@ def read_json(path: str) -> dict[str, Any] | None:
             raise unusable(error, path) from error
         raise StorageError(f"cannot read {path}: {error.strerror}", hint=_whose(error)) from error
     try:
-        data = json.loads(raw)
+        data = quick_json.loads(raw)
     except (ValueError, RecursionError) as error:
         raise CorruptFile(
             f"{path} is not JSON: {error}", hint="the file was not changed; inspect it"

@@ -1,19 +1,17 @@
 """index.db: a derived list of all tasks, so that `ls` need not open ten thousand manifests.
 
 The keeper writes a row when a task becomes live or ends, and skips it when the database is busy. A reader
-re-reads the manifests of tasks that have not ended, and the names in `tasks/` when that directory changed. A
-missing, corrupt or outdated index is rebuilt from the packets. Runners do not use it: SQLite would take more
-memory than everything else in a runner (docs/contracts/files.md).
+looks at the manifest of each task that has not ended, and reads those that changed, and the names in `tasks/`
+when that directory changed. A missing, corrupt or outdated index is rebuilt from the packets. Runners do not
+use it: SQLite would take more memory than everything else in a runner (docs/contracts/files.md).
 """
 
 from __future__ import annotations
 
-import json
 import os
-import sqlite3
 import stat
 
-from holdfast import clock
+from holdfast import clock, quick_json
 from holdfast.errors import HoldfastError
 from holdfast.model.soundness import UNREADABLE, is_sound
 from holdfast.model.status import ENDS
@@ -22,10 +20,16 @@ from holdfast.store.layout import Home, Packet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable
     from typing import Any, TypeVar
 
     T = TypeVar("T")
+else:
+    try:
+        import _sqlite3 as sqlite3  # the C module: the Python one loads datetime
+    except ImportError:
+        import sqlite3
 
 _VERSION = 6
 #: Manifest fields in a row: enough for `ls`.
@@ -38,7 +42,7 @@ FIELDS = (
 _BUSY_MS = 200
 #: The plus disables the SQL index: a full scan is faster when all rows are wanted.
 _ALL_ENDED = "+ended = 1"
-#: A directory that changed this recently may change again without a newer timestamp.
+#: A file or directory that changed this recently may change again without a newer timestamp.
 _RACY_S = 0.1
 
 
@@ -54,7 +58,7 @@ def update(home: Home, manifest: dict[str, Any]) -> None:
     except sqlite3.Error:
         return
     try:
-        _put(connection, short(manifest), _inode(home, manifest["task_id"]))
+        _put(connection, quick_json.dumps(short(manifest)), manifest, inode=_inode(home, manifest["task_id"]))
         connection.commit()
     except sqlite3.Error:
         return
@@ -108,22 +112,28 @@ class Index:
         return self._heal(self._live)
 
     def _live(self) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = []
-        changed: list[dict[str, Any]] = []
-        for task_id, text in self._rows("ended = 0"):
-            row = _row(self.home, task_id)
-            if row is None:
-                continue  # removed meanwhile
-            if json.dumps(row) != text:
-                changed.append(row)
-            rows.append(row)
+        texts: list[str] = []
+        changed: list[tuple[str, dict[str, Any], str]] = []
+        query = (
+            "SELECT task_id, short, stamp FROM tasks WHERE ended = 0 ORDER BY started_at DESC, task_id DESC"
+        )
+        manifest_of, now = self.home.manifest_of, clock.now()
+        for task_id, text, stamp in self._connection.execute(query).fetchall():
+            if not stamp or stamp != _stamp(manifest_of(task_id), now):
+                found = _row(self.home, task_id)
+                if found is None:
+                    continue  # removed meanwhile
+                row, stamp = found
+                text = quick_json.dumps(row)
+                changed.append((text, row, stamp))
+            texts.append(text)
         self._keep(changed)
-        return rows
+        return quick_json.loads(f"[{','.join(texts)}]")
 
-    def _keep(self, rows: list[dict[str, Any]]) -> None:
+    def _keep(self, rows: list[tuple[str, dict[str, Any], str]]) -> None:
         try:
-            for row in rows:
-                _put(self._connection, row, _inode(self.home, row["task_id"]))
+            for text, row, stamp in rows:
+                _put(self._connection, text, row, inode=_inode(self.home, row["task_id"]), stamp=stamp)
             self._connection.commit()
         except sqlite3.OperationalError:
             self._connection.rollback()  # busy: the next reader updates it
@@ -136,9 +146,10 @@ class Index:
         if limit is None:
             rows = self._connection.execute(f"SELECT short FROM tasks WHERE {_ALL_ENDED}").fetchall()
         else:
-            rows = [(text,) for _, text in self._rows("ended = 1", limit)]
+            query = "SELECT short FROM tasks WHERE ended = 1 ORDER BY started_at DESC, task_id DESC LIMIT ?"
+            rows = self._connection.execute(query, (limit,)).fetchall()
         # Parsed as one text: parsing ten thousand small ones takes twice as long.
-        return json.loads(f"[{','.join(text for (text,) in rows)}]")
+        return quick_json.loads(f"[{','.join(text for (text,) in rows)}]")
 
     def overview(self) -> tuple[list[dict[str, Any]], dict[str, int]]:
         """The tasks that have not ended, as in `live`, and the number of ended ones by state.
@@ -156,12 +167,6 @@ class Index:
     def close(self) -> None:
         """Close the database."""
         self._connection.close()
-
-    def _rows(self, where: str, limit: int = -1) -> list[tuple[str, str]]:
-        query = (
-            f"SELECT task_id, short FROM tasks WHERE {where} ORDER BY started_at DESC, task_id DESC LIMIT ?"
-        )
-        return self._connection.execute(query, (limit,)).fetchall()
 
     def _open(self) -> sqlite3.Connection:
         try:
@@ -199,9 +204,10 @@ class Index:
         for task_id, inode in on_disk.items():
             # A different directory under the same id is a different task.
             if in_index.get(task_id) != inode:
-                row = _row(self.home, task_id)
-                if row is not None:
-                    _put(self._connection, row, inode)
+                found = _row(self.home, task_id)
+                if found is not None:
+                    row, stamp = found
+                    _put(self._connection, quick_json.dumps(row), row, inode=inode, stamp=stamp)
         for task_id in in_index.keys() - on_disk.keys():
             self._connection.execute("DELETE FROM tasks WHERE task_id = ?", (task_id,))
         is_stable = clock.now() - folder.st_mtime > _RACY_S
@@ -227,7 +233,7 @@ def _connect(path: str) -> sqlite3.Connection:
                 PRAGMA journal_mode = WAL;
                 CREATE TABLE IF NOT EXISTS tasks (
                     task_id TEXT PRIMARY KEY, status TEXT, ended INTEGER, started_at TEXT, short TEXT,
-                    inode INTEGER
+                    inode INTEGER, stamp TEXT
                 );
                 CREATE INDEX IF NOT EXISTS tasks_by_start ON tasks (ended, started_at, task_id);
                 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT);
@@ -259,12 +265,26 @@ def clear_way(path: str) -> bool:
         raise sqlite3.OperationalError(f"{error.filename}: {error.strerror}") from error
 
 
-def _put(connection: sqlite3.Connection, row: dict[str, Any], inode: int) -> None:
+def _put(
+    connection: sqlite3.Connection, text: str, row: dict[str, Any], *, inode: int, stamp: str = ""
+) -> None:
+    """Write a row, whose JSON is `text`. Without a stamp, the next reader reads the manifest again."""
     ended = int(row["status"] in ENDS)
     connection.execute(
-        "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?)",
-        (row["task_id"], row["status"], ended, row["started_at"], json.dumps(row), inode),
+        "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (row["task_id"], row["status"], ended, row["started_at"], text, inode, stamp),
     )
+
+
+def _stamp(path: str, now: float) -> str:
+    """Changes whenever the file does. Empty if there is none, or if it has just changed (see _RACY_S)."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return ""
+    if now - found.st_mtime < _RACY_S:
+        return ""
+    return f"{found.st_mtime_ns}.{found.st_size}.{found.st_ino}"
 
 
 def _inode(home: Home, task_id: str) -> int:
@@ -274,23 +294,28 @@ def _inode(home: Home, task_id: str) -> int:
         return 0
 
 
-def _row(home: Home, task_id: str) -> dict[str, Any] | None:
+def _row(home: Home, task_id: str) -> tuple[dict[str, Any], str] | None:
     """The row of a packet: from its manifest, else from its journal, else one that says what is wrong.
 
-    None if there is no packet. The id is that of the directory, whatever the file says.
+    And the stamp of the manifest, if it is from there. None if there is no packet. The id is that of the
+    directory, whatever the file says.
     """
     packet = home.packet(task_id)
+    # Before it is read: what comes later changes it.
+    stamp = _stamp(packet.manifest, clock.now())
     try:
         manifest = atomic.read_json(packet.manifest)
     except HoldfastError:
         manifest = None
     if manifest is None or not is_sound(manifest):
+        stamp = ""
         try:
             manifest = _derived(packet)
         except (HoldfastError, OSError) as error:
-            return _unreadable(packet, error)
+            unreadable = _unreadable(packet, error)
+            return (unreadable, stamp) if unreadable is not None else None
     manifest["task_id"] = task_id
-    return short(manifest)
+    return short(manifest), stamp
 
 
 def _derived(packet: Packet) -> dict[str, Any]:

@@ -54,6 +54,20 @@ class Home:
         self.down = f"{path}/down"
         self.up = f"{path}/up"
 
+    # For lists of thousands of tasks: cheaper than a Packet.
+
+    def manifest_of(self, task_id: str) -> str:
+        """The manifest of a task."""
+        return f"{self.tasks}/{task_id}/manifest.json"
+
+    def runner_lock_of(self, task_id: str) -> str:
+        """The lock of a task's runner."""
+        return f"{self.tasks}/{task_id}/runner.lock"
+
+    def output_log_of(self, task_id: str, *, is_archived: bool = False) -> str:
+        """The readable output of a task."""
+        return f"{self.archive if is_archived else self.tasks}/{task_id}/output.log"
+
     def packet(self, task_id: str) -> Packet:
         """The packet of a task, whether it exists or not."""
         return Packet(os.path.join(self.tasks, task_id))

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import os
 
-from holdfast import __version__, clock
+from holdfast import __version__, clock, quick_json
 from holdfast.errors import HoldfastError, LockHeld
 from holdfast.failpoints import failpoint
 from holdfast.model.process import ProcessIdentity
@@ -207,7 +206,7 @@ def signature(role: str, pid: int) -> bytes:
         "at": clock.iso_now(),
         "version": __version__,
     }
-    return json.dumps(content).encode() + b"\n"
+    return quick_json.dumps(content).encode() + b"\n"
 
 
 def is_held(path: str) -> bool:
@@ -303,4 +302,4 @@ def _said(path: str, name: str) -> str | None:
 
 def _content(path: str) -> Any:
     """The content of a lock file. Raises ValueError."""
-    return json.loads(atomic.read_small(path, _OWNER_BYTES) or b"")
+    return quick_json.loads(atomic.read_small(path, _OWNER_BYTES) or b"")

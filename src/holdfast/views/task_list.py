@@ -6,6 +6,7 @@ import os
 
 from holdfast.errors import HoldfastError
 from holdfast.model.status import ENDS
+from holdfast.store import lock as locks
 from holdfast.store.index import Index
 from holdfast.store.layout import Home
 
@@ -57,4 +58,9 @@ def _newest_first(rows: list[dict[str, Any]], state: str | None) -> list[dict[st
 def _is_runner_gone(home: Home, row: dict[str, Any]) -> bool | None:
     from holdfast.packet import runner_gone  # only for tasks that have not ended
 
+    try:
+        if locks.is_held(home.runner_lock_of(row["task_id"])):
+            return False
+    except HoldfastError:
+        pass  # asked again below
     return runner_gone.for_display(home.packet(row["task_id"]), row["status"])

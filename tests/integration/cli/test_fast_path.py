@@ -12,6 +12,7 @@ import pytest
 
 from tests.support import kin
 from tests.support.tasks import Task, workspace
+from tests.support.waiting import eventually
 
 #: Slow to import, and needed by none of these commands.
 DEAR = frozenset([
@@ -30,9 +31,10 @@ import sys
 before = set(sys.modules)
 from holdfast.views.cli import entry
 status = entry.run(sys.argv[1:])
+found = sorted(set(sys.modules) - before)
 import json, os
 with open(os.environ["LOADED"], "w") as out:
-    json.dump([status, sorted(set(sys.modules) - before)], out)
+    json.dump([status, found], out)
 """
 
 
@@ -103,6 +105,19 @@ def test_a_list_adds_sqlite_only(args: list[str]) -> None:
     modules = tops(loaded(*args))
     assert modules & DEAR == set()
     task.wait_for("failed")
+
+
+def test_a_list_of_tasks_that_did_not_change_loads_neither_json_nor_re_nor_datetime() -> None:
+    Task.shell("exit 1", "--id", "it").wait_for("failed")
+    live = Task.shell("sleep 60")
+    live.wait_for("running")
+
+    def is_light() -> bool:
+        return loaded("ls") & {"json", "re", "sqlite3", "datetime"} == set()
+
+    # The first list notes what it read; a manifest that has just changed is read again.
+    eventually(is_light, what="a list that reads no manifest")
+    live.stop()
 
 
 def test_reading_a_manifest_does_not_load_the_journal() -> None:

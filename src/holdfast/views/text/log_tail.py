@@ -7,6 +7,8 @@ import os
 from holdfast import files
 
 _BLOCK_BYTES = 16384
+#: How much of a log is searched for its last line.
+_LINE_BYTES = 2048
 #: How much of a log is searched for lines to quote: a damaged log may be one endless line.
 _QUOTED_BYTES = 1024 * 1024
 #: The length to which a quoted line is cut; `logs` prints it whole.
@@ -53,9 +55,7 @@ def _split(data: bytes) -> list[bytes]:
 def last_line(path: str) -> str:
     """The last line of a log that is not blank."""
     try:
-        with files.stream(path) as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - 2048))
-            lines = file.read().decode("utf-8", "replace").splitlines()
+        lines = files.read_end(path, _LINE_BYTES).decode("utf-8", "replace").splitlines()
     except OSError:
         return ""
     return next((line.strip() for line in reversed(lines) if line.strip()), "")

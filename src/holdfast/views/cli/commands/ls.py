@@ -7,7 +7,7 @@ import os
 from holdfast import clock, paths
 from holdfast.errors import UsageError
 from holdfast.model.status import ENDS, Status
-from holdfast.store.layout import Home, Packet
+from holdfast.store.layout import Home
 from holdfast.views import task_list
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 from holdfast.views.cli.show import out, table, terminal
@@ -15,7 +15,6 @@ from holdfast.views.text import amounts, describe, log_tail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
 COMMAND = Command(
@@ -64,7 +63,7 @@ def run(values: dict[str, Any]) -> int:
         for row in rows:
             print(row["task_id"])
     elif rows:
-        _print(rows, home.archived if values["archived"] else home.packet)
+        _print(home, rows, is_archive=values["archived"])
         _print_lost_runners(home, [row for row in rows if row["runner_gone"]])
     elif state is not None:
         out.talk(f"no {state} tasks")
@@ -103,19 +102,19 @@ def _print_lost_runners(home: Home, rows: list[dict[str, Any]]) -> None:
 _DROPPED_FIRST = (3, 7, 6, 5, 2, 4)
 
 
-def _print(rows: list[dict[str, Any]], packet_of: Callable[[str], Packet]) -> None:
+def _print(home: Home, rows: list[dict[str, Any]], *, is_archive: bool) -> None:
     now = clock.now()
     table.show(
         ("TASK", "STATE", "AGENT", "STAGE", "ELAPSED", "TOKENS", "COST", "AGE", "LAST LINE"),
-        [_cells(packet_of(row["task_id"]), row, now) for row in rows],
+        [_cells(home.output_log_of(row["task_id"], is_archived=is_archive), row, now) for row in rows],
         colours={1: terminal.STATE_COLOURS},
         dropped_first=_DROPPED_FIRST,
         begins_with_id=True,
     )
 
 
-def _cells(packet: Packet, row: dict[str, Any], now: float) -> tuple[str, ...]:
-    line = log_tail.last_line(packet.output_log)
+def _cells(output_log: str, row: dict[str, Any], now: float) -> tuple[str, ...]:
+    line = log_tail.last_line(output_log)
     return (
         row["task_id"],
         row["status"],

@@ -7,11 +7,11 @@ Lines fit the terminal (`terminal.width`), and characters that the locale lacks 
 from __future__ import annotations
 
 import errno
-import json
 import os
 import stat
 import sys
 
+from holdfast import quick_json
 from holdfast.views.cli.show import terminal
 from holdfast.views.cli.show.fit_text import as_displayed, cell_width, wrap
 
@@ -37,14 +37,14 @@ def data(value: Any) -> None:
 
 def _json_line(value: Any) -> str:
     """JSON in which whatever stdout cannot encode is escaped; on a terminal, also what it would obey."""
-    text = json.dumps(value, ensure_ascii=False)
+    text = quick_json.dumps(value, ensure_ascii=False)
     if not text.isprintable() and terminal.is_terminal():
         # JSON itself escapes only the controls below 0x20.
         text = "".join(f"\\u{ord(char):04x}" if "\x7f" <= char < "\xa0" else char for char in text)
     try:
         text.encode(sys.stdout.encoding or "ascii")
     except UnicodeEncodeError:
-        text = json.dumps(value)
+        text = quick_json.dumps(value)
     return text
 
 

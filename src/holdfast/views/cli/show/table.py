@@ -38,23 +38,29 @@ def show(
         least = max(wide for row in (head, *printed) if (wide := cell_width(row[0])) <= _ID)
     if room is not None:
         columns = fitting_columns(head, printed, room=room, dropped_first=dropped_first, shortest=least)
-    widths = [max(cell_width(row[column]) for row in (head, *printed)) for column in columns]
+    sizes = [[cell_width(cell) for cell in row] for row in (head, *printed)]
+    widths = [max(size[column] for size in sizes) for column in columns]
     if room is not None:
         squeeze(widths, room, shortest=least)
         if begins_with_id:
             _close_up(widths, [[row[column] for column in columns] for row in (head, *printed)])
     in_colour = terminal.has_colour()
-    for row in (head, *printed):
+    lines: list[str] = []
+    for row, size in zip((head, *printed), sizes, strict=True):
         cells: list[str] = []
         for column, wide in zip(columns, widths, strict=True):
-            text = cut(row[column], wide)
-            if begins_with_id and column == 0 and text != row[column]:
-                print(row[column])
-                text = ""
+            text, used = row[column], size[column]
+            if used > wide:
+                text = cut(text, wide)
+                if begins_with_id and column == 0:
+                    lines.append(row[column])
+                    text = ""
+                used = cell_width(text)
             code = (colours or {}).get(column, {}).get(row[column]) if in_colour and row is not head else None
-            text = text if column == columns[-1] else text + " " * (wide - cell_width(text))
+            text = text if column == columns[-1] else text + " " * (wide - used)
             cells.append(f"\x1b[{code}m{text}\x1b[0m" if code else text)
-        print(_GAP.join(cells).rstrip())
+        lines.append(_GAP.join(cells).rstrip())
+    print("\n".join(lines))
 
 
 def fitting_columns(
@@ -67,10 +73,11 @@ def fitting_columns(
 ) -> list[int]:
     """The columns that fit. The first may become as narrow as `shortest`."""
     columns = list(range(len(head)))
+    widest = [max(cell_width(row[column]) for row in (head, *rows)) for column in columns]
     empty = [column for column in dropped_first if all(row[column] in ("", "-") for row in rows)]
 
     def needed(first_at_most: int | None) -> int:
-        *firsts, last = [max(cell_width(row[column]) for row in (head, *rows)) for column in columns]
+        *firsts, last = [widest[column] for column in columns]
         if first_at_most is not None:
             firsts[0] = min(firsts[0], first_at_most)
         return sum(firsts) + len(_GAP) * len(firsts) + min(last, _NARROWEST_LAST)
