@@ -1,4 +1,5 @@
-"""JSON without the import of `json`, which costs a command like `ls` a quarter of its time (it loads `re`).
+"""JSON without importing `json`, which costs a command like `ls` a quarter of its time (it loads `re`), and
+without its Python code, which costs each runner the memory that it touches.
 
 What is plainly correct is parsed and written by the C parts of `json` alone. Everything else goes to `json`,
 whose answer counts.
@@ -28,14 +29,17 @@ def _refuse(value: object) -> None:
 
 
 _scan: Callable[[str, int], tuple[Any, int]] | None = None
-#: Encoders by `ensure_ascii`.
-_encoders: dict[bool, Callable[[Any, int], tuple[str, ...]]] = {}
+#: Encoders by `ensure_ascii` and `is_compact`.
+_encoders: dict[tuple[bool, bool], Callable[[Any, int], tuple[str, ...]]] = {}
 try:
     from _json import encode_basestring, encode_basestring_ascii, make_encoder, make_scanner
 
-    _scan = make_scanner(_Settings())
+    _scan = make_scanner(_Settings())  # pyright: ignore[reportArgumentType]
     for _is_ascii, _quote in ((False, encode_basestring), (True, encode_basestring_ascii)):
-        _encoders[_is_ascii] = make_encoder(None, _refuse, _quote, None, ": ", ", ", False, False, True)
+        _encoders[_is_ascii, False] = make_encoder(
+            None, _refuse, _quote, None, ": ", ", ", False, False, True
+        )
+        _encoders[_is_ascii, True] = make_encoder(None, _refuse, _quote, None, ":", ",", False, False, True)
 except (ImportError, TypeError):
     pass  # an interpreter that has other parts
 
@@ -55,12 +59,12 @@ def loads(text: str | bytes) -> Any:
     return json.loads(text)
 
 
-def dumps(value: Any, *, ensure_ascii: bool = True) -> str:
-    """Like `json.dumps`."""
+def dumps(value: Any, *, ensure_ascii: bool = True, is_compact: bool = False) -> str:
+    """Like `json.dumps`; `is_compact`: without spaces."""
     try:
-        return "".join(_encoders[ensure_ascii](value, 0))
+        return "".join(_encoders[ensure_ascii, is_compact](value, 0))
     except (KeyError, TypeError, ValueError):
         pass
     import json
 
-    return json.dumps(value, ensure_ascii=ensure_ascii)
+    return json.dumps(value, ensure_ascii=ensure_ascii, separators=(",", ":") if is_compact else None)

@@ -9,13 +9,21 @@ from __future__ import annotations
 
 import gc
 import importlib
-import json
 import os
 import select
 import socket
 import sys
 
-from holdfast import __version__, clock, idle_recorder, recorder, runner_process, seed_client, spawn
+from holdfast import (
+    __version__,
+    clock,
+    idle_recorder,
+    quick_json,
+    recorder,
+    runner_process,
+    seed_client,
+    spawn,
+)
 from holdfast.agents import registry
 from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
@@ -191,13 +199,13 @@ class Seed:
             self.listener.close()
             self.lock.release()
             client.settimeout(seed_client.PATIENCE_S)
-            request = json.loads(client.recv(4096) or b"{}")
+            request = quick_json.loads(client.recv(4096) or b"{}")
             if request.get("verb") == "fork":
                 packet = Packet(os.path.join(self.home.tasks, os.path.basename(request["packet"])))
-                client.sendall(json.dumps({"pid": os.getpid()}).encode() + b"\n")
+                client.sendall(quick_json.dumps({"pid": os.getpid()}).encode() + b"\n")
                 self._tell(packet)
                 runner_process.become_runner(packet, keep=idle_recorder.channel())
-            client.sendall(json.dumps({"pong": os.getppid()}).encode() + b"\n")
+            client.sendall(quick_json.dumps({"pong": os.getppid()}).encode() + b"\n")
         except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
             pass  # the client went away or sent garbage
         finally:

@@ -24,6 +24,7 @@ def test_it_reads_what_json_writes(value: Any, indent: int | None, ascii_only: b
     assert quick_json.loads(text) == value
     assert quick_json.loads(text + " \n") == value
     assert quick_json.dumps(value, ensure_ascii=ascii_only) == json.dumps(value, ensure_ascii=ascii_only)
+    assert quick_json.dumps(value, is_compact=True) == json.dumps(value, separators=(",", ":"))
 
 
 @pytest.mark.parametrize(

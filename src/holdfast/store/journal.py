@@ -6,10 +6,9 @@ the journal truncates such a line and records that in an event.
 
 from __future__ import annotations
 
-import json
 import os
 
-from holdfast import clock, files
+from holdfast import clock, files, quick_json
 from holdfast.errors import CorruptFile
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
@@ -34,7 +33,7 @@ def encode_line(event: ev.Event, at: str) -> bytes:
 
     Surrogates of undecodable input are escaped, so a line is always valid UTF-8.
     """
-    text = json.dumps(ev.encode(event, at), ensure_ascii=False, separators=(",", ":"))
+    text = quick_json.dumps(ev.encode(event, at), ensure_ascii=False, is_compact=True)
     return (text + "\n").encode("utf-8", "backslashreplace")
 
 
@@ -66,7 +65,7 @@ def read(path: str) -> Iterator[tuple[str, ev.Event]]:
                     return
                 raise _corrupt(path, number, line, ValueError(f"it has more than {files.MAX_BYTES} bytes"))
             try:
-                data = json.loads(line)
+                data = quick_json.loads(line)
                 at = data["at"]
                 event = ev.decode(data)
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -167,7 +166,7 @@ class Journal:
 
 def _is_event(line: bytes) -> bool:
     try:
-        data = json.loads(line)
+        data = quick_json.loads(line)
         return isinstance(data, dict) and "at" in data and ev.decode(data) is not None  # pyright: ignore
     except (ValueError, TypeError):
         return False

@@ -29,6 +29,7 @@ from holdfast.store.layout import AttemptDir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import re
     from collections.abc import Callable
 
     from holdfast.agents.base import Adapter
@@ -88,13 +89,16 @@ class Ingest:
         self._usage_path = _usage_path(adapter, directory)
         self._has_events = adapter.capabilities.has_events
         self._is_final = False
-        self._skip_pattern = skip_pattern(adapter.capabilities.pieces)
         #: What the previous runner read; our reader reads it again first, to rebuild its state.
         self._before: RawLog | None = None
         if self._has_events and stdout > 0:
             self._before = RawLog(directory.stdout, 0)
             self._before.look()
             self._before.size = min(self._before.size, stdout)
+
+    def _skip_pattern(self) -> re.Pattern[bytes]:
+        # Made when needed: compiling it touches memory that all runners share.
+        return skip_pattern(self.adapter.capabilities.pieces)
 
     def look(self) -> None:
         """Update the sizes of both logs."""
@@ -163,7 +167,7 @@ class Ingest:
         reached = -1
         while reached < before.reached < before.size:
             reached = before.reached
-            for offset, line in before.read_lines(skip=self._skip_pattern if before.is_flooded else None):
+            for offset, line in before.read_lines(skip=self._skip_pattern() if before.is_flooded else None):
                 discarded.read(self._reader.read, line, offset)
             if clock.mono() >= ends_mono:
                 return True
@@ -177,7 +181,7 @@ class Ingest:
         while True:
             self._leave_out_flood(batch)
             before = stdout.reached + stderr.reached
-            skip = self._skip_pattern if self._has_events and stdout.is_flooded else None
+            skip = self._skip_pattern() if self._has_events and stdout.is_flooded else None
             for offset, line in stdout.read_lines(final=final, skip=skip):
                 self._take_line(offset, line, batch)
             for offset, line in stderr.read_lines(final=final):
