@@ -20,7 +20,7 @@ def main() -> int:
     # Clean up after a signal, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     lines: list[Line] = []
-    place = Place(quick=options.quick, jq=options.jq)
+    place = Place(quick=options.quick, whole=options.whole, jq=options.jq)
     try:
         for row in options.rows:
             began = time.monotonic()
@@ -57,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
         "--rows", type=_rows, default=list(ROWS), metavar="2,3", help="measure these rows only"
     )
     parser.add_argument("--quick", action="store_true", help="few repeats, to check that everything works")
+    parser.add_argument("--whole", action="store_true", help="row 11 with 3,000 tasks, too (20 GB of memory)")
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
     parser.add_argument("--jq", metavar="FILE", help="the jq of the bash design (default: from PATH)")
     return parser

@@ -30,8 +30,10 @@ class Place:
     Processes that carry either of them were started here and are ended here.
     """
 
-    def __init__(self, *, quick: bool, jq: str | None) -> None:
+    def __init__(self, *, quick: bool, jq: str | None, whole: bool = False) -> None:
         self.quick = quick
+        #: Also what needs most of a machine's memory.
+        self.whole = whole
         #: Load of the machine before we started: a busy machine makes every absolute time longer.
         self.load = os.getloadavg()
         self.jq = jq or shutil.which("jq")

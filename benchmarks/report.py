@@ -24,7 +24,8 @@ that holdfast needs less.
 This page is written by `python -m benchmarks --write` (`make bench ARGS=--write`); its text is in
 `benchmarks/report.py`. `--rows 2,3` measures only some rows, `--quick` uses few repeats, `--jq FILE`
 selects the jq of the bash design, and `python -m benchmarks.timeline` shows where the time of a launch and
-of a restart goes.
+of a restart goes. Row 11 takes 100 and 1,000 tasks; `--whole` adds 3,000, which need 9,000 processes and
+16 GB of memory.
 """
 
 _BUSY = """\
@@ -69,7 +70,7 @@ _HOW = """\
 - Times are from the monotonic clock that all processes share. The agent is a small C program whose first
   instruction reads it; the runner's times are recorded by failpoints
   (`HOLDFAST_FAILPOINT=observer.noticed=note`), which cost about 20 µs each.
-- Rows 1 to 4 run without a keeper; row 5 has one.
+- Rows 1 to 4 run without a keeper; rows 5 and 11 have one.
 - Rows 2 and 3: one task whose agent is killed repeatedly, at random times. The killer, the clock and the
   agent are the same for C. The bash monitor polls every second instead of every 30 s, and its delay is
   multiplied by 30.
@@ -78,6 +79,8 @@ _HOW = """\
 - Row 5: PSS of seed, keeper, runners and recorders (not of agents); CPU from the scheduler; wake-ups are
   voluntary context switches. The bash design runs ten tasks and is scaled, with its polling cost divided by
   30.
+- Row 11: `sleep` tasks, made by one process and started by the seed; memory, CPU and wake-ups as in row 5,
+  over 30 s. `ls` alternates with a bare interpreter. A runner is healed when another process holds its lock.
 - Rows 1 and 8: our modules are compiled before (a variable that forbids it is removed), as in an installed
   holdfast, and the kernel reports the end of a command.
 - Row 6: in one process, alternating with a raw append and fdatasync of 200 bytes on the same file system.

@@ -22,6 +22,7 @@ ROWS = {
     7: ("ingest", "ingest"),
     8: ("listing", "listing"),
     9: ("queue", "claims"),
+    11: ("scale", "many_tasks"),
 }
 
 

@@ -6,29 +6,15 @@ import os
 import signal
 from dataclasses import dataclass
 
-from benchmarks import bash_design
+from benchmarks import bash_design, footprint
 from benchmarks.bash_design import BashDesign, Monitor
 from benchmarks.place import Holdfast, Place, events, pause
 from benchmarks.programs import Notes, agent
 from benchmarks.table import Baseline, Line
 from tests.support.waiting import eventually
 
-_NAMES = {
-    "holdfast-seed": "seed",
-    "holdfast-keep": "keeper",
-    "holdfast-run": "runner",
-    "holdfast-rec": "recorder",
-}
 #: One per home, whatever the number of tasks.
 _ONCE = ("seed", "keeper")
-
-
-@dataclass(frozen=True)
-class Use:
-    """What a set of processes used during a period."""
-
-    cpu_ms_per_s: float
-    wakeups_per_s: float
 
 
 def idle(place: Place) -> list[Line]:
@@ -43,18 +29,18 @@ def idle(place: Place) -> list[Line]:
     packets = [home.run("--", *agent(place, notes.path, "tick"), cwd=project) for _ in range(tasks)]
     for packet in packets:
         eventually(lambda packet=packet: events(packet, "attempt.started"), what="it runs", journal=packet)
-    eventually(lambda: _ours(place)["keeper"], within_s=30, what="the keeper is up")
+    eventually(lambda: footprint.ours(place)["keeper"], within_s=30, what="the keeper is up")
     pause(3.0)
-    ours = _ours(place)
-    memory = {role: sum(_pss_mb(pid) for pid in pids) for role, pids in ours.items()}
+    ours = footprint.ours(place)
+    memory = {role: sum(footprint.pss_mb(pid) for pid in pids) for role, pids in ours.items()}
     pids = [pid for group in ours.values() for pid in group]
     place.progress(f"idle for {while_s:g} s")
-    quiet = _use(pids, while_s)
+    quiet = footprint.use(pids, while_s)
     for _, pid in notes.read("begin"):
         os.kill(pid, signal.SIGUSR1)
     pause(1.0)
     place.progress(f"a line a second each, for {while_s:g} s")
-    printing = _use(pids, while_s)
+    printing = footprint.use(pids, while_s)
     counts = {role: len(found) for role, found in ours.items()}
     place.end_processes()
     scale = 100 / tasks
@@ -108,55 +94,6 @@ def idle(place: Place) -> list[Line]:
     ]
 
 
-def _ours(place: Place) -> dict[str, list[int]]:
-    """Seed, keeper, runners and recorders, by role; without the agents."""
-    found: dict[str, list[int]] = {role: [] for role in _NAMES.values()}
-    for process in place.alive():
-        role = _NAMES.get(_read(f"/proc/{process.pid}/comm").strip())
-        if role is not None:
-            found[role].append(process.pid)
-    return found
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""
-
-
-def _pss_mb(pid: int) -> float:
-    for line in _read(f"/proc/{pid}/smaps_rollup").splitlines():
-        if line.startswith("Pss:"):
-            return int(line.split()[1]) / 1024
-    return 0.0
-
-
-def _cpu_ns(pid: int) -> int:
-    """CPU time, from the scheduler."""
-    fields = _read(f"/proc/{pid}/schedstat").split()
-    return int(fields[0]) if fields else 0
-
-
-def _voluntary(pid: int) -> int:
-    for line in _read(f"/proc/{pid}/status").splitlines():
-        if line.startswith("voluntary_ctxt_switches:"):
-            return int(line.split()[1])
-    return 0
-
-
-def _use(pids: list[int], while_s: float) -> Use:
-    before = [(_cpu_ns(pid), _voluntary(pid)) for pid in pids]
-    pause(while_s)
-    after = [(_cpu_ns(pid), _voluntary(pid)) for pid in pids]
-    pairs = list(zip(before, after, strict=True))
-    return Use(
-        cpu_ms_per_s=sum(new[0] - old[0] for old, new in pairs) / 1e6 / while_s,
-        wakeups_per_s=sum(new[1] - old[1] for old, new in pairs) / while_s,
-    )
-
-
 # ── the bash design, with fewer tasks ──
 
 
@@ -185,21 +122,21 @@ def _bash(place: Place) -> _BashUse:
     pause(2.0)
     server, agents = bash.server_pid(), {pid for _, pid in notes.read("begin")}
     everything = {process.pid for process in place.alive()} - agents
-    per_task = (sum(_pss_mb(pid) for pid in everything) - _pss_mb(server)) / tasks
-    memory = _pss_mb(server) + 100 * per_task
+    per_task = (sum(footprint.pss_mb(pid) for pid in everything) - footprint.pss_mb(server)) / tasks
+    memory = footprint.pss_mb(server) + 100 * per_task
     scale = 100 / tasks
 
     def polls_ms_per_s() -> float:
-        before = sum(_with_children_ms(monitor.pid) for monitor in monitors)
+        before = sum(footprint.with_children_ms(monitor.pid) for monitor in monitors)
         pause(while_s)
-        return (sum(_with_children_ms(monitor.pid) for monitor in monitors) - before) / while_s
+        return (sum(footprint.with_children_ms(monitor.pid) for monitor in monitors) - before) / while_s
 
     polling = polls_ms_per_s() * scale / bash_design.INTERVAL_S
     rest = [pid for pid in everything if pid not in {monitor.pid for monitor in monitors}]
     for pid in agents:
         os.kill(pid, signal.SIGUSR1)
     pause(1.0)
-    lines = _use([pid for pid in rest if _read(f"/proc/{pid}/comm").strip() != "sleep"], while_s)
+    lines = footprint.use([pid for pid in rest if footprint.comm(pid) != "sleep"], while_s)
     count = len(everything)
     place.end_processes()
     for monitor in monitors:
@@ -210,10 +147,3 @@ def _bash(place: Place) -> _BashUse:
         printing_ms_per_s=polling + lines.cpu_ms_per_s * scale,
         note=f"{count} processes for {tasks} tasks, scaled",
     )
-
-
-def _with_children_ms(pid: int) -> float:
-    """CPU of a process and of all its reaped children."""
-    raw = _read(f"/proc/{pid}/stat")
-    fields = raw[raw.rfind(")") + 2 :].split()
-    return sum(int(value) for value in fields[11:15]) * 1000 / os.sysconf("SC_CLK_TCK") if fields else 0.0

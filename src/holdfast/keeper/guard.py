@@ -172,6 +172,8 @@ class Guard:
         for task_id in present:
             self._on_step()
             self._look_at_safely(task_id)
+        if self.wards:
+            index.refresh(self.home)
 
     def _write_task_index(self) -> None:
         from holdfast.pipeline.results import task_index  # used every few minutes

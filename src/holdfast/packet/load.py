@@ -155,9 +155,11 @@ def is_unresponsive(packet: Packet) -> bool:
     try:
         if names:
             return now - os.stat(os.path.join(packet.inbox, names[0])).st_mtime > DEAF_S
-        data = atomic.read_json(packet.manifest)
         silent_s = now - os.stat(packet.manifest).st_mtime
-        if silent_s <= SILENT_S or data is None or data.get("status") != Status.RUNNING:
+        if silent_s <= SILENT_S:
+            return False  # before anything is read: the keeper asks often
+        data = atomic.read_json(packet.manifest)
+        if data is None or data.get("status") != Status.RUNNING:
             return False
         return silent_s > 2 * _base_interval_s(packet)
     except (OSError, HoldfastError):

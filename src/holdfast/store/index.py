@@ -66,6 +66,20 @@ def update(home: Home, manifest: dict[str, Any]) -> None:
         connection.close()
 
 
+def refresh(home: Home) -> None:
+    """Read what changed since the last list, so that the next one has less to read."""
+    try:
+        index = Index(home)
+    except (sqlite3.Error, OSError):
+        return
+    try:
+        index.live()
+    except (sqlite3.Error, OSError):
+        return
+    finally:
+        index.close()
+
+
 def forget(home: Home, task_id: str) -> None:
     """Delete the row of a removed task."""
     if not os.path.exists(home.index):
