@@ -120,3 +120,18 @@ def test_a_failed_task_does_not_speak_of_exit_code_0() -> None:
     assert json.loads(holdfast("show", task.id, "--json").stdout)["exit_code"] == 0
     for text in (holdfast("show", task.id).stdout, summary(task), holdfast("attach", task.id).stderr):
         assert "exit code 0" not in text
+
+
+def test_the_summary_shows_what_a_failing_command_printed_and_where_the_rest_is() -> None:
+    command = "for n in $(seq 1 300); do echo line-$n of the test; done; exit 3"
+    packet = Written(
+        {"scripted_impl": None, "scripted_verify": None},
+        acceptance={"commands": [command], "criteria": []},
+        budgets={"retry_budget": 0},
+    )
+    task = packet.start()
+    task.wait_for("failed", within_s=60)
+    text = summary(task)
+    assert "line-1 of the test" in text
+    assert "`outputs/scripted_verify.artifact.md`" in text
+    assert "line-300 of the test" in task.read("outputs", "scripted_verify.artifact.md").decode()

@@ -183,6 +183,8 @@ def _failure_part(failure: FailureView, room: int) -> list[str]:
         left = len(reasons) - _MAX_REASONS + 1
         reasons = [*reasons[: _MAX_REASONS - 1], f"- and {left} more reasons"]
     lines += reasons
+    if failure.rest_in:
+        lines.append(f"- all output of the commands: {_code(failure.rest_in)}")
     excerpt = _head_and_tail(failure.excerpt, room - len(lines) - 3)
     if excerpt:
         lines += ["", *_fenced(excerpt)]

@@ -50,8 +50,10 @@ class FailureView(Record):
     gate_failed: str = ""
     gate_reasons: tuple[str, ...] = ()
     suggested_actions: tuple[str, ...] = ()
-    #: Its stderr, redacted.
+    #: Its stderr, or the output of the commands that failed its gate; redacted.
     excerpt: str = ""
+    #: The file with the rest of that output, in the packet.
+    rest_in: str = ""
     #: The task has recovered from it.
     is_healed: bool = False
 
@@ -249,6 +251,8 @@ def _failure(task: Task) -> FailureView | None:
     if failed is None:
         return None
     known = failed.failure_class in REMEDIES
+    gate = task.stage_state(failed.stage).gate if failed.stage in task.stage_states else None
+    evidence = gate.evidence if gate is not None and gate.attempt == failed.attempt else ""
     return FailureView(
         stage=failed.stage,
         failure_class=failed.failure_class,
@@ -260,7 +264,8 @@ def _failure(task: Task) -> FailureView | None:
         gate_failed=failed.gate_failed,
         gate_reasons=failed.gate_reasons,
         suggested_actions=REMEDIES[FailureClass(failed.failure_class)][1] if known else (),
-        excerpt=failed.excerpt,
+        excerpt=evidence or failed.excerpt,
+        rest_in=f"outputs/{failed.stage}.artifact.md" if evidence else "",
         is_healed=_is_healed(task, failed),
     )
 
