@@ -312,6 +312,16 @@ def test_a_packet_in_a_repository_needs_trust_when_it_is_not_the_users() -> None
     assert done.returncode == 0, done.stderr
 
 
+def test_a_trusted_environment_file_that_is_missing_is_named_with_the_file_that_names_it() -> None:
+    repo = project(config="env_file = 'none.env'\n")
+    done = holdfast("trust", repo.path, "--yes")
+    assert done.returncode == 2
+    settings = os.path.join(repo.path, ".holdfast", "config.toml")
+    said = " ".join(done.stderr.split())
+    assert f"none.env, which {settings} names" in said
+    assert f"hint: create it, or remove env_file from {settings}" in said
+
+
 # ── work items ──
 
 

@@ -195,7 +195,8 @@ class TaskSpec(Record):
     #: A file with more variables; `retry` reads it again.
     env_file: str | None = None
     #: What the project brought and the user trusted: `by` (`holdfast trust` or `--trust-project`), `project`,
-    #: `parts` (file → digest), and `env_file` (the SHA-256 of the project's environment file).
+    #: `parts` (file → digest), and `env_file` (the SHA-256 of the project's environment file). The same of a
+    #: packet or work item inside a repository is in `packet` or `items`.
     trust: dict[str, object] = {}
     #: Agents that take over, in this order, if one is out of quota or unavailable.
     failover: tuple[str, ...] = ()
