@@ -274,10 +274,11 @@ _SHORT = of_fields(
             "verdict",
             "waiting_for",
             "concerns",
+            "denied",
         )
     }
     | {"runner_gone": RUNNER_GONE},
-    optional=("verdict", "waiting_for", "concerns", "runner_gone"),
+    optional=("verdict", "waiting_for", "concerns", "denied", "runner_gone"),
 )
 
 _RATE: Schema = or_null({"type": "number", "minimum": 0, "maximum": 1})

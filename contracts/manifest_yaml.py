@@ -270,9 +270,9 @@ profiles:
 
 A file with `stages` for a profile replaces the whole profile; without `stages` it changes only the keys that
 it has. Otherwise maps are merged and lists are replaced. A stage that writes cannot be part of a parallel
-group. It may edit its workspace without `--yolo`
-([decision 0030](../decisions/0030-permissions-of-writing-stages.md)). `timeout_sec: 0` means no limit; all
-parallel groups of a profile have the same `timeout_sec`.
+group. It gets the [permission profile](../agents.md#permission-profiles) `edit`, all others `read`
+([decision 0030](../decisions/0030-permission-profiles.md)). `timeout_sec: 0` means no limit; all parallel
+groups of a profile have the same `timeout_sec`.
 
 Order of precedence:
 

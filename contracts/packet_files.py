@@ -260,7 +260,17 @@ MANIFEST = of_fields(
         "goal": TEXT,
         "agent": TEXT,
         "model": or_null(TEXT),
+        "permissions": or_null(
+            {
+                "enum": ["read", "edit", "full"],
+                "description": "the widest permission profile of its stages; null for a plain command",
+            }
+        ),
         "yolo": {"type": "boolean", "description": "the agent runs without permission prompts"},
+        "denied": {
+            **list_with("stage", "tools", "allow"),
+            "description": "stages that are done although tools were denied; `allow`: the next wider profile",
+        },
         "project_dir": TEXT,
         "session_name": TEXT,
         "session_id": or_null(TEXT),
@@ -321,11 +331,13 @@ MANIFEST = of_fields(
         "is_past_deadline": {"type": "boolean"},
         "runner_gone": RUNNER_GONE,
     },
-    # yolo and progress: not in manifests of 0.1.0. waiting_for: only while it waits for something. begun_at:
-    # only queued tasks. finished_at to output_tail: only ended tasks. abandon* and
+    # permissions, yolo, denied and progress: not in manifests of 0.1.0. waiting_for: only while it waits for
+    # something. begun_at: only queued tasks. finished_at to output_tail: only ended tasks. abandon* and
     # is_past_deadline: only abandoned tasks. runner_gone: never in the file, `show --json` adds it.
     optional=(
+        "permissions",
         "yolo",
+        "denied",
         "progress",
         "waiting_for",
         "concerns",

@@ -63,7 +63,18 @@ class Crew:
     def start(self, agent: str, prompt: str, *flags: str) -> Task:
         """`holdfast run -d` with this agent first. The prompt goes by stdin."""
         model = self.servers[agent].setup(cast("Agent", agent)).model
-        line = ["--agent", agent, "--model", model, "--yolo", *self.flags, "--base-interval", "1s", *flags]
+        line = [
+            "--agent",
+            agent,
+            "--model",
+            model,
+            "--permissions",
+            "full",
+            *self.flags,
+            "--base-interval",
+            "1s",
+            *flags,
+        ]
         return Task.start(
             *line, "--file", "-", project=self.project.path, env=self.env, stdin=prompt.encode()
         )

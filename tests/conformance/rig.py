@@ -68,8 +68,16 @@ class Rig:
         self._servers.append(server)
         return server
 
-    def start(self, server: ModelServer, prompt: str, *flags: str, held_up: bool = False) -> Task:
-        """`holdfast run -d` with the real CLI, its permission prompts bypassed. The prompt goes by stdin.
+    def start(
+        self,
+        server: ModelServer,
+        prompt: str,
+        *flags: str,
+        permissions: str = "full",
+        held_up: bool = False,
+    ) -> Task:
+        """`holdfast run -d` with the real CLI, by default without its permission prompts. The prompt goes by
+        stdin.
 
         One that is held up is a process that has not come to anything yet, until `let_start`.
         """
@@ -81,7 +89,8 @@ class Rig:
         line = [
             "--agent",
             self.agent,
-            "--yolo",
+            "--permissions",
+            permissions,
             *model,
             *passed,
             "--base-interval",

@@ -24,6 +24,11 @@ ROWS = {
     "two_tasks": Row("two tasks in one directory resume their own sessions"),
     "budget": Row("budget of turns reached mid-run → stopped, and asks"),
     "second_writer": Row("a second attempt on a live session is refused"),
+    "read": Row("`--permissions read`: neither an edit nor a command writes a file → exit status 4"),
+    "edit": Row(
+        "`--permissions edit`: edits and commands write in the workspace, not elsewhere → exit status 4"
+    ),
+    "full": Row("`--permissions full`: edits and commands write in the workspace and elsewhere"),
 }
 
 #: Scenarios of several programs in one task.

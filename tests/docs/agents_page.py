@@ -52,7 +52,7 @@ _USAGE = {"process": "per process", "session": "per session", "none": "unknown"}
 def page() -> str:
     """The whole page."""
     adapters = [registry.adapter(name) for name in sorted(registry.BUILT_IN)]
-    parts = [_HEAD, _table(adapters), _LEGEND]
+    parts = [_HEAD, _table(adapters), _LEGEND, _permissions(adapters)]
     parts += [_section(adapter) for adapter in adapters]
     return "\n".join(parts)
 
@@ -75,6 +75,27 @@ def _table(adapters: list[Adapter]) -> str:
     for title, cell in _TABLE:
         rows.append(f"| {title} | " + " | ".join(cell(adapter.capabilities) for adapter in adapters) + " |")
     return "\n".join(rows) + "\n"
+
+
+_PERMISSIONS = """\
+## Permission profiles
+
+`--permissions` of `run` and `submit`, `permissions` in a manifest or the settings. `edit` is the default for
+work; roles that only read get `read`; `--yolo` means `full`. What a profile means is up to the program: this
+is how holdfast asks it, and [conformance.md](conformance.md) shows what each program then refused. Options of
+the agent (`-o permission_mode=…`, `sandbox`, `approval_mode`, `allowed_tools`) override the profile. Only a
+sandbox keeps a command from writing elsewhere with every program.
+"""
+
+
+def _permissions(adapters: list[Adapter]) -> str:
+    rows = ["| agent | profile | means | how |", "|---|---|---|---|"]
+    for adapter in adapters:
+        for each in adapter.capabilities.permissions:
+            how = [*each.argv, *each.tools, *(f"{name}={value}" for name, value in each.env.items())]
+            flags = f"`{' '.join(how)}`" if how else "–"
+            rows.append(f"| `{adapter.name}` | `{each.profile}` | {each.means} | {flags} |")
+    return _PERMISSIONS + "\n" + "\n".join(rows) + "\n"
 
 
 def _section(adapter: Adapter) -> str:

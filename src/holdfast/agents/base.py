@@ -45,6 +45,20 @@ class ConfigHome(Record):
     is_shared: bool = False
 
 
+class Permission(Record):
+    """What a permission profile means for an agent, and how its program is told."""
+
+    #: read, edit or full.
+    profile: str
+    #: For people: what the program allows and refuses.
+    means: str
+    #: Its arguments. An option of the agent for the same thing replaces them.
+    argv: tuple[str, ...] = ()
+    #: Its arguments about single tools. The option `allowed_tools` replaces them.
+    tools: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+
+
 class Capabilities(Record):
     """What an agent can and cannot do, as data."""
 
@@ -109,6 +123,16 @@ class Capabilities(Record):
     config_homes: tuple[ConfigHome, ...] = ()
     #: Memory that it needs, for admission.
     memory_mb: int = 50
+    #: Its permission profiles: read, edit and full. Empty if the adapter has none: then the program's own
+    #: settings decide.
+    permissions: tuple[Permission, ...] = ()
+
+    def permission(self, profile: str) -> Permission:
+        """What a profile means; nothing if the adapter has no profiles."""
+        for permission in self.permissions:
+            if permission.profile == profile:
+                return permission
+        return Permission(profile=profile, means="")
 
 
 class LaunchSpec(Record):
@@ -129,10 +153,8 @@ class LaunchSpec(Record):
     #: The task's directory for files that must outlive an attempt (such as a private config home with
     #: sessions).
     state_directory: str = ""
-    #: Permission prompts are bypassed: opt-in, recorded, shown.
-    yolo: bool = False
-    #: The stage may change files in its workspace, unless options say otherwise.
-    writes: bool = False
+    #: The permission profile: read, edit or full; empty: the program's own settings decide.
+    permissions: str = ""
     is_root: bool = False
     allowed_tools: tuple[str, ...] = ()
     #: A file whose text is appended to the system prompt.
@@ -142,6 +164,16 @@ class LaunchSpec(Record):
     env: dict[str, str] = {}
     max_turns: int | None = None
     budget_usd: float | None = None
+
+    @property
+    def yolo(self) -> bool:
+        """Permission prompts are bypassed: opt-in, recorded, shown."""
+        return self.permissions == "full"
+
+    @property
+    def writes(self) -> bool:
+        """It may change files in its workspace."""
+        return self.permissions in ("edit", "full")
 
 
 class PrivateHome(Record):

@@ -39,8 +39,11 @@ def finished(attempt: Attempt) -> Outcome:
 
 def flaw(attempt: Attempt) -> Outcome | None:
     """What went wrong before a normal end; None if nothing did."""
-    if attempt.tool_denied:
-        return Outcome(kind="permission_denied_but_finished")
+    error, kind = attempt.error, oc.DENIED
+    if error is not None and error.kind == kind:
+        return Outcome(kind=kind, detail=error.message[:_DETAIL_CHARS])
+    if attempt.denied_tools:
+        return Outcome(kind=kind, detail=f"denied: {', '.join(attempt.denied_tools)}"[:_DETAIL_CHARS])
     if attempt.tool_failed:
         return Outcome(kind="tool_failed_but_finished")
     return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from holdfast.agents.base import Capabilities, ConfigHome, End, Launch, LaunchSpec
+from holdfast.agents.base import Capabilities, ConfigHome, End, Launch, LaunchSpec, Permission
 from holdfast.agents.shared import stream_json
 from holdfast.model.outcome import Outcome
 
@@ -12,6 +12,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.agents.base import Adapter, Reader
     from holdfast.model.attempt import Attempt
+
+
+_MEANS = "Nothing changes: it plays its scenario."
+_PERMISSIONS = tuple(Permission(profile=profile, means=_MEANS) for profile in ("read", "edit", "full"))
 
 
 class Scripted:
@@ -34,6 +38,7 @@ class Scripted:
                 paths=("$HOLDFAST_SCRIPTED_STATE", "$HOLDFAST_PACKET/../../scripted-agent"), is_shared=True
             ),
         ),
+        permissions=_PERMISSIONS,
     )
 
     def launch(self, spec: LaunchSpec) -> Launch:

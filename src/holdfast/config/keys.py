@@ -100,6 +100,12 @@ KEYS: dict[str, Key] = {
         about="Maximum address space of each process of an agent; default: no limit.",
     ),
     "agent": Key(kind="text", about="The default agent of 'run'."),
+    "permissions": Key(
+        kind="choice",
+        default="edit",
+        choices=("read", "edit", "full"),
+        about="What agents may do: read, edit (files and commands in the workspace) or full.",
+    ),
     "tmux": Key(
         kind="choice",
         default="auto",

@@ -36,7 +36,8 @@ class Attempt(Execution):
         self.tools_started = 0
         self.tools_finished = 0
         self.tool_failed = False
-        self.tool_denied = False
+        #: The names of tools that the program refused.
+        self.denied_tools: tuple[str, ...] = ()
         self.messages = 0
         self.last_text = ""
         #: The text before `last_text`.

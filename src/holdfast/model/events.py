@@ -69,6 +69,8 @@ class RunOpened(Event):
     deadline_s: float | None = None
     #: Whether `deadline_s` replaces the old deadline.
     sets_deadline: bool = False
+    #: The new permission profile of its stages; null keeps it.
+    permissions: str | None = None
     answer: str | None = None
     #: The task is queued again and starts when a slot is free.
     is_queued: bool = False

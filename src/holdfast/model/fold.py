@@ -102,6 +102,7 @@ def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
     task.requests.setdefault(event.request, None)
     if event.sets_deadline:
         task.deadline_s = event.deadline_s
+    task.permissions = event.permissions or task.permissions
     if event.from_stage is not None:
         names = [stage.name for stage in task.spec.stages]
         for name in names[names.index(event.from_stage) :] if event.from_stage in names else ():
@@ -359,8 +360,10 @@ def _tool_finished(task: Task, attempt: Attempt, event: ev.AgentToolFinished, at
     attempt.tools_finished += 1
     attempt.is_limited = False
     attempt.tool_failed = attempt.tool_failed or event.is_error
-    attempt.tool_denied = attempt.tool_denied or event.denied
-    attempt.open_tools.pop(event.tool_id, None)
+    started = attempt.open_tools.pop(event.tool_id, None)
+    if event.denied:
+        name = started.name if started is not None else "a tool"
+        attempt.denied_tools = tuple(dict.fromkeys((*attempt.denied_tools, name)))
 
 
 def _used(task: Task, attempt: Attempt, event: ev.AgentUsage, at: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast import clock
-from holdfast.model import concerns
+from holdfast.model import concerns, permissions
 from holdfast.model.status import ENDS, Status
 from holdfast.model.task import Task
 
@@ -51,6 +51,8 @@ FIELDS = frozenset(
         "goal",
         "agent",
         "model",
+        "permissions",
+        "denied",
         "yolo",
         "project_dir",
         "session_name",
@@ -110,7 +112,8 @@ def render(task: Task, packet_dir: str, observed: Observed) -> dict[str, Any]:
         "goal": spec.goal,
         "agent": attempt.agent if attempt is not None else spec.agent,
         "model": spec.model,
-        "yolo": spec.options.get("yolo") is True,
+        "permissions": (widest := permissions.widest(task)),
+        "yolo": widest == permissions.FULL,
         "project_dir": spec.project_dir,
         "session_name": f"holdfast-{spec.task_id}",
         "session_id": task.session_id,
@@ -141,6 +144,7 @@ def render(task: Task, packet_dir: str, observed: Observed) -> dict[str, Any]:
             "cost_usd": usage.cost_usd,
         },
         "paid_calls": task.paid_calls,
+        "denied": [denial.to_json() for denial in permissions.denials(task)],
         "interrupt": _interrupt(task),
         "wake_at": task.waiting.wake_at if task.waiting is not None else None,
         "runner": _runner(task),

@@ -6,6 +6,7 @@ Pure, and the only source of such advice: the summary, `last_failure.json` and e
 from __future__ import annotations
 
 from holdfast.model import concerns
+from holdfast.model.permissions import Denial
 from holdfast.model.record import Record
 from holdfast.model.status import BY_DOWN, ENDS, Status
 
@@ -29,8 +30,8 @@ class Step(Record):
 class Action(Record):
     """One member of the closed set.
 
-    `{task}`, `{agent}`, `{login}` and `{again}` are filled in. `{again}` is `holdfast resume TASK` for an
-    interrupted task and `holdfast retry TASK` for one that has ended.
+    `{task}`, `{agent}`, `{login}`, `{stage}`, `{allow}` and `{again}` are filled in. `{again}` is `holdfast
+    resume TASK` for an interrupted task and `holdfast retry TASK` for one that has ended.
     """
 
     means: str
@@ -94,6 +95,15 @@ ACTIONS: dict[str, Action] = {
             Step(command="holdfast retry {task} -m 'WHAT TO FIX'", does="have it fixed"),
         ),
         otherwise=(_DIFF, *_OF_COMPLETED),
+    ),
+    "allow_tools": Action(
+        means="Completed, but tools were denied: the work may be incomplete.",
+        steps=(
+            Step(
+                command="holdfast retry {task} --from {stage} --permissions {allow}",
+                does="let the agent go on, with these tools allowed",
+            ),
+        ),
     ),
     "wait": Action(
         means="It goes on by itself.",
@@ -192,6 +202,8 @@ class TaskFacts(Record):
     #: What its reviewers or verifiers object to; empty if nothing.
     objection: str = ""
     workspace: str = "in_place"
+    #: Of a completed task: the first stage in which tools were denied.
+    denied: Denial | None = None
     #: Of a queued task: its item's state in the queue.
     queue_state: str = ""
     #: It has lost its runner, and this home is down.
@@ -240,6 +252,7 @@ def for_manifest(
     files in it."""
     interrupt: dict[str, Any] = manifest.get("interrupt") or {}
     status, reason = manifest["status"], manifest.get("status_reason") or ""
+    denied: list[dict[str, Any]] = manifest.get("denied") or []
     return for_task(
         TaskFacts(
             task_id=manifest["task_id"],
@@ -255,6 +268,7 @@ def for_manifest(
             has_changes=bool(workspace),
             objection=concerns.in_words(manifest.get("concerns") or ()),
             workspace=workspace,
+            denied=Denial.from_json(denied[0]) if denied else None,
             queue_state=queue_state,
             is_runner_lost=is_runner_lost,
         )
@@ -282,6 +296,12 @@ def hint(steps: Iterable[Step]) -> str:
 
 
 def _completed(facts: TaskFacts) -> NextAction:
+    if facts.denied is not None:
+        # First: what reviewers object to may be missing because of it.
+        as_it_is = _completed(facts.evolve(denied=None)).choices
+        why = f"it is completed, but in {facts.denied.stage} {facts.denied.words()}"
+        action = _filled("allow_tools" if facts.denied.allow else "read_log", facts, why)
+        return action.evolve(steps=action.steps[:1], otherwise=as_it_is)
     if facts.objection:
         return _filled("read_findings", facts, facts.objection)
     if not facts.has_changes:
@@ -354,6 +374,8 @@ def _fill(steps: tuple[Step, ...], facts: TaskFacts) -> tuple[Step, ...]:
         "{task}": facts.task_id,
         "{agent}": facts.agent,
         "{login}": facts.login,
+        "{stage}": facts.denied.stage if facts.denied is not None else "",
+        "{allow}": facts.denied.allow if facts.denied is not None else "",
         "{again}": _again(facts),
     }
     return tuple(step.evolve(command=_replaced(step.command, words)) for step in steps)

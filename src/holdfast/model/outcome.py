@@ -16,8 +16,10 @@ class Outcome(Record):
     resumable: bool = True
 
 
+#: Finished, but the program refused tools that the agent wanted to use.
+DENIED = "permission_denied_but_finished"
 #: Finished with a result; two of them with a flaw that the summary names.
-SUCCESS = frozenset({"success", "tool_failed_but_finished", "permission_denied_but_finished"})
+SUCCESS = frozenset({"success", "tool_failed_but_finished", DENIED})
 #: Neither task nor agent is at fault: wait; costs no retry.
 MUST_WAIT = frozenset({"rate_limit", "quota", "overloaded"})
 #: Of these, the service says when they end.

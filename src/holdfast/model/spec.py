@@ -71,6 +71,8 @@ class StageSpec(Record):
     approval: bool = False
     #: It may change the workspace: its scope is checked, and it gets exclusive access.
     writes: bool = False
+    #: The permission profile: read, edit or full. Empty: edit if it writes, else read.
+    permissions: str = ""
     #: Options of the adapter; they override those of the task.
     options: dict[str, object] = {}
 

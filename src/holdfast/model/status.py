@@ -94,12 +94,12 @@ EXIT_STATUS: dict[Status, int] = {
 def exit_status(manifest: dict[str, Any]) -> int:
     """Exit status of a command that waited for this task.
 
-    A task that a person must look at counts as interrupted: it is completed with concerns, held in the queue,
-    or without a runner.
+    A task that a person must look at counts as interrupted: it is completed with concerns or although tools
+    were denied, held in the queue, or without a runner.
     """
     status = Status(manifest["status"])
     needs_person = EXIT_STATUS[_S.INTERRUPTED]
-    if status is _S.COMPLETED and manifest.get("concerns"):
+    if status is _S.COMPLETED and (manifest.get("concerns") or manifest.get("denied")):
         return needs_person
     return EXIT_STATUS.get(status, needs_person)
 

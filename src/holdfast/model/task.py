@@ -33,6 +33,8 @@ class Task:
         self.answer: str | None = None
         self.run = 1
         self.deadline_s: float | None = None
+        #: The permission profile that a `retry` set.
+        self.permissions: str | None = None
         self.stages_done: dict[str, int] = {}
         self.stage_states: dict[str, StageState] = {}
         #: The current attempts: one, or one per stage of a parallel group.

@@ -10,7 +10,7 @@ from holdfast import clock, ids
 from holdfast.errors import DuplicateTask, HoldfastError
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
-from holdfast.model import manifest
+from holdfast.model import manifest, permissions
 from holdfast.model.fold import apply
 from holdfast.model.spec import TaskSpec
 from holdfast.model.status import Status
@@ -86,8 +86,8 @@ def _account(home: Home, spec: TaskSpec, status: Status) -> None:
     """Add a line to the audit, with a warning if permission prompts are bypassed."""
     entry: dict[str, Any] = {"operation": "task.created", "task_id": spec.task_id, "by": audit.whoami()}
     entry |= {"new": status, "agent": spec.agent, "project_dir": spec.project_dir}
-    if True in (spec.options.get("yolo"), *(stage.options.get("yolo") for stage in spec.stages)):
-        entry |= {"level": "warn", "reason": "permission prompts bypassed (--yolo)"}
+    if permissions.FULL in (permissions.of_stage(spec, stage) for stage in spec.stages):
+        entry |= {"level": "warn", "reason": "permission prompts bypassed (--permissions full)"}
     if spec.trust:
         entry["trust"] = spec.trust
     if spec.trust.get("by") == "--trust-project":

@@ -6,6 +6,7 @@ import os
 
 from holdfast import clock, ids
 from holdfast.errors import UsageError
+from holdfast.model.permissions import PROFILES
 from holdfast.model.record import Record
 from holdfast.queue.engine import WEIGHTS, parse_priority
 
@@ -41,6 +42,7 @@ class WorkItem(Record):
     pool: str = "default"
     agent: str | None = None
     model: str | None = None
+    permissions: str | None = None
     project: str | None = None
     command: list[str] | None = None
     #: Task ids.
@@ -81,6 +83,7 @@ def from_json(
             pool=_text(fields, "pool", where) or "default",
             agent=_text(fields, "agent", where) or None,
             model=_text(fields, "model", where) or None,
+            permissions=_permissions(fields, where),
             project=_text(fields, "project", where) or None,
             command=_command(fields.get("command"), where),
             after=tuple(task_id(name, prefix) for name in _list(fields, "after", where)),
@@ -146,6 +149,13 @@ def parse_time(text: str, *, now: float) -> str:
         return clock.iso(datetime.fromisoformat(text).timestamp())
     except (ValueError, OverflowError):
         raise ValueError(f"not a time: {text!r} (write 2026-01-31T12:00:00Z, or +90m from now)") from None
+
+
+def _permissions(fields: dict[str, Any], where: str) -> str | None:
+    profile = _text(fields, "permissions", where) or None
+    if profile is not None and profile not in PROFILES:
+        raise UsageError(f"{where}: permissions must be one of {', '.join(PROFILES)}", hint=EXAMPLE)
+    return profile
 
 
 def _time(value: Any) -> str | None:

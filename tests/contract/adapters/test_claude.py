@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from holdfast.agents.base import End
@@ -125,9 +127,17 @@ def test_a_call_that_was_cut_off_is_named() -> None:
         ({}, []),
         ({"model": "sonnet"}, ["--model", "claude-sonnet-5"]),
         ({"model": "claude-haiku-4-5"}, ["--model", "claude-haiku-4-5"]),
-        ({"yolo": True}, ["--dangerously-skip-permissions"]),
-        ({"yolo": True, "is_root": True}, ["--dangerously-skip-permissions"]),
-        ({"writes": True}, ["--permission-mode", "acceptEdits"]),
+        ({"permissions": "full"}, ["--dangerously-skip-permissions"]),
+        ({"permissions": "full", "is_root": True}, ["--dangerously-skip-permissions"]),
+        (
+            {"permissions": "read"},
+            ["--permission-mode", "default", "--disallowedTools", "Edit", "Write", "NotebookEdit"],
+        ),
+        ({"permissions": "edit"}, ["--permission-mode", "acceptEdits", "--allowedTools", "Bash"]),
+        (
+            {"permissions": "edit", "allowed_tools": ("Bash(make:*)",)},
+            ["--permission-mode", "acceptEdits", "--allowedTools", "Bash(make:*)"],
+        ),
         ({"max_turns": 3, "budget_usd": 2.5}, ["--max-turns", "3", "--max-budget-usd", "2.5"]),
         ({"system_prompt_path": "/s.md"}, ["--append-system-prompt-file", "/s.md"]),
         ({"settings_path": "/s.json"}, ["--settings", "/s.json"]),
@@ -143,5 +153,24 @@ def test_the_command_line(changes: dict[str, object], expected: list[str]) -> No
 
 
 def test_a_permission_mode_is_an_option_of_the_task() -> None:
-    argv = ADAPTER.launch(recorded.launch_spec("claude", options={"permission_mode": "acceptEdits"})).argv
-    assert argv[-2:] == ["--permission-mode", "acceptEdits"]
+    for profile in ("", "full"):
+        spec = recorded.launch_spec("claude", options={"permission_mode": "plan"}, permissions=profile)
+        argv = ADAPTER.launch(spec).argv
+        assert argv[-2:] == ["--permission-mode", "plan"]
+        assert "--dangerously-skip-permissions" not in argv
+
+
+@pytest.mark.parametrize(
+    ("words", "denied"),
+    [
+        ("<tool_use_error>Error: No such tool available: Write. Write exists but is not enabled", True),
+        ("<tool_use_error>Error: No such tool available: AskUserQuestion.", False),
+        ("Claude requested permissions to write to /x, but you haven't granted it yet.", True),
+    ],
+)
+def test_a_tool_that_the_profile_takes_away_is_denied(words: str, denied: bool) -> None:
+    block = {"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": words}
+    line = {"type": "user", "message": {"role": "user", "content": [block]}}
+    (finished,) = ADAPTER.reader().read(json.dumps(line, separators=(",", ":")).encode())
+    assert isinstance(finished, ev.AgentToolFinished)
+    assert finished.denied is denied

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from holdfast import clock
@@ -90,10 +92,21 @@ def test_a_panic_is_a_crash() -> None:
     [
         ({}, {}, []),
         ({"model": "gpt-5"}, {}, ["-m", "gpt-5"]),
-        ({"yolo": True}, {}, ["--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check"]),
+        ({"permissions": "read"}, {}, ["-s", "read-only"]),
+        ({"permissions": "edit"}, {}, ["-s", "workspace-write"]),
+        (
+            {"permissions": "full"},
+            {},
+            ["--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check"],
+        ),
+        (
+            {"permissions": "full"},
+            {"skip_git_repo_check": True},
+            ["--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check"],
+        ),
+        ({"permissions": "full"}, {"sandbox": "read-only"}, ["-s", "read-only"]),
         ({}, {"sandbox": "workspace-write"}, ["-s", "workspace-write"]),
-        ({"writes": True}, {}, ["-s", "workspace-write"]),
-        ({"writes": True}, {"sandbox": "read-only"}, ["-s", "read-only"]),
+        ({"permissions": "edit"}, {"sandbox": "read-only"}, ["-s", "read-only"]),
         ({}, {"skip_git_repo_check": True}, ["--skip-git-repo-check"]),
     ],
 )
@@ -122,3 +135,24 @@ def test_a_session_of_the_person_is_found_in_the_persons_home() -> None:
     home = ADAPTER.resume(spec.evolve(task=spec.task.evolve(session=ID))).home
     assert home is not None
     assert "sessions" in home.links
+
+
+@pytest.mark.parametrize(
+    ("output", "outcome"),
+    [
+        ("/bin/bash: line 1: /x/out: Read-only file system\n", "permission_denied_but_finished"),
+        ("make: *** [test] Error 1\n", "tool_failed_but_finished"),
+    ],
+)
+def test_a_command_that_meets_the_border_of_the_sandbox_is_denied(output: str, outcome: str) -> None:
+    item = {"id": "i1", "type": "command_execution", "command": "echo x > /x/out", "status": "in_progress"}
+    ended = {**item, "aggregated_output": output, "exit_code": 1, "status": "failed"}
+    lines = [
+        {"type": "thread.started", "thread_id": ID},
+        {"type": "item.started", "item": item},
+        {"type": "item.completed", "item": ended},
+        {"type": "item.completed", "item": {"id": "i2", "type": "agent_message", "text": "All done."}},
+        {"type": "turn.completed", "usage": {}},
+    ]
+    stdout = b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines)
+    assert replay(ADAPTER, stdout, "", 0)["outcome"] == outcome

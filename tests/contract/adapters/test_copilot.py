@@ -97,8 +97,11 @@ def test_an_exit_status_that_contradicts_the_result_is_no_success() -> None:
     [
         ({}, []),
         ({"model": "gpt-5"}, ["--model", "gpt-5"]),
-        ({"yolo": True}, ["--allow-all-tools"]),
-        ({"writes": True}, ["--allow-tool=write"]),
+        ({"permissions": "read"}, ["--deny-tool=write", "--deny-tool=shell"]),
+        ({"permissions": "edit"}, ["--allow-tool=write", "--allow-tool=shell"]),
+        ({"permissions": "full"}, ["--allow-all-tools", "--allow-all-paths"]),
+        # Denied tools could not be allowed again.
+        ({"permissions": "read", "allowed_tools": ("shell(git)",)}, ["--allow-tool=shell(git)"]),
         ({"allowed_tools": ("shell(echo)", "write")}, ["--allow-tool=shell(echo)", "--allow-tool=write"]),
     ],
 )

@@ -86,17 +86,31 @@ def test_an_exit_status_that_contradicts_the_result_is_no_success() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tool", "error", "outcome"),
+    ("tool", "error", "message", "outcome"),
     [
-        ("run_shell_command", "tool_not_registered", "permission_denied_but_finished"),
-        ("no_such_tool", "tool_not_registered", "tool_failed_but_finished"),
-        ("run_shell_command", "policy_violation", "permission_denied_but_finished"),
+        ("run_shell_command", "tool_not_registered", "", "permission_denied_but_finished"),
+        ("no_such_tool", "tool_not_registered", "", "tool_failed_but_finished"),
+        ("run_shell_command", "policy_violation", "", "permission_denied_but_finished"),
+        (
+            "write_file",
+            "invalid_tool_params",
+            'Path not in workspace: Attempted path "/x" resolves outside the allowed workspace directories',
+            "permission_denied_but_finished",
+        ),
+        ("write_file", "invalid_tool_params", "no file_path", "tool_failed_but_finished"),
     ],
 )
-def test_a_tool_that_was_taken_away_is_a_denied_one(tool: str, error: str, outcome: str) -> None:
+def test_a_tool_that_was_taken_away_is_a_denied_one(
+    tool: str, error: str, message: str, outcome: str
+) -> None:
     lines = [
         {"type": "tool_use", "tool_name": tool, "tool_id": "1", "parameters": {"command": "ls"}},
-        {"type": "tool_result", "tool_id": "1", "status": "error", "error": {"type": error, "message": ""}},
+        {
+            "type": "tool_result",
+            "tool_id": "1",
+            "status": "error",
+            "error": {"type": error, "message": message},
+        },
         {"type": "result", "status": "success"},
     ]
     stdout = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
@@ -127,8 +141,16 @@ def test_a_retry_is_announced_with_its_delay() -> None:
     [
         ({}, []),
         ({"model": "gemini-2.5-pro"}, ["-m", "gemini-2.5-pro"]),
-        ({"yolo": True}, ["--approval-mode", "yolo", "--skip-trust"]),
-        ({"writes": True}, ["--approval-mode", "auto_edit"]),
+        ({"permissions": "full"}, ["--approval-mode", "yolo", "--skip-trust"]),
+        ({"permissions": "read"}, ["--approval-mode", "default"]),
+        (
+            {"permissions": "edit"},
+            ["--approval-mode", "auto_edit", "--allowed-tools=run_shell_command"],
+        ),
+        (
+            {"permissions": "edit", "allowed_tools": ("write_file",)},
+            ["--approval-mode", "auto_edit", "--allowed-tools=write_file"],
+        ),
         (
             {"allowed_tools": ("run_shell_command(echo)", "write_file")},
             ["--allowed-tools=run_shell_command(echo)", "--allowed-tools=write_file"],
@@ -143,18 +165,22 @@ def test_the_command_line(changes: dict[str, Any], more: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "writes", "more"),
+    ("options", "profile", "more"),
     [
-        ({"approval_mode": "default", "sandbox": False}, False, []),
-        ({"approval_mode": "default"}, True, ["--approval-mode", "auto_edit"]),
-        ({"approval_mode": "plan"}, True, ["--approval-mode", "plan"]),
-        ({"sandbox": True}, False, ["--sandbox"]),
+        ({"approval_mode": "default", "sandbox": False}, "", []),
+        (
+            {"approval_mode": "default"},
+            "edit",
+            ["--approval-mode", "auto_edit", "--allowed-tools=run_shell_command"],
+        ),
+        ({"approval_mode": "plan"}, "full", ["--approval-mode", "plan"]),
+        ({"sandbox": True}, "", ["--sandbox"]),
     ],
 )
 def test_options_of_its_agents_file_are_flags(
-    options: dict[str, object], writes: bool, more: list[str]
+    options: dict[str, object], profile: str, more: list[str]
 ) -> None:
-    spec = SPEC.evolve(task=SPEC.task.evolve(options=options), writes=writes)
+    spec = SPEC.evolve(task=SPEC.task.evolve(options=options), permissions=profile)
     assert ADAPTER.launch(spec).argv[5:] == more
 
 

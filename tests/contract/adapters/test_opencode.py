@@ -148,8 +148,6 @@ TITLE = ["--title", "holdfast:tsk_1:0"]
     [
         ({}, TITLE),
         ({"model": "stub/stub-model"}, [*TITLE, "--model", "stub/stub-model"]),
-        ({"yolo": True}, [*TITLE, "--auto"]),
-        ({"yolo": True, "is_root": True}, [*TITLE, "--auto"]),
         (
             {"options": {"agent": "build", "variant": "high"}},
             [*TITLE, "--agent", "build", "--variant", "high"],
@@ -165,10 +163,29 @@ def test_a_launch_takes_each_wish_as_a_flag(changes: dict[str, Any], rest: list[
     assert launch.env == {"OPENCODE_DISABLE_AUTOUPDATE": "1"}
 
 
+@pytest.mark.parametrize(
+    ("profile", "rest", "rules"),
+    [
+        ("read", [], {"edit": "deny", "bash": "deny", "external_directory": "deny"}),
+        ("edit", [], {"edit": "allow", "bash": "allow", "external_directory": "deny"}),
+        ("full", ["--auto"], {"edit": "allow", "bash": "allow", "external_directory": "allow"}),
+    ],
+)
+def test_a_permission_profile_is_a_variable(profile: str, rest: list[str], rules: dict[str, str]) -> None:
+    launch = ADAPTER.launch(recorded.launch_spec("opencode", session_id=None, permissions=profile))
+    assert launch.argv == [*BASE, *TITLE, *rest]
+    assert json.loads(launch.env["OPENCODE_PERMISSION"]) == rules
+
+
+def test_allowed_tools_win_over_the_profile() -> None:
+    spec = recorded.launch_spec("opencode", permissions="edit", allowed_tools=("read",))
+    assert json.loads(ADAPTER.launch(spec).env["OPENCODE_PERMISSION"]) == {"*": "deny", "read": "allow"}
+
+
 def test_resume_names_the_session_and_repeats_all_flags() -> None:
     launch = ADAPTER.resume(
         recorded.launch_spec(
-            "opencode", program="/bin/oc", session_id=SESSION, model="a/b", yolo=True, resume_count=1
+            "opencode", program="/bin/oc", session_id=SESSION, model="a/b", permissions="full", resume_count=1
         )
     )
     assert launch.argv == ["/bin/oc", *BASE[1:], "--session", SESSION, "--model", "a/b", "--auto"]
@@ -294,3 +311,22 @@ def test_what_it_says_to_people_is_not_lost_among_its_log() -> None:
     assert (
         replay(ADAPTER, b"", "timestamp=x level=INFO a\n", 1)["detail"] == "exit status 1: nothing on stderr"
     )
+
+
+@pytest.mark.parametrize(
+    ("tool", "outcome"), [("write", "permission_denied_but_finished"), ("nothing", "success")]
+)
+def test_a_tool_that_the_permissions_take_away_is_denied(tool: str, outcome: str) -> None:
+    error = f"Model tried to call unavailable tool '{tool}'. Available tools: glob, grep, invalid, read."
+    state = {"status": "completed", "input": {"tool": tool, "error": error}, "output": error}
+    parts: list[tuple[str, dict[str, Any]]] = [
+        ("step_start", {}),
+        ("tool_use", {"type": "tool", "tool": "invalid", "callID": "c1", "state": state}),
+        ("step_finish", {"reason": "tool-calls"}),
+        ("step_start", {}),
+        ("text", {"text": "All done."}),
+        ("step_finish", {"reason": "stop"}),
+    ]
+    lines = [{"type": kind, "timestamp": 1, "sessionID": SESSION, "part": part} for kind, part in parts]
+    stdout = b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines)
+    assert replay(ADAPTER, stdout, "", 0)["outcome"] == outcome

@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.agents.pi.adapter import ADAPTER
 from holdfast.agents.replay import fold, replay
+from holdfast.model import events as ev
 from tests.contract.adapters import recorded
 
 SESSION = "6f1c9d2e-0000-4000-8000-000000000001"
@@ -189,8 +190,11 @@ BASE = ["pi", "--mode", "json"]
             {"options": {"provider": "openai", "thinking": "high"}},
             ["--provider", "openai", "--thinking", "high"],
         ),
-        ({"yolo": True}, ["--approve"]),
-        ({"yolo": True, "is_root": True}, ["--approve"]),
+        ({"permissions": "read"}, ["--tools", "read,grep,find,ls"]),
+        ({"permissions": "edit"}, []),
+        ({"permissions": "read", "allowed_tools": ("bash",)}, ["--tools", "bash"]),
+        ({"permissions": "full"}, ["--approve"]),
+        ({"permissions": "full", "is_root": True}, ["--approve"]),
         ({"max_turns": 3, "budget_usd": 1.0, "settings_path": "/a/s.json"}, []),
     ],
 )
@@ -207,3 +211,19 @@ def test_a_launch_chooses_the_id_and_a_resume_never_begins_an_empty_session(
 
 def test_the_program_is_the_one_that_was_found() -> None:
     assert ADAPTER.launch(recorded.launch_spec("pi", program="/opt/pi")).argv[0] == "/opt/pi"
+
+
+@pytest.mark.parametrize(
+    ("tool", "text", "denied"),
+    [
+        ("write", "Tool write not found", True),
+        ("write", "no such directory", False),
+        ("frobnicate", "Tool frobnicate not found", False),
+    ],
+)
+def test_a_tool_that_the_profile_leaves_out_is_denied(tool: str, text: str, denied: bool) -> None:
+    result = {"content": [{"type": "text", "text": text}], "details": {}}
+    line = {"type": "tool_execution_end", "toolCallId": "c1", "toolName": tool, "result": result}
+    (finished,) = ADAPTER.reader().read(json.dumps({**line, "isError": True}, separators=(",", ":")).encode())
+    assert isinstance(finished, ev.AgentToolFinished)
+    assert (finished.is_error, finished.denied) == (True, denied)

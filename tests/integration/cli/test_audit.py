@@ -114,7 +114,7 @@ def test_every_operation_of_the_loop_has_time_level_and_iteration(
 
 
 def test_a_bypass_stands_out() -> None:
-    Task.play(Scenario().result(), "--yolo", "--id", "it").wait_for("completed")
+    Task.play(Scenario().result(), "--permissions", "full", "--id", "it").wait_for("completed")
     entry = entries("it", "--operation", "task.created")[0]
     assert entry["level"] == "warn"
     assert "bypassed" in entry["reason"]

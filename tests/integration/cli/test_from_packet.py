@@ -94,11 +94,14 @@ def test_an_input_that_cannot_be_copied_leaves_nothing_behind(home: str, project
 def test_the_command_line_beats_the_packet_where_it_may(home: str, project: str, tmp_path) -> None:
     Repo(project).git("commit", "-q", "--allow-empty", "-m", "first")
     folder = written(tmp_path, budgets__budget_usd=2.5)
-    asked = ask(folder, id="other", name="named", budget_usd="1", deadline_s="1h", worktree=True, yolo=True)
+    asked = ask(
+        folder, id="other", name="named", budget_usd="1", deadline_s="1h", worktree=True, permissions="full"
+    )
     assert (asked.spec.task_id, asked.spec.task_name) == ("other", "named")
     assert (asked.spec.limits.budget_usd, asked.spec.limits.deadline_s) == (1.0, 3600.0)
     assert asked.spec.workspace == "worktree"
-    assert asked.spec.options == {"yolo": True}
+    assert {stage.permissions for stage in asked.spec.stages if stage.writes} == {"full"}
+    assert {stage.permissions for stage in asked.spec.stages if not stage.writes} == {"read"}
 
 
 def test_failover_is_checked_as_in_a_plain_run(home: str, project: str, tmp_path) -> None:

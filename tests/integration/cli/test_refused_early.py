@@ -76,7 +76,7 @@ def test_an_option_that_the_agent_does_not_know(home: str) -> None:
     message = refused(home, "--agent", "scripted", "-o", "zzz=1", "hi", cwd=workspace())
     assert "hint: its options: scenario, allowed_tools, settings_path, system_prompt_path" in message
     message = refused(home, "--agent", "scripted", "-o", "yolo=true", "hi", cwd=workspace())
-    assert "hint: --yolo" in message
+    assert "hint: --permissions full" in message
 
 
 def test_a_packet_with_an_option_that_the_agent_does_not_know(home: str) -> None:
@@ -107,6 +107,7 @@ def test_a_switch_is_true_or_false(home: str) -> None:
         ["-o", "scenario=x"],
         ["--model", "large"],
         ["--yolo"],
+        ["--permissions", "edit"],
         ["--bootstrap", "default"],
         ["--var", "a=b"],
         ["--budget-usd", "1"],

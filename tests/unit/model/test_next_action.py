@@ -9,9 +9,12 @@ import pytest
 
 from holdfast.agents import registry
 from holdfast.model.next_action import ACTIONS, NextAction, TaskFacts, for_manifest, for_task, hint
+from holdfast.model.permissions import Denial
 from holdfast.model.status import Status
 from holdfast.pipeline.triage import FailureClass, remedy
 from holdfast.views.cli import verbs
+
+DENIED = Denial(stage="claude_run", tools="Write", allow="full")
 
 
 def view(status: str, *, failure_class: str = "", **facts: object) -> TaskFacts:
@@ -86,6 +89,18 @@ def view(status: str, *, failure_class: str = "", **facts: object) -> TaskFacts:
         (view("abandoned", failure_class="transient"), "retry", "holdfast retry t1", ""),
         (view("killed"), "retry", "holdfast retry t1", ""),
         (view("a state of a later version"), "wait", "holdfast wait t1", ""),
+        (
+            view("completed", has_changes=True).evolve(denied=DENIED),
+            "allow_tools",
+            "holdfast retry t1 --from claude_run --permissions full",
+            "",
+        ),
+        (
+            view("completed").evolve(denied=DENIED.evolve(allow="")),
+            "read_log",
+            "holdfast logs t1 -n 40",
+            "",
+        ),
     ],
 )
 def test_what_to_do(seen: TaskFacts, name: str, command: str, then: str) -> None:
@@ -95,6 +110,13 @@ def test_what_to_do(seen: TaskFacts, name: str, command: str, then: str) -> None
 
 
 def everything() -> list[TaskFacts]:
+    return [
+        view("completed").evolve(denied=DENIED),
+        *_without_denials(),
+    ]
+
+
+def _without_denials() -> list[TaskFacts]:
     return [
         view(status, failure_class=found, question=question, approval=approval, has_changes=changed).evolve(
             objection=objection

@@ -222,7 +222,7 @@ def test_what_the_agent_said() -> None:
     assert (task.messages, task.tool_calls, attempt.last_text) == (2, 2, "last")
     assert list(attempt.open_tools) == ["2"]
     assert attempt.tool_failed
-    assert not attempt.tool_denied
+    assert not attempt.denied_tools
     assert attempt.reached["stdout"][0] == 90
 
 

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from holdfast.agents import endings
-from holdfast.agents.base import Capabilities, ConfigHome, End, Launch, LaunchSpec, StopStep, model_name
+from holdfast.agents.base import (
+    Capabilities,
+    ConfigHome,
+    End,
+    Launch,
+    LaunchSpec,
+    Permission,
+    StopStep,
+    model_name,
+)
 from holdfast.agents.claude.events import Lines
 from holdfast.model.outcome import HAS_RESET_TIME, Outcome
 
@@ -32,6 +41,29 @@ _REFUSALS = (
 _ROOT_RULE = (
     "Claude Code does not bypass permissions for root: "
     "run the task as another user, or set IS_SANDBOX=1 in a sandbox"
+)
+
+
+_PERMISSIONS = (
+    Permission(
+        profile="read",
+        means="Reads files and runs commands that only read. Edits are refused.",
+        argv=("--permission-mode", "default"),
+        # A rule that denies beats every rule of the user's settings that allows.
+        tools=("--disallowedTools", "Edit", "Write", "NotebookEdit"),
+    ),
+    Permission(
+        profile="edit",
+        means="Edits files in the workspace and runs any command. Edits elsewhere are refused; what a "
+        "command writes elsewhere is not.",
+        argv=("--permission-mode", "acceptEdits"),
+        tools=("--allowedTools", "Bash"),
+    ),
+    Permission(
+        profile="full",
+        means="Everything, without asking. Not for root, unless IS_SANDBOX=1 is set.",
+        argv=("--dangerously-skip-permissions",),
+    ),
 )
 
 
@@ -116,6 +148,7 @@ class Claude:
         ),
         package="@anthropic-ai/claude-code",
         memory_mb=300,
+        permissions=_PERMISSIONS,
     )
 
     def launch(self, spec: LaunchSpec) -> Launch:
@@ -163,11 +196,9 @@ class Claude:
         argv.append("--include-partial-messages")
         if spec.session_id is not None:
             argv += [session_flag, spec.session_id]
-        mode = spec.task.options.get("permission_mode") or ("acceptEdits" if spec.writes else None)
-        if spec.yolo:
-            argv.append("--dangerously-skip-permissions")
-        elif isinstance(mode, str):
-            argv += ["--permission-mode", mode]
+        permission = self.capabilities.permission(spec.permissions)
+        mode = spec.task.options.get("permission_mode")
+        argv += ["--permission-mode", mode] if isinstance(mode, str) else permission.argv
         for flag, value in (
             ("--model", model_name(self.capabilities, spec.model)),
             ("--effort", spec.effort),
@@ -178,16 +209,12 @@ class Claude:
         ):
             if value is not None:
                 argv += [flag, f"{value:g}" if isinstance(value, float) else str(value)]
-        if spec.allowed_tools:
-            # It takes all words up to the next option, so it comes last.
-            argv += ["--allowedTools", *spec.allowed_tools]
+        # It takes all words up to the next option, so it comes last.
+        argv += ["--allowedTools", *spec.allowed_tools] if spec.allowed_tools else permission.tools
         return Launch(argv=argv, env={"DISABLE_AUTOUPDATER": "1"}, stdin=spec.prompt_path or None)
 
 
 def _finished(attempt: Attempt) -> Outcome:
-    error = attempt.error
-    if error is not None and error.kind == "permission_denied_but_finished":
-        return Outcome(kind=error.kind, detail=error.message[:_DETAIL_CHARS])
     is_empty = not attempt.last_text and attempt.result is not None and not attempt.result.text
     return endings.flaw(attempt) or Outcome(kind="empty_reply" if is_empty else "success")
 

@@ -277,13 +277,18 @@ def _head(raw: Raw, limit: int) -> str:
     return bytes(memoryview(raw)[:limit]).decode("utf-8", "ignore")
 
 
+#: How a refused tool call is answered. A tool that the profile takes away exists, but not here.
+_DENIALS = (
+    "requested permissions",
+    "haven't granted",
+    "Permission to use",
+    *(f"No such tool available: {name}" for name in ("Edit", "Write", "NotebookEdit", "Bash")),
+)
+
+
 def _is_denial(content: Raw) -> bool:
     beginning = _head(content, 400)
-    return (
-        "requested permissions" in beginning
-        or "haven't granted" in beginning
-        or "Permission to use" in beginning
-    )
+    return any(words in beginning for words in _DENIALS)
 
 
 def _usage(line: _Result) -> ev.AgentUsage:

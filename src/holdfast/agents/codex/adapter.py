@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from holdfast.agents import endings
-from holdfast.agents.base import Capabilities, End, Launch, LaunchSpec, PrivateHome, StopStep, model_name
+from holdfast.agents.base import (
+    Capabilities,
+    End,
+    Launch,
+    LaunchSpec,
+    Permission,
+    PrivateHome,
+    StopStep,
+    model_name,
+)
 from holdfast.agents.codex.events import Lines, error_kind
 from holdfast.model.outcome import HAS_RESET_TIME, Outcome
 
@@ -27,6 +36,26 @@ _NATIVE = tuple(
 )
 #: stderr is for humans; only these lines explain why it did not start.
 _REFUSALS = ("Error:", "error:", "Not inside a trusted directory", "No prompt provided")
+
+
+_PERMISSIONS = (
+    Permission(
+        profile="read",
+        means="Reads files and runs commands in its sandbox, which is read-only and without network.",
+        argv=("-s", "read-only"),
+    ),
+    Permission(
+        profile="edit",
+        means="Edits files and runs commands in its sandbox: only the workspace and temporary directories "
+        "are writable, and there is no network.",
+        argv=("-s", "workspace-write"),
+    ),
+    Permission(
+        profile="full",
+        means="Everything, without its sandbox; also outside of git repositories.",
+        argv=("--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check"),
+    ),
+)
 
 
 class Codex:
@@ -75,6 +104,7 @@ class Codex:
         takes_effort=True,
         package="@openai/codex",
         memory_mb=150,
+        permissions=_PERMISSIONS,
     )
 
     def launch(self, spec: LaunchSpec) -> Launch:
@@ -115,14 +145,11 @@ class Codex:
         argv = [spec.program or "codex", "exec", "--json"]
         # Otherwise it fetches plug-ins at its end, which takes 5 s without network.
         argv += ["-c", "features.plugin_discovery_prefetch=false"]
-        # By default it may only read.
-        sandbox = spec.task.options.get("sandbox") or ("workspace-write" if spec.writes else None)
-        if spec.yolo:
-            argv += ["--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check"]
-        elif isinstance(sandbox, str):
-            argv += ["-s", sandbox]
-        if spec.task.options.get("skip_git_repo_check") is True and not spec.yolo:
-            argv.append("--skip-git-repo-check")
+        sandbox, skip = spec.task.options.get("sandbox"), "--skip-git-repo-check"
+        permission = self.capabilities.permission(spec.permissions)
+        argv += ["-s", sandbox] if isinstance(sandbox, str) else permission.argv
+        if spec.task.options.get("skip_git_repo_check") is True and skip not in argv:
+            argv.append(skip)
         if (model := model_name(self.capabilities, spec.model)) is not None:
             argv += ["-m", model]
         if spec.effort is not None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _TEXT_LIMIT = 16_000
 _SUMMARY_LIMIT = 4000
+#: How a command fails at the border of the sandbox, and how much of its output is searched for it.
+_READ_ONLY, _SEARCHED_BYTES = b"Read-only file system", 4000
 _TOOLS = frozenset({"command_execution", "file_change", "mcp_tool_call", "collab_tool_call", "web_search"})
 
 
@@ -37,18 +39,24 @@ class _Todo(Struct):
 
 
 class _Item(Struct):
-    """Without `aggregated_output`, which can be megabytes and is skipped."""
+    """`aggregated_output` can be megabytes, and is not decoded."""
 
     id: str = ""
     type: str = ""
     text: str = ""
     status: str | None = None
     command: str = ""
+    aggregated_output: Raw = Raw(b"")
     changes: list[_Change] | None = None
     server: str = ""
     tool: str = ""
     query: str = ""
     items: Raw = Raw(b"")
+
+
+def _is_refused(item: _Item) -> bool:
+    output = memoryview(item.aggregated_output)[-_SEARCHED_BYTES:]
+    return item.status == "failed" and _READ_ONLY in bytes(output)
 
 
 class _Usage(Struct):
@@ -126,7 +134,7 @@ class Lines(json_lines.ByType):
             return self._updated(line)
         begun = [] if item.id in self._open else self._started(line)
         self._open.discard(item.id)
-        denied = item.status == "declined"
+        denied = item.status == "declined" or _is_refused(item)
         return [
             *begun,
             ev.AgentToolFinished(tool_id=item.id, is_error=denied or item.status == "failed", denied=denied),

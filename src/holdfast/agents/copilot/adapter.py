@@ -9,7 +9,16 @@ from __future__ import annotations
 import re
 
 from holdfast.agents import endings
-from holdfast.agents.base import Capabilities, ConfigHome, End, Launch, LaunchSpec, StopStep, model_name
+from holdfast.agents.base import (
+    Capabilities,
+    ConfigHome,
+    End,
+    Launch,
+    LaunchSpec,
+    Permission,
+    StopStep,
+    model_name,
+)
 from holdfast.agents.copilot.events import CopilotReader, usage_of
 from holdfast.model.outcome import Outcome
 from holdfast.store.layout import AttemptDir
@@ -29,6 +38,26 @@ _STDERR = [
         (r"No prompt provided|BYOK providers require|Try 'copilot --help'|^error: ", "usage_error"),
     )
 ]
+
+
+_PERMISSIONS = (
+    Permission(
+        profile="read",
+        means="Reads files. Edits and commands are refused.",
+        tools=("--deny-tool=write", "--deny-tool=shell"),
+    ),
+    Permission(
+        profile="edit",
+        means="Edits files and runs commands in the workspace and in temporary directories. Paths elsewhere "
+        "are refused as far as it recognizes them in a command.",
+        tools=("--allow-tool=write", "--allow-tool=shell"),
+    ),
+    Permission(
+        profile="full",
+        means="Everything, without asking.",
+        argv=("--allow-all-tools", "--allow-all-paths"),
+    ),
+)
 
 
 class Copilot:
@@ -75,6 +104,7 @@ class Copilot:
         ),
         package="@github/copilot",
         memory_mb=260,
+        permissions=_PERMISSIONS,
     )
 
     def launch(self, spec: LaunchSpec) -> Launch:
@@ -127,11 +157,9 @@ class Copilot:
             argv += ["--model", model]
         if usage := self.usage_file(spec.directory):
             argv += ["--usage-output-file", usage]
-        if spec.yolo:
-            argv.append("--allow-all-tools")
-        elif spec.writes:
-            argv.append("--allow-tool=write")
-        argv += [f"--allow-tool={tool}" for tool in spec.allowed_tools]
+        permission = self.capabilities.permission(spec.permissions)
+        argv += permission.argv
+        argv += [f"--allow-tool={tool}" for tool in spec.allowed_tools] or permission.tools
         return Launch(argv=argv, env={"COPILOT_AUTO_UPDATE": "false"}, stdin=spec.prompt_path or None)
 
 

@@ -9,7 +9,16 @@ from __future__ import annotations
 import re
 
 from holdfast.agents import endings
-from holdfast.agents.base import Capabilities, ConfigHome, End, Launch, LaunchSpec, StopStep, model_name
+from holdfast.agents.base import (
+    Capabilities,
+    ConfigHome,
+    End,
+    Launch,
+    LaunchSpec,
+    Permission,
+    StopStep,
+    model_name,
+)
 from holdfast.agents.gemini.events import GeminiReader, error_kind, status_kind
 from holdfast.model import outcome as oc
 from holdfast.model.outcome import Outcome
@@ -52,7 +61,7 @@ def _without_result(end: End, attempt: Attempt) -> Outcome:
     if code == 42 and (refusal := _NO_SESSION.search(stderr)):
         return Outcome(kind="unknown_session", detail=stderr[refusal.start() :].splitlines()[0][:200])
     if code == 55:
-        hint = "run gemini there once and trust it, or allow everything with --yolo"
+        hint = "run gemini there once and trust it, or allow everything with --permissions full"
         return Outcome(kind="not_trusted", detail=f"gemini does not trust this directory: {hint}")
     if code == 1 and _USAGE.search(stderr):
         return Outcome(kind="usage_error", detail=stderr.strip().splitlines()[0][:200])
@@ -63,6 +72,29 @@ def _without_result(end: End, attempt: Attempt) -> Outcome:
     status = _HTTP_STATUS.get(code) if code is not None else None
     kind = status_kind(status) if status is not None else "crashed"
     return Outcome(kind=kind, detail=f"exit status {code} without a result")
+
+
+_PERMISSIONS = (
+    Permission(
+        profile="read",
+        means="Reads files. Its tools for editing and for commands are removed.",
+        argv=("--approval-mode", "default"),
+    ),
+    Permission(
+        profile="edit",
+        means="Edits files in the workspace and runs any command. Edits elsewhere are refused; what a "
+        "command writes elsewhere is not.",
+        argv=("--approval-mode", "auto_edit"),
+        tools=("--allowed-tools=run_shell_command",),
+    ),
+    Permission(
+        profile="full",
+        means="Everything, without asking, also in a directory that it does not trust. Its own tool for "
+        "editing still refuses files elsewhere; commands write them.",
+        # In an untrusted directory it would fall back to asking, and stop.
+        argv=("--approval-mode", "yolo", "--skip-trust"),
+    ),
+)
 
 
 class Gemini:
@@ -109,6 +141,7 @@ class Gemini:
         ),
         package="@google/gemini-cli",
         memory_mb=260,
+        permissions=_PERMISSIONS,
     )
 
     def launch(self, spec: LaunchSpec) -> Launch:
@@ -153,14 +186,6 @@ def _by_exit(code: int | None, message: str) -> str:
     return _UNNAMED.get(code, "crashed") if code is not None and "API Error" in message else "crashed"
 
 
-def _approval_mode(spec: LaunchSpec) -> str:
-    """The approval mode: `default` removes its tools for writing."""
-    mode = spec.task.options.get("approval_mode")
-    if isinstance(mode, str) and mode != "default":
-        return mode
-    return "auto_edit" if spec.writes else "default"
-
-
 def _line(spec: LaunchSpec, flag: str) -> Launch:
     argv = [spec.program or "gemini", "-o", "stream-json"]
     if spec.session_id is not None:
@@ -168,14 +193,13 @@ def _line(spec: LaunchSpec, flag: str) -> Launch:
     if model := model_name(Gemini.capabilities, spec.model):
         # Without a model, it first asks another model which one to use.
         argv += ["-m", model]
-    if spec.yolo:
-        # In an untrusted directory it would fall back to asking, and stop.
-        argv += ["--approval-mode", "yolo", "--skip-trust"]
-    elif (mode := _approval_mode(spec)) != "default":
-        argv += ["--approval-mode", mode]
+    permission = Gemini.capabilities.permission(spec.permissions)
+    mode = spec.task.options.get("approval_mode")
+    # `default` is what the shipped agent file has: it leaves the choice to the profile.
+    argv += ["--approval-mode", mode] if isinstance(mode, str) and mode != "default" else permission.argv
     if spec.task.options.get("sandbox") is True:
         argv.append("--sandbox")
-    argv += [f"--allowed-tools={tool}" for tool in spec.allowed_tools]
+    argv += [f"--allowed-tools={tool}" for tool in spec.allowed_tools] or permission.tools
     env = {"GEMINI_CLI_NO_RELAUNCH": "1"}
     if spec.settings_path:
         # This layer overrides the user's and the project's settings.

@@ -145,7 +145,12 @@ class GeminiReader:
         error = data.error.type if isinstance(data.error, _Error) else None
         is_guarded = tool_id in self._guarded
         self._guarded.discard(tool_id)
-        denied = error == "policy_violation" or (error == "tool_not_registered" and is_guarded)
+        message = data.error.message if isinstance(data.error, _Error) else None
+        denied = (
+            error == "policy_violation"
+            or (error == "tool_not_registered" and is_guarded)
+            or (message or "").startswith("Path not in workspace")
+        )
         return ev.AgentToolFinished(tool_id=tool_id, is_error=data.status != "success", denied=denied)
 
 

@@ -11,7 +11,16 @@ from __future__ import annotations
 import json
 
 from holdfast.agents import endings
-from holdfast.agents.base import Capabilities, ConfigHome, End, Launch, LaunchSpec, StopStep, model_name
+from holdfast.agents.base import (
+    Capabilities,
+    ConfigHome,
+    End,
+    Launch,
+    LaunchSpec,
+    Permission,
+    StopStep,
+    model_name,
+)
 from holdfast.agents.opencode.events import OpencodeLines, without_logs
 from holdfast.model.outcome import Outcome
 
@@ -25,7 +34,7 @@ if TYPE_CHECKING:
 #: Task options that are flags of the same name.
 _FLAGS = ("agent", "variant")
 #: Tools whose permission has another name.
-_PERMISSIONS: dict[str, str] = dict.fromkeys(("write", "patch", "apply_patch", "multiedit"), "edit")
+_RULES: dict[str, str] = dict.fromkeys(("write", "patch", "apply_patch", "multiedit"), "edit")
 #: Text on stderr when it refuses to start → outcome.
 _REFUSALS = (
     ("Session not found", "unknown_session"),
@@ -34,6 +43,30 @@ _REFUSALS = (
     ("postinstall script was not run", "usage_error"),
     ("Configuration is invalid", "usage_error"),
     ("Config file at", "usage_error"),
+)
+
+
+#: The variable with its permissions, as JSON.
+_VARIABLE = "OPENCODE_PERMISSION"
+_PERMISSIONS = (
+    Permission(
+        profile="read",
+        means="Reads files in the workspace. Edits and commands are refused.",
+        env={_VARIABLE: '{"edit":"deny","bash":"deny","external_directory":"deny"}'},
+    ),
+    Permission(
+        profile="edit",
+        means="Edits files in the workspace and runs any command. Edits elsewhere are refused, and commands "
+        "as far as it recognizes a path elsewhere in them.",
+        # To ask would end the run: nobody can answer.
+        env={_VARIABLE: '{"edit":"allow","bash":"allow","external_directory":"deny"}'},
+    ),
+    Permission(
+        profile="full",
+        means="Everything, without asking.",
+        argv=("--auto",),
+        env={_VARIABLE: '{"edit":"allow","bash":"allow","external_directory":"allow"}'},
+    ),
 )
 
 
@@ -91,6 +124,7 @@ class Opencode:
         ),
         package="opencode-ai",
         memory_mb=700,
+        permissions=_PERMISSIONS,
     )  # fmt: skip
 
     def launch(self, spec: LaunchSpec) -> Launch:
@@ -143,19 +177,18 @@ class Opencode:
         for option in _FLAGS:
             if options.get(option):
                 argv += [f"--{option}", str(options[option])]
-        if spec.yolo:
-            argv.append("--auto")
+        argv += self.capabilities.permission(spec.permissions).argv
         return Launch(argv=argv, env=_env(spec), stdin=spec.prompt_path or None)
 
 
 def _env(spec: LaunchSpec) -> dict[str, str]:
     """Options without a flag are passed in environment variables."""
-    env = {"OPENCODE_DISABLE_AUTOUPDATE": "1"}
+    env = {"OPENCODE_DISABLE_AUTOUPDATE": "1", **Opencode.capabilities.permission(spec.permissions).env}
     if spec.settings_path:
         env["OPENCODE_CONFIG"] = spec.settings_path
     if spec.allowed_tools:
-        allowed = {_PERMISSIONS.get(tool, tool): "allow" for tool in spec.allowed_tools}
-        env["OPENCODE_PERMISSION"] = json.dumps({"*": "deny", **allowed}, separators=(",", ":"))
+        allowed = {_RULES.get(tool, tool): "allow" for tool in spec.allowed_tools}
+        env[_VARIABLE] = json.dumps({"*": "deny", **allowed}, separators=(",", ":"))
     if spec.system_prompt_path:
         env["OPENCODE_CONFIG_CONTENT"] = _instructed(
             spec.env.get("OPENCODE_CONFIG_CONTENT", ""), spec.system_prompt_path

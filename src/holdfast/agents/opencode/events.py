@@ -23,6 +23,7 @@ from holdfast.model import outcome as oc
 
 _TEXT_CHARS = 16_000
 _REJECTED = ("rejected permission", "rule which prevents you")
+_UNAVAILABLE = re.compile(r"unavailable tool '(bash|edit|write|patch|apply_patch|multiedit)'")
 _TYPES = frozenset({b"step_start", b"text", b"tool_use", b"step_finish", b"error"})
 #: Errors with a name.
 _BY_NAME = {
@@ -191,9 +192,12 @@ class OpencodeLines:
         is_error = state.status == "error"
         denied = is_error and any(words in state.error for words in _REJECTED)
         self._was_rejected = self._was_rejected or denied
-        summary = json_lines.summary(state.input)
+        summary, name = json_lines.summary(state.input), part.tool
+        if name == "invalid" and (taken_away := _UNAVAILABLE.search(summary)):
+            # The model called a tool that the permissions take away. The program reports success.
+            name, is_error, denied = taken_away.group(1), True, True
         return [
-            ev.AgentToolStarted(tool_id=part.call_id, name=part.tool, summary=summary),
+            ev.AgentToolStarted(tool_id=part.call_id, name=name, summary=summary),
             ev.AgentToolFinished(tool_id=part.call_id, is_error=is_error, denied=denied),
             # The tool gets the whole list each time.
             *(todo_list.of_call(bytes(state.input)) if part.tool == "todowrite" and not is_error else ()),

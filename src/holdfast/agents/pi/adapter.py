@@ -7,7 +7,16 @@ prompts: `--tools` controls what it may do, and `--approve` concerns the project
 from __future__ import annotations
 
 from holdfast.agents import endings
-from holdfast.agents.base import Capabilities, ConfigHome, End, Launch, LaunchSpec, StopStep, model_name
+from holdfast.agents.base import (
+    Capabilities,
+    ConfigHome,
+    End,
+    Launch,
+    LaunchSpec,
+    Permission,
+    StopStep,
+    model_name,
+)
 from holdfast.agents.pi.events import PiLines
 from holdfast.model.outcome import Outcome
 
@@ -29,6 +38,25 @@ _REFUSALS = (
     ("No models available", "no_auth"),
     ("No model selected", "no_auth"),
     ("not found. Use --list-models", "model_not_found"),
+)
+
+
+_PERMISSIONS = (
+    Permission(
+        profile="read",
+        means="Reads files. It has no tools for editing and for commands.",
+        tools=("--tools", "read,grep,find,ls"),
+    ),
+    Permission(
+        profile="edit",
+        means="Edits files and runs commands, everywhere: it knows no boundary. The project's `.pi/` is not "
+        "loaded unless it is trusted.",
+    ),
+    Permission(
+        profile="full",
+        means="As `edit`, and trusts the project's `.pi/`.",
+        argv=("--approve",),
+    ),
 )
 
 
@@ -82,6 +110,7 @@ class Pi:
         ),
         package="@earendil-works/pi-coding-agent",
         memory_mb=180,
+        permissions=_PERMISSIONS,
     )  # fmt: skip
 
     def launch(self, spec: LaunchSpec) -> Launch:
@@ -129,16 +158,15 @@ class Pi:
             argv += [flag, spec.session_id]
         if model := model_name(self.capabilities, spec.model):
             argv += ["--model", model]
-        if spec.allowed_tools:
-            argv += ["--tools", ",".join(spec.allowed_tools)]
+        permission = self.capabilities.permission(spec.permissions)
+        argv += ["--tools", ",".join(spec.allowed_tools)] if spec.allowed_tools else permission.tools
         if spec.system_prompt_path:
             argv += ["--append-system-prompt", spec.system_prompt_path]
         options = {"thinking": spec.effort, **spec.task.options}
         for option in _FLAGS:
             if options.get(option):
                 argv += [f"--{option}", str(options[option])]
-        if spec.yolo:
-            argv.append("--approve")
+        argv += permission.argv
         return Launch(argv=argv, env={"PI_SKIP_VERSION_CHECK": "1"}, stdin=spec.prompt_path or None)
 
 

@@ -60,12 +60,16 @@ class _Line(Struct, rename="camel"):
     tool_name: str = ""
     args: Raw = Raw(b"")
     is_error: bool = False
+    result: Raw = Raw(b"")
     will_retry: bool = False
     aborted: bool = False
     delay_ms: float | None = None
     error_message: str = ""
 
 
+#: Tools that a permission profile may leave out.
+_TAKEN_AWAY = frozenset({"bash", "edit", "write"})
+_SEARCHED_BYTES = 200
 _DECODER = msgspec.json.Decoder(_Line)
 _TEXT_DECODER = msgspec.json.Decoder(str)
 _NEEDED = frozenset(
@@ -75,6 +79,12 @@ _NEEDED = frozenset(
         b"agent_settled", b"auto_retry_start",
     )
 )  # fmt: skip
+
+
+def _is_taken_away(line: _Line) -> bool:
+    """Whether the model called a tool that `--tools` leaves out."""
+    words = f"Tool {line.tool_name} not found".encode()
+    return line.tool_name in _TAKEN_AWAY and words in bytes(memoryview(line.result)[:_SEARCHED_BYTES])
 
 
 class PiLines:
@@ -113,7 +123,11 @@ class PiLines:
                     ev.AgentToolStarted(tool_id=decoded.tool_call_id, name=decoded.tool_name, summary=summary)
                 ]
             case "tool_execution_end":
-                return [ev.AgentToolFinished(tool_id=decoded.tool_call_id, is_error=decoded.is_error)]
+                denied = decoded.is_error and _is_taken_away(decoded)
+                finished = ev.AgentToolFinished(
+                    tool_id=decoded.tool_call_id, is_error=decoded.is_error, denied=denied
+                )
+                return [finished]
             case "session":
                 return [ev.AgentSession(session_id=decoded.id)] if decoded.id else []
             case "agent_start":

@@ -92,7 +92,11 @@ def _tool_results(message: dict[str, Any]) -> list[ev.AgentEvent]:
 
 def _result(data: dict[str, Any]) -> list[ev.AgentEvent]:
     usage: dict[str, Any] = data.get("usage") or {}
+    denials: list[dict[str, Any]] = data.get("permission_denials") or []
+    names = ", ".join(dict.fromkeys(str(denial["tool_name"]) for denial in denials))
+    denied = ev.AgentError(kind="permission_denied_but_finished", message=f"denied: {names}")
     return [
+        *([denied] if names and not data.get("is_error") else ()),
         ev.AgentUsage(
             input_tokens=usage.get("input_tokens"),
             output_tokens=usage.get("output_tokens"),

@@ -161,7 +161,7 @@ class FileReader(Checker):
     def _adapter_options(self, node: Node, path: str) -> None:
         for name, inner in node.value.items() if isinstance(node.value, dict) else ():
             if name == "yolo" or inner.value == _BYPASSES.get(name):
-                hint = "use --yolo for a task, or routing.options in its manifest"
+                hint = "use --permissions full for a task, or permissions in its manifest"
                 self.blame(inner, f"{path}.{name}", "cannot be set in a configuration file", hint)
         self.keep(node, path, self.scalars(node, path))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.model.permissions import PROFILES
 from holdfast.model.record import Record
 from holdfast.model.spec import DEPENDENCIES
 from holdfast.pipeline.define.intents import DIGEST_POLICIES, INTENTS, WORKSPACES
@@ -65,6 +66,13 @@ FIELDS = (
         default=(),
         about="Environment variables to pass on, in addition to the usual ones.",
     ),
+    Field(
+        path="permissions",
+        kind="choice",
+        choices=PROFILES,
+        about="The permission profile of the stages that write. Default: the setting `permissions`, or "
+        "`edit`.",
+    ),
     Field(path="notes", kind="text", about="Notes for people; agents do not see them."),
     Field(
         path="routing.intent",
@@ -83,6 +91,12 @@ FIELDS = (
         kind="options",
         about="Options of the adapter, by agent or stage name. The relative path of a file in the packet's "
         "folder is made absolute.",
+    ),
+    Field(
+        path="routing.permissions.*",
+        kind="choice",
+        choices=PROFILES,
+        about="The permission profile of one stage. Stages that do not write have `read`.",
     ),
     Field(
         path="routing.failover",

@@ -30,6 +30,7 @@ class Draft(Record):
     commands: tuple[str, ...] = ()
     criteria: tuple[str, ...] = ()
     profile: str | None = None
+    permissions: str | None = None
     #: The text of an approved plan; it becomes the request.
     plan: str | None = None
     #: Commands of the plan that were refused, each with the reason.
@@ -49,6 +50,8 @@ def manifest(draft: Draft) -> str:
         f"project: {_text(draft.project)}" if draft.project is not None else "# project: ..",
         "# in_place, or worktree: in a new git worktree with its own branch.",
         "workspace: in_place",
+        "# What agents that write may do: read, edit (in the workspace) or full. Others only read.",
+        f"permissions: {draft.permissions}" if draft.permissions else "# permissions: edit",
         "",
         "routing:",
         f"  # {', '.join(INTENTS)}",

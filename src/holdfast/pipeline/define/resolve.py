@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _PROFILE = "routing.pipeline.profile"
 _FLAGS = "routing.pipeline.flags"
 _OPTIONS = "routing.pipeline.options"
+_PERMISSIONS = "routing.permissions"
 
 
 class Resolved(Record):
@@ -254,7 +255,8 @@ class _Resolver:
             group=group,
             timeout_s=self._timeout_s(name, agent, options),
             approval=self._approval(name),
-            writes=self.profile.writes(name, role),
+            writes=(writes := self.profile.writes(name, role)),
+            permissions=self._permissions(name, writes=writes),
             options=self._adapter_options(name, agent),
         )
 
@@ -286,6 +288,18 @@ class _Resolver:
             _leaf(agent, f"purpose_efforts.{for_}"),
             _leaf(agent, "defaults.effort"),
         )  # fmt: skip
+
+    def _permissions(self, stage: str, *, writes: bool) -> str:
+        """The profile that the manifest asks for; empty if for none. That of the task is about its work."""
+        path = f"{_PERMISSIONS}.{stage}"
+        places = [(self.manifest.get(path), self._source(path))]
+        if writes:
+            places.append((self.manifest.get("permissions"), self._source("permissions")))
+        for profile, source in places:
+            if profile is not None:
+                self.sources[f"stages.{stage}.permissions"] = source
+                return profile
+        return ""
 
     def _timeout_s(self, stage: str, agent: Agent, options: dict[str, str]) -> float | None:
         """The time limit of the agent file. That of the packet always holds, too."""
@@ -351,6 +365,10 @@ class _Resolver:
         for at, name in enumerate(self.manifest.get("approval") or ()):
             if name not in names:
                 self.problems.append(self.manifest.unknown(f"approval[{at}]", "stage", name, names))
+        for name in self.manifest.below(_PERMISSIONS):
+            if name not in names:
+                path = f"{_PERMISSIONS}.{name}"
+                self.problems.append(self.manifest.unknown(path, "stage", name, names))
         for name in self.manifest.below("routing.options"):
             if name not in names and name not in self.catalog.agents:
                 known = [*dict.fromkeys(stage.agent for stage in stages), *names]

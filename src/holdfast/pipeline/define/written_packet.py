@@ -9,6 +9,7 @@ from holdfast.agents import registry
 from holdfast.config import classes, needs
 from holdfast.config import project as project_files
 from holdfast.errors import HoldfastError, InvalidManifest, NoSuchDirectory, UnreadableFile
+from holdfast.model.permissions import DEFAULT, READ
 from holdfast.model.record import Record
 from holdfast.model.spec import Limits, PipelineSpec, StageSpec, TaskSpec, short_name
 from holdfast.packet import inputs, limits
@@ -118,6 +119,9 @@ def part_of(written: WrittenPacket) -> needs.Part:
         for name, values in (
             sorted(written.manifest.below(path).items()) if kind and field.path != path else ()
         ):
+            if isinstance(values, str):
+                found.append(needs.Need(kind, f"{path}.{name}", needs.text(values)))
+                continue
             for key, value in sorted(values.items()):
                 data = written.packet_files.get(value) if isinstance(value, str) else None
                 found.append(needs.Need(kind, f"{path}.{name}.{key}", needs.text(value), data))
@@ -200,10 +204,27 @@ def text_of(folder: str) -> tuple[bytes, str]:
         ) from error
 
 
-def spec(written: WrittenPacket, *, limits: Limits, env: tuple[str, ...] = (), **more: Any) -> TaskSpec:
-    """The spec of the packet's task. `more` are further fields of TaskSpec."""
+def spec(
+    written: WrittenPacket,
+    *,
+    limits: Limits,
+    env: tuple[str, ...] = (),
+    permissions: str | None = None,
+    default_permissions: str = DEFAULT,
+    **more: Any,
+) -> TaskSpec:
+    """The spec of the packet's task. `permissions` overrides the manifest's; `more` are further fields of
+    TaskSpec."""
     checked, resolved = written.manifest, written.resolved
-    stages = tuple(_absolute(stage, written) for stage in resolved.stages)
+    stages = tuple(
+        _absolute(stage, written).evolve(
+            permissions=(permissions or stage.permissions or default_permissions)
+            if stage.writes
+            # What is asked of the task is about its work; a reviewer only reads.
+            else stage.permissions or READ
+        )
+        for stage in resolved.stages
+    )
     values: dict[str, Any] = {
         "task_id": checked.get("task_id"),
         "task_name": short_name(checked.get("goal").strip()),

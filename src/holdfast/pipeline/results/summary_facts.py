@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.model import concerns, next_action
+from holdfast.model import concerns, next_action, permissions
 from holdfast.model.next_action import NextAction, TaskFacts
 from holdfast.model.record import Record
 from holdfast.pipeline.triage import BY_OUTCOME, REMEDIES, FailureClass, remedy
@@ -162,6 +162,7 @@ def action_facts(task: Task, *, login: str = "", has_changes: bool = False) -> T
         has_changes=has_changes,
         objection=concerns.in_words(each.to_json() for each in concerns.of_task(task)),
         workspace=task.spec.workspace,
+        denied=next(iter(permissions.denials(task)), None),
     )
 
 
@@ -275,6 +276,11 @@ def _remarks(task: Task) -> tuple[str, ...]:
     for name, stage_state in task.stage_states.items():
         if stage_state.gate_result is not None and stage_state.gate_result.passed:
             remarks += [f"{name}: {warning}" for warning in stage_state.gate_result.warnings]
+    remarks += [
+        f"{stage.name}: tools were denied ({tools}); its role only reads"
+        for stage, tools in permissions.denied_stages(task)
+        if permissions.is_read_only(task.spec, stage)
+    ]
     if task.spec.quality is None:
         return tuple(remarks)
     for stage_state in task.stage_states.values():

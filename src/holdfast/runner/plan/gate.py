@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.model import permissions
 from holdfast.model.attempt import Attempt
 from holdfast.model.decision import Decision, Then
 from holdfast.model.status import Status
@@ -45,7 +46,7 @@ def plan_completing(task: Task, facts: Facts, now: Now) -> Step:
     if failed:
         return ended.follow_failures(task, facts, failed, now)
     if task.stage is None:
-        return move(task, Status.COMPLETED, task.reason)
+        return move(task, Status.COMPLETED, permissions.reason(task) or task.reason)
     if facts.interrupt_file is not None:
         return ask(task, facts, facts.interrupt_file)
     return move(task, Status.SPAWNING, f"next is {task.stage}")

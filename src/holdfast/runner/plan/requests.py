@@ -9,6 +9,7 @@ from __future__ import annotations
 from holdfast import clock
 from holdfast.errors import HoldfastError, RequestRefused
 from holdfast.model import events as ev
+from holdfast.model.permissions import PROFILES
 from holdfast.model.request import REQUESTS, Request
 from holdfast.model.status import Status
 from holdfast.model.task import Task
@@ -166,6 +167,7 @@ def _retry(task: Task, request: Request) -> tuple[ev.Event, ...]:
             from_stage=from_stage,
             deadline_s=deadline_s[0] if deadline_s else None,
             sets_deadline=deadline_s is not None,
+            permissions=_permissions(request),
             answer=_text(request, "message"),
             is_queued=task.spec.queue is not None,
         ),
@@ -180,6 +182,13 @@ def _deadline(request: Request) -> tuple[float | None] | None:
         return (None if text == "none" else clock.parse_duration(text),)
     except ValueError as error:
         raise RequestRefused(f"deadline: {error}") from error
+
+
+def _permissions(request: Request) -> str | None:
+    profile = _text(request, "permissions")
+    if profile is not None and profile not in PROFILES:
+        raise RequestRefused(f"permissions must be one of {', '.join(PROFILES)}")
+    return profile
 
 
 def _reason(request: Request, default: str) -> str:

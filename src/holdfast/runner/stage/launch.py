@@ -8,6 +8,7 @@ from holdfast import ids
 from holdfast.agents import program
 from holdfast.agents.base import Launch, LaunchSpec
 from holdfast.model import events as ev
+from holdfast.model import permissions
 from holdfast.model.spec import StageSpec
 from holdfast.model.stage_state import StageState
 from holdfast.model.task import Task
@@ -116,8 +117,7 @@ def _launch_spec(
         effort=stage.effort,
         directory=directory.path,
         state_directory=ledger.packet.state,
-        yolo=options.get("yolo") is True,
-        writes=stage.writes,
+        permissions=permissions.granted(ledger.task, stage),
         is_root=os.geteuid() == 0,
         allowed_tools=_names(options.get("allowed_tools")),
         settings_path=options.get("settings_path"),

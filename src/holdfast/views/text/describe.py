@@ -80,8 +80,15 @@ def exit_status(manifest: dict[str, Any]) -> list[str]:
 
 
 def concerns(manifest: dict[str, Any]) -> str:
-    """`codex_review: 1 blocker; codex_verify: failed`: what reviewers and verifiers object to."""
-    return objections.in_words(manifest.get("concerns") or ())
+    """`tools denied: --permissions full; codex_review: 1 blocker`: what a person should know about a
+    completed task."""
+    objected = objections.in_words(manifest.get("concerns") or ())
+    denied: list[dict[str, str]] = manifest.get("denied") or []
+    if not denied or manifest["status"] != Status.COMPLETED:
+        return objected
+    allow = denied[0]["allow"]
+    told = f"tools denied: --permissions {allow}" if allow else "tools denied"
+    return f"{told}; {objected}" if objected else told
 
 
 def interruption(manifest: dict[str, Any], how: str = "needs a person") -> str:

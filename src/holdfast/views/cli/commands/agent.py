@@ -143,6 +143,7 @@ def _probe(adapter: Adapter, values: dict[str, Any]) -> int:
         "aliases": ", ".join(f"{short} = {long}" for short, long in able.aliases.items()),
         "stop": ", ".join(f"{step.signal} {step.pause_s:g}s" for step in able.stop),
     }
+    facts |= {f"permissions {each.profile}": each.means for each in able.permissions}
     for name, value in facts.items():
         if value is not None and value != "":
             out.fact(name, _text(value), at=23)

@@ -11,6 +11,7 @@ from holdfast.pipeline.define import from_plan, new_packet, written_packet
 from holdfast.pipeline.define.intents import INTENTS
 from holdfast.pipeline.define.new_packet import Draft
 from holdfast.store import audit, trust
+from holdfast.views.cli.create.task_options import PERMISSIONS
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.show import out
 
@@ -72,6 +73,7 @@ COMMAND = Command(
             metavar="NAME",
             help="Pipeline profile (see 'pipeline list').",
         ),
+        PERMISSIONS,
         Option(
             flags=("--from-plan",),
             dest="plan",
@@ -103,6 +105,7 @@ def run(values: dict[str, Any]) -> int:
         deny=tuple(values["deny"]),
         commands=tuple(values["accept"]),
         profile=values["profile"],
+        permissions=values["permissions"],
         plan=plan,
         paid_call_budget=12 if values["intent"] == "post_impl_review" else new_packet.PAID_CALL_BUDGET,
     )

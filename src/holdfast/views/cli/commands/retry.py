@@ -11,6 +11,7 @@ from holdfast.packet import environment, limits, load
 from holdfast.store.digest import sha256
 from holdfast.store.layout import Home
 from holdfast.views.cli import request
+from holdfast.views.cli.create.task_options import PERMISSIONS
 from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, Option
 
 TYPE_CHECKING = False
@@ -36,6 +37,7 @@ COMMAND = Command(
             metavar="TIME",
             help="New deadline; 'none' for no deadline.",
         ),
+        PERMISSIONS.evolve(help="New permissions of the agent, from here on."),
         JSON.evolve(help=request.JSON_HELP),
     ),
 )
@@ -46,7 +48,9 @@ def run(values: dict[str, Any]) -> int:
     packet = load.find(Home(paths.home()), values["task"])
     spec = load.fold(packet).spec
     args: dict[str, Any] = {
-        name: values[name] for name in ("message", "from", "deadline") if values[name] is not None
+        name: values[name]
+        for name in ("message", "from", "deadline", "permissions")
+        if values[name] is not None
     }
     if values["deadline"] not in (None, "none"):
         limits.resolve(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _FOR_AGENTS = {
     "option": "-o",
     "model": "--model",
+    "permissions": "--permissions",
     "yolo": "--yolo",
     "bootstrap": "--bootstrap",
     "var": "--var",
@@ -56,7 +57,7 @@ def read(pairs: list[str], adapters: list[Adapter]) -> dict[str, object]:
 
 def _check(key: str, adapters: list[Adapter]) -> None:
     if key == "yolo":
-        raise UsageError("-o yolo: this option has its own flag", hint="--yolo")
+        raise UsageError("-o yolo: this option has its own flag", hint="--permissions full")
     known = _known(adapters)
     if known is not None and key not in known:
         raise UsageError(f"-o {key}: {adapters[0].name} has no such option", hint=_suggestion(key, known))

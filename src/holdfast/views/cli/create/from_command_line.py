@@ -10,7 +10,7 @@ from holdfast.errors import NoSuchDirectory, PromptTooLarge, UnreadableFile, Usa
 from holdfast.model.spec import QualitySpec, StageSpec, TaskSpec, short_name
 from holdfast.packet import environment, limits
 from holdfast.redact import MARGIN, Redactor, begin_of
-from holdfast.views.cli.create import agent_options, check_agent, check_command, check_sandbox
+from holdfast.views.cli.create import agent_options, check_agent, check_command, check_sandbox, permissions
 from holdfast.views.cli.create.new_task import NewTask, environment_of, trusted_settings
 from holdfast.views.cli.create.task_options import LIMIT_FLAGS
 
@@ -37,6 +37,7 @@ def read(values: dict[str, Any], *, verb: str = "run") -> NewTask:
     settings, trust = trusted_settings(project, by_flag=values["trust_project"])
     spec, env = _spec(values, prompt, settings, project=project, verb=verb)
     spec = spec.evolve(trust=trust) if trust else spec
+    permissions.warn(spec)
     return NewTask(spec=spec, prompt=prompt, env=env, settings=settings)
 
 
@@ -84,7 +85,8 @@ def _spec(
         check_git.check_worktree(project)
     check_agent.check_session(adapter, values["session"])
     _check_env(values["env"])
-    stage = StageSpec(name=f"{agent}_run", agent=agent, model=values["model"])
+    profile = "" if agent == "command" else permissions.chosen(values, settings, [adapter, *failover])
+    stage = StageSpec(name=f"{agent}_run", agent=agent, model=values["model"], permissions=profile)
     flags = {field: values[field] for field in LIMIT_FLAGS if values[field] is not None}
     env_file, from_file = environment_of(values, settings)
     declared = tuple(dict.fromkeys([*settings.get("env", ()), *values["env"], *from_file]))
@@ -106,7 +108,7 @@ def _spec(
         agent=agent,
         model=values["model"],
         command=command,
-        options={**options, **({"yolo": True} if values["yolo"] else {})},
+        options=options,
         project_dir=project,
         stages=(stage,),
         limits=limits.resolve(

@@ -8,11 +8,12 @@ from shlex import quote
 from holdfast import ids, paths
 from holdfast.agents import program, registry
 from holdfast.errors import CommandNotFound, InvalidManifest, UnreadableFile, UsageError
+from holdfast.model.permissions import DEFAULT
 from holdfast.packet import environment, inputs
 from holdfast.pipeline.define import written_packet
 from holdfast.store.layout import Home, Packet
 from holdfast.store.trust import Judge, is_in_repository
-from holdfast.views.cli.create import agent_options, check_agent, check_git, check_sandbox
+from holdfast.views.cli.create import agent_options, check_agent, check_git, check_sandbox, permissions
 from holdfast.views.cli.create.new_task import NewTask, environment_of, judged_settings
 from holdfast.views.cli.create.task_options import LIMIT_FLAGS
 
@@ -57,6 +58,8 @@ def read(path: str, *, values: dict[str, Any]) -> NewTask:
         limits=written_packet.resolve_limits(
             written, os.environ, flags=flags, settings=settings.get("limits", {})
         ),
+        permissions=permissions.asked(values),
+        default_permissions=settings.get("permissions", DEFAULT),
         env=(*settings.get("env", ()), *values.get("env", ()), *added),
         env_file=env_file,
         leftovers=values.get("leftovers") or settings.get("leftovers", "report"),
@@ -75,6 +78,7 @@ def read(path: str, *, values: dict[str, Any]) -> NewTask:
     # Checked last: a mistake in the packet itself is the more useful error.
     spec = spec.evolve(trust={**trust, **_check_trust(written, by_flag=by_flag)})
     spec, files = written_packet.frozen(written, spec, Home(paths.home()).packet(spec.task_id))
+    permissions.warn(spec)
     captured = environment.capture(dict(os.environ), (*_variables(spec), *spec.env))
     captured["env"].update(added)
     return NewTask(
@@ -119,8 +123,6 @@ def _chosen(values: dict[str, Any]) -> dict[str, Any]:
         fields["workspace"] = "worktree"
     if values.get("failover"):
         fields["failover"] = tuple(adapter.name for adapter in check_agent.failover("", values["failover"]))
-    if values.get("yolo"):
-        fields["options"] = {"yolo": True}
     return fields
 
 

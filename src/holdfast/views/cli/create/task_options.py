@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.model.permissions import PROFILES
 from holdfast.views.cli.parse.command_spec import Option
 
 #: The options that are fields of Limits.
@@ -28,6 +29,12 @@ TRUST_PROJECT = Option(
     dest="trust_project",
     kind="flag",
     help="Use all that the project brings, for this task only; it is recorded (see 'trust').",
+)
+PERMISSIONS = Option(
+    flags=("--permissions",),
+    dest="permissions",
+    choices=PROFILES,
+    help="What the agent may do: read; edit files and run commands in the workspace (default); full.",
 )
 OPTIONS = (
     Option(
@@ -88,11 +95,12 @@ OPTIONS = (
         metavar="KEY=VALUE",
         help="Option of the agent (repeatable).",
     ),
+    PERMISSIONS,
     Option(
         flags=("--yolo",),
         dest="yolo",
         kind="flag",
-        help="Let the agent use its tools without asking. This is recorded.",
+        help="Same as --permissions full.",
     ),
     Option(
         flags=("--sandbox",),

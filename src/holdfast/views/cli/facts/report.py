@@ -112,6 +112,7 @@ def _ended(row: dict[str, Any], now: float) -> dict[str, Any]:
         "status": row["status"],
         "reason": row["status_reason"],
         "concerns": describe.concerns(row),
+        "denied": row.get("denied") or [],
         "finished_at": row["finished_at"],
         "took_s": round(describe.elapsed_s(row, now), 3),
         "cost_usd": usage.get("cost_usd"),

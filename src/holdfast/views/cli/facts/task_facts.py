@@ -7,6 +7,7 @@ import os
 from holdfast import clock
 from holdfast.errors import CorruptFile, HoldfastError
 from holdfast.model import concerns, next_action
+from holdfast.model.outcome import DENIED
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import load, runner_gone
 from holdfast.store import atomic
@@ -110,8 +111,8 @@ def _waiting(manifest: dict[str, Any], now: float) -> list[tuple[str, str]]:
 def _work(manifest: dict[str, Any], worktree: dict[str, Any] | None) -> list[tuple[str, str]]:
     """Who works where, and how far it is."""
     model = f", model {manifest['model']}" if manifest.get("model") else ""
-    bypass = ", permission prompts bypassed (--yolo)" if manifest.get("yolo") else ""
-    rows = [("agent", f"{manifest['agent']}{model}{bypass}"), ("project", manifest["project_dir"])]
+    profile = f", permissions {manifest['permissions']}" if manifest.get("permissions") else ""
+    rows = [("agent", f"{manifest['agent']}{model}{profile}"), ("project", manifest["project_dir"])]
     if worktree is not None:
         rows.append(("worktree", f"{worktree['path']} on branch {worktree['branch']}"))
     if manifest.get("session_id"):
@@ -128,7 +129,8 @@ def _stages(manifest: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _stage(stage: dict[str, Any]) -> str:
     concluded = concerns.words(stage.get("decision") or "", stage.get("findings"))
-    return f"{stage['name']}  {stage['state']}" + (f": {concluded}" if concluded else "")
+    denied = ", tools were denied" if stage.get("outcome") == DENIED else ""
+    return f"{stage['name']}  {stage['state']}{denied}" + (f": {concluded}" if concluded else "")
 
 
 def _concerns(manifest: dict[str, Any]) -> list[tuple[str, str]]:

@@ -31,7 +31,7 @@ def report(packet: Packet, manifest: dict[str, Any], *, has_shown_log: bool = Fa
         if status is not Status.COMPLETED and not has_shown_log:
             _quote_log(packet)
         _print_end(packet, manifest)
-    if status is not Status.COMPLETED or manifest.get("concerns"):
+    if status is not Status.COMPLETED or manifest.get("concerns") or manifest.get("denied"):
         for step in _steps(packet, manifest, is_lost=is_lost):
             out.step(step.command, step.does)
     out.talk(f"files: {packet.path}")

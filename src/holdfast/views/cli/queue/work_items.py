@@ -74,6 +74,7 @@ def _values(work: WorkItem, *, agent: str | None, project: str | None) -> dict[s
         "command": work.command,
         "agent": None if work.command else work.agent or agent,
         "model": work.model,
+        "permissions": work.permissions,
         "project": work.project or project,
         "name": short_name(work.title),
         "id": work.task_id,
