@@ -272,7 +272,8 @@ def test_a_command_may_be_a_line_for_the_shell() -> None:
 
 @pytest.mark.starts_processes
 def test_sources_are_read_by_their_names(tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    bin_dir, here = os.path.join(tmp_path, "bin"), str(tmp_path)
+    bin_dir, here = os.path.join(tmp_path, "bin"), os.path.join(tmp_path, "project")
+    os.mkdir(here)
     for name, recording in (("gh", "gh-issue-list"), ("bd", "bd-ready"), ("gt", "gt-ready")):
         program(bin_dir, name, f'echo "$@" > {here}/asked; cat {os.path.abspath(SAMPLES)}/{recording}.json')
     monkeypatch.setenv("PATH", f"{bin_dir}:/usr/bin:/bin")
@@ -296,7 +297,8 @@ def test_sources_are_read_by_their_names(tmp_path: os.PathLike[str], monkeypatch
 def test_a_program_is_asked_for_more_where_its_first_answer_is_known(
     tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bin_dir, here = os.path.join(tmp_path, "bin"), str(tmp_path)
+    bin_dir, here = os.path.join(tmp_path, "bin"), os.path.join(tmp_path, "project")
+    os.mkdir(here)
     said = 'head -n "$6" all | { printf "["; paste -sd, -; printf "]"; }'
     program(bin_dir, "gh", f'cd {here}; echo "$6" >> asked; {said}')
     with open(os.path.join(here, "all"), "w", encoding="utf-8") as file:
