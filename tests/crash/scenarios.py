@@ -335,6 +335,15 @@ SCENARIOS = (
         is_short=False,
     ),
     Scenario(
+        "repair",
+        written.with_a_repair,
+        (),
+        Status.COMPLETED,
+        0,
+        check=written.check_repair,
+        is_short=False,
+    ),
+    Scenario(
         "approval",
         written.with_approval,
         ((written.awaits_approval, lambda case: case.ask("approve")),),

@@ -94,6 +94,33 @@ def check_crash(case: Case, task: Task) -> None:
     assert len(triaged) == len(set(triaged)) >= 1
 
 
+def with_a_repair(case: Case) -> None:
+    """The acceptance fails once, and the work goes back to the session of the implementation."""
+    Repo(case.project).commit("README.md")
+    work = Script().fail_if_running().write(WORK, content="bad\n")
+    again = Script().fail_if_running().write(WORK, content="good\n").say(REPORTS["impl"]).result("ok")
+    case.create_written(
+        stage(case, "impl", work.resumed(again), writes=True),
+        stage(case, "verify"),
+        scope_allow=(WORK,),
+        acceptance_commands=(f"grep -q good {WORK}",),
+        repair_times=2,
+    )
+
+
+def check_repair(case: Case, task: Task) -> None:
+    """It was sent back once, and what is done was done after that."""
+    with open(os.path.join(case.project, WORK), encoding="utf-8") as file:
+        assert file.read() == "good\n"
+    events = [event for _, event in journal.read(case.packet.journal)]
+    planned = [at for at, event in enumerate(events) if isinstance(event, ev.RepairPlanned)]
+    # An agent that was killed continues in its session, where it does the right thing.
+    assert len(planned) == 1 or (not planned and task.stage_state("scripted_impl").times_ran > 1)
+    done = {event.stage: at for at, event in enumerate(events) if isinstance(event, ev.StageDone)}
+    assert all(at > max(planned, default=0) for at in done.values()), "a void marker was believed"
+    assert not os.path.isdir(case.packet.rooms) or not os.listdir(case.packet.rooms)
+
+
 def with_approval(case: Case) -> None:
     """The second stage needs approval."""
     case.create_written(stage(case, "test_design"), stage(case, "verify", approval=True))

@@ -74,6 +74,22 @@ def test_what_is_denied_is_refused_though_it_is_allowed() -> None:
 
 
 @pytest.mark.req("GAT-3")
+def test_a_directory_that_is_allowed_is_the_one_at_the_top() -> None:
+    work = Scenario().write("src/a.txt", content="a\n").write("vendor/src/b.txt", content="b\n")
+    task = failed_by(
+        implementing(work, scope={"allow": ["src/"], "deny": []}, acceptance={"commands": []}), "scope"
+    )
+    (reason,) = gate(task, "scripted_impl")["reasons"]
+    assert "vendor/src/b.txt" in reason
+
+
+@pytest.mark.req("GAT-3")
+def test_a_directory_anywhere_is_written_with_two_stars() -> None:
+    work = Scenario().write("src/a.txt", content="a\n").write("vendor/src/b.txt", content="b\n")
+    implementing(work, scope={"allow": ["**/src/"], "deny": []}, acceptance={"commands": []}).run()
+
+
+@pytest.mark.req("GAT-3")
 @pytest.mark.parametrize(
     ("command", "named"),
     [

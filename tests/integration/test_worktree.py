@@ -86,9 +86,10 @@ def test_what_acceptance_commands_leave_behind_stays_out_of_diff_and_apply(how: 
         "mkdir -p __pycache__ && printf '\\0' > __pycache__/b.pyc",
         "echo left > OUTSIDE.txt; git add -A",
     ]
-    task = Written(stages, project=repo, acceptance={"commands": commands}).run("--worktree")
+    acceptance = {"commands": commands, "clean_room": False}
+    task = Written(stages, project=repo, acceptance=acceptance).run("--worktree")
     told = "the commands left 2 files outside the scope: OUTSIDE.txt, __pycache__/b.pyc"
-    assert told in gate(task, "scripted_verify")["reasons"][0]
+    assert told in gate(task, "scripted_verify")["reasons"][1]
     assert told in task.read("outputs", "scripted_verify.artifact.md").decode()
     shown = holdfast("diff", "it")
     assert (f"+++ b/{WORK}" in shown.stdout, "OUTSIDE" in shown.stdout) == (True, False)

@@ -87,6 +87,7 @@ class Written:
         writes: tuple[str, ...] = (),
         project: Repo | None = None,
         request: str = "Write b.txt.\n",
+        repairs: int = 0,
         **manifest: Any,
     ) -> None:
         """`stages`: each with its scenario, its report, or None for the right report. Without stages the
@@ -112,6 +113,10 @@ class Written:
         for key, value in manifest.items():
             old = self.manifest.get(key)
             self.manifest[key] = {**old, **value} if isinstance(old, dict) else value
+        if group == "impl" and stages is not None:
+            # What a gate refuses stays refused, unless the test is about repairs.
+            pipeline = {"on_fail": {"times": repairs}, **self.manifest["routing"].get("pipeline", {})}
+            self.manifest["routing"] = {**self.manifest["routing"], "pipeline": pipeline}
         self.put("manifest.yaml", json.dumps(self.manifest, indent=2))
 
     def _play(

@@ -87,6 +87,7 @@ PIPELINES = {
         "stage_options": PERMISSIONS,
         "writes": PERMISSIONS,
         "approval": PERMISSIONS,  # replaces the list of stages that wait for a person
+        "on_fail": HARMLESS,
     },
 }
 #: prompts/*.md: they replace the rules and instructions of agents.
@@ -112,6 +113,8 @@ PACKET = {
     "routing.pipeline.profile": HARMLESS,
     "routing.pipeline.flags.*": HARMLESS,
     "routing.pipeline.options.*": HARMLESS,
+    "routing.pipeline.on_fail.back_to": HARMLESS,
+    "routing.pipeline.on_fail.times": HARMLESS,
     "scope.allow": HARMLESS,
     "scope.deny": HARMLESS,
     "scope.revert": HARMLESS,

@@ -13,6 +13,8 @@ class Then(StrEnum):
 
     COMPLETE = "complete"
     RETRY = "retry"
+    #: The gate refused the work: it goes back to an agent, with the evidence.
+    REPAIR = "repair"
     #: Until a limit of the service is lifted; costs no retry.
     WAIT = "wait"
     #: Ask a person.
@@ -35,7 +37,7 @@ class Decision(Record):
 
 
 #: If decisions about parallel attempts differ, the last of these wins.
-_SEVERITY = (Then.COMPLETE, Then.RETRY, Then.WAIT, Then.ASK, Then.END)
+_SEVERITY = (Then.COMPLETE, Then.RETRY, Then.REPAIR, Then.WAIT, Then.ASK, Then.END)
 
 
 def severity(decision: Decision) -> int:

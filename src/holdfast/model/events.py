@@ -74,6 +74,8 @@ class RunOpened(Event):
     answer: str | None = None
     #: The task is queued again and starts when a slot is free.
     is_queued: bool = False
+    #: Paid calls and failures are counted from zero again.
+    resets: bool = False
 
 
 class StageDone(Event):
@@ -137,6 +139,24 @@ class GateJudged(Event):
     findings: dict[str, int] = {}
     #: How many files the task has changed so far, within its scope; null if the stage does not write.
     changed: int | None = None
+
+
+class RepairPlanned(Event):
+    """A gate refused the work of a stage, which goes back to an agent with the evidence.
+
+    Stages from `stage` to `failed_stage` are done again.
+    """
+
+    type = "repair.planned"
+    #: Whose agent repairs the work, and its last attempt, whose session continues.
+    stage: str
+    after: int
+    #: The stage whose gate refused the work.
+    failed_stage: str
+    #: How many repairs of that stage there were with this one; 0 if a person sent it back.
+    number: int = 0
+    reasons: tuple[str, ...] = ()
+    evidence: str = ""
 
 
 class PreWorkChecked(Event):
@@ -524,7 +544,7 @@ EVENTS: dict[str, type[Event]] = {
     cls.type: cls
     for cls in (
         TaskCreated, TaskMoved, RunOpened, StageDone, HandoffMade, JournalRepaired,
-        WorkspacePrepared, GateJudged, PreWorkChecked, FailureTriaged, ChoreFailed, ApprovalGiven,
+        WorkspacePrepared, GateJudged, RepairPlanned, PreWorkChecked, FailureTriaged, ChoreFailed, ApprovalGiven,
         AgentSwitched,
         RunnerStarted, RunnerLeft, RequestApplied, RequestRefused,
         AttemptOpened, AttemptStarted, AttemptVoid, AttemptEnded, AttemptSwept,

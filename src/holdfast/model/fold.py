@@ -54,6 +54,8 @@ def _moved(task: Task, event: ev.TaskMoved, at: str) -> None:
         _resumed(task, was_approval=task.interrupted.approval is not None)
     if task.status is Status.QUEUED and event.new == Status.SPAWNING:
         task.begun_at = task.begun_at or at
+    if event.new in (Status.SPAWNING, Status.QUEUED):
+        task.repairing = None
     task.state = state_after(event, at)
     task.reason = event.reason
     task.moved_at = at
@@ -90,12 +92,16 @@ def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
     task.reason = "retry"
     task.consecutive = task.total_retries = 0
     task.waits = task.voids_in_a_row = 0
-    task.signatures = {}
     task.last_failure = None
+    task.repairs = {}
+    task.repairing = None
     _resumed(task)
     for attempt in task.current:
         attempt.triage = None
-    task.paid_calls = task.grants = 0
+    if event.resets:
+        task.paid_calls = task.grants = 0
+        task.signatures = {}
+    task.paid_before_run = task.paid_calls
     task.usage_before_run, task.turns_before_run = task.usage, task.turns
     task.active_s = 0.0
     task.answer = event.answer
@@ -277,12 +283,32 @@ def _pre_work_checked(task: Task, event: ev.PreWorkChecked, at: str) -> None:
 def _gate_judged(task: Task, event: ev.GateJudged, at: str) -> None:
     stage_state = task.stage_state(event.stage)
     stage_state.gate = event
+    if event.passed:
+        stage_state.repair = None
     is_reader = not any(stage.name == event.stage and stage.writes for stage in task.spec.stages)
     if is_reader and not event.passed and event.failed != "scope":
         # What the gate's commands changed must not be blamed on the next attempt.
         stage_state.workspace = None
     stage_state.chores_in_vain = 0
     task.chore = None
+
+
+def _repair_planned(task: Task, event: ev.RepairPlanned, at: str) -> None:
+    """The stages from the one that repairs to the one that was refused are done again."""
+    if event.number:
+        task.repairs[event.failed_stage] = event.number
+    task.repairing = event
+    names = [stage.name for stage in task.spec.stages]
+    if event.stage != event.failed_stage and {event.stage, event.failed_stage} <= set(names):
+        for name in names[names.index(event.stage) : names.index(event.failed_stage) + 1]:
+            task.stages_done.pop(name, None)
+            if name != event.stage:
+                # A new session: what it judged has changed. Its workspace is recorded anew.
+                task.stage_state(name).begin_again(afresh=True, was_done=True)
+    stage_state = task.stage_state(event.stage)
+    stage_state.repair = event
+    # Its done marker, if it has one, is void.
+    stage_state.accepted = 0
 
 
 def _chore_failed(task: Task, event: ev.ChoreFailed, at: str) -> None:
@@ -432,6 +458,7 @@ _HANDLERS: dict[str, Any] = {
     ev.HandoffMade.type: _handed_off,
     ev.WorkspacePrepared.type: _prepared,
     ev.GateJudged.type: _gate_judged,
+    ev.RepairPlanned.type: _repair_planned,
     ev.PreWorkChecked.type: _pre_work_checked,
     ev.FailureTriaged.type: _triaged,
     ev.ChoreFailed.type: _chore_failed,

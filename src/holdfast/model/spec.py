@@ -97,6 +97,10 @@ class PipelineSpec(Record):
     acceptance_clean: bool = True
     #: The worst severity of a finding with which a review passes its gate; empty: findings fail nothing.
     max_severity: str = ""
+    #: How often work that its gate refused goes back to an agent, and the stage to which it goes if the
+    #: acceptance failed; null: the last stage before it that writes.
+    repair_times: int = 0
+    repair_to: str | None = None
     #: Retries per failure signature.
     retry_budget: int = 2
     paid_call_budget: int = 10

@@ -33,6 +33,8 @@ class StageState:
         #: Number of the successful attempt that the gate judges; 0 if none.
         self.accepted = 0
         self.gate: ev.GateJudged | None = None
+        #: The repair that its next attempt is for; until its gate passes.
+        self.repair: ev.RepairPlanned | None = None
         #: Chores that failed in a row.
         self.chores_in_vain = 0
         self.is_approved = False
@@ -62,5 +64,5 @@ class StageState:
             self.workspace = None
         self.pre_work = None
         self.accepted = self.chores_in_vain = 0
-        self.gate = None
+        self.gate = self.repair = None
         self.overflows = self.lost_in_a_row = 0

@@ -48,11 +48,17 @@ class Task:
         self.voids_in_a_row = 0
         #: Paid agent calls, failed ones included. Counted before the call.
         self.paid_calls = 0
+        #: Those before the last `retry`.
+        self.paid_before_run = 0
         #: How often a person resumed it after it used up its paid calls; each time grants the budget again.
         self.grants = 0
         #: Failures by signature: count, class, first_seen, last_seen.
         self.signatures: dict[str, dict[str, Any]] = {}
         self.last_failure: ev.FailureTriaged | None = None
+        #: Repairs in this run, by the stage whose gate refused the work.
+        self.repairs: dict[str, int] = {}
+        #: The repair that is journalled, while the move that follows it is not.
+        self.repairing: ev.RepairPlanned | None = None
         #: Its number among the tasks that the keeper started; 0 for a task that was not queued.
         self.iteration = 0
         #: Commands from the brief, in addition to those of the manifest.

@@ -22,7 +22,7 @@ class Scope:
     """The scope of a task."""
 
     def __init__(self, allow: Iterable[str], deny: Iterable[str]) -> None:
-        self._allow = compiled([normalized(pattern) for pattern in allow])
+        self._allow = compiled([_anchored(normalized(pattern)) for pattern in allow])
         self._deny = compiled([normalized(pattern) for pattern in deny])
 
     def objection(self, path: str) -> str | None:
@@ -85,6 +85,12 @@ def _below(prefix: str, pattern: str) -> str:
     is_anchored = "/" in rest.rstrip("/")
     root = literal(prefix.rstrip("/"))
     return ("!" if is_negated else "") + root + ("/" if is_anchored else "/**/") + rest.lstrip("/")
+
+
+def _anchored(pattern: str) -> str:
+    """A pattern of `allow`: `src/` is the directory at the top. What is allowed must not be found elsewhere."""
+    is_plain_directory = pattern.endswith("/") and "/" not in pattern[:-1]
+    return "/" + pattern if is_plain_directory else pattern
 
 
 def normalized(pattern: str) -> str:

@@ -237,9 +237,29 @@ def test_stages_side_by_side_need_a_call_each() -> None:
     assert (story.task.grants, story.task.has_no_call_left) == (1, False)
 
 
-def test_another_run_begins_with_whole_budgets_and_no_failures() -> None:
+@pytest.mark.req("BUD-4")
+def test_another_run_counts_on() -> None:
     story = spent_calls().move("spawning").tell(triaged(3))
+    calls, limit = story.task.paid_calls, story.task.paid_limit
     story.move("killed").tell(ev.RunOpened(run=2, request="r"))
+    task = story.task
+    assert (task.paid_calls, task.paid_limit) == (calls, limit)
+    assert [seen["count"] for seen in task.signatures.values()] == [1]
+    assert task.last_failure is None
+
+
+@pytest.mark.req("BUD-4")
+def test_another_run_of_a_task_without_calls_grants_as_many_again() -> None:
+    story = spent_calls()
+    calls, limit = story.task.paid_calls, story.task.paid_limit
+    assert limit is not None
+    story.move("killed").tell(ev.RunOpened(run=2, request="r"))
+    assert (story.task.paid_calls, story.task.paid_limit) == (calls, limit + 3)
+
+
+def test_another_run_forgets_the_counts_only_on_request() -> None:
+    story = spent_calls().move("spawning").tell(triaged(3))
+    story.move("killed").tell(ev.RunOpened(run=2, request="r", resets=True))
     task = story.task
     assert (task.paid_calls, task.grants, task.paid_limit) == (0, 0, 3)
     assert (task.signatures, task.last_failure) == ({}, None)

@@ -15,6 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+#: The most that `on_fail.times` may be.
+MOST_REPAIRS = 100
 _WEEK_S = 7 * 86_400
 _AGENT_KEYS = (
     "version", "agent", "default_model", "allowed_models", "efforts", "defaults", "purpose_models",
@@ -23,7 +25,7 @@ _AGENT_KEYS = (
 _PIPELINE_KEYS = ("version", "pipeline", "default_profile", "flags", "profiles")
 _PROFILE_KEYS = (
     "about", "stages", "flags", "options", "stage_models", "stage_efforts", "stage_options", "writes",
-    "approval",
+    "approval", "on_fail",
 )  # fmt: skip
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 #: Adapter options and the value that turns off all permission prompts, like `yolo`.
@@ -192,6 +194,12 @@ class FileReader(Checker):
         for key in ("writes", "approval"):
             if inner := entries.get(key):
                 self.keep(inner, f"{path}.{key}", self.items(inner, f"{path}.{key}", self.text))
+        if inner := entries.get("on_fail"):
+            for key, value in self.mapping(inner, f"{path}.on_fail", ("back_to", "times")).items():
+                place = f"{path}.on_fail.{key}"
+                is_number = key == "times"
+                read = self.whole(value, place, 0, MOST_REPAIRS) if is_number else self.text(value, place)
+                self.keep(value, place, read)
 
     def _batch(self, node: Node, path: str) -> Batch | None:
         """A stage, or `{parallel: […], timeout_sec: N}`."""

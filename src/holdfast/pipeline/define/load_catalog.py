@@ -268,6 +268,9 @@ def _check_stage_keys(catalog: Catalog, profile: Profile, problems: list[Problem
                 problems.append(_model_not_allowed(leaf, agent))
             if key == "stage_efforts":
                 _check_effort(leaf, agent, problems)
+    leaf = profile.leaves.get("on_fail.back_to")
+    if leaf is not None and leaf.value not in profile.stages:
+        problems.append(_unknown(leaf, "stage", leaf.value, profile.stages, where=where))
     for key in ("writes", "approval"):
         leaf = profile.leaves.get(key)
         for stage in leaf.value if leaf is not None else ():

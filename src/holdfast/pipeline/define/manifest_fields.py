@@ -112,6 +112,19 @@ FIELDS = (
     Field(path="routing.pipeline.flags.*", kind="flag", about="Turns stages off or on."),
     Field(path="routing.pipeline.options.*", kind="text", about="Options of the pipeline."),
     Field(
+        path="routing.pipeline.on_fail.back_to",
+        kind="text",
+        about="The stage to which the work goes back if the acceptance commands fail. Default: the last one "
+        "that wrote.",
+    ),
+    Field(
+        path="routing.pipeline.on_fail.times",
+        kind="whole",
+        most=100,
+        about="How often work that a gate refused goes back to an agent; 0 for never. Default: that of the "
+        "profile, or 2 for `impl`.",
+    ),
+    Field(
         path="scope.allow", kind="paths", required=True, about="Paths that may be changed, as in .gitignore."
     ),
     Field(

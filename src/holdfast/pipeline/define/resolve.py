@@ -26,6 +26,9 @@ _PROFILE = "routing.pipeline.profile"
 _FLAGS = "routing.pipeline.flags"
 _OPTIONS = "routing.pipeline.options"
 _PERMISSIONS = "routing.permissions"
+_ON_FAIL = "routing.pipeline.on_fail"
+#: How often refused work goes back in a pipeline that changes code, unless it says otherwise.
+_REPAIRS = 2
 
 
 class Resolved(Record):
@@ -39,6 +42,9 @@ class Resolved(Record):
     options: dict[str, str]
     flags: dict[str, bool]
     join_timeout_s: float | None
+    #: How often refused work goes back, and to which stage; null: to the last one that wrote.
+    repair_times: int
+    repair_to: str | None
     #: Path of a resolved value → where it came from.
     sources: dict[str, str]
 
@@ -154,6 +160,8 @@ class _Resolver:
             options=options,
             flags=flags,
             join_timeout_s=timeouts[0] if timeouts else None,
+            repair_times=self._repair_times(),
+            repair_to=self._repair_to(stages),
             sources=self.sources,
         )
 
@@ -177,6 +185,31 @@ class _Resolver:
         if words:
             self.sources["security_lens"] = f"auto: {', '.join(words[:5])}"
         return arranged
+
+    def _repair_times(self) -> int:
+        in_manifest, leaf = self.manifest.get(f"{_ON_FAIL}.times"), self.profile.leaves.get("on_fail.times")
+        if in_manifest is not None:
+            self.sources["on_fail.times"] = self._source(f"{_ON_FAIL}.times")
+            return in_manifest
+        if leaf is not None:
+            self.sources["on_fail.times"] = leaf.source
+            return leaf.value
+        return _REPAIRS if self.group.name == "impl" else 0
+
+    def _repair_to(self, stages: list[StageSpec]) -> str | None:
+        path = f"{_ON_FAIL}.back_to"
+        name, leaf = self.manifest.get(path), self.profile.leaves.get("on_fail.back_to")
+        names = [stage.name for stage in stages if stage.writes]
+        if name is not None:
+            if name not in names:
+                self.problems.append(self.manifest.unknown(path, "stage", name, names, where=" that writes"))
+            self.sources["on_fail.back_to"] = self._source(path)
+            return name
+        # A flag may have turned it off.
+        if leaf is None or leaf.value not in names:
+            return None
+        self.sources["on_fail.back_to"] = leaf.source
+        return leaf.value
 
     def _source(self, path: str) -> str:
         return f"manifest.yaml: {path}"

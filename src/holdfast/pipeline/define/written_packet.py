@@ -266,6 +266,8 @@ def pipeline_spec(written: WrittenPacket) -> PipelineSpec:
         forbidden_paths=get("security.forbidden_paths"),
         revert_out_of_scope=get("scope.revert"),
         join_timeout_s=resolved.join_timeout_s,
+        repair_times=resolved.repair_times,
+        repair_to=resolved.repair_to,
         sources=resolved.sources,
     )
 

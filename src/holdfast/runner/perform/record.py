@@ -31,6 +31,10 @@ def journal(context: Context, step: Journal) -> None:
     events = redacted(step.events, context.ledger.redact)
     context.ledger.record(*events)
     failpoint("step.journal")
+    if any(isinstance(event, ev.RepairPlanned) for event in events):
+        from holdfast.runner.stage import markers
+
+        markers.drop_void(context.ledger)
     announce(context.ledger, events)
 
 

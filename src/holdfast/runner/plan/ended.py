@@ -13,7 +13,7 @@ from holdfast.model.decision import Decision, Then, severity
 from holdfast.model.execution import Execution
 from holdfast.model.status import Status
 from holdfast.model.task import Task
-from holdfast.runner.plan import policy, retry
+from holdfast.runner.plan import policy, repair, retry
 from holdfast.runner.plan.facts import Facts, Now
 from holdfast.runner.plan.moves import ask, move, moved
 from holdfast.runner.plan.step import (
@@ -157,6 +157,9 @@ def follow_failures(task: Task, facts: Facts, decided: list[tuple[Attempt, Decis
                 task, decision, now, outcome=attempt.ended.outcome, stage=attempt.stage, others=others
             )
             return Journal(events=events)
+        case Then.REPAIR:
+            refused = [each for each, its in decided if its.then is Then.REPAIR]
+            return Journal(events=(*before, *repair.after_gates(task, refused)))
         case Then.WAIT:
             wake_at = _wake_at(task, attempt, facts, now)
             return Journal(events=(*before, moved(task, Status.WAITING, decision.reason, wake_at=wake_at)))

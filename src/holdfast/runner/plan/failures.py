@@ -13,6 +13,7 @@ from holdfast.model.task import Task
 from holdfast.pipeline import budget, failure_rules, triage
 from holdfast.pipeline.failure_rules import Counts
 from holdfast.pipeline.triage import Failure, Triage
+from holdfast.runner.plan import repair
 from holdfast.runner.plan.facts import Facts
 from holdfast.runner.plan.moves import ask, move
 from holdfast.runner.plan.step import PostNotice, Step, TriageFailure
@@ -54,6 +55,8 @@ def after_gate(task: Task, attempt: Attempt, facts: Facts) -> Decision | TriageF
             gate_reasons=result.reasons,
         )
         return TriageFailure(number=attempt.number, failure=failure)
+    if repair.is_left(task, result):
+        return Decision(then=Then.REPAIR, status=Status.SPAWNING, reason=reason, burns=False)
     decision = Decision(then=Then.RETRY, status=Status.CRASHED, reason=reason)
     return _follow(task, attempt.triage, decision)
 

@@ -7,11 +7,12 @@ from holdfast.model.attempt import Attempt
 from holdfast.model.decision import Decision, Then
 from holdfast.model.status import Status
 from holdfast.model.task import Task
-from holdfast.runner.plan import ended, policy
+from holdfast.runner.plan import ended, policy, repair
 from holdfast.runner.plan.facts import Facts, Now
 from holdfast.runner.plan.moves import ask, move
 from holdfast.runner.plan.start import open_chore, take_workspace, wait_for_process
 from holdfast.runner.plan.step import (
+    Journal,
     MarkStage,
     PassPlainGate,
     PostNotice,
@@ -26,6 +27,8 @@ _NAMED_REASONS = 3
 
 def plan_completing(task: Task, facts: Facts, now: Now) -> Step:
     """The next step of a task that is completing."""
+    if task.repairing is not None:  # the rest of a torn record
+        return Journal(events=(repair.move_on(task, task.repairing),))
     # Again here: this runner may be the successor of one that was killed before it could.
     step = ended.dismiss_recorders(task.current, facts)
     if step is not None:

@@ -13,6 +13,7 @@ from holdfast.model.permissions import PROFILES
 from holdfast.model.request import REQUESTS, Request
 from holdfast.model.status import Status
 from holdfast.model.task import Task
+from holdfast.runner.plan import repair
 from holdfast.runner.plan.facts import Facts, PendingRequest
 from holdfast.runner.plan.moves import ask, moved
 from holdfast.runner.plan.step import AnswerRequest, ForgetRequest, Interrupt, Step
@@ -98,7 +99,8 @@ def _resume(task: Task, request: Request) -> tuple[ev.Event, ...]:
             f"it waits for approval of {task.interrupted.approval}; answer with 'holdfast approve' or "
             "'holdfast reject'"
         )
-    return (_continue(task, request, reason=f"resumed by {request.by}", answer=_text(request, "message")),)
+    onward = _continue(task, request, reason=f"resumed by {request.by}", answer=_text(request, "message"))
+    return (*repair.by_person(task), onward)
 
 
 def _continue(task: Task, request: Request, *, reason: str, answer: str | None) -> ev.TaskMoved:
@@ -160,7 +162,9 @@ def _retry(task: Task, request: Request) -> tuple[ev.Event, ...]:
     if not isinstance(request.args.get("env"), dict):
         raise RequestRefused("the request has no environment (env), and the task's own is deleted at its end")
     deadline_s = _deadline(request)
+    # Before the run: a record that was torn in between is applied again as a whole.
     return (
+        *(repair.by_person(task) if from_stage is None else ()),
         ev.RunOpened(
             run=task.run + 1,
             request=request.id,
@@ -170,6 +174,7 @@ def _retry(task: Task, request: Request) -> tuple[ev.Event, ...]:
             permissions=_permissions(request),
             answer=_text(request, "message"),
             is_queued=task.spec.queue is not None,
+            resets=request.args.get("reset") is True,
         ),
     )
 

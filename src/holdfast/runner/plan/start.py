@@ -99,7 +99,8 @@ def _has_what_it_needs(task: Task, facts: Facts, now: Now) -> Step | None:
     spec, memory = task.spec, facts.memory
     is_bare = spec.agent == "command" and spec.pipeline is None and spec.bootstrap is None
     has_called = task.attempt is not None and task.attempt.agent == "command"
-    if (is_bare and facts.has_project) or task.paid_calls > 0 or has_called:
+    is_begun = task.paid_calls > task.paid_before_run
+    if (is_bare and facts.has_project) or is_begun or has_called:
         return None
     if memory.preflight_run != task.run:
         return Preflight()

@@ -13,10 +13,14 @@ if TYPE_CHECKING:
 _CHANGES = 40
 
 
-def refusal(reasons: Sequence[str]) -> str:
-    """Why the gate refused the work."""
+def refusal(reasons: Sequence[str], evidence: str = "", rest: str = "") -> str:
+    """Why the gate refused the work; the start of what its commands printed, and the file with the rest."""
     listed = "\n".join(f"- {reason}" for reason in reasons)
-    return f"Your work did not pass the check. Fix the following, then give the full report again:\n{listed}"
+    text = f"Your work did not pass the check. Fix the following, then give the full report again:\n{listed}"
+    if evidence:
+        more = f" (all of it is in {rest})" if rest else ""
+        text += f"\n\nThe commands ran on a clean checkout and printed{more}:\n\n{evidence}"
+    return text
 
 
 def pre_work(reasons: Sequence[str]) -> str:
@@ -31,15 +35,15 @@ def answer(text: str) -> str:
 
 
 def resume_message(
-    task: Task, attempt: Attempt | None, *, refused: Sequence[str] = (), changed: Sequence[str] = ()
+    task: Task, attempt: Attempt | None, *, refused: str = "", changed: Sequence[str] = ()
 ) -> str:
     """The message for a resumed session, which knows the task but not what happened since.
 
-    `refused`: why the gate refused its work; `changed`: files changed since it started.
+    `refused`: the `refusal` of its work; `changed`: files changed since it started.
     """
     parts: list[str] = []
     if refused:
-        parts.append(refusal(refused))
+        parts.append(refused)
     elif attempt is not None:
         goal = "continue" if task.spec.pipeline is None else "continue, and end with the full report"
         parts.append(

@@ -88,6 +88,9 @@ def adopt_markers(ledger: Ledger) -> None:
     for stage in task.spec.stages:
         if stage.name in task.stages_done:
             continue
+        if task.stage_state(stage.name).repair is not None:
+            atomic.remove(ledger.packet.stage_done(stage.name))
+            continue
         try:
             marker = atomic.read_json(ledger.packet.stage_done(stage.name))
         except CorruptFile:
@@ -98,6 +101,13 @@ def adopt_markers(ledger: Ledger) -> None:
         accepted = task.stage_state(stage.name).accepted
         if accepted and marker.get("attempt") == accepted:
             ledger.record(ev.StageDone(stage=stage.name, attempt=marker["attempt"]))
+
+
+def drop_void(ledger: Ledger) -> None:
+    """Remove the markers of stages that are done again for a repair. (A marker that is left is not believed.)"""
+    for stage in ledger.task.spec.stages:
+        if stage.name not in ledger.task.stages_done:
+            atomic.remove(ledger.packet.stage_done(stage.name))
 
 
 def reopen(ledger: Ledger) -> None:

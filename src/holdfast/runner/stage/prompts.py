@@ -44,8 +44,8 @@ def compose(ledger: Ledger, stage: StageSpec, stage_state: StageState) -> bytes 
     from holdfast.runner.stage import briefing
 
     stage = stage.evolve(agent=stage_state.agent)
-    gate = stage_state.gate
-    notes = [briefing.refusal(gate.reasons)] if gate is not None and not gate.passed else []
+    refused = _refusal(ledger, stage_state)
+    notes = [refused] if refused else []
     if ledger.task.answer and stage_state.ran is None:
         # Resume messages and briefings include the answer themselves.
         notes.append(briefing.answer(ledger.task.answer))
@@ -63,6 +63,23 @@ def compose(ledger: Ledger, stage: StageSpec, stage_state: StageState) -> bytes 
     )
     composing.write(ledger.packet, stage, composed)
     return composed.text.encode("utf-8", "backslashreplace")
+
+
+def _refusal(ledger: Ledger, stage_state: StageState, *, after: int | None = None) -> str:
+    """Why a gate refused the work of the stage; empty if none did.
+
+    `after`: only if that was after this attempt. A session that was told is not told again.
+    """
+    from holdfast.runner.stage import briefing
+
+    gate, repair = stage_state.gate, stage_state.repair
+    if gate is not None and not gate.passed and after in (None, gate.attempt):
+        rest = ledger.packet.artifact(gate.stage)
+        return briefing.refusal(gate.reasons, gate.evidence, rest)
+    if repair is not None and after in (None, repair.after):
+        rest = ledger.packet.artifact(repair.failed_stage)
+        return briefing.refusal(repair.reasons, repair.evidence, rest)
+    return ""
 
 
 def _earlier(ledger: Ledger, stage: StageSpec) -> list[Attachment]:
@@ -112,11 +129,10 @@ def for_mode(ledger: Ledger, stage_state: StageState, mode: str, prompt: bytes |
     from holdfast.runner.stage import briefing  # first attempts do not need it
 
     if mode == "resume" and stage_state.ran is not None:
-        gate, ran = stage_state.gate, stage_state.ran
-        is_refused = gate is not None and gate.attempt == ran.number and not gate.passed
-        refused = gate.reasons if gate is not None and is_refused else ()
+        refused = _refusal(ledger, stage_state, after=stage_state.ran.number)
         changed = changed_files(ledger, stage_state)
-        return _bytes(briefing.resume_message(ledger.task, ran, refused=refused, changed=changed))
+        message = briefing.resume_message(ledger.task, stage_state.ran, refused=refused, changed=changed)
+        return _bytes(message)
     if mode == "briefing":
         text = prompt.decode("utf-8", "replace")
         changed = changed_files(ledger, stage_state)

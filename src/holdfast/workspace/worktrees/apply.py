@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holdfast.store.layout import Packet
+    from holdfast.workspace.base import Base
     from holdfast.workspace.scope import Scope
     from holdfast.workspace.worktrees.worktree import Worktree
 
@@ -211,6 +212,11 @@ def _patch(packet: Packet, tree: Worktree) -> Applied:
             f"{few(links)} is a nested repository, which a patch cannot contain",
             hint=f"'holdfast apply {packet.task_id}' without --patch merges its commits",
         )
+    if large := _too_large(trees, base, theirs):
+        raise NotPossible(
+            f"{few(large)} is larger than {snapshot.BIG_BYTES >> 20} MiB, which a patch cannot contain",
+            hint=f"'holdfast apply {packet.task_id}' without --patch merges it; nothing was changed",
+        )
     main = locate(tree.main)
     ours = snapshot.take(main, trees, hidden=(os.path.realpath(packet.home.path),))
     start = trees.commit(base.base_tree)
@@ -240,6 +246,19 @@ def _patch(packet: Packet, tree: Worktree) -> Applied:
     )
     atomic.write_json(packet.applied, {"schema": "holdfast.applied/1", "tree": whole}, durable=True)
     return Applied(how="patch", into=tree.main, paths=paths, left_out=left_out)
+
+
+def _too_large(trees: Trees, base: Base, tree: str) -> list[str]:
+    """The changed files of which the tree has only a note."""
+    found: list[str] = []
+    for change in changed(trees, base.base_tree, tree):
+        try:
+            stats = os.lstat(os.path.join(base.place.top, change.path))
+        except OSError:
+            continue
+        if stats.st_size > snapshot.BIG_BYTES:
+            found.append(change.path)
+    return found
 
 
 def is_needed(packet: Packet) -> bool:

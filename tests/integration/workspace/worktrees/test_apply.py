@@ -165,3 +165,17 @@ def test_in_place_there_is_nothing_to_apply(home: str) -> None:
     packet = packet_for(home, repo.path, task_id="there")
     with pytest.raises(NotPossible, match="works in place"):
         apply(packet, goal="", as_patch=False)
+
+
+def test_a_file_that_is_too_large_for_a_patch_is_refused_before_anything_is_written(case: Case) -> None:
+    case.work.write("small", "new\n")
+    path = case.work.write("huge", b"")
+    os.truncate(path, 65 * 1024 * 1024)
+    with pytest.raises(NotPossible, match="huge is larger than 64 MiB") as refused:
+        case.apply(as_patch=True)
+    assert "without --patch" in refused.value.hint
+    assert case.repo.git("status", "--porcelain") == ""
+    assert is_needed(case.packet)
+    # A merge carries it.
+    assert case.apply(as_patch=False).paths == ("huge", "small")
+    assert os.path.getsize(os.path.join(case.repo.path, "huge")) == 65 * 1024 * 1024

@@ -38,6 +38,12 @@ COMMAND = Command(
             help="New deadline; 'none' for no deadline.",
         ),
         PERMISSIONS.evolve(help="New permissions of the agent, from here on."),
+        Option(
+            flags=("--reset",),
+            dest="reset",
+            kind="flag",
+            help="Count paid calls and failures of a packet from zero again.",
+        ),
         JSON.evolve(help=request.JSON_HELP),
     ),
 )
@@ -52,6 +58,8 @@ def run(values: dict[str, Any]) -> int:
         for name in ("message", "from", "deadline", "permissions")
         if values[name] is not None
     }
+    if values["reset"]:
+        args["reset"] = True
     if values["deadline"] not in (None, "none"):
         limits.resolve(
             {}, {"deadline_s": values["deadline"]}, stale_s=None

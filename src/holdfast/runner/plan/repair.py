@@ -1,0 +1,86 @@
+"""Repairs: work that its gate refused goes back to the session of an agent, with the evidence. Pure."""
+
+from __future__ import annotations
+
+from holdfast.model import events as ev
+from holdfast.model.acceptance import CHECK
+from holdfast.model.attempt import Attempt
+from holdfast.model.status import Status
+from holdfast.model.task import Task
+from holdfast.runner.plan.moves import moved
+
+#: A repair cannot help: the agent went where it may not, or there was no judgement.
+_NOT_REPAIRED = ("scope", "gate_broken")
+
+
+def target(task: Task, judged: ev.GateJudged) -> str | None:
+    """The stage whose agent repairs what this gate refused; null if none can.
+
+    A report or a patch is repaired by the agent that wrote it. If the acceptance commands failed, that is the
+    stage of `on_fail.back_to`, or the last one that wrote.
+    """
+    pipeline = task.spec.pipeline
+    if pipeline is None or judged.failed in _NOT_REPAIRED:
+        return None
+    if judged.failed != CHECK:
+        return judged.stage
+    names = [stage.name for stage in task.spec.stages]
+    before = task.spec.stages[: names.index(judged.stage) + 1] if judged.stage in names else ()
+    if any(stage.name == pipeline.repair_to for stage in before):
+        return pipeline.repair_to
+    return next((stage.name for stage in reversed(before) if stage.writes), None)
+
+
+def is_left(task: Task, judged: ev.GateJudged) -> bool:
+    """Whether the pipeline allows another repair after this judgement."""
+    pipeline = task.spec.pipeline
+    times = pipeline.repair_times if pipeline is not None else 0
+    return task.repairs.get(judged.stage, 0) < times and target(task, judged) is not None
+
+
+def after_gates(task: Task, attempts: list[Attempt]) -> tuple[ev.Event, ...]:
+    """Send back the work of these attempts, all of them refused by their gates."""
+    planned: list[ev.Event] = []
+    for attempt in attempts:
+        judged = task.stage_state(attempt.stage).gate_result
+        if judged is not None and is_left(task, judged):
+            planned += _planned(task, judged, number=task.repairs.get(judged.stage, 0) + 1)
+    return (*planned, move_on(task, planned[0]))
+
+
+def move_on(task: Task, planned: ev.Event) -> ev.TaskMoved:
+    """The move that follows a repair."""
+    assert isinstance(planned, ev.RepairPlanned)
+    times = task.spec.pipeline.repair_times if task.spec.pipeline is not None else 0
+    count = f" {planned.number} of {times}" if planned.number else ""
+    return moved(task, Status.SPAWNING, f"repair{count} by {planned.stage}: {'; '.join(planned.reasons[:3])}")
+
+
+def by_person(task: Task) -> tuple[ev.Event, ...]:
+    """A person lets the task go on, whose acceptance failed: not the stage that found it works on, but the one
+    that can repair it."""
+    for stage in task.due:
+        state = task.stage_state(stage.name)
+        judged = state.gate_result
+        if judged is None or judged.passed or state.repair is not None:
+            continue
+        if target(task, judged) not in (None, judged.stage):
+            return _planned(task, judged, number=0)
+    return ()
+
+
+def _planned(task: Task, judged: ev.GateJudged, *, number: int) -> tuple[ev.Event, ...]:
+    name = target(task, judged)
+    if name is None:
+        return ()
+    ran = task.stage_state(name).ran
+    return (
+        ev.RepairPlanned(
+            stage=name,
+            after=ran.number if ran is not None else 0,
+            failed_stage=judged.stage,
+            number=number,
+            reasons=judged.reasons,
+            evidence=judged.evidence,
+        ),
+    )

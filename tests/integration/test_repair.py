@@ -1,0 +1,130 @@
+"""Work that a gate refuses goes back to the agent's session with the evidence, a few times and within budgets."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from holdfast.testing import Scenario
+from tests.support.packets import REPORTS, WORK, Written, calls, gate, played
+from tests.support.repos import Repo
+from tests.support.tasks import Task, holdfast, workspace
+
+pytestmark = pytest.mark.usefixtures("home")
+
+IMPL, VERIFY = "scripted_impl", "scripted_verify"
+
+
+def project() -> Repo:
+    repo = Repo(os.path.join(workspace(), "project"))
+    repo.commit("README.md")
+    return repo
+
+
+def wrong_then(*contents: str) -> Scenario:
+    """An implementation that writes the next of these in each of its calls."""
+    counter = os.path.join(workspace(), "calls")
+    command = (
+        f"n=$(cat {counter} || echo 0); echo $((n + 1)) > {counter}; "
+        f"set -- {' '.join(contents)}; shift $n; echo $1 > {WORK}"
+    )
+
+    return Scenario(on_resume="restart").tool("sh", command=command).say(REPORTS["impl"]).result("ok")
+
+
+def prompts(task: Task, stage: str) -> list[str]:
+    """The prompts of a stage's calls, in order."""
+    numbers = [call["attempt"] for call in calls(task, stage)]
+    folders = [path for path in task.attempts() if int(os.path.basename(path)[:3]) in numbers]
+    found: list[str] = []
+    for folder in folders:
+        with open(os.path.join(folder, "prompt"), encoding="utf-8") as file:
+            found.append(file.read())
+    return found
+
+
+def packet(stages: dict[str, Any], command: str = "cat b.txt; grep -q good b.txt", **more: Any) -> Written:
+    return Written(
+        stages,
+        project=project(),
+        repairs=more.pop("repairs", 2),
+        acceptance={"commands": [command], "criteria": []},
+        **more,
+    )
+
+
+@pytest.mark.req("GAT-10")
+def test_failed_acceptance_goes_back_to_the_session_of_the_implementation() -> None:
+    task = packet({IMPL: wrong_then("bad", "good"), VERIFY: None, "scripted_review": None}).run()
+    first, second = calls(task, IMPL)
+    assert (second["mode"], second["session_id"]) == ("resume", first["session_id"])
+    told = prompts(task, IMPL)[1]
+    assert "`cat b.txt; grep -q good b.txt` failed with exit status 1" in told
+    assert "$ cat b.txt; grep -q good b.txt\nbad" in told
+    assert task.path("outputs", f"{VERIFY}.artifact.md") in told
+    # The verification judges what is new, in a new session.
+    assert [call["mode"] for call in calls(task, VERIFY)] == ["fresh", "fresh"]
+    assert len(calls(task, "scripted_review")) == 1
+    (planned,) = task.events("repair.planned")
+    assert (planned["stage"], planned["failed_stage"], planned["number"]) == (IMPL, VERIFY, 1)
+    assert task.manifest()["paid_calls"] == 5
+
+
+@pytest.mark.req("GAT-10")
+def test_without_a_verify_stage_the_stage_that_wrote_repairs_its_own_work() -> None:
+    task = packet({IMPL: wrong_then("bad", "good")}).run()
+    assert [call["mode"] for call in calls(task, IMPL)] == ["fresh", "resume"]
+
+
+def test_a_missing_heading_goes_back_to_the_one_who_wrote_the_report() -> None:
+    review = Scenario().say("## Findings\n\nnone\n").result("ok")
+    review.resumed(Scenario().say(REPORTS["review"]).result("ok"))
+    task = packet({IMPL: wrong_then("good"), "scripted_review": review}).run()
+    assert [call["mode"] for call in calls(task, "scripted_review")] == ["fresh", "resume"]
+    assert len(calls(task, IMPL)) == 1
+    assert "Test gaps" in prompts(task, "scripted_review")[1]
+
+
+def test_repairs_end_after_their_number_and_the_recommended_command_sends_it_back_again() -> None:
+    written = packet({IMPL: wrong_then("bad", "worse", "worst", "good"), VERIFY: None})
+    task = written.run(end="failed")
+    assert len(calls(task, IMPL)) == 3
+    assert len(task.events("repair.planned")) == 2
+    failure = task.json("state", "last_failure.json")
+    assert failure["next_action"]["name"] == "fix_contract"
+    words = failure["next_action"]["then"].replace("'WHAT IS MISSING'", "make-it-good").split()[1:]
+    done = holdfast(*words)
+    assert done.returncode == 0, done.stderr
+    task.wait_for("completed", within_s=40)
+    last = prompts(task, IMPL)[-1]
+    assert calls(task, IMPL)[-1]["mode"] == "resume"
+    assert "make-it-good" in last
+    assert "grep -q good b.txt` failed" in last
+
+
+def test_a_repair_is_a_paid_call() -> None:
+    budgets = {"retry_budget": 2, "paid_call_budget": 2, "max_wallclock_sec": 60}
+    task = packet({IMPL: wrong_then("bad", "good"), VERIFY: None}, budgets=budgets).start()
+    manifest = task.wait_for("interrupted", within_s=40)
+    assert "paid calls" in manifest["interrupt"]["reason"]
+    assert len(calls(task)) == 2
+    # The recommended command grants as much again, and the repair goes on.
+    assert task.ask("resume").returncode == 0
+    task.wait_for("completed", within_s=40)
+    assert calls(task, IMPL)[-1]["mode"] == "resume"
+
+
+def test_a_profile_or_a_packet_may_turn_it_off() -> None:
+    task = packet({IMPL: wrong_then("bad", "good"), VERIFY: None}, repairs=0).run(end="failed")
+    assert len(calls(task, IMPL)) == 1
+    assert gate(task, VERIFY)["failed"] == "acceptance"
+
+
+def test_back_to_names_a_stage_that_writes() -> None:
+    stages = {IMPL: played("impl"), VERIFY: None}
+    written = packet(stages, routing={"intent": "safe_impl", "pipeline": {"on_fail": {"back_to": VERIFY}}})
+    done = holdfast("pipeline", "check", written.path)
+    assert done.returncode == 2
+    assert "routing.pipeline.on_fail.back_to" in done.stderr
