@@ -1,4 +1,4 @@
-"""Work that a gate refuses goes back to the agent's session with the evidence, a few times and within budgets."""
+"""Work that a gate refuses goes back to the agent's session with the evidence, within budgets."""
 
 from __future__ import annotations
 

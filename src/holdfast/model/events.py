@@ -544,8 +544,8 @@ EVENTS: dict[str, type[Event]] = {
     cls.type: cls
     for cls in (
         TaskCreated, TaskMoved, RunOpened, StageDone, HandoffMade, JournalRepaired,
-        WorkspacePrepared, GateJudged, RepairPlanned, PreWorkChecked, FailureTriaged, ChoreFailed, ApprovalGiven,
-        AgentSwitched,
+        WorkspacePrepared, GateJudged, RepairPlanned, PreWorkChecked, FailureTriaged, ChoreFailed,
+        ApprovalGiven, AgentSwitched,
         RunnerStarted, RunnerLeft, RequestApplied, RequestRefused,
         AttemptOpened, AttemptStarted, AttemptVoid, AttemptEnded, AttemptSwept,
         StopIntended, RetryPlanned, LeftoversFound, WatchVerdict,

@@ -88,7 +88,7 @@ def _below(prefix: str, pattern: str) -> str:
 
 
 def _anchored(pattern: str) -> str:
-    """A pattern of `allow`: `src/` is the directory at the top. What is allowed must not be found elsewhere."""
+    """A pattern of `allow`: `src/` is the directory at the top, not one with that name anywhere."""
     is_plain_directory = pattern.endswith("/") and "/" not in pattern[:-1]
     return "/" + pattern if is_plain_directory else pattern
 

@@ -28,6 +28,7 @@ TABLE: list[ev.Event] = [
         stage="s", path="/w", kind="worktree", tree="t", base_tree="b", commit="c", branch="h", dirty=("a b",)
     ),
     ev.GateJudged(stage="s", attempt=3, passed=False, failed="scope", reasons=("r",)),
+    ev.RepairPlanned(stage="s", after=2, failed_stage="t", number=1, reasons=("r",), evidence="$ make"),
     ev.PreWorkChecked(stage="s", passed=False, reasons=("r",)),
     ev.FailureTriaged(
         stage="s", attempt=3, role="impl", agent="a", outcome="failed", detail="d", exit_code=1,

@@ -39,7 +39,7 @@ def test_one_that_we_stopped_hears_why() -> None:
 def test_one_whose_work_was_refused_hears_every_reason_and_not_that_it_crashed() -> None:
     story, attempt = crashed(("Bash", "make"))
     text = briefing.resume_message(
-        story.task, attempt, refused=("b.txt is outside scope.allow", "make test: exit 2")
+        story.task, attempt, refused=briefing.refusal(["b.txt is outside scope.allow", "make test: exit 2"])
     )
     assert "- b.txt is outside scope.allow\n- make test: exit 2" in text
     assert "did not pass" in text
@@ -62,7 +62,7 @@ def test_an_answer_is_handed_on_in_every_case() -> None:
     story.move("interrupted").move("spawning", answer="use the test database")
     for text in (
         briefing.resume_message(story.task, attempt),
-        briefing.resume_message(story.task, attempt, refused=("r",)),
+        briefing.resume_message(story.task, attempt, refused="r"),
         briefing.recovery_briefing(story.task, attempt, "the request"),
     ):
         assert "A person answered:\n\nuse the test database" in text

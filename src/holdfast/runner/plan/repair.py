@@ -57,8 +57,10 @@ def move_on(task: Task, planned: ev.Event) -> ev.TaskMoved:
 
 
 def by_person(task: Task) -> tuple[ev.Event, ...]:
-    """A person lets the task go on, whose acceptance failed: not the stage that found it works on, but the one
-    that can repair it."""
+    """A person lets a task go on whose acceptance failed.
+
+    Not the stage that found it goes on, but the one that can repair it.
+    """
     for stage in task.due:
         state = task.stage_state(stage.name)
         judged = state.gate_result

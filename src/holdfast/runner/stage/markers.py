@@ -104,7 +104,7 @@ def adopt_markers(ledger: Ledger) -> None:
 
 
 def drop_void(ledger: Ledger) -> None:
-    """Remove the markers of stages that are done again for a repair. (A marker that is left is not believed.)"""
+    """Remove the markers of stages that are done again for a repair. One that is left is not believed."""
     for stage in ledger.task.spec.stages:
         if stage.name not in ledger.task.stages_done:
             atomic.remove(ledger.packet.stage_done(stage.name))
