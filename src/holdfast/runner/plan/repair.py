@@ -9,8 +9,8 @@ from holdfast.model.status import Status
 from holdfast.model.task import Task
 from holdfast.runner.plan.moves import moved
 
-#: A repair cannot help: the agent went where it may not, or there was no judgement.
-_NOT_REPAIRED = ("scope", "gate_broken")
+#: The agent went where it may not; a reviewer must not be made to soften its findings; there was no judgement.
+_NOT_REPAIRED = ("scope", "severity", "gate_broken")
 
 
 def target(task: Task, judged: ev.GateJudged) -> str | None:
