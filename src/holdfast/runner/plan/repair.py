@@ -9,7 +9,7 @@ from holdfast.model.status import Status
 from holdfast.model.task import Task
 from holdfast.runner.plan.moves import moved
 
-#: The agent went where it may not; a reviewer must not be made to soften its findings; there was no judgement.
+#: The agent went where it may not; a reviewer must not soften its findings; there was no judgement.
 _NOT_REPAIRED = ("scope", "severity", "gate_broken")
 
 
