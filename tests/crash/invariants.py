@@ -242,7 +242,10 @@ def _printed(
 
 
 def _check_stages(events: list[ev.Event], spec: TaskSpec) -> None:
-    """In each run, each stage is done at most once, in the order of the pipeline, and not started again."""
+    """In each run, each stage is done at most once, in the order of the pipeline, and not started again.
+
+    A repair begins again with the stage that repairs.
+    """
     waves: dict[str, int] = {}
     for number, (_, stages) in enumerate(
         groupby(enumerate(spec.stages), lambda pair: pair[1].group or pair[0])
@@ -252,6 +255,8 @@ def _check_stages(events: list[ev.Event], spec: TaskSpec) -> None:
     for event in events:
         if isinstance(event, ev.RunOpened):
             done = []
+        elif isinstance(event, ev.RepairPlanned):
+            done = [name for name in done if waves[name] < waves[event.stage]]
         elif isinstance(event, ev.StageDone):
             assert event.stage not in done, f"{event.stage} is done twice"
             done.append(event.stage)
