@@ -296,7 +296,15 @@ def _check_gates(case: Case, task: Task, events: list[ev.Event]) -> None:
     judged = [event for event in events if isinstance(event, ev.GateJudged)]
     numbers = [event.attempt for event in judged]
     assert len(set(numbers)) == len(numbers), f"an attempt was judged twice: {numbers}"
-    prepared = [event.stage for event in events if isinstance(event, ev.WorkspacePrepared)]
+    prepared: list[str] = []
+    for event in events:
+        if isinstance(event, ev.RepairPlanned):
+            # The stages after the one that repairs are prepared anew.
+            names = [stage.name for stage in task.spec.stages]
+            again = names[names.index(event.stage) + 1 : names.index(event.failed_stage) + 1]
+            prepared = [name for name in prepared if name not in again]
+        elif isinstance(event, ev.WorkspacePrepared):
+            prepared.append(event.stage)
     assert prepared == [stage.name for stage in task.spec.stages if stage.name in prepared], (
         "in order, and once"
     )
