@@ -253,6 +253,7 @@ _SHORT = of_fields(
             "goal",
             "status",
             "status_reason",
+            "status_cause",
             "agent",
             "model",
             "stage",

@@ -116,6 +116,7 @@ _GATE = of_fields(
         "failed": {"type": "string", "description": "the first check that did not pass"},
         "reasons": TEXTS,
         "warnings": {"type": "array", "items": TEXT, "description": "also shown in the summary"},
+        "confirm": {"type": "array", "items": TEXT, "description": "a reviewer's requests for approval"},
         "checks": {
             "type": "array",
             "items": of_fields({"name": TEXT, "passed": FLAG, "reasons": TEXTS}),
@@ -136,6 +137,7 @@ _GATE = of_fields(
         "checks",
         "warnings",
         "evidence",
+        "confirm",
         "action",
         "decision",
         "findings",
@@ -280,6 +282,10 @@ MANIFEST = of_fields(
         "begun_at": {**AT, "description": "when the queue started it; only for queued tasks"},
         "status": STATUS,
         "status_reason": TEXT,
+        "status_cause": {
+            "enum": ["", "failure", "down"],
+            "description": "why it was stopped, where a program decides by it",
+        },
         "status_updated_at": AT,
         "stage": or_null(TEXT),
         "stages": {
@@ -336,6 +342,7 @@ MANIFEST = of_fields(
     # is_past_deadline: only abandoned tasks. runner_gone: never in the file, `show --json` adds it.
     optional=(
         "permissions",
+        "status_cause",
         "yolo",
         "denied",
         "progress",
@@ -384,7 +391,7 @@ _AFTER = of_fields(
 _CONTEXT = of_fields(
     {
         **each(TEXT, "task_id", "task_name", "goal", "interrupt_reason", "status", "agent", "actor"),
-        **each(TEXT, "project_dir", "cwd", "last_words", "resume"),
+        **each(TEXT, "interrupt_cause", "project_dir", "cwd", "last_words", "resume"),
         "timestamp": AT,
         **each(or_null(TEXT), "stage", "session_id", "agent_session_id"),
         "stages_done": TEXTS,
@@ -394,8 +401,10 @@ _CONTEXT = of_fields(
         "open_tools": list_with("name", "summary"),
         "work": or_null(OBJECT),
         "events": {"type": "array", "items": OBJECT},
-    }
+    },
+    optional=("interrupt_cause",),
 )
+_ASKED_APPROVAL = of_fields({"stage": TEXT})
 _PRE_WORK = of_fields(
     {
         **each(TEXT, "stage", "role", "failed", "action"),
@@ -446,6 +455,10 @@ SCHEMAS: dict[str, tuple[Schema, str]] = {
     "phase-links": (_PHASE_LINKS, "state/phase-links.json: the results by phase"),
     "after": (_AFTER, "after.json: dependencies of a queued task that are already met"),
     "context": (_CONTEXT, "state/interrupts/<n>/context.json: the context of an interrupt"),
+    "asked-approval": (
+        _ASKED_APPROVAL,
+        "state/interrupts/approval.json: the stage for which the interrupt file asks",
+    ),
     "pre-work": (_PRE_WORK, "outputs/<stage>.pre_work.json: the repository's checks before the work"),
     "preflight": (_PREFLIGHT, "state/preflight.json: what a run needs, checked before its first call"),
     "issue": (_ISSUE, "state/issues/<name>.json: an issue that was filed, or was about to be"),

@@ -45,6 +45,7 @@ LIKELY = {
     "step.interrupt": "interrupt",
     "step.journal": "crash",
     "step.leave_mark": "interrupt",
+    "marks.approval": "approval",
     "step.lock_session": "own_session",
     "step.mark_stage": "packet",
     "step.open_chore": "packet",

@@ -66,6 +66,9 @@ def request(verb: str, **args: Any) -> PendingRequest:
 
 # ── steps ──
 
+#: What a step says that follows from a failure.
+FAILURE = {"cause": "failure"}
+
 
 def moved(old: str, new: str, reason: str, **more: Any) -> ev.TaskMoved:
     """The event of a move."""

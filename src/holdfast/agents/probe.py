@@ -42,6 +42,8 @@ class Probe(Record):
     login_seen: tuple[str, ...] = ()
     #: What prevents it from starting; empty if nothing does.
     problems: tuple[str, ...] = ()
+    #: The program, if it is not installed anywhere.
+    missing: str | None = None
 
 
 def probe(adapter: Adapter, env: Mapping[str, str], *, asks: bool = False) -> Probe:
@@ -56,10 +58,12 @@ def probe(adapter: Adapter, env: Mapping[str, str], *, asks: bool = False) -> Pr
     found = program.which(able.program, path)
     login = login_seen(able, env)
     if found is None:
-        why = f"{adapter.name} is not installed: no {able.program} in PATH"
-        if (beside := elsewhere(able.program, env)) is not None:
-            why = f"{adapter.name} is installed at {beside}, which is not in PATH"
-        return Probe(agent=adapter.name, login_seen=login, problems=(why,))
+        beside = elsewhere(able.program, env)
+        why = f"{adapter.name} is installed at {beside}, which is not in PATH"
+        if beside is None:
+            why = f"{adapter.name} is not installed: no {able.program} in PATH"
+        missing = able.program if beside is None else None
+        return Probe(agent=adapter.name, login_seen=login, problems=(why,), missing=missing)
     executed = program.find(able, path) or found
     version = package_version(found, able.package) or (_told_version(executed) if asks else None)
     return Probe(

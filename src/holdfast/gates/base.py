@@ -29,6 +29,8 @@ class Check(Record):
     is_warning: bool = False
     #: What the agent is shown if the work goes back to it: the start of a failing command's output.
     evidence: str = ""
+    #: Requests for approval by a person before the next stage; an empty text gives no reason.
+    confirm: tuple[str, ...] = ()
 
 
 class Case(Record):

@@ -1,7 +1,6 @@
 """STOP_AND_CONFIRM: a reviewer asks for a person's approval before the next stage.
 
-The check always passes. Each such line becomes a remark; `requests` finds them again in the result of the
-gate.
+The check always passes. Each such line becomes a remark and an entry of `Check.confirm`.
 """
 
 from __future__ import annotations
@@ -9,10 +8,6 @@ from __future__ import annotations
 import re
 
 from holdfast.gates.base import Case, Check
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 WORD = "STOP_AND_CONFIRM"
 _LINE = re.compile(rf"^[ \t>*`_-]*{WORD}[ \t*`]*(?::(.*))?$", re.MULTILINE)
@@ -23,10 +18,6 @@ _MAX_REMARKS, _REASON_CHARS = 5, 500
 def check(case: Case) -> Check:
     """Make a remark of every such line, also inside a code block: one question too many does no harm."""
     reasons = [text.strip(" \t*`_")[:_REASON_CHARS] for text in _LINE.findall(case.report.replace("\r", ""))]
-    remarks = dict.fromkeys(f"{WORD}: {reason}" if reason else WORD for reason in reasons)
-    return Check(name="confirm", passed=True, reasons=tuple(remarks)[:_MAX_REMARKS])
-
-
-def requests(remarks: Iterable[str]) -> list[str]:
-    """The reasons of the requests among a gate's remarks; a request without a reason is an empty string."""
-    return [remark.removeprefix(WORD).lstrip(": ") for remark in remarks if remark.startswith(WORD)]
+    confirm = tuple(dict.fromkeys(reasons))[:_MAX_REMARKS]
+    remarks = tuple(f"{WORD}: {reason}" if reason else WORD for reason in confirm)
+    return Check(name="confirm", passed=True, reasons=remarks, confirm=confirm)

@@ -176,7 +176,9 @@ def write_changes(case: Case, path: str) -> int | None:
 
 def _redacted(case: Case, result: Check) -> Check:
     return result.evolve(
-        reasons=tuple(case.redact(reason) for reason in result.reasons), evidence=case.redact(result.evidence)
+        reasons=tuple(case.redact(reason) for reason in result.reasons),
+        evidence=case.redact(result.evidence),
+        confirm=tuple(case.redact(reason) for reason in result.confirm),
     )
 
 
@@ -214,6 +216,7 @@ def result_of(
         "warnings": [reason for result in results if result.is_warning for reason in result.reasons],
         "changed": changed,
         **conclusion.read(case.stage.role, case.report).to_json(),
+        "confirm": [reason for result in shown for reason in result.confirm],
         "checks": [
             {"name": result.name, "passed": result.passed, "reasons": list(result.reasons)}
             for result in results

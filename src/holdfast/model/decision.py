@@ -29,6 +29,8 @@ class Decision(Record):
     #: The state that the task passes through (crashed, hung, timeout), or its end.
     status: Status
     reason: str
+    #: As `model.status.Cause`.
+    cause: str = ""
     #: Whether it costs a retry.
     burns: bool = True
     fresh_session: bool = False

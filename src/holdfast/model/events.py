@@ -42,6 +42,8 @@ class TaskMoved(Event):
     old: str
     new: str
     reason: str = ""
+    #: With `interrupted` and `abandoned`: `failure` or `down`; empty for everything else.
+    cause: str = ""
     #: With `waiting`: when the task continues.
     wake_at: str | None = None
     #: With `interrupted`: the question to the person.
@@ -185,6 +187,8 @@ class FailureTriaged(Event):
     signature: str
     #: An excerpt of the failure for the summary, redacted.
     excerpt: str = ""
+    #: The program that the stage needs and that is not installed.
+    missing_program: str = ""
 
 
 class ChoreFailed(Event):
@@ -351,6 +355,8 @@ class StopIntended(Event):
     intent: str
     reason: str
     request: str | None = None
+    #: With `interrupt`: `down` if the home goes down.
+    cause: str = ""
 
 
 class RetryPlanned(Event):
@@ -495,6 +501,8 @@ class AgentRetry(AgentEvent):
     type = "agent.retry"
     delay_s: float | None = None
     reason: str = ""
+    #: Whether the service refused the call because of a limit (status 429).
+    is_limited: bool = False
 
 
 class AgentRateLimit(AgentEvent):
@@ -555,6 +563,15 @@ EVENTS: dict[str, type[Event]] = {
 }  # fmt: skip
 
 
+#: Fields on which decisions depend and that version 0.1.0 did not write.
+_ADDED = {
+    TaskMoved.type: "cause",
+    StopIntended.type: "cause",
+    FailureTriaged.type: "missing_program",
+    AgentRetry.type: "is_limited",
+}
+
+
 def encode(event: Event, at: str) -> dict[str, Any]:
     """The journal line of an event, as a dict."""
     return {"id": new_ulid(), "at": at, "type": event.type, **event.to_json()}
@@ -571,4 +588,11 @@ def encode_many(events: Sequence[Event], at: str) -> list[dict[str, Any]]:
 def decode(data: dict[str, Any]) -> Event:
     """The event of a journal line. Raises ValueError if a known type lacks a field."""
     cls = EVENTS.get(data.get("type", ""))
-    return cls.from_json(data) if cls else Unknown(data=data)
+    if cls is None:
+        return Unknown(data=data)
+    added = _ADDED.get(cls.type)
+    if added is not None and added not in data:
+        from holdfast.model import legacy  # only journals of older versions need it
+
+        data = legacy.with_field(data, added)
+    return cls.from_json(data)

@@ -57,7 +57,7 @@ def _moved(task: Task, event: ev.TaskMoved, at: str) -> None:
     if event.new in (Status.SPAWNING, Status.QUEUED):
         task.repairing = None
     task.state = state_after(event, at)
-    task.reason = event.reason
+    task.reason, task.cause = event.reason, event.cause
     task.moved_at = at
     for attempt in task.current if task.status is not Status.RUNNING else ():
         attempt.is_decided = not attempt.is_open
@@ -89,7 +89,7 @@ def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
     task.run = event.run
     task.state = State(status=Status.QUEUED if event.is_queued else Status.SPAWNING)
     task.moved_at = at
-    task.reason = "retry"
+    task.reason, task.cause = "retry", ""
     task.consecutive = task.total_retries = 0
     task.waits = task.voids_in_a_row = 0
     task.last_failure = None
@@ -402,7 +402,7 @@ def _retry(task: Task, attempt: Attempt, event: ev.AgentRetry, at: str) -> None:
     attempt.retry = event
     attempt.retries_seen += 1
     attempt.unanswered_since = attempt.unanswered_since or at
-    attempt.is_limited = attempt.is_limited or "429" in event.reason
+    attempt.is_limited = attempt.is_limited or event.is_limited
     attempt.retry_at = clock.iso(clock.parse_iso(at) + (event.delay_s or 0.0))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from holdfast.model import concerns
 from holdfast.model.permissions import Denial
 from holdfast.model.record import Record
-from holdfast.model.status import BY_DOWN, ENDS, Status
+from holdfast.model.status import ENDS, Cause, Status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -187,6 +187,8 @@ class TaskFacts(Record):
     task_id: str
     status: str
     reason: str = ""
+    #: As `Cause`.
+    cause: str = ""
     agent: str = ""
     #: How to log in to the agent, as its adapter says.
     login: str = ""
@@ -253,14 +255,16 @@ def for_manifest(
     interrupt: dict[str, Any] = manifest.get("interrupt") or {}
     status, reason = manifest["status"], manifest.get("status_reason") or ""
     denied: list[dict[str, Any]] = manifest.get("denied") or []
+    cause = _cause(manifest, failure or {})
     return for_task(
         TaskFacts(
             task_id=manifest["task_id"],
             status=status,
             reason=reason,
+            cause=cause,
             agent=manifest.get("agent") or "",
             login=login,
-            remedy=_remedy(status, reason, failure or {}),
+            remedy=_remedy(status, cause, failure or {}),
             question=interrupt.get("reason") or reason,
             approval=interrupt.get("approval") or "",
             wake_at=manifest.get("wake_at"),
@@ -275,10 +279,19 @@ def for_manifest(
     )
 
 
-def _remedy(status: str, reason: str, failure: dict[str, Any]) -> str:
-    """What last_failure.json recommends, if it is about the failure that stopped the task."""
+def _cause(manifest: dict[str, Any], failure: dict[str, Any]) -> str:
+    cause = manifest.get("status_cause")
+    if cause is not None:
+        return cause
+    from holdfast.model import legacy  # only manifests of older versions need it
+
+    return legacy.cause_of(manifest, failure)
+
+
+def _remedy(status: str, cause: str, failure: dict[str, Any]) -> str:
+    """What last_failure.json recommends, if a failure stopped the task."""
     action: dict[str, Any] = failure.get("next_action") or {}
-    is_current = status in (Status.FAILED, Status.TIMEOUT) or (failure.get("detail") or "\n") in reason
+    is_current = status in (Status.FAILED, Status.TIMEOUT) or cause == Cause.FAILURE
     if is_current and action.get("name"):
         return action["name"]
     return "read_log" if status == Status.ABANDONED else ""
@@ -286,8 +299,7 @@ def _remedy(status: str, reason: str, failure: dict[str, Any]) -> str:
 
 def is_question(manifest: dict[str, Any]) -> bool:
     """Whether an interrupted task asks something. One that `holdfast down` interrupted can just go on."""
-    interrupt: dict[str, Any] = manifest.get("interrupt") or {}
-    return (interrupt.get("reason") or manifest.get("status_reason")) != BY_DOWN
+    return _cause(manifest, {}) != Cause.DOWN
 
 
 def hint(steps: Iterable[Step]) -> str:
@@ -315,7 +327,7 @@ def _interrupted(facts: TaskFacts) -> NextAction:
         return _filled("approve", facts, f"stage {facts.approval} waits for approval")
     if facts.remedy:
         return _failed(facts)
-    if facts.question and facts.question != BY_DOWN:
+    if facts.question and facts.cause != Cause.DOWN:
         return _filled("answer", facts, facts.question)
     return _filled("resume", facts, facts.reason or "it was interrupted")
 

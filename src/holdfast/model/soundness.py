@@ -19,6 +19,7 @@ _OPTIONAL: dict[str, tuple[type, ...]] = {
     "task_name": _TEXT,
     "goal": _TEXT,
     "status_reason": _TEXT,
+    "status_cause": _TEXT,
     "model": _TEXT,
     "stage": _TEXT,
     "project_dir": _TEXT,

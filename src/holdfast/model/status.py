@@ -77,8 +77,18 @@ ENDS = frozenset({_S.COMPLETED, _S.FAILED, _S.ABANDONED, _S.KILLED})
 #: States that need no runner unless there is a request.
 PARKED = frozenset({_S.QUEUED, _S.INTERRUPTED})
 
-#: The reason of an interrupt without a question: the home went down.
-BY_DOWN = "holdfast down --now"
+#: The command of Cause.DOWN, for texts.
+DOWN_COMMAND = "holdfast down --now"
+
+
+class Cause(StrEnum):
+    """Why a task was stopped, where a decision depends on it. `reason` is the same for people."""
+
+    #: A failure: `last_failure.json` says what helps.
+    FAILURE = "failure"
+    #: The home went down: there is no question, and the task can just continue.
+    DOWN = "down"
+
 
 #: Exit status of a command that waits for the task.
 EXIT_STATUS: dict[Status, int] = {

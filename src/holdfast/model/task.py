@@ -25,6 +25,8 @@ class Task:
         self.state = State(status=Status.QUEUED)
         #: Why it is in this state, and since when.
         self.reason = ""
+        #: The `Cause` of its last move, if it has one.
+        self.cause = ""
         self.moved_at = ""
         self.created_at = ""
         #: When a task that waited in the queue was started; null if it never waited.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.model.status import BY_DOWN
+from holdfast.model.status import DOWN_COMMAND, Cause
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def words(event: dict[str, Any]) -> str:
     why = f": {event['reason']}" if event.get("reason") else ""
     if event["event"] == "home_interrupt":
         return f"holdfast: all tasks wait for a person{why}"
-    if event["event"] == "interrupted" and event.get("reason") == BY_DOWN:
-        return f"holdfast: {event.get('task_id') or 'a task'} was interrupted by '{BY_DOWN}'"
+    if event["event"] == "interrupted" and event.get("cause") == Cause.DOWN:
+        return f"holdfast: {event.get('task_id') or 'a task'} was interrupted by '{DOWN_COMMAND}'"
     what = _EVENT_TEXTS.get(event["event"], str(event["event"]))
     return f"holdfast: {event.get('task_id') or 'a task'} {what}{why}"

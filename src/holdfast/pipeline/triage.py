@@ -44,6 +44,8 @@ class Failure(Record):
     #: The check that did not pass; empty if there was no gate.
     gate_failed: str = ""
     gate_reasons: tuple[str, ...] = ()
+    #: The program that the stage needs and that is not installed.
+    missing_program: str = ""
     #: Taken out of the text before it is hashed.
     task_id: str = ""
 
@@ -214,10 +216,12 @@ _SETUP = (
 )
 
 
-def remedy(failure_class: FailureClass, outcome: str, detail: str = "") -> tuple[str, tuple[str, ...]]:
+def remedy(
+    failure_class: FailureClass, outcome: str, *, missing_program: str = ""
+) -> tuple[str, tuple[str, ...]]:
     """What a person can do about a failure: the name of it, and sentences."""
-    # A look ahead finds missing programs, too.
-    is_of_setup = outcome in _OF_SETUP and "not installed" not in detail
+    # The preflight finds missing programs, too.
+    is_of_setup = outcome in _OF_SETUP and not missing_program
     is_of_setup = is_of_setup and failure_class is FailureClass.TOOLING
     return _SETUP if is_of_setup else REMEDIES[failure_class]
 
@@ -228,7 +232,7 @@ _BY_TEXT: list[tuple[FailureClass, re.Pattern[str]]] = []
 def triage(facts: Failure) -> Triage:
     """The class, the signature and the remedies of a failure."""
     found = classify(facts)
-    action, suggested = remedy(found, facts.outcome, facts.detail)
+    action, suggested = remedy(found, facts.outcome, missing_program=facts.missing_program)
     return Triage(
         failure_class=found,
         signature=_signature(facts),

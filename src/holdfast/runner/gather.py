@@ -60,10 +60,13 @@ class Gatherer:
             from holdfast.runner.stage import chores  # only tasks with chores pay for the import
 
             found["chore_result"] = chores.read_result(context.ledger, task.chore)
+        interrupt_file = self._interrupt_file()
+        if interrupt_file is not None and task.spec.pipeline is not None:
+            found["file_asks_approval"] = marks.asked_approval(context.ledger.packet)
         return Facts(
             memory=context.memory,
             redaction_problem=context.ledger.redact.problem,
-            interrupt_file=self._interrupt_file(),
+            interrupt_file=interrupt_file,
             logins=self._logins(),
             **found,
         )

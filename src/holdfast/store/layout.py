@@ -134,6 +134,7 @@ class Packet:
         self.applied = f"{path}/state/workspace/applied.json"
         self.rooms = f"{path}/state/workspace/rooms"
         self.interrupts = f"{path}/state/interrupts"
+        self.asked_approval = f"{path}/state/interrupts/approval.json"
         self.issues = f"{path}/state/issues"
         self.preflight = f"{path}/state/preflight.json"
         self.git_settings = f"{path}/state/git-settings.json"

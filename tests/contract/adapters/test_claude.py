@@ -174,3 +174,14 @@ def test_a_tool_that_the_profile_takes_away_is_denied(words: str, denied: bool) 
     (finished,) = ADAPTER.reader().read(json.dumps(line, separators=(",", ":")).encode())
     assert isinstance(finished, ev.AgentToolFinished)
     assert finished.denied is denied
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "is_limited"),
+    [(429, "rate_limit", True), (529, "overloaded", False), (500, "line 429", False)],
+)
+def test_the_status_of_a_retry_says_whether_it_is_a_limit(status: int, error: str, is_limited: bool) -> None:
+    line = f'{{"type":"system","subtype":"api_retry","error_status":{status},"error":"{error}"}}'
+    (retry,) = ADAPTER.reader().read(line.encode())
+    assert isinstance(retry, ev.AgentRetry)
+    assert retry.is_limited is is_limited

@@ -201,8 +201,13 @@ def test_every_state_offers_something_to_type(status: str) -> None:
             ["resume t1 -m 'ANSWER'", "stop t1"],
         ),
         (
-            for_manifest(manifest("interrupted", status_reason="holdfast down --now")),
+            for_manifest(manifest("interrupted", status_reason="any text", status_cause="down")),
             ["resume t1", "stop t1"],
+        ),
+        # A person may use the same words.
+        (
+            for_manifest(manifest("interrupted", status_reason="holdfast down --now", status_cause="")),
+            ["resume t1 -m 'ANSWER'", "stop t1"],
         ),
         (
             for_manifest(manifest("interrupted", interrupt={"reason": "?", "approval": "impl"})),
@@ -235,13 +240,15 @@ def test_what_a_view_offers(action: NextAction, commands: list[str]) -> None:
 def test_a_recorded_failure_decides_while_it_is_the_one_that_stopped_the_task() -> None:
     scope = failed_with("fix_scope", "it changed x")
     assert for_manifest(manifest("failed"), failure=scope).name == "fix_scope"
-    assert (
-        for_manifest(manifest("interrupted", status_reason="it changed x"), failure=scope).name == "fix_scope"
-    )
-    other = manifest("interrupted", status_reason="which?")
+    for status in ("interrupted", "abandoned"):
+        stopped = manifest(status, status_reason="any text", status_cause="failure")
+        assert for_manifest(stopped, failure=scope).name == "fix_scope"
+    # A question that quotes the failure is still a question.
+    other = manifest("interrupted", status_reason="it changed x: is that right?", status_cause="")
     assert for_manifest(other, failure=scope).name == "answer"
-    assert for_manifest(manifest("abandoned", status_reason="else"), failure=scope).name == "read_log"
-    late = manifest("abandoned", status_reason="it changed x", is_past_deadline=True)
+    ended = manifest("abandoned", status_reason="it changed x", status_cause="")
+    assert for_manifest(ended, failure=scope).name == "read_log"
+    late = manifest("abandoned", status_cause="failure", is_past_deadline=True)
     assert for_manifest(late, failure=scope).command == "holdfast retry t1 --deadline 10h"
 
 

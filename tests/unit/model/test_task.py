@@ -234,6 +234,14 @@ def test_an_announced_wait_ends_with_the_next_word() -> None:
     assert story.task.attempt.retry_at is None
 
 
+def test_a_retry_is_a_limit_by_its_field_and_not_by_its_text() -> None:
+    for is_limited, reason in ((True, "the service refused"), (False, "line 429")):
+        event = ev.AgentRetry(attempt=1, offset=1, reason=reason, is_limited=is_limited)
+        story = Story().attempt(1).tell(event)
+        assert story.task.attempt is not None
+        assert story.task.attempt.is_limited is is_limited
+
+
 def test_an_agent_event_of_another_attempt_changes_nothing() -> None:
     story = Story().attempt(2).tell(ev.AgentText(attempt=1, offset=5, text="late"))
     assert story.task.messages == 0

@@ -52,3 +52,9 @@ def test_the_text_has_the_reason() -> None:
     assert rules.words({"event": "home_interrupt", "reason": "stop"}) == (
         "holdfast: all tasks wait for a person: stop"
     )
+
+
+def test_only_its_cause_tells_an_interrupt_by_down_from_a_question() -> None:
+    event = {"event": "interrupted", "task_id": "t1", "reason": "holdfast down --now", "cause": "down"}
+    assert rules.words(event) == "holdfast: t1 was interrupted by 'holdfast down --now'"
+    assert rules.words({**event, "cause": ""}) == "holdfast: t1 needs a person: holdfast down --now"

@@ -261,6 +261,13 @@ def test_only_where_a_program_is_missing_is_one_to_be_installed(outcome: str, ac
     assert f"`{outcome}`" in page()
 
 
+def test_a_missing_program_is_known_as_one_and_not_by_the_words_of_the_reason() -> None:
+    failure = module.Failure(stage="codex_impl", outcome="preflight_failed", detail="no such program")
+    assert module.triage(failure.evolve(missing_program="codex")).next_action == "install_tool"
+    quoted = failure.evolve(detail="the bootstrap 'is not installed' cannot be read")
+    assert module.triage(quoted).next_action == "fix_setup"
+
+
 # ── the page ──
 
 

@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 from holdfast import clock
 from holdfast.agents.claude import errors
 from holdfast.agents.claude.todos import TOOLS, Todos
-from holdfast.agents.shared import json_lines, reset_times
+from holdfast.agents.shared import json_lines, refusals, reset_times
 from holdfast.model import events as ev
 from holdfast.model.outcome import HAS_RESET_TIME
 
@@ -218,7 +218,13 @@ class Lines(json_lines.ByType):
         if line.subtype == "api_retry":
             delay_s = line.retry_delay_ms / 1000 if line.retry_delay_ms is not None else None
             status = f" ({line.error_status})" if line.error_status else ""
-            return [ev.AgentRetry(delay_s=delay_s, reason=f"{line.error or 'no answer'}{status}")]
+            return [
+                ev.AgentRetry(
+                    delay_s=delay_s,
+                    reason=f"{line.error or 'no answer'}{status}",
+                    is_limited=line.error_status == refusals.LIMITED,
+                )
+            ]
         return []
 
     def _named(self, session_id: str, model: str | None) -> list[ev.AgentEvent]:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from holdfast import clock
-from holdfast.agents.shared import json_lines, reset_times, todo_list
+from holdfast.agents.shared import json_lines, refusals, reset_times, todo_list
 from holdfast.model import events as ev
 from holdfast.model.outcome import HAS_RESET_TIME
 
@@ -180,7 +180,8 @@ class Lines(json_lines.ByType):
 
     def _error(self, line: _Failure) -> list[ev.AgentEvent]:
         if line.message.startswith("Reconnecting..."):
-            return [ev.AgentRetry(reason=line.message[:_SUMMARY_LIMIT])]
+            reason = line.message[:_SUMMARY_LIMIT]
+            return [ev.AgentRetry(reason=reason, is_limited=refusals.quotes_limit(reason))]
         self._said = line.message
         return []
 

@@ -15,7 +15,7 @@ import re
 import msgspec
 
 from holdfast import clock
-from holdfast.agents.shared import json_lines
+from holdfast.agents.shared import json_lines, refusals
 from holdfast.model import events as ev
 
 _TEXT_CHARS = 16_000
@@ -152,7 +152,8 @@ class CopilotReader:
             case "tool.execution_complete" if data.tool_call_id:
                 return [_finished(data, data.tool_call_id)]
             case "assistant.turn_retry":
-                return [ev.AgentRetry(reason=data.reason or "")]
+                reason = data.reason or ""
+                return [ev.AgentRetry(reason=reason, is_limited=refusals.quotes_limit(reason))]
             case "model.call_failure":
                 self._lost_connection = data.status_code is None
                 self._note_reset_date(raw)

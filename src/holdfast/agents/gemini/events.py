@@ -11,7 +11,7 @@ import re
 import msgspec
 
 from holdfast import clock
-from holdfast.agents.shared import json_lines, todo_list
+from holdfast.agents.shared import json_lines, refusals, todo_list
 from holdfast.model import events as ev
 
 _TEXT_CHARS = 16_000
@@ -90,7 +90,8 @@ class GeminiReader:
             return []
         text = line[:_MESSAGE_CHARS].decode("utf-8", "replace")
         delay = re.search(r"Retrying after (\d+)ms", text)
-        return [ev.AgentRetry(delay_s=int(delay[1]) / 1000 if delay else None, reason=text[:_REASON_CHARS])]
+        delay_s, reason = int(delay[1]) / 1000 if delay else None, text[:_REASON_CHARS]
+        return [ev.AgentRetry(delay_s=delay_s, reason=reason, is_limited=refusals.quotes_limit(reason))]
 
     def finish(self) -> list[ev.AgentEvent]:
         """Text that was cut off."""

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from holdfast import clock
-from holdfast.agents.shared import api_errors, json_lines, todo_list
+from holdfast.agents.shared import api_errors, json_lines, refusals, todo_list
 from holdfast.model import events as ev
 from holdfast.model import outcome as oc
 
@@ -241,7 +241,8 @@ def _stream_error(quoted: bytes, said_at: bytes) -> list[ev.AgentEvent]:
     if kind in oc.MUST_WAIT:
         events.append(ev.AgentRateLimit(resets_at=lifted_at, reason=text[:_TEXT_CHARS]))
     if delay_s is None or delay_s <= _SHORT_WAIT_S:
-        events.append(ev.AgentRetry(delay_s=delay_s, reason=text[:_TEXT_CHARS]))
+        reason = text[:_TEXT_CHARS]
+        events.append(ev.AgentRetry(delay_s=delay_s, reason=reason, is_limited=refusals.quotes_limit(reason)))
     return events
 
 

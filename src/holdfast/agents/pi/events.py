@@ -13,7 +13,7 @@ import re
 import msgspec
 from msgspec import Raw, Struct
 
-from holdfast.agents.shared import api_errors, json_lines
+from holdfast.agents.shared import api_errors, json_lines, refusals
 from holdfast.model import events as ev
 from holdfast.model import outcome as oc
 
@@ -140,7 +140,9 @@ class PiLines:
             case "auto_retry_start":
                 self._is_open, self._has_ended = True, False
                 delay_s = None if decoded.delay_ms is None else decoded.delay_ms / 1000
-                return [ev.AgentRetry(delay_s=delay_s, reason=decoded.error_message)]
+                reason = decoded.error_message
+                is_limited = refusals.quotes_limit(reason)
+                return [ev.AgentRetry(delay_s=delay_s, reason=reason, is_limited=is_limited)]
             case "agent_settled":
                 self._is_open = self._has_ended = False
                 return self._result("settled", aborted=decoded.aborted)

@@ -10,7 +10,7 @@ import json
 
 from holdfast.agents import endings
 from holdfast.agents.base import End
-from holdfast.agents.shared import todo_list
+from holdfast.agents.shared import refusals, todo_list
 from holdfast.model import events as ev
 from holdfast.model.outcome import Outcome
 
@@ -54,7 +54,8 @@ def _events(data: dict[str, Any]) -> list[ev.AgentEvent]:
         case "system" if data.get("subtype") == "api_retry":
             delay_ms = data.get("retry_delay_ms")
             delay_s = delay_ms / 1000 if isinstance(delay_ms, (int, float)) else None
-            return [ev.AgentRetry(delay_s=delay_s, reason=str(data.get("error", "")))]
+            reason = str(data.get("error", ""))
+            return [ev.AgentRetry(delay_s=delay_s, reason=reason, is_limited=refusals.quotes_limit(reason))]
         case "assistant":
             return _assistant(data.get("message") or {})
         case "user":

@@ -152,6 +152,7 @@ def action_facts(task: Task, *, login: str = "", has_changes: bool = False) -> T
         task_id=task.spec.task_id,
         status=task.status,
         reason=task.reason,
+        cause=task.cause,
         agent=attempt.agent if attempt is not None else task.spec.agent,
         login=login,
         remedy=_remedy(task),
@@ -176,7 +177,8 @@ def _remedy(task: Task) -> str:
     failure_class = _open_class(task)
     if failure_class not in tuple(FailureClass):
         return "read_log" if failure_class else ""
-    return remedy(FailureClass(failure_class), _outcome(task), task.reason)[0]
+    missing = task.last_failure.missing_program if task.last_failure is not None else ""
+    return remedy(FailureClass(failure_class), _outcome(task), missing_program=missing)[0]
 
 
 def _open_class(task: Task) -> str:

@@ -16,7 +16,7 @@ import sys
 
 from holdfast import clock, files
 from holdfast.errors import HoldfastError
-from holdfast.model.status import BY_DOWN
+from holdfast.model.status import Cause
 from holdfast.packet import work_file
 from holdfast.redact import Redactor
 from holdfast.store import atomic
@@ -37,22 +37,22 @@ _GIT_CHARS = 20000
 _TAIL_BYTES = 256 * 1024
 
 
-def save(ledger: Ledger, reason: str) -> str | None:
+def save(ledger: Ledger, reason: str, *, cause: str = "") -> str | None:
     """Save the context of an interrupt. Returns its directory, or None if that failed; never raises."""
     try:
-        return _save(ledger, reason)
+        return _save(ledger, reason, cause)
     except (OSError, HoldfastError, ValueError) as error:
         print(f"the context of the interrupt was not saved: {error!r}", file=sys.stderr, flush=True)
         return None
 
 
-def _save(ledger: Ledger, reason: str) -> str:
+def _save(ledger: Ledger, reason: str, cause: str) -> str:
     packet, redact = ledger.packet, ledger.redact
     atomic.make_directory(packet.interrupts)
     directory = packet.interrupt(_next_number(packet.interrupts))
     os.mkdir(directory.path, 0o700)
     item = work_file.read(packet)
-    context = _masked(_context(ledger, reason, item), redact)
+    context = _masked(_context(ledger, reason, cause, item), redact)
     _write(directory.logs, redact(ledger.tail(LOG_LINES)) + "\n")
     if item is not None:
         atomic.write_json(directory.work, _masked(item, redact), durable=False)
@@ -83,7 +83,7 @@ def _next_number(folder: str) -> int:
     )
 
 
-def _context(ledger: Ledger, reason: str, item: dict[str, Any] | None) -> dict[str, Any]:
+def _context(ledger: Ledger, reason: str, cause: str, item: dict[str, Any] | None) -> dict[str, Any]:
     task, attempt = ledger.task, ledger.task.attempt
     cwd = _workspace(ledger)
     return {
@@ -93,6 +93,7 @@ def _context(ledger: Ledger, reason: str, item: dict[str, Any] | None) -> dict[s
         "goal": task.spec.goal,
         "timestamp": clock.iso_now(),
         "interrupt_reason": reason,
+        "interrupt_cause": cause,
         "status": str(task.status),
         "stage": task.stage,
         "stages_done": list(task.stages_done),
@@ -112,7 +113,7 @@ def _context(ledger: Ledger, reason: str, item: dict[str, Any] | None) -> dict[s
         ],
         "work": item if item is not None else (task.spec.work or None),
         "events": _last_events(ledger.packet.journal),
-        "resume": f"holdfast resume {task.spec.task_id}" + ("" if reason == BY_DOWN else " -m 'ANSWER'"),
+        "resume": f"holdfast resume {task.spec.task_id}" + ("" if cause == Cause.DOWN else " -m 'ANSWER'"),
     }
 
 
@@ -196,7 +197,7 @@ def _summary(context: dict[str, Any]) -> str:
         ("work", work_file.words(context["work"] if "progress" in (context["work"] or {}) else None) or "-"),
         ("open tool calls", tools or "-"),
     ]
-    state = "was interrupted" if context["interrupt_reason"] == BY_DOWN else "waits for a person"
+    state = "was interrupted" if context["interrupt_cause"] == Cause.DOWN else "waits for a person"
     lines = [f"# {context['task_id']} {state}", "", f"{context['timestamp']}", ""]
     lines += [f"- {name}: {text}" for name, text in rows]
     if changed:

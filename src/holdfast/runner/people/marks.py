@@ -2,7 +2,8 @@
 
 `state/interrupt-request.txt` asks for a person, `state/error` reports an error; the text is the reason. A
 work item with status `blocked` in `state/work.json` has the same effect. Marks do not expire. When a person
-resumes the task, they are moved to `state/interrupts/`.
+resumes the task, they are moved to `state/interrupts/`. While a mark of ours asks for an approval,
+`state/interrupts/approval.json` names the stage.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import os
 
 from holdfast import clock
+from holdfast.errors import CorruptFile
 from holdfast.failpoints import failpoint
 from holdfast.packet import work_file
 from holdfast.redact import MARGIN, begin_of
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from holdfast.redact import Redactor
 
+SCHEMA = "holdfast.asked-approval/1"
 _TEXT_CHARS = 4096
 #: An empty mark is read again this often, at this interval.
 _RETRIES, _RETRY_S = 5, 0.02
@@ -73,12 +76,27 @@ def is_left(packet: Packet) -> bool:
     return os.path.lexists(packet.interrupt_request) or os.path.lexists(packet.error_marker)
 
 
-def leave(packet: Packet, reason: str) -> None:
-    """Create the interrupt file unless there is a mark; it exists as long as the task waits."""
-    if not is_left(packet):
-        atomic.write(
-            packet.interrupt_request, f"{reason}\n".encode("utf-8", "backslashreplace"), durable=True
-        )
+def leave(packet: Packet, reason: str, *, approval: str | None = None) -> None:
+    """Create the interrupt file unless there is a mark; it exists as long as the task waits.
+
+    `approval` is the stage for whose approval it asks.
+    """
+    if is_left(packet):
+        return
+    if approval is not None:
+        atomic.make_directory(packet.interrupts)
+        atomic.write_json(packet.asked_approval, {"schema": SCHEMA, "stage": approval}, durable=True)
+        failpoint("marks.approval")
+    atomic.write(packet.interrupt_request, f"{reason}\n".encode("utf-8", "backslashreplace"), durable=True)
+
+
+def asked_approval(packet: Packet) -> str | None:
+    """The stage for whose approval a runner left the mark; None if the mark is somebody else's."""
+    try:
+        stage = (atomic.read_json(packet.asked_approval) or {}).get("stage")
+    except CorruptFile:
+        return None
+    return stage if isinstance(stage, str) else None
 
 
 def put_aside(packet: Packet, name: str) -> None:
@@ -87,6 +105,7 @@ def put_aside(packet: Packet, name: str) -> None:
         if os.path.lexists(path):
             atomic.make_directory(packet.interrupts)
             os.rename(path, os.path.join(packet.interrupts, f"{name}-{os.path.basename(path)}"))
+    atomic.remove(packet.asked_approval)
     item = _blocked(packet)
     if item is not None:
         work_file.write(packet, work_file.merge(item, status="in_progress"))

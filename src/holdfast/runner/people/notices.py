@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from holdfast.runner.ledger import Ledger
 
 
-def post(ledger: Ledger, event: str, reason: str | None = None) -> int:
+def post(ledger: Ledger, event: str, reason: str | None = None, *, cause: str = "") -> int:
     """Post a notice for each rule that matches `event` (a state, `quality_gate`, …).
 
     Returns how many; never raises. When a task ends, notices are posted before `_task.done` is written and
@@ -45,6 +45,7 @@ def post(ledger: Ledger, event: str, reason: str | None = None) -> int:
         "task_name": ledger.redact(task.spec.task_name),
         "status": status,
         "reason": task.reason if reason is None else reason,
+        "cause": cause,
         "project_dir": task.spec.project_dir,
         "agent": task.attempt.agent if task.attempt is not None else task.spec.agent,
         "stage": task.stage,

@@ -102,11 +102,14 @@ def _facts(failed: ev.FailureTriaged) -> Failure:
         exit_code=failed.exit_code,
         gate_failed=failed.gate_failed,
         gate_reasons=tuple(failed.gate_reasons),
+        missing_program=failed.missing_program,
     )
 
 
 def _triage(failed: ev.FailureTriaged) -> Triage:
-    action, suggested = remedy(FailureClass(failed.failure_class), failed.outcome, failed.detail)
+    action, suggested = remedy(
+        FailureClass(failed.failure_class), failed.outcome, missing_program=failed.missing_program
+    )
     return Triage(
         failure_class=failed.failure_class,
         signature=failed.signature,

@@ -94,14 +94,15 @@ def _forget(context: Context, name: str) -> None:
 
 def save_context(context: Context, step: SaveContext) -> None:
     """Save what a person needs in order to answer."""
-    saved_context.save(context.ledger, context.ledger.redact(step.interrupt.question))
+    question = context.ledger.redact(step.interrupt.question)
+    saved_context.save(context.ledger, question, cause=step.interrupt.cause)
     failpoint("step.save_context")
     context.memory.interrupting = step.interrupt.evolve(is_saved=True)
 
 
 def post_notice(context: Context, step: PostNotice) -> None:
     """Leave a notice for every matching rule."""
-    notices.post(context.ledger, step.event, context.ledger.redact(step.reason))
+    notices.post(context.ledger, step.event, context.ledger.redact(step.reason), cause=step.cause)
     failpoint("step.post_notice")
     if step.attempt:
         context.memory.refusals_announced.add(step.attempt)
@@ -111,7 +112,7 @@ def post_notice(context: Context, step: PostNotice) -> None:
 
 def leave_mark(context: Context, step: LeaveMark) -> None:
     """Leave the interrupt file."""
-    marks.leave(context.ledger.packet, context.ledger.redact(step.question))
+    marks.leave(context.ledger.packet, context.ledger.redact(step.question), approval=step.approval)
     failpoint("step.leave_mark")
     if context.memory.interrupting is not None:
         context.memory.interrupting = context.memory.interrupting.evolve(is_marked=True)

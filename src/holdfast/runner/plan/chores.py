@@ -39,9 +39,11 @@ def _drop(task: Task, facts: Facts, chore: Chore, intent: ev.StopIntended) -> St
     if facts.memory.workspace.is_held:
         return ReleaseWorkspace()
     dropped = _failed(chore, intent.reason, counts=False)
-    decision = policy.after_attempt("stopped", intent=intent.intent, intent_reason=intent.reason)
+    decision = policy.after_attempt(
+        "stopped", intent=intent.intent, intent_reason=intent.reason, cause=intent.cause
+    )
     if decision.then is Then.ASK:
-        return ask(task, facts, decision.reason, before=(dropped,))
+        return ask(task, facts, decision.reason, cause=decision.cause, before=(dropped,))
     return move(task, decision.status, decision.reason, before=(dropped,))
 
 

@@ -11,7 +11,7 @@ from holdfast.model import events as ev
 from holdfast.model.attempt import Attempt
 from holdfast.model.decision import Decision, Then, severity
 from holdfast.model.execution import Execution
-from holdfast.model.status import Status
+from holdfast.model.status import Cause, Status
 from holdfast.model.task import Task
 from holdfast.runner.plan import policy, repair, retry
 from holdfast.runner.plan.facts import Facts, Now
@@ -104,6 +104,7 @@ def decide(task: Task, attempt: Attempt, facts: Facts) -> Decision | TriageFailu
         ended.detail,
         intent=attempt.intent_name,
         intent_reason=attempt.intent.reason if attempt.intent is not None else "",
+        cause=attempt.intent.cause if attempt.intent is not None else "",
         lost_in_a_row=task.stage_state(attempt.stage).lost_in_a_row,
     )
     decision = policy.at_limit(decision, attempt.intent_name, spec.limits)
@@ -127,7 +128,7 @@ def _with_advice(task: Task, attempt: Attempt, decision: Decision, facts: Facts)
     assert attempt.ended is not None
     if attempt.ended.outcome == "context_too_long" and task.stage_state(attempt.stage).overflows > 1:
         reason = f"{decision.reason}; a fresh session ran out of room too: split the task"
-        return Decision(then=Then.ASK, status=Status.INTERRUPTED, reason=reason)
+        return Decision(then=Then.ASK, status=Status.INTERRUPTED, reason=reason, cause=Cause.FAILURE)
     login = facts.logins.get(attempt.agent)
     if attempt.ended.outcome in ("auth", "no_auth") and login:
         resume = f"'holdfast resume {task.spec.task_id}'"
@@ -151,7 +152,7 @@ def follow_failures(task: Task, facts: Facts, decided: list[tuple[Attempt, Decis
     match decision.then:
         case Then.RETRY if attempt.swept is not None and attempt.swept.unkillable:
             question = f"the last attempt left processes that cannot be killed: {attempt.swept.proof}"
-            return ask(task, facts, question, reason=decision.reason)
+            return ask(task, facts, question, reason=decision.reason, cause=decision.cause)
         case Then.RETRY:
             events = retry.retry_events(
                 task, decision, now, outcome=attempt.ended.outcome, stage=attempt.stage, others=others
@@ -164,9 +165,9 @@ def follow_failures(task: Task, facts: Facts, decided: list[tuple[Attempt, Decis
             wake_at = _wake_at(task, attempt, facts, now)
             return Journal(events=(*before, moved(task, Status.WAITING, decision.reason, wake_at=wake_at)))
         case Then.ASK:
-            return ask(task, facts, decision.reason, before=before)
+            return ask(task, facts, decision.reason, cause=decision.cause, before=before)
         case Then.END | Then.COMPLETE:
-            return move(task, decision.status, decision.reason, before=before)
+            return move(task, decision.status, decision.reason, cause=decision.cause, before=before)
 
 
 def _hand_over(task: Task, attempt: Attempt, decision: Decision, now: Now) -> tuple[ev.Event, ...] | None:

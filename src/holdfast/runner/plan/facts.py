@@ -68,6 +68,14 @@ class Judgement(Record):
     last_line: str = ""
 
 
+class Problem(Record):
+    """Something that a stage needs and that the preflight did not find."""
+
+    text: str
+    #: The program, if that is what is missing.
+    missing_program: str = ""
+
+
 class StartFailure(Record):
     """Why the due stages could not be started."""
 
@@ -112,6 +120,8 @@ class PreparedInterrupt(Record):
 
     question: str
     reason: str
+    #: As `model.status.Cause`.
+    cause: str = ""
     approval: str | None = None
     request: str | None = None
     #: Events of the same record, before the move.
@@ -142,7 +152,7 @@ class Memory:
         self.interrupting: PreparedInterrupt | None = None
         #: The run for which the preflight was done, and what it found missing.
         self.preflight_run = 0
-        self.problems: tuple[str, ...] = ()
+        self.problems: tuple[Problem, ...] = ()
         self.start_failure: StartFailure | None = None
         self.workspace = WorkspaceFacts()
         #: Whether the reports of an interrupt are written, and the events to announce with them.
@@ -163,6 +173,8 @@ class Facts(Record):
     redaction_problem: str | None = None
     #: The text of an interrupt file, where one asks for a person.
     interrupt_file: str | None = None
+    #: The stage for whose approval a runner left that file; null if it is somebody else's.
+    file_asks_approval: str | None = None
     #: Time until the next heartbeat; 0 for now.
     heartbeat_in_s: float = 0.0
     #: Time until a wait is over, and how long it was meant to be.

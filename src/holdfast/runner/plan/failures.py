@@ -8,7 +8,7 @@ from __future__ import annotations
 from holdfast.model import events as ev
 from holdfast.model.attempt import Attempt
 from holdfast.model.decision import Decision, Then
-from holdfast.model.status import Status
+from holdfast.model.status import Cause, Status
 from holdfast.model.task import Task
 from holdfast.pipeline import budget, failure_rules, triage
 from holdfast.pipeline.failure_rules import Counts
@@ -67,29 +67,39 @@ def stop_without_calls(task: Task, facts: Facts) -> Step:
     needed, left = len(task.due), budget.paid_left(task.paid_calls, task.paid_limit)
     if left:
         reason = f"{needed} parallel stages need {needed} paid calls, and {left} of {task.paid_limit} left"
-    triaged = _before_call(task, task.stage or "", "budget", reason)
+    failure = _unpaid(task, task.stage or "", "budget", reason)
+    triaged = triaged_event(failure, triage.triage(failure))
     if task.spec.limits.on_limit == "end" or "budget" in task.spec.interrupt_off:
-        return move(task, Status.FAILED, reason, before=(triaged,))
-    return ask(task, facts, reason, before=(triaged,))
+        return move(task, Status.FAILED, reason, cause=Cause.FAILURE, before=(triaged,))
+    return ask(task, facts, reason, cause=Cause.FAILURE, before=(triaged,))
 
 
 def stop_before_call(
-    task: Task, facts: Facts, stage: str, *, outcome: str, reason: str, before: tuple[ev.Event, ...] = ()
+    task: Task,
+    facts: Facts,
+    stage: str,
+    *,
+    outcome: str,
+    reason: str,
+    missing_program: str = "",
+    before: tuple[ev.Event, ...] = (),
 ) -> Step:
     """Something that the stage needs is missing or wrong: end the task before a paid call.
 
     A queued task asks a person, because nobody watches it.
     """
-    before = (*before, _before_call(task, stage, outcome, reason))
+    failure = _unpaid(task, stage, outcome, reason).evolve(missing_program=missing_program)
+    before = (*before, triaged_event(failure, triage.triage(failure)))
     reason = f"{stage} cannot start: {reason}"
     if task.spec.queue is None or "error" in task.spec.interrupt_off:
-        return move(task, Status.FAILED, reason, before=before)
-    return ask(task, facts, f"{reason}; fix it, then 'holdfast resume {task.spec.task_id}'", before=before)
+        return move(task, Status.FAILED, reason, cause=Cause.FAILURE, before=before)
+    question = f"{reason}; fix it, then 'holdfast resume {task.spec.task_id}'"
+    return ask(task, facts, question, cause=Cause.FAILURE, before=before)
 
 
-def _before_call(task: Task, stage: str, outcome: str, detail: str) -> ev.FailureTriaged:
-    failure = Failure(stage=stage, outcome=outcome, detail=detail, task_id=task.spec.task_id)
-    return triaged_event(failure, triage.triage(failure))
+def _unpaid(task: Task, stage: str, outcome: str, detail: str) -> Failure:
+    """A failure before a paid call."""
+    return Failure(stage=stage, outcome=outcome, detail=detail, task_id=task.spec.task_id)
 
 
 def triaged_event(failure: Failure, result: Triage, *, attempt: int = 0) -> ev.FailureTriaged:
@@ -107,6 +117,7 @@ def triaged_event(failure: Failure, result: Triage, *, attempt: int = 0) -> ev.F
         failure_class=result.failure_class,
         signature=result.signature,
         excerpt=failure.stderr_excerpt,
+        missing_program=failure.missing_program,
     )
 
 
@@ -120,4 +131,4 @@ def _follow(task: Task, triaged: ev.FailureTriaged, decision: Decision) -> Decis
         calls_left=budget.paid_left(task.paid_calls, task.paid_limit),
         on_limit=task.spec.limits.on_limit,
     )
-    return failure_rules.after_failure(decision, result, counts)
+    return failure_rules.after_failure(decision, result, counts).evolve(cause=Cause.FAILURE)

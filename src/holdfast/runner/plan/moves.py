@@ -14,6 +14,7 @@ def moved(
     new: Status,
     reason: str,
     *,
+    cause: str = "",
     old: Status | None = None,
     wake_at: str | None = None,
     request: str | None = None,
@@ -24,13 +25,22 @@ def moved(
     old = task.status if old is None else old
     check_move(old, new)
     return ev.TaskMoved(
-        old=old, new=new, reason=reason, wake_at=wake_at, request=request, answer=answer, iteration=iteration
+        old=old,
+        new=new,
+        reason=reason,
+        cause=cause,
+        wake_at=wake_at,
+        request=request,
+        answer=answer,
+        iteration=iteration,
     )
 
 
-def move(task: Task, new: Status, reason: str, *, before: tuple[ev.Event, ...] = ()) -> Journal:
+def move(
+    task: Task, new: Status, reason: str, *, cause: str = "", before: tuple[ev.Event, ...] = ()
+) -> Journal:
     """Take the task to another state; `before` are events of the same record."""
-    return Journal(events=(*before, moved(task, new, reason)))
+    return Journal(events=(*before, moved(task, new, reason, cause=cause)))
 
 
 def ask(
@@ -39,15 +49,22 @@ def ask(
     question: str,
     *,
     reason: str | None = None,
+    cause: str = "",
     approval: str | None = None,
     request: str | None = None,
     before: tuple[ev.Event, ...] = (),
 ) -> Step:
     """Interrupt the task and ask a person."""
     prepared = facts.memory.interrupting
-    if prepared is None or prepared.question != question:
+    # Only a request finds one prepared: its own, or that of another cause, which it replaces.
+    if prepared is None or prepared.request != request:
         prepared = PreparedInterrupt(
-            question=question, reason=reason or question, approval=approval, request=request, before=before
+            question=question,
+            reason=reason or question,
+            cause=cause,
+            approval=approval,
+            request=request,
+            before=before,
         )
     return plan_interrupt(task, prepared)
 
@@ -61,14 +78,15 @@ def plan_interrupt(task: Task, prepared: PreparedInterrupt) -> Step:
     if not prepared.is_saved:
         return SaveContext(interrupt=prepared)
     if not prepared.is_announced:
-        return PostNotice(event=str(Status.INTERRUPTED), reason=prepared.question)
+        return PostNotice(event=str(Status.INTERRUPTED), reason=prepared.question, cause=prepared.cause)
     if not prepared.is_marked:
-        return LeaveMark(question=prepared.question)
+        return LeaveMark(question=prepared.question, approval=prepared.approval)
     check_move(task.status, Status.INTERRUPTED)
     interrupted = ev.TaskMoved(
         old=task.status,
         new=Status.INTERRUPTED,
         reason=prepared.reason,
+        cause=prepared.cause,
         interrupt=prepared.question,
         request=prepared.request,
         approval=prepared.approval,

@@ -6,7 +6,7 @@ from holdfast import clock
 from holdfast.model import outcome as oc
 from holdfast.model.decision import Decision, Then
 from holdfast.model.spec import Limits
-from holdfast.model.status import Status
+from holdfast.model.status import Cause, Status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,25 +35,28 @@ def after_attempt(
     *,
     intent: str | None = None,
     intent_reason: str = "",
+    cause: str = "",
     lost_in_a_row: int = 0,
 ) -> Decision:
     """What follows from an attempt that ended with `outcome`; `intent` is set if holdfast stopped it.
 
-    `lost_in_a_row` includes this attempt.
+    `cause` is that of the intent; `lost_in_a_row` includes this attempt.
     """
     if intent in ("hang", "limit") and outcome in oc.MUST_WAIT:
         return Decision(then=Then.WAIT, status=Status.WAITING, reason=f"{outcome}: {detail}", burns=False)
     if intent in _BY_INTENT:
         then, status = _BY_INTENT[intent]
         fresh = outcome in oc.NEEDS_FRESH_SESSION
-        return Decision(then=then, status=status, reason=intent_reason or intent, fresh_session=fresh)
+        return Decision(
+            then=then, status=status, reason=intent_reason or intent, cause=cause, fresh_session=fresh
+        )
     if outcome in oc.SUCCESS:
         return Decision(then=Then.COMPLETE, status=Status.COMPLETING, reason=outcome)
     reason = f"{outcome}: {detail}" if detail else outcome
     if outcome in oc.FINAL:
-        return Decision(then=Then.END, status=Status.FAILED, reason=detail or outcome)
+        return Decision(then=Then.END, status=Status.FAILED, reason=detail or outcome, cause=Cause.FAILURE)
     if outcome in oc.NEEDS_PERSON:
-        return Decision(then=Then.ASK, status=Status.INTERRUPTED, reason=reason)
+        return Decision(then=Then.ASK, status=Status.INTERRUPTED, reason=reason, cause=Cause.FAILURE)
     if outcome in oc.MUST_WAIT:
         return Decision(then=Then.WAIT, status=Status.WAITING, reason=reason, burns=False)
     is_suspect = lost_in_a_row > LOST_LIMIT
@@ -63,6 +66,7 @@ def after_attempt(
         then=Then.RETRY,
         status=Status.CRASHED,
         reason=reason,
+        cause=Cause.FAILURE,
         burns=is_suspect or outcome not in oc.BLAMELESS,
         fresh_session=outcome in oc.NEEDS_FRESH_SESSION,
     )

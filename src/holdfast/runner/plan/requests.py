@@ -11,7 +11,7 @@ from holdfast.errors import HoldfastError, RequestRefused
 from holdfast.model import events as ev
 from holdfast.model.permissions import PROFILES
 from holdfast.model.request import REQUESTS, Request
-from holdfast.model.status import Status
+from holdfast.model.status import Cause, Status
 from holdfast.model.task import Task
 from holdfast.runner.plan import repair
 from holdfast.runner.plan.facts import Facts, PendingRequest
@@ -47,7 +47,8 @@ def _apply(task: Task, facts: Facts, name: str, request: Request) -> Step:
         raise RequestRefused(f"no such request: {request.verb} (one of {', '.join(REQUESTS)})")
     if request.verb == "interrupt" and not task.stoppable:
         _check_interrupt(task)
-        step = ask(task, facts, _reason(request, f"interrupted by {request.by}"), request=request.id)
+        reason = _reason(request, f"interrupted by {request.by}")
+        step = ask(task, facts, reason, cause=_cause(request), request=request.id)
         if not isinstance(step, Interrupt):
             return step
         return AnswerRequest(name=name, request=request, effect=step.events)
@@ -84,7 +85,7 @@ def _check_not_ended(task: Task) -> None:
 
 def _intend(task: Task, request: Request, intent: str, reason: str) -> tuple[ev.Event, ...]:
     intents = [
-        ev.StopIntended(attempt=execution.number, intent=intent, reason=reason)
+        ev.StopIntended(attempt=execution.number, intent=intent, reason=reason, cause=_cause(request))
         for execution in task.stoppable
     ]
     # Only the last one has the request: a record that was torn before it is applied again as a whole.
@@ -198,6 +199,11 @@ def _permissions(request: Request) -> str | None:
 
 def _reason(request: Request, default: str) -> str:
     return _text(request, "reason") or default
+
+
+def _cause(request: Request) -> str:
+    """A request can only say that the home goes down."""
+    return Cause.DOWN if request.args.get("cause") == Cause.DOWN else ""
 
 
 def _text(request: Request, name: str) -> str | None:

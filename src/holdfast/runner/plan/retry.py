@@ -6,7 +6,7 @@ from holdfast import clock
 from holdfast.model import events as ev
 from holdfast.model.attempt import Attempt
 from holdfast.model.decision import Decision
-from holdfast.model.status import Status
+from holdfast.model.status import Cause, Status
 from holdfast.model.task import Task
 from holdfast.runner.plan import policy
 from holdfast.runner.plan.facts import Now
@@ -46,11 +46,11 @@ def _planned(
     if decision.burns and not policy.has_retry_left(task.total_retries, limits):
         end = Status.FAILED if outcome == "spawn_failed" else Status.ABANDONED
         reason = f"{_used_up(limits.max_retries)}; the last failure: {decision.reason}"
-        return (moved(task, end, reason, old=old),)
+        return (moved(task, end, reason, cause=Cause.FAILURE, old=old),)
     left_s = None if task.deadline_s is None else task.deadline_s - task.active_s
     if left_s is not None and left_s <= 0:
         reason = f"its deadline is over; the last failure: {decision.reason}"
-        return (moved(task, Status.ABANDONED, reason, old=old),)
+        return (moved(task, Status.ABANDONED, reason, cause=Cause.FAILURE, old=old),)
     burned = 1 if decision.burns else 0
     consecutive, total = task.consecutive + burned, task.total_retries + burned
     delay_s = policy.backoff_s(consecutive, limits, left_s, at_once=outcome != "spawn_failed")
@@ -73,7 +73,7 @@ def plan_rest(task: Task, now: Now) -> Step:
             events=(_onward(task, task.status, now, delay_s=task.planned_delay_s, reason=task.reason),)
         )
     if task.status is Status.TIMEOUT:
-        return move(task, Status.ABANDONED, task.reason)
+        return move(task, Status.ABANDONED, task.reason, cause=Cause.FAILURE)
     attempt = task.attempt
     outcome = attempt.ended.outcome if attempt is not None and attempt.ended is not None else "spawn_failed"
     intent = attempt.intent_name if attempt is not None else None

@@ -129,9 +129,11 @@ def _void(task: Task, execution: Execution, facts: Facts) -> Step:
     if others:
         passed_on = (intent.evolve(attempt=other.number) for other in others if other.intent is None)
         return Journal(events=(void, *passed_on))
-    decision = policy.after_attempt("void", intent=intent.intent, intent_reason=intent.reason)
+    decision = policy.after_attempt(
+        "void", intent=intent.intent, intent_reason=intent.reason, cause=intent.cause
+    )
     if decision.then is Then.ASK:
-        return ask(task, facts, decision.reason, before=(void,))
+        return ask(task, facts, decision.reason, cause=decision.cause, before=(void,))
     return move(task, decision.status, decision.reason, before=(void,))
 
 

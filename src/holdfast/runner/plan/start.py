@@ -81,8 +81,9 @@ def _is_not_interrupted(task: Task, facts: Facts, now: Now) -> Step | None:
         from holdfast.runner.plan import approval
 
         # A runner was killed between the interrupt file and the interrupt: it still waits for approval.
-        if any(approval.question(task, stage) == facts.interrupt_file for stage in task.due):
-            return None
+        for stage in task.due:
+            if stage.name == facts.file_asks_approval and approval.question(task, stage) is not None:
+                return None
     return ask(task, facts, facts.interrupt_file)
 
 
@@ -108,9 +109,14 @@ def _has_what_it_needs(task: Task, facts: Facts, now: Now) -> Step | None:
         return None
     from holdfast.runner.plan import failures
 
-    problems = "; ".join(memory.problems)
+    problems = memory.problems
     return failures.stop_before_call(
-        task, facts, task.stage or "", outcome="preflight_failed", reason=problems
+        task,
+        facts,
+        task.stage or "",
+        outcome="preflight_failed",
+        reason="; ".join(problem.text for problem in problems),
+        missing_program=next((each.missing_program for each in problems if each.missing_program), ""),
     )
 
 

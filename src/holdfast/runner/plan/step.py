@@ -74,6 +74,8 @@ class PostNotice(Record):
 
     event: str
     reason: str
+    #: As `model.status.Cause`.
+    cause: str = ""
     #: The attempt whose gate did not pass.
     attempt: int = 0
 
@@ -82,6 +84,8 @@ class LeaveMark(Record):
     """Leave the interrupt file: removing it resumes the task."""
 
     question: str
+    #: The stage that waits for approval, if the file asks for one.
+    approval: str | None = None
 
 
 class Report(Record):

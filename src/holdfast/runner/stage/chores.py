@@ -12,7 +12,6 @@ from holdfast import ids
 from holdfast.agents.base import Launch
 from holdfast.errors import CorruptFile
 from holdfast.failpoints import failpoint
-from holdfast.gates import confirm
 from holdfast.model import events as ev
 from holdfast.model.execution import Chore, Execution
 from holdfast.redact import MARGIN, begin_of
@@ -132,7 +131,7 @@ def _take_judgement(ledger: Ledger, chore: Execution, result: dict[str, Any]) ->
             passed=result["passed"],
             failed=str(result.get("failed") or ""),
             reasons=reasons,
-            confirm=tuple(confirm.requests(reasons)) if result["passed"] else (),
+            confirm=_confirmations(ledger, result) if result["passed"] else (),
             decision=str(result.get("decision") or ""),
             findings=_counts(result.get("findings")),
             changed=_count(result.get("changed")),
@@ -150,3 +149,13 @@ def _counts(value: Any) -> dict[str, int]:
 
 def _count(value: object) -> int | None:
     return value if type(value) is int and value >= 0 else None
+
+
+def _confirmations(ledger: Ledger, result: dict[str, Any]) -> tuple[str, ...]:
+    """A reviewer's requests for approval by a person."""
+    listed: list[Any] | None = result.get("confirm")
+    if listed is None:
+        from holdfast.model import legacy  # the gate of an older version
+
+        listed = legacy.confirmations(map(str, result.get("reasons", ())))
+    return tuple(ledger.redact(str(reason)) for reason in listed)

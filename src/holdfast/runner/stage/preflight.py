@@ -14,6 +14,7 @@ from holdfast.agents import probe, program, registry
 from holdfast.errors import HoldfastError
 from holdfast.model.task import Task
 from holdfast.runner.ledger import Ledger
+from holdfast.runner.plan.facts import Problem
 from holdfast.store import atomic
 
 TYPE_CHECKING = False
@@ -23,15 +24,18 @@ if TYPE_CHECKING:
     from holdfast.agents.probe import Probe
 
 
-def find_problems(ledger: Ledger, env: Mapping[str, str]) -> tuple[str, ...]:
+def find_problems(ledger: Ledger, env: Mapping[str, str]) -> tuple[Problem, ...]:
     """Run all checks and write state/preflight.json. Returns what is missing."""
     agents = _agents(ledger.task)
     probes = [probe.probe(registry.adapter(name), env) for name in agents]
-    problems = [problem for each in probes for problem in each.problems]
-    problems += _environment_problems(ledger, env)
+    problems = [
+        Problem(text=text, missing_program=each.missing or "") for each in probes for text in each.problems
+    ]
+    problems += [Problem(text=text) for text in _environment_problems(ledger, env)]
+    problems = [problem.evolve(text=ledger.redact(problem.text)) for problem in problems]
     if any(agent != "command" for agent in agents) or problems:
         _note(ledger, probes, problems)
-    return tuple(ledger.redact(problem) for problem in problems)
+    return tuple(problems)
 
 
 def _agents(task: Task) -> list[str]:
@@ -68,7 +72,7 @@ def _environment_problems(ledger: Ledger, env: Mapping[str, str]) -> list[str]:
     return problems
 
 
-def _note(ledger: Ledger, probes: list[Probe], problems: list[str]) -> None:
+def _note(ledger: Ledger, probes: list[Probe], problems: list[Problem]) -> None:
     no_login = [each.agent for each in probes if _lacks_login(each)]
     for agent in no_login:
         login = registry.adapter(agent).capabilities.login
@@ -79,7 +83,7 @@ def _note(ledger: Ledger, probes: list[Probe], problems: list[str]) -> None:
         "run": ledger.task.run,
         "agents": [each.to_json() for each in probes],
         "no_login_seen": no_login,
-        "problems": [ledger.redact(problem) for problem in problems],
+        "problems": [problem.text for problem in problems],
     }
     try:
         atomic.write_json(ledger.packet.preflight, note, durable=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast import clock
 from holdfast.model import concerns as objections
-from holdfast.model.status import BY_DOWN, Status
+from holdfast.model.status import DOWN_COMMAND, Status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,6 +98,6 @@ def interruption(manifest: dict[str, Any], how: str = "needs a person") -> str:
     task_id = manifest["task_id"]
     if not next_action.is_question(manifest):
         (resume,) = next_action.for_manifest(manifest).steps
-        return f"{task_id} was interrupted by '{BY_DOWN}'; {resume.as_hint()}"
+        return f"{task_id} was interrupted by '{DOWN_COMMAND}'; {resume.as_hint()}"
     interrupt: dict[str, Any] = manifest.get("interrupt") or {}
     return f"{task_id} {how}: {interrupt.get('reason') or manifest['status_reason']}"

@@ -19,7 +19,7 @@ from holdfast.runner.plan.step import (
     Watch,
     WriteFiles,
 )
-from tests.support.planning import NOW, asking, cleaned, memory, moving, next_step
+from tests.support.planning import FAILURE, NOW, asking, cleaned, memory, moving, next_step
 from tests.support.story import Story
 
 PIPELINE = PipelineSpec(intent="feature", group="impl", profile="standard")
@@ -109,13 +109,14 @@ def test_a_workspace_that_cannot_be_prepared_ends_the_task_before_a_call(
     assert first == failed("prepare", own)
     assert isinstance(second, ev.FailureTriaged)
     assert (second.outcome, second.detail) == ("prepare_failed", reason)
-    assert step == moving("spawning", "failed", f"a_run cannot start: {reason}", before=(first, second))
+    reason = f"a_run cannot start: {reason}"
+    assert step == moving("spawning", "failed", reason, before=(first, second), **FAILURE)
 
 
 def test_a_workspace_of_a_queued_task_that_cannot_be_prepared_is_left_to_a_person() -> None:
     step = next_step(ended("prepare", "failed", queue=QueueSpec()), cleaned(2), chore_result=BAD)
     question = "a_run cannot start: no room; fix it, then 'holdfast resume t'"
-    assert step == asking(question, before=record(step))
+    assert step == asking(question, before=record(step), **FAILURE)
     assert record(step)[0] == failed("prepare", "no room")
 
 

@@ -20,7 +20,7 @@ from holdfast.runner.plan.step import (
     Watch,
     WriteFiles,
 )
-from tests.support.planning import NOW, asking, cleaned, memory, moved, moving, next_step
+from tests.support.planning import FAILURE, NOW, asking, cleaned, memory, moved, moving, next_step
 from tests.support.story import Story
 
 PIPELINE = PipelineSpec(intent="feature", group="impl", profile="standard", retry_budget=1)
@@ -29,8 +29,8 @@ SWEPT: dict[str, Any] = {"killed": [], "spared": [], "proof": "none left"}
 NO_DEADLINE = Limits(deadline_s=None)
 
 
-def intended(number: int, intent: str, reason: str = "ours") -> ev.StopIntended:
-    return ev.StopIntended(attempt=number, intent=intent, reason=reason)
+def intended(number: int, intent: str, *, cause: str = "") -> ev.StopIntended:
+    return ev.StopIntended(attempt=number, intent=intent, reason="ours", cause=cause)
 
 
 def swept(number: int, **more: Any) -> ev.AttemptSwept:
@@ -38,12 +38,17 @@ def swept(number: int, **more: Any) -> ev.AttemptSwept:
 
 
 def ended(
-    outcome: str, *, intent: str | None = None, end: dict[str, Any] | None = None, **more: Any
+    outcome: str,
+    *,
+    intent: str | None = None,
+    cause: str = "",
+    end: dict[str, Any] | None = None,
+    **more: Any,
 ) -> Story:
     """One attempt that ended and whose leftovers were killed."""
     story = Story(**{"limits": NO_DEADLINE, **more}).attempt(1)
     if intent is not None:
-        story.tell(intended(1, intent))
+        story.tell(intended(1, intent, cause=cause))
     return story.end(1, outcome, **(end or {})).tell(swept(1))
 
 
@@ -86,15 +91,16 @@ def retried(reason: str, stage: str = "a_run", *, status: str = "crashed", **pla
     ("story", "step"),
     [
         (ended("success"), moving("running", "completing", "success")),
-        (ended("failed", end={"detail": "no"}), moving("running", "failed", "no")),
+        (ended("failed", end={"detail": "no"}), moving("running", "failed", "no", **FAILURE)),
         (ended("crashed", end={"detail": "exit 1"}), retried("crashed: exit 1")),
         (ended("crashed"), retried("crashed")),
         (ended("lost"), retried("lost", consecutive=0, total=0, burned=False)),
         (ended("unknown_session"), retried("unknown_session", fresh_session=True)),
-        (ended("max_turns", end={"detail": "9"}), asking("max_turns: 9")),
+        (ended("max_turns", end={"detail": "9"}), asking("max_turns: 9", **FAILURE)),
         (ended("stopped", intent="stop"), moving("running", "killed", "ours")),
         (ended("success", intent="stop"), moving("running", "killed", "ours")),
         (ended("stopped", intent="interrupt"), asking("ours")),
+        (ended("stopped", intent="interrupt", cause="down"), asking("ours", cause="down")),
         (ended("stopped", intent="deadline"), moving("running", "abandoned", "ours")),
         (ended("stopped", intent="output"), asking("ours")),
         (ended("stopped", intent="budget"), asking("ours")),
@@ -130,7 +136,7 @@ def test_a_limit_ends_a_task_that_must_not_ask(
 
 def test_an_error_ends_a_task_that_must_not_ask() -> None:
     reason = "auth (not asking: interrupt_off has error)"
-    assert follow(ended("auth", interrupt_off=("error",))) == moving("running", "failed", reason)
+    assert follow(ended("auth", interrupt_off=("error",))) == moving("running", "failed", reason, **FAILURE)
 
 
 def test_an_agent_that_waits_for_input_counts_as_hung_if_the_task_must_not_ask() -> None:
@@ -140,9 +146,9 @@ def test_an_agent_that_waits_for_input_counts_as_hung_if_the_task_must_not_ask()
 
 def test_an_agent_without_login_says_how_to_log_in() -> None:
     for outcome in ("auth", "no_auth"):
-        assert follow(ended(outcome)) == asking(outcome)
+        assert follow(ended(outcome)) == asking(outcome, **FAILURE)
         question = f"{outcome}; log in with 'a login', then 'holdfast resume t'"
-        assert follow(ended(outcome), logins={"a": "a login"}) == asking(question)
+        assert follow(ended(outcome), logins={"a": "a login"}) == asking(question, **FAILURE)
 
 
 def test_a_second_session_that_ran_out_of_room_is_left_to_a_person() -> None:
@@ -150,7 +156,7 @@ def test_a_second_session_that_ran_out_of_room_is_left_to_a_person() -> None:
     assert follow(story) == retried("context_too_long", fresh_session=True)
     story = story.move("crashed").move("spawning").attempt(2, session="T").end(2, "context_too_long")
     question = "context_too_long; a fresh session ran out of room too: split the task"
-    assert follow(story.tell(swept(2))) == asking(question)
+    assert follow(story.tell(swept(2))) == asking(question, **FAILURE)
 
 
 @pytest.mark.req("INT-1")
@@ -160,7 +166,7 @@ def test_a_second_session_that_ran_out_of_room_is_left_to_a_person() -> None:
         (ended("success"), asking("which one?")),
         (ended("crashed"), asking("which one?")),
         # Nothing would continue anyway.
-        (ended("failed", end={"detail": "no"}), moving("running", "failed", "no")),
+        (ended("failed", end={"detail": "no"}), moving("running", "failed", "no", **FAILURE)),
         (ended("stopped", intent="stop"), moving("running", "killed", "ours")),
         (ended("stopped", intent="interrupt"), asking("ours")),
     ],
@@ -203,7 +209,7 @@ def test_what_a_successful_attempt_left_is_reported_killed_or_kept(policy: str) 
 def test_processes_that_cannot_be_killed_are_left_to_a_person_before_a_retry() -> None:
     story = Story().attempt(1).end(1, "crashed").tell(swept(1, unkillable=(77,), proof="77 is left"))
     question = "the last attempt left processes that cannot be killed: 77 is left"
-    assert follow(story) == asking(question, reason="crashed")
+    assert follow(story) == asking(question, reason="crashed", **FAILURE)
     story = Story().attempt(1).tell(intended(1, "stop")).end(1, "stopped").tell(swept(1, unkillable=(77,)))
     assert follow(story) == moving("running", "killed", "ours")
 
@@ -218,7 +224,7 @@ def test_a_proof_is_only_text_and_decides_nothing() -> None:
 
 def test_a_deadline_that_is_over_ends_the_task_instead_of_a_retry() -> None:
     story = ended("crashed", limits=Limits(deadline_s=10.0), end={"lived_s": 10.0})
-    over = moved("crashed", "abandoned", "its deadline is over; the last failure: crashed")
+    over = moved("crashed", "abandoned", "its deadline is over; the last failure: crashed", **FAILURE)
     assert follow(story) == Journal(events=(moved("running", "crashed", "crashed"), over))
 
 
@@ -335,10 +341,10 @@ def test_an_agent_that_took_over_keeps_the_stage_while_it_is_available() -> None
             moving("running", "killed", "ours"),
         ),
         # The most severe decision wins.
-        (parallel("crashed", "auth"), asking("auth")),
-        (parallel("auth", "failed"), moving("running", "failed", "failed")),
+        (parallel("crashed", "auth"), asking("auth", **FAILURE)),
+        (parallel("auth", "failed"), moving("running", "failed", "failed", **FAILURE)),
         (parallel("quota", "crashed"), waiting_until("quota", 60.0)),
-        (parallel("quota", "auth"), asking("auth")),
+        (parallel("quota", "auth"), asking("auth", **FAILURE)),
         (parallel("crashed", "lost"), retried("crashed", "one")),
     ],
 )
@@ -352,12 +358,13 @@ def fresh(stage: str, **more: Any) -> ev.RetryPlanned:
 
 
 def test_a_session_that_cannot_continue_is_not_resumed_whatever_is_followed() -> None:
-    assert follow(parallel("unknown_session", "auth")) == asking("auth", before=(fresh("one"),))
+    step = follow(parallel("unknown_session", "auth"))
+    assert step == asking("auth", before=(fresh("one"),), **FAILURE)
     assert follow(parallel("unknown_session", "quota")) == waiting_until(
         "quota", 60.0, before=(fresh("one"),)
     )
     assert follow(parallel("unknown_session", "failed")) == moving(
-        "running", "failed", "failed", before=(fresh("one"),)
+        "running", "failed", "failed", before=(fresh("one"),), **FAILURE
     )
     step = follow(parallel("crashed", "unknown_session"))
     assert isinstance(step, Journal)
@@ -436,9 +443,9 @@ def test_class_and_budget_decide_what_follows_from_a_failure() -> None:
     planned = ev.RetryPlanned(stage="a_run", consecutive=1, total=1, delay_s=5.0)
     assert step == Journal(events=(moved("running", "crashed", reason), planned, backoff))
     reason = "network (transient: retried once for this signature, with the same failure)"
-    assert follow(failed_stage("network", seen=1)) == moving("running", "failed", reason)
+    assert follow(failed_stage("network", seen=1)) == moving("running", "failed", reason, **FAILURE)
     reason = "auth (auth: a retry cannot help)"
-    assert follow(failed_stage("auth", failure_class="auth")) == asking(reason)
+    assert follow(failed_stage("auth", failure_class="auth")) == asking(reason, **FAILURE)
     assert follow(failed_stage("quota")) == waiting_until("quota", 60.0)
 
 
@@ -447,7 +454,7 @@ def test_a_timeout_of_a_pipeline_is_retried_then_asks_or_ends() -> None:
     step = follow(failed_stage("timeout", **timeout))
     assert step == retried("ours (timeout, retry 1 of 1 for this signature)", status="timeout")
     reason = "ours (timeout: retried once for this signature, with the same failure)"
-    assert follow(failed_stage("timeout", seen=1, **timeout)) == asking(reason)
+    assert follow(failed_stage("timeout", seen=1, **timeout)) == asking(reason, **FAILURE)
     limits = Limits(deadline_s=None, on_limit="end")
     step = follow(failed_stage("timeout", seen=1, limits=limits, **timeout))
-    assert step == moving("running", "timeout", reason)
+    assert step == moving("running", "timeout", reason, **FAILURE)

@@ -24,7 +24,7 @@ from holdfast.runner.plan.step import (
     TriageFailure,
     Watch,
 )
-from tests.support.planning import NOW, asking, cleaned, memory, moved, moving, next_step
+from tests.support.planning import FAILURE, NOW, asking, cleaned, memory, moved, moving, next_step
 from tests.support.story import Story
 
 PIPELINE = PipelineSpec(intent="feature", group="impl", profile="standard", retry_budget=1)
@@ -160,7 +160,7 @@ def test_a_refusal_is_announced_triaged_and_followed() -> None:
     # The triage is recorded: a successor does not announce it again.
     assert next_step(story, held(1)) == ReleaseWorkspace()
     reason = f"{REFUSED} (contract_violation: a retry cannot help)"
-    assert next_step(story, cleaned(1)) == moving("completing", "failed", reason)
+    assert next_step(story, cleaned(1)) == moving("completing", "failed", reason, **FAILURE)
 
 
 def test_a_gate_that_could_not_run_is_a_failure_of_the_tools() -> None:
@@ -191,7 +191,7 @@ def test_without_a_retry_left_a_refusal_ends_the_task() -> None:
     story = completing(IMPL, limits=Limits(deadline_s=None, max_retries=0))
     story.tell(judged("impl", failed="headings", reasons=REASONS), triaged("impl", failure_class="unknown"))
     reason = f"no retries are allowed; the last failure: {REFUSED} (unknown, retry 1 of 1 for this signature)"
-    assert next_step(story, cleaned(1)) == moving("completing", "abandoned", reason)
+    assert next_step(story, cleaned(1)) == moving("completing", "abandoned", reason, **FAILURE)
 
 
 # ── the repository's own checks ──
@@ -246,8 +246,8 @@ def test_what_a_failed_parallel_stage_needs_comes_after_the_gates() -> None:
     ("outcome", "more", "step"),
     [
         ("quota", {}, moving("completing", "waiting", "quota", wake_at=clock.iso(NOW.wall + 60.0))),
-        ("auth", {"pipeline": None}, asking("auth")),
-        ("failed", {"pipeline": None}, moving("completing", "failed", "failed")),
+        ("auth", {"pipeline": None}, asking("auth", **FAILURE)),
+        ("failed", {"pipeline": None}, moving("completing", "failed", "failed", **FAILURE)),
     ],
 )
 def test_a_failed_parallel_stage_is_followed_from_completing(
@@ -274,4 +274,5 @@ def test_a_stage_whose_gate_refused_and_one_that_failed_are_followed_together() 
     story = completing(*LENSES, outcomes=("success", "auth"))
     story.tell(judged("one", 1, failed="headings"), triaged("one", 1, failure_class="unknown"))
     story.tell(triaged("two", 2, failure_class="auth").evolve(outcome="auth"))
-    assert next_step(story, memory(recorders_dismissed={1, 2})) == asking("auth (auth: a retry cannot help)")
+    step = next_step(story, memory(recorders_dismissed={1, 2}))
+    assert step == asking("auth (auth: a retry cannot help)", **FAILURE)

@@ -130,6 +130,14 @@ def test_an_interrupt_stops_the_agents_first(story: Story, numbers: list[int]) -
     assert answer(story, "interrupt") == applied("interrupt", *intents("interrupt", *numbers))
 
 
+def test_an_interrupt_says_whether_the_home_goes_down() -> None:
+    for cause, noted in (("down", "down"), ("failure", ""), (7, "")):
+        step = answer(two(), "interrupt", cause=cause)
+        assert isinstance(step, AnswerRequest)
+        assert [getattr(event, "cause", None) for event in step.effect] == [noted, noted]
+        assert answer(Story(), "interrupt", cause=cause, reason="q") == asking("q", request="R", cause=noted)
+
+
 @pytest.mark.parametrize(
     "story",
     [Story(), waiting(), Story(pipeline=PIPELINE).attempt(1).end(1, "success").move("completing")],

@@ -13,7 +13,7 @@ from holdfast.model.spec import Limits, PipelineSpec, StageSpec
 from holdfast.model.status import Status
 from holdfast.runner.plan.retry import retry_events
 from holdfast.runner.plan.step import Journal, Step
-from tests.support.planning import NOW, cleaned, memory, moved, moving, next_step
+from tests.support.planning import FAILURE, NOW, cleaned, memory, moved, moving, next_step
 from tests.support.story import Story
 
 CRASHED = Decision(then=Then.RETRY, status=Status.CRASHED, reason="why")
@@ -98,7 +98,7 @@ def test_without_a_retry_left_the_task_ends(
     most: int, failures: int, outcome: str, end: str, reason: str
 ) -> None:
     events = record(failed(failures=failures, max_retries=most), outcome=outcome)
-    assert events == (moved("running", "crashed", "why"), moved("crashed", end, reason))
+    assert events == (moved("running", "crashed", "why"), moved("crashed", end, reason, **FAILURE))
 
 
 def test_a_failure_that_is_nobodys_fault_needs_no_retry_left() -> None:
@@ -110,7 +110,7 @@ def test_a_failure_that_is_nobodys_fault_needs_no_retry_left() -> None:
 
 def test_after_the_deadline_nothing_is_retried() -> None:
     story = failed(deadline_s=10.0)
-    over = moved("crashed", "abandoned", "its deadline is over; the last failure: why")
+    over = moved("crashed", "abandoned", "its deadline is over; the last failure: why", **FAILURE)
     assert record(story, CRASHED.evolve(burns=False)) == (moved("running", "crashed", "why"), over)
 
 
@@ -189,7 +189,7 @@ def test_a_plan_without_its_move_is_completed(state: str, delay_s: float) -> Non
 
 def test_a_timeout_without_a_plan_ends_the_task() -> None:
     story = failed().move("timeout", reason="too long")
-    assert next_step(story) == moving("timeout", "abandoned", "too long")
+    assert next_step(story) == moving("timeout", "abandoned", "too long", **FAILURE)
 
 
 @pytest.mark.parametrize("cut", range(2))

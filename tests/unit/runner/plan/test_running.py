@@ -299,7 +299,7 @@ HUNG_AT_INPUT = judgement(Kind.HUNG, waits_for_input=True, last_line="Continue? 
         (limited(2), judgement(silent_s=10.0), Watch(wait_s=5.0)),
         # It said that it tries again, and not when the limit is lifted.
         (
-            running().tell(ev.AgentRetry(attempt=1, offset=1, reason="429")),
+            running().tell(ev.AgentRetry(attempt=1, offset=1, reason="429", is_limited=True)),
             judgement(silent_s=10.0),
             Watch(wait_s=5.0),
         ),

@@ -9,7 +9,7 @@ import pytest
 from holdfast import clock
 from holdfast.model import events as ev
 from holdfast.model.spec import Limits, PipelineSpec, QualitySpec, QueueSpec, StageSpec
-from holdfast.runner.plan.facts import Memory, StartFailure, WorkspaceFacts
+from holdfast.runner.plan.facts import Memory, Problem, StartFailure, WorkspaceFacts
 from holdfast.runner.plan.step import (
     Journal,
     OpenAttempts,
@@ -20,7 +20,7 @@ from holdfast.runner.plan.step import (
     TakeWorkspace,
     Watch,
 )
-from tests.support.planning import NOW, asking, memory, moved, moving, next_step
+from tests.support.planning import FAILURE, NOW, asking, memory, moved, moving, next_step
 from tests.support.story import Story
 
 PIPELINE = PipelineSpec(intent="feature", group="impl", profile="standard", paid_call_budget=3)
@@ -117,8 +117,13 @@ def test_an_interrupt_file_that_asks_for_approval_leaves_the_approval_to_its_che
     """A runner was killed after it left the file: the interrupt must still say which stage waits."""
     story = pipeline(IMPL.evolve(approval=True))
     question = "impl waits for approval: 'holdfast approve t'"
-    assert next_step(story, ready(), interrupt_file=question) == asking(question, approval="impl")
-    assert next_step(story, ready(), interrupt_file="which one?") == asking("which one?")
+    left = {"interrupt_file": question, "file_asks_approval": "impl"}
+    assert next_step(story, ready(), **left) == asking(question, approval="impl")
+    # Somebody else's file, whatever it says, and one for a stage that is approved or not due.
+    assert next_step(story, ready(), interrupt_file=question) == asking(question)
+    assert next_step(story, ready(), **{**left, "file_asks_approval": "review"}) == asking(question)
+    story.tell(ev.ApprovalGiven(stage="impl", by="me", request="R"))
+    assert next_step(story, ready(), **left) == asking(question)
 
 
 # ── back to the gate ──
@@ -169,6 +174,9 @@ def test_before_the_first_call_everything_is_looked_for(
     assert next_step(story, **observed) == step
 
 
+PROBLEMS = (Problem(text="no git"), Problem(text="no model"))
+
+
 @pytest.mark.req("PKT-6")
 @pytest.mark.parametrize(
     ("more", "is_asked"),
@@ -182,20 +190,26 @@ def test_before_the_first_call_everything_is_looked_for(
 def test_what_is_missing_ends_the_task_before_a_call_and_a_queued_task_asks(
     more: dict[str, Any], is_asked: bool
 ) -> None:
-    step = next_step(Story(**more), ready(problems=("no git", "no model")))
+    step = next_step(Story(**more), ready(problems=PROBLEMS))
     failure = triaged(step)
-    found = (failure.stage, failure.attempt, failure.outcome, failure.detail)
-    assert found == ("a_run", 0, "preflight_failed", "no git; no model")
+    found = (failure.stage, failure.attempt, failure.outcome, failure.detail, failure.missing_program)
+    assert found == ("a_run", 0, "preflight_failed", "no git; no model", "")
     reason = "a_run cannot start: no git; no model"
     if is_asked:
-        assert step == asking(f"{reason}; fix it, then 'holdfast resume t'", before=(failure,))
+        assert step == asking(f"{reason}; fix it, then 'holdfast resume t'", before=(failure,), **FAILURE)
     else:
-        assert step == moving("spawning", "failed", reason, before=(failure,))
+        assert step == moving("spawning", "failed", reason, before=(failure,), **FAILURE)
+
+
+def test_a_missing_program_is_recorded_as_a_fact_and_not_only_in_the_text() -> None:
+    missing = Problem(text="a is not there", missing_program="a")
+    failure = triaged(next_step(Story(), ready(problems=(*PROBLEMS, missing))))
+    assert (failure.missing_program, failure.detail) == ("a", "no git; no model; a is not there")
 
 
 def test_every_run_has_its_preflight() -> None:
     story = Story().move("failed").tell(ev.RunOpened(run=2, request="R"))
-    assert next_step(story, ready(problems=("no git",))) == Preflight()
+    assert next_step(story, ready(problems=PROBLEMS)) == Preflight()
 
 
 # ── budgets ──
@@ -242,9 +256,9 @@ def test_without_a_paid_call_left_no_stage_starts(
     assert found == (stages[0].name, "budget", "budget")
     assert reason in failure.detail
     if is_asked:
-        assert step == asking(failure.detail, before=(failure,))
+        assert step == asking(failure.detail, before=(failure,), **FAILURE)
     else:
-        assert step == moving("spawning", "failed", failure.detail, before=(failure,))
+        assert step == moving("spawning", "failed", failure.detail, before=(failure,), **FAILURE)
 
 
 # ── a start that failed ──
@@ -275,7 +289,8 @@ def test_a_start_that_failed(remembered: Memory, step: Step) -> None:
 def test_a_prompt_of_a_pipeline_that_cannot_be_composed_is_triaged() -> None:
     step = next_step(pipeline(IMPL, prepared=("impl",)), failed_start("prompt"))
     assert triaged(step).outcome == "compose_failed"
-    assert step == moving("spawning", "failed", "impl cannot start: why", before=(triaged(step),))
+    reason = "impl cannot start: why"
+    assert step == moving("spawning", "failed", reason, before=(triaged(step),), **FAILURE)
 
 
 # ── approval ──

@@ -7,7 +7,7 @@ import signal
 
 from holdfast import clock, paths
 from holdfast.errors import DiskFull, HoldfastError, NotFound, Unanswered
-from holdfast.model.status import BY_DOWN, ENDS, PARKED, Status
+from holdfast.model.status import DOWN_COMMAND, ENDS, PARKED, Cause, Status
 from holdfast.packet import load
 from holdfast.store import atomic, audit, process
 from holdfast.store import lock as locks
@@ -120,7 +120,8 @@ def interrupt_all(home: Home, *, within_s: float) -> int:
             state = Status(load.read_manifest(packet)["status"])
             if state in ENDS or state in PARKED:
                 continue
-            requested.append(post_request(packet, "interrupt", {"reason": BY_DOWN}, wakes=True))
+            arguments = {"reason": DOWN_COMMAND, "cause": Cause.DOWN}
+            requested.append(post_request(packet, "interrupt", arguments, wakes=True))
         except (HoldfastError, ValueError) as error:
             out.talk(f"error: {task_id}: {error}")
             exit_status = 1
