@@ -7,8 +7,10 @@ from holdfast.errors import LockHeld
 from holdfast.model.attempt import Attempt
 from holdfast.model.execution import Execution
 from holdfast.packet import session_lock
+from holdfast.runner.attempt.judging import Judging
 from holdfast.runner.attempt.observer import Observer
 from holdfast.runner.attempt.open import Opened
+from holdfast.runner.attempt.subject import Subject
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.loop.waiter import Waiter
 from holdfast.runner.output.position import IngestPosition
@@ -39,9 +41,8 @@ class Observers:
         if self._position is None:
             self._position = IngestPosition(self._ledger.packet)
         adapter = registry.adapter(execution.agent)
-        self._observers[execution.number] = Observer(
-            self._ledger, adapter, execution, self._waiter, position=self._position, opened=opened
-        )
+        subject = Subject(self._ledger, adapter, execution, self._waiter, position=self._position)
+        self._observers[execution.number] = Observer(subject, opened)
 
     def _of(self, execution: Execution) -> Observer:
         if execution.number not in self._observers:
@@ -52,20 +53,25 @@ class Observers:
         """The observer of an open execution."""
         return self._observers[number]
 
-    def undecided(self) -> list[Observer]:
+    def undecided(self) -> list[tuple[Execution, Judging]]:
         """Those whose judgement the planner has not followed yet."""
-        return [observer for observer in self._observers.values() if observer.judgement is not None]
+        return [
+            (observer.subject.execution, observer.alive.judging)
+            for observer in self._observers.values()
+            if observer.is_alive and observer.alive.judging.pending is not None
+        ]
 
     def judge_again(self) -> None:
         """Judge every execution anew at the next plan."""
         for observer in self._observers.values():
-            observer.judge_again()
+            if observer.is_alive:
+                observer.alive.judging.again()
 
     def lock_session(self, number: int) -> None:
         """Lock a session whose id the program chose: its recorder could not be given the lock."""
         observer = self._observers[number]
-        observer.session_is_unlocked = False
-        attempt = observer.execution
+        observer.alive.session_is_unlocked = False
+        attempt = observer.subject.execution
         assert isinstance(attempt, Attempt)
         assert attempt.session_id is not None
         try:

@@ -12,20 +12,20 @@ from holdfast.model.attempt import Attempt
 from holdfast.model.execution import Execution
 from holdfast.model.outcome import SUCCESS, Outcome
 from holdfast.model.process import Exit
-from holdfast.runner.attempt.observer import Observer
 from holdfast.runner.attempt.reading import Found
+from holdfast.runner.attempt.subject import Subject
 
 #: Outcomes by the intent of a stop, whatever the dying process reports; None: what it reports counts.
 _BY_INTENT = {"hang": "hung", "session": "unknown_session", "timeout": "timeout", "linger": None}
 
 
-def outcome_of(observer: Observer, found: Found, lived_s: float) -> Outcome:
+def outcome_of(subject: Subject, found: Found, lived_s: float) -> Outcome:
     """How the execution ended, after `lived_s`."""
-    execution, exit_record = observer.execution, found.exit
+    execution, exit_record = subject.execution, found.exit
     if exit_record is not None and exit_record.exec_errno is not None:
         detail = f"{os.strerror(exit_record.exec_errno)} (errno {exit_record.exec_errno})"
         return Outcome(kind="spawn_failed", detail=detail)
-    classified = _classified(observer, found, lived_s)
+    classified = _classified(subject, found, lived_s)
     intent = execution.intent
     if intent is None:
         return classified
@@ -47,14 +47,14 @@ def _limited(execution: Execution, classified: Outcome) -> Outcome:
     )
 
 
-def _classified(observer: Observer, found: Found, lived_s: float) -> Outcome:
+def _classified(subject: Subject, found: Found, lived_s: float) -> Outcome:
     """What the adapter makes of the end, whoever caused it."""
     if found.exit is None:
-        return _without_status(observer, found)
-    stderr_tail, adapter = observer.stderr_tail(), observer.adapter
-    if isinstance(observer.execution, Attempt):
-        end = End(exit=found.exit, stderr_tail=stderr_tail, is_torn=observer.ingest.is_torn)
-        outcome = adapter.classify(end, observer.execution)
+        return _without_status(subject, found)
+    stderr_tail, adapter = subject.stderr_tail(), subject.adapter
+    if isinstance(subject.execution, Attempt):
+        end = End(exit=found.exit, stderr_tail=stderr_tail, is_torn=subject.ingest.is_torn)
+        outcome = adapter.classify(end, subject.execution)
     else:
         outcome = by_exit_status(found.exit)
     # That a plain command failed quickly says nothing by itself.
@@ -62,9 +62,9 @@ def _classified(observer: Observer, found: Found, lived_s: float) -> Outcome:
     return endings.early(outcome, lived_s, stderr_tail) if is_telling else outcome
 
 
-def _without_status(observer: Observer, found: Found) -> Outcome:
+def _without_status(subject: Subject, found: Found) -> Outcome:
     """Nobody learned how it ended. A final result without an error is a success; nothing else is guessed."""
-    execution = observer.execution
+    execution = subject.execution
     if found.is_foreign:
         assert found.identity is not None
         detail = f"its agent (pid {found.identity.pid}) belongs to another home, of which this one is a copy"
@@ -72,8 +72,8 @@ def _without_status(observer: Observer, found: Found) -> Outcome:
         return Outcome(kind="lost", detail=f"{detail}; it was left alone", resumable=False)
     if isinstance(execution, Attempt) and execution.result is not None and not execution.result.is_error:
         unknown = Exit(by="nobody", wait_status=0, exit_code=0, at=clock.iso_now())
-        end = End(exit=unknown, stderr_tail=observer.stderr_tail(), is_torn=observer.ingest.is_torn)
-        outcome = observer.adapter.classify(end, execution)
+        end = End(exit=unknown, stderr_tail=subject.stderr_tail(), is_torn=subject.ingest.is_torn)
+        outcome = subject.adapter.classify(end, execution)
         if outcome.kind in SUCCESS:
             return outcome.evolve(detail="its exit status is unknown, its result is not")
     return Outcome(kind="lost", detail="recorder and runner were gone when it ended")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import clock
+from holdfast import clock, recorder
 from holdfast.errors import CorruptFile
 from holdfast.failpoints import failpoint
 from holdfast.model.attempt_table import Reading, read_table
@@ -17,6 +17,7 @@ from holdfast.store.layout import AttemptDir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 
@@ -48,6 +49,33 @@ def look(directory: AttemptDir, started: AttemptStarted | None) -> Found:
     exit_record = Exit.from_json(ended) if ended is not None else None
     reading = read_table(lock_held=held, has_identity=identity is not None, has_exit=exit_record is not None)
     return Found(reading=reading, identity=identity, born=born, exit=exit_record)
+
+
+def look_for_end(
+    directory: AttemptDir, started: AttemptStarted | None, ask_kernel: Callable[[], bool] | None = None
+) -> Found:
+    """Read the directory. If the recorder is dead and we can learn how the agent ended, write the exit record
+    first. `ask_kernel` writes it for an agent that is not our child; returns whether it could."""
+    found = look(directory, started)
+    if found.reading is Reading.NEVER_STARTED and restore(directory):
+        found = look(directory, started)
+    if found.reading is not Reading.ORPHANED:
+        return found
+    assert found.identity is not None
+    is_written = _reap(directory, found.identity) or (ask_kernel is not None and ask_kernel())
+    return look(directory, started) if is_written else found
+
+
+def _reap(directory: AttemptDir, agent: ProcessIdentity) -> bool:
+    """If the agent was re-parented to us, reap it and write its exit record."""
+    try:
+        pid, status, usage = os.wait4(agent.pid, os.WNOHANG)
+    except ChildProcessError:
+        return False
+    if pid == 0:
+        return False
+    recorder.write_exit(directory.path, by="runner", status=status, usage=usage, exec_errno=None)
+    return True
 
 
 def restore(directory: AttemptDir) -> bool:

@@ -19,10 +19,9 @@ def watch(context: Context, step: Watch) -> None:
         from holdfast.runner.plan import running
 
         now = Now(wall=clock.now(), mono=clock.mono())
-        for observer in context.observers.undecided():
-            assert observer.judgement is not None
-            again_s = running.judge_again_s(ledger.task, observer.execution, observer.judgement, now)
-            observer.follow_judgement(again_s)
+        for execution, judging in context.observers.undecided():
+            assert judging.pending is not None
+            judging.follow(running.judge_again_s(ledger.task, execution, judging.pending.judgement, now))
     failpoint("step.watch")
 
 

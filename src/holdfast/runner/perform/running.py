@@ -33,7 +33,7 @@ def record_start(context: Context, step: RecordStart) -> None:
     """Record the start, unless another runner did, and watch the process."""
     ledger, execution = context.ledger, context.execution(step.number)
     observer = context.observers.get(step.number)
-    found = observer.found
+    found = observer.starting.found
     events = _start_events(context, execution, found)
     _observe_start(context, found)
     # Shown before the next sleep, together with the first verdict.
@@ -94,24 +94,23 @@ def read_output(context: Context, step: ReadOutput) -> None:
     for number in step.numbers:
         observer = context.observers.get(number)
         if step.final:
-            observer.read_rest()
+            observer.ended.read_rest()
         else:
-            observer.read()
+            observer.alive.read()
     failpoint("step.read_output")
 
 
 def record_verdict(context: Context, step: RecordVerdict) -> None:
     """Record a new verdict. One that says that all is well is shown, not journalled."""
-    observer = context.observers.get(step.number)
-    assert observer.judgement is not None
-    assert observer.evidence is not None
-    verdict = observer.judgement.verdict
+    judging = context.observers.get(step.number).alive.judging
+    assert judging.pending is not None
+    verdict = judging.pending.judgement.verdict
     context.ledger.observed.verdict = verdict.kind
     context.ledger.observed.agent_waits_for = verdict.waits_for or None
     if verdict.kind in (Kind.HUNG, Kind.QUIET, Kind.EXCUSED):
-        evidence = verdict.to_evidence(observer.evidence, clock.mono())
+        evidence = verdict.to_evidence(judging.pending.evidence, clock.mono())
         if verdict.kind is not Kind.EXCUSED:
-            evidence["pane_state"] = observer.note_screen()
+            evidence["pane_state"] = judging.note_screen()
         context.ledger.record(
             ev.WatchVerdict(
                 attempt=step.number, verdict=verdict.kind, because=verdict.because, evidence=evidence
@@ -120,7 +119,7 @@ def record_verdict(context: Context, step: RecordVerdict) -> None:
     else:
         context.ledger.show_later()
     failpoint("step.record_verdict")
-    observer.accept_verdict()
+    judging.accept()
 
 
 def signal(context: Context, step: Signal) -> None:
@@ -129,12 +128,13 @@ def signal(context: Context, step: Signal) -> None:
     An agent that lingers has succeeded: what it leaves running is not swept, and so not stopped either.
     """
     observer = context.observers.get(step.number)
-    if observer.is_kill_next and observer.execution.intent_name != "linger":
+    execution, alive = observer.subject.execution, observer.alive
+    if alive.is_kill_next and execution.intent_name != "linger":
         from holdfast.runner.perform import ending  # few agents have to be killed
 
-        if not ending.freeze(context, observer.execution):
+        if not ending.freeze(context, execution):
             return
-    observer.signal()
+    alive.signal()
     failpoint("step.signal")
 
 
@@ -152,12 +152,12 @@ def heartbeat(context: Context, step: Heartbeat) -> None:
 def record_end(context: Context, step: RecordEnd) -> None:
     """Classify the end and record it."""
     ledger, observer = context.ledger, context.observers.get(step.number)
-    execution, found = observer.execution, observer.end
-    assert found is not None
-    lived_s = outcome.life_s(execution, found, observer.directory.stdout, ledger.observed.last_checked_at)
-    result = outcome.outcome_of(observer, found, lived_s)
+    subject, end = observer.subject, observer.ended
+    execution, found = subject.execution, end.found
+    lived_s = outcome.life_s(execution, found, subject.directory.stdout, ledger.observed.last_checked_at)
+    result = outcome.outcome_of(subject, found, lived_s)
     exit_record = found.exit
-    made_progress = observer.ingest.raw_bytes() > 0
+    made_progress = subject.ingest.raw_bytes() > 0
     ended = ev.AttemptEnded(
         attempt=execution.number,
         outcome=result.kind,
@@ -167,7 +167,7 @@ def record_end(context: Context, step: RecordEnd) -> None:
         exec_errno=exit_record.exec_errno if exit_record else None,
         by=exit_record.by if exit_record else "nobody",
         lived_s=round(lived_s, 3),
-        noticed_at=clock.iso(observer.noticed_at or clock.now()),
+        noticed_at=clock.iso(end.noticed_at),
         resets_at=result.resets_at,
         resumable=result.resumable,
         was_healthy=policy.was_healthy(lived_s, ledger.task.spec.limits, made_progress=made_progress),

@@ -1,0 +1,70 @@
+"""An execution whose process is gone: its recorder owes the exit record."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import clock, recorder
+from holdfast.failpoints import failpoint
+from holdfast.model.attempt_table import Reading
+from holdfast.model.process import ProcessIdentity
+from holdfast.runner.attempt import reading
+from holdfast.runner.attempt.ended import Ended
+from holdfast.runner.attempt.reading import Found
+from holdfast.runner.attempt.record_wait import RecordWait
+from holdfast.runner.attempt.subject import Subject
+from holdfast.runner.plan.facts import ExecutionFacts
+from holdfast.store import process
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.watch.death import DeathWatch
+
+
+def is_over(found: Found, *, is_recorder_writing: bool) -> bool:
+    """Whether nothing more will be recorded about a process that is gone."""
+    if found.exit is not None:
+        return True
+    return not is_recorder_writing and found.reading in (Reading.ORPHANED, Reading.NEVER_STARTED)
+
+
+class Dying:
+    """The death was noticed just now."""
+
+    def __init__(self, subject: Subject, death: DeathWatch, recorder: ProcessIdentity | None) -> None:
+        self._subject = subject
+        self._death = death
+        self._recorder = recorder
+        self._noticed_at = clock.now()
+        failpoint("observer.noticed")
+        self.record = RecordWait()
+
+    def advance(self, ready: set[str]) -> Dying | Ended:
+        """Look for the exit record."""
+        directory, started = self._subject.directory, self._subject.execution.started
+        found = reading.look_for_end(directory, started, self._ask_kernel)
+        if is_over(found, is_recorder_writing=found.exit is None and self._is_recorder_writing()):
+            return Ended(self._subject, found, self._noticed_at)
+        return self
+
+    def facts(self, ready: set[str]) -> ExecutionFacts:
+        """What the planner has to know."""
+        return self.record.facts(is_watched=True)
+
+    def _is_recorder_writing(self) -> bool:
+        """Whether the attempt's directory was removed and its recorder, which makes it again, is alive."""
+        if self._recorder is None or os.path.lexists(self._subject.directory.lock):
+            return False
+        return process.is_alive(self._recorder)
+
+    def _ask_kernel(self) -> bool:
+        """If another process was its parent, the kernel may still tell how it ended."""
+        status = self._death.exit_status()
+        if status is None:
+            return False
+        if self._death.descriptor < 0 and os.WIFSIGNALED(status):
+            # Already dead when we came: what killed recorder and runner killed it too. That is not its fault.
+            return False
+        path = self._subject.directory.path
+        recorder.write_exit(path, by="kernel", status=status, usage=None, exec_errno=None)
+        return True
