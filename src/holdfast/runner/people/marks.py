@@ -105,7 +105,8 @@ def put_aside(packet: Packet, name: str) -> None:
         if os.path.lexists(path):
             atomic.make_directory(packet.interrupts)
             os.rename(path, os.path.join(packet.interrupts, f"{name}-{os.path.basename(path)}"))
-    atomic.remove(packet.asked_approval)
+    if os.path.isfile(packet.asked_approval):
+        atomic.remove(packet.asked_approval)
     item = _blocked(packet)
     if item is not None:
         work_file.write(packet, work_file.merge(item, status="in_progress"))
