@@ -15,7 +15,7 @@ from holdfast.store import atomic, process
 from holdfast.store import lock as locks
 from tests.chaos.world import World
 
-#: Between two strikes, and how often each is the target.
+#: Pause between two kills, and the weight of each target.
 PAUSE_S = (0.02, 0.25)
 FULL = 6
 TARGETS = {"agent": 6, "runner": 6, "recorder": 4, "keeper": 2, "seed": 1}
@@ -48,7 +48,7 @@ class Storm:
                 print(f"  {len(open_tasks)} open, {len(self.strikes)} strikes", flush=True)
                 self._be_a_person(open_tasks)
             self._strike(open_tasks)
-            # The last ones are not struck more often than the first were.
+            # The last tasks are not killed more often than the first ones.
             pause_s = self.dice.uniform(*PAUSE_S) * max(1.0, FULL / max(1, self.at_work))
             time.sleep(pause_s)  # noqa: TID251 -- the weather has no condition to wait for
 

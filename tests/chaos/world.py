@@ -34,7 +34,7 @@ class World:
         os.makedirs(os.path.join(self.project, "stamps"))
         os.makedirs(os.path.join(root, "config", "holdfast"))
         with open(os.path.join(root, "config", "holdfast", "config.toml"), "w", encoding="utf-8") as file:
-            # Kills are no fault of the task: retries are not limited.
+            # The task is not at fault for the kills: retries are not limited.
             file.write(
                 'max_retries = 100000\nbase_interval = "0.2s"\nmax_interval = "1s"\nmax_failures = 0\n'
             )

@@ -20,7 +20,7 @@ from holdfast.model.request import Request
 from holdfast.model.spec import TaskSpec
 from holdfast.packet import inbox, load
 from holdfast.redact import Redactor
-from holdfast.runner.attempt import reading as adopt
+from holdfast.runner.attempt import reading
 from holdfast.runner.ledger import Ledger
 from holdfast.store import atomic
 from holdfast.store.journal import Journal
@@ -73,7 +73,7 @@ def test_every_line_of_its_journal_is_known(packet: Packet) -> None:
 def test_replaying_its_journal_gives_its_manifest(packet: Packet) -> None:
     shown = load.read_manifest(packet)
     made = json.loads(json.dumps(manifest.render(load.fold(packet), shown["tmpdir"], manifest.Observed())))
-    # What a runner saw is not in the journal.
+    # Observations of a runner are not in the journal.
     seen = {"last_checked_at", "last_progress_at", "deadline_at", "heartbeat", "verdict", "output_tail"}
     # 0.1.0 did not count calls, and wrote 0.
     for field in made.keys() & shown.keys() - seen - {"paid_calls"}:
@@ -135,7 +135,7 @@ def test_what_was_asked_is_yaml(packet: Packet) -> None:
 def test_its_attempts_are_read_as_exited(packet: Packet) -> None:
     names = sorted(os.listdir(packet.attempts))
     assert names == ["001-scripted_run", "002-scripted_run"]
-    found = [adopt.look(packet.attempt(name), None) for name in names]
+    found = [reading.read_records(packet.attempt(name), None) for name in names]
     assert [one.reading for one in found] == [Reading.EXITED, Reading.EXITED]
     assert [one.exit.exit_code for one in found if one.exit is not None] == [137, 0]
     assert [one.exit.exit_signal for one in found if one.exit is not None] == [9, None]
@@ -160,7 +160,7 @@ def _ledger(packet: Packet) -> Ledger:
 def test_unknown_fields_of_the_manifest_survive_a_rewrite(packet: Packet) -> None:
     later: dict[str, Any] = {**load.read_manifest(packet), "of_a_later_version": {"a": [1, None]}}
     atomic.write_json(packet.manifest, later, durable=False)
-    # Behind the marker nothing changes any more: without it, the manifest is written again.
+    # Nothing changes after the marker is written; without it, the manifest is written again.
     os.unlink(packet.task_done)
     before = os.stat(packet.manifest).st_ino
     ledger = _ledger(packet)

@@ -380,7 +380,7 @@ SCENARIOS = (
     Scenario(
         "queued",
         written.submitted,
-        # It has not come to its end before the keeper knows.
+        # It must not end before the keeper knows about it.
         ((written.has_left_the_queue, lambda _: None),),
         Status.COMPLETED,
         0,

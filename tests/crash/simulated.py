@@ -78,7 +78,7 @@ class SimulatedRunner:
         memory, task = self.memory, self.task
         match step:
             case steps.Watch():
-                # A wait in one go: the planner looks at it every few seconds.
+                # The whole wait at once; the planner would check it every few seconds.
                 slept_s = max(step.wait_s, self._wait_left_s()) + 0.01
                 self._wall, self._mono = self._wall + slept_s, self._mono + slept_s
             case steps.Heartbeat():

@@ -34,9 +34,9 @@ def _without_repository(case: Case) -> None:
     [
         # The gate is journalled, and no process of it was forked.
         (_reviews, "attempt.opened=kill@3"),
-        # Its agents have spoken, one of them is judged, and the gate of the other has not been taken in.
+        # Its agents have reported, one is judged, and the gate result of the other is not recorded yet.
         (_reviews, "step.record_end=kill@4"),
-        # No worktree can be created, which was not noticed yet.
+        # No worktree can be created, and no runner has noticed yet.
         (_without_repository, "step.record_end=kill@1"),
     ],
     ids=("no gate yet", "gate has spoken", "nothing prepared"),

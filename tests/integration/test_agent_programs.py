@@ -14,7 +14,7 @@ import pytest
 from tests.support.tasks import Task, workspace
 
 CAPTURES = os.path.join(os.path.dirname(__file__), "..", "captures")
-#: Notes how it was called and prints the n-th play. `!wait NAME`, `!die` and `!exit N` are stage directions;
+#: Records its arguments and prints the n-th script. `!wait NAME`, `!die` and `!exit N` are commands in it;
 #: SESSION is the id that it was given.
 ACTOR = """#!{python} -IS
 import json, os, signal, sys, time

@@ -129,7 +129,7 @@ def test_an_id_that_is_no_id(task_id: str, home: str) -> None:
     assert "not a task id" in said
     assert "hint: an id starts with a letter or digit" in said
     assert nothing_made(home)
-    # Where a task is named, the same words; a path is never followed.
+    # The same text wherever a task is named; a path is never followed.
     if not task_id.startswith("-"):
         assert "not a task id" in refused("show", task_id, "--json")
 
@@ -271,7 +271,7 @@ def test_unknown_tasks_and_prefixes(home: str) -> None:
     assert "error: 'al' is ambiguous: alpha, alphabet" in said
     assert "hint: type more of the id" in said
     assert tree(home) == before
-    # An id that is the beginning of another is found, and a prefix that fits one.
+    # An id that is a prefix of another one is found, and so is an unambiguous prefix.
     assert json.loads(holdfast("show", "alpha", "--json").stdout)["task_id"] == "alpha"
     assert json.loads(holdfast("show", "b", "--json").stdout)["task_id"] == "beta"
 

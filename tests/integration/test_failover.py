@@ -122,7 +122,7 @@ def test_another_agent_takes_over_with_a_briefing() -> None:
     assert "I sorted half of it." in told(task, second)
     assert "out for 600" in task.events("agent.switched")[0]["reason"]
     manifest = task.manifest()
-    # A limit of the service is no failure, and burns no retry.
+    # A rate limit is not a failure and costs no retry.
     assert (manifest["agent"], manifest["total_retries"]) == ("two", 0)
 
 
@@ -204,7 +204,7 @@ def test_an_agent_that_is_not_logged_in_is_passed_over() -> None:
 
 @pytest.mark.req("PKT-13")
 def test_an_agent_whose_program_is_gone_is_passed_over() -> None:
-    # Killed before it heard of the start: the next one finds that there was none.
+    # Killed before it learned of the start: its successor finds that nothing was started.
     env = {"HOLDFAST_FAILPOINT": "attempt.forked=kill"}
     task = start(("two", Scenario().result("sorted")), agent="gone", env=env)
     eventually(

@@ -272,7 +272,7 @@ def test_a_home_that_is_away_for_a_moment_costs_nobody(home: str) -> None:
     task, members = family()
     os.rename(home, home + ".away")
     ticks = Path(workspace()).parent / "ticks"
-    many = len(ticks.read_text()) + 30  # longer than two looks take
+    many = len(ticks.read_text()) + 30  # longer than two checks take
     eventually(lambda: len(ticks.read_text()) > many)
     assert all(map(processes.is_alive, members[:3]))
     os.rename(home + ".away", home)

@@ -322,7 +322,7 @@ def test_what_was_handed_over_is_masked_wherever_it_is_shown(home: str) -> None:
     data = everything(task)
     for secret in (b"hunter2secret", b"plain-value-1", b"file value 123", b"pass-value-1"):
         assert secret not in data, secret
-    # And in a second run, whose environment is another one.
+    # And in a second run with another environment.
     again = holdfast("retry", task.id, "--from", "command_run", env={"PLAIN_NAME": "other-value-2"})
     assert again.returncode == 0, again.stderr
     eventually(lambda: task.log().count("2 ***") == 2, what="the second run", journal=task.packet)

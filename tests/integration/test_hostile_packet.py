@@ -28,7 +28,7 @@ from tests.support.tasks import Task, workspace
 from tests.support.tools import need
 from tests.support.waiting import eventually
 
-#: Looks often, and is not watched for silence.
+#: Short check interval, no hang detection.
 EAGER = ("--base-interval", "0.2s", "--stale", "none")
 
 
@@ -201,7 +201,7 @@ def test_the_next_runner_mends_what_is_missing(home: str, removes: str) -> None:
 )
 def test_the_next_runner_puts_aside_what_is_in_the_way(home: str, name: str, puts: str) -> None:
     there = f'"$HOLDFAST_PACKET/{name}"'
-    # The runner makes again what it misses at any moment, also between the two commands.
+    # The runner may recreate what is missing at any moment, also between the two commands.
     is_theirs = "-f" if puts == "touch" else "-d"
     replace = f"until test {is_theirs} {there}; do rm -rf {there}; {puts} {there}; done; echo replaced; "
     task = Task.shell(replace + kin.WAIT, *EAGER)

@@ -14,7 +14,7 @@ from tests.support import keepers, kin, loops, processes
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
 
-#: Marks are looked for with each check.
+#: Interrupt files are read at each check.
 EAGER = ("--base-interval", "0.2s", "--stale", "none")
 
 
@@ -79,7 +79,7 @@ def test_a_person_asks_and_the_agent_is_stopped_cleanly() -> None:
     manifest = task.wait_for("interrupted")
     assert manifest["interrupt"]["reason"] == "hold on: which branch?"
     assert not processes.is_alive(agent)
-    # It was asked, not killed; and what the dying process said does not overwrite the state.
+    # It got a signal it can handle; what it printed while exiting does not overwrite the state.
     assert "bye" in task.log()
     assert task.moves()[-1] == "interrupted"
     assert task.read("state", "interrupt-request.txt") == b"hold on: which branch?\n"
@@ -229,7 +229,7 @@ def test_a_mark_taken_away_while_no_keeper_lived_is_noticed_by_the_next(home: st
 def test_both_marks_have_to_go() -> None:
     marking = 'cd "$HOLDFAST_PACKET/state"; echo b > interrupt-request.txt; echo a > error; cd -'
     task = Task.shell(f"test $HOLDFAST_RESUME_COUNT = 1 || {{ {marking}; }}; {kin.WAIT}", *EAGER)
-    # The question first: it is what can be answered.
+    # The question comes first: it can be answered.
     assert task.wait_for("interrupted")["interrupt"]["reason"] == "b"
     has_left(task)
     assert task.ask("resume").returncode == 0

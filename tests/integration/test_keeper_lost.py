@@ -75,7 +75,7 @@ def test_keeper_seed_and_runner_killed_it_is_said_and_a_waiting_command_brings_t
     done = holdfast("submit", "--not-before", "+2s", "--id", "late", "--", "true", cwd=workspace())
     assert done.returncode == 0, done.stderr
     kin.kill(seed_of(home), keepers.wait_for(home))
-    # Not at once: a keeper that began a moment ago may still be on its way to its lock.
+    # Not at once: a keeper that was just started may not have its lock yet.
     attention = eventually(lambda: keepers.status(home)["attention"], what="somebody has to look")
     assert attention == ["1 task is queued but no keeper is running: 'holdfast up' starts it"]
     assert "1 task is queued" in holdfast("doctor").stdout
@@ -91,7 +91,7 @@ def test_a_seed_that_is_not_needed_exits_and_starts_nothing(
     seed = seed_of(home)
     task("it").wait_for("completed")
     eventually(lambda: keepers.pid(home) == 0, 15, "an idle keeper leaves")
-    # It left well: that is no start too many.
+    # It exited normally, so the start does not count as a failed one.
     assert keepers.status(home)["keeper_starts"] == []
     keepers.stays(lambda: keepers.pid(home) == 0, 3.0, "nothing needs a keeper")
     kin.kill(seed)
@@ -136,7 +136,7 @@ watch.look()
 assert watch.is_needed, "nobody said that it is not"
 """
     os.mkfifo(Home(home).keeper_log)  # the fork blocks until it has a reader
-    # Not through a pipe: a fork that is left would hold it.
+    # Not through a pipe: a leftover fork would keep it open.
     with open(os.path.join(workspace(), "said"), "w+", encoding="utf-8") as said:
         done = subprocess.run([sys.executable, "-c", script, home], stderr=said, timeout=30, check=False)
         said.seek(0)

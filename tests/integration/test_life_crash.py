@@ -29,7 +29,7 @@ def test_a_sigkilled_agent_is_resumed_in_the_same_session(home: str) -> None:
     assert first.cwd == second.cwd
     assert first.prompt == "write two files"
     assert "killed by signal 9" in second.prompt
-    # It went on behind the step at which it died: the first file was written once.
+    # It continued after the step at which it died: the first file was written once.
     assert [effect["path"] for effect in task.memory().effects()] == ["one.txt", "two.txt"]
     assert task.memory().overlaps() == []
     assert (manifest["attempt"], manifest["total_retries"], manifest["exit_code"]) == (2, 1, 0)

@@ -14,7 +14,7 @@ from tests.support.waiting import eventually
 
 #: Silence counts after 0.3 s, and is a hang after 0.3 s more.
 QUICK = {"MONITOR_BASE_INTERVAL": "0.1", "MONITOR_GRACE_PERIOD": "0.3"}
-#: So long must a healthy agent be silent before we believe that it is left alone.
+#: How long a healthy agent stays silent in a test that expects it to be left alone.
 LONG_S = 2.0
 
 
@@ -33,7 +33,7 @@ def test_a_hung_agent_is_stopped_swept_and_resumed(home: str) -> None:
 
     quiet, hung = task.events("watch.verdict")[-2:]
     assert (quiet["verdict"], hung["verdict"]) == ("quiet", "hung")
-    # The first silent look only noted it: stale, then the whole grace period.
+    # The first check of a silent agent only records it; then the whole grace period follows.
     assert 0.3 <= quiet["evidence"]["silent_s"] < 0.6 <= hung["evidence"]["silent_s"]
     first, second = task.events("attempt.ended")
     assert (first["outcome"], second["outcome"]) == ("hung", "success")
@@ -220,7 +220,7 @@ def _stays_alone(task: Task) -> None:
         return task.status() != "running" or max(silent) >= LONG_S or _age_s(task) >= LONG_S
 
     eventually(is_over, within_s=LONG_S + 5, what="it was silent for long", journal=task.packet)
-    task.ask("stop")  # refused where it ended by itself
+    task.ask("stop")  # refused if it ended by itself
     task.wait_for("completed", "killed")
     assert "hung" not in [event["verdict"] for event in task.events("watch.verdict")]
     assert task.manifest()["attempt"] == 1

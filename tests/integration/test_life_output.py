@@ -20,7 +20,7 @@ from tests.support import kin, processes
 from tests.support.tasks import Task, workspace
 from tests.support.waiting import eventually
 
-#: What a runner may take, however much its agent prints.
+#: Memory limit of a runner, however much its agent prints.
 RUNNER_KB = 100 * 1024
 RUN = ("attempts", "001-command_run")
 
@@ -262,7 +262,7 @@ def test_a_plain_command_is_read_at_intervals_unless_it_is_followed(home: str) -
         fresh = 0
         for line in itertools.islice(following.stdout, 600):
             fresh = fresh + 1 if _lines(task.read(*RUN, "stdout.log")) - int(line.split()[1]) <= 5 else 0
-            if fresh >= 30:  # so for more than a second, and through two rings
+            if fresh >= 30:  # for more than a second, and over two rings of the bell
                 break
         following.terminate()
     assert fresh >= 30
@@ -272,7 +272,7 @@ def test_a_plain_command_is_read_at_intervals_unless_it_is_followed(home: str) -
         printed = _lines(task.read(*RUN, "stdout.log"))
         return _lines(task.ask("logs").stdout.encode()) >= printed
 
-    # A single look is up to date, too, and not by chance.
+    # A single read is up to date, too, and not by chance.
     eventually(lambda: all(is_fresh() for _ in range(3)), what="a look once is fresh", journal=task.packet)
     task.stop()
     assert task.log().splitlines() == [

@@ -41,7 +41,7 @@ def test_an_interrupted_agent_is_gone_and_its_session_gets_the_answer(home: str)
     assert manifest["interrupt"]["reason"] == "which database?"
     assert manifest["interrupt"]["timestamp"]
     assert manifest["pid"] == 0
-    # It follows the manifest, before the runner leaves.
+    # Written after the manifest and before the runner exits.
     eventually(lambda: task.json("state", "current-session.json")["interrupt"]["reason"] == "which database?")
     # It waits for a person: no process of it is left, and no end is marked.
     eventually(lambda: not processes.is_alive(runner), what="the runner left")
@@ -131,7 +131,7 @@ def serving(port: int) -> bool:
 @pytest.mark.parametrize("policy", ["report", "keep", "kill"])
 def test_a_dev_server_of_a_succeeded_agent(home: str, policy: str) -> None:
     scenario = Scenario().server(pid_file="server.pid", port_file="server.port", limit_s=30).say("it is up")
-    flags = () if policy == "report" else ("--leftovers", policy)  # report is what happens without a word
+    flags = () if policy == "report" else ("--leftovers", policy)  # `report` is the default
     task = Task.play(scenario, *flags)
     task.wait_for("completed")
     pid, port = number_in("server.pid"), number_in("server.port")

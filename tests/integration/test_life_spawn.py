@@ -69,7 +69,7 @@ def test_a_program_that_cannot_be_executed_ends_failed_without_a_storm(
     # Only the first attempt, which could be executed, has an identity.
     with_identity = [os.path.exists(os.path.join(path, "identity.json")) for path in task.attempts()]
     assert with_identity == [True, False, False, False, False]
-    # No storm: never more attempts than retries allow, and a growing pause before each but a resume.
+    # Never more attempts than retries allow, with a growing pause before each of them except a resume.
     assert len(task.attempts()) == 5
     planned = {event["total"]: event["delay_s"] for event in task.events("retry.planned")}
     opened = [clock.parse_iso(event["at"]) for event in task.events("attempt.opened")]

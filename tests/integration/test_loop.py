@@ -205,7 +205,7 @@ def test_only_completed_work_forgets_failures(home: str) -> None:
     up()
     task("bad").wait_for("failed")
     loops.wait_for_begin("killed")
-    # It has been started well, and a person stops it: neither is completed work.
+    # It was started, and a person stopped it: that is not completed work.
     assert state(home)["failures"] == 1
     task("killed").stop()
     loops.ring(home)

@@ -11,7 +11,7 @@ from tests.support.tasks import Task, holdfast, workspace
 
 pytestmark = pytest.mark.usefixtures("home")
 
-#: Says its own limit, then asks for a gibibyte, of which it uses nothing.
+#: Prints its own limit, then allocates a gibibyte without using it.
 HUNGRY = "import resource; print(resource.getrlimit(resource.RLIMIT_AS), flush=True); bytearray(1 << 30)"
 
 

@@ -100,7 +100,7 @@ def test_a_command_gets_the_notice_on_stdin_and_in_its_environment(home: str, pl
     notice = json.loads(read(got + ".json"))
     assert notice["text"] == "holdfast: fix needs a person: which branch?"
     assert "rule" not in notice
-    assert outbox.look(Home(home)) == {"pending": 0, "given_up": 0, "failing": {}}
+    assert outbox.status(Home(home)) == {"pending": 0, "given_up": 0, "failing": {}}
 
 
 @pytest.mark.req("NOT-1", "NOT-3")
@@ -135,11 +135,11 @@ def test_a_desktop_bubble(home: str, place, monkeypatch: pytest.MonkeyPatch) -> 
 def test_apprise_says_how_to_install_it(home: str) -> None:
     post(home, {"to": "apprise", "urls": ["json://localhost"]})
     box = Deliveries(Home(home), first_pause_s=60.0)
-    eventually(lambda: (box.step(), reap(), outbox.look(Home(home))["failing"])[2], what="it has failed")
+    eventually(lambda: (box.step(), reap(), outbox.status(Home(home))["failing"])[2], what="it has failed")
     try:
         import apprise  # noqa: F401
     except ImportError:
-        assert "pip install holdfast[notify]" in outbox.look(Home(home))["failing"]["apprise"]["error"]
+        assert "pip install holdfast[notify]" in outbox.status(Home(home))["failing"]["apprise"]["error"]
 
 
 # ── failing ──
@@ -157,8 +157,8 @@ def test_a_notifier_that_fails_is_tried_again_and_seen(home: str, place) -> None
     ]
     post(home, {"to": "command", "argv": argv, "name": "flaky"})
     box = Deliveries(Home(home), first_pause_s=0.02)
-    eventually(lambda: (box.step(), reap(), outbox.look(Home(home))["failing"])[2], what="it has failed")
-    failing = outbox.look(Home(home))["failing"]["flaky"]
+    eventually(lambda: (box.step(), reap(), outbox.status(Home(home))["failing"])[2], what="it has failed")
+    failing = outbox.status(Home(home))["failing"]["flaky"]
     assert failing["error"].endswith("exited with 7: no line")
     facts = json.loads(holdfast("status", "--json").stdout)
     assert facts["outbox"]["pending"] == 1
@@ -166,7 +166,7 @@ def test_a_notifier_that_fails_is_tried_again_and_seen(home: str, place) -> None
     assert "notifications by flaky fail" in holdfast("status").stdout
     deliver(box)
     assert len(read(count).splitlines()) == 3
-    assert outbox.look(Home(home)) == {"pending": 0, "given_up": 0, "failing": {}}
+    assert outbox.status(Home(home)) == {"pending": 0, "given_up": 0, "failing": {}}
 
 
 def test_after_eight_tries_it_is_put_aside(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,7 +216,7 @@ def test_a_notifier_that_hangs_delays_no_other(home: str, place) -> None:
     eventually(lambda: not delivering(), what="they were killed")
     eventually(lambda: not [p for p in processes.marked(place.root) if p.command.startswith("sleep")])
     box.step()
-    failing = outbox.look(Home(home))["failing"]
+    failing = outbox.status(Home(home))["failing"]
     assert "command sleep" in failing
     for name in outbox.names(Home(home)):
         os.unlink(os.path.join(Home(home).outbox, name))
@@ -334,9 +334,10 @@ def test_a_webhook_without_secret_or_host_reports_it(home: str, place, receiver:
     post(home, {"to": "webhook", "url": f"http://127.0.0.1:{port}/", "secret_file": secret, "name": "c"})
     box = Deliveries(Home(home), first_pause_s=60.0)
     eventually(
-        lambda: (box.step(), reap(), len(outbox.look(Home(home))["failing"]) == 3)[2], what="all have failed"
+        lambda: (box.step(), reap(), len(outbox.status(Home(home))["failing"]) == 3)[2],
+        what="all have failed",
     )
-    failing = outbox.look(Home(home))["failing"]
+    failing = outbox.status(Home(home))["failing"]
     assert failing["a"]["error"] == "the keeper's environment has no NOT_SET"
     assert "127.0.0.1 cannot be reached" in failing["b"]["error"]
     assert f"cannot read the secret {secret}" in failing["c"]["error"]
@@ -465,7 +466,7 @@ def test_when_an_end_is_announced_it_is_marked(
     task = Task.shell(command, "--id", "it", *flags)
     task.wait_for(end)
     eventually(lambda: read(got).startswith("holdfast: it "), what="somebody was told")
-    assert outbox.look(Home(home))["failing"] == {}
+    assert outbox.status(Home(home))["failing"] == {}
 
 
 def test_another_package_can_bring_a_notifier(home: str, place, monkeypatch: pytest.MonkeyPatch) -> None:

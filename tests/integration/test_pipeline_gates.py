@@ -50,7 +50,7 @@ def test_a_change_outside_the_scope_is_seen_though_the_report_hides_it() -> None
     )
     task = failed_by(packet, "scope")
     assert any("elsewhere.txt" in reason for reason in gate(task, "scripted_impl")["reasons"])
-    # In place nothing is taken back: it may be a person's.
+    # In place, nothing is reverted: the change may be a person's.
     assert packet.project.read("elsewhere.txt") == "x\n"
     text = summary(task)
     assert "scope_violation" in text
@@ -132,7 +132,7 @@ def test_a_worktree_takes_back_what_lies_outside() -> None:
     assert b"elsewhere.txt" in task.read("outputs", "scripted_impl.reverted.patch")
     (prepared,) = task.events("workspace.prepared")
     assert sorted(name for name in os.listdir(prepared["path"]) if name.endswith(".txt")) == [WORK, "old.txt"]
-    # The person's directory has seen nothing of it.
+    # The user's directory is unchanged.
     assert not os.path.exists(os.path.join(packet.project.path, WORK))
 
 
@@ -186,7 +186,7 @@ def test_missing_headings_stop_the_task() -> None:
     assert not os.path.exists(task.path("done", "scripted_brief.done"))
     assert task.json("state", "last_failure.json")["class"] == "contract_violation"
     assert "- next_action: **fix_contract**" in summary(task)
-    # The person says what is missing; the agent hears it in its session, with the gate's own reasons.
+    # The person says what is missing; the agent gets it in its session, with the reasons of the gate.
     assert task.ask("retry", "-m", "use the headings of the template").returncode == 0
     task.wait_for_event("attempt.opened", count=len(task.events("attempt.opened")) + 1)
     told = eventually(lambda: task.read("attempts", _directory(calls(task)[1]), "prompt")).decode()
@@ -267,7 +267,7 @@ def test_a_dangerous_command_of_a_model_is_not_run() -> None:
     task = packet.run(end="failed")
     reasons = gate(task, "scripted_verify")["reasons"]
     assert [reason.startswith("refused to run") for reason in reasons] == [True, True]
-    # What is harmless ran, what is not did not.
+    # The harmless command ran, the other one did not.
     assert os.path.exists(os.path.join(packet.project.path, "ran.txt"))
     assert os.path.exists(os.path.join(packet.project.path, "README.md"))
     assert not os.path.exists(os.path.join(packet.project.path, "ran2.txt"))
@@ -278,7 +278,7 @@ def test_a_dangerous_command_of_a_model_is_not_run() -> None:
 
 def test_a_gate_that_is_killed_judges_again() -> None:
     began = os.path.join(workspace(), "began")
-    # Only the first time does it stay.
+    # It stays only the first time.
     task = verifying(
         f"test -e {began} || {{ echo $$ > {began}.tmp; mv {began}.tmp {began}; sleep 3000; }}"
     ).start()
@@ -307,7 +307,7 @@ def test_an_agent_that_is_killed_goes_on_in_its_session() -> None:
     assert (first["mode"], second["mode"]) == ("fresh", "resume")
     assert first["session_id"] == second["session_id"]
     assert len(calls(task, "scripted_brief")) == 1
-    # What stood there before the first of them is what the gate compares with.
+    # The gate compares with the state before the first of them.
     prepared = [event["stage"] for event in task.events("workspace.prepared")]
     assert prepared == ["scripted_brief", "scripted_impl"]
     assert gate(task, "scripted_impl")["passed"]
@@ -331,7 +331,7 @@ def test_runners_that_are_killed_in_every_stage() -> None:
     task = Written(stages, project=project()).start()
     for done, name in enumerate(names):
         eventually(lambda name=name: name in _lines(ran), 20, f"{name} is at work", journal=task.packet)
-        # The summary is renewed with every stage.
+        # The summary is rewritten after every stage.
         assert done == 0 or f"({done} of 4 stages done)" in summary(task)
         task.kill_runner()
         with open(f"{go}-{name.partition('_')[2]}", "w", encoding="utf-8"):

@@ -109,7 +109,7 @@ def test_an_intent_runs_its_stages(intent: str) -> None:
     for stage in stages:
         assert stand_ins.times(stage) == 1
         check_stage(task, stage)
-        # What the person sees of it: progress, and nothing of what the agent said.
+        # The person sees progress, and no output of the agent.
         assert len(stages) == 1 or f"{stage} started" in done.stderr
         assert len(stages) == 1 or f"{stage} completed" in done.stderr
     assert "nothing to say" not in done.stdout + done.stderr
@@ -154,7 +154,7 @@ def test_a_brief_rewrites_the_pack_and_the_commands() -> None:
     artifact = task.read("outputs", "scripted_verify.artifact.md").decode()
     assert "## $ grep -q hello b.txt" in artifact
     assert "proposed by the brief" in artifact
-    # Of what was handed in, nothing was changed.
+    # The inputs were not changed.
     with open(os.path.join(packet.path, "inputs", "context_pack.md"), encoding="utf-8") as file:
         assert "OLD PACK" in file.read()
 
@@ -210,7 +210,7 @@ def test_stages_side_by_side_overlap_and_are_joined() -> None:
     tools = ("gemini", "codex", "copilot")
     everybody = " && ".join(f"test -e {stand_ins.folder}/here-{tool}" for tool in tools)
     for tool in tools:
-        # Each leaves only when all have come: one after the other they would wait for ever.
+        # Each exits only when all have started: one after the other, they would wait for ever.
         wait = f"touch {stand_ins.folder}/here-{tool}\nuntil {everybody}; do sleep 0.02; done\n"
         stand_ins.tell(f"{tool}_review.sh", wait)
     routing = {"intent": "review_cross", "pipeline": {"profile": "strict_review"}}
@@ -219,7 +219,7 @@ def test_stages_side_by_side_overlap_and_are_joined() -> None:
     task.wait_for("completed", within_s=40)
     metas = [task.json("outputs", f"{tool}_review.{tool}.meta.json") for tool in tools]
     assert max(meta["start"] for meta in metas) < min(meta["end"] for meta in metas)
-    # The barrier: whatever comes behind them began when all three had passed their gates.
+    # The barrier: later stages start when all three have passed their gates.
     kinds = [(event["type"], event.get("stage")) for event in task.events()]
     behind = kinds.index(("attempt.opened", "gemini_static_verify"))
     assert all(kinds.index(("stage.done", f"{tool}_review")) < behind for tool in tools)
@@ -243,12 +243,12 @@ def test_a_straggler_is_stopped_at_the_barrier() -> None:
     (late,) = calls(task, "scripted_static_verify")
     ended = next(event for event in task.events("attempt.ended") if event["attempt"] == late["attempt"])
     assert ended["outcome"] == "timeout"
-    # Who was in time keeps what it did.
+    # The stage that finished in time keeps its result.
     assert gate(task, "scripted_review")["passed"]
     assert os.path.exists(task.path("done", "scripted_review.done"))
     assert not os.path.exists(task.path("done", "scripted_static_verify.done"))
     assert "timeout" in summary(task)
-    # Of a pair of which one is done, a retry runs the other alone, and it may take its time.
+    # If one of two is done, a retry runs only the other one, with its full time limit.
     played("static_verify", before=Scenario(on_resume="restart")).write_to(
         os.path.join(packet.path, "scripted_static_verify.json")
     )

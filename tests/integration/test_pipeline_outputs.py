@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("home")
 
 @pytest.mark.req("OUT-8")
 def test_a_failed_report_is_kept_as_such_and_the_next_one_is_the_result() -> None:
-    # The session goes on behind the step at which it died.
+    # The session continues after the step at which it died.
     scenario = Scenario().say("a half report").crash("KILL", once=True).say(REPORTS["review"]).result("ok")
     packet = Written({"scripted_review": scenario}, intent="review_only", group="review")
     task = packet.run()

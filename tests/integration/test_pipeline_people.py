@@ -53,7 +53,7 @@ def test_a_task_is_stopped_at_its_gate() -> None:
     task.wait_for("killed")
     assert not processes.is_alive(pid)
     assert not os.path.exists(task.path("done", "scripted_verify.done"))
-    # Started again, it needs no other call: the work of the agent was never judged.
+    # After the restart no other call is needed: the agent's work was not judged yet.
     assert task.ask("retry").returncode == 0
     task.wait_for_event("run.opened")
     task.wait_for("completed")

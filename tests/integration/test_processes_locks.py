@@ -159,7 +159,7 @@ def test_a_request_at_any_moment_around_a_runners_end_is_answered(home: str) -> 
         task.wait_for("killed", "completed")
         assert len(task.events(f"request.{answer.decode()}")) == 1, (seed, number)
         assert os.listdir(task.path("inbox")) == []
-        # Ended once, whichever came first.
+        # Ended once, whoever was first.
         assert len([e for e in task.events("task.moved") if e["new"] in ("killed", "completed")]) == 1
 
 
@@ -335,7 +335,7 @@ _NONSENSE = {
 def test_nonsense_in_the_inbox_is_refused_and_journalled_and_the_runner_lives() -> None:
     task = Task.shell(kin.WAIT + "exit 0")
     agent, runner = task.agent_pid(), task.runner_pid()
-    # What is no plain file is left alone: reading a pipe would hang.
+    # Other than regular files are left alone: reading a pipe would hang.
     os.mkfifo(task.path("inbox", "fifo.json"))
     os.mkdir(task.path("inbox", "folder.json"))
     os.symlink("/etc/passwd", task.path("inbox", "link.json"))

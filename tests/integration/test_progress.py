@@ -61,7 +61,7 @@ def test_progress_is_shown_while_it_runs(home: str) -> None:
     task.wait_for("completed")
     terminal.finish()
     assert progress_of(task) == (2, 2, None)
-    # The file says the same, and who wrote last wins for good.
+    # The file has the same progress, and the last writer wins.
     assert task.json("state", "work.json")["progress"]["steps_total"] == 2
     assert "[2/2]\n" in task.log()
 

@@ -200,7 +200,7 @@ def test_checks_that_fail_before_the_work_are_in_the_prompt_and_stop_nothing() -
     assert start.prompt.endswith("\n\ndo the work")
     assert [event["passed"] for event in task.events("pre_work.checked")] == [False]
     assert "before the work: " in summary(task)
-    # There is nothing to be asked after it, so its own proof is the gate.
+    # No question can follow, so its own evidence is the gate.
     assert "role" not in said(task, "gate_result")
 
 

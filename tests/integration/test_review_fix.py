@@ -47,7 +47,7 @@ def test_findings_are_merged_and_fixed_in_their_order() -> None:
             "- major — a.txt:1 — open to all\n- blocker — b.txt:3 — lost\n- dropped — b.txt:9 — fine"
         ),
     )
-    # What the consolidation was told lies beside the packet before its own report replaces the list.
+    # The input of the consolidation is in the packet before its own report replaces the list.
     kept = os.path.join(stand_ins.folder, "merged.md")
     home = os.environ["HOLDFAST_HOME"]
     stand_ins.tell("copilot_review_consolidate.sh", f"cp {home}/tasks/it/outputs/_findings.md {kept}\n")
@@ -76,7 +76,7 @@ def test_findings_are_merged_and_fixed_in_their_order() -> None:
     told = prompt(task, "copilot_review_consolidate")
     assert merged.strip() in told
     assert "gemini_security_review.gemini.out" in told
-    # The consolidation speaks for all: what it dropped is not fixed.
+    # The consolidation decides: findings that it dropped are not fixed.
     last = findings(task)
     assert (
         "1. **blocker** `b.txt:3` — lost (copilot_review_consolidate)\n2. **major** `a.txt:1` — open" in last

@@ -150,7 +150,7 @@ def test_an_interrupt_that_a_person_answers(home: str) -> None:
             return file.read() == f"it: {question}\n"
 
     eventually(was_told, what="the overseer is told, once")
-    # The harness is not paused with it: other work goes on in its slot, and the task waits for its person.
+    # The queue is not paused: other tasks use its slot, and the task waits for a person.
     loops.task("next").wait_for("completed")
     assert any(question in line for line in keepers.status(home)["attention"])
     assert holdfast("wait", "it", "--timeout", "0.1s").returncode in (4, 6)
@@ -188,7 +188,7 @@ def test_a_bootstrap_that_is_missing_aborts_before_the_start(home: str) -> None:
     done = holdfast("submit", *flags, "do it", cwd=workspace())
     assert (done.returncode, "cannot read the bootstrap" in done.stderr) == (2, True)
     assert os.listdir(Home(home).tasks) == []
-    # And where it went away while the task waited: no agent is started, and the loop goes on.
+    # If it disappears while the task waits, no agent is started, and the loop continues.
     with open(path, "w", encoding="utf-8") as file:
         file.write("session {{SESSION_ID}}\n")
     lost = loops.submit(*flags, "--id", "lost", "do it")
@@ -198,7 +198,7 @@ def test_a_bootstrap_that_is_missing_aborts_before_the_start(home: str) -> None:
         file.write("colour {{COLOUR}}\n")
     odd = loops.submit(*flags[:-1], unset, "--id", "odd", "do it")
     loops.up()
-    # A person can put a file back; a template that cannot be filled is of no use as it is.
+    # A person can restore a file; a template that cannot be filled stays unusable.
     assert "own.md cannot be read" in lost.wait_for("interrupted", within_s=30)["status_reason"]
     assert "COLOUR" in odd.wait_for("failed", within_s=30)["status_reason"]
     assert lost.attempts() == odd.attempts() == []

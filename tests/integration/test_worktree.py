@@ -181,7 +181,7 @@ def test_scoped_tasks_in_one_place_take_turns(places: tuple[str, str]) -> None:
     eventually(lambda: os.path.exists(ran), 20, "the first is at work")
     tasks.append(packets[1].start())
     eventually(
-        lambda: "in which a writes" in str(tasks[1].manifest().get("verdict")),
+        lambda: "a is writing" in str(tasks[1].manifest().get("verdict")),
         20,
         "the second waits",
         journal=tasks[1].packet,
@@ -219,7 +219,7 @@ def test_who_holds_the_workspace_dies_and_nobody_comes_between() -> None:
     lock = workspace_lock.path_of(Home(os.environ["HOLDFAST_HOME"]), repo.path)
     assert locks.is_held(lock)
     two = second.start()
-    eventually(lambda: "in which a writes" in str(two.manifest().get("verdict")), 20, "the second waits")
+    eventually(lambda: "a is writing" in str(two.manifest().get("verdict")), 20, "the second waits")
     with open(ran, encoding="utf-8") as file:
         assert file.read() == "a\n"
     one.start_runner()

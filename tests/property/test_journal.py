@@ -93,7 +93,7 @@ class JournalMachine(RuleBasedStateMachine):
         with open(self.path, "ab") as file:
             file.write(rubbish)
         if rubbish.endswith(b"\n"):
-            self.reopen()  # a second bad line behind it would be a corrupt journal, not a torn one
+            self.reopen()  # a second bad line after it would be a corrupt journal, not a torn one
 
     @invariant()
     def what_is_read_is_the_model(self) -> None:

@@ -67,7 +67,7 @@ def parent(pid: int) -> int:
 
 
 def kernel_tells_status() -> bool:
-    """Whether the kernel tells the exit status of somebody else's child through a pidfd (Linux 6.15)."""
+    """Whether a pidfd reports the exit status of another process's child (Linux 6.15)."""
     major, minor = os.uname().release.split(".")[:2]
     return (int(major), int(minor.partition("-")[0])) >= (6, 15)
 

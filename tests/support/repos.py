@@ -155,7 +155,7 @@ def report(packet: Packet, text: str, stage: str = "codex_impl") -> None:
 
 
 def judge_argv(packet: Packet, stage: str) -> list[str]:
-    """The words behind `python -m holdfast.gates`."""
+    """The arguments of `python -m holdfast.gates`."""
     out = os.path.join(packet.state, f"{stage}.gate.json")
     words = ["--packet", packet.path, "--stage", stage, "--attempt", "2", "--out", out]
     return [*words, "--artifact", packet.artifact(stage)]

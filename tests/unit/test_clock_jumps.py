@@ -73,7 +73,7 @@ def test_the_pause_behind_failures_is_as_long_as_it_was_meant_to_be(times: int, 
     assert loop.left_s(state, now=BEGIN) == pytest.approx(pause_s, abs=0.01)
     assert loop.left_s(state, now=BEGIN + pause_s) == 0
     assert loop.left_s(state, now=BEGIN + HOUR) == 0
-    # Set back by an hour, or by less than the pause: the loop goes on rather than wait for the old time.
+    # Set back by an hour, or by less than the pause: the loop continues and does not wait for the old time.
     assert loop.left_s(state, now=BEGIN - HOUR) == 0
     assert loop.left_s(state, now=BEGIN - 1) == 0
 

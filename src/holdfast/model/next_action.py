@@ -133,8 +133,8 @@ ACTIONS: dict[str, Action] = {
         steps=(Step(command="{login}", does="log in"), _THEN_GO_ON),
     ),
     "raise_budget": Action(
-        means="A budget is used up; going on allows as much again.",
-        steps=(Step(command="{again}", does="go on, with as much again"),),
+        means="A budget is used up; going on grants it once more.",
+        steps=(Step(command="{again}", does="go on with the budget granted once more"),),
     ),
     "raise_time": Action(
         means="A time limit was reached.", steps=(Step(command="{again}", does="go on, with more time"),)

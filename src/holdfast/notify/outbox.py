@@ -107,7 +107,7 @@ def names(home: Home) -> list[str]:
         return []
 
 
-def look(home: Home) -> dict[str, Any]:
+def status(home: Home) -> dict[str, Any]:
     """The state of the deliveries: `pending`, `given_up`, and the last failure of each failing rule."""
     try:
         status = atomic.read_json(home.outbox_status) or {}

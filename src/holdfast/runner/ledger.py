@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 
-from holdfast import files
 from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
@@ -19,7 +18,7 @@ from holdfast.model.status import ENDS
 from holdfast.model.task import Task
 from holdfast.redact import Redactor
 from holdfast.runner.timestamps import NAMES, Timestamps
-from holdfast.store import atomic
+from holdfast.store import atomic, tail
 from holdfast.store.journal import Journal
 from holdfast.store.layout import Packet
 
@@ -27,7 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_TAIL_BYTES = 16384
+_TAIL_BYTES = 1024 * 1024
 
 
 class Ledger:
@@ -137,16 +136,7 @@ class Ledger:
 
     def tail(self, lines: int) -> str:
         """The last lines of output.log."""
-        try:
-            with files.stream(self.packet.output_log) as file:
-                start = file.seek(0, os.SEEK_END)
-                data = b""
-                while start > 0 and data.count(b"\n") <= lines:
-                    size = min(_TAIL_BYTES, start)
-                    start = file.seek(start - size)
-                    data = file.read(size) + data
-        except OSError:
-            return ""
+        data, _ = tail.last_lines(self.packet.output_log, lines, _TAIL_BYTES)
         return "\n".join(data.decode("utf-8", "replace").splitlines()[-lines:])
 
     def close(self) -> None:

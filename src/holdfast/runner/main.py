@@ -118,7 +118,7 @@ def _hold(packet: Packet, lock: locks.Lock) -> bool:
         elif watch.is_lost and moved_to(packet, lock) is None:
             print(f"{packet.path}: {reason}; another runner may have the task", file=sys.stderr)
         elif ledger.task.runner is not None:  # when a task ends, it is recorded before the marker
-            _say_goodbye(ledger, reason)
+            _record_leaving(ledger, reason)
         failpoint("runner.left")
         return waiter.detached_by is not None
     finally:
@@ -174,10 +174,10 @@ def _loop(context: Context, watch: PacketWatch, keeper: KeeperGuard) -> str | No
 
 def _begin(ledger: Ledger, repaired: ev.JournalRepaired | None) -> None:
     """Record our start and complete what the previous runner left unfinished."""
-    hello = _hello()
-    if ledger.task.runner != hello:  # only once, even if the disk was full afterwards
+    started = _started()
+    if ledger.task.runner != started:  # only once, even if the disk was full afterwards
         # The manifest has observations of the previous runner: keep them until there are new ones.
-        ledger.record(*([repaired] if repaired else []), hello, shown=ledger.task.last_number > 0)
+        ledger.record(*([repaired] if repaired else []), started, shown=ledger.task.last_number > 0)
     failpoint("runner.started")
     if not ledger.task.has_ended and os.path.exists(ledger.packet.task_done):
         markers.reopen(ledger)
@@ -197,13 +197,13 @@ def _is_full(error: Exception) -> bool:
     return isinstance(error, DiskFull) or getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT)
 
 
-def _hello() -> ev.RunnerStarted:
+def _started() -> ev.RunnerStarted:
     me = process.identify(os.getpid())
     assert me is not None
     return ev.RunnerStarted(pid=me.pid, boot_id=me.boot_id, start_time=me.start_time, version=__version__)
 
 
-def _say_goodbye(ledger: Ledger, reason: str) -> None:
+def _record_leaving(ledger: Ledger, reason: str) -> None:
     try:
         ledger.record(ev.RunnerLeft(pid=os.getpid(), reason=reason))
     except DiskFull:
@@ -219,7 +219,7 @@ def main(argv: list[str]) -> int:
         if len(argv) == 3:
             from holdfast.runner.park import park  # seldom needed
 
-            park(Packet(os.path.abspath(argv[0])), argv[2], _hello())
+            park(Packet(os.path.abspath(argv[0])), argv[2], _started())
         else:
             run(argv[0])
     except HoldfastError as error:

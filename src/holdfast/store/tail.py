@@ -6,13 +6,15 @@ import os
 
 from holdfast import files
 
+_BLOCK_BYTES = 16384
+#: How much of a file is searched for its last line.
+_LINE_BYTES = 2048
+
 
 def end_bytes(path: str, count: int) -> bytes:
     """The last bytes; empty if the file cannot be read."""
     try:
-        with files.stream(path) as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - count))
-            return file.read(count)
+        return files.read_end(path, count)
     except OSError:
         return b""
 
@@ -20,3 +22,35 @@ def end_bytes(path: str, count: int) -> bytes:
 def end_text(path: str, count: int) -> str:
     """The last bytes as text."""
     return end_bytes(path, count).decode("utf-8", "replace")
+
+
+def last_lines(path: str, count: int, limit: int = files.MAX_BYTES) -> tuple[bytes, int]:
+    """The last `count` lines, at most `limit` bytes, and the offset at which they end.
+
+    Empty if the file cannot be read. Lines end at newlines only: raw output may contain carriage returns.
+    """
+    try:
+        with files.stream(path) as file:
+            end = start = file.seek(0, os.SEEK_END)
+            data, block = b"", _BLOCK_BYTES
+            # One newline more than lines: the one before the first line.
+            while start > 0 and len(data) < limit and data.count(b"\n") <= count:
+                start = file.seek(max(0, end - block))
+                data = file.read(end - start)
+                block *= 2
+    except OSError:
+        return b"", 0
+    lines = _split(data)
+    return b"".join(lines[-count:] if count else []), end
+
+
+def _split(data: bytes) -> list[bytes]:
+    parts = data.split(b"\n")
+    lines = [part + b"\n" for part in parts[:-1]]
+    return [*lines, parts[-1]] if parts[-1] else lines
+
+
+def last_line(path: str) -> str:
+    """The last line that is not blank."""
+    lines = end_text(path, _LINE_BYTES).splitlines()
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")

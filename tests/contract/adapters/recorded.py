@@ -56,7 +56,7 @@ OUTCOMES = frozenset(
         "crashed",
     ]
 )
-#: Lines that are nearly something.
+#: Lines that are almost valid.
 HOSTILE = [
     b"{", b"{}", b"[]", b"null", b'{"type":null}', b'{"type":"', b"[" * 5000,
     b'{"type":"result"}', b'{"type":"result","exitCode":"0"}', b'{"type":"result","status":7}',

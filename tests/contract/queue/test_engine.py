@@ -33,7 +33,7 @@ def another(request: pytest.FixtureRequest, home: str) -> Iterator[Callable[[], 
 
     yield make
     for thread, engine in opened:
-        # What another thread opened, it closed itself.
+        # A thread closes what it opened.
         if thread == threading.get_ident():
             engine.close()
 

@@ -184,10 +184,10 @@ def test_a_task_that_waits_for_its_workspace_says_so_and_for_whom() -> None:
     with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as running:
         assert running.stderr is not None
         lines = iter(running.stderr.readline, "")
-        reason = "waits for the workspace, in which first writes"
+        reason = "waits for the workspace (first is writing)"
         assert next((line for line in lines if reason in line), "") == f"second: {reason}\n"
         shown = fields(holdfast("show", "second").stdout)
-        assert shown["waits"] == ["for the workspace, in which first writes"]
+        assert shown["waits"] == ["for the workspace (first is writing)"]
         assert f"[{reason}]" in holdfast("ls").stdout
         one.stop()
         rest = running.communicate(timeout=40)[1]

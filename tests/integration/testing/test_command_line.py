@@ -89,7 +89,7 @@ def test_starting_is_cheap(stage: Stage) -> None:
         f"sys.argv = ['agent', {str(path)!r}, '--state-dir', {str(stage.state)!r}, 'x']\n"
         "runpy.run_module('holdfast.testing.agent', run_name='__main__')\n"
     )
-    # -S: what site-packages load at the start of the interpreter is not ours to answer for.
+    # -S: modules that site-packages load at start-up are not ours.
     done = subprocess.run(
         [sys.executable, "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}\n{script}"],
         capture_output=True,

@@ -65,7 +65,7 @@ def test_a_gate_result_of_an_earlier_attempt_does_not_count() -> None:
     stage_state.gate = judged(1, passed=False)
     stage_state.attempt = attempt(2)
     assert stage_state.gate_result is None
-    # But it is still known, for the one who has to put it right.
+    # But it is still recorded, for the person who has to fix it.
     assert stage_state.gate is not None
 
 

@@ -113,7 +113,7 @@ def test_a_chore_takes_a_number_and_is_no_attempt_of_an_agent() -> None:
     assert (task.attempt, task.current, task.stage_state("a_run").attempt) == (None, [], None)
     assert [attempt.number for attempt in task.open_executions] == [1]
     assert task.find(1) is task.chore
-    # Whatever a program of ours prints is no word of an agent.
+    # Output of a chore is not output of an agent.
     story.tell(
         ev.AgentUsage(attempt=1, offset=1, input_tokens=5), ev.AgentText(attempt=1, offset=2, text="?")
     )

@@ -84,7 +84,7 @@ def test_a_look_without_news_renews_times_in_place(ledger: Ledger) -> None:
     times = ("last_checked_at", "heartbeat")
     assert before is not None
     assert {**manifest, **{name: before[name] for name in times}} == before
-    # The first progress has no place yet; the second one has.
+    # The first progress has no row yet; the second one has.
     look(ledger, "2026-01-01T00:01:00.000Z", last_progress_at="2026-01-01T00:00:59.000Z")
     assert inodes(packet)[0] != files[0]
     files = inodes(packet)

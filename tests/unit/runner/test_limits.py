@@ -106,7 +106,7 @@ def test_a_budget_is_reached_by_the_whole_task_and_not_by_one_that_is_finished()
     found = reached(story)
     assert found is not None
     assert (found.intent, "100 of 100 tokens" in found.reason) == ("budget", True)
-    # Its answer is there: to stop it now would save nothing.
+    # Its result is there: stopping it now would save nothing.
     story.tell(ev.AgentResult(attempt=1, offset=3, is_error=False))
     assert reached(story) is None
 

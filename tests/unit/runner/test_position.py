@@ -91,7 +91,7 @@ def test_an_attempt_that_ended_is_forgotten_with_the_next_note(packet: Packet) -
     first.end(2)
     first.reach(3, 9, 1)
     first.close()
-    # The note is shorter than the one before, whose end is still in the file.
+    # The new content is shorter than the old one, whose end is still in the file.
     second = IngestPosition(packet)
     assert [second.begin(number) for number in (1, 2, 3)] == [(0, 0), (0, 0), (9, 1)]
     second.close()

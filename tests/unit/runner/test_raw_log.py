@@ -43,7 +43,7 @@ def write(path: str, data: bytes) -> RawLog:
     with open(path, "wb") as file:
         file.write(data)
     log = RawLog(path, 0)
-    log.look()
+    log.measure()
     return log
 
 

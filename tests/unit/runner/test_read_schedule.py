@@ -39,10 +39,10 @@ def test_a_pause_grows_while_little_comes() -> None:
     [
         (10, 0.001, None, READ_INTERVAL_S),  # never more often than that
         (10, LONGEST_S, None, LONGEST_S),
-        (0, 1.0, None, None),  # nothing came: the kernel will tell
+        (0, 1.0, None, None),  # no output: the kernel reports the next
         (10, SILENCE_S, None, None),  # rare lines are read at once
         (10_000_000, 1.0, None, READ_INTERVAL_S),  # a flood
-        (256 * 1024, 1.0, None, 1.0),  # as much again in as long, but no more
+        (256 * 1024, 1.0, None, 1.0),  # at the same rate, but no more
         (10, 3.0, 1_000_000, READ_INTERVAL_S),  # a limit that could be reached in a moment
         (10, 3.0, 512 * 1024 * 1024, 2.0),
     ],

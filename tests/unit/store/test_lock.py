@@ -56,7 +56,7 @@ def test_a_held_lock_is_refused_with_its_owner_and_free_after_a_kill(path: str) 
     process.kill()
     process.communicate(timeout=10)
     assert not locks.is_held(path)
-    # The text stays, and means nothing.
+    # The text stays, but has no meaning.
     assert locks.owner(path) == owner
     locks.acquire(path, role="test", within_s=0.0).release()
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _DEEPEST = 10_000
 
 
-class Found(Record):
+class SourceItems(Record):
     """The items of a source."""
 
     #: New items: the most urgent first, but each after its dependencies.
@@ -44,7 +44,7 @@ def read(
     weights: Mapping[str, int] = WEIGHTS,
     projects: Sequence[str] = (),
     is_known: Callable[[str], bool] = lambda _: False,
-) -> Found:
+) -> SourceItems:
     """The new, ready items of a source, at most `most`: the most urgent first, equals in the order of
     `projects`.
 
@@ -63,7 +63,7 @@ def read(
     new = [work for work in works if work.task_id not in there]
     new.sort(key=lambda work: (-work.priority, rank(work, projects)))
     ready, cycles = in_order(new)
-    return Found(works=ready[:most], known=known, left=len(ready[most:]), wrong=wrong + cycles)
+    return SourceItems(works=ready[:most], known=known, left=len(ready[most:]), wrong=wrong + cycles)
 
 
 def in_order(works: list[WorkItem]) -> tuple[list[WorkItem], list[str]]:

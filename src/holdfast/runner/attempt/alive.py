@@ -39,7 +39,7 @@ class Alive:
             subject.waiter, subject.name("growth"), logs, is_plain=subject.ingest.is_plain
         )
         subject.close_later(self._schedule.close)
-        subject.ingest.look()
+        subject.ingest.measure()
         self.judging = Judging(subject, self._schedule, pid=identity.pid)
         self._has_just_read = False
         #: Whether the program chose the session's id and nobody tried to lock the session yet.

@@ -10,7 +10,7 @@ from holdfast.model.attempt_table import Reading
 from holdfast.model.process import ProcessIdentity
 from holdfast.runner.attempt import reading
 from holdfast.runner.attempt.ended import Ended
-from holdfast.runner.attempt.reading import Found
+from holdfast.runner.attempt.reading import AttemptRecords
 from holdfast.runner.attempt.record_wait import RecordWait
 from holdfast.runner.attempt.subject import Subject
 from holdfast.runner.plan.facts import ExecutionFacts
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from holdfast.watch.death import DeathWatch
 
 
-def is_over(found: Found, *, is_recorder_writing: bool) -> bool:
+def is_over(records: AttemptRecords, *, is_recorder_writing: bool) -> bool:
     """Whether nothing more will be recorded about a process that is gone."""
-    if found.exit is not None:
+    if records.exit is not None:
         return True
-    return not is_recorder_writing and found.reading in (Reading.ORPHANED, Reading.NEVER_STARTED)
+    return not is_recorder_writing and records.reading in (Reading.ORPHANED, Reading.NEVER_STARTED)
 
 
 class Dying:
@@ -42,9 +42,9 @@ class Dying:
     def advance(self, ready: set[str]) -> Dying | Ended:
         """Look for the exit record."""
         directory, started = self._subject.directory, self._subject.execution.started
-        found = reading.look_for_end(directory, started, self._ask_kernel)
-        if is_over(found, is_recorder_writing=found.exit is None and self._is_recorder_writing()):
-            return Ended(self._subject, found, self._noticed_at)
+        records = reading.find_end(directory, started, self._ask_kernel)
+        if is_over(records, is_recorder_writing=records.exit is None and self._is_recorder_writing()):
+            return Ended(self._subject, records, self._noticed_at)
         return self
 
     def facts(self, ready: set[str]) -> ExecutionFacts:

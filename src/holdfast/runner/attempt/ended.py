@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast import clock
-from holdfast.runner.attempt.reading import Found
+from holdfast.runner.attempt.reading import AttemptRecords
 from holdfast.runner.attempt.subject import Subject
 from holdfast.runner.plan.facts import ExecutionFacts
 
@@ -11,10 +11,10 @@ from holdfast.runner.plan.facts import ExecutionFacts
 class Ended:
     """Nothing changes any more but how much of the output was read."""
 
-    def __init__(self, subject: Subject, found: Found, noticed_at: float | None = None) -> None:
+    def __init__(self, subject: Subject, records: AttemptRecords, noticed_at: float | None = None) -> None:
         self._subject = subject
         #: What its directory says.
-        self.found = found
+        self.records = records
         #: When this runner noticed the death; now if it came too late for that.
         self.noticed_at = clock.now() if noticed_at is None else noticed_at
         self._has_unread_output = True

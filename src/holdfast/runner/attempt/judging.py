@@ -94,7 +94,7 @@ class Judging:
         self.pending = Pending(judgement=judgement, evidence=evidence)
 
     def _look_at_logs(self) -> None:
-        self._subject.ingest.look()
+        self._subject.ingest.measure()
         self.tracker.note_growth(self._schedule.unseen_s(clock.mono()))
 
     def accept(self) -> None:

@@ -12,20 +12,20 @@ from holdfast.model.attempt import Attempt
 from holdfast.model.execution import Execution
 from holdfast.model.outcome import SUCCESS, Outcome
 from holdfast.model.process import Exit
-from holdfast.runner.attempt.reading import Found
+from holdfast.runner.attempt.reading import AttemptRecords
 from holdfast.runner.attempt.subject import Subject
 
 #: Outcomes by the intent of a stop, whatever the dying process reports; None: what it reports counts.
 _BY_INTENT = {"hang": "hung", "session": "unknown_session", "timeout": "timeout", "linger": None}
 
 
-def outcome_of(subject: Subject, found: Found, lived_s: float) -> Outcome:
+def outcome_of(subject: Subject, records: AttemptRecords, lived_s: float) -> Outcome:
     """How the execution ended, after `lived_s`."""
-    execution, exit_record = subject.execution, found.exit
+    execution, exit_record = subject.execution, records.exit
     if exit_record is not None and exit_record.exec_errno is not None:
         detail = f"{os.strerror(exit_record.exec_errno)} (errno {exit_record.exec_errno})"
         return Outcome(kind="spawn_failed", detail=detail)
-    classified = _classified(subject, found, lived_s)
+    classified = _classified(subject, records, lived_s)
     intent = execution.intent
     if intent is None:
         return classified
@@ -33,7 +33,7 @@ def outcome_of(subject: Subject, found: Found, lived_s: float) -> Outcome:
     if intent.intent == "limit" or (intent.intent == "hang" and is_limited):
         return _limited(execution, classified)
     kind = _BY_INTENT.get(intent.intent, "stopped")
-    if kind is None or _ended_before(execution.intended_at, found):
+    if kind is None or _ended_before(execution.intended_at, records):
         return classified
     return Outcome(kind=kind, detail=intent.reason, resumable=classified.resumable)
 
@@ -42,32 +42,33 @@ def _limited(execution: Execution, classified: Outcome) -> Outcome:
     limit = execution.rate_limit if isinstance(execution, Attempt) else None
     return classified.evolve(
         kind="rate_limit",
-        detail="it waited at a limit of the service",
+        detail="it waited for a rate limit",
         resets_at=limit.resets_at if limit is not None else None,
     )
 
 
-def _classified(subject: Subject, found: Found, lived_s: float) -> Outcome:
+def _classified(subject: Subject, records: AttemptRecords, lived_s: float) -> Outcome:
     """What the adapter makes of the end, whoever caused it."""
-    if found.exit is None:
-        return _without_status(subject, found)
+    if records.exit is None:
+        return _without_status(subject, records)
     stderr_tail, adapter = subject.stderr_tail(), subject.adapter
     if isinstance(subject.execution, Attempt):
-        end = End(exit=found.exit, stderr_tail=stderr_tail, is_torn=subject.ingest.is_torn)
+        end = End(exit=records.exit, stderr_tail=stderr_tail, is_torn=subject.ingest.is_torn)
         outcome = adapter.classify(end, subject.execution)
     else:
-        outcome = by_exit_status(found.exit)
+        outcome = by_exit_status(records.exit)
     # That a plain command failed quickly says nothing by itself.
     is_telling = bool(adapter.capabilities.program or stderr_tail.strip())
     return endings.early(outcome, lived_s, stderr_tail) if is_telling else outcome
 
 
-def _without_status(subject: Subject, found: Found) -> Outcome:
+def _without_status(subject: Subject, records: AttemptRecords) -> Outcome:
     """Nobody learned how it ended. A final result without an error is a success; nothing else is guessed."""
     execution = subject.execution
-    if found.is_foreign:
-        assert found.identity is not None
-        detail = f"its agent (pid {found.identity.pid}) belongs to another home, of which this one is a copy"
+    if records.is_foreign:
+        assert records.identity is not None
+        agent = f"its agent (pid {records.identity.pid})"
+        detail = f"{agent} belongs to another home, of which this one is a copy"
         # Nor is its session ours.
         return Outcome(kind="lost", detail=f"{detail}; it was left alone", resumable=False)
     if isinstance(execution, Attempt) and execution.result is not None and not execution.result.is_error:
@@ -79,14 +80,14 @@ def _without_status(subject: Subject, found: Found) -> Outcome:
     return Outcome(kind="lost", detail="recorder and runner were gone when it ended")
 
 
-def _ended_before(intended_at: str, found: Found) -> bool:
+def _ended_before(intended_at: str, records: AttemptRecords) -> bool:
     """Whether the agent was gone before the stop was intended; in the same millisecond it was not."""
-    return found.exit is not None and found.exit.at < intended_at
+    return records.exit is not None and records.exit.at < intended_at
 
 
-def life_s(execution: Execution, found: Found, stdout: str, checked_at: str | None) -> float:
+def life_s(execution: Execution, records: AttemptRecords, stdout: str, checked_at: str | None) -> float:
     """How long it lived."""
-    started, exit_record = execution.started, found.exit
+    started, exit_record = execution.started, records.exit
     if started is None:
         return 0.0
     if exit_record is not None and exit_record.boot_id == started.boot_id:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class Found(Record):
+class AttemptRecords(Record):
     """The state of an attempt's directory."""
 
     reading: Reading
@@ -33,7 +33,7 @@ class Found(Record):
     is_foreign: bool = False
 
 
-def look(directory: AttemptDir, started: AttemptStarted | None) -> Found:
+def read_records(directory: AttemptDir, started: AttemptStarted | None) -> AttemptRecords:
     """Read lock, identity and exit record. The lock first: once it is free, the files do not change.
 
     The start in the journal (`started`) takes precedence over identity.json.
@@ -48,22 +48,22 @@ def look(directory: AttemptDir, started: AttemptStarted | None) -> Found:
     identity = ProcessIdentity.from_json(known) if known is not None else None
     exit_record = Exit.from_json(ended) if ended is not None else None
     reading = read_table(lock_held=held, has_identity=identity is not None, has_exit=exit_record is not None)
-    return Found(reading=reading, identity=identity, born=born, exit=exit_record)
+    return AttemptRecords(reading=reading, identity=identity, born=born, exit=exit_record)
 
 
-def look_for_end(
+def find_end(
     directory: AttemptDir, started: AttemptStarted | None, ask_kernel: Callable[[], bool] | None = None
-) -> Found:
+) -> AttemptRecords:
     """Read the directory. If the recorder is dead and we can learn how the agent ended, write the exit record
     first. `ask_kernel` writes it for an agent that is not our child; returns whether it could."""
-    found = look(directory, started)
+    found = read_records(directory, started)
     if found.reading is Reading.NEVER_STARTED and restore(directory):
-        found = look(directory, started)
+        found = read_records(directory, started)
     if found.reading is not Reading.ORPHANED:
         return found
     assert found.identity is not None
     is_written = _reap(directory, found.identity) or (ask_kernel is not None and ask_kernel())
-    return look(directory, started) if is_written else found
+    return read_records(directory, started) if is_written else found
 
 
 def _reap(directory: AttemptDir, agent: ProcessIdentity) -> bool:

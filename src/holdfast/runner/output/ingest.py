@@ -93,17 +93,17 @@ class Ingest:
         self._before: RawLog | None = None
         if self._has_events and stdout > 0:
             self._before = RawLog(directory.stdout, 0)
-            self._before.look()
+            self._before.measure()
             self._before.size = min(self._before.size, stdout)
 
     def _skip_pattern(self) -> re.Pattern[bytes]:
         # Made when needed: compiling it touches memory that all runners share.
         return skip_pattern(self.adapter.capabilities.pieces)
 
-    def look(self) -> None:
+    def measure(self) -> None:
         """Update the sizes of both logs."""
-        self._stdout.look()
-        self._stderr.look()
+        self._stdout.measure()
+        self._stderr.measure()
 
     @property
     def is_torn(self) -> bool:
@@ -143,7 +143,7 @@ class Ingest:
         ends_mono = clock.mono() + BATCH_S
         if not self._is_final:
             # Only once after the end: children of the agent may print for ever.
-            self.look()
+            self.measure()
             self._is_final = final
         batch = LogBatch(self.execution, self.ledger.redact)
         has_more = self._replay(ends_mono) or self._read(batch, ends_mono, final=final)

@@ -59,7 +59,7 @@ class RawLog:
         """Offset after the last byte that was read, including an incomplete line."""
         return self.position + len(self._rest)
 
-    def look(self) -> None:
+    def measure(self) -> None:
         """Update `size` and `written_at` with one fstat; everything else relies on them."""
         if self._descriptor < 0:
             try:
@@ -76,7 +76,7 @@ class RawLog:
         """At most `count` bytes before the current position."""
         if not self.position:
             return b""
-        self.look()
+        self.measure()
         begin = max(0, self.position - count)
         return os.pread(self._descriptor, self.position - begin, begin) if self._descriptor >= 0 else b""
 

@@ -14,12 +14,12 @@ import json
 import os
 import sys
 
-from holdfast import clock, files
+from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.model.status import Cause
 from holdfast.packet import work_file
 from holdfast.redact import Redactor
-from holdfast.store import atomic
+from holdfast.store import atomic, tail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -161,12 +161,7 @@ def _git(packet: Packet, cwd: str) -> dict[str, Any] | None:
 
 
 def _last_events(path: str) -> list[dict[str, Any]]:
-    try:
-        with files.stream(path) as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
-            lines = file.read().splitlines()
-    except OSError:
-        return []
+    lines = tail.end_bytes(path, _TAIL_BYTES).splitlines()
     events: list[dict[str, Any]] = []
     for line in lines[-EVENTS:]:
         try:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.runner.ledger import Ledger
 
 
-def look(ledger: Ledger) -> None:
+def update_progress(ledger: Ledger) -> None:
     """Read the progress from the file for the manifest; update the file if the task has a work item."""
     _read(ledger)
     if (

@@ -10,7 +10,7 @@ from holdfast.model.attempt_table import Reading
 from holdfast.model.execution import Execution
 from holdfast.model.status import Status
 from holdfast.runner.attempt import outcome
-from holdfast.runner.attempt.reading import Found
+from holdfast.runner.attempt.reading import AttemptRecords
 from holdfast.runner.people import work_item
 from holdfast.runner.perform.context import Context
 from holdfast.runner.perform.record import announce
@@ -33,9 +33,9 @@ def record_start(context: Context, step: RecordStart) -> None:
     """Record the start, unless another runner did, and watch the process."""
     ledger, execution = context.ledger, context.execution(step.number)
     observer = context.observers.get(step.number)
-    found = observer.starting.found
-    events = _start_events(context, execution, found)
-    _observe_start(context, found)
+    records = observer.starting.records
+    events = _start_events(context, execution, records)
+    _observe_start(context, records)
     # Shown before the next sleep, together with the first verdict.
     ledger.record(*events, shown=False)
     failpoint("step.record_start")
@@ -45,8 +45,8 @@ def record_start(context: Context, step: RecordStart) -> None:
     observer.begin()
 
 
-def _start_events(context: Context, execution: Execution, found: Found) -> tuple[ev.Event, ...]:
-    task, born = context.ledger.task, found.born
+def _start_events(context: Context, execution: Execution, records: AttemptRecords) -> tuple[ev.Event, ...]:
+    task, born = context.ledger.task, records.born
     events: list[ev.Event] = []
     if execution.started is None and born is not None:
         events.append(
@@ -64,14 +64,14 @@ def _start_events(context: Context, execution: Execution, found: Found) -> tuple
     return tuple(events)
 
 
-def _observe_start(context: Context, found: Found) -> None:
+def _observe_start(context: Context, records: AttemptRecords) -> None:
     task, observed = context.ledger.task, context.ledger.observed
     if task.deadline_s is not None:
-        lived_s = clock.mono() - found.born["mono_s"] if found.born is not None else 0.0
+        lived_s = clock.mono() - records.born["mono_s"] if records.born is not None else 0.0
         left_s = task.deadline_s - task.active_s - max(0.0, lived_s)
         observed.deadline_at = clock.iso(clock.now() + left_s)
     observed.recorder_silent_s = None
-    if found.reading is not Reading.ORPHANED:
+    if records.reading is not Reading.ORPHANED:
         # If its process may be gone, the last time that a runner saw it alive stays.
         observed.last_checked_at = clock.iso_now()
 
@@ -141,7 +141,7 @@ def signal(context: Context, step: Signal) -> None:
 def heartbeat(context: Context, step: Heartbeat) -> None:
     """Show in the manifest that a runner looks after the task."""
     context.ledger.observed.last_checked_at = clock.iso_now()
-    work_item.look(context.ledger)
+    work_item.update_progress(context.ledger)
     context.ledger.beat()
     # An excuse may have gone away without any event.
     context.observers.judge_again()
@@ -153,10 +153,10 @@ def record_end(context: Context, step: RecordEnd) -> None:
     """Classify the end and record it."""
     ledger, observer = context.ledger, context.observers.get(step.number)
     subject, end = observer.subject, observer.ended
-    execution, found = subject.execution, end.found
-    lived_s = outcome.life_s(execution, found, subject.directory.stdout, ledger.observed.last_checked_at)
-    result = outcome.outcome_of(subject, found, lived_s)
-    exit_record = found.exit
+    execution, records = subject.execution, end.records
+    lived_s = outcome.life_s(execution, records, subject.directory.stdout, ledger.observed.last_checked_at)
+    result = outcome.outcome_of(subject, records, lived_s)
+    exit_record = records.exit
     made_progress = subject.ingest.raw_bytes() > 0
     ended = ev.AttemptEnded(
         attempt=execution.number,

@@ -148,7 +148,7 @@ def _judge(task: Task, execution: Execution, judgement: Judgement, now: Now) -> 
             reason = f"asked for session {execution.asked_session_id}, got {execution.session_id}"
             return IntendStop(numbers=(number,), intent="session", reason=reason)
         if _waits_at_limit(execution, now) and judgement.silent_s >= _LIMIT_SILENCE_S:
-            return IntendStop(numbers=(number,), intent="limit", reason="it waits at a limit of the service")
+            return IntendStop(numbers=(number,), intent="limit", reason="it waits for a rate limit")
     verdict = judgement.verdict
     if judgement.is_news:
         return RecordVerdict(number=number)

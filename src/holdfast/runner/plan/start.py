@@ -154,7 +154,7 @@ def wait_for_process(facts: Facts, now: Now) -> Step | None:
     failure = facts.memory.start_failure
     if failure is None or failure.kind != "process" or now.mono >= failure.again_mono:
         return None
-    return Watch(wait_s=failure.again_mono - now.mono, waits_for="a free process of this machine")
+    return Watch(wait_s=failure.again_mono - now.mono, waits_for="room for another process")
 
 
 #: In this order.
@@ -199,7 +199,7 @@ def take_workspace(task: Task, stage: StageSpec, facts: Facts, now: Now) -> Step
     if facts.interrupt_file is not None:
         return ask(task, facts, facts.interrupt_file)
     writer = workspace.writer or "another task"
-    return Watch(wait_s=workspace.again_mono - now.mono, waits_for=f"the workspace, in which {writer} writes")
+    return Watch(wait_s=workspace.again_mono - now.mono, waits_for=f"the workspace ({writer} is writing)")
 
 
 def _is_prepared(task: Task, stage: StageSpec, facts: Facts, now: Now) -> Step | None:

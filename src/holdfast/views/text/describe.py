@@ -55,7 +55,7 @@ _CAN_WAIT = (Status.SPAWNING, Status.RUNNING, Status.COMPLETING)
 
 
 def waiting_for(manifest: dict[str, Any]) -> str:
-    """`waits for the workspace, in which fix writes`: why a task cannot continue; empty if it can."""
+    """`waits for the workspace (fix is writing)`: why a task cannot continue; empty if it can."""
     resource = manifest.get("waiting_for")
     # A task that is stopped or interrupted while it waits keeps the field.
     is_waiting = bool(resource) and manifest["status"] in _CAN_WAIT

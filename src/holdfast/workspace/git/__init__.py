@@ -23,6 +23,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Iterable
+    from typing import TypedDict, Unpack
+
+    class Limits(TypedDict, total=False):
+        """How one call of git is run; for the defaults see `execute`."""
+
+        stdin: bytes
+        allowed: tuple[int, ...]
+        limit_s: float
+
+    class Options(Limits, total=False):
+        """How git is run on a repository."""
+
+        cwd: str | None
+        env: dict[str, str] | None
+        frozen: Settings | None
+
 
 __all__ = (
     "GITLINK", "IDENTITY", "LIMIT_S", "Repository", "Session", "Settings", "Target", "at", "call",
@@ -39,25 +55,12 @@ IDENTITY = {
 }
 
 
-def run(
-    arguments: Iterable[str],
-    *,
-    of: Repository,
-    cwd: str | None = None,
-    env: dict[str, str] | None = None,
-    frozen: Settings | None = None,
-    stdin: bytes = b"",
-    allowed: tuple[int, ...] = (0,),
-    limit_s: float = LIMIT_S,
-) -> bytes:
+def run(arguments: Iterable[str], *, of: Repository, **options: Unpack[Options]) -> bytes:
     """Run git on a repository and return its stdout.
 
-    `frozen` are settings that were read earlier, before an agent could change them. Raises GitMissing, or
-    GitFailed for an exit status that is not `allowed`.
+    Raises GitMissing, or GitFailed for an exit status that is not `allowed`.
     """
-    return call(
-        arguments, of=of, cwd=cwd, env=env, frozen=frozen, stdin=stdin, allowed=allowed, limit_s=limit_s
-    ).stdout
+    return call(arguments, of=of, **options).stdout
 
 
 def call(
@@ -65,13 +68,14 @@ def call(
     *,
     of: Repository,
     cwd: str | None = None,
-    env: dict[str, str] | None = None,
     frozen: Settings | None = None,
-    stdin: bytes = b"",
-    allowed: tuple[int, ...] = (0,),
-    limit_s: float = LIMIT_S,
+    env: dict[str, str] | None = None,
+    **options: Unpack[Limits],
 ) -> subprocess.CompletedProcess[bytes]:
-    """As `run`, but return the exit status too."""
+    """As `run`, but return the exit status too.
+
+    `frozen` are settings that were read earlier, before an agent could change them.
+    """
     # git finds refs through this file, whatever GIT_COMMON_DIR says.
     if common_of(of.git_dir) != of.common_dir:
         raise GitFailed(f"{of.git_dir}/commondir does not lead to {of.common_dir}: it was changed")
@@ -84,9 +88,7 @@ def call(
         known=frozen or settings.read(of),
         cwd=cwd or of.top,
         env={"GIT_WORK_TREE": of.top, **(env or {})},
-        stdin=stdin,
-        allowed=allowed,
-        limit_s=limit_s,
+        **options,
     )
 
 
@@ -97,20 +99,12 @@ def work_on(
     known: Settings,
     cwd: str,
     env: dict[str, str] | None = None,
-    stdin: bytes = b"",
-    allowed: tuple[int, ...] = (0,),
-    limit_s: float = LIMIT_S,
+    **options: Unpack[Limits],
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git on any target."""
     with Session() as session:
-        return execute(
-            arguments,
-            cwd=cwd,
-            env={**session.variables(target, known), **(env or {})},
-            stdin=stdin,
-            allowed=allowed,
-            limit_s=limit_s,
-        )
+        variables = {**session.variables(target, known), **(env or {})}
+        return execute(arguments, cwd=cwd, env=variables, **options)
 
 
 def version(limit_s: float = 10.0) -> tuple[str, str]:

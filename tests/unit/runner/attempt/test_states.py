@@ -15,7 +15,7 @@ from holdfast.model.process import Exit, ProcessIdentity
 from holdfast.model.spec import Limits, TaskSpec
 from holdfast.runner.attempt import dying, judging, outcome, record_wait, starting, subject
 from holdfast.runner.attempt.judging import Basis
-from holdfast.runner.attempt.reading import Found
+from holdfast.runner.attempt.reading import AttemptRecords
 from holdfast.watch.verdict import Kind
 
 AGENT = ProcessIdentity(boot_id="b", pid=7, start_time=1)
@@ -23,8 +23,8 @@ EXITED = Exit(by="recorder", wait_status=0, exit_code=0, at="2027-01-01T00:00:10
 NO_EXEC = Exit(by="recorder", wait_status=None, exit_code=None, exec_errno=2, at=EXITED.at)
 
 
-def found(reading: Reading, exit_record: Exit | None = None) -> Found:
-    return Found(reading=reading, identity=AGENT, born=None, exit=exit_record)
+def records(reading: Reading, exit_record: Exit | None = None) -> AttemptRecords:
+    return AttemptRecords(reading=reading, identity=AGENT, born=None, exit=exit_record)
 
 
 @pytest.mark.parametrize(
@@ -46,21 +46,21 @@ def found(reading: Reading, exit_record: Exit | None = None) -> Found:
 def test_a_death_is_over_when_nothing_more_will_be_recorded(
     reading: Reading, exit_record: Exit | None, is_writing: bool, expected: bool
 ) -> None:
-    assert dying.is_over(found(reading, exit_record), is_recorder_writing=is_writing) is expected
+    assert dying.is_over(records(reading, exit_record), is_recorder_writing=is_writing) is expected
 
 
 @pytest.mark.parametrize(
     ("state", "expected"),
     [
-        (found(Reading.SPAWN_FAILED, NO_EXEC), True),
+        (records(Reading.SPAWN_FAILED, NO_EXEC), True),
         # It was executed, and identity.json was removed.
-        (found(Reading.SPAWN_FAILED, EXITED), False),
-        (found(Reading.EXITED, EXITED), False),
-        (found(Reading.STARTING), False),
-        (found(Reading.NEVER_STARTED), False),
+        (records(Reading.SPAWN_FAILED, EXITED), False),
+        (records(Reading.EXITED, EXITED), False),
+        (records(Reading.STARTING), False),
+        (records(Reading.NEVER_STARTED), False),
     ],
 )
-def test_only_an_error_of_exec_means_that_there_was_no_agent(state: Found, expected: bool) -> None:
+def test_only_an_error_of_exec_means_that_there_was_no_agent(state: AttemptRecords, expected: bool) -> None:
     assert starting.could_not_execute(state) is expected
 
 
@@ -132,7 +132,7 @@ def lived(exit_record: Exit | None, checked_at: str | None = None) -> float:
     execution.started = ev.AttemptStarted(
         attempt=1, pid=7, boot_id="b", start_time=1, mono_s=100.0, started_at="2027-01-01T00:00:00.000Z"
     )
-    return outcome.life_s(execution, found(Reading.EXITED, exit_record), "/no/such/log", checked_at)
+    return outcome.life_s(execution, records(Reading.EXITED, exit_record), "/no/such/log", checked_at)
 
 
 @pytest.mark.parametrize(
@@ -151,5 +151,5 @@ def test_how_long_it_lived(exit_record: Exit | None, checked_at: str | None, liv
 
 def test_what_never_started_has_not_lived() -> None:
     assert (
-        outcome.life_s(Attempt(opened()), found(Reading.SPAWN_FAILED, NO_EXEC), "/no/such/log", None) == 0.0
+        outcome.life_s(Attempt(opened()), records(Reading.SPAWN_FAILED, NO_EXEC), "/no/such/log", None) == 0.0
     )

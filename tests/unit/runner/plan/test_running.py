@@ -293,7 +293,7 @@ HUNG_AT_INPUT = judgement(Kind.HUNG, waits_for_input=True, last_line="Continue? 
         # A program may choose the session of a new attempt itself.
         (in_another_session(mode="fresh"), judgement(), Watch(wait_s=5.0)),
         (in_another_session(), judgement(), stop("session", "asked for session S, got N")),
-        (limited(3), judgement(silent_s=10.0), stop("limit", "it waits at a limit of the service")),
+        (limited(3), judgement(silent_s=10.0), stop("limit", "it waits for a rate limit")),
         (limited(3), judgement(silent_s=9.0), Watch(wait_s=1.0)),
         # Soon over: it is not worth a new session.
         (limited(2), judgement(silent_s=10.0), Watch(wait_s=5.0)),

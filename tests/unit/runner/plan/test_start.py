@@ -274,7 +274,7 @@ def failed_start(kind: str, again_mono: float = 0.0) -> Memory:
     [
         (
             failed_start("process", NOW.mono + 0.5),
-            Watch(wait_s=0.5, waits_for="a free process of this machine"),
+            Watch(wait_s=0.5, waits_for="room for another process"),
         ),
         (failed_start("process", NOW.mono), START),
         (failed_start("session"), asking("why")),
@@ -341,7 +341,7 @@ TAKEN_BEFORE = WorkspaceFacts(writer="other", again_mono=NOW.mono)
     ("story", "workspace", "step"),
     [
         (pipeline(IMPL), FREE, TakeWorkspace()),
-        (pipeline(IMPL), TAKEN, Watch(wait_s=0.5, waits_for="the workspace, in which other writes")),
+        (pipeline(IMPL), TAKEN, Watch(wait_s=0.5, waits_for="the workspace (other is writing)")),
         (pipeline(IMPL), TAKEN_BEFORE, TakeWorkspace()),
         (pipeline(IMPL), HELD, OpenChore(stage="impl", kind="prepare")),
         (pipeline(IMPL, prepared=("impl",)), HELD, OpenAttempts(stages=("impl",))),

@@ -1,4 +1,4 @@
-"""The ends of logs."""
+"""Lines of a log that are quoted."""
 
 from __future__ import annotations
 
@@ -10,39 +10,8 @@ from holdfast.views.text import log_tail
 from tests.conftest import Place
 
 
-@pytest.mark.parametrize(
-    ("data", "count", "wanted"),
-    [
-        (b"", 3, b""),
-        (b"a\nb\nc\n", 2, b"b\nc\n"),
-        (b"a\nb\nc", 2, b"b\nc"),
-        (b"a\n\n\n", 2, b"\n\n"),
-        (b"1\rp\r2\nx\r\n", 1, b"x\r\n"),
-        (b"a\nb\n", 0, b""),
-        (b"a\nb\n", 9, b"a\nb\n"),
-        (b"x" * 40000 + b"\nlast\n", 1, b"last\n"),
-        (b"first\n" + b"x" * 40000 + b"\nlast\n", 2, b"x" * 40000 + b"\nlast\n"),
-    ],
-)
-def test_the_last_lines(place: Place, data: bytes, count: int, wanted: bytes) -> None:
-    path = os.path.join(place.root, "log")
-    with open(path, "wb") as file:
-        file.write(data)
-    assert log_tail.read_last_lines(path, count) == (wanted, len(data))
-
-
 def test_no_log_has_no_lines(place: Place) -> None:
-    path = os.path.join(place.root, "nothing")
-    assert log_tail.read_last_lines(path, 5) == (b"", 0)
-    assert log_tail.last_lines(path, 5) == []
-    assert log_tail.last_line(path) == ""
-
-
-def test_the_last_line_that_says_something(place: Place) -> None:
-    path = os.path.join(place.root, "log")
-    with open(path, "wb") as file:
-        file.write(b"one\n  two  \n\n   \n\xff\n\n"[:-4])
-    assert log_tail.last_line(path) == "two"
+    assert log_tail.last_lines(os.path.join(place.root, "nothing"), 5) == []
 
 
 @pytest.mark.parametrize(

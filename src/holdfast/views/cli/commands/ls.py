@@ -7,11 +7,12 @@ import os
 from holdfast import clock, paths
 from holdfast.errors import UsageError
 from holdfast.model.status import ENDS, Status
+from holdfast.store import tail
 from holdfast.store.layout import Home
 from holdfast.views import task_list
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 from holdfast.views.cli.show import out, table, terminal
-from holdfast.views.text import amounts, describe, log_tail
+from holdfast.views.text import amounts, describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def _print(home: Home, rows: list[dict[str, Any]], *, is_archive: bool) -> None:
 
 
 def _cells(output_log: str, row: dict[str, Any], now: float) -> tuple[str, ...]:
-    line = log_tail.last_line(output_log)
+    line = tail.last_line(output_log)
     return (
         row["task_id"],
         row["status"],

@@ -45,7 +45,7 @@ def gather(home: Home) -> dict[str, Any]:
         attention.append(f"the disk of {home.path} is {disk}; 'holdfast prune' removes old tasks")
     if mismatch := keeper_version.mismatch(home):
         attention.append(f"{mismatch}: {keeper_version.FIX}")
-    notices = outbox.look(home)
+    notices = outbox.status(home)
     attention += [
         f"notifications by {rule} fail: {failure.get('error')}"
         for rule, failure in sorted(notices["failing"].items())

@@ -9,10 +9,11 @@ from holdfast.errors import HoldfastError
 from holdfast.model import metrics as statistics
 from holdfast.model.status import ENDS
 from holdfast.packet import load, metrics
+from holdfast.store import tail
 from holdfast.store.layout import Home, Packet
 from holdfast.views import task_list
 from holdfast.views.cli.facts import home_status
-from holdfast.views.text import describe, log_tail, wait_reason
+from holdfast.views.text import describe, wait_reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def _active(home: Home, row: dict[str, Any], now: float) -> dict[str, Any]:
         "stage": row["stage"],
         "elapsed_s": round(describe.elapsed_s(row, now), 3),
         "wake_at": row["wake_at"],
-        "last_line": log_tail.last_line(home.packet(row["task_id"]).output_log),
+        "last_line": tail.last_line(home.packet(row["task_id"]).output_log),
     }
 
 

@@ -8,11 +8,11 @@ import sys
 
 from holdfast.model.status import Status
 from holdfast.packet import load
-from holdfast.store import atomic
+from holdfast.store import atomic, tail
 from holdfast.store.layout import AttemptDir, Packet
 from holdfast.views.cli.follow.loop import View
 from holdfast.views.cli.show import fit_text, out, terminal
-from holdfast.views.text import describe, log_tail
+from holdfast.views.text import describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class GrowingFile:
 
     def skip_to_last_lines(self, count: int) -> None:
         """Start with the last `count` lines."""
-        data, self._offset = log_tail.read_last_lines(self.path, count)
+        data, self._offset = tail.last_lines(self.path, count)
         self._print(data)
 
     def print_new(self, *, is_last: bool = False) -> None:

@@ -11,11 +11,12 @@ import sys
 from holdfast import clock
 from holdfast.errors import UsageError
 from holdfast.model.status import ENDS, Status
+from holdfast.store import tail
 from holdfast.store.layout import Packet
 from holdfast.views.cli.follow import stage_news
 from holdfast.views.cli.follow.loop import View
 from holdfast.views.cli.show import fit_text, out, terminal
-from holdfast.views.text import amounts, describe, log_tail
+from holdfast.views.text import amounts, describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class ProgressLine(View):
 
 def _progress_text(packet: Packet, manifest: dict[str, Any]) -> str:
     if manifest["status"] == Status.RUNNING:
-        detail = describe.with_step(manifest, log_tail.last_line(packet.output_log))
+        detail = describe.with_step(manifest, tail.last_line(packet.output_log))
     else:
         detail = describe.waiting_for(manifest) or describe.reason(manifest, clock.now())
     attempt = f" attempt {manifest['attempt']}" if manifest["attempt"] > 1 else ""
