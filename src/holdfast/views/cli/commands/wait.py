@@ -11,7 +11,6 @@ from holdfast.views.cli.follow import loop
 from holdfast.views.cli.parse import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.show import fit_text, home_down, out
-from holdfast.views.text import describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,10 +54,7 @@ def run(values: dict[str, Any]) -> int:
         if stop.is_lost:
             out.talk(home_down.runner_lost(packet, manifest["status"]))
         # A closed stdout is no error: the exit status has the result.
-        line = f"{packet.task_id} {manifest['status']}"
-        if concerns := describe.concerns(manifest):
-            line += f": {concerns}"
-        out.task_line(line, manifest if values["json"] else None)
+        out.task_line(_line(manifest), manifest if values["json"] else None)
         exit_statuses[packet.path] = exit_status(manifest)
         if values["any"]:
             return exit_statuses[packet.path]
@@ -66,6 +62,16 @@ def run(values: dict[str, Any]) -> int:
     if left:
         raise _timed_out(left)
     return next((exit_statuses[packet.path] for packet in packets if exit_statuses[packet.path]), 0)
+
+
+def _line(manifest: dict[str, Any]) -> str:
+    line = f"{manifest['task_id']} {manifest['status']}"
+    if not (manifest.get("concerns") or manifest.get("denied")):
+        return line
+    from holdfast.views.text import describe  # few tasks have concerns
+
+    concerns = describe.concerns(manifest)
+    return f"{line}: {concerns}" if concerns else line
 
 
 class _Until:
