@@ -21,6 +21,8 @@ ROWS = {
     "sigterm": Row("SIGTERM → not a success, whatever the exit status"),
     "runner_killed": Row("runner SIGKILLed mid-run → adopted → done"),
     "stop": Row("`stop` mid-tool leaves no process", is_smoke=True),
+    "sandbox": Row("`--sandbox`: a tool writes to the workspace, and neither sees keys nor writes to HOME"),
+    "sandbox_resume": Row("`--sandbox`: SIGKILL in a tool → resumed in the same session"),
     "two_tasks": Row("two tasks in one directory resume their own sessions"),
     "budget": Row("budget of turns reached mid-run → stopped, and asks"),
     "second_writer": Row("a second attempt on a live session is refused"),

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 
 import pytest
 
+from holdfast.runner.attempt import sandboxed
+from holdfast.sandbox import machine
+from holdfast.sandbox.mounts import command_line
+from holdfast.sandbox.place import Place
 from holdfast.testing import Scenario
+from holdfast.workspace import git
 from tests.support import kin, processes, repos
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.tools import need_sandbox
@@ -161,6 +167,59 @@ def test_it_commits_in_its_worktree_and_not_to_other_branches(home: str) -> None
     assert "moved main" not in task.log()
     assert repo.git("rev-parse", "main") == before
     assert repo.git("log", "-1", "--format=%s", f"holdfast/{task.id}").strip() == "two"
+
+
+# ── what it sees ──
+
+
+def test_forbidden_paths_of_a_packet_are_empty(home: str) -> None:
+    project = repos.Repo(os.path.join(os.path.dirname(home), "project"))
+    project.write("secrets/key.pem", "SECRET")
+    project.write("deep/down/.env", "SECRET")
+    project.write("a.txt", "fine")
+    project.commit()
+    packet = repos.packet_for(home, project.path, forbidden_paths=("secrets/", ".env"))
+    found = sandboxed.forbidden_in(project.path, (".env", "secrets/"))
+    assert sorted(os.path.relpath(path, project.path) for path in found) == ["deep/down/.env", "secrets"]
+    place = Place(env={"HOME": os.path.dirname(home)})
+    place.workspace(project.path, git.find(project.path), branch=None)
+    place.hide(packet.home.path, *found)
+    box = place.sandbox(bwrap=machine.require(), cwd=project.path, network=True)
+    look = "cat a.txt; ls secrets; cat deep/down/.env; echo new > secrets/x; ls " + home
+    done = subprocess.run(
+        command_line(box, ["sh", "-c", look]), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout == "fine"
+    assert "Read-only file system" in done.stderr
+
+
+def test_what_an_agent_writes_to_its_config_home_stays_in_the_task(home: str) -> None:
+    root = os.path.dirname(home)
+    user, folder = os.path.join(root, "user"), os.path.join(root, "work", "bin")
+    os.makedirs(os.path.join(user, ".claude", "skills"))
+    os.makedirs(folder)
+    for name in ("settings.json", ".credentials.json", "history.jsonl"):
+        with open(os.path.join(user, ".claude", name), "w", encoding="utf-8") as file:
+            file.write("mine")
+    script = (
+        "#!/bin/sh\nexec 2>&1; cd $CLAUDE_CONFIG_DIR; pwd; ls -A; cat settings.json .credentials.json; "
+        "echo evil > settings.json; echo evil > skills/x; echo renewed > .credentials.json; "
+        "echo session > projects\nexit 1\n"
+    )
+    with open(os.path.join(folder, "claude"), "w", encoding="utf-8") as file:
+        file.write(script)
+    os.chmod(os.path.join(folder, "claude"), 0o755)
+    env = {"HOME": user, "PATH": f"{folder}:{os.environ['PATH']}"}
+    task = Task.start("--agent", "claude", "--sandbox", "--max-retries", "0", "do it", env=env)
+    task.wait_for("failed", "abandoned")
+    mine = os.path.join(user, ".claude")
+    assert sorted(os.listdir(mine)) == [".credentials.json", "history.jsonl", "settings.json", "skills"]
+    with open(os.path.join(mine, "settings.json"), encoding="utf-8") as file:
+        assert file.read() == "mine"
+    with open(os.path.join(mine, ".credentials.json"), encoding="utf-8") as file:
+        assert file.read() == "renewed\n"
+    assert os.listdir(os.path.join(mine, "skills")) == []
+    assert task.read("sandbox", "homes", "claude.0", "projects") == b"session\n"
 
 
 # ── refused ──

@@ -77,10 +77,10 @@ def _workspace(ledger: Ledger, place: Place, opened: ev.AttemptOpened) -> None:
     place.workspace(directory, repository, branch=task_worktree.branch_of(ledger.packet) if is_own else None)
     pipeline = ledger.task.spec.pipeline
     if pipeline is not None and pipeline.forbidden_paths:
-        place.hide(*_forbidden(directory, pipeline.forbidden_paths))
+        place.hide(*forbidden_in(directory, pipeline.forbidden_paths))
 
 
-def _forbidden(directory: str, patterns: tuple[str, ...]) -> list[str]:
+def forbidden_in(directory: str, patterns: tuple[str, ...]) -> list[str]:
     """The forbidden paths of the workspace that exist now."""
     from holdfast.pipeline.prompt.forbidden import Forbidden  # few tasks have any
 
