@@ -227,6 +227,8 @@ class AttemptDir:
         self.record = f"{path}/attempt.json"
         #: Written by an agent that reports its usage in a file.
         self.usage = f"{path}/usage.json"
+        #: In a sandbox, the agent sees this folder in the place of the attempt's directory.
+        self.in_sandbox = f"{path}/sandbox"
         #: Written by a chore.
         self.result = f"{path}/result.json"
         self.artifact = f"{path}/artifact.md"

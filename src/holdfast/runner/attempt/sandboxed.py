@@ -171,8 +171,7 @@ def _private_home(place: Place, launch: Launch) -> None:
 
 
 def _usage_file(place: Place, opened: ev.AttemptOpened, directory: AttemptDir) -> None:
-    usage_file = getattr(registry.adapter(opened.agent), "usage_file", None)
-    path = usage_file(directory.path) if usage_file is not None else None
-    if path:
-        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o600))
-        place.write(path)
+    """A folder for the program's usage file: it writes another file first, and renames it."""
+    if getattr(registry.adapter(opened.agent), "usage_file", None) is not None:
+        atomic.make_directory(directory.in_sandbox)
+        place.put(directory.in_sandbox, directory.path)

@@ -41,9 +41,10 @@ _USAGE_BYTES = 1024 * 1024
 _BEFORE_BYTES = 16 * 1024
 
 
-def _usage_path(adapter: Adapter, directory: AttemptDir) -> str | None:
+def _usage_path(adapter: Adapter, directory: AttemptDir, *, is_sandboxed: bool) -> str | None:
     usage_file = getattr(adapter, "usage_file", None)
-    return usage_file(directory.path) if usage_file is not None else None
+    folder = directory.in_sandbox if is_sandboxed else directory.path
+    return usage_file(folder) if usage_file is not None else None
 
 
 def _redactor(ledger: Ledger, log: RawLog) -> LineRedactor:
@@ -86,7 +87,7 @@ class Ingest:
         )
         # Optional method of readers: whether a line of stderr is left out of output.log.
         self._hides_stderr: Callable[[bytes], bool] | None = getattr(self._reader, "hides_stderr", None)
-        self._usage_path = _usage_path(adapter, directory)
+        self._usage_path = _usage_path(adapter, directory, is_sandboxed=ledger.task.spec.sandbox is not None)
         self._has_events = adapter.capabilities.has_events
         self._is_final = False
         #: What the previous runner read; our reader reads it again first, to rebuild its state.

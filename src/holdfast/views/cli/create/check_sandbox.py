@@ -30,7 +30,7 @@ def read(
     if network is not None and network not in ("on", "off"):
         raise UsageError(
             f"--network {network}: must be on or off",
-            hint="a list of hosts is not supported; a proxy of yours can filter: set HTTPS_PROXY",
+            hint="a list of hosts is not supported: choose --network off, or on",
         )
     if not is_on:
         if network is not None:
