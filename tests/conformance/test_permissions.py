@@ -84,8 +84,8 @@ def test_read(rig: Rig, elsewhere: str) -> None:
     inside, outside, outcome, status = _run(rig, elsewhere, "read")
     assert (inside, outside) == (set(), set())
     if rig.agent == "codex":
-        rig.note("Codex does not report that its read-only sandbox refused a write: the exit status is 0.")
-        assert status == 0
+        rig.note("Codex does not always report a command that its read-only sandbox stopped at once.")
+        assert (outcome, status) in (("permission_denied_but_finished", 4), ("success", 0))
         return
     assert (outcome, status) == ("permission_denied_but_finished", 4)
 
