@@ -207,6 +207,12 @@ class CorruptFile(NotPossible):
     code = "corrupt-file"
 
 
+class ForgedJournal(CorruptFile):
+    """A journal was changed by somebody else than its runner."""
+
+    code = "forged-journal"
+
+
 class GitMissing(NotPossible):
     """git is required but not installed."""
 

@@ -21,6 +21,7 @@ TIMELINE = frozenset(
         "approval.given", "agent.switched", "attempt.opened", "attempt.started", "attempt.ended",
         "attempt.void", "stop.intended", "retry.planned", "request.applied", "request.refused",
         "watch.verdict", "runner.started", "agent.rate_limit", "agent.error", "journal.repaired",
+        "journal.forged",
     }
 )  # fmt: skip
 

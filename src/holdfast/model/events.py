@@ -230,6 +230,15 @@ class JournalRepaired(Event):
     fragment: str
 
 
+class JournalForged(Event):
+    """Somebody else than a runner wrote to the journal. What they wrote was removed; a person decides."""
+
+    type = "journal.forged"
+    #: What was found, and where it is kept.
+    reason: str
+    dropped_bytes: int = 0
+
+
 # ── runner and requests ─────────────────────────────────────────────────────
 
 
@@ -241,6 +250,8 @@ class RunnerStarted(Event):
     boot_id: str
     start_time: int
     version: str
+    #: Its appends are sealed (`<home>/seals`).
+    sealed: bool = False
 
 
 class RunnerLeft(Event):
@@ -551,7 +562,7 @@ class Unknown(Event):
 EVENTS: dict[str, type[Event]] = {
     cls.type: cls
     for cls in (
-        TaskCreated, TaskMoved, RunOpened, StageDone, HandoffMade, JournalRepaired,
+        TaskCreated, TaskMoved, RunOpened, StageDone, HandoffMade, JournalRepaired, JournalForged,
         WorkspacePrepared, GateJudged, RepairPlanned, PreWorkChecked, FailureTriaged, ChoreFailed,
         ApprovalGiven, AgentSwitched,
         RunnerStarted, RunnerLeft, RequestApplied, RequestRefused,

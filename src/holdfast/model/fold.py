@@ -56,6 +56,8 @@ def _moved(task: Task, event: ev.TaskMoved, at: str) -> None:
         task.begun_at = task.begun_at or at
     if event.new in (Status.SPAWNING, Status.QUEUED):
         task.repairing = None
+    if task.distrust and event.new == Status.INTERRUPTED and task.distrust in (event.interrupt or ""):
+        task.distrust = ""  # a person was asked
     task.state = state_after(event, at)
     task.reason, task.cause = event.reason, event.cause
     task.moved_at = at
@@ -134,6 +136,12 @@ def _runner_started(task: Task, event: ev.RunnerStarted, at: str) -> None:
         task.runner_crashes = task.runner_crashes + 1 if lived_s < QUICK_DEATH_S else 0
     task.runner = event
     task.runner_started_at = at
+    if event.sealed:
+        task.sealed_in = event.boot_id
+
+
+def _forged(task: Task, event: ev.JournalForged, at: str) -> None:
+    task.distrust = event.reason
 
 
 def _runner_left(task: Task, event: ev.RunnerLeft, at: str) -> None:
@@ -466,6 +474,7 @@ _HANDLERS: dict[str, Any] = {
     ev.AgentSwitched.type: _switched,
     ev.RunnerStarted.type: _runner_started,
     ev.RunnerLeft.type: _runner_left,
+    ev.JournalForged.type: _forged,
     ev.RequestApplied.type: _applied,
     ev.RequestRefused.type: _applied,
     ev.AttemptOpened.type: _opened,

@@ -91,6 +91,10 @@ class Task:
         self.runner_crashes = 0
         self.runner: ev.RunnerStarted | None = None
         self.runner_started_at = ""
+        #: The boot in which the last runner sealed the journal.
+        self.sealed_in = ""
+        #: Why the journal is not trusted; a person has yet to be asked.
+        self.distrust = ""
 
     # ── its state ──
 

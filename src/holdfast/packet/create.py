@@ -67,6 +67,8 @@ def create(
             _put(path, data)
             atomic.sync_directory(os.path.dirname(path))
         failpoint("create.staged")
+        if not os.path.lexists(target.path):
+            atomic.forget(target.seals)  # of a removed task with this id
         os.rename(staged.path, target.path)
         failpoint("create.renamed")
         atomic.sync_directory(home.tasks)

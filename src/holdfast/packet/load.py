@@ -113,10 +113,10 @@ def attempt_names(packet: Packet) -> list[str]:
 def fold(packet: Packet) -> Task:
     """The task, folded from its journal. Raises NotFound, CorruptFile."""
     # Imported late: commands that only read a manifest do not need it.
-    from holdfast.store import journal
+    from holdfast.packet import sealed
 
     try:
-        return journal.fold(packet.journal)
+        return sealed.fold(packet)
     except FileNotFoundError as error:
         if os.path.isdir(packet.path):
             hint = f"restore it from a backup; 'holdfast rm --force {packet.task_id}' removes the task"

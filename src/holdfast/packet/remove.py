@@ -36,4 +36,5 @@ def remove(packet: Packet) -> None:
         atomic.storage_failed(error, f"cannot remove {packet.task_id}")
     finally:
         lock.release()
+    atomic.forget(packet.seals)
     remove_tree(gone)

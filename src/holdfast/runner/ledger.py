@@ -55,6 +55,11 @@ class Ledger:
         return self._journal.descriptor
 
     @property
+    def pin(self) -> str:
+        """How much of which journal this runner believes."""
+        return self._journal.pin
+
+    @property
     def length(self) -> int:
         """The journal's length: while it stays the same, no fact was recorded."""
         return self._journal.size

@@ -7,12 +7,12 @@ import os
 import sys
 
 from holdfast import __version__, clock, idle_recorder, recorder
-from holdfast.errors import DiskFull, HoldfastError, NotFound
+from holdfast.errors import DiskFull, ForgedJournal, HoldfastError, NotFound
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
-from holdfast.packet import inbox, load
+from holdfast.packet import inbox, sealed
 from holdfast.redact import Redactor
-from holdfast.runner.attempt.end_agents import end_agents
+from holdfast.runner.attempt.end_agents import end_agents, end_strays
 from holdfast.runner.gather import Gatherer
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.loop.keeper_guard import KeeperGuard, hand_over
@@ -27,7 +27,6 @@ from holdfast.runner.stage import markers
 from holdfast.spawn import execute_runner
 from holdfast.store import atomic, process
 from holdfast.store import lock as locks
-from holdfast.store.journal import Journal
 from holdfast.store.layout import PACKET_DIRECTORIES, Packet
 
 _DISK_PAUSE_S = 1.0
@@ -43,10 +42,21 @@ def run(path: str) -> None:
     if not os.path.isdir(packet.path):
         raise NotFound(f"there is no task at {packet.path}")
     _prepare_recorder(packet)
+    distrust = ""
     while True:
         lock = locks.acquire(packet.runner_lock, role="runner")
         failpoint("runner.locked")
-        detached = _hold_in_place(packet, lock)
+        try:
+            detached = _hold_in_place(packet, lock, distrust)
+            distrust = ""
+        except ForgedJournal as error:
+            # Start over from what can be believed. Somebody who forges it all the time wins nothing: the next
+            # runner does the same.
+            if distrust:
+                raise
+            distrust = str(error)
+            lock.release()
+            continue
         failpoint("runner.before_release")
         moved = moved_to(packet, lock)
         lock.release()
@@ -72,27 +82,28 @@ def _prepare_recorder(packet: Packet) -> None:
         return  # fork failed, or no such directory: the attempt reports it
 
 
-def _hold_in_place(packet: Packet, lock: locks.Lock) -> bool:
+def _hold_in_place(packet: Packet, lock: locks.Lock, distrust: str) -> bool:
     """`_hold`, but errors caused by a move of the packet are ignored."""
     try:
-        return _hold(packet, lock)
+        return _hold(packet, lock, distrust)
     except (OSError, HoldfastError):
         if moved_to(packet, lock) is None:
             raise
         return False
 
 
-def _hold(packet: Packet, lock: locks.Lock) -> bool:
-    """Drive the task while we hold its lock. Returns whether a signal detached us."""
-    if os.path.exists(packet.task_done) and not inbox.names(packet) and load.fold(packet).has_ended:
+def _hold(packet: Packet, lock: locks.Lock, distrust: str) -> bool:
+    """Drive the task while we hold its lock. Returns whether a signal detached us.
+
+    `distrust`: why the last hold of this runner ended.
+    """
+    if os.path.exists(packet.task_done) and not inbox.names(packet) and sealed.has_ended(packet):
         return False
     recorder.become_subreaper()
     recorder.set_name("holdfast-run")
     # Read before the repair: an unreadable journal is not touched.
-    task = load.fold(packet)
+    task, journal, repaired = sealed.open_for_runner(packet, distrust)
     _repair_files(packet)
-    journal = Journal(packet.journal)
-    repaired = journal.repair()
     ledger = Ledger(packet, task, journal, Redactor({}, task.spec.env, ()))
     env = read_environment(ledger)
     ledger.redact = redactor(ledger, env)
@@ -172,12 +183,16 @@ def _loop(context: Context, watch: PacketWatch, keeper: KeeperGuard) -> str | No
     return waiter.detached_by
 
 
-def _begin(ledger: Ledger, repaired: ev.JournalRepaired | None) -> None:
+def _begin(ledger: Ledger, repaired: tuple[ev.Event, ...]) -> None:
     """Record our start and complete what the previous runner left unfinished."""
     started = _started()
     if ledger.task.runner != started:  # only once, even if the disk was full afterwards
         # The manifest has observations of the previous runner: keep them until there are new ones.
-        ledger.record(*([repaired] if repaired else []), started, shown=ledger.task.last_number > 0)
+        ledger.record(*repaired, started, shown=ledger.task.last_number > 0)
+    elif repaired:
+        ledger.record(*repaired)  # we had it before
+    if any(isinstance(event, ev.JournalForged) for event in repaired):
+        end_strays(ledger.task, ledger.packet)
     failpoint("runner.started")
     if not ledger.task.has_ended and os.path.exists(ledger.packet.task_done):
         markers.reopen(ledger)
@@ -200,7 +215,9 @@ def _is_full(error: Exception) -> bool:
 def _started() -> ev.RunnerStarted:
     me = process.identify(os.getpid())
     assert me is not None
-    return ev.RunnerStarted(pid=me.pid, boot_id=me.boot_id, start_time=me.start_time, version=__version__)
+    return ev.RunnerStarted(
+        pid=me.pid, boot_id=me.boot_id, start_time=me.start_time, version=__version__, sealed=True
+    )
 
 
 def _record_leaving(ledger: Ledger, reason: str) -> None:

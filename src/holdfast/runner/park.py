@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from holdfast.model import events as ev
 from holdfast.model.status import PARKED, Status
-from holdfast.packet import load
+from holdfast.packet import sealed
 from holdfast.redact import Redactor
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.people import notices
 from holdfast.store import lock as locks
-from holdfast.store.journal import Journal
 from holdfast.store.layout import Packet
 
 
@@ -21,11 +20,10 @@ def park(packet: Packet, reason: str, hello: ev.RunnerStarted) -> None:
     """Interrupt a live task. Raises LockHeld if it has a runner."""
     lock = locks.acquire(packet.runner_lock, role="runner")
     try:
-        task = load.fold(packet)
+        task, journal, repaired = sealed.open_for_runner(packet)
         if task.has_ended or task.status in PARKED:
+            journal.close()
             return
-        journal = Journal(packet.journal)
-        repaired = journal.repair()
         ledger = Ledger(packet, task, journal, Redactor({}, task.spec.env, ()))
         try:
             # As in every interrupt, the notice comes first: it may be posted twice, but is never missing.
@@ -33,7 +31,7 @@ def park(packet: Packet, reason: str, hello: ev.RunnerStarted) -> None:
             moved = ev.TaskMoved(old=task.status, new=Status.INTERRUPTED, reason=reason, interrupt=reason)
             # One record. The orderly exit resets the count of crashes: a resume starts from zero.
             left = ev.RunnerLeft(pid=hello.pid, reason=str(Status.INTERRUPTED))
-            ledger.record(*([repaired] if repaired else []), hello, moved, left)
+            ledger.record(*repaired, hello, moved, left)
         finally:
             ledger.close()
     finally:

@@ -14,6 +14,7 @@ import stat
 from holdfast import files, quick_json
 from holdfast.errors import CorruptFile, DiskFull, NotFound, StorageError
 from holdfast.failpoints import failpoint
+from holdfast.store.layout import PACKET_DIRECTORIES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +37,13 @@ def write(path: str, data: bytes, *, durable: bool, mode: int = 0o600) -> None:
     temporary = os.path.join(folder, f".{name}.{os.getpid()}-{_counter}.tmp")
     try:
         _replace_links(folder)
-        descriptor = os.open(temporary, _NEW_FILE, mode)
+        try:
+            descriptor = os.open(temporary, _NEW_FILE, mode)
+        except FileNotFoundError:
+            if os.path.basename(folder) not in PACKET_DIRECTORIES:
+                raise
+            os.mkdir(folder, 0o700)  # an agent removed it; if it removed the packet too, this fails
+            descriptor = os.open(temporary, _NEW_FILE, mode)
         try:
             write_all(descriptor, data)
             if durable:
@@ -191,10 +198,15 @@ def make_directory(path: str) -> None:
 
 def put_aside(path: str) -> None:
     """Rename the file at `path` to a free name next to it."""
+    os.rename(path, free_name(f"{path}.aside"))
+
+
+def free_name(path: str) -> str:
+    """`path-1`, or the next number that is free."""
     number = 1
-    while os.path.lexists(aside := f"{path}.aside-{number}"):
+    while os.path.lexists(name := f"{path}-{number}"):
         number += 1
-    os.rename(path, aside)
+    return name
 
 
 def remove(path: str) -> None:

@@ -1,6 +1,25 @@
-"""SHA-256 without OpenSSL, which hashlib loads: that costs two milliseconds per command."""
+"""Digests without OpenSSL, which hashlib loads: that costs two milliseconds per command."""
 
 from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol, Self
+
+    class Running(Protocol):
+        """A digest that grows with its data."""
+
+        def update(self, data: bytes, /) -> None:
+            """Add data."""
+            ...
+
+        def copy(self) -> Self:
+            """The digest of the data so far, to go on from."""
+            ...
+
+        def digest(self) -> bytes:
+            """The digest of the data so far."""
+            ...
 
 
 def sha256(data: bytes) -> str:
@@ -13,3 +32,12 @@ def sha256(data: bytes) -> str:
         except ImportError:
             from hashlib import sha256 as digest
     return digest(data).hexdigest()  # pyright: ignore
+
+
+def running() -> Running:
+    """BLAKE2b of 16 bytes, five times as fast as SHA-256: it is computed for every line of a journal."""
+    try:
+        from _blake2 import blake2b  # pyright: ignore
+    except ImportError:
+        from hashlib import blake2b
+    return blake2b(digest_size=16)  # pyright: ignore

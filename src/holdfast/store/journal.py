@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from holdfast import clock, files, quick_json
-from holdfast.errors import CorruptFile
+from holdfast.errors import CorruptFile, ForgedJournal
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.store import atomic
@@ -20,12 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from holdfast.model.task import Task
+    from holdfast.store.digest import Running
+    from holdfast.store.seals import Seal, Seals
 
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 _FRAGMENT_BYTES = 4096
 #: Only an agent's backlog brings this many events at once. Its reader has loaded msgspec, which is ten times
 #: as fast.
 _MANY = 64
+FORGED_HINT = "'holdfast events' shows what counts; the rest is beside events.jsonl"
 
 
 def encode_line(event: ev.Event, at: str) -> bytes:
@@ -53,6 +56,12 @@ def read(path: str) -> Iterator[tuple[str, ev.Event]]:
 
     Raises CorruptFile for any other bad line.
     """
+    for _, at, event in _read(path):
+        yield at, event
+
+
+def _read(path: str) -> Iterator[tuple[bytes, str, ev.Event]]:
+    """As `read`, with the line."""
     with atomic.stream(path) as file:
         number = 0
         pending: tuple[int, bytes, ValueError] | None = None
@@ -72,25 +81,73 @@ def read(path: str) -> Iterator[tuple[str, ev.Event]]:
                 # Only the last line may be bad: a torn write.
                 pending = (number, line, ValueError(str(error)))
                 continue
-            yield at, event
+            yield line, at, event
+
+
+class Folded:
+    """A task, and how much of its journal describes it."""
+
+    def __init__(self, task: Task, size: int, digest: Running, *, is_cut: bool) -> None:
+        self.task = task
+        self.size = size
+        #: The digest of that much.
+        self.digest = digest
+        #: The last append was cut short: what there is of it does not count.
+        self.is_cut = is_cut
 
 
 def fold(path: str) -> Task:
     """The task that a journal describes. Raises FileNotFoundError, CorruptFile."""
+    return fold_sealed(path, None).task
+
+
+def fold_sealed(path: str, sealed: tuple[Seal, Seal] | None) -> Folded:
+    """The task that a journal describes, as far as its last seal, or the one before, vouches for it.
+
+    Raises FileNotFoundError, CorruptFile; ForgedJournal if neither does.
+    """
     from holdfast.model.fold import apply
     from holdfast.model.task import Task
+    from holdfast.store.digest import running
 
-    task = Task()
-    for number, (at, event) in enumerate(read(path), 1):
+    task, digest, size = Task(), running(), 0
+    last, before = sealed or (None, None)
+    is_strict = last is not None and last.is_of_this_boot
+    #: What follows the second last seal counts only if the last one fits.
+    held: list[tuple[str, ev.Event]] = []
+    digest_before: Running | None = None
+    last_fits = last is None
+    for number, (line, at, event) in enumerate(_read(path), 1):
+        if before is not None and size == before.size and digest_before is None:
+            digest_before = digest.copy()
+        if is_strict and last is not None and size >= last.size:
+            break
+        digest.update(line)
+        size += len(line)
+        if last is not None and size == last.size:
+            last_fits = digest.digest() == last.digest
+        held.append((at, event))
+        if digest_before is not None and not last_fits:
+            continue
         try:
-            apply(task, event, at)
+            for when, each in held:
+                apply(task, each, when)
         except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
             raise _corrupt(path, number, b"", ValueError(repr(error))) from error
+        held.clear()
+    if before is not None and size == before.size and digest_before is None:
+        digest_before = digest.copy()
+    is_cut = False
+    if not last_fits and last is not None and before is not None:
+        is_cut = size < last.size and digest_before is not None and digest_before.digest() == before.digest
+        if not is_cut or digest_before is None:
+            raise ForgedJournal(f"{path} was changed by somebody else than holdfast", hint=FORGED_HINT)
+        size, digest = before.size, digest_before
     if not task.created_at:
         raise CorruptFile(
             f"{path} is empty", hint="the task cannot be read; remove it with 'holdfast rm --force'"
         )
-    return task
+    return Folded(task, size, digest, is_cut=is_cut)
 
 
 def _corrupt(path: str, number: int, line: bytes, error: ValueError) -> CorruptFile:
@@ -104,29 +161,97 @@ def _corrupt(path: str, number: int, line: bytes, error: ValueError) -> CorruptF
 class Journal:
     """The journal, open for writing by the holder of runner.lock."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, folded: Folded | None = None, seals: Seals | None = None) -> None:
+        """`folded` and `seals`: how much of it was read and is believed, and where appends are sealed."""
         self.path = path
+        self._seals = seals
+        self._digest = folded.digest if folded is not None else None
+        self._believed = folded
         try:
             self.descriptor = os.open(path, _APPEND)
         except OSError as error:
             storage_failed(error, f"cannot open {path}")
         self.size = os.fstat(self.descriptor).st_size
+        self._seen = self._look()
 
-    def repair(self) -> ev.JournalRepaired | None:
-        """Truncate a torn last line. Returns the event that records it; the caller appends it."""
-        good = self.size
-        line = self._last_line(good)
-        if (line.endswith(b"\n") and _is_event(line)) or not line:
+    def repair(self) -> ev.JournalRepaired | ev.JournalForged | None:
+        """Truncate a torn last line, or what is not believed. Returns the event that records it; the caller
+        appends it."""
+        believed = self._believed
+        if believed is not None:
+            good = believed.size
+            length = min(self.size - good, files.MAX_BYTES)
+            line = os.pread(self.descriptor, length, good) if length > 0 else b""
+        else:
+            line = self._last_line(self.size)
+            good = self.size - len(line)
+            if line.endswith(b"\n") and _is_event(line):
+                return None
+        if not line:
             return None
-        good -= len(line)
-        # Save the fragment first: we may be killed between the truncation and the event that records it.
-        atomic.write(self.path + ".torn", line, durable=True)
+        is_torn = believed is None or believed.is_cut or not any(map(_is_event, line.splitlines(True)))
+        # Save it first: we may be killed between the truncation and the event that records it.
+        kept_at = self.path + ".torn" if is_torn else atomic.free_name(f"{self.path}.forged")
+        atomic.write(kept_at, line, durable=True)
+        failpoint("journal.before_truncate")
         os.ftruncate(self.descriptor, good)
         os.fdatasync(self.descriptor)
-        self.size = good
-        return ev.JournalRepaired(
-            dropped_bytes=len(line), fragment=line[:_FRAGMENT_BYTES].decode("utf-8", "backslashreplace")
+        self.size, self._seen = good, self._look()
+        if is_torn:
+            return ev.JournalRepaired(
+                dropped_bytes=len(line), fragment=line[:_FRAGMENT_BYTES].decode("utf-8", "backslashreplace")
+            )
+        return ev.JournalForged(
+            reason=f"somebody else wrote {len(line)} bytes to the journal; they are now in "
+            f"{os.path.basename(kept_at)}, and nothing of them counts",
+            dropped_bytes=len(line),
         )
+
+    def seal(self) -> None:
+        """Vouch for what is there, if no seal does."""
+        if self._seals is not None and self._digest is not None:
+            try:
+                self._seals.add(self.size, self._digest.digest())
+            except OSError as error:
+                storage_failed(error, f"cannot write {self._seals.path}")
+
+    @property
+    def pin(self) -> str:
+        """What this runner believes, for its chores: length and digest. Empty without a digest."""
+        return f"{self.size}:{self._digest.digest().hex()}" if self._digest is not None else ""
+
+    def check(self) -> None:
+        """Raises ForgedJournal if somebody else has written to the journal since our last append."""
+        seen = self._look()
+        if seen == self._seen or seen is None or self._digest is None:
+            return
+        from holdfast.store import seals
+
+        is_intact = seals.digest_of(self.descriptor, self.size).digest() == self._digest.digest()
+        is_ours = self._seen is not None and seen[:2] == self._seen[:2]
+        if is_intact and is_ours and seen[2] == self.size:
+            self._seen = seen  # a link, another mode: the content is ours
+            return
+        if is_intact and not is_ours and self.size < files.MAX_BYTES:
+            self._put_back()
+        raise ForgedJournal(
+            "somebody else wrote to the journal while the task ran; nothing of it counts", hint=FORGED_HINT
+        )
+
+    def _put_back(self) -> None:
+        """Restore what we wrote, which we have open. The next runner, or this one, starts from it."""
+        data = os.pread(self.descriptor, self.size, 0)
+        atomic.put_aside(self.path)
+        failpoint("journal.put_aside")
+        atomic.write(self.path, data, durable=True)
+
+    def _look(self) -> tuple[int, ...] | None:
+        """What tells whether anybody has written: one system call. None if the file is gone."""
+        try:
+            found = os.stat(self.path, follow_symlinks=False)
+        except OSError:
+            return None
+        return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
     def append(self, events: Sequence[ev.Event], *, at: float | None = None) -> str:
         """Append the events with one write and one fdatasync. Returns their time.
@@ -135,7 +260,14 @@ class Journal:
         """
         stamp = clock.iso(clock.now() if at is None else at)
         data = _encode_lines(events, stamp)
+        self.check()
+        digest = None
+        if self._digest is not None:
+            digest = self._digest.copy()
+            digest.update(data)
         try:
+            if self._seals is not None and digest is not None:
+                self._seals.add(self.size + len(data), digest.digest())
             failpoint("journal.before_append")
             write_all(self.descriptor, data)
             failpoint("journal.before_sync")
@@ -143,14 +275,20 @@ class Journal:
         except OSError as error:
             # After a short write on a full disk, no part of a line may be left before the next one.
             os.ftruncate(self.descriptor, self.size)
+            self._seen = self._look()
+            if self._seals is not None:
+                self._seals.drop_last()
             storage_failed(error, f"cannot append to {self.path}")
         failpoint("journal.after_append")
         self.size += len(data)
+        self._digest, self._seen = digest, self._look()
         return stamp
 
     def close(self) -> None:
         """Close the file."""
         os.close(self.descriptor)
+        if self._seals is not None:
+            self._seals.close()
 
     def _last_line(self, size: int) -> bytes:
         """The last line, with its newline if it has one. A line may be megabytes long."""

@@ -46,6 +46,7 @@ class Home:
         self.metrics = f"{path}/metrics.json"
         self.task_index = f"{path}/task-index.json"
         self.sessions = f"{path}/sessions"
+        self.seals = f"{path}/seals"
         self.scripted_agent = f"{path}/scripted-agent"
         self.worktrees = f"{path}/worktrees"
         self.workspaces = f"{path}/workspaces"
@@ -154,6 +155,11 @@ class Packet:
     def home(self) -> Home:
         """The home of the packet."""
         return Home(os.path.dirname(os.path.dirname(self.path)))
+
+    @property
+    def seals(self) -> str:
+        """The seals of the journal, outside the packet."""
+        return f"{self.home.path}/seals/{self.task_id}"
 
     def request(self, request_id: str) -> str:
         """A request in the inbox."""

@@ -6,10 +6,13 @@ holdfast.
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 
 from holdfast.errors import HoldfastError, UsageError
+from holdfast.packet import sealed
+from holdfast.store.layout import Packet
 from holdfast.workspace.git import Session
 
 TYPE_CHECKING = False
@@ -42,9 +45,15 @@ def exit_status(work: Callable[[], bool], *, on_error: int | None = None) -> int
 def options(
     argv: list[str], *, required: tuple[str, ...], optional: tuple[str, ...] = (), usage: str
 ) -> dict[str, str]:
-    """The options of a command line that has nothing else. `--attempt` is a number. Raises UsageError."""
+    """The options of a command line that has nothing else. `--attempt` is a number. Raises UsageError.
+
+    `--journal` (the runner adds it) is how much of the journal this process believes.
+    """
     values = dict(zip(argv[::2], argv[1::2], strict=False))
-    is_known = set(required) <= values.keys() <= {*required, *optional} and len(argv) == 2 * len(values)
+    known = {*required, *optional, "--journal"}
+    is_known = set(required) <= values.keys() <= known and len(argv) == 2 * len(values)
     if not is_known or not values.get("--attempt", "0").isdigit():
         raise UsageError("unexpected arguments", hint=usage)
+    if "--journal" in values:
+        sealed.pin(Packet(os.path.realpath(values["--packet"])), values["--journal"])
     return values

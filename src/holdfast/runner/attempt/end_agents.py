@@ -1,4 +1,4 @@
-"""End the agents of a removed packet: nothing about them can be recorded."""
+"""End agents about which nothing can be recorded: those of a removed packet, or of a forged journal."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from holdfast import clock
 from holdfast.model.events import AttemptStarted
 from holdfast.model.process import ProcessIdentity
 from holdfast.model.task import Task
+from holdfast.packet import load
 from holdfast.runner.attempt.kinship import Kinship
 from holdfast.runner.attempt.sweep import Sweep
+from holdfast.store import lock as locks
 from holdfast.store import process
 from holdfast.store.layout import AttemptDir, Packet
 
@@ -24,6 +26,23 @@ def end_agents(task: Task, packet: Packet) -> None:
         )
         for attempt in task.open_executions
     ]
+    _finish(sweeps)
+
+
+def end_strays(task: Task, packet: Packet) -> None:
+    """End agents that are alive and that the task does not know: the journal was forged, or has lost them."""
+    known = {execution.dirname for execution in task.open_executions}
+    strays = [packet.attempt(name) for name in load.attempt_names(packet) if name not in known]
+    _finish(
+        [
+            Sweep(Kinship(directory, attempt_id=""), locks.owner(directory.lock), tree_known=True)
+            for directory in strays
+            if locks.is_held(directory.lock)
+        ]
+    )
+
+
+def _finish(sweeps: list[Sweep]) -> None:
     while sweeps:
         due = [(sweep, sweep.sweep()) for sweep in sweeps]
         sweeps = [sweep for sweep, due_mono in due if due_mono is not None]

@@ -37,7 +37,12 @@ class PacketWatch:
         return not self.lock.mend() or self._is_journal_gone()
 
     def _is_journal_gone(self) -> bool:
-        return self._journal >= 0 and os.fstat(self._journal).st_nlink == 0
+        # If there is another one in its place, the next append notices it and puts ours back.
+        return (
+            self._journal >= 0
+            and os.fstat(self._journal).st_nlink == 0
+            and not os.path.lexists(self._packet.journal)
+        )
 
     def is_suspected(self) -> bool:
         """Whether the packet is gone in this check. If only the lock file was removed, it is not."""

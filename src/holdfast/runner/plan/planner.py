@@ -81,15 +81,17 @@ def _plan_wait(task: Task, facts: Facts) -> Step:
 
 
 def _plan_park(task: Task, facts: Facts) -> Step | None:
-    """Leave the task to a person: its output cannot be redacted, or runners die on it again and again."""
-    if facts.redaction_problem is None and task.runner_crashes < CRASH_LIMIT:
+    """Leave the task to a person: its output cannot be redacted, somebody else wrote to its journal, or
+    runners die on it again and again."""
+    if facts.redaction_problem is None and not task.distrust and task.runner_crashes < CRASH_LIMIT:
         return None
     if task.has_ended or task.status in PARKED:
         return None
-    if task.status is Status.COMPLETING and task.is_past_work:
+    if task.status is Status.COMPLETING and task.is_past_work and not task.distrust:
         return None  # only its last files are left to write
     reason = (
         facts.redaction_problem
+        or task.distrust
         or f"{task.runner_crashes} runners in a row died on this task without progress"
     )
     if not task.stoppable:

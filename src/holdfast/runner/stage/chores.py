@@ -53,7 +53,9 @@ def open_chore(
 def _argv(ledger: Ledger, directory: AttemptDir, kind: str, *, stage: str, judged: int) -> list[str]:
     # -P: the workspace may contain a json.py.
     python = [sys.executable, "-P", "-m"]
+    # What we believe of the journal: while the chore runs, others can write to the file.
     about = ["--packet", ledger.packet.path, "--stage", stage, "--out", directory.result]
+    about += ["--journal", ledger.pin] if ledger.pin else []
     if kind == "prepare":
         return [*python, "holdfast.workspace", "prepare", *about]
     artifact = directory.artifact

@@ -1,0 +1,136 @@
+"""The journal of a task, checked against its seals: for the runner that continues it, and for readers.
+
+What no seal vouches for does not count. A runner removes it, keeps it beside the journal, and records
+`journal.forged`, on which the planner leaves the task to a person.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import files, ids
+from holdfast.errors import CorruptFile, ForgedJournal
+from holdfast.failpoints import failpoint
+from holdfast.model import events as ev
+from holdfast.packet import inbox
+from holdfast.store import atomic, journal, process, seals
+from holdfast.store.journal import Folded, Journal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.model.task import Task
+    from holdfast.store.layout import Packet
+    from holdfast.store.seals import Seal
+
+#: In a chore: how much of which journal its runner believes.
+_pinned: tuple[str, Seal] | None = None
+
+
+def pin(packet: Packet, text: str) -> None:
+    """In this process, believe exactly what the runner believed (`Journal.pin`) when it started it."""
+    global _pinned
+    size, _, digest = text.partition(":")
+    _pinned = packet.path, seals.Seal(int(size), bytes.fromhex(digest), seals.this_boot())
+
+
+def fold(packet: Packet) -> Task:
+    """The task, for a reader. Raises FileNotFoundError, CorruptFile, ForgedJournal.
+
+    An append that its runner is just making, and what somebody else appended, is left out.
+    """
+    if _pinned is not None and _pinned[0] == packet.path:
+        return journal.fold_sealed(packet.journal, (_pinned[1], _pinned[1])).task
+    sealed = _sealed(packet)
+    try:
+        return journal.fold_sealed(packet.journal, sealed).task
+    except ForgedJournal:
+        again = _sealed(packet)
+        if again is None or sealed is None or again[0].size == sealed[0].size:
+            raise
+        return journal.fold_sealed(packet.journal, again).task  # a runner was writing meanwhile
+
+
+def _sealed(packet: Packet) -> tuple[Seal, Seal] | None:
+    try:
+        return seals.last_two(packet.seals)
+    except OSError:
+        return None  # no file: whoever can put it there can remove it
+
+
+def has_ended(packet: Packet) -> bool:
+    """Whether the task has ended, and its journal is not in doubt. Raises as `fold`."""
+    task = fold(packet)
+    return task.has_ended and not _is_doubtful(task, _sealed(packet))
+
+
+def _is_doubtful(task: Task, sealed: tuple[Seal, Seal] | None) -> bool:
+    """Whether the journal has no seals though a runner of this boot has made some."""
+    return sealed is None and task.sealed_in == process.boot_id()
+
+
+def open_for_runner(packet: Packet, distrust: str = "") -> tuple[Task, Journal, tuple[ev.Event, ...]]:
+    """The task, its journal for writing, and the events to begin with.
+
+    `distrust`: why this runner, which had it open before, does not trust it. Raises CorruptFile, and
+    ForgedJournal if nothing of it can be believed.
+    """
+    found: list[ev.Event] = []
+    sealed = _sealed(packet)
+    try:
+        folded = journal.fold_sealed(packet.journal, sealed)
+    except CorruptFile:
+        if sealed is None:
+            raise
+        folded, event = _rescue(packet)
+        found += [event] if event is not None else []
+        sealed = None
+    if not found and _is_doubtful(folded.task, sealed):
+        reason = (
+            f"the seals of the journal are gone ({packet.seals}), so nobody can tell whether it is genuine"
+        )
+        found.append(ev.JournalForged(reason=reason))
+        if folded.task.has_ended and not inbox.names(packet):
+            # Only a new run can be left to a person.
+            found.append(ev.RunOpened(run=folded.task.run + 1, request=ids.new_ulid()))
+    opened = Journal(packet.journal, folded=folded, seals=(own := seals.Seals(packet.seals)))
+    try:
+        if folded.is_cut:
+            own.drop_last()
+        repaired = opened.repair()
+        if repaired is not None:
+            found.append(repaired)
+        if sealed is None or sealed[0].size != folded.size:
+            opened.seal()
+    except BaseException:
+        opened.close()
+        raise
+    if distrust and not any(isinstance(event, ev.JournalForged) for event in found):
+        found.append(ev.JournalForged(reason=distrust))
+    return folded.task, opened, tuple(found)
+
+
+def _rescue(packet: Packet) -> tuple[Folded, ev.JournalForged | None]:
+    """Go back to what a seal vouches for. Raises ForgedJournal if there is nothing."""
+    good, is_of_this_boot = seals.longest(packet.seals, packet.journal)
+    if good and not is_of_this_boot:
+        return journal.fold_sealed(packet.journal, None), None  # the last seals were lost with the power
+    size = os.stat(packet.journal).st_size
+    kept_at = atomic.free_name(f"{packet.journal}.forged")
+    if not good:
+        os.rename(packet.journal, kept_at)
+        atomic.forget(packet.manifest)  # it may say anything
+        raise ForgedJournal(
+            f"{packet.journal} was replaced: nothing in it was written by holdfast; it is now {kept_at}",
+            hint=f"'holdfast rm --force {packet.task_id}' removes the task",
+        )
+    if size <= files.MAX_BYTES:
+        atomic.write(kept_at, files.read(packet.journal), durable=True)
+    failpoint("sealed.before_truncate")
+    os.truncate(packet.journal, good)
+    reason = (
+        f"somebody else changed the journal; its first {good} bytes are genuine and count, "
+        f"the rest does not (all of it is in {os.path.basename(kept_at)})"
+    )
+    return journal.fold_sealed(packet.journal, None), ev.JournalForged(
+        reason=reason, dropped_bytes=max(0, size - good)
+    )

@@ -1,0 +1,142 @@
+"""The seals of a journal: what its runner has written, noted outside the packet, where its agent works.
+
+Before each append, a runner adds a seal to `<home>/seals/<id>`: the length that the journal will have, and
+the digest of everything up to there. So a later runner can tell what a runner has written from what somebody
+else has, and an append that was cut short by a kill from both. A seal is not synced: after a power failure
+the last ones may be missing, and then (each has the boot in which it was made) what follows the last seal is
+believed. Nothing here is secret: who can write both files can forge both (docs/security.md).
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+
+from holdfast import files
+from holdfast.store import atomic, process
+from holdfast.store.atomic import storage_failed
+from holdfast.store.digest import running
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holdfast.store.digest import Running
+
+#: Length of the journal, its digest, and the boot.
+_SEAL = struct.Struct("!Q16s8s")
+_CHUNK = 1 << 20
+
+
+class Seal:
+    """One seal."""
+
+    __slots__ = ("boot", "digest", "size")
+
+    def __init__(self, size: int, digest: bytes, boot: bytes) -> None:
+        self.size = size
+        self.digest = digest
+        self.boot = boot
+
+    @property
+    def is_of_this_boot(self) -> bool:
+        """Whether the machine was not restarted since."""
+        return self.boot == this_boot()
+
+
+def nothing() -> Seal:
+    """The seal of a journal without any line."""
+    return Seal(0, running().digest(), b"")
+
+
+def this_boot() -> bytes:
+    """The boot of the machine, in the form that a seal has."""
+    digest = running()
+    digest.update(process.boot_id().encode())
+    return digest.digest()[:8]
+
+
+def last_two(path: str) -> tuple[Seal, Seal] | None:
+    """The last seal and the one before it; None if there is none. Raises OSError if it is no file."""
+    try:
+        descriptor = files.open_regular(path)
+    except FileNotFoundError:
+        return None
+    try:
+        count = os.fstat(descriptor).st_size // _SEAL.size
+        if not count:
+            return None
+        first = max(0, count - 2)
+        data = os.pread(descriptor, (count - first) * _SEAL.size, first * _SEAL.size)
+    finally:
+        os.close(descriptor)
+    found = [Seal(*fields) for fields in _SEAL.iter_unpack(data[: len(data) // _SEAL.size * _SEAL.size])]
+    return (found[-1], found[0] if len(found) > 1 else nothing()) if found else None
+
+
+def _each(path: str) -> Iterator[Seal]:
+    with files.stream(path) as file:
+        while len(data := file.read(_SEAL.size)) == _SEAL.size:
+            yield Seal(*_SEAL.unpack(data))
+
+
+def longest(path: str, journal: str) -> tuple[int, bool]:
+    """How many bytes of a journal some seal vouches for, and whether any seal is of this boot."""
+    by_size: dict[int, set[bytes]] = {}
+    boot, is_of_this_boot = this_boot(), False
+    for seal in _each(path):
+        by_size.setdefault(seal.size, set()).add(seal.digest)
+        is_of_this_boot = is_of_this_boot or seal.boot == boot
+    digest, at, good = running(), 0, 0
+    with files.stream(journal) as file:
+        for size in sorted(by_size):
+            while at < size and (data := file.read(min(_CHUNK, size - at))):
+                digest.update(data)
+                at += len(data)
+            if at < size:
+                break
+            if digest.digest() in by_size[size]:
+                good = size
+    return good, is_of_this_boot
+
+
+def digest_of(descriptor: int, size: int) -> Running:
+    """The digest of the first bytes of an open file."""
+    digest, at = running(), 0
+    while at < size and (data := os.pread(descriptor, min(_CHUNK, size - at), at)):
+        digest.update(data)
+        at += len(data)
+    return digest
+
+
+class Seals:
+    """The seals of one journal, open for its only writer."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._boot = this_boot()
+        try:
+            atomic.make_directory(os.path.dirname(path))
+            self._descriptor = atomic.open_own(path, os.O_RDWR | os.O_APPEND)
+            # A seal that was not written whole: those that follow must be found.
+            os.ftruncate(self._descriptor, os.fstat(self._descriptor).st_size // _SEAL.size * _SEAL.size)
+        except OSError as error:
+            storage_failed(error, f"cannot open {path}")
+
+    def add(self, size: int, digest: bytes) -> None:
+        """Add a seal. Raises OSError."""
+        if os.fstat(self._descriptor).st_nlink == 0:
+            # Somebody removed it. What is sealed from now on can be checked.
+            os.close(self._descriptor)
+            atomic.make_directory(os.path.dirname(self.path))
+            self._descriptor = atomic.open_own(self.path, os.O_RDWR | os.O_APPEND)
+        atomic.write_all(self._descriptor, _SEAL.pack(size, digest, self._boot))
+
+    def drop_last(self) -> None:
+        """Remove the seal of an append that did not happen."""
+        size = os.fstat(self._descriptor).st_size // _SEAL.size * _SEAL.size
+        os.ftruncate(self._descriptor, max(0, size - _SEAL.size))
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
