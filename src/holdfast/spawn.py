@@ -149,7 +149,8 @@ def _start_keeper(home: Home, *, for_good: bool) -> int:
         service = atomic.read_json(home.service)
     except CorruptFile:
         service = None
-    if service is not None and is_unit_of(home, service) and _run_quietly(service.get("start")):
+    command = start_command(service) if service is not None and is_unit_of(home, service) else None
+    if command is not None and _run_quietly(command):
         return 0
     return execute(
         "holdfast.keeper", [] if for_good else ["--idle-exit"], home, role="keeper", log=home.keeper_log
@@ -161,10 +162,24 @@ def is_unit_of(home: Home, service: dict[str, Any]) -> bool:
     return os.path.realpath(str(service.get("home", home.path))) == os.path.realpath(home.path)
 
 
-def _run_quietly(argv: object) -> bool:
-    if not isinstance(argv, list) or not argv:
-        return False
-    words = [str(word) for word in argv]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+def start_command(service: dict[str, Any]) -> list[str] | None:
+    """The command that starts the keeper through its unit; None if the record is not one that we wrote.
+
+    An agent can write in the home. So the record names a unit of ours and nothing else: neither a program nor
+    its arguments.
+    """
+    name = str(service.get("unit"))
+    kind, body = (name[:-8], "holdfast") if name.endswith(".service") else (name, "holdfast.keeper")
+    suffix = kind.removeprefix(body)
+    if kind == suffix or (suffix and (len(suffix) != 9 or not suffix[1:].isalnum() or suffix[0] != "-")):
+        return None
+    if body == "holdfast":
+        # --no-block: a runner must never wait for systemd.
+        return ["systemctl", "--user", "start", "--no-block", name]
+    return ["launchctl", "kickstart", f"gui/{os.getuid()}/{name}"]
+
+
+def _run_quietly(words: list[str]) -> bool:
     null = os.open(os.devnull, os.O_RDWR)
     try:
         actions = [(os.POSIX_SPAWN_DUP2, null, standard) for standard in (0, 1, 2)]

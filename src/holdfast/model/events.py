@@ -33,6 +33,8 @@ class TaskCreated(Event):
     status: str
     spec: dict[str, Any]
     manifest_sha256: str = ""
+    #: The captured environment: nothing is started with another one.
+    env_sha256: str = ""
 
 
 class TaskMoved(Event):
@@ -78,6 +80,8 @@ class RunOpened(Event):
     is_queued: bool = False
     #: Paid calls and failures are counted from zero again.
     resets: bool = False
+    #: The environment that came with the request.
+    env_sha256: str = ""
 
 
 class StageDone(Event):

@@ -45,6 +45,7 @@ def _created(task: Task, event: ev.TaskCreated, at: str) -> None:
     task.state = State(status=Status(event.status))
     task.created_at = task.moved_at = at
     task.deadline_s = task.spec.limits.deadline_s
+    task.env_sha256 = event.env_sha256
     for stage in task.spec.stages:
         task.stage_state(stage.name)  # so that later questions about a stage change nothing
 
@@ -89,6 +90,7 @@ def _resumed(task: Task, *, was_approval: bool = False) -> None:
 
 def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
     task.run = event.run
+    task.env_sha256 = event.env_sha256 or task.env_sha256
     task.state = State(status=Status.QUEUED if event.is_queued else Status.SPAWNING)
     task.moved_at = at
     task.reason, task.cause = "retry", ""

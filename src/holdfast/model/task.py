@@ -91,6 +91,8 @@ class Task:
         self.runner_crashes = 0
         self.runner: ev.RunnerStarted | None = None
         self.runner_started_at = ""
+        #: The digest of env.json; empty if it was not recorded.
+        self.env_sha256 = ""
         #: The boot in which the last runner sealed the journal.
         self.sealed_in = ""
         #: Why the journal is not trusted; a person has yet to be asked.

@@ -10,7 +10,7 @@ import signal
 import sys
 
 from holdfast import recorder
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, NotPossible
 from holdfast.notify import registry
 from holdfast.store import atomic
 
@@ -36,6 +36,7 @@ def main(argv: list[str]) -> int:
     _limit(path, notice)
     rule: dict[str, Any] = notice.get("rule") or {}
     try:
+        _check_rule(rule)
         registry.notifier(str(rule.get("to")))(_shown(notice), rule)
     except Exception as error:  # third-party code; the error is in the notice, and `status` shows it
         signal.alarm(0)
@@ -48,6 +49,15 @@ def main(argv: list[str]) -> int:
     signal.alarm(0)
     atomic.remove(path)
     return 0
+
+
+def _check_rule(rule: dict[str, Any]) -> None:
+    """A rule can run a command, and an agent can write in the outbox: it must be one of the user's rules."""
+    from holdfast.config import settings
+
+    mine: Any = settings.effective(None, os.environ)["notify"].value
+    if rule not in (mine or []):
+        raise NotPossible("its rule is not one of yours (any more)", hint="'holdfast config show'")
 
 
 def _shown(notice: dict[str, Any]) -> dict[str, Any]:

@@ -113,16 +113,18 @@ def _fill(
         os.mkdir(os.path.join(staged.path, name), 0o700)
     os.mkfifo(staged.bell, 0o600)
     at = clock.iso_now()
+    captured = json.dumps(env).encode() + b"\n"
     created = ev.TaskCreated(
         task_id=spec.task_id,
         status=status,
         spec=spec.to_json(),
         manifest_sha256=sha256(yaml),
+        env_sha256=sha256(captured),
     )
     task = Task()
     apply(task, created, at)
     _put(staged.manifest_yaml, yaml)
-    _put(staged.env, json.dumps(env).encode() + b"\n")
+    _put(staged.env, captured)
     if prompt is not None:
         _put(staged.user_request, prompt)
         atomic.sync_directory(staged.inputs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast import files
 from holdfast.errors import CorruptFile, InvalidPattern
 from holdfast.model.execution import Execution
 from holdfast.redact import Redactor, WithholdingRedactor
@@ -12,6 +13,7 @@ from holdfast.runner.loop.waiter import Waiter
 from holdfast.runner.plan.facts import Memory
 from holdfast.runner.stage.workspace_lock import WorkspaceLock
 from holdfast.store import atomic
+from holdfast.store.digest import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,13 +85,20 @@ class Context:
 
 
 def read_environment(ledger: Ledger) -> dict[str, Any]:
-    """env.json; deleted at the task's end, after which nothing is started any more."""
+    """env.json; deleted at the task's end, after which nothing is started any more.
+
+    Not another one: an agent can write it, and its variables reach chores and the next attempt.
+    """
+    path, expected = ledger.packet.env, ledger.task.env_sha256
     try:
-        return atomic.read_json(ledger.packet.env) or {}
+        env = atomic.read_json(path) or {}
+        if env and expected and sha256(files.read(path)) != expected:
+            raise CorruptFile(f"{path} was changed by somebody else than holdfast")
+        return env
     except CorruptFile as error:
         # Every runner would die on it. A person has to decide: nothing is started without an environment.
         atomic.make_directory(ledger.packet.state)
-        atomic.put_aside(ledger.packet.env)
+        atomic.put_aside(path)
         text = f"{error}; stop the task, then 'holdfast retry' captures the environment again"
         atomic.write(ledger.packet.error_marker, text.encode("utf-8", "backslashreplace"), durable=True)
         return {}

@@ -23,6 +23,7 @@ from holdfast.runner.plan.step import (
 )
 from holdfast.runner.stage import markers
 from holdfast.store import atomic
+from holdfast.store.digest import sha256
 
 #: Verbs by which a person answers: interrupt files are put aside.
 _ANSWERS = frozenset({"resume", "retry", "approve"})
@@ -72,11 +73,17 @@ def _record(context: Context, events: tuple[ev.Event, ...], *more: ev.Event) -> 
 
 def _open_run(context: Context, request: Request, effect: tuple[ev.Event, ...]) -> tuple[ev.Event, ...]:
     """Files change too; while the request lies in the inbox, a successor completes this."""
-    context.ledger.record(*effect)
-    failpoint("requests.run_opened")
     env = request.args.get("env")
+    captured = atomic.encode_json(env)
+    context.ledger.record(
+        *(
+            event.evolve(env_sha256=sha256(captured)) if isinstance(event, ev.RunOpened) else event
+            for event in effect
+        )
+    )
+    failpoint("requests.run_opened")
     if isinstance(env, dict):
-        atomic.write_json(context.ledger.packet.env, env, durable=True)
+        atomic.write(context.ledger.packet.env, captured, durable=True)
     markers.reopen(context.ledger)
     context.reload_environment()
     return ()

@@ -69,11 +69,23 @@ def read_result(ledger: Ledger, chore: Chore) -> ChoreResult:
     """Whether an ended chore left a usable result, and if not, the start of its stderr."""
     directory = ledger.packet.attempt(chore.dirname)
     result = _result(directory)
-    is_gate = chore.kind not in ("prepare", "pre_work")
-    if result is not None and (not is_gate or isinstance(result.get("passed"), bool)):
+    if result is not None and _fits(chore, result):
         return ChoreResult(is_usable=True)
     stderr = atomic.read_small(directory.stderr, _REASON_CHARS + MARGIN) or b""
     return ChoreResult(is_usable=False, complaint=begin_of(stderr, ledger.redact, _REASON_CHARS).strip())
+
+
+def _fits(chore: Chore, result: dict[str, Any]) -> bool:
+    """Whether a result is what the chore's process said with its exit status (`holdfast.workspace.chore`).
+
+    The file alone proves nothing: an agent that left a process behind can write it.
+    """
+    code = chore.ended.exit_code if chore.ended is not None else None
+    if chore.kind == "prepare":
+        return code == 0
+    if not isinstance(result.get("passed"), bool):
+        return chore.kind == "pre_work" and code in (0, 1)
+    return code == (0 if result["passed"] else 1)
 
 
 def take_result(ledger: Ledger, chore: Execution) -> None:

@@ -9,7 +9,7 @@ import sys
 
 from holdfast import paths
 from holdfast.errors import NotPossible
-from holdfast.spawn import is_unit_of
+from holdfast.spawn import is_unit_of, start_command
 from holdfast.store import atomic
 from holdfast.store.layout import Home
 from holdfast.views import programs
@@ -113,21 +113,33 @@ def remove(home: Home, record: dict[str, Any]) -> None:
     atomic.remove(home.service)
     if not is_unit_of(home, record):
         return  # a copy of the record: the unit belongs to the original
-    if record.get("kind") == unit_text.LAUNCHD:
-        _try(["launchctl", "bootout", f"{_domain()}/{record['unit']}"])
-        atomic.remove(record["path"])
+    if start_command(record) is None:
+        raise NotPossible(
+            f"{home.service} was not written by holdfast", hint="remove the unit by hand if there is one"
+        )
+    # Of the record, only the name of the unit counts: an agent can write in the home.
+    unit = str(record["unit"])
+    of_kind = unit_text.SYSTEMD if unit.endswith(".service") else unit_text.LAUNCHD
+    file = unit if of_kind == unit_text.SYSTEMD else f"{unit}.plist"
+    target = os.path.join(os.path.dirname(path(keeper_of(home), of_kind)), file)
+    if of_kind == unit_text.LAUNCHD:
+        _try(["launchctl", "bootout", f"{_domain()}/{unit}"])
+        atomic.remove(target)
         return
-    _try(["systemctl", "--user", "disable", "--now", record["unit"]])
-    atomic.remove(record["path"])
-    _try(["systemctl", "--user", "reset-failed", record["unit"]])
+    _try(["systemctl", "--user", "disable", "--now", unit])
+    atomic.remove(target)
+    _try(["systemctl", "--user", "reset-failed", unit])
     _try(["systemctl", "--user", "daemon-reload"])
-    if record.get("lingers_by_us") and not _other_units(os.path.dirname(record["path"])):
+    if record.get("lingers_by_us") and not _other_units(os.path.dirname(target)):
         _try(["loginctl", "disable-linger"])
 
 
 def start(record: dict[str, Any]) -> None:
     """Start the keeper through the unit."""
-    _do([str(word) for word in record["start"]])
+    command = start_command(record)
+    if command is None:
+        raise NotPossible("service.json was not written by holdfast", hint="'holdfast service install'")
+    _do(command)
 
 
 def status(home: Home) -> dict[str, Any]:

@@ -1,0 +1,108 @@
+"""No file that an agent can write, in its packet or in the home, makes holdfast run a command."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from holdfast import clock, ids, spawn
+from holdfast.store.layout import Home
+from tests.support import kin
+from tests.support.tasks import Task, holdfast
+
+EAGER = ("--base-interval", "0.2s", "--stale", "none")
+
+
+class Trap:
+    """A program of the agent; it leaves a file if somebody runs it."""
+
+    def __init__(self, root: str) -> None:
+        self.sprung_at = os.path.join(root, "sprung")
+        self.path = os.path.join(root, "trap", "systemctl")
+        os.makedirs(os.path.dirname(self.path))
+        with open(self.path, "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/sh\ntouch {self.sprung_at}\n")
+        os.chmod(self.path, stat.S_IRWXU)
+
+    @property
+    def is_sprung(self) -> bool:
+        return os.path.exists(self.sprung_at)
+
+
+@pytest.fixture
+def trap(home: str) -> Trap:
+    return Trap(os.path.dirname(home))
+
+
+def put(path: str, data: object) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(data, file)
+
+
+@pytest.mark.parametrize("field", ["start", "unit"])
+def test_the_record_of_a_service_names_no_program(
+    home: str, trap: Trap, field: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HOLDFAST_KEEPER", raising=False)
+    forged = {"schema": "holdfast.service/1", "home": home, "kind": "systemd", "unit": "holdfast.service"}
+    forged |= {"start": [trap.path, "--user", "start", "--no-block", "holdfast.service"]}
+    if field == "unit":
+        forged["unit"] = "--help; ../../../x.service"
+    put(os.path.join(home, "service.json"), forged)
+    spawn.ensure_keeper(Home(home), by_person=True)
+    assert not trap.is_sprung
+    holdfast("down", "--now")
+    assert not trap.is_sprung
+
+
+def test_the_record_of_a_service_chooses_no_file_to_remove(home: str, trap: Trap) -> None:
+    forged = {"home": home, "kind": "systemd", "unit": "holdfast-0123abcd.service", "path": trap.path}
+    put(os.path.join(home, "service.json"), forged)
+    holdfast("service", "remove")
+    assert os.path.exists(trap.path)
+
+
+def test_a_notice_with_a_rule_of_its_own_runs_nothing(home: str, trap: Trap) -> None:
+    name = ids.new_ulid()
+    rule = {"on": ["all"], "to": "command", "argv": [trap.path]}
+    notice = {"schema": "holdfast.notice/1", "id": name, "at": clock.iso_now(), "event": "completed"}
+    notice |= {"task_id": "x", "rule": rule, "tries": 0, "next_at": None, "after": None, "error": None}
+    path = os.path.join(home, "outbox", f"{name}.json")
+    put(path, notice)
+    # As the keeper does.
+    argv = [sys.executable, "-m", "holdfast.notify", path]
+    assert subprocess.run(argv, capture_output=True, timeout=60, check=False).returncode == 1
+    with open(path, encoding="utf-8") as file:
+        assert "not one of yours" in json.load(file)["error"]
+    assert not trap.is_sprung
+
+
+def test_a_changed_environment_reaches_nobody(home: str, trap: Trap) -> None:
+    """PATH of the next attempt: its `sh` would be the agent's."""
+    os.symlink(trap.path, os.path.join(os.path.dirname(trap.path), "sh"))
+    lock = kin.alone(home)
+    task = Task.shell(kin.WAIT + "exit 3", *EAGER, "--max-retries", "3")
+    agent = task.agent_pid()
+    task.kill_runner()
+    kin.kill(agent)  # the next runner would start another one
+    env = task.json("env.json")
+    env["env"]["PATH"] = os.path.dirname(trap.path) + ":" + env["env"]["PATH"]
+    put(task.path("env.json"), env)
+    task.start_runner()
+    manifest = task.wait_for("interrupted", within_s=40)
+    assert "env.json was changed" in manifest["interrupt"]["reason"]
+    assert not trap.is_sprung
+    # A new environment comes with `retry`, and counts.
+    assert task.ask("stop").returncode == 0
+    task.wait_for("killed")
+    kin.go()
+    assert task.ask("retry").returncode == 0
+    assert task.wait_for("failed", within_s=40)["exit_code"] == 3
+    assert not trap.is_sprung
+    os.close(lock)
