@@ -37,6 +37,7 @@ def cut(task: Task, events: int, *, onward: str) -> None:
     assert len({event["at"] for event in record}) == 1, "it is one record"
     with open(task.path("events.jsonl"), "wb") as file:
         file.writelines(lines[: planned - 1 + events])
+    task.reseal()
 
 
 def write_program(path: str, text: str) -> None:
@@ -90,6 +91,7 @@ def test_an_end_that_is_torn_after_its_first_event_allows_no_further_attempt() -
     moves = [json.loads(line).get("new") for line in lines]
     with open(task.path("events.jsonl"), "wb") as file:
         file.writelines(lines[: moves.index("abandoned")])
+    task.reseal()
     task.start_runner()
     manifest = task.wait_for("abandoned")
     assert manifest["total_retries"] == 0

@@ -100,6 +100,7 @@ def test_a_deadline_or_an_intended_stop_in_the_copy_reaches_nothing_of_the_origi
     with open(copy.path("events.jsonl"), "a", encoding="utf-8") as file:
         event = {"id": "0" * 26, "at": "2026-01-01T00:00:00.000Z", "type": "stop.intended", "attempt": 1}
         file.write(json.dumps({**event, "intent": "stop", "reason": "a test", "request": None}) + "\n")
+    copy.reseal()
     copy.start_runner()
     copy.wait_for("killed")
     ends_well(task, members)

@@ -10,7 +10,9 @@ import sys
 
 import pytest
 
-from holdfast import clock, ids, spawn
+from holdfast import clock, ids, paths, spawn
+from holdfast.keeper import loop as loops
+from holdfast.store import trust
 from holdfast.store.layout import Home
 from tests.support import kin
 from tests.support.tasks import Task, holdfast
@@ -106,3 +108,19 @@ def test_a_changed_environment_reaches_nobody(home: str, trap: Trap) -> None:
     assert task.wait_for("failed", within_s=40)["exit_code"] == 3
     assert not trap.is_sprung
     os.close(lock)
+
+
+@pytest.mark.parametrize("where", ["up", "settings"])
+def test_sources_of_the_queue_come_from_the_user(home: str, trap: Trap, where: str) -> None:
+    loop = {"sources": [f"cmd:{trap.path}"], "project": os.path.dirname(home), "slots": 2}
+    assert not loops.read_spec(Home(home)).sources
+    if where == "up":
+        put(os.path.join(home, "up"), {"schema": "holdfast.up/1", "at": clock.iso_now(), "loop": loop})
+    else:
+        put(os.path.join(home, "settings.json"), {"schema": "holdfast.settings/1", "loop": loop})
+        os.makedirs(os.path.dirname(paths.user_settings()), exist_ok=True)
+        with open(paths.user_settings(), "w", encoding="utf-8") as file:
+            file.write("half a line")
+    assert loops.read_spec(Home(home)).sources == ()
+    trust.note_up(home, b"another")
+    assert tuple(loops.read_spec(Home(home)).sources) == ()

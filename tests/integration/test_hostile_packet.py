@@ -335,6 +335,7 @@ def shift(task: Task, seconds: float) -> None:
     text = re.sub(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", moved, task.read("events.jsonl"))
     with open(task.path("events.jsonl"), "wb") as file:
         file.write(text)
+    task.reseal()
 
 
 def test_a_clock_that_was_set_back_does_not_make_a_wait_longer(home: str) -> None:
@@ -361,6 +362,7 @@ def test_a_lost_attempt_counts_until_somebody_last_saw_it(home: str) -> None:
             event["started_at"] = clock.iso(now - 3600)
     with open(task.path("events.jsonl"), "w", encoding="utf-8") as file:
         file.writelines(json.dumps(event) + "\n" for event in lines)
+    task.reseal()
     manifest = {**task.manifest(), "last_checked_at": clock.iso(now - 2400)}
     with open(task.path("manifest.json"), "w", encoding="utf-8") as file:
         json.dump(manifest, file)

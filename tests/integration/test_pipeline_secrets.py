@@ -199,6 +199,7 @@ def test_a_pattern_that_this_version_refuses_interrupts_the_task_and_leaks_nothi
     assert rb"internal-\\d+" in journal
     with open(task.path("events.jsonl"), "wb") as file:
         file.write(journal.replace(rb"internal-\\d+", rb"(?<=-)internal-\\d+"))
+    task.reseal()
     task.start_runner()
     reason = task.wait_for("interrupted", within_s=30)["interrupt"]["reason"]
     assert reason.startswith("security.redaction_patterns cannot be applied, so nothing is shown: ")

@@ -328,6 +328,7 @@ def test_a_pid_of_another_boot_or_another_process_is_never_signalled(change: str
         with open(task.path("events.jsonl"), "a", encoding="utf-8") as file:
             event = {"id": "0" * 26, "at": "2026-01-01T00:00:00.000Z", "type": "stop.intended", "attempt": 1}
             file.write(json.dumps({**event, "intent": "hang", "reason": "a test", "request": None}) + "\n")
+        task.reseal()
         task.start_runner()
         task.wait_for("completed")
         assert stranger.poll() is None

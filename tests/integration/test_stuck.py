@@ -45,6 +45,7 @@ def tell(task: Task, *events: ev.Event, ago_s: float = 0.0) -> None:
     """What a runner had journalled before it died."""
     with open(task.path("events.jsonl"), "ab") as file:
         file.writelines(encode_line(event, clock.iso(clock.now() - ago_s)) for event in events)
+    task.reseal()
 
 
 def mark(task: Task, text: str = "which one?") -> None:

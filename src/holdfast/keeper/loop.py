@@ -5,7 +5,7 @@ Pure, except for reading and writing two files.
 
 from __future__ import annotations
 
-from holdfast import clock
+from holdfast import clock, files
 from holdfast.errors import CorruptFile, HoldfastError
 from holdfast.keeper import settings
 from holdfast.keeper.log import log
@@ -64,13 +64,29 @@ class LoopState(Record):
 
 
 def read_spec(home: Home) -> LoopSpec:
-    """The effective configuration: flags of `up` over the last readable settings."""
-    configured = settings.read(home).loop
+    """The effective configuration: flags of `up` over the last readable settings.
+
+    Sources can run commands. So they count only if they are in the user's settings now, or `up` was run with
+    them: an agent can write what is kept in the home.
+    """
+    known = settings.read(home)
+    configured = {**known.loop, "sources": []} if known.wrong else known.loop
     try:
         flags: Any = (atomic.read_json(home.up) or {}).get("loop") or {}
+        if (flags.get("sources") or configured.get("sources")) and not _is_of_user(home):
+            flags = {name: value for name, value in flags.items() if name not in ("sources", "project")}
         return LoopSpec.from_json({**configured, **flags})
-    except (CorruptFile, TypeError):
+    except (CorruptFile, TypeError, AttributeError):
         return LoopSpec.from_json(configured)
+
+
+def _is_of_user(home: Home) -> bool:
+    from holdfast.store import trust
+
+    try:
+        return trust.is_up(home.path, files.read(home.up))
+    except OSError:
+        return False
 
 
 def read_state(home: Home) -> LoopState:

@@ -118,10 +118,7 @@ def fold(packet: Packet) -> Task:
     try:
         return sealed.fold(packet)
     except FileNotFoundError as error:
-        if os.path.isdir(packet.path):
-            hint = f"restore it from a backup; 'holdfast rm --force {packet.task_id}' removes the task"
-            raise CorruptFile(f"{packet.journal} is missing", hint=hint) from error
-        raise NotFound(f"no task at {packet.path}") from error
+        raise sealed.missing(packet) from error
 
 
 def read_manifest(packet: Packet) -> dict[str, Any]:

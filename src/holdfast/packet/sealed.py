@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from holdfast import files, ids
-from holdfast.errors import CorruptFile, ForgedJournal
+from holdfast.errors import CorruptFile, ForgedJournal, HoldfastError, NotFound
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.packet import inbox
@@ -57,9 +57,20 @@ def _sealed(packet: Packet) -> tuple[Seal, Seal] | None:
         return None  # no file: whoever can put it there can remove it
 
 
+def missing(packet: Packet) -> HoldfastError:
+    """The error for a packet without a journal."""
+    if os.path.isdir(packet.path):
+        hint = f"restore it from a backup; 'holdfast rm --force {packet.task_id}' removes the task"
+        return CorruptFile(f"{packet.journal} is missing", hint=hint)
+    return NotFound(f"no task at {packet.path}")
+
+
 def has_ended(packet: Packet) -> bool:
     """Whether the task has ended, and its journal is not in doubt. Raises as `fold`."""
-    task = fold(packet)
+    try:
+        task = fold(packet)
+    except FileNotFoundError as error:
+        raise missing(packet) from error
     return task.has_ended and not _is_doubtful(task, _sealed(packet))
 
 
@@ -78,6 +89,8 @@ def open_for_runner(packet: Packet, distrust: str = "") -> tuple[Task, Journal, 
     sealed = _sealed(packet)
     try:
         folded = journal.fold_sealed(packet.journal, sealed)
+    except FileNotFoundError as error:
+        raise missing(packet) from error
     except CorruptFile:
         if sealed is None:
             raise

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from holdfast.config.needs import Need, Part
 
-SCHEMA = "holdfast.trust/1"
+SCHEMA, _UP_SCHEMA = "holdfast.trust/1", "holdfast.trust-up/1"
 _MAX_BYTES = 8 * 1024 * 1024
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
 
@@ -193,6 +193,28 @@ def forget(project: str) -> bool:
     is_there = os.path.lexists(path)
     atomic.remove(path)
     return is_there
+
+
+def note_up(home: str, text: bytes) -> None:
+    """`up` was run with these options. They name sources, which can run commands; an agent can write in the
+    home, but not here. Raises StorageError."""
+    os.makedirs(paths.trust_dir(), mode=0o700, exist_ok=True)
+    record = {"schema": _UP_SCHEMA, "home": os.path.realpath(home), "digest": sha256(text)}
+    atomic.write_json(_up_path(home), record, durable=True)
+
+
+def is_up(home: str, text: bytes) -> bool:
+    """Whether the last `up` in this home had these options."""
+    try:
+        record = atomic.read_json(_up_path(home)) or {}
+    except HoldfastError:
+        return False
+    return record.get("schema") == _UP_SCHEMA and record.get("digest") == sha256(text)
+
+
+def _up_path(home: str) -> str:
+    name = sha256(os.fsencode(os.path.realpath(home)))[:32]
+    return os.path.join(paths.trust_dir(), f"{name}.up")
 
 
 def _read(path: str) -> dict[str, Any] | None:

@@ -104,15 +104,15 @@ def test_the_same_question_after_a_resume_is_another_interrupt(packet: Packet, c
 
 def test_a_runner_says_hello_once_however_often_it_begins(packet: Packet, ledger: Ledger) -> None:
     for _ in range(3):
-        main._begin(ledger, None)
+        main._begin(ledger, ())
     assert len(hellos(packet)) == 1
 
 
 def test_a_runner_with_the_number_of_a_dead_one_says_hello(packet: Packet, ledger: Ledger) -> None:
     """Numbers come round: after a reboot, or in a container, soon."""
-    main._begin(ledger, None)
+    main._begin(ledger, ())
     runner = ledger.task.runner
     assert runner is not None
     ledger.record(runner.evolve(start_time=runner.start_time - 1))
-    main._begin(ledger, None)
+    main._begin(ledger, ())
     assert len(hellos(packet)) == 3

@@ -97,9 +97,12 @@ def adopt_markers(ledger: Ledger) -> None:
             continue
         if marker is None or marker.get("run") != task.run:
             continue
-        # Only for an attempt that succeeded: an agent can write such a file too.
-        accepted = task.stage_state(stage.name).accepted
-        if accepted and marker.get("attempt") == accepted:
+        # Only for an attempt that succeeded and passed its gate: an agent can write such a file too.
+        state, quality = task.stage_state(stage.name), task.spec.quality
+        is_judged = task.spec.pipeline is not None or (quality is not None and quality.looks_after)
+        if is_judged and (state.gate_result is None or not state.gate_result.passed):
+            continue
+        if state.accepted and marker.get("attempt") == state.accepted:
             ledger.record(ev.StageDone(stage=stage.name, attempt=marker["attempt"]))
 
 

@@ -9,7 +9,7 @@ import sys
 from holdfast import clock, paths, spawn
 from holdfast.errors import CorruptFile, NotPossible, UsageError
 from holdfast.packet import inbox
-from holdfast.store import atomic, audit, process
+from holdfast.store import atomic, audit, process, trust
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
@@ -69,7 +69,9 @@ def run(values: dict[str, Any]) -> int:
     if os.environ.get("HOLDFAST_KEEPER") == "off":
         raise NotPossible("HOLDFAST_KEEPER=off forbids a keeper", hint="unset it and try again")
     # Read by the current keeper, and by its successor after a crash.
-    atomic.write_json(home.up, {"schema": "holdfast.up/1", "at": clock.iso_now(), "loop": loop}, durable=True)
+    options = atomic.encode_json({"schema": "holdfast.up/1", "at": clock.iso_now(), "loop": loop})
+    trust.note_up(home.path, options)
+    atomic.write(home.up, options, durable=True)
     audit.append(home, {"operation": "home.up", "by": audit.whoami(), "reason": loop["project"]})
     _reset_count(home)
     if values["foreground"]:
