@@ -70,7 +70,9 @@ def read_spec(home: Home) -> LoopSpec:
     them: an agent can write what is kept in the home.
     """
     known = settings.read(home)
-    configured = {**known.loop, "sources": []} if known.wrong else known.loop
+    configured: dict[str, Any] = known.loop
+    if known.wrong:
+        configured = {name: value for name, value in configured.items() if name != "sources"}
     try:
         flags: Any = (atomic.read_json(home.up) or {}).get("loop") or {}
         if (flags.get("sources") or configured.get("sources")) and not _is_of_user(home):

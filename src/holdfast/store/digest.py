@@ -37,7 +37,7 @@ def sha256(data: bytes) -> str:
 def running() -> Running:
     """BLAKE2b of 16 bytes, five times as fast as SHA-256: it is computed for every line of a journal."""
     try:
-        from _blake2 import blake2b  # pyright: ignore
+        from _blake2 import blake2b
     except ImportError:
         from hashlib import blake2b
-    return blake2b(digest_size=16)  # pyright: ignore
+    return blake2b(digest_size=16)
