@@ -29,7 +29,7 @@ from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
 from holdfast.keeper_watch import KeeperWatch
 from holdfast.redact import Redactor
-from holdfast.store import atomic, digest, process
+from holdfast.store import atomic, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 
@@ -110,7 +110,6 @@ def prepare() -> None:
     for module in PRELOADED:
         importlib.import_module(module)
     recorder.boot_id()
-    digest.running()
     # Patterns are compiled at the first use, which takes longer than forking a runner. (A shorter text would
     # be skipped.)
     Redactor({})("nothing to be masked")

@@ -44,9 +44,8 @@ class Seal:
         return self.boot == this_boot()
 
 
-def nothing() -> Seal:
-    """The seal of a journal without any line."""
-    return Seal(0, running().digest(), b"")
+#: The seal of a journal without any line.
+_NOTHING = Seal(0, running().digest(), b"")
 
 
 def this_boot() -> bytes:
@@ -71,7 +70,7 @@ def last_two(path: str) -> tuple[Seal, Seal] | None:
     finally:
         os.close(descriptor)
     found = [Seal(*fields) for fields in _SEAL.iter_unpack(data[: len(data) // _SEAL.size * _SEAL.size])]
-    return (found[-1], found[0] if len(found) > 1 else nothing()) if found else None
+    return (found[-1], found[0] if len(found) > 1 else _NOTHING) if found else None
 
 
 def _each(path: str) -> Iterator[Seal]:
