@@ -167,7 +167,14 @@ def test_changes_of_a_reviewer_are_reported_or_refused(where: str) -> None:
 def test_reviews_side_by_side_are_compared_with_one_look() -> None:
     stages = {"scripted_review": None, "scripted_security_review": None}
     waves = [{"parallel": list(stages), "timeout_sec": 30}]
-    packet = Written(stages, intent="review_cross", group="review", waves=waves, project=project())
+    packet = Written(
+        stages,
+        intent="review_cross",
+        group="review",
+        waves=waves,
+        project=project(),
+        acceptance={"commands": []},
+    )
     task = packet.run()
     assert len(task.events("workspace.prepared")) == 1
 
@@ -267,8 +274,10 @@ def test_a_dangerous_command_of_a_model_is_not_run() -> None:
     task = packet.run(end="failed")
     reasons = gate(task, "scripted_verify")["reasons"]
     assert [reason.startswith("refused to run") for reason in reasons] == [True, True]
-    # The harmless command ran, the other one did not.
-    assert os.path.exists(os.path.join(packet.project.path, "ran.txt"))
+    # The harmless command ran in the clean room, the others did not.
+    assert (
+        "## $ touch ran.txt\n\n- exit code: 0" in task.read("outputs", "scripted_verify.artifact.md").decode()
+    )
     assert os.path.exists(os.path.join(packet.project.path, "README.md"))
     assert not os.path.exists(os.path.join(packet.project.path, "ran2.txt"))
 
