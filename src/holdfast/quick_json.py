@@ -52,8 +52,10 @@ def loads(text: str | bytes) -> Any:
             value, end = _scan(decoded, 0)
             if not decoded[end:].strip(" \t\n\r"):
                 return value
-        except (StopIteration, ValueError):
-            pass  # white space first, another encoding, or a mistake
+        except (StopIteration, ValueError, SystemError):
+            # White space first, another encoding, or a mistake. (The scanner looks for the exception that it
+            # raises in `json.decoder`. If that is not loaded, it raises none, which is a SystemError.)
+            pass
     import json
 
     return json.loads(text)

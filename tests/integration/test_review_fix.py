@@ -142,7 +142,11 @@ def test_what_the_plan_pipeline_writes_becomes_a_task() -> None:
         copilot_plan_consolidate=plan,
         gemini_brief=brief("grep -q hello b.txt", pack=PACK),
     )
-    packet = Written(intent="design_only", routing={"intent": "design_only", "pipeline": {"profile": "plan"}})
+    packet = Written(
+        intent="design_only",
+        routing={"intent": "design_only", "pipeline": {"profile": "plan"}},
+        acceptance={"commands": []},
+    )
     task = packet.start(env=stand_ins.env)
     task.wait_for("completed", within_s=60)
     for stage in planning[:4]:

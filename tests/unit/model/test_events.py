@@ -38,6 +38,7 @@ TABLE: list[ev.Event] = [
     ev.ApprovalGiven(stage="s", by="me", request="R"),
     ev.AgentSwitched(stage="s", old="a", new="b", reason="r"),
     ev.JournalRepaired(dropped_bytes=3, fragment='{"i'),
+    ev.JournalForged(reason="12 bytes that no runner wrote; kept in events.jsonl.forged-1", dropped_bytes=12),
     ev.RunnerStarted(pid=1, version="0", **BOOT),
     ev.RunnerLeft(pid=1, reason="completed"),
     ev.RequestApplied(request="R", verb="stop", by="me"),
