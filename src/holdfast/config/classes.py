@@ -124,6 +124,7 @@ PACKET = {
     "acceptance.clean_room": HARMLESS,
     "acceptance.criteria": HARMLESS,
     "acceptance.timeout_sec": HARMLESS,
+    "gate.max_severity": HARMLESS,
     "budgets.retry_budget": HARMLESS,
     "budgets.paid_call_budget": HARMLESS,
     "budgets.max_wallclock_sec": HARMLESS,

@@ -9,10 +9,10 @@ rewritten.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 
 from holdfast.model.record import Record
+from holdfast.sandbox import machine
 from holdfast.store import atomic
 
 TYPE_CHECKING = False
@@ -89,7 +89,7 @@ def _moved(env: dict[str, str], old: str, new: str) -> dict[str, str]:
 
 def _bwrap() -> str | None:
     """bubblewrap, if it works here: it needs user namespaces."""
-    path = shutil.which("bwrap", path=os.defpath)
+    path = machine.program()
     if path is None:
         return None
     try:

@@ -13,6 +13,7 @@ from holdfast.model.record import Record
 _APPARMOR = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
 _CLONE = "/proc/sys/kernel/unprivileged_userns_clone"
 _MOST = "/proc/sys/user/max_user_namespaces"
+_SYSTEM = "/usr/bin:/bin:/usr/local/bin:/run/current-system/sw/bin:/run/wrappers/bin"
 _TRIAL_S = 20.0
 _PROFILE = (
     "allow bwrap in AppArmor: write 'abi <abi/4.0>, include <tunables/global> "
@@ -29,10 +30,9 @@ class Problem(Record):
 
 
 def program() -> str | None:
-    """The path of bwrap."""
-    return shutil.which("bwrap") or next(
-        (path for path in ("/usr/bin/bwrap", "/bin/bwrap") if os.access(path, os.X_OK)), None
-    )
+    """The path of bwrap, in a directory of the system: an agent can write to `.venv/bin`, which may be in
+    PATH."""
+    return shutil.which("bwrap", path=_SYSTEM)
 
 
 def can_forbid_nesting(bwrap: str) -> bool:

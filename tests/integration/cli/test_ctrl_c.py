@@ -40,10 +40,10 @@ main()
         "holdfast.views.cli.entry",
         "holdfast.errors",
         "holdfast.views.cli.show.out",
-        "json",
+        "holdfast.quick_json",
         "holdfast.views.cli.verbs",
         "holdfast.views.cli.commands.ls",
-        "sqlite3",
+        "_sqlite3",
     ],
 )
 def test_ctrl_c_while_it_loads_is_130_and_silent(when: str, how: str) -> None:
@@ -88,7 +88,7 @@ class Thing: pass
 
 class Press:
     def find_spec(self, name, path=None, target=None):
-        if name == "json":
+        if name == "holdfast.quick_json":
             thing = Thing()
             self.reference = weakref.ref(thing, lambda _: os.kill(os.getpid(), signal.SIGINT))
             del thing

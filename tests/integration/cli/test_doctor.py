@@ -16,8 +16,8 @@ from tests.support import kin
 from tests.support.tasks import Task, holdfast
 
 CHECKS = [
-    "python", "kernel", "clock", "inotify", "tmux", "git", "sandbox", "agents", "home", "disk", "filesystem", "config",
-    "keeper", "service", "staging", "tasks",
+    "python", "kernel", "clock", "inotify", "tmux", "git", "sandbox", "agents", "home", "disk", "filesystem",
+    "config", "keeper", "service", "staging", "tasks",
 ]  # fmt: skip
 
 

@@ -14,8 +14,12 @@ from holdfast.store.layout import AttemptDir, Home, InterruptDir, Packet
 SOURCE = Path(holdfast.__file__).parent
 #: The layout itself; the recorder, which may not import it; the model, which is below it; separate programs.
 EXEMPT = ("store/layout.py", "recorder.py", "model/manifest.py", "testing/")
-#: The same name in another place: the results that a pipeline publishes to the project.
-OTHERS = {("pipeline/results/export.py", "summary.md")}
+#: The same name in another place: the results that a pipeline publishes to the project, and the settings in
+#: the config homes of agents.
+OTHERS = {
+    ("pipeline/results/export.py", "summary.md"),
+    *((f"agents/{name}/adapter.py", "settings.json") for name in ("claude", "copilot", "gemini", "pi")),
+}
 
 
 def names() -> set[str]:
