@@ -22,6 +22,7 @@ from holdfast.workspace.snapshots.changes import changed, few, links, within
 from holdfast.workspace.snapshots.git_files import is_neutral
 from holdfast.workspace.snapshots.newly_ignored import newly_ignored
 from holdfast.workspace.snapshots.revert import revert
+from holdfast.workspace.snapshots.snapshot import BIG_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -247,6 +248,13 @@ def _may_revert(case: Case, workspace: Workspace) -> bool:
     return is_wanted and workspace.base.kind == "worktree"
 
 
+def _is_large(path: str) -> bool:
+    try:
+        return os.lstat(path).st_size > BIG_BYTES
+    except OSError:
+        return False
+
+
 def _revert(
     case: Case,
     workspace: Workspace,
@@ -256,6 +264,12 @@ def _revert(
 ) -> Check:
     """Revert the violations, then compare again: only what the working tree shows afterwards counts."""
     paths = [end for violation in out_of_scope for end in violation.change.ends]
+    if large := [path for path in paths if _is_large(os.path.join(workspace.base.place.top, path))]:
+        # A snapshot has only a note of them, so the patch would, too, and the only copy would be deleted.
+        limit = f"{BIG_BYTES >> 20} MiB"
+        reason = f"nothing was reverted: {few(large)} is larger than {limit}, which a patch cannot contain"
+        reasons = _shortened([violation.reason for violation in out_of_scope])
+        return Check(name="scope", passed=False, reasons=(reason, *reasons))
     revert(
         workspace.trees,
         workspace.base,

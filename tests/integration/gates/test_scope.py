@@ -222,6 +222,19 @@ def test_what_is_seen_through_a_link_is_not_removed(home: str) -> None:
     assert stage.work.read("src/b") == "precious\n"
 
 
+def test_a_file_that_no_patch_can_contain_is_not_deleted(home: str) -> None:
+    stage = Stage(home, workspace="worktree", revert_out_of_scope=True)
+    stage.work.write("other/b", "changed\n")
+    path = os.path.join(stage.work.path, "weights.bin")
+    with open(path, "wb") as file:
+        file.truncate(65 * 1024 * 1024)
+    code, result = stage.judge()
+    assert code == 1
+    assert "nothing was reverted: weights.bin is larger than 64 MiB" in result["reasons"][0]
+    assert os.path.getsize(path) == 65 * 1024 * 1024
+    assert stage.work.read("other/b") == "changed\n"
+
+
 def test_in_place_nothing_is_ever_taken_back(home: str) -> None:
     stage = Stage(home, revert_out_of_scope=True)
     stage.repo.write("other/b", "changed\n")
