@@ -9,12 +9,13 @@ import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
-from holdfast import seed_client
+from holdfast import clock, seed_client
+from holdfast.model import events as ev
 from holdfast.model.spec import SandboxSpec
 from holdfast.model.status import Status
 from holdfast.model.task import Task
 from holdfast.packet import inbox, load
-from holdfast.store import atomic, process
+from holdfast.store import atomic, journal, process
 from holdfast.store import lock as locks
 from holdfast.testing import Scenario as Script
 from tests.crash import invariants, written
@@ -165,6 +166,73 @@ def _remove_lock(case: Case) -> None:
 
 def _is_locked_again(case: Case) -> bool:
     return os.path.exists(case.packet.runner_lock)
+
+
+def _with_forgers(case: Case) -> None:
+    """Fails until it may succeed, so that it comes to rest also where nobody noticed a forged line."""
+    wait = f"while [ ! -e {_go(case)} ]; do sleep 0.05; done; "
+    case.create(command=_counting(f"{wait}test -e {_may_succeed(case)}"))
+
+
+def _may_succeed(case: Case) -> str:
+    return os.path.join(case.project, "may_succeed")
+
+
+def _forged_line() -> bytes:
+    """A success that no runner has written; it is longer than the line of a runner that leaves."""
+    moved = ev.TaskMoved(old="running", new="completed", reason="success " * 50)
+    return journal.encode_line(moved, clock.iso_now())
+
+
+def _replace_journal(case: Case) -> None:
+    """Under a living runner. The agent ends, so the runner has something to append."""
+    path = case.packet.journal
+    with open(path, "rb") as old, open(f"{path}.new", "wb") as new:
+        new.write(old.read() + _forged_line())
+    os.rename(f"{path}.new", path)
+    _touch(_go(case))
+
+
+def _append_to_journal(case: Case) -> None:
+    with open(case.packet.journal, "ab") as file:
+        file.write(_forged_line())
+    _go_on(case)
+
+
+def _change_journal(case: Case) -> None:
+    """Write over its last line."""
+    with open(case.packet.journal, "r+b") as file:
+        data = file.read()
+        file.seek(data.rindex(b"\n", 0, -1) + 1)
+        file.write(_forged_line())
+    _go_on(case)
+
+
+def _let_succeed(case: Case) -> None:
+    _touch(_may_succeed(case))
+    _go_on(case)
+
+
+def _rests(case: Case) -> bool:
+    """Whether the task waits for a person, or has ended."""
+    is_left = case.runner is None and not locks.is_held(case.packet.runner_lock)
+    is_parked = case.status is Status.INTERRUPTED or os.path.exists(case.packet.task_done)
+    return is_left and is_parked and not inbox.names(case.packet)
+
+
+def _go_on(case: Case) -> None:
+    if case.status is Status.INTERRUPTED:
+        case.ask("resume")
+    else:
+        case.ask("retry", env=case.captured())
+
+
+def _check_forged(case: Case, _: Task) -> None:
+    """No forged line is left, and what was there is kept."""
+    with open(case.packet.journal, "rb") as file:
+        assert b"success success" not in file.read()
+    kept = [name for name in os.listdir(case.packet.path) if name.startswith("events.jsonl.forged-")]
+    assert len(kept) >= 3, kept
 
 
 def _leaving_somebody(case: Case) -> None:
@@ -373,6 +441,20 @@ SCENARIOS = (
         ((_has_started, _remove_lock), (_is_locked_again, lambda case: _touch(_go(case)))),
         Status.COMPLETED,
         0,
+        is_short=False,
+    ),
+    Scenario(
+        "forged",
+        _with_forgers,
+        (
+            (lambda case: case.status is Status.RUNNING and case.shows("line 5"), _replace_journal),
+            (_rests, _append_to_journal),
+            (_rests, _change_journal),
+            (_rests, _let_succeed),
+        ),
+        Status.COMPLETED,
+        0,
+        check=_check_forged,
         is_short=False,
     ),
     Scenario("clean_git", written.with_clean_git, (), Status.COMPLETED, 0, check=written.check_clean_git),

@@ -241,7 +241,13 @@ class Journal:
     def _put_back(self) -> None:
         """Restore what we wrote, which we have open. The next runner, or this one, starts from it."""
         data = os.pread(self.descriptor, self.size, 0)
-        atomic.put_aside(self.path)
+        try:
+            found = files.read(self.path)
+        except OSError:
+            atomic.put_aside(self.path)  # it is no file, or too large for a copy
+        else:
+            # A copy: if we are killed now, the task still has a journal, from which a runner can start.
+            atomic.write(atomic.free_name(f"{self.path}.forged"), found, durable=True)
         failpoint("journal.put_aside")
         atomic.write(self.path, data, durable=True)
 

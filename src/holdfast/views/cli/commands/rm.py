@@ -100,21 +100,22 @@ def _audit(home: Home, task_id: str, reason: str) -> None:
     audit.append(home, {**entry, "reason": reason} if reason else entry)
 
 
-def _stop_all(home: Home, names: list[str]) -> dict[str, Posted]:
-    """Ask all tasks that have not ended to stop, before the first is awaited. Other problems come later."""
-    stopping: dict[str, Posted] = {}
+def _stop_all(home: Home, names: list[str]) -> dict[str, Posted | HoldfastError]:
+    """Ask all tasks that have not ended to stop, before the first is awaited. Returns the request, or why
+    there is none, of each."""
+    stopping: dict[str, Posted | HoldfastError] = {}
     for text in names:
         try:
             packet = _find(home, text)
             if _is_readable(packet) and load.read_manifest(packet)["status"] not in ENDS:
                 reason = {"reason": "removed with --force"}
                 stopping[text] = post_request(packet, "stop", reason, wakes=True)
-        except HoldfastError:
-            continue
+        except HoldfastError as error:
+            stopping[text] = error  # a full disk, for example
     return stopping
 
 
-def _check_ended(packet: Packet, *, force: bool, stopping: Posted | None) -> None:
+def _check_ended(packet: Packet, *, force: bool, stopping: Posted | HoldfastError | None) -> None:
     """Raises NotPossible if the task has not ended; with `force`, waits for its end."""
     if force and not _is_readable(packet):
         _await_no_runner(packet)
@@ -132,6 +133,8 @@ def _check_ended(packet: Packet, *, force: bool, stopping: Posted | None) -> Non
             f"{packet.task_id} has not ended: it is {state}",
             hint=f"'holdfast stop {packet.task_id}' stops it; --force stops and removes it",
         )
+    if isinstance(stopping, HoldfastError):
+        raise stopping  # nobody was asked to stop it
     ends_mono = clock.mono() + _STOP_S
     while not os.path.exists(packet.task_done):
         try:
