@@ -12,6 +12,7 @@ import pytest
 
 from holdfast import clock, ids, paths, spawn
 from holdfast.keeper import loop as loops
+from holdfast.keeper import settings as kept
 from holdfast.store import trust
 from holdfast.store.layout import Home
 from tests.support import kin
@@ -70,19 +71,64 @@ def test_the_record_of_a_service_chooses_no_file_to_remove(home: str, trap: Trap
     assert os.path.exists(trap.path)
 
 
-def test_a_notice_with_a_rule_of_its_own_runs_nothing(home: str, trap: Trap) -> None:
+def configure(text: str) -> None:
+    os.makedirs(os.path.dirname(paths.user_settings()), exist_ok=True)
+    with open(paths.user_settings(), "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def leave_notice(home: str, argv: list[str]) -> str:
+    """Write a notice as an agent can. Returns its path."""
     name = ids.new_ulid()
-    rule = {"on": ["all"], "to": "command", "argv": [trap.path]}
+    rule = {"on": ["all"], "to": "command", "argv": argv}
     notice = {"schema": "holdfast.notice/1", "id": name, "at": clock.iso_now(), "event": "completed"}
     notice |= {"task_id": "x", "rule": rule, "tries": 0, "next_at": None, "after": None, "error": None}
     path = os.path.join(home, "outbox", f"{name}.json")
     put(path, notice)
-    # As the keeper does.
+    return path
+
+
+def deliver(path: str, **env: str) -> str:
+    """Deliver a notice as the keeper does. Returns the error; empty if it was delivered."""
     argv = [sys.executable, "-m", "holdfast.notify", path]
-    assert subprocess.run(argv, capture_output=True, timeout=60, check=False).returncode == 1
+    done = subprocess.run(argv, capture_output=True, timeout=60, check=False, env={**os.environ, **env})
+    if done.returncode == 0:
+        assert not os.path.exists(path)
+        return ""
     with open(path, encoding="utf-8") as file:
-        assert "not one of yours" in json.load(file)["error"]
+        return json.load(file)["error"]
+
+
+def test_a_notice_with_a_rule_of_its_own_runs_nothing(home: str, trap: Trap) -> None:
+    assert "not one of yours" in deliver(leave_notice(home, [trap.path]))
     assert not trap.is_sprung
+
+
+def test_while_the_settings_are_unreadable_only_the_previous_rules_of_the_user_count(
+    home: str, trap: Trap
+) -> None:
+    """They are kept in the home, where an agent can write: that copy proves nothing."""
+    got = os.path.join(os.path.dirname(home), "got")
+    configure(f'[[notify]]\non = ["all"]\nto = "command"\nargv = ["touch", "{got}"]\n')
+    assert kept.read(Home(home)).notify
+    configure("[[notify]\n")
+    forged = {"on": ["all"], "to": "command", "argv": [trap.path]}
+    put(Home(home).settings, {"schema": "holdfast.settings/1", "loop": {}, "notify": [forged]})
+    assert kept.read(Home(home)).notify == [forged]
+    assert "not valid TOML" in deliver(leave_notice(home, [trap.path]))
+    assert not trap.is_sprung
+    assert deliver(leave_notice(home, ["touch", got])) == ""
+    assert os.path.exists(got)
+    # A rule that the user removed does not come back with the next mistake.
+    configure("slots = 1\n")
+    kept.read(Home(home))
+    configure("[[notify]\n")
+    assert "not valid TOML" in deliver(leave_notice(home, ["touch", got]))
+
+
+def test_an_invalid_variable_of_the_keeper_delays_no_notice(home: str) -> None:
+    configure('[[notify]]\non = ["all"]\nto = "command"\nargv = ["true"]\n')
+    assert deliver(leave_notice(home, ["true"]), ITERATION_DELAY="foo") == ""
 
 
 def test_a_changed_environment_reaches_nobody(home: str, trap: Trap) -> None:
@@ -118,9 +164,7 @@ def test_sources_of_the_queue_come_from_the_user(home: str, trap: Trap, where: s
         put(os.path.join(home, "up"), {"schema": "holdfast.up/1", "at": clock.iso_now(), "loop": loop})
     else:
         put(os.path.join(home, "settings.json"), {"schema": "holdfast.settings/1", "loop": loop})
-        os.makedirs(os.path.dirname(paths.user_settings()), exist_ok=True)
-        with open(paths.user_settings(), "w", encoding="utf-8") as file:
-            file.write("half a line")
+        configure("half a line")
     assert loops.read_spec(Home(home)).sources == ()
     trust.note_up(home, b"another")
     assert tuple(loops.read_spec(Home(home)).sources) == ()

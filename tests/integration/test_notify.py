@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from holdfast import paths
 from holdfast.keeper import delivery as delivery
 from holdfast.keeper.delivery import Deliveries
 from holdfast.notify import outbox
@@ -54,6 +55,12 @@ def script(place, name: str, text: str) -> str:
 
 
 def post(home: str, rule: dict, event: dict = EVENT, after: str | None = None) -> None:
+    """Post a notice for a rule of the user: another one is not delivered."""
+    path = paths.user_settings()
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    options = "".join(f"{name} = {json.dumps(value)}\n" for name, value in rule.items())
+    with open(path, "a", encoding="utf-8") as file:
+        file.write(f'[[notify]]\non = ["all"]\n{options}')
     assert outbox.post(Home(home), [{"on": ["all"], **rule}], event, str, after=after) == 1
 
 

@@ -12,7 +12,7 @@ from holdfast import clock, paths
 from holdfast.errors import CorruptFile, HoldfastError, InvalidVariable
 from holdfast.keeper.log import log
 from holdfast.model.record import Record
-from holdfast.store import atomic
+from holdfast.store import atomic, trust
 from holdfast.store.layout import Home
 from holdfast.units import parse_bytes
 
@@ -47,10 +47,21 @@ def read(home: Home) -> LastGood:
         current = saved.evolve(wrong=str(error), wrong_in=where)
         if current.wrong != saved.wrong:
             log(f"invalid settings ignored; previous ones stay in effect: {error}")
+    if not current.wrong:
+        _note_rules(current.notify or [], are_new=current.notify != saved.notify)
     # Without settings, there is nothing to save.
     if current != saved and (current.wrong or saved != LastGood() or os.path.exists(paths.user_settings())):
         _keep(home, current)
     return current
+
+
+def _note_rules(rules: list[dict[str, Any]], *, are_new: bool) -> None:
+    """Before they are saved in the home: deliveries believe only what is beside the settings."""
+    try:
+        trust.note_rules(rules)
+    except (OSError, HoldfastError) as error:
+        if are_new:  # not at every step: the directory may be read-only for good
+            log(f"cannot note the notification rules: {error}")
 
 
 def _keep(home: Home, current: LastGood) -> None:

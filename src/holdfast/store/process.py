@@ -40,11 +40,15 @@ def require_proc() -> None:
 
 
 def boot_id() -> str:
-    """The id of the current boot; a pid of another boot is meaningless."""
+    """The id of the current boot; a pid of another boot is meaningless. Raises ProcMissing."""
     global _boot_id
     if not _boot_id:
         if HAS_PROC:
-            _boot_id = _read("/proc/sys/kernel/random/boot_id").decode().strip()
+            try:
+                _boot_id = _read("/proc/sys/kernel/random/boot_id").decode().strip()
+            except OSError:
+                require_proc()  # a reader of a journal would report that the journal is missing
+                raise
         else:
             import psutil
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from holdfast.config.needs import Need, Part
 
 SCHEMA, _UP_SCHEMA = "holdfast.trust/1", "holdfast.trust-up/1"
+_RULES_SCHEMA = "holdfast.trust-rules/1"
 _MAX_BYTES = 8 * 1024 * 1024
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
 
@@ -210,6 +211,39 @@ def is_up(home: str, text: bytes) -> bool:
     except HoldfastError:
         return False
     return record.get("schema") == _UP_SCHEMA and record.get("digest") == sha256(text)
+
+
+def note_rules(rules: list[dict[str, Any]]) -> None:
+    """These are the user's notification rules; they stay so while the settings cannot be read. Rules can run
+    commands; an agent can write in the home, where the rules are kept, but not here. Raises OSError,
+    StorageError."""
+    digests = sorted({_rule_digest(rule) for rule in rules})
+    if digests == _rule_digests():
+        return
+    os.makedirs(paths.trust_dir(), mode=0o700, exist_ok=True)
+    atomic.write_json(_rules_path(), {"schema": _RULES_SCHEMA, "digests": digests}, durable=True)
+
+
+def is_rule(rule: dict[str, Any]) -> bool:
+    """Whether it was one of the user's notification rules when they could last be read."""
+    return _rule_digest(rule) in _rule_digests()
+
+
+def _rule_digests() -> list[str]:
+    try:
+        record = atomic.read_json(_rules_path()) or {}
+    except HoldfastError:
+        return []
+    digests: list[str] = record.get("digests") or []
+    return digests if record.get("schema") == _RULES_SCHEMA else []
+
+
+def _rule_digest(rule: dict[str, Any]) -> str:
+    return sha256(json.dumps(rule, sort_keys=True, default=str).encode())
+
+
+def _rules_path() -> str:
+    return os.path.join(paths.trust_dir(), "notify.rules")
 
 
 def _up_path(home: str) -> str:
