@@ -242,7 +242,7 @@ def test_a_runner_that_is_killed_keeps_to_the_one_who_took_over() -> None:
 
 
 def test_a_stage_of_a_packet_is_taken_over() -> None:
-    packet = Written(intent="review_only", routing={"failover": ["two"]})
+    packet = Written(intent="review_only", routing={"failover": ["two"]}, acceptance={"commands": []})
     packet.manifest["routing"]["options"] = {
         "one": {
             "calls": write_calls(("one", out(600)), ("two", Scenario().say(REPORTS["review"]).result("ok")))

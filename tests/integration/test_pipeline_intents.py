@@ -191,7 +191,8 @@ def test_a_consolidation_gets_the_reviews_before_it() -> None:
         "codex_review": REPORTS["review"].replace("nothing to say", "the close view", 1),
     }
     stand_ins = StandIns(stages, **reports)
-    task = Written(intent="review_cross").start(env=stand_ins.env)
+    packet = Written(intent="review_cross", acceptance={"commands": []})
+    task = packet.start(env=stand_ins.env)
     task.wait_for("completed", within_s=30)
     told = prompt_of(task, "copilot_review_consolidate")
     assert "the wide view" in told

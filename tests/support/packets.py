@@ -73,6 +73,11 @@ def role_of(stage: str) -> str:
     return stage.partition("_")[2]
 
 
+def _is_written(stages: Mapping[str, Any] | None, writes: tuple[str, ...]) -> bool:
+    """Whether these stages leave the file that the usual acceptance command asks for, or verify that."""
+    return stages is None or bool(writes) or any(role_of(stage) in (*WRITERS, "verify") for stage in stages)
+
+
 class Written:
     """The folder of a packet, and its project."""
 
@@ -104,7 +109,10 @@ class Written:
             "project": self.project.path,
             "routing": {"intent": intent},
             "scope": {"allow": [WORK], "deny": []},
-            "acceptance": {"commands": [f"test -e {WORK}"], "criteria": ["b.txt is there"]},
+            "acceptance": {
+                "commands": [f"test -e {WORK}"] if _is_written(stages, writes) else [],
+                "criteria": ["b.txt is there"],
+            },
             "budgets": {"retry_budget": 2, "paid_call_budget": 20, "max_wallclock_sec": 60},
             "context": {"digest_policy": "auto"},
         }

@@ -147,10 +147,10 @@ def test_the_prompt_has_the_task_with_scope_and_acceptance(packet: Packet) -> No
     assert "must not change files" in facts(task(packet), IMPL.evolve(writes=False))
 
 
-def test_commands_of_a_brief_go_before_those_of_the_manifest(packet: Packet) -> None:
+def test_commands_of_a_brief_are_added_to_those_of_the_manifest(packet: Packet) -> None:
     told = parts(composed(packet, script="make check\n").text)["task"]
-    assert "    make check" in told
-    assert "make test" not in told
+    assert "- make test" in told
+    assert told.partition("Acceptance commands that the brief adds:\n")[2].startswith("    make check")
 
 
 @pytest.mark.req("CTX-3")
