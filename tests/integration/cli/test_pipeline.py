@@ -137,8 +137,7 @@ class TestCheck:
         done = holdfast("pipeline", "check", "p", cwd=workspace())
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout == (
-            "p/manifest.yaml is valid: gemini_review\n"
-            "acceptance commands: 1, in the gate of gemini_review\n"
+            "p/manifest.yaml is valid: gemini_review\nacceptance commands: 1, in the gate of gemini_review\n"
         )
         data = json.loads(holdfast("pipeline", "check", "p", "--json", cwd=workspace()).stdout)
         assert (data["schema"], data["valid"], data["problems"]) == ("holdfast.pipeline-check/1", True, [])
