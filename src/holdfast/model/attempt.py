@@ -21,6 +21,8 @@ class Attempt(Execution):
         #: Whether the decision on its end has been journalled.
         self.is_decided = False
         self.triage: ev.FailureTriaged | None = None
+        #: The failure signature for which it was counted.
+        self.counted_as = ""
         self.leftovers: ev.LeftoversFound | None = None
         self.open_tools: dict[str, ev.AgentToolStarted] = {}
         self.result: ev.AgentResult | None = None

@@ -334,6 +334,10 @@ def _triaged(task: Task, event: ev.FailureTriaged, at: str) -> None:
     if event.failure_class == "prompt_too_large" and event.outcome != "context_too_long":
         # Recognised only by stderr. The next prompt is made smaller in this case, too.
         task.stage_state(event.stage).overflows += 1
+    if attempt is not None and not event.gate_failed:
+        if attempt.counted_as == event.signature and event.signature in task.signatures:
+            return  # triaged again after a retry that left the attempt as it was: it is one failure
+        attempt.counted_as = event.signature
     entry = task.signatures.setdefault(event.signature, {"count": 0, "first_seen": at})
     entry.update(count=entry["count"] + 1, last_seen=at, **{"class": event.failure_class})
 
