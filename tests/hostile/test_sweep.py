@@ -331,7 +331,9 @@ def test_a_stopped_recorder_is_woken_to_prove_that_nothing_is_left() -> None:
     task = Task.shell("setsid sh -c 'echo $$ > tool; exec sleep 300' & " + kin.WAIT + "exit 1")
     tool, recorder = kin.pid_in("tool"), kin.recorder_pid(task)
     kin.go()
-    eventually(lambda: os.path.exists(os.path.join(task.attempts()[0], "done")), what="the exit record")
+    record, deadline_mono = os.path.join(task.attempts()[0], "exit.json"), time.monotonic() + 10
+    while not os.path.exists(record):  # no pause: the sweep follows within milliseconds
+        assert time.monotonic() < deadline_mono, "no exit record"
     os.kill(recorder, signal.SIGSTOP)
     task.wait_for("failed", within_s=30)
     assert not processes.is_alive(tool)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -231,12 +232,20 @@ def test_without_bubblewrap_nothing_is_created(home: str) -> None:
     with open(os.path.join(folder, "bwrap"), "w", encoding="utf-8") as file:
         file.write("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2; exit 1\n")
     os.chmod(os.path.join(folder, "bwrap"), 0o755)
-    path = {"PATH": f"{folder}:{os.environ['PATH']}"}
-    done = holdfast("run", "--sandbox", "--", "true", env=path)
-    assert done.returncode == 2
+
+    def with_broken_bwrap(*args: str) -> subprocess.CompletedProcess[str]:
+        mount = 'mount --bind "$0" "$1" && shift && exec "$@"'
+        words = [os.path.join(folder, "bwrap"), "/usr/bin/bwrap", sys.executable, "-m", "holdfast", *args]
+        return subprocess.run(
+            ["unshare", "-rm", "sh", "-c", mount, *words],
+            capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    done = with_broken_bwrap("run", "--sandbox", "--", "true")
+    assert done.returncode == 2, done.stderr
     assert "cannot make a sandbox here: No permissions to create new namespace" in done.stderr
     assert os.listdir(os.path.join(home, "tasks")) == []
-    found = holdfast("doctor", env=path)
+    found = with_broken_bwrap("doctor")
     assert "No permissions to create new namespace" in found.stdout
 
 

@@ -13,6 +13,7 @@ import configparser
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -72,7 +73,9 @@ class Unit:
             return
         settings = self.settings()
         env = {name: os.environ[name] for name in ("HOME", "USER", "LOGNAME") if name in os.environ}
-        env["PATH"] = "/usr/local/bin:/usr/bin:/bin"
+        # systemctl is in the PATH of everything that systemd starts, so this one is, too.
+        own = os.path.dirname(shutil.which("systemctl") or "/usr/bin/systemctl")
+        env["PATH"] = f"{own}:/usr/local/bin:/usr/bin:/bin"
         env |= dict(_words(value)[0].split("=", 1) for value in settings["Environment"])
         argv = _words(settings["ExecStart"][0])
         process = subprocess.Popen(
