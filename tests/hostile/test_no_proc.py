@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 
@@ -12,6 +11,7 @@ import pytest
 
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
+from tests.support import tools
 from tests.support.tasks import Task, workspace
 from tests.support.waiting import eventually
 
@@ -38,14 +38,13 @@ WORKING = [("ls",), ("show", "here"), ("logs", "here"), ("events", "here"), ("re
 
 def namespace() -> list[str]:
     """The command that enters a mount namespace."""
-    if shutil.which("unshare") is None:
-        pytest.skip("unshare is missing")
+    tools.need("unshare")
     for flags in (["-m"], ["-m", "--map-root-user"]):
         command = ["unshare", *flags, "--"]
         probe = [*command, "mount", "-t", "tmpfs", "tmpfs", "/proc"]
         if subprocess.run(probe, capture_output=True, timeout=10, check=False).returncode == 0:
             return command
-    pytest.skip("no mount namespace for this user")
+    return tools.give_up("no mount namespace for this user")
 
 
 def blind(*words: str, how: str = "mount -t tmpfs tmpfs /proc") -> subprocess.CompletedProcess[str]:
@@ -106,7 +105,7 @@ def test_the_proc_of_another_pid_namespace_is_refused(home: str) -> None:
     script = 'exec "$@"'
     flags = ["unshare", "--pid", "--fork", "--map-root-user"]
     if subprocess.run([*flags, "true"], capture_output=True, timeout=10, check=False).returncode:
-        pytest.skip("no pid namespace for this user")
+        tools.give_up("no pid namespace for this user")
     argv = [*flags, "sh", "-c", script, "sh", sys.executable, "-m", "holdfast", "run", "--", "true"]
     done = subprocess.run(argv, cwd=workspace(), capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 3, done.stderr
@@ -127,7 +126,9 @@ def test_a_system_that_has_no_proc_by_nature_is_not_refused(monkeypatch: pytest.
     """macOS: psutil is used there."""
     from holdfast.store import process
 
+    asked: list[str] = []
     with monkeypatch.context() as patched:
         patched.setattr(process, "HAS_PROC", False)
-        patched.setattr(os, "readlink", None)
+        patched.setattr(os, "readlink", asked.append)
         process.require_proc()
+    assert asked == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from typing import NoReturn
 
 import pytest
 
@@ -14,7 +15,12 @@ def need(*programs: str) -> None:
     missing = [program for program in programs if shutil.which(program) is None]
     if not missing:
         return
-    sentence = f"needs {', '.join(missing)}, which is not installed (make setup)"
+    give_up(f"needs {', '.join(missing)}, which is not installed (make setup)")
+
+
+def give_up(sentence: str) -> NoReturn:
+    """Skip the running test; with CI=true, fail it."""
+    __tracebackhide__ = True
     if os.environ.get("CI") == "true":
         pytest.fail(sentence)
     pytest.skip(sentence)
@@ -27,8 +33,5 @@ def need_sandbox() -> None:
     __tracebackhide__ = True
     need("bwrap")
     problem = machine.find_problem(network=False)
-    if problem is None:
-        return
-    if os.environ.get("CI") == "true":
-        pytest.fail(problem.message)
-    pytest.skip(problem.message)
+    if problem is not None:
+        give_up(problem.message)

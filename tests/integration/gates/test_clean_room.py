@@ -11,6 +11,7 @@ import pytest
 from holdfast.gates import room_commands
 from holdfast.store.layout import Packet
 from holdfast.workspace import clean_room
+from tests.support import tools
 from tests.support.repos import Repo, judge, packet_for, prepare, report
 
 
@@ -19,8 +20,8 @@ def mounts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     """How the room is made; without bubblewrap as on a machine that has none."""
     if request.param == "links":
         monkeypatch.setattr(room_commands, "_bwrap", lambda: None)
-    elif room_commands._bwrap() is None:  # pyright: ignore[reportPrivateUsage]
-        pytest.skip("bubblewrap does not work here")
+    else:
+        tools.need_sandbox()
     return request.param
 
 
@@ -72,12 +73,11 @@ def test_paths_of_the_project_in_the_environment_lead_into_the_room(
     assert result["passed"], result["reasons"]
 
 
+@pytest.mark.usefixtures("mounts")
+@pytest.mark.parametrize("mounts", ["bubblewrap"], indirect=True)
 @pytest.mark.parametrize("where", ["in_place", "worktree"])
-def test_absolute_paths_of_the_project_lead_into_the_room(
-    home: str, repo: Repo, mounts: str, where: str
-) -> None:
-    if mounts != "bubblewrap":
-        pytest.skip("only a mount can do that")
+def test_absolute_paths_of_the_project_lead_into_the_room(home: str, repo: Repo, where: str) -> None:
+    """Only a mount can do that."""
     _, result = accepted(
         home, repo, f"grep -q new {repo.path}/b", f"test ! -e {repo.path}/local", workspace=where
     )
