@@ -79,7 +79,7 @@ def _fitting(candidates: Iterable[tuple[str, str]], word: str) -> list[tuple[str
 
 
 def _tasks(states: frozenset[Status]) -> list[tuple[str, str]]:
-    from holdfast.views import task_list
+    from holdfast.views.facts import task_list
 
     rows = task_list.tasks(Home(paths.home()), everything=True, state=None)
     return [

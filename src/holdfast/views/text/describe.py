@@ -10,6 +10,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+#: The length to which `one_line` cuts.
+_ONE_LINE_CHARS = 300
+
+
+def one_line(raw: bytes) -> str:
+    """The beginning of a file as one line, without control characters."""
+    decoded = raw.decode("utf-8", "replace")
+    text = " ".join("".join(char if char.isprintable() else " " for char in decoded).split())
+    return text if len(text) <= _ONE_LINE_CHARS else text[: _ONE_LINE_CHARS - 1] + "…"
+
 
 def elapsed_s(manifest: dict[str, Any], now: float) -> float:
     """Seconds from the start of the task to its end, or to now. Time in the queue does not count."""

@@ -62,7 +62,7 @@ def run(values: dict[str, Any]) -> int:
     if values["now"]:
         _close_windows(home)
     if values["json"]:
-        from holdfast.views.cli.facts import home_status
+        from holdfast.views.facts import home_status
 
         out.data(home_status.gather(home))
     else:

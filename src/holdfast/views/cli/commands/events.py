@@ -13,11 +13,12 @@ from holdfast.model.events import EVENTS
 from holdfast.packet import load, metrics
 from holdfast.store import atomic
 from holdfast.store.layout import Home, Packet
-from holdfast.views import journal_events, task_list
-from holdfast.views.cli.facts import event_summary
+from holdfast.views.cli.follow import events as journal_events
 from holdfast.views.cli.parse import option_values, suggest
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
+from holdfast.views.cli.rows import event_summary as summary_rows
 from holdfast.views.cli.show import event_lines, out, wrapped_table
+from holdfast.views.facts import event_summary, task_list
 from holdfast.views.text import amounts
 
 TYPE_CHECKING = False
@@ -187,6 +188,6 @@ def _print_summary(packet: Packet, analysis: Analysis, values: dict[str, Any]) -
     if values["json"]:
         out.data(summary)
         return 0
-    for name, text in event_summary.rows(summary):
+    for name, text in summary_rows.rows(summary):
         out.fact(name, text, at=10)
     return 0

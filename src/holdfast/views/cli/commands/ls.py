@@ -9,9 +9,9 @@ from holdfast.errors import UsageError
 from holdfast.model.status import ENDS, Status
 from holdfast.store import tail
 from holdfast.store.layout import Home
-from holdfast.views import task_list
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 from holdfast.views.cli.show import out, table, terminal
+from holdfast.views.facts import task_list
 from holdfast.views.text import amounts, describe
 
 TYPE_CHECKING = False

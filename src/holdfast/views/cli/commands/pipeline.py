@@ -11,9 +11,9 @@ from holdfast.pipeline.define.intents import INTENTS, OPTIONS
 from holdfast.pipeline.results import task_index
 from holdfast.store.layout import Home
 from holdfast.store.trust import Judge
-from holdfast.views import pipeline_data
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.show import out, wrapped_table
+from holdfast.views.facts import pipelines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _list(values: dict[str, Any]) -> int:
     for line in judge.notices():
         out.talk(line)
     if values["json"]:
-        out.data({"schema": "holdfast.pipelines/1", **pipeline_data.available(config)})
+        out.data({"schema": "holdfast.pipelines/1", **pipelines.available(config)})
         return 0
     rows = [
         (name, intent.group, _stages(config, intent.group, name), intent.about)
@@ -154,7 +154,7 @@ def _show(values: dict[str, Any]) -> int:
     for line in written.judge.notices():
         out.talk(line)
     if values["json"]:
-        out.data(pipeline_data.resolved(written))
+        out.data(pipelines.resolved(written))
         return 0
     resolved = written.resolved
     where = f"group {resolved.group}, profile {resolved.profile}"
@@ -197,7 +197,7 @@ def _check(values: dict[str, Any]) -> int:
                 "valid": written is not None,
                 "problems": [problem.to_json() for problem in problems],
                 "accepted_by": list(accepting(written.resolved.stages)) if written is not None else [],
-                "not_installed": pipeline_data.missing_agents(written) if written is not None else [],
+                "not_installed": pipelines.missing_agents(written) if written is not None else [],
             }
         )
         return 0 if written is not None else 2
@@ -220,5 +220,5 @@ def _acceptance(written: WrittenPacket) -> str:
 
 
 def _print_missing(written: WrittenPacket) -> None:
-    for name in pipeline_data.missing_agents(written):
+    for name in pipelines.missing_agents(written):
         out.talk(f"note: {name} is not installed; 'holdfast agent probe {name}' shows more")

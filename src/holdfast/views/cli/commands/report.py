@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from holdfast import paths
 from holdfast.store.layout import Home
-from holdfast.views.cli.facts import report, report_text
 from holdfast.views.cli.parse import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
+from holdfast.views.cli.rows import report_text
 from holdfast.views.cli.show import out
+from holdfast.views.facts import report
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -44,12 +44,12 @@ def run(values: dict[str, Any]) -> int:
         out.data({**manifest, "runner_gone": runner_gone.for_display(packet, manifest["status"])})
         return 0
     if values["findings"]:
-        from holdfast.views.cli.facts import objections
+        from holdfast.views.facts import findings
 
-        for line in objections.lines(packet, manifest):
+        for line in findings.lines(packet, manifest):
             print(fit_text.printable(line))
         return 0
-    from holdfast.views.cli.facts.task_facts import task_facts  # not needed for --json
+    from holdfast.views.cli.rows.task_facts import task_facts  # not needed for --json
 
     columns = terminal.width()
     section = ""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from holdfast import paths
 from holdfast.store.layout import Home
-from holdfast.views.cli.facts import home_status
 from holdfast.views.cli.parse.command_spec import JSON, Command
 from holdfast.views.cli.show import out
+from holdfast.views.facts import home_status
 from holdfast.views.text import amounts
 
 TYPE_CHECKING = False

@@ -85,7 +85,7 @@ def run(values: dict[str, Any]) -> int:
     owner = _await_keeper(home)
     inbox.ring_keeper(home)  # a keeper that was already running reads the new options
     if values["json"]:
-        from holdfast.views.cli.facts import home_status
+        from holdfast.views.facts import home_status
 
         out.data(home_status.gather(home))
     else:

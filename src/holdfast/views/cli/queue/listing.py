@@ -10,7 +10,7 @@ from holdfast.store import atomic
 from holdfast.store.layout import Home
 from holdfast.views.cli.queue.items import as_json, find, nothing_ready, print_item
 from holdfast.views.cli.show import fit_text, home_down, out, wrapped_table
-from holdfast.views.text import wait_reason
+from holdfast.views.text import describe, wait_reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _print_obstacles(home: Home, items: list[Item], paused: list[str]) -> None:
     question = atomic.read_small(home.interrupt_request, _REASON_BYTES)
     if question is not None:
         out.talk(
-            f"the queue waits for a person: {fit_text.one_line(question)} (remove {home.interrupt_request})"
+            f"the queue waits for a person: {describe.one_line(question)} (remove {home.interrupt_request})"
         )
     if items and os.path.exists(home.down):
         out.talk(home_down.QUEUE_WAITS)

@@ -11,19 +11,11 @@ if TYPE_CHECKING:
 #: The start of a command inside a sentence. It is meant to be copied, so it is never broken.
 _COMMAND = "'holdfast "
 _ELLIPSIS = "…"
-#: The length to which `one_line` cuts.
-_ONE_LINE_CHARS = 300
 
 
 def printable(text: str) -> str:
     """The text with a space in place of each unprintable character, such as one that moves the cursor."""
     return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)
-
-
-def one_line(raw: bytes) -> str:
-    """The beginning of a file, as one line."""
-    text = " ".join(printable(raw.decode("utf-8", "replace")).split())
-    return text if len(text) <= _ONE_LINE_CHARS else text[: _ONE_LINE_CHARS - 1] + "…"
 
 
 def as_displayed(text: str, stream: TextIO | None = None) -> str:

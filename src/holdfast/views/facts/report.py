@@ -11,8 +11,7 @@ from holdfast.model.status import ENDS
 from holdfast.packet import load, metrics
 from holdfast.store import tail
 from holdfast.store.layout import Home, Packet
-from holdfast.views import task_list
-from holdfast.views.cli.facts import home_status
+from holdfast.views.facts import home_status, task_list
 from holdfast.views.text import describe, wait_reason
 
 TYPE_CHECKING = False

@@ -1,36 +1,18 @@
-"""The summary of a task's events: counts, attempts, tools, usage."""
+"""The summary of a task's events as rows of text."""
 
 from __future__ import annotations
 
 from holdfast import clock
-from holdfast.packet import load
-from holdfast.store.layout import Packet
-from holdfast.views.cli.facts.fact_rows import named_rows
+from holdfast.views.cli.rows.fact_rows import named_rows
 from holdfast.views.text import amounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.model.analysis import Analysis
-
-
-def summarize(packet: Packet, analysis: Analysis) -> dict[str, Any]:
-    """The summary as `events --summary --json` prints it."""
-    manifest = load.read_manifest(packet)
-    return {
-        "schema": "holdfast.event-summary/1",
-        "task_id": manifest["task_id"],
-        "status": manifest["status"],
-        "agent": manifest.get("agent"),
-        "usage": manifest.get("usage"),
-        "active_s": manifest.get("active_s"),
-        **analysis.to_json(),
-    }
-
 
 def rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    """Rows of name and text; a row without a name continues the one before."""
+    """Rows of name and text of `facts.event_summary`; a row without a name continues the one before."""
     turns = f", {amounts.plural(summary['turns'], 'turn')}" if summary["turns"] else ""
     trouble = [
         amounts.plural(summary["errors"], "error"),

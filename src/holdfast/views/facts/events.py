@@ -1,36 +1,46 @@
-"""The events in a task's journal, optionally followed until the task has ended."""
+"""The events in a task's journal, without secrets."""
 
 from __future__ import annotations
 
 import os
 
-from holdfast import clock
 from holdfast.errors import HoldfastError
-from holdfast.model.status import ENDS
 from holdfast.packet import load, metrics
 from holdfast.redact import Redactor
 from holdfast.store import atomic
 from holdfast.store.layout import Packet
-from holdfast.views.recovery import KeeperStarter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-_PAUSE_S = 0.1
 _BLOCK_BYTES = 65536
 
 
-def read(packet: Packet, *, follow: bool) -> Iterator[dict[str, Any]]:
-    """All events, without secrets; with `follow`, also new ones until the task has ended.
+class EventReader:
+    """Reads a journal piece by piece.
 
-    The journal has the command line and a person's answers verbatim, because the agent needs them.
+    The journal has the command line and a person's answers verbatim, because the agent needs them; what this
+    returns has no secrets.
     """
-    redact = _redactor(packet)
-    for event in _read(packet, follow=follow):
-        # What an agent printed was redacted before it was journalled.
-        yield event if str(event.get("type")).startswith("agent.") else _without_secrets(event, redact)
+
+    def __init__(self, packet: Packet, *, offset: int = 0) -> None:
+        self._packet = packet
+        self._redact = _redactor(packet)
+        #: Bytes of the journal that were read: where the next event begins.
+        self.offset = offset
+
+    def new(self) -> Iterator[dict[str, Any]]:
+        """The events that were written since the last call."""
+        end = _size_of_whole_lines(self._packet.journal)
+        if end <= self.offset:
+            return
+        for event in metrics.lines(self._packet.journal, start=self.offset, end=end):
+            # What an agent printed was redacted before it was journalled.
+            is_clean = str(event.get("type")).startswith("agent.")
+            yield event if is_clean else _without_secrets(event, self._redact)
+        self.offset = end
 
 
 def _redactor(packet: Packet) -> Redactor:
@@ -54,23 +64,6 @@ def _without_secrets(value: Any, redact: Redactor) -> Any:
     if isinstance(value, dict):
         return {name: _without_secrets(item, redact) for name, item in value.items()}  # pyright: ignore
     return value
-
-
-def _read(packet: Packet, *, follow: bool) -> Iterator[dict[str, Any]]:
-    offset = 0
-    starter = KeeperStarter()
-    while True:
-        # Check for the end first: what was written before it is then read below.
-        status = load.read_manifest(packet)["status"] if follow else ""
-        is_over = not follow or (status in ENDS and os.path.exists(packet.task_done))
-        end = _size_of_whole_lines(packet.journal)
-        if end > offset:
-            yield from metrics.lines(packet.journal, start=offset, end=end)
-            offset = end
-        if is_over:
-            return
-        starter.poll(packet, status)
-        clock.sleep(_PAUSE_S)
 
 
 def _size_of_whole_lines(path: str) -> int:

@@ -14,7 +14,7 @@ from holdfast.store import atomic
 from holdfast.store import lock as locks
 from holdfast.store.layout import Packet
 from holdfast.views import disk_space
-from holdfast.views.cli.facts.fact_rows import named_rows
+from holdfast.views.cli.rows.fact_rows import named_rows
 from holdfast.views.text import amounts, describe, leftovers, log_tail, next_steps
 
 TYPE_CHECKING = False

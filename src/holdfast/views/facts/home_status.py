@@ -14,7 +14,6 @@ from holdfast.store import atomic, pulse
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from holdfast.views import disk_space, keeper_version
-from holdfast.views.cli.show import fit_text
 from holdfast.views.text import describe
 
 TYPE_CHECKING = False
@@ -202,6 +201,6 @@ def _queue(home: Home, status_of: dict[str, str]) -> tuple[dict[str, Any] | None
     question = atomic.read_small(home.interrupt_request, _REASON_BYTES)
     if question is not None:
         attention.append(
-            f"the queue waits for a person: {fit_text.one_line(question)} (remove {home.interrupt_request})"
+            f"the queue waits for a person: {describe.one_line(question)} (remove {home.interrupt_request})"
         )
     return {"states": states, "paused": paused, "loop": loop}, attention

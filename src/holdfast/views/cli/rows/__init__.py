@@ -1,0 +1,1 @@
+"""Facts about a home or a task as rows of text, as commands print them."""
