@@ -54,6 +54,8 @@ class Wanted(Record):
     links: tuple[str, ...] = ()
     #: Per command.
     limit_s: float
+    #: Who gave the commands that were not proposed.
+    source: str = "from the manifest"
     title: str
     redact: Callable[[str], str]
 
@@ -98,6 +100,7 @@ def check(case: Case) -> Check:
         setup=case.pipeline.acceptance_setup,
         links=case.pipeline.acceptance_links,
         limit_s=case.pipeline.acceptance_timeout_s,
+        source="from the manifest" if case.pipeline.intent else "given with --accept",
         title=f"Acceptance of {case.stage.name}",
         redact=case.redact,
     )
@@ -284,7 +287,7 @@ def _write(artifact_at: str | None, wanted: Wanted, entries: list[str], *, where
     if artifact_at is None:
         return
     proposed = sum(line.is_proposed for line in wanted.lines)
-    parts = [f"{len(wanted.lines) - proposed} from the manifest"] if wanted.lines else ["none"]
+    parts = [f"{len(wanted.lines) - proposed} {wanted.source}"] if wanted.lines else ["none"]
     parts += [f"{proposed} proposed by the brief, and screened"] if proposed else []
     place = f" Run in: {where}." if where else ""
     head = [f"# {wanted.title}\n", f"Commands: {', '.join(parts)}.{place}\n"]

@@ -17,6 +17,7 @@ from holdfast.gates.base import (
     is_writer,
 )
 from holdfast.model import acceptance, conclusion, roles
+from holdfast.model.spec import PipelineSpec
 from holdfast.packet import load
 from holdfast.redact import Redactor
 from holdfast.store import atomic
@@ -46,7 +47,8 @@ def case_of(packet: Packet, stage: str, *, artifact_at: str | None, reverted_at:
     """Gather what the checks need. Raises NotFound, GitFailed or NotPossible."""
     task = load.fold(packet)
     spec = next((spec for spec in task.spec.stages if spec.name == stage), None)
-    if spec is None or task.spec.pipeline is None:
+    pipeline = task.spec.pipeline or _of_plain_run(task.spec)
+    if spec is None or pipeline is None:
         raise NotFound(f"{packet.task_id} has no stage {stage} that a gate could judge")
     stage_state = task.stage_state(stage)
     attempt = stage_state.attempt.number if stage_state.attempt is not None else 0
@@ -65,7 +67,7 @@ def case_of(packet: Packet, stage: str, *, artifact_at: str | None, reverted_at:
         packet=packet,
         stage=spec,
         is_last=spec.name in task.beside(task.spec.stages[-1].name),
-        pipeline=task.spec.pipeline,
+        pipeline=pipeline,
         agent=stage_state.agent,
         attempt=attempt,
         report=report.decode("utf-8", "replace"),
@@ -77,6 +79,21 @@ def case_of(packet: Packet, stage: str, *, artifact_at: str | None, reverted_at:
         artifact_at=artifact_at,
         reverted_at=reverted_at,
         redact=_redactor(packet, task.spec),
+    )
+
+
+def _of_plain_run(spec: TaskSpec) -> PipelineSpec | None:
+    """The rules of a plain run with acceptance commands: it may change everything."""
+    quality = spec.quality
+    if quality is None or not quality.accept:
+        return None
+    return PipelineSpec(
+        intent="",
+        group="impl",
+        profile="",
+        scope_allow=(".",),
+        acceptance_commands=quality.accept,
+        acceptance_timeout_s=quality.timeout_s,
     )
 
 
@@ -92,7 +109,7 @@ def _noted_tree(packet: Packet, stage: str, attempt: int) -> str | None:
     return note.get("tree") if note.get("attempt") == attempt else None
 
 
-def _note_tree(case: Case) -> None:
+def note_tree(case: Case) -> None:
     """Note what the agent left, before commands run."""
     if case.workspace is not None:
         note = {
@@ -152,10 +169,10 @@ def judge(case: Case) -> list[Check]:
             results.append(Check(name=name, passed=False, reasons=("not run: an earlier check failed",)))
             continue
         if name in RUNS_COMMANDS:
-            _note_tree(case)
-        results.append(_redacted(case, _function(name)(case)))
+            note_tree(case)
+        results.append(redacted(case, _function(name)(case)))
     if not roles.get(case.stage.role).checks and (plugin := _plugin(case.stage.role)) is not None:
-        results.append(_redacted(case, plugin(case)))
+        results.append(redacted(case, plugin(case)))
     return results
 
 
@@ -174,7 +191,8 @@ def write_changes(case: Case, path: str) -> int | None:
     return len(changed(trees, old, new))
 
 
-def _redacted(case: Case, result: Check) -> Check:
+def redacted(case: Case, result: Check) -> Check:
+    """A check without secrets."""
     return result.evolve(
         reasons=tuple(case.redact(reason) for reason in result.reasons),
         evidence=case.redact(result.evidence),

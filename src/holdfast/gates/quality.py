@@ -17,11 +17,12 @@ from holdfast.errors import NotFound, UsageError
 from holdfast.failpoints import failpoint
 from holdfast.gates import command, issue, room_commands
 from holdfast.gates.base import Check
+from holdfast.model.acceptance import CHECK
 from holdfast.model.record import Record
 from holdfast.packet import load
 from holdfast.redact import Redactor
 from holdfast.store import atomic
-from holdfast.store.layout import Packet
+from holdfast.store.layout import AttemptDir, Packet
 from holdfast.workspace import base as bases
 from holdfast.workspace import changed_files, chore, frozen_settings, git
 
@@ -36,6 +37,7 @@ _REQUIRED = ("--packet", "--stage", "--attempt", "--out", "--artifact")
 _USAGE = "python -m holdfast.gates.quality before|after " + " ".join(f"{flag} …" for flag in _REQUIRED)
 #: How many files a reason names.
 _MAX_PATHS = 10
+_ARTIFACT_BYTES = 64 * 1024 * 1024
 
 
 class Work(Record):
@@ -60,11 +62,15 @@ def _judge(argv: list[str]) -> bool:
     when, values = argv[0], chore.options(argv[1:], required=_REQUIRED, usage=_USAGE)
     work = work_of(Packet(os.path.realpath(values["--packet"])), values["--stage"])
     artifact: list[str] = []
+    changed: int | None = None
     checks = before(work, artifact) if when == "before" else after(work, artifact)
+    if when == "after" and work.quality.accept:
+        check, changed = _accept(work, checks, artifact, artifact_at=values["--artifact"])
+        checks.append(check)
     if artifact:
         text = work.redact("\n".join(artifact))
         atomic.write(values["--artifact"], text.encode("utf-8", "backslashreplace"), durable=True)
-    result = _result(work, checks, when=when, attempt=int(values["--attempt"]))
+    result = _result(work, checks, when=when, attempt=int(values["--attempt"]), changed=changed)
     atomic.write_json(values["--out"], result, durable=True)
     return bool(result["passed"])
 
@@ -111,6 +117,22 @@ def after(work: Work, artifact: list[str]) -> list[Check]:
     return checks
 
 
+def _accept(
+    work: Work, checks: list[Check], artifact: list[str], *, artifact_at: str
+) -> tuple[Check, int | None]:
+    """Run the acceptance commands, unless a check before them asks a person; and count the changed files."""
+    from holdfast.gates import acceptance, judge  # only these tasks pay for the import
+
+    if work.quality.action == "interrupt" and not all(check.passed for check in checks):
+        return Check(name=CHECK, passed=False, reasons=("not run: an earlier check failed",)), None
+    case = judge.case_of(work.packet, work.stage, artifact_at=artifact_at, reverted_at="")
+    judge.note_tree(case)
+    check = judge.redacted(case, acceptance.check(case))
+    artifact.append((atomic.read_small(artifact_at, _ARTIFACT_BYTES) or b"").decode("utf-8", "replace"))
+    changes = AttemptDir(os.path.dirname(os.path.abspath(artifact_at))).changes
+    return check, judge.write_changes(case, changes)
+
+
 def _commands(
     work: Work, name: str, lines: tuple[str, ...], artifact: list[str], *, expect_empty: bool = False
 ) -> Check:
@@ -155,12 +177,17 @@ def uncommitted(work: Work) -> list[str] | None:
     return [path for path in paths if not os.path.join(top, path).startswith(home)]
 
 
-def _result(work: Work, checks: list[Check], *, when: str, attempt: int) -> dict[str, Any]:
+def _result(
+    work: Work, checks: list[Check], *, when: str, attempt: int, changed: int | None
+) -> dict[str, Any]:
+    action = work.quality.action
+    # What only warns must not hide that the work is not accepted.
+    refused = next((check for check in checks if check.name == CHECK and not check.passed), None)
     failed = next((check for check in checks if not check.passed), None)
+    failed = refused if refused is not None and action != "interrupt" else failed
     shown = [check for check in checks if check.passed == (failed is None)]
     reasons = [reason for check in shown for reason in check.reasons]
-    action = work.quality.action
-    if failed is not None and action == "file_issue":
+    if failed is not None and failed is not refused and action == "file_issue":
         outcome = issue.file(
             work.packet,
             f"{work.run}-{when}",
@@ -176,10 +203,12 @@ def _result(work: Work, checks: list[Check], *, when: str, attempt: int) -> dict
         "stage": work.stage,
         "role": "run",
         "attempt": attempt,
-        "passed": failed is None or (when == "after" and action != "interrupt"),
+        "passed": failed is None or (when == "after" and action != "interrupt" and failed is not refused),
         "failed": failed.name if failed is not None else "",
         "reasons": reasons,
         "checks": [check.to_json() for check in checks],
+        "changed": changed,
+        "evidence": failed.evidence if failed is not None else "",
         "action": action,
         "timestamp": clock.iso_now(),
     }

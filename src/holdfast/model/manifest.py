@@ -92,6 +92,7 @@ FIELDS = frozenset(
         "abandon_reason",
         "is_past_deadline",
         "concerns",
+        "accept",
     ]
 )
 
@@ -155,6 +156,8 @@ def render(task: Task, packet_dir: str, observed: Observed) -> dict[str, Any]:
     }
     if found := concerns.of_task(task):
         manifest["concerns"] = [concern.to_json() for concern in found]
+    if spec.quality is not None and spec.quality.accept:
+        manifest["accept"] = len(spec.quality.accept)
     if waiting_for is not None:
         manifest["waiting_for"] = waiting_for
     if task.begun_at is not None:

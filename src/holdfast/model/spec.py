@@ -118,7 +118,10 @@ class PipelineSpec(Record):
 
 
 class QualitySpec(Record):
-    """The checks of a repository: commands before and after the work, and what to do if one fails."""
+    """The checks of a plain run: commands before and after the work, and what to do if one fails.
+
+    All but the acceptance commands are the repository's.
+    """
 
     #: Run before the agent starts. Failures do not stop it; they are added to its prompt.
     pre_work: tuple[str, ...] = ()
@@ -134,11 +137,19 @@ class QualitySpec(Record):
     issue_command: str | None = None
     #: Per command.
     timeout_s: float = 600.0
+    #: The acceptance commands of `--accept`: they run last, in a clean room, whatever `action` is.
+    accept: tuple[str, ...] = ()
+    #: How often work that they refuse goes back to the agent's session.
+    repair_times: int = 0
 
     @property
     def commands(self) -> int:
-        """The number of commands before or after the work, whichever is larger."""
-        return max(len(self.pre_work), len(self.post_work) + len(self.expect_empty))
+        """The number of commands before or after the work, whichever is larger.
+
+        Those of `accept` run once more on the tree of the task's start.
+        """
+        after = len(self.post_work) + len(self.expect_empty) + 2 * len(self.accept)
+        return max(len(self.pre_work), after)
 
     @property
     def looks_before(self) -> bool:
@@ -148,7 +159,7 @@ class QualitySpec(Record):
     @property
     def looks_after(self) -> bool:
         """Whether there are checks after the work."""
-        return bool(self.post_work) or bool(self.expect_empty) or self.clean_git
+        return bool(self.post_work) or bool(self.expect_empty) or self.clean_git or bool(self.accept)
 
 
 class QueueSpec(Record):

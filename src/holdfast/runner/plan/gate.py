@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from holdfast.model import permissions
+from holdfast.model.acceptance import CHECK
 from holdfast.model.attempt import Attempt
 from holdfast.model.decision import Decision, Then
-from holdfast.model.status import Status
+from holdfast.model.status import Cause, Status
 from holdfast.model.task import Task
 from holdfast.runner.plan import ended, policy, repair
 from holdfast.runner.plan.facts import Facts, Now
@@ -85,14 +86,20 @@ def _after_failure(task: Task, attempt: Attempt, facts: Facts) -> Decision | Tri
 
 
 def _after_checks(task: Task, attempt: Attempt, facts: Facts) -> Decision | PostNotice:
-    """The repository's own checks failed: ask a person.
+    """The checks of a plain run failed.
 
-    After a resume the agent continues in its session and is given the reasons.
+    If they are the repository's, ask a person. What acceptance commands refuse is repaired or has failed, as
+    in a pipeline. When the task goes on, the agent continues in its session and is given the reasons.
     """
     result = task.stage_state(attempt.stage).gate_result
     assert result is not None
+    gate = "acceptance" if result.failed == CHECK else "quality gate"
     what = "could not run" if result.failed == "gate_broken" else "failed"
-    reason = f"quality gate {what}: {'; '.join(result.reasons[:_NAMED_REASONS])}"
+    reason = f"{gate} {what}: {'; '.join(result.reasons[:_NAMED_REASONS])}"
     if attempt.number not in facts.memory.refusals_announced:
         return PostNotice(event="quality_gate", reason=reason, attempt=attempt.number)
+    if repair.is_left(task, result):
+        return Decision(then=Then.REPAIR, status=Status.SPAWNING, reason=reason, burns=False)
+    if result.failed == CHECK:
+        return Decision(then=Then.END, status=Status.FAILED, reason=reason, cause=Cause.FAILURE)
     return Decision(then=Then.ASK, status=Status.INTERRUPTED, reason=reason)

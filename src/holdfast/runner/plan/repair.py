@@ -20,7 +20,9 @@ def target(task: Task, judged: ev.GateJudged) -> str | None:
     stage of `on_fail.back_to`, or the last one that wrote.
     """
     pipeline = task.spec.pipeline
-    if pipeline is None or judged.failed in _NOT_REPAIRED:
+    if pipeline is None:
+        return judged.stage if judged.failed == CHECK else None
+    if judged.failed in _NOT_REPAIRED:
         return None
     if judged.failed != CHECK:
         return judged.stage
@@ -32,10 +34,13 @@ def target(task: Task, judged: ev.GateJudged) -> str | None:
 
 
 def is_left(task: Task, judged: ev.GateJudged) -> bool:
-    """Whether the pipeline allows another repair after this judgement."""
-    pipeline = task.spec.pipeline
-    times = pipeline.repair_times if pipeline is not None else 0
-    return task.repairs.get(judged.stage, 0) < times and target(task, judged) is not None
+    """Whether the task allows another repair after this judgement."""
+    return task.repairs.get(judged.stage, 0) < _times(task) and target(task, judged) is not None
+
+
+def _times(task: Task) -> int:
+    rules = task.spec.pipeline or task.spec.quality
+    return rules.repair_times if rules is not None else 0
 
 
 def after_gates(task: Task, attempts: list[Attempt]) -> tuple[ev.Event, ...]:
@@ -51,8 +56,7 @@ def after_gates(task: Task, attempts: list[Attempt]) -> tuple[ev.Event, ...]:
 def move_on(task: Task, planned: ev.Event) -> ev.TaskMoved:
     """The move that follows a repair."""
     assert isinstance(planned, ev.RepairPlanned)
-    times = task.spec.pipeline.repair_times if task.spec.pipeline is not None else 0
-    count = f" {planned.number} of {times}" if planned.number else ""
+    count = f" {planned.number} of {_times(task)}" if planned.number else ""
     return moved(task, Status.SPAWNING, f"repair{count} by {planned.stage}: {'; '.join(planned.reasons[:3])}")
 
 

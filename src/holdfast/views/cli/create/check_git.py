@@ -21,6 +21,23 @@ def check(spec: TaskSpec) -> None:
             raise UsageError(f"stages that write need git: {error}", hint=error.hint) from error
 
 
+def check_accept(project: str, commands: list[str]) -> None:
+    """Git can make the clean checkout for `--accept`. Raises UsageError."""
+    if not all(command.strip() for command in commands):
+        raise UsageError("--accept: the command is empty", hint="for example --accept 'make test'")
+    try:
+        repository = git.find(project)
+        if repository is None:
+            git.version()  # a missing git is the more useful error
+    except (GitMissing, GitFailed) as error:
+        raise UsageError(f"--accept needs git: {error}", hint=error.hint) from error
+    if repository is None:
+        raise UsageError(
+            f"--accept needs a clean checkout of the work, and {project} is not in a git repository",
+            hint="create one with 'git init', or set post_work in .holdfast/config.toml, which runs in place",
+        )
+
+
 def check_worktree(project: str) -> None:
     """Git can make a worktree of the project. Raises UsageError."""
     try:

@@ -18,8 +18,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from holdfast.agents.base import Adapter
+
 _GOAL_CHARS = 500
 _PROMPT_BYTES = 16 * 1024 * 1024
+#: As in the pipelines that write: what is refused a third time needs a person.
+_REPAIRS = 2
 
 
 def read(values: dict[str, Any], *, verb: str = "run") -> NewTask:
@@ -83,10 +87,21 @@ def _spec(
         from holdfast.views.cli.create import check_git
 
         check_git.check_worktree(project)
+    if values["accept"]:
+        from holdfast.views.cli.create import check_git
+
+        check_git.check_accept(project, values["accept"])
     check_agent.check_session(adapter, values["session"])
     _check_env(values["env"])
     profile = "" if agent == "command" else permissions.chosen(values, settings, [adapter, *failover])
-    stage = StageSpec(name=f"{agent}_run", agent=agent, model=values["model"], permissions=profile)
+    stage = StageSpec(
+        name=f"{agent}_run",
+        agent=agent,
+        model=values["model"],
+        permissions=profile,
+        # Its tree is recorded before the work, and nobody else writes to it.
+        writes=bool(values["accept"]),
+    )
     flags = {field: values[field] for field in LIMIT_FLAGS if values[field] is not None}
     env_file, from_file = environment_of(values, settings)
     declared = tuple(dict.fromkeys([*settings.get("env", ()), *values["env"], *from_file]))
@@ -123,7 +138,9 @@ def _spec(
         variables=dict(agent_options.pair("--var", text) for text in values["var"]),
         env=declared,
         env_file=env_file,
-        quality=None if values["no_quality"] else _quality(settings),
+        quality=_accepted(
+            None if values["no_quality"] else _quality(settings), values["accept"], settings, adapter
+        ),
         sandbox=check_sandbox.read(values, settings, project=project),
     )
     if agent == "command":
@@ -192,6 +209,18 @@ def _quality(settings: dict[str, Any]) -> QualitySpec | None:
             hint="for example: issue_command = \"gh issue create --title 'Checks fail' --body-file -\"",
         )
     return quality
+
+
+def _accepted(
+    quality: QualitySpec | None, commands: list[str], settings: dict[str, Any], adapter: Adapter
+) -> QualitySpec | None:
+    """The checks with the commands of `--accept`. Repairs need a session that can be resumed."""
+    if not commands:
+        return quality
+    times = _REPAIRS if adapter.capabilities.can_resume else 0
+    limit_s = clock.parse_duration(settings.get("quality_timeout", "10m"))
+    quality = quality or QualitySpec(timeout_s=limit_s)
+    return quality.evolve(accept=tuple(commands), repair_times=times)
 
 
 def _bootstrap(chosen: str | None) -> str | None:

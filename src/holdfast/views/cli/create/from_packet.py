@@ -34,6 +34,7 @@ _IN_THE_PACKET = {
     "model": "--model",
     "session": "--session",
     "option": "--option",
+    "accept": "--accept",
     "bootstrap": "--bootstrap",
     "var": "--var",
 }
@@ -43,9 +44,10 @@ def read(path: str, *, values: dict[str, Any]) -> NewTask:
     """The task that a packet describes. Options of the command line win. Raises UsageError."""
     for name, flag in _IN_THE_PACKET.items():
         if values.get(name):
+            field = " (acceptance.commands)" if name == "accept" else ""
             raise UsageError(
                 f"{flag} and --packet exclude each other",
-                hint="edit the packet's manifest.yaml and inputs/ instead",
+                hint=f"edit the packet's manifest.yaml{field} and inputs/ instead",
             )
     by_flag = bool(values.get("trust_project"))
     written = written_packet.read(path, project=values.get("project"), trust_project=by_flag)

@@ -86,6 +86,13 @@ OPTIONS = (
         completes="folder",
         help="Run the pipeline of a copy of this packet.",
     ),
+    Option(
+        flags=("--accept",),
+        dest="accept",
+        kind="many",
+        metavar="CMD",
+        help="Completed only if this command passes on a clean checkout of the work (repeatable).",
+    ),
     Option(flags=("--name",), dest="name", metavar="TEXT", help="Display name."),
     Option(flags=("--id",), dest="id", metavar="ID", help="Task id (default: from date and name)."),
     Option(

@@ -43,6 +43,7 @@ def task_facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tup
         *_waiting(manifest, now),
         *_work(manifest, worktree),
         *_stages(manifest),
+        *_acceptance(manifest),
         *_attempts(packet, manifest),
         *_times(packet, manifest, now),
         ("usage", _usage(manifest)),
@@ -131,6 +132,15 @@ def _stage(stage: dict[str, Any]) -> str:
     concluded = concerns.words(stage.get("decision") or "", stage.get("findings"))
     denied = ", tools were denied" if stage.get("outcome") == DENIED else ""
     return f"{stage['name']}  {stage['state']}{denied}" + (f": {concluded}" if concluded else "")
+
+
+def _acceptance(manifest: dict[str, Any]) -> list[tuple[str, str]]:
+    """What the commands of `--accept` concluded, and where to read it."""
+    if not manifest.get("accept"):
+        return []
+    stage: dict[str, Any] = manifest["stages"][0]
+    result = f"{stage['gate']} (outputs/{stage['name']}.artifact.md)" if stage.get("gate") else "not run yet"
+    return [("acceptance", f"{amounts.plural(manifest['accept'], 'command')}, {result}")]
 
 
 def _concerns(manifest: dict[str, Any]) -> list[tuple[str, str]]:

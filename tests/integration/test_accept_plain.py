@@ -1,0 +1,121 @@
+"""`--accept CMD`: acceptance commands of a plain run, judged in a clean room."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from holdfast.testing import Scenario
+from tests.support.repos import Repo
+from tests.support.tasks import Task, holdfast, trust, workspace
+
+pytestmark = pytest.mark.usefixtures("home")
+
+STAGE = "scripted_run"
+ACCEPT = "cat b.txt; grep -q good b.txt"
+
+
+def project() -> Repo:
+    repo = Repo(os.path.join(workspace(), "project"))
+    repo.write("b.txt", "nothing\n")
+    repo.commit("b.txt")
+    return repo
+
+
+def writes(content: str) -> Scenario:
+    return Scenario().write("b.txt", content=f"{content}\n").say("done").result("ok")
+
+
+@pytest.mark.req("GAT-10")
+@pytest.mark.parametrize("flags", [(), ("--worktree",)])
+def test_refused_work_goes_back_to_the_session_and_is_accepted_then(flags: tuple[str, ...]) -> None:
+    scenario = writes("bad").resumed(writes("good"))
+    task = Task.play(scenario, "--accept", ACCEPT, *flags, project=project().path)
+    task.wait_for("completed", within_s=40)
+    first, second = task.memory().starts()
+    assert (first.is_resume, second.is_resume) == (False, True)
+    assert f"`{ACCEPT}` failed with exit status 1" in second.prompt
+    assert f"$ {ACCEPT}\nbad" in second.prompt
+    (planned,) = task.events("repair.planned")
+    assert (planned["stage"], planned["failed_stage"], planned["number"]) == (STAGE, STAGE, 1)
+    assert [judged["passed"] for judged in task.events("gate.judged")] == [False, True]
+    assert "- before the work: " in task.read("outputs", f"{STAGE}.artifact.md").decode()
+    assert task.events("gate.judged")[-1]["changed"] == 1
+
+
+@pytest.mark.req("GAT-10")
+def test_what_the_agent_left_outside_the_tree_does_not_count() -> None:
+    repo = project()
+    repo.write(".gitignore", "*.cache\n")
+    repo.commit(".gitignore")
+    scenario = Scenario().write("pass.cache", content="x\n").say("done").result("ok")
+    done = holdfast(
+        *("run", "--agent", "scripted", "-o", f"scenario={scenario.write_to(workspace() + '/s.json')}"),
+        *("--id", "t1", "--accept", "test -e pass.cache", "do it"),
+        cwd=repo.path,
+    )
+    task = Task(os.path.join(os.environ["HOLDFAST_HOME"], "tasks", "t1"))
+    assert (done.returncode, task.status()) == (1, "failed"), done.stderr
+    assert "acceptance" in task.manifest()["status_reason"]
+    assert len(task.events("repair.planned")) == 2
+    assert not os.path.exists(task.path("done", f"{STAGE}.done"))
+    assert "- next_action: **fix_contract**" in task.read("outputs", "_summary.md").decode()
+
+
+def test_the_recommended_command_sends_it_back_again() -> None:
+    counter = os.path.join(workspace(), "calls")
+    command = f"echo x >> {counter}; if [ $(wc -l < {counter}) -gt 3 ]; then echo good > b.txt; fi"
+    scenario = Scenario(on_resume="restart").tool("sh", command=command).say("done").result("ok")
+    task = Task.play(scenario, "--accept", ACCEPT, project=project().path)
+    task.wait_for("failed", within_s=40)
+    assert task.ask("retry", "-m", "make it good").returncode == 0
+    task.wait_for("completed", within_s=40)
+    last = task.memory().starts()[-1]
+    assert last.is_resume
+    assert "make it good" in last.prompt
+    assert "grep -q good b.txt` failed" in last.prompt
+
+
+def test_a_command_is_judged_and_not_repaired() -> None:
+    repo = project()
+    task = Task.shell("echo bad > b.txt", "--accept", ACCEPT, project=repo.path)
+    task.wait_for("failed", within_s=30)
+    assert task.events("repair.planned") == []
+    good = Task.shell("echo good > b.txt", "--accept", "true", "--accept", ACCEPT, project=repo.path)
+    good.wait_for("completed", within_s=30)
+
+
+def test_commands_that_passed_before_are_reported() -> None:
+    task = Task.play(writes("good"), "--accept", "true", project=project().path)
+    task.wait_for("completed", within_s=30)
+    assert "prove nothing" in task.read("outputs", "_summary.md").decode()
+
+
+def test_a_setting_that_only_warns_does_not_soften_acceptance() -> None:
+    repo = project()
+    repo.write(".holdfast/config.toml", 'on_quality = "warn"\npost_work = ["false"]\n')
+    repo.commit(".holdfast/config.toml")
+    trust(repo.path)
+    task = Task.shell("echo bad > b.txt", "--accept", ACCEPT, project=repo.path)
+    task.wait_for("failed", within_s=30)
+    assert task.json("outputs", "command_run.gate_result.json")["failed"] == "acceptance"
+
+
+def test_outside_git_and_with_a_packet_it_is_refused() -> None:
+    folder = os.path.join(workspace(), "plain")
+    os.makedirs(folder)
+    done = holdfast("run", "--accept", "true", "--", "true", cwd=folder)
+    assert done.returncode == 2
+    assert "--accept" in done.stderr
+    assert "git" in done.stderr
+    assert holdfast("submit", "--accept", "", "--", "true", cwd=project().path).returncode == 2
+    packet = holdfast("run", "--accept", "true", "--packet", folder, cwd=folder)
+    assert packet.returncode == 2
+    assert "acceptance.commands" in packet.stderr
+
+
+def test_show_says_what_the_commands_concluded() -> None:
+    task = Task.shell("echo good > b.txt", "--accept", ACCEPT, project=project().path)
+    task.wait_for("completed", within_s=30)
+    assert "1 command, passed (outputs/command_run.artifact.md)" in task.ask("show").stdout
