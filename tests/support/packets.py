@@ -217,6 +217,36 @@ else:
 """
 
 
+#: A `claude` that is the scripted agent: it plays the scenario of its stage, in the session it is told.
+_CLAUDE = """#!{python}
+import os, sys
+if "--version" in sys.argv:
+    print("99.0.0 (Claude Code)")
+    sys.exit()
+stage = os.path.basename(os.environ["HOLDFAST_ATTEMPT"]).split("-", 1)[1]
+words = ["{python}", "-m", "holdfast.testing.agent", os.path.join({folder!r}, stage + ".json")]
+for flag in ("--session-id", "--resume"):
+    if flag in sys.argv:
+        words += [flag, sys.argv[sys.argv.index(flag) + 1]]
+os.execv("{python}", words)
+"""
+
+
+def scripted_claude(**scenarios: Scenario) -> dict[str, str]:
+    """A `claude` in PATH that plays these scenarios, by role; the environment that has it."""
+    root = os.path.dirname(os.environ["HOLDFAST_HOME"])
+    folder, programs = os.path.join(root, "scenarios"), os.path.join(root, "programs")
+    os.makedirs(folder, exist_ok=True)
+    os.makedirs(programs, exist_ok=True)
+    for role, scenario in scenarios.items():
+        scenario.write_to(os.path.join(folder, f"claude_{role}.json"))
+    path = os.path.join(programs, "claude")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(_CLAUDE.format(python=sys.executable, folder=folder))
+    os.chmod(path, 0o755)
+    return {"PATH": f"{programs}:{os.environ['PATH']}", "ANTHROPIC_API_KEY": "none"}
+
+
 class StandIns:
     """Free stand-ins for gemini, codex and copilot in PATH, with prepared reports."""
 

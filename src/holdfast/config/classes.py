@@ -105,6 +105,7 @@ PACKET = {
     "env": ENVIRONMENT,
     "notes": HARMLESS,
     "routing.intent": HARMLESS,
+    "routing.agent": HARMLESS,
     "routing.model.*": HARMLESS,
     "permissions": PERMISSIONS,
     "routing.options.*": PERMISSIONS,

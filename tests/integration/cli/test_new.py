@@ -73,7 +73,7 @@ class TestNew:
     @pytest.mark.parametrize(
         ("words", "message"),
         [
-            ((), "missing --intent"),
+            ((), "missing --goal"),
             (("--intent", "safe_imp", "--goal", "x"), "safe_impl"),
             (("--intent", "safe_impl"), "missing --goal"),
             (("--intent", "safe_impl", "--goal", "x", "--id", "a/b"), "not a task id"),

@@ -82,6 +82,11 @@ FIELDS = (
         about="What the packet is for.",
     ),
     Field(
+        path="routing.agent",
+        kind="text",
+        about="One agent for all stages, whatever the profile names. Stages that become equal run once.",
+    ),
+    Field(
         path="routing.model.*",
         kind="text",
         about="The model of an agent (`routing.model.codex`); its agent file must allow it.",

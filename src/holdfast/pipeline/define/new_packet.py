@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 
@@ -11,6 +12,10 @@ from holdfast.model.record import Record
 from holdfast.pipeline.define.intents import INTENTS
 from holdfast.store import atomic
 from holdfast.store.layout import NEW_PREFIX, Packet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
 RETRY_BUDGET = 2
 PAID_CALL_BUDGET = 10
@@ -29,13 +34,19 @@ class Draft(Record):
     deny: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     criteria: tuple[str, ...] = ()
+    #: One agent for all roles.
+    agent: str | None = None
     profile: str | None = None
     permissions: str | None = None
+    workspace: str = "in_place"
+    #: The text of the request; the goal if empty.
+    request: str = ""
     #: The text of an approved plan; it becomes the request.
     plan: str | None = None
     #: Commands of the plan that were refused, each with the reason.
     refused: tuple[str, ...] = ()
     paid_call_budget: int = PAID_CALL_BUDGET
+    max_wallclock_s: int = MAX_WALLCLOCK_S
 
 
 def manifest(draft: Draft) -> str:
@@ -49,13 +60,15 @@ def manifest(draft: Draft) -> str:
         "# Where the agents work, relative to this folder. Default: where you run it.",
         f"project: {_text(draft.project)}" if draft.project is not None else "# project: ..",
         "# in_place, or worktree: in a new git worktree with its own branch.",
-        "workspace: in_place",
+        f"workspace: {draft.workspace}",
         "# What agents that write may do: read, edit (in the workspace) or full. Others only read.",
         f"permissions: {draft.permissions}" if draft.permissions else "# permissions: edit",
         "",
         "routing:",
         f"  # {', '.join(INTENTS)}",
         f"  intent: {draft.intent}",
+        "  # One agent for all stages, whatever the profile names.",
+        f"  agent: {_text(draft.agent)}" if draft.agent else "  # agent: claude",
         "  # 'holdfast pipeline list' shows models, profiles, flags and options.",
         "  # 'holdfast pipeline show DIR' shows what this packet resolves to.",
         "  # model:",
@@ -84,7 +97,7 @@ def manifest(draft: Draft) -> str:
         "  # Agent calls, including failed ones.",
         f"  paid_call_budget: {draft.paid_call_budget}",
         "  # Time limit of each call.",
-        f"  max_wallclock_sec: {MAX_WALLCLOCK_S}",
+        f"  max_wallclock_sec: {draft.max_wallclock_s}",
         "  # budget_usd: 10.0",
         "",
         "context:",
@@ -136,7 +149,23 @@ def request(draft: Draft) -> str:
     """The content of user_request.md."""
     if draft.plan is not None:
         return f"# {draft.goal}\n\nCarry out this approved plan.\n\n{draft.plan.strip()}\n"
-    return f"{draft.goal}\n"
+    return f"{(draft.request or draft.goal).rstrip()}\n"
+
+
+@contextlib.contextmanager
+def temporary(draft: Draft) -> Generator[str]:
+    """The folder of a packet that exists only as long as it is needed to create a task from it."""
+    import tempfile
+
+    from holdfast.packet.create import remove_tree
+
+    place = tempfile.mkdtemp(prefix="holdfast-new-")
+    try:
+        folder = os.path.join(place, draft.task_id)
+        write(folder, draft)
+        yield folder
+    finally:
+        remove_tree(place)
 
 
 def write(folder: str, draft: Draft) -> None:

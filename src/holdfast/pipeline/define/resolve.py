@@ -10,7 +10,7 @@ from __future__ import annotations
 from holdfast.model.record import Record
 from holdfast.model.roles import purpose, split
 from holdfast.model.spec import StageSpec
-from holdfast.pipeline.define import security_lens
+from holdfast.pipeline.define import one_agent, security_lens
 from holdfast.pipeline.define.catalog import Agent, Catalog, Group, Profile
 from holdfast.pipeline.define.catalog_file import Batch
 from holdfast.pipeline.define.intents import INTENTS, OPTIONS, PROFILE_OF
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _PROFILE = "routing.pipeline.profile"
+_AGENT = "routing.agent"
 _FLAGS = "routing.pipeline.flags"
 _OPTIONS = "routing.pipeline.options"
 _PERMISSIONS = "routing.permissions"
@@ -45,6 +46,8 @@ class Resolved(Record):
     #: How often refused work goes back, and to which stage; null: to the last one that wrote.
     repair_times: int
     repair_to: str | None
+    #: With one agent for all roles: which stages of the profile were merged or left out.
+    merged: tuple[str, ...] = ()
     #: Path of a resolved value → where it came from.
     sources: dict[str, str]
 
@@ -66,6 +69,9 @@ def resolve(
 
 
 def _check_agents(manifest: Manifest, catalog: Catalog, problems: list[Problem]) -> None:
+    agent = manifest.get(_AGENT)
+    if agent is not None and agent not in catalog.agents:
+        problems.append(manifest.unknown(_AGENT, "agent", agent, catalog.agents))
     for name, model in manifest.below("routing.model").items():
         path = f"routing.model.{name}"
         agent = catalog.agents.get(name)
@@ -134,6 +140,8 @@ class _Resolver:
         self.group: Group = catalog.groups[profile.group]
         self.problems = problems
         self.sources: dict[str, str] = {}
+        #: With one agent for all roles: stage → the stages of the profile that it stands for.
+        self.origins: one_agent.Origins = {}
 
     def resolve(self, intent: str, request: Callable[[], str]) -> Resolved | None:
         self.sources["profile"] = self._source(_PROFILE if self.manifest.get(_PROFILE) else "routing.intent")
@@ -142,11 +150,11 @@ class _Resolver:
         off = {each for name, on in flags.items() if not on for each in self.group.flags[name]}
         stages: list[StageSpec] = []
         number = 0
-        for batch in self._batches(options, request):
+        for batch in self._cast(self._batches(options, request)):
             number += batch.is_parallel
             for name in batch.stages:
                 parts = split(name, self.catalog.agents)
-                if parts is None or name in off or parts[1] in off:
+                if parts is None or off.issuperset(self._named(name)) or parts[1] in off:
                     continue
                 group = f"parallel-{number}" if batch.is_parallel else None
                 stages.append(self._stage(name, *parts, group=group, options=options))
@@ -162,8 +170,22 @@ class _Resolver:
             join_timeout_s=timeouts[0] if timeouts else None,
             repair_times=self._repair_times(),
             repair_to=self._repair_to(stages),
+            merged=tuple(one_agent.merged(self.profile.stages, self.origins)) if self.origins else (),
             sources=self.sources,
         )
+
+    def _cast(self, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
+        """The batches, played by one agent if the manifest says so."""
+        agent = self.manifest.get(_AGENT)
+        if agent is None or agent not in self.catalog.agents:
+            return batches
+        played, self.origins = one_agent.played_by(agent, batches, self.catalog.agents)
+        self.sources["agent"] = self._source(_AGENT)
+        return played
+
+    def _named(self, stage: str) -> tuple[str, ...]:
+        """The names of a stage in the profile."""
+        return self.origins.get(stage, (stage,))
 
     def _batches(self, options: dict[str, str], request: Callable[[], str]) -> tuple[Batch, ...]:
         """The batches of the profile, with or without a security review as the option says."""
@@ -206,10 +228,11 @@ class _Resolver:
             self.sources["on_fail.back_to"] = self._source(path)
             return name
         # A flag may have turned it off.
-        if leaf is None or leaf.value not in names:
+        back_to = [name for name in names if leaf is not None and leaf.value in self._named(name)]
+        if leaf is None or not back_to:
             return None
         self.sources["on_fail.back_to"] = leaf.source
-        return leaf.value
+        return back_to[0]
 
     def _source(self, path: str) -> str:
         return f"manifest.yaml: {path}"
@@ -288,7 +311,7 @@ class _Resolver:
             group=group,
             timeout_s=self._timeout_s(name, agent, options),
             approval=self._approval(name),
-            writes=(writes := self.profile.writes(name, role)),
+            writes=(writes := any(self.profile.writes(each, role) for each in self._named(name))),
             permissions=self._permissions(name, writes=writes),
             options=self._adapter_options(name, agent),
         )
@@ -353,7 +376,7 @@ class _Resolver:
 
     def _approval(self, stage: str) -> bool:
         leaf = self.profile.leaves.get("approval")
-        by_profile = leaf is not None and stage in leaf.value
+        by_profile = leaf is not None and any(name in leaf.value for name in self._named(stage))
         by_manifest = stage in (self.manifest.get("approval") or ())
         if by_manifest or by_profile:
             source = self._source("approval") if by_manifest or leaf is None else leaf.source

@@ -6,7 +6,7 @@ import os
 
 from holdfast.agents import program, registry
 from holdfast.model.roles import ROLES
-from holdfast.pipeline.define import written_packet
+from holdfast.pipeline.define import one_agent, written_packet
 from holdfast.pipeline.define.intents import DIGEST_POLICIES, INTENTS, OPTIONS, WORKSPACES
 
 TYPE_CHECKING = False
@@ -99,6 +99,15 @@ def missing_agents(written: WrittenPacket) -> list[str]:
     agents = dict.fromkeys(stage.agent for stage in written.resolved.stages)
     capabilities = {name: registry.adapter(name).capabilities for name in agents}
     return [name for name, each in capabilities.items() if each.program and program.find(each, path) is None]
+
+
+def one_agent_notes(written: WrittenPacket) -> list[str]:
+    """What one agent for all roles means, and what it cannot do: a line each."""
+    name = written.manifest.get("routing.agent")
+    if name is None:
+        return []
+    lacks = one_agent.shortcomings(name, registry.adapter(name).capabilities, written.resolved.stages)
+    return [f"note: {line}" for line in (*written.resolved.merged, *lacks)]
 
 
 def _profile_stages(config: Catalog, group: str, name: str) -> tuple[str, ...]:

@@ -220,5 +220,7 @@ def _acceptance(written: WrittenPacket) -> str:
 
 
 def _print_missing(written: WrittenPacket) -> None:
+    for line in pipelines.one_agent_notes(written):
+        out.talk(line)
     for name in pipelines.missing_agents(written):
         out.talk(f"note: {name} is not installed; 'holdfast agent probe {name}' shows more")

@@ -6,7 +6,6 @@ import os
 
 from holdfast import ids, paths
 from holdfast.errors import DuplicateTask, UnreadableFile, UsageError
-from holdfast.packet.create import remove_tree
 from holdfast.packet.inputs import contents
 from holdfast.pipeline.define import new_packet
 from holdfast.pipeline.define.new_packet import Draft
@@ -110,12 +109,7 @@ def run(values: dict[str, Any]) -> int:
 def _run(
     draft: Draft, project: str, *, context: bytes, report: bytes, trust_project: bool, as_json: bool
 ) -> int:
-    import tempfile
-
-    place = tempfile.mkdtemp(prefix="holdfast-review-")
-    try:
-        folder = os.path.join(place, draft.task_id)
-        new_packet.write(folder, draft)
+    with new_packet.temporary(draft) as folder:
         packet = Packet(folder)
         request = f"{draft.goal}. The report is among the attachments: impl_report.md.\n"
         for path, data in (
@@ -132,8 +126,6 @@ def _run(
             "json": as_json,
         }
         return run_verb.run(values)
-    finally:
-        remove_tree(place)
 
 
 def _bytes(path: str) -> bytes:

@@ -9,7 +9,7 @@ from holdfast import paths
 from holdfast.config import settings
 from holdfast.config.classes import CLASSES
 from holdfast.errors import NoSuchDirectory, NotFound, NotPossible, UsageError
-from holdfast.pipeline.define import load_catalog, written_packet
+from holdfast.pipeline.define import load_catalog, packet_template, written_packet
 from holdfast.pipeline.prompt import template
 from holdfast.store import audit, trust
 from holdfast.store.layout import Home
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 COMMAND = Command(
     name="trust",
     summary="Allow what a project brings in .holdfast/.",
-    description="A project's settings, pipelines and prompts can run commands, choose programs, change the "
-    "environment and widen permissions. Until you trust them, holdfast ignores them and says so. This shows "
-    "what PATH (default: here) asks for, and what changed since you trusted it, and asks. A change needs "
-    "trust again. PATH can also be a packet inside a repository, or a file or folder of work items. Trust is "
-    "kept beside your settings, by digest.",
+    description="A project's settings, pipelines, prompts and templates can run commands, choose programs, "
+    "change the environment and widen permissions. Until you trust them, holdfast ignores them and says so. "
+    "This shows what PATH (default: here) asks for, and what changed since you trusted it, and asks. A "
+    "change needs trust again. PATH can also be a packet inside a repository, or a file or folder of work "
+    "items. Trust is kept beside your settings, by digest.",
     examples=(
         "holdfast trust",
         "holdfast trust ~/src/greeter --yes",
@@ -116,6 +116,7 @@ def parts_of(project: str) -> list[Part]:
     settings.load(project, collect)
     load_catalog.load(project, collect)
     parts += template.parts(project)
+    parts += packet_template.parts(project)
     if os.path.lexists(os.path.join(project, written_packet.NAME)):
         parts.append(written_packet.part_of(written_packet.read(project)))
     return parts + item_trust.parts_of(project)
