@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 
 import pytest
 
 from holdfast.model.status import Status
-from holdfast.store.layout import AttemptDir
+from holdfast.store.layout import AttemptDir, Home
 from holdfast.testing import Scenario as Script
+from holdfast.views.facts import changes as feed
 from tests.conftest import Place
 from tests.crash import invariants
 from tests.crash.drive import Case
 from tests.crash.scenarios import BY_NAME, play
+from tests.support import kin, processes
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.tools import need
 from tests.support.waiting import eventually
@@ -122,6 +125,31 @@ def test_a_person_sees_that_the_disk_is_full_and_how_to_end_the_agent(
     os.unlink(ballast)
     assert holdfast("stop", "it").returncode == 0
     task.wait_for("killed")
+
+
+def test_a_view_learns_of_what_happened_while_the_disk_was_full(
+    small_disk: str, home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outside = workspace()
+    monkeypatch.setenv("HOLDFAST_HOME", os.path.join(small_disk, "home"))
+    monkeypatch.setattr(feed, "LIVE_SCAN_S", 3600.0)  # no scan helps
+    task = Task.shell(kin.WAIT, "--id", "it", project=outside)
+    task.wait_for("running")
+    changes = feed.Changes(Home(os.path.join(small_disk, "home")))
+    try:
+        ballast = os.path.join(small_disk, "ballast")
+        _fill(ballast, leave_bytes=0)
+        pid = task.agent_pid()
+        with open(os.path.join(outside, "go"), "ab"):
+            pass
+        eventually(lambda: not processes.is_alive(pid), what="the agent ended while nothing could be written")
+        os.unlink(ballast)
+        give_up_mono = time.monotonic() + 20
+        while not os.path.exists(task.path("done", "_task.done")):
+            assert "it" in changes.wait(give_up_mono - time.monotonic())
+        assert task.status() == "completed"
+    finally:
+        changes.close()
 
 
 def _is_owed(directory: AttemptDir) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 from holdfast import clock, paths
-from holdfast.errors import Unanswered
+from holdfast.errors import HoldfastError, Unanswered
 from holdfast.model.status import Status, exit_status
 from holdfast.packet import load, runner_gone
 from holdfast.store.layout import Home
-from holdfast.views.cli.follow import loop
+from holdfast.views.cli.follow.settle import settle
 from holdfast.views.cli.parse import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.show import fit_text, home_down, out
@@ -39,7 +41,7 @@ COMMAND = Command(
     ),
 )
 
-#: How often the queue is checked for tasks that will never start.
+#: How often the queue is checked for a change, and then for tasks that will never start.
 _STUCK_CHECK_S = 1.0
 
 
@@ -49,7 +51,7 @@ def run(values: dict[str, Any]) -> int:
     packets = [load.find(home, text, archived=True) for text in dict.fromkeys(values["task"])]
     timeout_s = option_values.duration(values["timeout"], "--timeout", "10m")
     exit_statuses: dict[str, int] = {}
-    for stop in loop.follow(packets, loop.View(), until=_Until(), timeout_s=timeout_s):
+    for stop in settle(home, packets, Until(home), timeout_s=timeout_s):
         packet, manifest = stop.packet, stop.manifest
         if stop.is_lost:
             out.talk(home_down.runner_lost(packet, manifest["status"]))
@@ -74,19 +76,53 @@ def _line(manifest: dict[str, Any]) -> str:
     return f"{line}: {concerns}" if concerns else line
 
 
-class _Until:
-    """Whether a task has ended or needs a person; the queue is asked only now and then."""
+class Until:
+    """Whether a task has ended or needs a person; the queue is read only when it changed."""
 
-    def __init__(self) -> None:
-        self._due_mono: dict[str, float] = {}
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._due_mono = float("-inf")
+        self._seen: object = None
+        #: Tasks that the queue will never start.
+        self._stuck: set[str] = set()
 
     def __call__(self, packet: Packet, manifest: dict[str, Any]) -> bool:
+        """For the task with this manifest."""
         if load.is_settled(packet, manifest):
             return True
-        if manifest["status"] != Status.QUEUED or clock.mono() < self._due_mono.get(packet.path, 0.0):
+        if manifest["status"] != Status.QUEUED:
             return False
-        self._due_mono[packet.path] = clock.mono() + _STUCK_CHECK_S
-        return _is_stuck(packet, manifest)
+        return packet.task_id in self.others() and _is_stuck(packet, manifest)
+
+    def others(self) -> set[str]:
+        """Tasks that the queue will never start."""
+        if clock.mono() >= self._due_mono:
+            self._due_mono = clock.mono() + _STUCK_CHECK_S
+            seen = [_stamp(f"{self._home.queue}{suffix}") for suffix in ("", "-wal")]
+            if seen != self._seen:
+                self._seen, self._stuck = seen, _stuck_tasks(self._home)
+        return self._stuck
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return (0, 0)
+    return (found.st_mtime_ns, found.st_size)
+
+
+def _stuck_tasks(home: Home) -> set[str]:
+    if not os.path.exists(home.queue):
+        return set()
+    from holdfast.queue.local import LocalQueue
+    from holdfast.views.text import wait_reason
+
+    try:
+        with LocalQueue(home, reads_only=True) as queue:
+            return {item.task_id for item in queue.items() if item.state in wait_reason.NEEDS_PERSON}
+    except HoldfastError:
+        return set()
 
 
 def _timed_out(left: list[Packet]) -> Unanswered:

@@ -1,4 +1,4 @@
-"""The loop that follows tasks, for `run`, `attach`, `logs -f` and `wait`.
+"""The loop that follows tasks, for `run`, `attach` and `logs -f`. (`wait` may have a thousand: `settle`.)
 
 It polls the manifests: that is cheap, and works when no other holdfast process is alive.
 """
@@ -68,7 +68,7 @@ def follow(
     ends_mono = None if timeout_s is None else clock.mono() + timeout_s
     pause_s = _FIRST_PAUSE_S
     has_said_down = False
-    watched = [_Watched(packet) for packet in packets]
+    watched = [Watched(packet) for packet in packets]
     try:
         while True:
             for each in list(watched):
@@ -95,7 +95,7 @@ def follow_one(
     return stop.manifest
 
 
-class _Watched:
+class Watched:
     """One task, and what a follower does for it: start a keeper, notice a lost runner, refresh the log."""
 
     def __init__(self, packet: Packet) -> None:
@@ -103,12 +103,16 @@ class _Watched:
         #: Queued in a home that is down.
         self.is_held_back = False
         self._starter, self._refresher, self._lost = KeeperStarter(), OutputRefresher(), LostRunnerWatch()
+        self._manifest: dict[str, Any] | None = None
 
-    def round(self, view: View, until: Until, *, stays: bool) -> Stop | None:
+    def round(self, view: View, until: Until, *, stays: bool, reads: bool = True) -> Stop | None:
+        """Look after it, and show what is new. Without `reads`, the manifest has not changed."""
         packet = self.packet
         there = load.wherever(packet)  # a task may be archived as soon as it has ended
         # The manifest is read first: output from before the end is then shown below.
-        manifest = load.read_manifest(there)
+        if reads or self._manifest is None:
+            self._manifest = load.read_manifest(there)
+        manifest = self._manifest
         status = manifest["status"]
         is_over = until(there, manifest)
         if self._lost.poll(packet, status) and stays:
