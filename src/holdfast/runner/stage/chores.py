@@ -45,12 +45,17 @@ def open_chore(
         ledger,
         opened,
         env,
-        prepare=lambda directory: Launch(argv=_argv(ledger, directory, kind, stage=stage, judged=judged)),
+        prepare=lambda directory: Launch(
+            argv=command_line(ledger, directory, kind, stage=stage, judged=judged)
+        ),
         keep=keep,
     )
 
 
-def _argv(ledger: Ledger, directory: AttemptDir, kind: str, *, stage: str, judged: int) -> list[str]:
+def command_line(
+    ledger: Ledger, directory: AttemptDir, kind: str, *, stage: str, judged: int = 0
+) -> list[str]:
+    """The command line of a chore."""
     # -P: the workspace may contain a json.py.
     python = [sys.executable, "-P", "-m"]
     # What we believe of the journal: while the chore runs, others can write to the file.

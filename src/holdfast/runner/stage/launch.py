@@ -41,7 +41,7 @@ def open_attempt(
     locks that the recorder inherits. Raises LockHeld if another attempt uses the session.
     """
     stage_state = ledger.task.stage_state(stage.name)
-    mode, session_id = _mode(adapter, ledger.task, stage_state)
+    mode, session_id = choose_session(adapter, ledger.task, stage_state)
     opened = ev.AttemptOpened(
         attempt=next_number(ledger),
         attempt_id=ids.new_attempt_id(),
@@ -57,7 +57,7 @@ def open_attempt(
             ledger,
             opened,
             env,
-            prepare=lambda directory: _prepare(
+            prepare=lambda directory: prepare(
                 ledger, adapter, directory, opened, stage=stage, prompt=prompt, env=env
             ),
             keep=(*keep, *(lock.descriptors if lock is not None else ())),
@@ -67,7 +67,7 @@ def open_attempt(
             lock.release()
 
 
-def _prepare(
+def prepare(
     ledger: Ledger,
     adapter: Adapter,
     directory: AttemptDir,
@@ -134,7 +134,7 @@ def _names(value: Any) -> tuple[str, ...]:
     return tuple(part.strip() for part in parts if part.strip())
 
 
-def _mode(adapter: Adapter, task: Task, stage_state: StageState) -> tuple[str, str | None]:
+def choose_session(adapter: Adapter, task: Task, stage_state: StageState) -> tuple[str, str | None]:
     """The mode of the attempt, and the session id it uses or creates.
 
     Attempts that never ran used no session.
