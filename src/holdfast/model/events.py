@@ -80,6 +80,8 @@ class RunOpened(Event):
     is_queued: bool = False
     #: Paid calls and failures are counted from zero again.
     resets: bool = False
+    #: What a person changed of the spec: `field` of manifest.yaml, `old`, `new`.
+    amended: tuple[dict[str, Any], ...] = ()
     #: The environment that came with the request.
     env_sha256: str = ""
 

@@ -99,6 +99,8 @@ def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
     task.last_failure = None
     task.repairs = {}
     task.repairing = None
+    if event.amended:
+        _amend(task, event)
     _resumed(task)
     for attempt in task.current:
         attempt.triage = None
@@ -120,6 +122,19 @@ def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
             if name in task.stage_states:
                 # The prompt of a pipeline stage depends on earlier stages, whose reports may change.
                 task.stage_states[name].begin_again(afresh=task.spec.pipeline is not None, was_done=was_done)
+
+
+def _amend(task: Task, event: ev.RunOpened) -> None:
+    from holdfast.model import amendment  # most tasks are never amended
+
+    task.spec = amendment.applied(task.spec, event.amended)
+    task.amended += event.amended
+    task.amended_in = event.run
+    task.deadline_s = task.spec.limits.deadline_s if _sets_deadline(event) else task.deadline_s
+
+
+def _sets_deadline(event: ev.RunOpened) -> bool:
+    return any(change["field"] == "budgets.deadline_sec" for change in event.amended)
 
 
 def _stage_done(task: Task, event: ev.StageDone, at: str) -> None:

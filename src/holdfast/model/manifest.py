@@ -93,6 +93,7 @@ FIELDS = frozenset(
         "is_past_deadline",
         "concerns",
         "accept",
+        "amended",
     ]
 )
 
@@ -158,6 +159,8 @@ def render(task: Task, packet_dir: str, observed: Observed) -> dict[str, Any]:
         manifest["concerns"] = [concern.to_json() for concern in found]
     if spec.quality is not None and spec.quality.accept:
         manifest["accept"] = len(spec.quality.accept)
+    if task.amended:
+        manifest["amended"] = list(task.amended)
     if waiting_for is not None:
         manifest["waiting_for"] = waiting_for
     if task.begun_at is not None:

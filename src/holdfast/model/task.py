@@ -37,6 +37,9 @@ class Task:
         self.deadline_s: float | None = None
         #: The permission profile that a `retry` set.
         self.permissions: str | None = None
+        #: What people changed of its spec, in order, and the run that began with the last change.
+        self.amended: tuple[dict[str, Any], ...] = ()
+        self.amended_in = 0
         self.stages_done: dict[str, int] = {}
         self.stage_states: dict[str, StageState] = {}
         #: The current attempts: one, or one per stage of a parallel group.

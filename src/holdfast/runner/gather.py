@@ -119,7 +119,19 @@ class Gatherer:
             elif self._is_there(name):
                 junk.append(name)
         assert first is not None
-        return first.evolve(junk=tuple(junk))
+        return self._with_amendment(first.evolve(junk=tuple(junk)))
+
+    def _with_amendment(self, pending: PendingRequest) -> PendingRequest:
+        """Check what a retry asks to change of the spec, by the rules of a manifest."""
+        request = pending.request
+        if isinstance(request, HoldfastError) or request.verb != "retry" or "set" not in request.args:
+            return pending
+        from holdfast.pipeline.define import amend  # rarely needed
+
+        try:
+            return pending.evolve(amended=amend.read(self._context.ledger.task.spec, request.args["set"]))
+        except HoldfastError as error:
+            return pending.evolve(objection=str(error))
 
     def _is_there(self, name: str) -> bool:
         return os.path.lexists(os.path.join(self._context.ledger.packet.inbox, name))

@@ -55,7 +55,7 @@ def check(node: Node, file: str, problems: list[Problem]) -> Manifest:
         checker.blame(node, "", message, "'holdfast new' creates one")
         return Manifest(file=file, values=values, lines={})
     for path, inner, field in _walk(checker, node, "", known=tree(), written=written):
-        value = _value(checker, field, inner, path)
+        value = checked_value(checker, field, inner, path)
         if value is not None:
             values[path] = value
     for field in FIELDS:
@@ -84,7 +84,8 @@ def _walk(
             yield from _walk(checker, inner, inner_path, known=below, written=written)  # pyright: ignore[reportArgumentType]
 
 
-def _value(checker: Checker, field: Field, node: Node, path: str) -> Any:
+def checked_value(checker: Checker, field: Field, node: Node, path: str) -> Any:
+    """The value of one field; None if it is not valid, which the checker has noted."""
     match field.kind:
         case "id":
             return checker.task_id(node, path)

@@ -11,6 +11,8 @@ from holdfast.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from holdfast.errors import HoldfastError
     from holdfast.model.events import Event
     from holdfast.model.request import Request
@@ -95,6 +97,9 @@ class PendingRequest(Record):
     request: Request | HoldfastError
     #: If it is not valid: other files that are not valid either.
     junk: tuple[str, ...] = ()
+    #: Of a retry that changes the spec: the changes, or why they are not possible.
+    amended: tuple[dict[str, Any], ...] = ()
+    objection: str = ""
 
 
 class WorkspaceFacts(Record):

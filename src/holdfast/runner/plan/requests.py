@@ -36,13 +36,13 @@ def plan_answer(task: Task, facts: Facts, pending: PendingRequest) -> Step:
     if request_id in task.requests:
         return AnswerRequest(name=name, request=request)  # applied before; only the answer is missing
     try:
-        return _apply(task, facts, name, request)
+        return _apply(task, facts, pending, request)
     except RequestRefused as error:
         return AnswerRequest(name=name, request=request, refusal=str(error))
 
 
-def _apply(task: Task, facts: Facts, name: str, request: Request) -> Step:
-    handler = _HANDLERS.get(request.verb)
+def _apply(task: Task, facts: Facts, pending: PendingRequest, request: Request) -> Step:
+    name, handler = pending.name, _HANDLERS.get(request.verb)
     if handler is None:
         raise RequestRefused(f"no such request: {request.verb} (one of {', '.join(REQUESTS)})")
     if request.verb == "interrupt" and not task.stoppable:
@@ -52,7 +52,15 @@ def _apply(task: Task, facts: Facts, name: str, request: Request) -> Step:
         if not isinstance(step, Interrupt):
             return step
         return AnswerRequest(name=name, request=request, effect=step.events)
-    return AnswerRequest(name=name, request=request, effect=handler(task, request))
+    effect = handler(task, request)
+    if pending.objection:
+        raise RequestRefused(pending.objection)
+    if pending.amended:
+        effect = tuple(
+            event.evolve(amended=pending.amended) if isinstance(event, ev.RunOpened) else event
+            for event in effect
+        )
+    return AnswerRequest(name=name, request=request, effect=effect)
 
 
 def _stop(task: Task, request: Request) -> tuple[ev.Event, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.model import amendment
 from holdfast.model.attempt import Attempt
 from holdfast.model.task import Task
 
@@ -59,6 +60,8 @@ def resume_message(
                 f"check before you repeat it.\n{calls}"
             )
     parts += _changes(changed)
+    if task.amended_in == task.run and (told := amendment.for_agent(task.amended)):
+        parts.append(told)
     if task.answer:
         parts.append(answer(task.answer))
     return "\n\n".join(parts) or "Continue the task."

@@ -26,6 +26,7 @@ COMMAND = Command(
     examples=(
         "holdfast retry 20260131-fix --deadline 10h",
         "holdfast retry 20260131-fix --from command_run -m 'the disk is free again'",
+        "holdfast retry 20260131-fix --set budgets.max_wallclock_sec=900 --set scope.allow+=docs/",
     ),
     arguments=(TASK.evolve(completes="ended-task"),),
     options=(
@@ -44,6 +45,13 @@ COMMAND = Command(
             kind="flag",
             help="Count paid calls and failures of a packet from zero again.",
         ),
+        Option(
+            flags=("--set",),
+            dest="set",
+            kind="many",
+            metavar="FIELD=VALUE",
+            help="Change a limit or the scope, as in manifest.yaml; += and -= change a list (repeatable).",
+        ),
         JSON.evolve(help=request.JSON_HELP),
     ),
 )
@@ -60,6 +68,11 @@ def run(values: dict[str, Any]) -> int:
     }
     if values["reset"]:
         args["reset"] = True
+    if values["set"]:
+        from holdfast.pipeline.define import amend
+
+        amend.read(spec, values["set"])  # reject a bad value before anything is sent
+        args["set"] = values["set"]
     if values["deadline"] not in (None, "none"):
         limits.resolve(
             {}, {"deadline_s": values["deadline"]}, stale_s=None

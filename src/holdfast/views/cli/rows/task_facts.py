@@ -6,7 +6,7 @@ import os
 
 from holdfast import clock
 from holdfast.errors import CorruptFile, HoldfastError
-from holdfast.model import concerns, next_action
+from holdfast.model import amendment, concerns, next_action
 from holdfast.model.outcome import DENIED
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import load, runner_gone
@@ -44,6 +44,7 @@ def task_facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tup
         *_work(manifest, worktree),
         *_stages(manifest),
         *_acceptance(manifest),
+        *named_rows("amended", [amendment.words(change) for change in manifest.get("amended") or ()]),
         *_attempts(packet, manifest),
         *_times(packet, manifest, now),
         ("usage", _usage(manifest)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.model import amendment
 from holdfast.views.cli.show import fit_text
 from holdfast.views.text import describe
 
@@ -44,6 +45,9 @@ def fields(event: dict[str, Any]) -> str:
             return f"{event.get('task_id')} as {event.get('status')}"
         case "task.moved":
             return describe.transition(event.get("old"), event.get("new"), event.get("reason"))
+        case "run.opened" if event.get("amended"):
+            changes = "; ".join(map(amendment.words, event["amended"]))
+            return _short(f"run={event.get('run')} amended: {changes}")
         case "agent.text" | "agent.result":
             return _short(str(event.get("text", "")))
         case "agent.tool_started":
