@@ -179,6 +179,11 @@ _PIPELINE["properties"] = {
     **_PIPELINE["properties"],
     "stages": {"type": "array", "items": _RESOLVED_STAGE},
     "not_installed": TEXTS,
+    "estimate": {
+        "type": "object",
+        "required": ["stages", "total", "unknown", "tasks"],
+        "description": "only with --estimate; each figure has p10, p50 and p90",
+    },
 }
 _PIPELINE_CHECK = of_fields(
     {
@@ -309,6 +314,9 @@ _TASK: dict[str, Schema] = {
     "turns": or_null(COUNT),
     "api_usage": _USAGE,
     "tool_usage": _TOOLS,
+    "stages": list_with(
+        "stage", "agent", "model", "is_done", "calls", "seconds", "input_tokens", "output_tokens", "cost_usd"
+    ),
 }
 _METRICS = of_fields({"at": AT, "home": _FIGURES, "last_24h": _FIGURES, "tasks": OBJECT})
 _REPORT = of_fields(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from holdfast import clock
 from holdfast.model.outcome import SUCCESS
+from holdfast.model.stage_usage import StageUsages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class Analysis:
         self.messages = 0
         self.turns: int | None = None
         self.stages_done: list[str] = []
+        self.stages = StageUsages()
         #: Calls that have not ended, by attempt and id.
         self.open_calls: dict[tuple[Any, Any], dict[str, Any]] = {}
 
@@ -72,9 +74,11 @@ class Analysis:
         self.first_at = self.first_at or at
         self.last_at = at
         handler = _HANDLERS.get(kind)
-        if handler is not None:
+        if handler is not None or kind in _OF_STAGES:
             try:
-                handler(self, line, at)
+                self.stages.apply(line)
+                if handler is not None:
+                    handler(self, line, at)
             except (KeyError, TypeError, ValueError):
                 return
 
@@ -256,6 +260,8 @@ _HANDLERS: dict[str, Any] = {
     "stage.done": _stage_done,
     "agent.result": _result,
 }
+#: Events that count for the figures of stages.
+_OF_STAGES = frozenset({"task.created", "attempt.opened", "attempt.ended", "agent.usage", "stage.done"})
 
 
 def _seconds(first_at: str, last_at: str) -> float:

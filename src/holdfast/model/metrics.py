@@ -48,6 +48,7 @@ def of_task(manifest: dict[str, Any], analysis: Analysis) -> dict[str, Any]:
             "errors": analysis.tool_usage()["errors"],
             "breakdown": {name: tool.calls for name, tool in sorted(analysis.tools.items())},
         },
+        "stages": analysis.stages.to_json(),
     }
 
 

@@ -69,7 +69,9 @@ def gather(home: Home, *, with_archive: bool = True) -> list[dict[str, Any]]:
             size = os.stat(packet.journal).st_size
             old = known.get(packet.task_id)
             # The manifest of a live task may be behind its journal.
-            if old is not None and old.get("finished_at") and old.get("journal_bytes") == size:
+            # An older version wrote no figures of stages.
+            is_known = old is not None and old.get("finished_at") and "stages" in old
+            if old is not None and is_known and old.get("journal_bytes") == size:
                 figures.append(old)
             else:
                 figures.append({**of_packet(packet), "journal_bytes": size})

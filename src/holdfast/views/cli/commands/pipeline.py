@@ -12,8 +12,9 @@ from holdfast.pipeline.results import task_index
 from holdfast.store.layout import Home
 from holdfast.store.trust import Judge
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
+from holdfast.views.cli.rows import estimate_rows
 from holdfast.views.cli.show import out, wrapped_table
-from holdfast.views.facts import pipelines
+from holdfast.views.facts import estimates, pipelines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ COMMAND = Command(
         "holdfast pipeline list",
         "holdfast pipeline check my-packet",
         "holdfast pipeline show my-packet --json",
+        "holdfast pipeline show my-packet --estimate",
         "holdfast pipeline index",
     ),
     arguments=(
@@ -61,6 +63,12 @@ COMMAND = Command(
             kind="flag",
             help="Include what the project brings, even if you do not trust it.",
         ),
+        Option(
+            flags=("--estimate",),
+            dest="estimate",
+            kind="flag",
+            help="With show: calls, tokens, cost and time, from the history of this home.",
+        ),
         JSON,
     ),
 )
@@ -69,6 +77,8 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Run the action."""
     action = values["action"]
+    if values["estimate"] and action != "show":
+        raise UsageError("--estimate needs 'pipeline show'", hint="'holdfast pipeline show DIR --estimate'")
     if action in ("list", "index"):
         if values["packet"]:
             raise UsageError(
@@ -153,8 +163,15 @@ def _show(values: dict[str, Any]) -> int:
     )
     for line in written.judge.notices():
         out.talk(line)
+    estimate = estimates.of_packet(Home(paths.home()), written) if values["estimate"] else None
     if values["json"]:
-        out.data(pipelines.resolved(written))
+        more = {} if estimate is None else {"estimate": estimate.to_json()}
+        out.data({**pipelines.resolved(written), **more})
+        return 0
+    if estimate is not None:
+        wrapped_table.show(estimate_rows.HEAD, estimate_rows.rows(estimate))
+        for line in estimate_rows.notes(estimate):
+            out.say(line, rest="  ")
         return 0
     resolved = written.resolved
     where = f"group {resolved.group}, profile {resolved.profile}"

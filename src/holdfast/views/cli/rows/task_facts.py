@@ -21,6 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from holdfast.model.stage_usage import StageUsage
     from holdfast.queue.engine import Item
 
 #: Number of attempts and of output lines shown.
@@ -42,7 +43,7 @@ def task_facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tup
         *queue_rows,
         *_waiting(manifest, now),
         *_work(manifest, worktree),
-        *_stages(manifest),
+        *_stages(packet, manifest, now),
         *_acceptance(manifest),
         *named_rows("amended", [amendment.words(change) for change in manifest.get("amended") or ()]),
         *_attempts(packet, manifest),
@@ -124,15 +125,42 @@ def _work(manifest: dict[str, Any], worktree: dict[str, Any] | None) -> list[tup
     return rows
 
 
-def _stages(manifest: dict[str, Any]) -> list[tuple[str, str]]:
+def _stages(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[str, str]]:
+    """The stages with what each of them took. One stage took what the task took."""
     stages: list[dict[str, Any]] = manifest.get("stages") or []
-    return named_rows("stages", [_stage(stage) for stage in stages])
+    used: dict[str, StageUsage] = {}
+    if len(stages) > 1:
+        from holdfast.packet import metrics  # reads the journal
+
+        used = metrics.analyse(packet).stages.stages
+    cells = [(stage["name"], stage["state"], *_took(used.get(stage["name"]), now)) for stage in stages]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    rows: list[str] = []
+    for stage, row in zip(stages, cells, strict=True):
+        columns = "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True))
+        rows.append(f"{columns.rstrip()}{_concluded(stage)}")
+    return named_rows("stages", rows)
 
 
-def _stage(stage: dict[str, Any]) -> str:
+def _took(usage: StageUsage | None, now: float) -> tuple[str, ...]:
+    """Time, calls, tokens and cost; `-` for what no agent reported."""
+    if usage is None:
+        return "", "", "", ""
+    open_s = max(0.0, now - clock.parse_iso(usage.since)) if usage.since else 0.0
+    used = usage.used
+    counts = [count for count in (used.input_tokens, used.output_tokens) if count is not None]
+    return (
+        clock.words(usage.seconds + open_s),
+        amounts.plural(usage.calls, "call"),
+        f"{amounts.short(sum(counts)) if counts else '-'} tokens",
+        f"${used.cost_usd:.2f}" if used.cost_usd is not None else "$-",
+    )
+
+
+def _concluded(stage: dict[str, Any]) -> str:
     concluded = concerns.words(stage.get("decision") or "", stage.get("findings"))
     denied = ", tools were denied" if stage.get("outcome") == DENIED else ""
-    return f"{stage['name']}  {stage['state']}{denied}" + (f": {concluded}" if concluded else "")
+    return denied + (f": {concluded}" if concluded else "")
 
 
 def _acceptance(manifest: dict[str, Any]) -> list[tuple[str, str]]:
