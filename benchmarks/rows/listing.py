@@ -74,7 +74,7 @@ def listing(place: Place) -> list[Line]:
 def _fill(holdfast: Holdfast, count: int) -> str:
     """One real task, whose id is returned, and copies of its manifest under other ids."""
     packet = holdfast.run("--", "true")
-    holdfast.call("wait", os.path.basename(packet), "--timeout", "30")
+    holdfast.call("wait", os.path.basename(packet), "--timeout", "30s")
     with open(os.path.join(packet, "manifest.json"), encoding="utf-8") as file:
         manifest = json.load(file)
     for number in range(count - 1):

@@ -79,9 +79,48 @@ def _days_since_1970(year: int, month: int, day: int) -> int:
     return 365 * year + year // 4 - year // 100 + year // 400 + day_of_year - 719468
 
 
+def parse_hour(text: str) -> int | None:
+    """`22:00` → minutes after midnight; None if it is not a time of day."""
+    hours, colon, minutes = text.partition(":")
+    if not colon or len(minutes) != 2 or not 1 <= len(hours) <= 2 or not (hours + minutes).isascii():
+        return None
+    if not (hours + minutes).isdigit() or int(hours) > 23 or int(minutes) > 59:
+        return None
+    return int(hours) * 60 + int(minutes)
+
+
+def next_local(text: str, now: float) -> float | None:
+    """The next time that local clocks show `22:00`; None if the text is not a time of day.
+
+    An hour that is skipped by daylight saving time comes an hour later.
+    """
+    minute = parse_hour(text)
+    return None if minute is None else local_minute(minute, now)
+
+
+def local_minute(minute: int, now: float, *, weekday: int | None = None) -> float:
+    """The first time after `now` that is this minute of the day, and this weekday (Monday is 0)."""
+    local = time.localtime(now)
+    for days in range(9):
+        day = (local.tm_year, local.tm_mon, local.tm_mday + days)
+        # -1: mktime finds out whether daylight saving time applies.
+        at = time.mktime((*day, minute // 60, minute % 60, 0, 0, 0, -1))
+        if at > now and weekday in (None, time.localtime(at).tm_wday):
+            return at
+    raise ValueError(f"no such minute: {minute}")  # not reached: every weekday is within eight days
+
+
 def iso_now() -> str:
     """The current time, in the format used in files."""
     return iso(now())
+
+
+def local(at: str, form: str) -> str:
+    """A time of a file in the local time zone, formatted as by strftime; unchanged if it is not a time."""
+    try:
+        return time.strftime(form, time.localtime(parse_iso(at)))
+    except (ValueError, OverflowError, OSError):
+        return at
 
 
 def words(seconds: float) -> str:
@@ -96,10 +135,26 @@ def words(seconds: float) -> str:
 
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+#: Other spellings of a unit, for the error message.
+_SPELLINGS = {
+    "s": ("sec", "secs", "second", "seconds"),
+    "m": ("min", "mins", "minute", "minutes"),
+    "h": ("hr", "hrs", "hour", "hours"),
+    "d": ("day", "days"),
+}
 
 
-def parse_duration(text: str) -> float:
-    """Parse a duration: `90`, `90s`, `1.5h`, `1h30m` → seconds. Raises ValueError."""
+def unit_of(word: str) -> str:
+    """`minutes` → `m`; empty if the word is not a unit."""
+    word = word.lower()
+    return next((unit for unit, others in _SPELLINGS.items() if word == unit or word in others), "")
+
+
+def parse_duration(text: str, *, needs_unit: bool = False) -> float:
+    """Parse a duration: `90`, `90s`, `1.5h`, `1h30m` → seconds. Raises ValueError.
+
+    With `needs_unit`, a number without a unit is refused, unless it is 0: people mean days or minutes.
+    """
     total, number = 0.0, ""
     for char in text.strip():
         if char.isdigit() or char == ".":
@@ -108,7 +163,10 @@ def parse_duration(text: str) -> float:
             total += float(number) * _UNITS[char]
             number = ""
         else:
-            raise ValueError(f"not a duration: {text!r} (write 90, 90s, 15m, 1h30m)")
+            raise ValueError(f"not a duration: {text!r} ({_written_right(text)})")
+    if number and needs_unit and float(number):
+        units = [f"{text.strip()}{unit}" for unit in _UNITS]
+        raise ValueError(f"a duration needs a unit: {', '.join(units[:-1])} or {units[-1]}")
     if number:
         total += float(number)
     elif not text.strip():
@@ -116,3 +174,14 @@ def parse_duration(text: str) -> float:
     if total > LONGEST_S:
         raise ValueError(f"longer than 100 years: {text!r}")
     return total
+
+
+def _written_right(text: str) -> str:
+    """`write 5m` for `5 minutes`; else examples."""
+    number = text.strip().rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    word = text.strip()[len(number) :].lower()
+    number = number.strip()
+    if number.isdigit() and word in ("w", "week", "weeks"):
+        return f"write {int(number) * 7}d"
+    unit = unit_of(word)
+    return f"write {number}{unit}" if unit and number.isdigit() else "write 90s, 15m, 1h30m or 7d"

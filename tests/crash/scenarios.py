@@ -248,7 +248,7 @@ def _by_command_line(case: Case) -> None:
         "--project",
         case.project,
         "--base-interval",
-        "0.3",
+        "0.3s",
         "--stale",
         "none",
     ]

@@ -187,7 +187,7 @@ def submitted(case: Case) -> None:
     os.unlink(case.home.down)
     with open(case.home.up, "w", encoding="utf-8") as file:
         json.dump({"loop": {"min_free_memory_bytes": 0, "min_free_disk_bytes": 0}}, file)
-    argv = ["submit", "--id", "task", "--project", case.project, "--base-interval", "0.3", "--stale", "none"]
+    argv = ["submit", "--id", "task", "--project", case.project, "--base-interval", "0.3s", "--stale", "none"]
     argv += ["--", "sh", "-c", "for i in 1 2 3 4 5; do echo line $i; done"]
     if case.holdfast(*argv) != 0 and not os.path.isdir(case.packet.path):
         # Nothing was created, so the command is typed again.

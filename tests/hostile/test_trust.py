@@ -104,7 +104,7 @@ def test_a_project_cannot_choose_the_agent() -> None:
     repo = project(config="agent = 'scripted'\n")
     done = holdfast("run", "do it", cwd=repo.path)
     assert done.returncode == 2
-    assert "neither an agent nor a command" in done.stderr
+    assert "no agent was chosen" in done.stderr
     assert "ignored" in done.stderr
 
 

@@ -73,10 +73,9 @@ def wrote(name: str, data: bytes = b"", mode: int = 0o600) -> str:
     ("args", "error", "hint"),
     [
         (["--agent", "scriptd", "do it"], "no agent named 'scriptd'", "did you mean 'scripted'?"),
-        (["--agent", "", "do it"], "", "--agent"),
+        (["--agent", "", "do it"], "no agent named ''", "agents: "),
         (["--agent", "../../etc", "do it"], "no agent named", "agents: "),
-        (["do it"], "neither an agent nor a command", "--agent NAME PROMPT"),
-        ([], "neither an agent nor a command", "-- COMMAND"),
+        ([], "neither a prompt nor a command", "-- COMMAND"),
         (["--"], "no command was given", "-- COMMAND"),
         (["--agent", "command"], "no command was given", "-- COMMAND"),
         (["--", "no-such-program-anywhere"], "no-such-program-anywhere: command not found", "PATH"),
@@ -99,7 +98,7 @@ def wrote(name: str, data: bytes = b"", mode: int = 0o600) -> str:
             "--option nonsense: not KEY=VALUE",
             "give it a value: --option nonsense=VALUE",
         ),
-        (["--leftovers", "burn", "--", "true"], "'burn' is not one of", "--help"),
+        (["--leftovers", "burn", "--", "true"], "'burn' is not one of", "--leftovers report|kill|keep"),
         (["--no-such-flag", "--", "true"], "--no-such-flag", "--help"),
         (["one", "two", "--", "true"], "two", "--help"),
     ],
@@ -200,7 +199,7 @@ def test_empty_monitor_variables_mean_nothing_and_flags_beat_them(home: str) -> 
 @pytest.mark.req("SUP-7")
 def test_commands_that_are_none(home: str) -> None:
     assert "id you mean 'show'?" in refused("shwo", "x")
-    assert "--help" in refused("show")
+    assert "for example: holdfast show" in refused("show")
     assert "--help" in refused("show", "a", "b")
     assert "--timeout" in refused("wait", kin.make("--", "true").id, "--timeout", "soon")
 

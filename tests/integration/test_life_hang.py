@@ -120,7 +120,7 @@ def test_a_lingering_agent_is_finished_and_its_group_ended(home: str) -> None:
         .result("all done")
         .linger("forever")
     )
-    task = Task.play(scenario, "--linger", "0.3", "--leftovers", "kill")
+    task = Task.play(scenario, "--linger", "0.3s", "--leftovers", "kill")
     manifest = task.wait_for("completed")
     assert task.events("stop.intended")[0]["intent"] == "linger"
     assert task.events("attempt.ended")[0]["outcome"] == "success"
@@ -171,7 +171,7 @@ def test_the_end_is_looked_at_before_silence(home: str) -> None:
 def test_a_result_that_no_runner_saw_still_counts(home: str) -> None:
     """It was printed while no runner lived, and nothing came after it."""
     gate = os.path.join(workspace(), "go")
-    task = Task.play(Scenario().wait_file(gate).result("done").linger("forever"), "--linger", "0.2")
+    task = Task.play(Scenario().wait_file(gate).result("done").linger("forever"), "--linger", "0.2s")
     task.agent_pid()
     task.kill_runner()
     with open(gate, "w", encoding="utf-8"):

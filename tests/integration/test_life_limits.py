@@ -40,7 +40,7 @@ def test_without_a_word_the_deadline_is_five_hours(home: str) -> None:
 @pytest.mark.req("BUD-1", "TST-7", "W-A6")
 def test_the_deadline_is_of_active_time_and_survives_restarts(home: str) -> None:
     """Each runner is killed; the agent's time counts across runners."""
-    task = Task.shell("sleep 60", "--deadline", "2")
+    task = Task.shell("sleep 60", "--deadline", "2s")
     task.agent_pid()
     for _ in range(2):
         task.kill_runner()
@@ -49,7 +49,7 @@ def test_the_deadline_is_of_active_time_and_survives_restarts(home: str) -> None
     assert 2 <= manifest["active_s"] < 8
     # The waiting between two attempts does not count, what earlier attempts lived does.
     task = Task.shell(
-        "sleep 0.4; " + DIES, "--deadline", "1", "--base-interval", "0.5", "--max-interval", "0.5"
+        "sleep 0.4; " + DIES, "--deadline", "1s", "--base-interval", "0.5s", "--max-interval", "0.5s"
     )
     manifest = task.wait_for("abandoned")
     assert "deadline" in manifest["abandon_reason"]
@@ -61,7 +61,7 @@ def test_the_deadline_is_of_active_time_and_survives_restarts(home: str) -> None
 
 @pytest.mark.req("BUD-1", "RES-5")
 def test_retry_with_another_deadline_goes_on_in_the_same_session(home: str) -> None:
-    task = Task.play(Scenario().write("a.txt", "a").hang(once=True).write("b.txt", "b"), "--deadline", "1")
+    task = Task.play(Scenario().write("a.txt", "a").hang(once=True).write("b.txt", "b"), "--deadline", "1s")
     first = task.wait_for("abandoned")
     assert task.ask("retry", "--deadline", "10m", "-m", "you have more time now").returncode == 0
     second = task.wait_for("completed")
@@ -99,7 +99,7 @@ def test_retries_are_counted_twice_and_capped(home: str) -> None:
 def test_health_resets_the_backoff_but_not_the_total(home: str) -> None:
     """It works for longer than a base interval before it dies: each failure is a first one."""
     script = "echo working; sleep 0.3; " + DIES
-    task = Task.shell(script, "--base-interval", "0.2", "--max-retries", "3", "--stale", "none")
+    task = Task.shell(script, "--base-interval", "0.2s", "--max-retries", "3", "--stale", "none")
     manifest = task.wait_for("abandoned")
     planned = task.events("retry.planned")
     assert [event["consecutive"] for event in planned] == [1, 1, 1]
@@ -110,7 +110,7 @@ def test_health_resets_the_backoff_but_not_the_total(home: str) -> None:
 
 @pytest.mark.req("BUD-7", "TST-7", "W-A6", "PKT-21")
 def test_backoff_and_counters_survive_the_runner(home: str) -> None:
-    task = Task.shell(DIES, "--base-interval", "1.5", "--max-retries", "3")
+    task = Task.shell(DIES, "--base-interval", "1.5s", "--max-retries", "3")
     before = task.wait_for("waiting")
     wake_at = before["wake_at"]
     task.kill_runner()

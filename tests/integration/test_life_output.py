@@ -101,7 +101,7 @@ def test_later_attempts_append_to_the_log(home: str) -> None:
     task = Task.shell(
         "echo run $HOLDFAST_RESUME_COUNT; [ $HOLDFAST_RESUME_COUNT = 2 ] || kill -9 $$",
         "--base-interval",
-        "0.1",
+        "0.1s",
     )
     task.wait_for("completed")
     marks = ["--- attempt 2 (again) ---", "--- attempt 3 (again) ---"]

@@ -76,7 +76,7 @@ def test_an_agent_that_exits_0_when_it_is_stopped_was_stopped(home: str) -> None
 
 @pytest.mark.req("LCH-18", "W-C2")
 def test_an_agent_that_ignores_the_first_signal_is_killed_by_the_next(home: str) -> None:
-    task = Task.play(Scenario().on_signal("TERM", "ignore").say("one").hang(), "--stop-pause", "0.3")
+    task = Task.play(Scenario().on_signal("TERM", "ignore").say("one").hang(), "--stop-pause", "0.3s")
     task.wait_for_event("agent.text")
     task.stop()
     ended = task.events("attempt.ended")[0]

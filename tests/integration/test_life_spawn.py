@@ -53,7 +53,7 @@ def test_a_program_that_cannot_be_executed_ends_failed_without_a_storm(
     home: str, text: str, number: int
 ) -> None:
     path = program(text)
-    limits = ("--base-interval", "0.1", "--max-interval", "0.3", "--max-retries", "4")
+    limits = ("--base-interval", "0.1s", "--max-interval", "0.3s", "--max-retries", "4")
     task = Task.start(*limits, "--", path)
     manifest = task.wait_for("failed")
     ended = [event for event in task.events("attempt.ended") if event["outcome"] == "spawn_failed"]
@@ -93,7 +93,7 @@ def test_exit_127_of_a_shell_is_no_failed_exec(home: str) -> None:
 def test_a_start_that_failed_is_not_a_start(home: str) -> None:
     """Once the program can be executed, it runs for the first time."""
     path = program("\0 of a format that nobody knows\n")
-    task = Task.start("--base-interval", "0.3", "--", path)
+    task = Task.start("--base-interval", "0.3s", "--", path)
     task.wait_for("waiting")
     os.unlink(path)
     program("#!/bin/sh\necho count $HOLDFAST_RESUME_COUNT\n", "new")
@@ -108,7 +108,7 @@ def test_a_directory_that_is_gone_is_waited_for(home: str) -> None:
     folder = os.path.join(workspace(), "gone")
     os.mkdir(folder)
     script = '[ $HOLDFAST_RESUME_COUNT = 0 ] || exit 0; rmdir "$PWD"; kill -KILL $$'
-    task = Task.shell(script, "--base-interval", "0.2", project=folder)
+    task = Task.shell(script, "--base-interval", "0.2s", project=folder)
     task.wait_for("waiting")
     failed = task.wait_for_event("attempt.ended", 2)
     assert (failed["outcome"], failed["exec_errno"]) == ("spawn_failed", errno.ENOENT)
@@ -123,7 +123,7 @@ def test_a_failed_start_in_between_does_not_lose_the_session(home: str) -> None:
     scenario = (
         Scenario().tool("Bash", command="rmdir ../gone", stays_open=True).crash("KILL", once=True).say("back")
     )
-    task = Task.play(scenario, "--base-interval", "0.3", project=folder)
+    task = Task.play(scenario, "--base-interval", "0.3s", project=folder)
     task.wait_for("waiting")
     assert [event["outcome"] for event in task.events("attempt.ended")] == ["crashed", "spawn_failed"]
     os.mkdir(folder)

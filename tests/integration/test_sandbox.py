@@ -125,7 +125,7 @@ def test_a_successor_adopts_it(home: str) -> None:
 
 def test_a_crashed_agent_resumes_its_session_and_finds_its_tmp(home: str) -> None:
     script = Scenario().write("/tmp/note", "kept").crash("KILL", tries=1).wait_file("/tmp/note", limit_s=5)
-    task = Task.play(script.result("done"), "--sandbox", "--base-interval", "0.1", "--max-interval", "0.2")
+    task = Task.play(script.result("done"), "--sandbox", "--base-interval", "0.1s", "--max-interval", "0.2s")
     task.wait_for("completed", within_s=30)
     assert [event["mode"] for event in task.events("attempt.opened")] == ["fresh", "resume"]
     assert task.read("sandbox", "tmp", "note") == b"kept"
@@ -134,14 +134,14 @@ def test_a_crashed_agent_resumes_its_session_and_finds_its_tmp(home: str) -> Non
 
 def test_a_hang_is_noticed(home: str) -> None:
     script = Scenario().say("one").hang(tries=1).say("two").result("done")
-    flags = ("--stale", "0.5", "--grace", "0.2", "--base-interval", "0.1", "--max-interval", "0.2")
+    flags = ("--stale", "0.5s", "--grace", "0.2s", "--base-interval", "0.1s", "--max-interval", "0.2s")
     task = Task.play(script, "--sandbox", *flags)
     task.wait_for("completed", within_s=30)
     assert [event["outcome"] for event in task.events("attempt.ended")] == ["hung", "success"]
 
 
 def test_its_interrupt_file_asks_a_person(home: str) -> None:
-    task = boxed('echo "which one?" > "$INTERRUPT_FILE"; ' + kin.WAIT, "--base-interval", "0.1")
+    task = boxed('echo "which one?" > "$INTERRUPT_FILE"; ' + kin.WAIT, "--base-interval", "0.1s")
     manifest = task.wait_for("interrupted")
     assert "which one?" in manifest["status_reason"]
     assert task.read("state", "interrupt-request.txt") == b"which one?\n"

@@ -371,7 +371,9 @@ def test_a_dev_server_of_a_succeeded_agent_is_reported_and_lives_on() -> None:
 def test_a_dev_server_of_an_agent_that_had_to_be_killed_after_its_success_lives_on() -> None:
     """Where nothing is swept, nothing is stopped before the kill."""
     scenario = Scenario().server(pid_file="pid", port_file="port").ignore(["TERM", "INT", "HUP"])
-    task = Task.play(scenario.result("it is up").linger("forever"), "--linger", "0.2", "--stop-pause", "0.2s")
+    task = Task.play(
+        scenario.result("it is up").linger("forever"), "--linger", "0.2s", "--stop-pause", "0.2s"
+    )
     task.wait_for("completed")
     assert task.events("attempt.ended")[0]["exit_signal"] == signal.SIGKILL
     server, port = kin.pid_in("pid"), kin.pid_in("port")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+
 import pytest
 
 from holdfast import clock
@@ -113,3 +116,49 @@ def test_every_number_is_some_time(at: float, text: str) -> None:
 def test_an_absurd_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="100 years"):
         clock.parse_duration(text)
+
+
+@pytest.fixture
+def in_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
+    time.tzset()
+    yield
+    monkeypatch.delenv("TZ")
+    time.tzset()
+
+
+@pytest.mark.usefixtures("in_berlin")
+def test_people_read_local_time() -> None:
+    assert clock.local("2026-01-31T12:00:00.000Z", "%Y-%m-%d %H:%M %Z") == "2026-01-31 13:00 CET"
+    assert clock.local("2026-07-31T12:00:00.000Z", "%H:%M") == "14:00"
+    assert clock.local("nonsense", "%H:%M") == "nonsense"
+
+
+@pytest.mark.usefixtures("in_berlin")
+@pytest.mark.parametrize(
+    ("text", "now", "next_at"),
+    [
+        ("22:00", "2026-01-31T12:00:00Z", "2026-01-31T21:00:00.000Z"),
+        ("12:59", "2026-01-31T12:00:00Z", "2026-02-01T11:59:00.000Z"),
+        ("13:00", "2026-01-31T12:00:00Z", "2026-02-01T12:00:00.000Z"),
+        # The night in which clocks go forward at 02:00: 02:30 does not exist.
+        ("02:30", "2026-03-28T22:00:00Z", "2026-03-29T01:30:00.000Z"),
+        ("04:00", "2026-03-28T22:00:00Z", "2026-03-29T02:00:00.000Z"),
+    ],
+)
+def test_the_next_time_that_local_clocks_show(text: str, now: str, next_at: str) -> None:
+    at = clock.next_local(text, clock.parse_iso(now))
+    assert at is not None
+    assert clock.iso(at) == next_at
+
+
+@pytest.mark.parametrize("text", ["", "22", "24:00", "22:60", "2:5", "22:00:00", "ab:cd", "+1:00", "²2:00"])
+def test_what_is_no_time_of_day(text: str) -> None:
+    assert clock.next_local(text, 0.0) is None
+
+
+@pytest.mark.parametrize("text", ["5", "1h30", "0.5"])
+def test_a_duration_needs_a_unit_where_people_type_it(text: str) -> None:
+    with pytest.raises(ValueError, match=f"{text}s, {text}m, {text}h or {text}d"):
+        clock.parse_duration(text, needs_unit=True)
+    assert clock.parse_duration("0", needs_unit=True) == 0.0

@@ -22,6 +22,8 @@ class Scripted:
     """Speaks stream-json, and saves its session on disk."""
 
     name = "scripted"
+    #: Option → the module that reads its file: `load(path)` raises ValueError if the file is wrong.
+    option_files = {"scenario": "holdfast.testing.agent.scenario"}
     capabilities = Capabilities(
         chooses_session_id=True,
         session_id_from="chosen",

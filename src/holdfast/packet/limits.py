@@ -48,7 +48,7 @@ def resolve(
         if environ.get(name):
             values[field] = _value(field, environ[name], name)
     for field, text in flags.items():
-        values[field] = _value(field, text, _flag(field))
+        values[field] = _value(field, text, flag(field), needs_unit=True)
     if "stale_s" not in values:
         values["stale_s"] = 3 * values["base_interval_s"] if "base_interval_s" in values else stale_s
     if environ.get(_CHECKS) and "base_interval_s" not in values:
@@ -86,7 +86,12 @@ _KINDS: dict[str, Callable[[str], float]] = {
     "budget_tokens": _whole,
     "max_turns": _whole,
 }
-_EXAMPLES = {"output_bytes": "500MiB", "memory_bytes": "8GiB", "budget_usd": "2.50"}
+_EXAMPLES = {
+    "output_bytes": "500MiB",
+    "memory_bytes": "8GiB",
+    "budget_usd": "2.50",
+    "budget_tokens": "1500000",
+}
 #: Fields that may be zero.
 _MAY_BE_ZERO = frozenset(
     {
@@ -109,13 +114,18 @@ _LEAST: dict[str, tuple[float, str]] = {
 }
 
 
-def _flag(field: str) -> str:
+def flag(field: str) -> str:
+    """The option of a limit."""
     if field in ("output_bytes", "memory_bytes"):
         return f"--{field.removesuffix('_bytes')}-limit"
     return "--" + field.removesuffix("_s").replace("_", "-")
 
 
-def _value(field: str, text: str, where: str) -> float | int | str | None:
+def _example(field: str, where: str) -> str:
+    return f"{where}={_EXAMPLES.get(field, '10' if field in _KINDS else '30m')}"
+
+
+def _value(field: str, text: str, where: str, *, needs_unit: bool = False) -> float | int | str | None:
     if field == "on_limit":
         if text not in ON_LIMIT:
             raise UsageError(f"{where} must be {' or '.join(ON_LIMIT)}, not {text!r}")
@@ -123,17 +133,21 @@ def _value(field: str, text: str, where: str) -> float | int | str | None:
     if text == "none" and field in ("deadline_s", "timeout_s", "stale_s", "memory_bytes"):
         return None
     try:
-        value = _KINDS.get(field, clock.parse_duration)(text)
+        kind = _KINDS.get(field)
+        value = clock.parse_duration(text, needs_unit=needs_unit) if kind is None else kind(text)
     except ValueError as error:
         raise UsageError(
             f"{where}: {error}",
-            hint=f"for example {where}={_EXAMPLES.get(field, '10' if field in _KINDS else '30s')}",
+            hint=f"for example {_example(field, where)}",
         ) from error
     if value != value or value < 0 or (value == 0 and field not in _MAY_BE_ZERO):
         least = "zero or more" if field in _MAY_BE_ZERO else "more than zero"
-        raise UsageError(f"{where} must be {least}, not {text}")
+        raise UsageError(f"{where} must be {least}, not {text}", hint=f"for example {_example(field, where)}")
     if field in _LEAST and value < _LEAST[field][0]:
         least, why = _LEAST[field]
         minimum = units.words(int(least)) if field.endswith("_bytes") else f"{least:g}s"
-        raise UsageError(f"{where} must be at least {minimum}, not {text}: {why}")
+        raise UsageError(
+            f"{where} must be at least {minimum}, not {text}: {why}",
+            hint=f"for example {_example(field, where)}",
+        )
     return value

@@ -135,20 +135,23 @@ def rank(work: WorkItem, order: Sequence[str]) -> int:
 
 
 def parse_time(text: str, *, now: float) -> str:
-    """Parse `2026-01-31T12:00:00Z`, with an offset such as `+02:00`, a local date or time, or `+90m` from
-    now.
+    """Parse `2026-01-31T12:00:00Z`, with an offset such as `+02:00`, a local date or time, the next `22:00`,
+    or `+90m` from now.
 
     Returns it in the format used in files. Raises ValueError.
     """
     text = text.strip()
+    at = clock.next_local(text, now)
+    if at is not None:
+        return clock.iso(at)
     if text.startswith("+"):
-        return clock.iso(now + clock.parse_duration(text[1:]))
+        return clock.iso(now + clock.parse_duration(text[1:], needs_unit=True))
     from datetime import datetime  # slow to import, and rarely needed
 
     try:
         return clock.iso(datetime.fromisoformat(text).timestamp())
     except (ValueError, OverflowError):
-        raise ValueError(f"not a time: {text!r} (write 2026-01-31T12:00:00Z, or +90m from now)") from None
+        raise ValueError(f"not a time: {text!r} (write 22:00, 2026-01-31 22:00, or +90m from now)") from None
 
 
 def _permissions(fields: dict[str, Any], where: str) -> str | None:

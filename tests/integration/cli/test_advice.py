@@ -82,9 +82,9 @@ def test_a_queued_task_that_cannot_be_interrupted() -> None:
         (("queue", "import"), "holdfast queue import items.json"),
         (("queue", "add"), "holdfast queue add '{"),
         (("queue", "rm"), "'holdfast queue rm TASK'"),
-        (("queue", "rm", "a", "b"), "'holdfast queue priority TASK PRIORITY'"),
-        (("run", "--max-turns", "-1", "--", "true"), "'holdfast run --help'"),
-        (("run", "--session", "x", "--", "true"), "'holdfast run --help'"),
+        (("queue", "rm", "a", "b"), "'holdfast queue rm --help'"),
+        (("run", "--max-turns", "-1", "--", "true"), "--max-turns=10"),
+        (("run", "--session", "x", "--", "true"), "'holdfast agent list'"),
         (("events", "done", "--export", "no/such/x"), "create it, or choose another file"),
     ],
 )

@@ -57,6 +57,16 @@ def test_bash_completes_task_ids_that_make_sense() -> None:
     assert bash("stop", "") == ["20260131-live"]
     assert bash("retry", "") == ["20260131-done"]
     assert bash("resume", "") == []
+    holdfast("submit", "--id", "20260131-later", "--not-before", "+9h", "--", "true", cwd=workspace())
+    # Only what the verb accepts: neither a queued task nor one that has ended.
+    assert bash("resume", "") == []
+    assert bash("approve", "") == []
+    assert bash("interrupt", "") == ["20260131-live"]
+    assert bash("archive", "") == ["20260131-done"]
+    assert bash("queue", "rm", "") == ["20260131-later"]
+    assert bash("queue", "pause", "") == ["default"]
+    assert bash("queue", "list", "") == []
+    assert bash("agent", "probe", "cl") == ["claude"]
     assert bash("wait", "20260131-live", "20260131-d") == ["20260131-done"]
     live.stop()
 

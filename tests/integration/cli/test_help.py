@@ -159,13 +159,15 @@ def test_examples_use_options_that_exist(verb: str) -> None:
 def test_no_arguments_show_the_overview_and_a_typo_suggests() -> None:
     bare = holdfast()
     assert bare.returncode == 0
-    assert "Usage: holdfast" in bare.stdout
+    examples = [line for line in bare.stdout.splitlines() if line.startswith("  holdfast ")]
+    assert [line.split()[1] for line in examples] == ["run", "ls", "logs", "resume", "report"]
+    assert "'holdfast --help' lists all verbs" in bare.stdout
     assert holdfast("--version").stdout == f"holdfast, version {package.__version__}\n"
     for args, words in (
         (["rnu"], "did you mean 'run'?"),
         (["help", "exit-code"], "did you mean 'exit-codes'?"),
         (["help", "xyzzy"], "topics: environment"),
-        (["help", "a", "b"], "--help"),
+        (["help", "queue", "imprt"], "did you mean 'import'?"),
     ):
         done = holdfast(*args)
         assert (done.returncode, words in done.stderr) == (2, True), done.stderr

@@ -143,8 +143,10 @@ def test_an_abandoned_task_is_5() -> None:
 
 
 @pytest.mark.req("CON-1", "OUT-11")
-def test_a_terminal_has_one_live_line_that_is_gone_at_the_end() -> None:
-    terminal = Terminal("run", "--id", "it", "--", "sh", "-c", "echo hello; " + kin.WAIT, cwd=workspace())
+def test_a_quiet_run_has_one_live_line_that_is_gone_at_the_end() -> None:
+    terminal = Terminal(
+        "run", "-q", "--id", "it", "--", "sh", "-c", "echo hello; " + kin.WAIT, cwd=workspace()
+    )
     terminal.read_until("hello")
     kin.go()
     assert terminal.finish() == 0
@@ -158,7 +160,7 @@ def test_a_terminal_has_one_live_line_that_is_gone_at_the_end() -> None:
 
 def test_the_live_line_does_not_wrap_and_shows_no_escape_sequences() -> None:
     script = "printf 'a%.0s' $(seq 300); printf '\\033[31mred\\n'; " + kin.WAIT
-    terminal = Terminal("run", "--id", "it", "--", "sh", "-c", script, columns=60, cwd=workspace())
+    terminal = Terminal("run", "-q", "--id", "it", "--", "sh", "-c", script, columns=60, cwd=workspace())
     terminal.read_until("aaaa")
     kin.go()
     terminal.finish()
@@ -170,10 +172,31 @@ def test_the_live_line_does_not_wrap_and_shows_no_escape_sequences() -> None:
 
 def test_the_live_line_is_drawn_at_most_five_times_a_second() -> None:
     script = "i=0; while [ $i -lt 100 ]; do echo $i; i=$((i+1)); sleep 0.01; done"
-    terminal = Terminal("run", "--", "sh", "-c", script, cwd=workspace())
+    terminal = Terminal("run", "-q", "--", "sh", "-c", script, cwd=workspace())
     assert terminal.finish() == 0
     elapsed_s = float(re.search(r"(\d+\.\d)s, 1 attempt", terminal.text)[1])
     assert terminal.text.count("\x1b[K") <= elapsed_s * 5 + 3
+
+
+def test_a_terminal_shows_the_output_as_it_comes() -> None:
+    terminal = Terminal("run", "--id", "it", "--", "sh", "-c", "echo one; " + kin.WAIT, cwd=workspace())
+    terminal.read_until("one")
+    # Below it, the line with the state, which is gone at the end.
+    terminal.read_until("running")
+    kin.go()
+    assert terminal.finish() == 0
+    # The line with the state is cleared before output is printed.
+    assert "\x1b[Kone\r\n" in terminal.text
+    assert "it completed, exit code 0" in terminal.text
+
+
+def test_a_failure_on_a_terminal_does_not_repeat_what_was_shown() -> None:
+    terminal = Terminal(
+        "run", "--id", "it", "--", "sh", "-c", "echo once upon a time; exit 3", cwd=workspace()
+    )
+    assert terminal.finish() == 1
+    assert terminal.text.count("once upon a time") == 1
+    assert "it failed, exit code 3" in terminal.text
 
 
 def test_a_dumb_terminal_gets_plain_lines() -> None:
@@ -261,7 +284,7 @@ def test_retry_reads_the_env_file_again() -> None:
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        ([], "neither an agent nor a command was given"),
+        ([], "neither a prompt nor a command was given"),
         (["--agent", "scriptd", "x"], "did you mean 'scripted'?"),
         (["--", "no-such-program"], "no-such-program: command not found"),
         (

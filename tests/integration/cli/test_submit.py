@@ -12,6 +12,7 @@ import pytest
 from contracts import schema
 from holdfast.packet import load
 from holdfast.store.layout import Home
+from holdfast.testing import Scenario
 from tests.support.repos import Repo
 from tests.support.tasks import holdfast, workspace
 
@@ -102,12 +103,13 @@ def test_the_options_of_a_task_reach_its_spec(home: str) -> None:
     template = os.path.join(workspace(), "boot.md")
     with open(template, "w", encoding="utf-8") as file:
         file.write("You are {{WHO}}.")
+    scenario = Scenario().write_to(os.path.join(workspace(), "scenario.json"))
     done = submit(
         *(
             "--agent",
             "scripted",
             "-o",
-            f"scenario={template}",
+            f"scenario={scenario}",
             "--worktree",
             "--timeout",
             "90s",

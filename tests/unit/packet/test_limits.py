@@ -15,7 +15,7 @@ def test_defaults_environment_and_flags() -> None:
     assert (plain.deadline_s, plain.max_retries, plain.stale_s) == (5 * 3600.0, 10, 90.0)
     environ = {"MONITOR_BASE_INTERVAL": "10", "MONITOR_MAX_INTERVAL": "1m", "MONITOR_GRACE_PERIOD": "5s"}
     environ |= {"MONITOR_DEADLINE": "1h30m", "MONITOR_MAX_RETRIES": "2"}
-    chosen = limits.resolve(environ, {"grace_s": "7", "stop_pause_s": "0.5"}, stale_s=90.0)
+    chosen = limits.resolve(environ, {"grace_s": "7s", "stop_pause_s": "0.5s"}, stale_s=90.0)
     assert (chosen.base_interval_s, chosen.max_interval_s, chosen.grace_s) == (10.0, 60.0, 7.0)
     assert (chosen.deadline_s, chosen.max_retries, chosen.stop_pause_s) == (5400.0, 2, 0.5)
     assert chosen.stale_s == 30.0  # three base intervals, if one is set
@@ -50,10 +50,10 @@ def test_nonsense_is_refused(text: str) -> None:
     ("field", "text", "said"),
     [
         ("memory_bytes", "1", "--memory-limit must be at least 4 MiB, not 1: no program starts with less"),
-        ("base_interval_s", "0.0001", "--base-interval must be at least 0.01s"),
-        ("timeout_s", "0.0000001", "--timeout must be at least 0.01s"),
+        ("base_interval_s", "0.0001s", "--base-interval must be at least 0.01s"),
+        ("timeout_s", "0.0000001s", "--timeout must be at least 0.01s"),
         ("deadline_s", "0.001s", "--deadline must be at least 0.01s"),
-        ("stale_s", "0.001", "--stale must be at least 0.01s"),
+        ("stale_s", "0.001s", "--stale must be at least 0.01s"),
         ("max_retries", "9" * 40, "--max-retries: number too large"),
         ("max_retries", "9" * 5000, "--max-retries: not an integer"),
         ("budget_usd", "inf", "--budget-usd: not an amount"),

@@ -19,7 +19,7 @@ ON_RESUME = ("continue", "restart")
 KEYS = ("schema", "steps", "resume_steps", "on_resume", "on_signal", "resume_as", "model")
 
 
-class ScenarioError(Exception):
+class ScenarioError(ValueError):
     """Raised if a scenario is malformed; the message starts with the position of the mistake."""
 
 

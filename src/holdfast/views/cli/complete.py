@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from holdfast import paths
 from holdfast.errors import HoldfastError
 from holdfast.model.status import ENDS, PARKED, Status
@@ -45,27 +47,46 @@ def candidates(words: list[str]) -> list[tuple[str, str]]:
     if word.startswith("-"):
         flags = [(flag, option.help) for flag, option in by_flag.items() if flag.startswith("--")]
         return _fitting([*flags, ("--help", "Show this message and exit.")], word)
+    if command.actions and (action := _action(command, before[1:], by_flag)) is not None:
+        return _values((), action.completes, word)
     argument = _argument(command, before[1:], by_flag)
     return _values(argument.choices, argument.completes, word) if argument is not None else []
+
+
+def _action(
+    command: command_spec.Command, before: list[str], by_flag: dict[str, command_spec.Option]
+) -> command_spec.Action | None:
+    """The action whose first argument is completed; None while the action itself is typed."""
+    words = _positional(before, by_flag)
+    if len(words) != 1:
+        return None
+    name = command.arguments[0].synonyms.get(words[0], words[0])
+    return next((action for action in command.actions if action.name == name), None)
 
 
 def _argument(
     command: command_spec.Command, before: list[str], by_flag: dict[str, command_spec.Option]
 ) -> command_spec.Argument | None:
     """The argument that the last word belongs to."""
-    count = 0
+    count = len(_positional(before, by_flag))
+    for argument in command.arguments:
+        if argument.many or count == 0:
+            return argument
+        count -= 1
+    return None
+
+
+def _positional(before: list[str], by_flag: dict[str, command_spec.Option]) -> list[str]:
+    """The words that are not options and not their values."""
+    found: list[str] = []
     words = iter(before)
     for word in words:
         option = by_flag.get(word)
         if option is not None and option.kind != "flag":
             next(words, None)
         elif not word.startswith("-"):
-            count += 1
-    for argument in command.arguments:
-        if argument.many or count == 0:
-            return argument
-        count -= 1
-    return None
+            found.append(word)
+    return found
 
 
 def _values(choices: tuple[str, ...], source: str, word: str) -> list[tuple[str, str]]:
@@ -87,6 +108,32 @@ def _tasks(states: frozenset[Status]) -> list[tuple[str, str]]:
     ]
 
 
+def _working() -> frozenset[Status]:
+    """The states in which a task can be interrupted."""
+    return frozenset(Status) - ENDS - PARKED - {Status.QUEUED}
+
+
+def _queued() -> list[tuple[str, str]]:
+    from holdfast.queue.local import LocalQueue
+
+    home = Home(paths.home())
+    if not os.path.exists(home.queue):
+        return []
+    with LocalQueue(home, reads_only=True) as queue:
+        return [(item.task_id, item.state) for item in queue.items()]
+
+
+def _pools() -> list[tuple[str, str]]:
+    from holdfast.queue.local import LocalQueue
+    from holdfast.views.cli.queue import pools
+
+    home = Home(paths.home())
+    if not os.path.exists(home.queue):
+        return [(name, "") for name in (pools.DEFAULT, *pools.configured())]
+    with LocalQueue(home, reads_only=True) as queue:
+        return [(name, "") for name in pools.known(queue)]
+
+
 def _topics() -> list[tuple[str, str]]:
     from holdfast.views.cli.commands.help import topics
 
@@ -104,7 +151,11 @@ SOURCES: dict[str, Callable[[], list[tuple[str, str]]]] = {
     "task": lambda: _tasks(frozenset(Status)),
     "live-task": lambda: _tasks(frozenset(Status) - ENDS),
     "ended-task": lambda: _tasks(ENDS),
-    "parked-task": lambda: _tasks(PARKED | {Status.WAITING}),
+    "working-task": lambda: _tasks(_working()),
+    "asking-task": lambda: _tasks(frozenset({Status.INTERRUPTED})),
+    "queued-task": _queued,
+    "pool": _pools,
+    "parked-task": lambda: _tasks(frozenset({Status.INTERRUPTED, Status.WAITING})),
     "state": lambda: [(state, "") for state in Status],
     "agent": _agents,
     "topic": _topics,

@@ -120,6 +120,8 @@ def _dispatch(argv: list[str]) -> int:
     from holdfast.views.cli import verbs
     from holdfast.views.cli.parse import quick
 
+    if argv and argv[0] in verbs.ALIASES:
+        argv = [verbs.ALIASES[argv[0]], *argv[1:]]
     if argv and argv[0] in verbs.VERBS:
         module = verbs.load(argv[0])
         try:

@@ -47,6 +47,8 @@ SECTIONS = {
     ),
     "Getting started": ("demo", "help", "completion"),
 }
+#: Other names of a verb.
+ALIASES = {"list": "ls", "ps": "ls", "kill": "stop", "log": "logs"}
 VERBS = tuple(verb for section in SECTIONS.values() for verb in section)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from holdfast import clock
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -34,8 +36,8 @@ def size(count_bytes: int) -> str:
 
 
 def minute(at: str) -> str:
-    """`2026-01-31 12:00 UTC`, from an ISO time."""
-    return at[:16].replace("T", " ") + " UTC"
+    """`2026-01-31 13:00 CET`, from an ISO time: in the local time zone."""
+    return clock.local(at, "%Y-%m-%d %H:%M %Z")
 
 
 def tokens(manifest: dict[str, Any]) -> str:

@@ -6,7 +6,8 @@ import os
 
 from holdfast.agents import probe, program, registry
 from holdfast.errors import BadPlugin, NotFound, UnreadableFile, UsageError
-from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
+from holdfast.views.cli.create import check_agent
+from holdfast.views.cli.parse.command_spec import JSON, Action, Argument, Command, Option, actions_help
 from holdfast.views.cli.show import fit_text, out, wrapped_table
 
 TYPE_CHECKING = False
@@ -26,28 +27,46 @@ _REPLAY_FIELDS = (
     "final_text", "retries_seen",
 )  # fmt: skip
 
-_ACTIONS_HELP = """\
-\b
-Actions:
-  list                      list agents
-  probe AGENT               show path, version, signs of a login, abilities;
-                            exits 3 if the agent is not installed
-  replay AGENT STDOUT_FILE  show how holdfast reads a run's recorded stdout"""
+_ACTIONS = (
+    Action(name="list", summary="list agents (also 'ls')", examples=("holdfast agent list",)),
+    Action(
+        name="probe",
+        usage="AGENT",
+        summary="show path, version, signs of a login, abilities",
+        description="Exits 3 if the agent is not installed.",
+        examples=("holdfast agent probe claude",),
+        completes="agent",
+    ),
+    Action(
+        name="replay",
+        usage="AGENT STDOUT_FILE",
+        summary="show how holdfast reads a run's recorded stdout",
+        examples=("holdfast agent replay codex run.stdout.jsonl --stderr run.stderr.txt --exit 1 --json",),
+        options=("stderr", "exit", "json"),
+        completes="agent",
+    ),
+)
 
 COMMAND = Command(
     name="agent",
     summary="List agents, probe one, or replay a recorded run.",
-    description=_ACTIONS_HELP,
+    description=actions_help(_ACTIONS) + "\n\n'holdfast agent ACTION --help' explains one.",
     examples=(
         "holdfast agent list",
         "holdfast agent probe claude",
         "holdfast agent replay codex run.stdout.jsonl --stderr run.stderr.txt --exit 1 --json",
     ),
     arguments=(
-        Argument(dest="action", metavar="list|probe|replay", choices=("list", "probe", "replay")),
+        Argument(
+            dest="action",
+            metavar="list|probe|replay",
+            choices=("list", "probe", "replay"),
+            synonyms={"ls": "list"},
+        ),
         Argument(dest="agent", metavar="AGENT", required=False, completes="agent"),
         Argument(dest="file", metavar="STDOUT_FILE", required=False, completes="file"),
     ),
+    actions=_ACTIONS,
     options=(
         Option(
             flags=("--stderr",),
@@ -73,7 +92,10 @@ def run(values: dict[str, Any]) -> int:
     if action == "list":
         return _list(values)
     if not values["agent"]:
-        raise UsageError(f"'agent {action}' needs an agent", hint="'holdfast agent list' lists them")
+        raise UsageError(
+            f"'agent {action}' needs an agent",
+            hint=f"'holdfast agent {action} claude'; 'holdfast agent list' lists them",
+        )
     adapter = registry.adapter(values["agent"])
     return _probe(adapter, values) if action == "probe" else _replay(adapter, values)
 
@@ -131,7 +153,10 @@ def _probe(adapter: Adapter, values: dict[str, Any]) -> int:
         out.data({"schema": "holdfast.agent/1", **probed.to_json(), **able.to_json()})
         return 3 if is_missing else 0
     if is_missing:
-        raise NotFound(f"{able.program} is not in PATH", hint=f"install it, then: {able.login}")
+        raise NotFound(
+            f"{able.program} is not in PATH",
+            hint=f"{check_agent.how_to_install(adapter)}, then: {able.login}",
+        )
     facts: dict[str, object] = {
         "agent": probed.agent,
         "path": probed.path,

@@ -21,7 +21,7 @@ COMMAND = Command(
         "holdfast approve 20260131-fix",
         "holdfast approve 20260131-fix -m 'yes, but leave the tests alone'",
     ),
-    arguments=(TASK.evolve(completes="parked-task"),),
+    arguments=(TASK.evolve(completes="asking-task"),),
     options=(
         Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="Message for the agent."),
         JSON.evolve(help=request.JSON_HELP),

@@ -30,7 +30,7 @@ COMMAND = Command(
         "holdfast archive --all-ended --older-than 7d",
         "holdfast archive --all-ended --notes",
     ),
-    arguments=(Argument(dest="task", metavar="[TASK…]", required=False, many=True, completes="task"),),
+    arguments=(Argument(dest="task", metavar="[TASK…]", required=False, many=True, completes="ended-task"),),
     options=(
         Option(flags=("--all-ended",), dest="all_ended", kind="flag", help="Archive every ended task."),
         Option(

@@ -82,7 +82,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     move = describe.transition(row.get("old"), row.get("new"), row.get("reason"))
     iteration = f"iteration {row['iteration']}" if row.get("iteration") else ""
     return (
-        str(row.get("at", ""))[:19].replace("T", " "),
+        clock.local(str(row.get("at", "")), "%Y-%m-%d %H:%M:%S"),
         str(row.get("level") or ""),
         str(row.get("by") or "-"),
         str(row.get("operation") or ""),

@@ -159,7 +159,7 @@ def _table(rows: list[dict[str, Any]], view: str) -> int:
             ("TIME", "ATTEMPT", "TOOK", "RESULT", "TOOL", "SUMMARY"),
             [
                 (
-                    row["at"][11:19], str(row["attempt"]),
+                    clock.local(row["at"], "%H:%M:%S"), str(row["attempt"]),
                     "-" if row["seconds"] is None else clock.words(row["seconds"]),
                     _result(row), row["tool"], row["summary"],
                 )
@@ -169,7 +169,10 @@ def _table(rows: list[dict[str, Any]], view: str) -> int:
     else:
         wrapped_table.show(
             ("TIME", "ATTEMPT", "ERROR", "MESSAGE"),
-            [(row["at"][11:19], str(row["attempt"] or "-"), row["kind"], row["message"]) for row in rows],
+            [
+                (clock.local(row["at"], "%H:%M:%S"), str(row["attempt"] or "-"), row["kind"], row["message"])
+                for row in rows
+            ],
         )
     sys.stdout.flush()
     return 0

@@ -18,8 +18,8 @@ COMMAND = Command(
     name="help",
     summary="Show help on a verb or topic.",
     description="Topics: environment, exit-codes, files, states.",
-    examples=("holdfast help", "holdfast help exit-codes", "holdfast help run"),
-    arguments=(Argument(dest="topic", metavar="[TOPIC]", required=False, completes="topic"),),
+    examples=("holdfast help", "holdfast help exit-codes", "holdfast help run", "holdfast help queue import"),
+    arguments=(Argument(dest="topic", metavar="[TOPIC…]", required=False, many=True, completes="topic"),),
 )
 
 #: Width of a line, and of the column with names.
@@ -40,22 +40,36 @@ def read(topic: str) -> str:
 
 def run(values: dict[str, Any]) -> int:
     """Print a topic, the help of a verb, or an overview."""
-    topic = values["topic"]
-    if topic is None:
+    if not values["topic"]:
         return _overview()
+    words: list[str] = values["topic"]
+    # `help exit codes`, and `help queue import`.
+    topic = "-".join(words)
     if topic in topics():
         print(read(topic), end="")
         return 0
-    if topic in verbs.VERBS:
-        from holdfast.views.cli.parse import click_app
-
-        return click_app.run([topic, "--help"])
+    verb = verbs.ALIASES.get(words[0], words[0])
+    if verb in verbs.VERBS:
+        return _of_verb(verb, words[1:])
     known = (*topics(), *verbs.VERBS)
     hint = (
         suggest.did_you_mean(topic, known)
         or f"topics: {', '.join(topics())}; 'holdfast --help' lists the verbs"
     )
-    raise UsageError(f"no help on {topic!r}", hint=hint)
+    raise UsageError(f"no help on {' '.join(words)!r}", hint=hint)
+
+
+def _of_verb(verb: str, rest: list[str]) -> int:
+    """The help of a verb, or of one of its actions."""
+    actions = tuple(action.name for action in verbs.load(verb).COMMAND.actions)
+    synonyms: dict[str, str] = verbs.load(verb).COMMAND.arguments[0].synonyms if actions else {}
+    action = synonyms.get(rest[0], rest[0]) if rest else ""
+    if len(rest) > 1 or (rest and action not in actions):
+        hint = suggest.did_you_mean(rest[0], actions, synonyms) or f"'holdfast help {verb}' has all there is"
+        raise UsageError(f"no help on '{verb} {' '.join(rest)}'", hint=hint)
+    from holdfast.views.cli.parse import click_app
+
+    return click_app.run([verb, *([action] if action else []), "--help"])
 
 
 def _overview() -> int:

@@ -18,7 +18,7 @@ COMMAND = Command(
     description="Stops the agent and keeps its work. 'holdfast resume' continues, in the same session if "
     "the agent supports it.",
     examples=("holdfast interrupt 20260131-fix -m 'which database?'",),
-    arguments=(TASK.evolve(completes="live-task"),),
+    arguments=(TASK.evolve(completes="working-task"),),
     options=(
         Option(
             flags=("-m", "--message"), dest="message", metavar="TEXT", help="Question to answer on resume."

@@ -44,9 +44,9 @@ def run(values: dict[str, Any]) -> int:
     """Print the tasks, newest first."""
     state = values["state"]
     if state is not None and state not in tuple(Status):
-        from holdfast.views.cli.parse import suggest
+        from holdfast.views.cli.parse import elsewhere, suggest
 
-        hint = suggest.did_you_mean(state, tuple(Status)) or f"states: {', '.join(Status)}"
+        hint = suggest.did_you_mean(state, tuple(Status), elsewhere.STATES) or f"states: {', '.join(Status)}"
         raise UsageError(f"--state: no such state: {state!r}", hint=hint)
     home = Home(paths.home())
     if values["archived"]:

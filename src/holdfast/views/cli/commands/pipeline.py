@@ -11,7 +11,7 @@ from holdfast.pipeline.define.intents import INTENTS, OPTIONS
 from holdfast.pipeline.results import task_index
 from holdfast.store.layout import Home
 from holdfast.store.trust import Judge
-from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
+from holdfast.views.cli.parse.command_spec import JSON, Action, Argument, Command, Option, actions_help
 from holdfast.views.cli.rows import estimate_rows
 from holdfast.views.cli.show import out, wrapped_table
 from holdfast.views.facts import estimates, pipelines
@@ -24,20 +24,45 @@ if TYPE_CHECKING:
     from holdfast.pipeline.define.resolve import Resolved
     from holdfast.pipeline.define.written_packet import WrittenPacket
 
-_ACTIONS_HELP = """\
-\b
-Actions:
-  list          list the available pipelines (--json: all allowed values)
-  show PACKET   show its stages, and where each value comes from
-  check PACKET  report all problems of its files; exits 2 if there are any
-  index         list results by task and phase; writes task-index.json
-
-Nothing is run."""
+_PROJECT = ("project", "trust_project", "json")
+_ACTIONS = (
+    Action(
+        name="list",
+        summary="list the available pipelines (also 'ls')",
+        description="With --json: all values that a manifest may have.",
+        examples=("holdfast pipeline list", "holdfast pipeline list --json"),
+        options=_PROJECT,
+    ),
+    Action(
+        name="show",
+        usage="PACKET",
+        summary="show its stages, and where each value comes from",
+        examples=("holdfast pipeline show my-packet", "holdfast pipeline show my-packet --estimate"),
+        options=("estimate", *_PROJECT),
+        completes="folder",
+    ),
+    Action(
+        name="check",
+        usage="PACKET",
+        summary="report all problems; exits 2 if there are any",
+        description="All mistakes in the packet's files are reported together. Nothing is run.",
+        examples=("holdfast pipeline check my-packet",),
+        options=_PROJECT,
+        completes="folder",
+    ),
+    Action(
+        name="index",
+        summary="list results by task and phase",
+        description="Writes task-index.json into the home.",
+        examples=("holdfast pipeline index",),
+    ),
+)
 
 COMMAND = Command(
     name="pipeline",
     summary="List pipelines, show or check a packet, or index results.",
-    description=_ACTIONS_HELP,
+    description=actions_help(_ACTIONS)
+    + "\n\nNothing is run. 'holdfast pipeline ACTION --help' explains one.",
     examples=(
         "holdfast pipeline list",
         "holdfast pipeline check my-packet",
@@ -46,9 +71,15 @@ COMMAND = Command(
         "holdfast pipeline index",
     ),
     arguments=(
-        Argument(dest="action", metavar="list|show|check|index", choices=("list", "show", "check", "index")),
+        Argument(
+            dest="action",
+            metavar="list|show|check|index",
+            choices=("list", "show", "check", "index"),
+            synonyms={"ls": "list"},
+        ),
         Argument(dest="packet", metavar="PACKET", required=False, completes="folder"),
     ),
+    actions=_ACTIONS,
     options=(
         Option(
             flags=("--project",),

@@ -157,7 +157,7 @@ def _print(rows: list[dict[str, Any]], values: dict[str, Any]) -> None:
         [
             (
                 row["task_id"],
-                row["ended_at"][:16].replace("T", " "),
+                clock.local(row["ended_at"], "%Y-%m-%d %H:%M"),
                 amounts.size(row["bytes"]),
                 "archive" if row["archived"] else "tasks",
                 f"kept: {row['error']}" if row["error"] else row["why"],

@@ -10,44 +10,141 @@ from holdfast.packet import load
 from holdfast.queue import sync
 from holdfast.store.layout import Home
 from holdfast.views.cli.create.task_options import TRUST_PROJECT
-from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
+from holdfast.views.cli.parse.command_spec import JSON, Action, Argument, Command, Option, actions_help
 from holdfast.views.cli.queue import add, change, external, listing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-ACTIONS = (
-    "ls", "show", "next", "check", "add", "import", "claim", "release", "done", "priority", "retry", "rm",
-    "pause", "resume", "clear",
-)  # fmt: skip
-
-_ACTIONS_HELP = """\
-\b
-Actions:
-  ls                      list the queue (the default)
-  show [TASK]             show one item
-  next                    print the task that would start next
-  check                   print how many tasks are ready
-  add JSON                add a work item (- reads stdin)
-  import SOURCE           add new items from a source
-  claim [TASK]            take a task for an external worker
-  release TASK            give a claimed task back
-  done TASK               mark a claimed task as done
-  priority TASK PRIORITY  set the priority: high, medium, low or a number
-  retry TASK              run a held or poison task again
-  rm TASK                 remove a task from the queue
-  pause, resume [POOL]    stop or continue starting tasks
-  clear                   remove all waiting tasks
+_ITEMS = ("agent", "project", "pool", "sandbox", "trust_project", "json")
+_ACTIONS = (
+    Action(
+        name="ls",
+        summary="list the queue (the default; also 'list')",
+        description="In the order in which the tasks start, with what each of them waits for.",
+        examples=("holdfast queue ls", "holdfast queue ls --json"),
+    ),
+    Action(
+        name="show",
+        usage="[TASK]",
+        summary="show one item",
+        examples=("holdfast queue show 20260131-fix",),
+        completes="queued-task",
+    ),
+    Action(
+        name="next",
+        summary="print the task that would start next",
+        description="Exits 3 if no task is ready.",
+        examples=("holdfast queue next",),
+    ),
+    Action(name="check", summary="print how many tasks are ready", examples=("holdfast queue check --json",)),
+    Action(
+        name="add",
+        usage="JSON",
+        summary="add a work item (- reads stdin)",
+        description="A work item is a JSON object, a list of objects, or one object per line: id or title, "
+        "and prompt, agent, command, project, priority, pool, after, not_before. All items are added, or "
+        "none. For a plain prompt, use 'holdfast submit PROMPT'.",
+        examples=(
+            """holdfast queue add '{"title": "Fix the tests", "priority": "high"}' --agent claude""",
+            "holdfast queue add - --agent codex < items.jsonl",
+        ),
+        options=_ITEMS,
+    ),
+    Action(
+        name="import",
+        usage="SOURCE",
+        summary="add new items from a source",
+        description="SOURCE is FILE.json, FILE.jsonl, a folder of .md files, gh:label=NAME[,repo=OWNER/NAME] "
+        "(GitHub issues), bd: (beads), gt:[RIG,…], or cmd:COMMAND, which prints JSON. Items that are there "
+        "already are skipped.",
+        examples=(
+            "holdfast queue import items.json --agent claude",
+            "holdfast queue import --from gh:label=agent --agent claude --most 5",
+        ),
+        options=("source", "most", *_ITEMS),
+        completes="file",
+    ),
+    Action(
+        name="claim",
+        usage="[TASK]",
+        summary="take a task for an external worker",
+        description="The keeper does not start it. Without TASK, the next one that is ready.",
+        examples=("holdfast queue claim --by ci-7", "holdfast queue claim 20260131-fix"),
+        options=("by", "json"),
+        completes="queued-task",
+    ),
+    Action(
+        name="release",
+        usage="TASK",
+        summary="give a claimed task back",
+        examples=("holdfast queue release 20260131-fix",),
+        completes="queued-task",
+    ),
+    Action(
+        name="done",
+        usage="TASK",
+        summary="mark a claimed task as done",
+        examples=("holdfast queue done 20260131-fix",),
+        completes="queued-task",
+    ),
+    Action(
+        name="priority",
+        usage="TASK PRIORITY",
+        summary="set the priority: high, medium, low or a number",
+        examples=("holdfast queue priority 20260131-fix high",),
+        completes="queued-task",
+    ),
+    Action(
+        name="retry",
+        usage="TASK",
+        summary="run a held or poison task again",
+        examples=("holdfast queue retry 20260131-fix",),
+        completes="queued-task",
+    ),
+    Action(
+        name="rm",
+        usage="TASK",
+        summary="remove a task from the queue",
+        description="The task is killed; 'holdfast rm' removes its files.",
+        examples=("holdfast queue rm 20260131-fix",),
+        completes="queued-task",
+    ),
+    Action(
+        name="pause",
+        usage="[POOL]",
+        summary="stop starting tasks (running ones continue)",
+        examples=("holdfast queue pause", "holdfast queue pause nightly"),
+        completes="pool",
+    ),
+    Action(
+        name="resume",
+        usage="[POOL]",
+        summary="start tasks again",
+        examples=("holdfast queue resume", "holdfast queue resume nightly"),
+        completes="pool",
+    ),
+    Action(
+        name="clear",
+        summary="remove all waiting tasks",
+        examples=("holdfast queue clear --yes",),
+        options=("yes", "json"),
+    ),
+)
+ACTIONS = tuple(action.name for action in _ACTIONS)
+_SOURCES = """
 
 \b
 Sources: FILE.json, FILE.jsonl, a folder of .md files,
-  gh:label=NAME[,repo=OWNER/NAME], bd:, gt:[RIG,…], cmd:COMMAND"""
+  gh:label=NAME[,repo=OWNER/NAME], bd:, gt:[RIG,…], cmd:COMMAND
+
+'holdfast queue ACTION --help' explains one."""
 
 COMMAND = Command(
     name="queue",
     summary="List, fill and reorder the queue.",
-    description=_ACTIONS_HELP,
+    description=actions_help(_ACTIONS) + _SOURCES,
     examples=(
         "holdfast queue ls",
         """holdfast queue add '{"id": "issue-123", "title": "Fix the tests", "priority": "high"}' """
@@ -56,10 +153,11 @@ COMMAND = Command(
         "holdfast queue pause nightly",
     ),
     arguments=(
-        Argument(dest="action", metavar="[ACTION]", choices=ACTIONS, required=False),
-        Argument(dest="target", metavar="[TASK|JSON|SOURCE|POOL]", required=False, completes="task"),
+        Argument(dest="action", metavar="[ACTION]", choices=ACTIONS, required=False, synonyms={"list": "ls"}),
+        Argument(dest="target", metavar="[TASK|JSON|SOURCE|POOL]", required=False, completes="queued-task"),
         Argument(dest="value", metavar="[PRIORITY]", required=False),
     ),
+    actions=_ACTIONS,
     options=(
         Option(
             flags=("--agent",),
@@ -143,7 +241,7 @@ def run(values: dict[str, Any]) -> int:
     if values["value"] is not None and action != "priority":
         raise UsageError(
             f"unexpected argument {values['value']!r} for 'queue {action}'",
-            hint="only 'holdfast queue priority TASK PRIORITY' takes two",
+            hint=f"'holdfast queue {action} --help' shows the usage",
         )
     if action in _NEEDS and not target:
         raise UsageError(

@@ -18,7 +18,7 @@ COMMAND = Command(
     description="The work of earlier stages is kept. 'holdfast retry TASK --from STAGE' restarts the task "
     "at a stage.",
     examples=("holdfast reject 20260131-fix -m 'the plan leaves out the migration'",),
-    arguments=(TASK.evolve(completes="parked-task"),),
+    arguments=(TASK.evolve(completes="asking-task"),),
     options=(
         Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="Reason; it is recorded."),
         JSON.evolve(help=request.JSON_HELP),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.views.cli.create.new_task import NewTask
+    from holdfast.views.cli.follow.loop import View
 
 else:
     # The C module: importing `signal` costs half a millisecond for its enums.
@@ -32,21 +33,27 @@ COMMAND = Command(
     summary="Run a task under supervision.",
     description="Give a prompt for an agent, or a command after --. Prints the task's id and follows the "
     "task until it has ended or needs a person; the exit status tells which ('holdfast help exit-codes'). "
-    "Its output is in its files ('holdfast logs'). Stdin is not passed on: a command reads /dev/null, and "
-    "piped text is read only with --file -. Ctrl-C only detaches.",
+    "On a terminal, its output is shown as it comes; elsewhere, see 'holdfast logs'. Stdin is not passed on: "
+    "a command reads /dev/null, and piped text is read only with --file -. Ctrl-C only detaches.",
     examples=(
+        'holdfast run --agent claude "fix the failing tests"',
+        'holdfast run -d --agent codex --worktree "add a --json option to export"',
         "holdfast run -- make test",
-        'holdfast run --agent scripted -o scenario=demo.json "try it"',
-        "holdfast run -d -- make test",
         "holdfast run -d --name nightly --deadline 2h -- ./long-job.sh",
     ),
     takes_command=True,
     arguments=(Argument(dest="prompt", metavar="[PROMPT]", required=False),),
     options=(
-        *OPTIONS,
         Option(flags=("-d", "--detach"), dest="detach", kind="flag", help="Print the id and return at once."),
+        Option(
+            flags=("-q", "--quiet"),
+            dest="quiet",
+            kind="flag",
+            help="Show one line of progress instead of the task's output.",
+        ),
         Option(flags=("--tmux",), dest="tmux", kind="flag", help="Open its tmux window for 'attach'."),
         JSON.evolve(help="Print the final manifest (with -d: the new one) instead of the id."),
+        *OPTIONS,
     ),
 )
 
@@ -66,15 +73,31 @@ def run(values: dict[str, Any]) -> int:
             return 0
         if not values["json"]:
             out.task_line(task_id)
-        from holdfast.views.cli.follow import loop, progress, report  # not needed with -d
+        from holdfast.views.cli.follow import loop, report  # not needed with -d
 
-        manifest = loop.follow_one(packet, progress.view(every_s))
+        view, shows_log = _view(packet, values, every_s)
+        manifest = loop.follow_one(packet, view)
     except KeyboardInterrupt:
         _print_detached(home.packet(task_id))
         return 130
     if values["json"]:
         out.task_line(task_id, manifest)
-    return report.report(packet, manifest)
+    return report.report(packet, manifest, has_shown_log=shows_log)
+
+
+def _view(packet: Packet, values: dict[str, Any], every_s: float | None) -> tuple[View, bool]:
+    """What to show, and whether that includes the output: only where a person sees it. A pipe gets the id on
+    stdout and progress on stderr; the output is in the task's files."""
+    import sys
+
+    from holdfast.views.cli.follow import progress
+
+    streams = [stream for stream in (sys.stdout, sys.stderr) if stream.isatty()]
+    if values["quiet"] or values["json"] or not streams:
+        return progress.view(every_s), False
+    from holdfast.views.cli.follow.log_view import OutputView
+
+    return OutputView(packet, stream=streams[0]), True
 
 
 def _interval_s() -> float | None:

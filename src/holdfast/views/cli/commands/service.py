@@ -11,7 +11,7 @@ from holdfast.errors import NotFound, Unanswered, UsageError
 from holdfast.store import atomic, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
-from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
+from holdfast.views.cli.parse.command_spec import JSON, Action, Argument, Command, Option, actions_help
 from holdfast.views.cli.show import out
 from holdfast.views.service import supervisor, unit_text
 
@@ -21,12 +21,33 @@ if TYPE_CHECKING:
 
 _START_S = 10.0
 
+_ACTIONS = (
+    Action(
+        name="install",
+        summary="install and start the unit",
+        description="Writes a systemd user unit (launchd on macOS) for the keeper of this home, and starts "
+        "it. 'loginctl enable-linger' lets it start at boot, without a login.",
+        examples=("holdfast service install", "holdfast service install --print"),
+        options=("print", "kind", "json"),
+    ),
+    Action(
+        name="remove",
+        summary="stop and remove the unit; tasks keep running",
+        examples=("holdfast service remove",),
+    ),
+    Action(
+        name="status",
+        summary="show the unit and its keeper; exits 3 if there is none",
+        examples=("holdfast service status --json",),
+    ),
+)
+
 COMMAND = Command(
     name="service",
     summary="Install the keeper as a service; tasks survive a reboot.",
     description="Installs a systemd user unit (launchd on macOS) for the keeper of this home. Stopping or "
     "restarting the unit affects only the keeper: tasks keep running. 'status' exits 3 if no service is "
-    "installed.",
+    "installed.\n\n" + actions_help(_ACTIONS),
     examples=(
         "holdfast service install",
         "holdfast service install --print",
@@ -36,6 +57,7 @@ COMMAND = Command(
     arguments=(
         Argument(dest="action", metavar="install|remove|status", choices=("install", "remove", "status")),
     ),
+    actions=_ACTIONS,
     options=(
         Option(flags=("--print",), dest="print", kind="flag", help="Print the unit without installing it."),
         Option(

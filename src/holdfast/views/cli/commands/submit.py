@@ -12,7 +12,7 @@ from holdfast.store.layout import Home
 from holdfast.views.cli.create import from_command_line
 from holdfast.views.cli.create.task_options import OPTIONS
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
-from holdfast.views.cli.queue import enqueue
+from holdfast.views.cli.queue import enqueue, pools
 from holdfast.views.cli.show import out
 
 TYPE_CHECKING = False
@@ -51,10 +51,10 @@ COMMAND = Command(
             flags=("--not-before",),
             dest="not_before",
             metavar="TIME",
-            help="Earliest start: 2026-01-31T12:00:00Z, local date or time, or +90m.",
+            help="Earliest start: 22:00, 2026-01-31T22:00 (local time), …T12:00:00Z, or +90m.",
         ),
-        *OPTIONS,
         JSON.evolve(help="Print the new manifest instead of the id."),
+        *OPTIONS,
     ),
 )
 
@@ -82,7 +82,11 @@ def _place(home: Home, values: dict[str, Any], settings: dict[str, Any]) -> Queu
     try:
         not_before = None if not_before is None else parse_time(not_before, now=clock.now())
     except ValueError as error:
-        raise UsageError(f"--not-before: {error}", hint="for example --not-before +2h") from error
+        raise UsageError(
+            f"--not-before: {error}", hint="for example --not-before 22:00, or --not-before +2h"
+        ) from error
+    if values["pool"]:
+        pools.check_new(values["pool"])
     # A completed task may already be archived.
     after = tuple(load.find(home, text, archived=True).task_id for text in values["after"])
     return QueueSpec(priority=priority, pool=values["pool"] or "default", after=after, not_before=not_before)

@@ -120,7 +120,7 @@ def _loop_options(values: dict[str, Any]) -> dict[str, Any]:
             options[name] = _count(name, values[name], least)
     if values["iteration_delay"] is not None:
         try:
-            options["iteration_delay_s"] = clock.parse_duration(values["iteration_delay"])
+            options["iteration_delay_s"] = clock.parse_duration(values["iteration_delay"], needs_unit=True)
         except ValueError as error:
             raise UsageError(
                 f"--iteration-delay: {error}", hint="for example --iteration-delay 5s"

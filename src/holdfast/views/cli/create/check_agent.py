@@ -6,9 +6,12 @@ import os
 
 from holdfast.agents import program, registry
 from holdfast.errors import CommandNotFound, UnreadableFile, UsageError
+from holdfast.views.cli.show import out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from holdfast.agents.base import Adapter
 
 
@@ -26,6 +29,21 @@ def check(adapter: Adapter, prompt: bytes | None, options: dict[str, object], *,
         path = str(options[name])
         if not os.path.isfile(path) or not os.access(path, os.R_OK):
             raise UnreadableFile(f"cannot read the file of -o {name}={path}", hint="check its path and mode")
+        _check_file(adapter, name, path)
+
+
+def _check_file(adapter: Adapter, option: str, path: str) -> None:
+    """The file of an option is what its agent expects, if the adapter names a module that reads it."""
+    files: dict[str, str] = getattr(adapter, "option_files", {})
+    if option not in files:
+        return
+    try:
+        # Like the adapters themselves, by name: the scripted agent is not part of holdfast's own code.
+        __import__(files[option], fromlist=("load",)).load(path)
+    except ValueError as error:
+        raise UsageError(
+            f"-o {option}: {error}", hint="fix the file; docs/guides/scripted-agent.md has examples"
+        ) from error
 
 
 def check_installed(adapter: Adapter) -> None:
@@ -34,8 +52,38 @@ def check_installed(adapter: Adapter) -> None:
     if capabilities.program and program.find(capabilities, os.environ.get("PATH", os.defpath)) is None:
         raise CommandNotFound(
             f"{adapter.name} is not installed: no {capabilities.program} in PATH",
-            hint=f"install it; 'holdfast agent probe {adapter.name}' checks it",
+            hint=f"{how_to_install(adapter)}; 'holdfast agent probe {adapter.name}' checks it",
         )
+
+
+def how_to_install(adapter: Adapter) -> str:
+    """The command that installs an agent's program."""
+    package = adapter.capabilities.package
+    return f"npm install -g {package}" if package else f"install {adapter.capabilities.program}"
+
+
+def default(settings: dict[str, Any], *, verb: str) -> str:
+    """The agent if none was named: that of the settings, or the only one installed. Raises UsageError."""
+    if settings.get("agent"):
+        return settings["agent"]
+    path = os.environ.get("PATH", os.defpath)
+    adapters = [registry.adapter(name) for name in registry.BUILT_IN]
+    known = [adapter for adapter in adapters if adapter.capabilities.program]
+    installed = [each.name for each in known if program.which(each.capabilities.program, path)]
+    if len(installed) == 1:
+        out.talk(f"agent: {installed[0]}, the only one installed")
+        return installed[0]
+    if installed:
+        raise UsageError(
+            f"no agent was chosen, and {len(installed)} are installed: {', '.join(installed)}",
+            hint=f"'holdfast {verb} --agent {installed[0]} PROMPT', or 'agent = \"{installed[0]}\"' in the "
+            "file that 'holdfast config path' prints",
+        )
+    raise UsageError(
+        "no agent was chosen, and none is installed",
+        hint=f"install one, or run a command: 'holdfast {verb} -- COMMAND ARGUMENTS…'",
+        details=tuple(f"{adapter.name}: {how_to_install(adapter)}" for adapter in known),
+    )
 
 
 def check_session(adapter: Adapter, session: str | None) -> None:
@@ -43,7 +91,10 @@ def check_session(adapter: Adapter, session: str | None) -> None:
     if session is None:
         return
     if not adapter.capabilities.can_resume:
-        raise UsageError(f"--session {session}: {adapter.name} cannot resume sessions")
+        raise UsageError(
+            f"--session {session}: {adapter.name} cannot resume sessions",
+            hint="leave it out, or choose an agent that can: 'holdfast agent list'",
+        )
     if not session or session.startswith("-") or not session.isprintable() or " " in session:
         raise UsageError(
             f"--session {session!r}: not a session id",

@@ -79,6 +79,7 @@ def _spec(
             raise UsageError("no command was given", hint=_usage(verb))
         check_command.check(command[0], project)
     failover = check_agent.failover(agent, values["failover"])
+    check_agent.check_session(adapter, values["session"])
     options: dict[str, object] = {}
     if agent != "command":
         options = agent_options.read(values["option"], [adapter, *failover])
@@ -91,7 +92,6 @@ def _spec(
         from holdfast.views.cli.create import check_git
 
         check_git.check_accept(project, values["accept"])
-    check_agent.check_session(adapter, values["session"])
     _check_env(values["env"])
     profile = "" if agent == "command" else permissions.chosen(values, settings, [adapter, *failover])
     stage = StageSpec(
@@ -151,16 +151,50 @@ def _spec(
 
 def _agent(values: dict[str, Any], settings: dict[str, Any], *, verb: str) -> str:
     """The name of the agent that does the work; `command` for a plain command."""
-    command = values["command"]
-    agent = values["agent"] or ("command" if command is not None else settings.get("agent"))
-    if agent is None:
-        raise UsageError("neither an agent nor a command was given", hint=_usage(verb))
-    if command is not None and agent != "command":
+    command, prompt, agent = values["command"], values["prompt"], values["agent"]
+    if command is not None and agent not in (None, "command"):
         raise UsageError(
             f"an agent ({agent}) and a command were given",
             hint="give one of them: everything after -- is a command",
         )
-    return agent
+    if command is not None and (prompt is not None or values["file"] is not None):
+        raise _two_tasks(values, verb=verb)
+    if command is not None or agent is not None:
+        return "command" if agent is None else agent
+    if prompt is None and values["file"] is None:
+        raise UsageError("neither a prompt nor a command was given", hint=_usage(verb))
+    if verb == "queue add" and not settings.get("agent"):
+        raise UsageError("neither an agent nor a command was given", hint=_usage(verb))
+    _refuse_program(prompt, verb=verb)
+    return check_agent.default(settings, verb=verb)
+
+
+def _two_tasks(values: dict[str, Any], *, verb: str) -> UsageError:
+    """The error for a prompt and a command: often the second word of a duration was meant."""
+    prompt = values["prompt"]
+    unit = clock.unit_of(prompt) if prompt else ""
+    for name in LIMIT_FLAGS if unit else ():
+        if (values[name] or "").isdigit():
+            flag = limits.flag(name)
+            return UsageError(
+                f"unexpected argument {prompt!r}", hint=f"did you mean {flag} {values[name]}{unit}?"
+            )
+    return UsageError(
+        f"a prompt ({prompt!r}) and a command were given" if prompt else "--file and a command were given",
+        hint=f"give one of them: 'holdfast {verb} --agent NAME PROMPT' or 'holdfast {verb} -- COMMAND'",
+    )
+
+
+def _refuse_program(prompt: str | None, *, verb: str) -> None:
+    """A prompt of one word that is a program: `run make`. With --agent, it is a prompt."""
+    if prompt and prompt.isascii() and not prompt.split()[1:]:
+        from holdfast.agents import program
+
+        if program.which(prompt.strip(), os.environ.get("PATH", os.defpath)):
+            raise UsageError(
+                f"{prompt.strip()!r} is a program, not a prompt",
+                hint=f"did you mean 'holdfast {verb} -- {prompt.strip()}'? With --agent NAME it is a prompt",
+            )
 
 
 def _usage(verb: str) -> str:
@@ -171,7 +205,12 @@ def _usage(verb: str) -> str:
 
 def _check_project(project: str) -> None:
     if os.path.isdir(project):
-        return
+        if os.access(project, os.X_OK):
+            return
+        raise NoSuchDirectory(
+            f"cannot enter the project directory {project}: Permission denied",
+            hint=f"'ls -ld {project}' shows its owner and mode; or give another with --project",
+        )
     if os.path.exists(project):
         raise NoSuchDirectory(
             f"the project {project} is not a directory", hint="give its directory with --project"
@@ -238,6 +277,13 @@ def _bootstrap(chosen: str | None) -> str | None:
 
 def _check_env(names: list[str]) -> None:
     for name in names:
+        key, equals, value = name.partition("=")
+        if equals and key.isidentifier():
+            raise UsageError(
+                f"--env {key}=…: only the name",
+                hint=f"did you mean: {key}={_quoted(value)} holdfast … --env {key} …? "
+                "--env-file FILE sets several",
+            )
         if not name.isidentifier():
             raise UsageError(
                 f"--env {name}: not a variable name",
@@ -245,3 +291,10 @@ def _check_env(names: list[str]) -> None:
             )
         if name not in os.environ:
             raise UsageError(f"--env {name}: not set", hint="set it, or put it into a file for --env-file")
+
+
+def _quoted(value: str) -> str:
+    from shlex import quote  # only needed for an error
+
+    # A secret is not repeated on the screen.
+    return quote(value) if len(value) <= 8 else "…"

@@ -36,7 +36,7 @@ PERMISSIONS = Option(
     choices=PROFILES,
     help="What the agent may do: read; edit files and run commands in the workspace (default); full.",
 )
-OPTIONS = (
+_OPTIONS = (
     Option(
         flags=("-f", "--file"),
         dest="file",
@@ -256,3 +256,23 @@ OPTIONS = (
         help="What to do with processes that outlive a successful agent (report).",
     ),
 )
+
+#: The headings of the help, and their options. Those without a heading come first.
+_GROUPS = {
+    "Agent": (
+        "file", "agent", "failover", "model", "session", "option", "permissions", "yolo", "bootstrap", "var",
+    ),
+    "Workspace": (
+        "project", "worktree", "packet", "sandbox", "no_sandbox", "network", "env", "env_file",
+        "trust_project", "no_quality", "accept",
+    ),
+    "Limits": (
+        "deadline_s", "timeout_s", "budget_usd", "budget_tokens", "max_turns", "on_limit", "max_retries",
+        "output_bytes", "memory_bytes",
+    ),
+    "Supervision": (
+        "stale_s", "grace_s", "base_interval_s", "max_interval_s", "linger_s", "stop_pause_s", "leftovers",
+    ),
+}  # fmt: skip
+_GROUP_OF = {dest: group for group, dests in _GROUPS.items() for dest in dests}
+OPTIONS = tuple(option.evolve(group=_GROUP_OF.get(option.dest, "")) for option in _OPTIONS)

@@ -17,7 +17,7 @@ from holdfast.views.text import describe
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, TextIO
 
     from holdfast.views.cli.show.sanitize import Sanitizer
 
@@ -27,7 +27,7 @@ _GOAL_COLUMNS = 200
 
 
 class GrowingFile:
-    """A file that is printed on stdout as it grows."""
+    """A file that is printed on stdout, or another stream, as it grows."""
 
     def __init__(
         self,
@@ -36,6 +36,7 @@ class GrowingFile:
         is_text: bool,
         has_whole_lines: bool = False,
         before: Callable[[], None] = lambda: None,
+        stream: TextIO | None = None,
     ) -> None:
         """`is_text`: it is UTF-8. `has_whole_lines`: a line is printed once it is complete. `before` is
         called before something is printed."""
@@ -44,9 +45,10 @@ class GrowingFile:
         self._has_whole_lines = has_whole_lines
         self._incomplete = b""
         self._before = before
+        self._stream = stream or sys.stdout
         # Bytes pass through unchanged, except to a terminal, or as text to a locale other than UTF-8.
-        self._sanitizer = _sanitizer() if terminal.is_terminal() else None
-        is_utf8 = codecs.lookup(sys.stdout.encoding or "ascii").name == "utf-8"
+        self._sanitizer = _sanitizer() if terminal.is_terminal(self._stream) else None
+        is_utf8 = codecs.lookup(self._stream.encoding or "ascii").name == "utf-8"
         passes = (is_utf8 or not is_text) and self._sanitizer is None
         self._decoder = None if passes else codecs.getincrementaldecoder("utf-8")("replace")
 
@@ -68,13 +70,13 @@ class GrowingFile:
         if is_last and self._incomplete:
             rest, self._incomplete = self._incomplete, b""
             self._write(rest + b"\n")
-        sys.stdout.flush()
+        self._stream.flush()
 
     def close(self) -> None:
         """Restore the terminal's colour. Nothing more is printed."""
         if self._sanitizer is not None:
-            sys.stdout.write(self._sanitizer.end())
-            sys.stdout.flush()
+            self._stream.write(self._sanitizer.end())
+            self._stream.flush()
 
     def _print(self, data: bytes) -> None:
         if self._has_whole_lines:
@@ -87,14 +89,14 @@ class GrowingFile:
     def _write(self, data: bytes) -> None:
         self._before()
         if self._decoder is None:
-            sys.stdout.buffer.write(data)
+            self._stream.buffer.write(data)
             return
         text = self._decoder.decode(data)
         if self._sanitizer is not None:
             text = self._sanitizer.show(text)
             # A message or a line below it must not get the colour of unfinished output.
             text += self._sanitizer.end() if self._has_whole_lines else ""
-        sys.stdout.write(text)
+        self._stream.write(text)
 
 
 def _sanitizer() -> Sanitizer:
@@ -103,24 +105,20 @@ def _sanitizer() -> Sanitizer:
     return Sanitizer(has_colour=terminal.has_colour())
 
 
-class AttachView(View):
-    """The log on stdout. On a terminal, a line below it shows the state; elsewhere, messages do."""
+class OutputView(View):
+    """The log on a stream. On a terminal, a line below it shows the state; elsewhere, messages do."""
 
     shows_output = True
     pause_s = 0.1
 
-    def __init__(self, packet: Packet, *, lines: int) -> None:
+    def __init__(self, packet: Packet, *, stream: TextIO | None = None) -> None:
         from holdfast.views.cli.follow import progress
 
         self._line = progress.RedrawnLine()
         self._messages = None if terminal.can_redraw(sys.stderr) else progress.ProgressMessages(None)
         self._log = GrowingFile(
-            packet.output_log, is_text=True, has_whole_lines=True, before=self._line.clear
+            packet.output_log, is_text=True, has_whole_lines=True, before=self._line.clear, stream=stream
         )
-        manifest = load.read_manifest(packet)
-        goal = manifest["goal"] or manifest["task_name"]
-        out.talk(f"{packet.task_id}: {fit_text.shorten(goal, _GOAL_COLUMNS)}")
-        self._log.skip_to_last_lines(lines)
 
     def show(self, packet: Packet, manifest: dict[str, Any], *, is_last: bool) -> None:
         """Print new output, then the state."""
@@ -138,6 +136,17 @@ class AttachView(View):
     def close(self) -> None:
         """Remove the line."""
         self._line.clear()
+
+
+class AttachView(OutputView):
+    """Begins with the goal and the last lines of the log."""
+
+    def __init__(self, packet: Packet, *, lines: int) -> None:
+        super().__init__(packet)
+        manifest = load.read_manifest(packet)
+        goal = manifest["goal"] or manifest["task_name"]
+        out.talk(f"{packet.task_id}: {fit_text.shorten(goal, _GOAL_COLUMNS)}")
+        self._log.skip_to_last_lines(lines)
 
 
 def _status_text(manifest: dict[str, Any]) -> str:

@@ -25,13 +25,42 @@ _WORD = re.compile(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|[^ ])+""")
 _CHOICES_COLUMNS = 40
 
 
+class _Choice(click.Choice[str]):
+    """The choices of an argument, and their synonyms."""
+
+    def __init__(self, argument: command_spec.Argument) -> None:
+        super().__init__(argument.choices)
+        self._synonyms = argument.synonyms
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The choice that a word means."""
+        return super().convert(self._synonyms.get(value, value), param, ctx)
+
+
 class Verb(click.Command):
     """A verb whose help uses only characters that the terminal shows. (click writes UTF-8 even to an ASCII
     stream.)"""
 
+    def __init__(self, command: command_spec.Command, **given: Any) -> None:
+        super().__init__(command.name, **given)
+        self._groups = {option.flags[-1]: option.group for option in command.options}
+
     def get_help(self, ctx: click.Context) -> str:
         """The help, as it will be displayed."""
         return _plain(super().get_help(ctx))
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options by group: those without one first."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None and isinstance(parameter, click.Option):
+                group = self._groups.get(parameter.opts[-1], "")
+                groups.setdefault("Options" if group == "" else group, []).append(record)
+        # click adds --help last; it belongs to the first group.
+        for title, records in groups.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
 
 
 class Verbs(click.Group):
@@ -43,6 +72,7 @@ class Verbs(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The click command of a verb."""
+        cmd_name = verbs.ALIASES.get(cmd_name, cmd_name)
         if cmd_name not in verbs.VERBS:
             return None
         module = verbs.load(cmd_name)
@@ -76,7 +106,7 @@ def _command(command: command_spec.Command, run: Any) -> click.Command:
             [argument.dest],
             required=argument.required,
             nargs=-1 if argument.many else 1,
-            type=click.Choice(argument.choices) if argument.choices else str,
+            type=_Choice(argument) if argument.choices else str,
             metavar=argument.metavar,
         )
         for argument in command.arguments
@@ -93,7 +123,7 @@ def _command(command: command_spec.Command, run: Any) -> click.Command:
         return run({**command_spec.defaults(command), **known, **(context.obj or {})})
 
     return Verb(
-        command.name,
+        command,
         callback=callback,
         params=parameters,
         short_help=command.summary,
@@ -153,14 +183,16 @@ cli = click.version_option(__version__, prog_name="holdfast")(
 def run(argv: list[str]) -> int:
     """Run a command line through click; returns its exit status."""
     obj: dict[str, Any] = {}
+    argv = [verbs.ALIASES.get(argv[0], argv[0]), *argv[1:]] if argv else argv
+    if not argv:
+        return _start_page()
+    if _prints_action(argv):
+        return 0
     typed = argv
     if argv and argv[0] in verbs.VERBS and verbs.load(argv[0]).COMMAND.takes_command:
         argv, obj["command"] = quick.split_command(argv)
     try:
         result = cli.main(args=argv, prog_name="holdfast", standalone_mode=False, obj=obj)
-    except click.exceptions.NoArgsIsHelpError as error:
-        print(error.format_message())
-        return 0
     except click.ClickException as error:
         command = verbs.load(typed[0]).COMMAND if typed and typed[0] in verbs.VERBS else None
         out.talk(f"error: {usage_errors.sentence(error, command)}")
@@ -174,6 +206,68 @@ def run(argv: list[str]) -> int:
     except HoldfastError:
         raise
     return result if isinstance(result, int) else 0
+
+
+def _prints_action(argv: list[str]) -> bool:
+    """Print the help of an action (`queue import --help`), if that is asked for."""
+    if argv[0] not in verbs.VERBS or not {"-h", "--help"} & set(argv[1:]):
+        return False
+    command: command_spec.Command = verbs.load(argv[0]).COMMAND
+    words = [word for word in argv[1:] if not word.startswith("-")]
+    if not command.actions or not words:
+        return False
+    name = command.arguments[0].synonyms.get(words[0], words[0])
+    action = next((each for each in command.actions if each.name == name), None)
+    if action is None:
+        return False
+    page = command_spec.Command(
+        name=action.name,
+        summary=action.summary[0].upper() + action.summary[1:] + ".",
+        description=action.description,
+        examples=action.examples,
+        arguments=(command_spec.Argument(dest="rest", metavar=action.usage, required=False),)
+        if action.usage
+        else (),
+        # Without "For import: …", which the page says already.
+        options=tuple(
+            option.evolve(help=re.sub(r"^For [a-z ,]+: (.)", lambda match: match[1].upper(), option.help))
+            for option in command.options
+            if option.dest in action.options
+        ),
+    )
+    context = click.Context(cli, info_name="holdfast", help_option_names=["-h", "--help"])
+    group = click.Context(click.Group(command.name), info_name=command.name, parent=context)
+    shown = _command(page, run)
+    print(shown.get_help(click.Context(shown, info_name=action.name, parent=group)))
+    return True
+
+
+#: What a newcomer needs first: command, meaning.
+_START = (
+    (
+        'holdfast run --agent claude "fix the failing tests"',
+        "start a task and follow it; Ctrl-C only detaches",
+    ),
+    ("holdfast ls", "what runs, what waits, what needs you"),
+    ("holdfast logs -f TASK", "its output, as it comes"),
+    ('holdfast resume TASK -m "yes, go on"', "answer a task that asks"),
+    ("holdfast report", "in the morning: what happened, and what needs you"),
+)
+
+
+def _start_page() -> int:
+    """`holdfast` alone: five verbs with an example each, and where the rest is."""
+    lines = ["holdfast runs coding agents and commands on long tasks, and keeps them going.", ""]
+    for command, meaning in _START:
+        lines += [f"  {command}", f"      {meaning}"]
+    lines += [
+        "",
+        "'holdfast run -d …' returns at once. 'holdfast demo' shows a recovery, for free.",
+        "'holdfast --help' lists all verbs, 'holdfast VERB --help' explains one,",
+        "'holdfast help' lists topics.",
+    ]
+    print(_plain("\n".join(lines)))
+    return 0
 
 
 def _print_hint(hint: str) -> None:

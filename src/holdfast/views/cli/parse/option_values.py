@@ -15,7 +15,7 @@ def duration(text: str | None, option: str, example: str = "7d") -> float | None
     if text is None:
         return None
     try:
-        return clock.parse_duration(text)
+        return clock.parse_duration(text, needs_unit=True)
     except ValueError as error:
         raise UsageError(f"{option}: {error}", hint=f"for example {option} {example}") from error
 

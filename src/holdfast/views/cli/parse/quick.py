@@ -58,6 +58,9 @@ def _with_arguments(command: Command, positional: list[str], values: dict[str, A
             values[argument.dest], positional = positional, []
         elif positional:
             values[argument.dest] = positional.pop(0)
+        value = values[argument.dest]
+        if argument.synonyms and value in argument.synonyms:
+            values[argument.dest] = argument.synonyms[value]
         if argument.required and not values[argument.dest]:
             raise NeedsClick
         if argument.choices and values[argument.dest] not in (None, *argument.choices):

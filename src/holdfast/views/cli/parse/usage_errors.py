@@ -7,7 +7,8 @@ import shutil
 
 import click
 
-from holdfast.views.cli.parse import command_spec, suggest
+from holdfast import clock
+from holdfast.views.cli.parse import command_spec, elsewhere, suggest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,22 +18,6 @@ if TYPE_CHECKING:
 #: Before a command that can be copied as it is.
 DID_YOU_MEAN = "did you mean: "
 
-#: Verbs of other programs, and the command that does the same here.
-_VERBS_ELSEWHERE = {
-    "ps": "ls",
-    "list": "ls",
-    "kill": "stop",
-    "cancel": "stop",
-    "start": "run",
-    "exec": "run",
-    "version": "--version",
-}
-#: Options of other programs, and a flag of the verb or a sentence that does the same here.
-_OPTIONS_ELSEWHERE = {
-    "--tail": "-n",
-    "--home": "HOLDFAST_HOME=DIR before the command chooses the home",
-}
-
 
 class UnexpectedArguments(click.UsageError):
     """More arguments than the verb takes."""
@@ -40,19 +25,20 @@ class UnexpectedArguments(click.UsageError):
     def __init__(self, extra: Sequence[str], ctx: click.Context) -> None:
         noun = "argument" if len(extra) == 1 else "arguments"
         super().__init__(f"unexpected {noun} '{' '.join(extra)}'", ctx)
+        self.extra = extra
 
 
 def no_such_verb(word: str, verbs: tuple[str, ...]) -> str:
     """The message for an unknown verb, with a suggestion."""
-    elsewhere = _VERBS_ELSEWHERE.get(word)
-    similar = f"did you mean '{elsewhere}'?" if elsewhere else suggest.did_you_mean(word, verbs)
+    here = elsewhere.VERBS.get(word)
+    similar = f"did you mean '{here}'?" if here else suggest.did_you_mean(word, verbs)
     return f"no such verb {word!r}" + (f", {similar}" if similar else "")
 
 
 def sentence(error: click.ClickException, command: command_spec.Command | None) -> str:
     """The message: what is wrong, with which option or argument of the verb `command`."""
     if isinstance(error, click.NoSuchOption):
-        similar = () if _elsewhere(error.option_name, command) else error.possibilities or ()
+        similar = () if _elsewhere(error, command) else error.possibilities or ()
         return f"no such option {error.option_name}" + (f", did you mean {similar[0]}?" if similar else "")
     if isinstance(error, click.BadOptionUsage):
         problem = "takes no" if _is_flag(command, error.option_name) else "needs a"
@@ -67,8 +53,9 @@ def sentence(error: click.ClickException, command: command_spec.Command | None) 
         and isinstance(error.param.type, click.Choice)
         and command
     ):
-        # The argument's name would be the list of choices, which is in the message already.
-        return f"{command.name}: {error.message.rstrip('.')}"
+        # The argument's name would be the list of choices, which is in the hint.
+        what = "no action" if error.param.name == "action" else "there is no"
+        return f"{command.name}: {what} {error.message.split(' is not one of')[0]}"
     if isinstance(error, click.BadParameter):
         return f"{_name(error)}: {error.message.rstrip('.')}"
     return error.format_message()
@@ -76,26 +63,82 @@ def sentence(error: click.ClickException, command: command_spec.Command | None) 
 
 def hint(error: click.ClickException, command: command_spec.Command | None, argv: list[str]) -> str:
     """What to do. `command` is the verb, `argv` the words after it."""
-    is_extra = isinstance(error, (UnexpectedArguments, click.NoSuchOption))
-    if command is not None and command.takes_command and is_extra:
-        correction = _correction(command, argv)
-        if correction:
-            return correction
-    if isinstance(error, click.NoSuchOption):
-        elsewhere = _elsewhere(error.option_name, command)
-        if elsewhere:
-            return elsewhere
     verb = f"holdfast {command.name}" if command is not None else "holdfast"
-    return f"'{verb} --help' shows the usage"
+    if command is not None:
+        special = _special(error, command, argv)
+    else:
+        special = _elsewhere(error, command) if isinstance(error, click.NoSuchOption) else ""
+    return special or f"'{verb} --help' shows the usage"
 
 
-def _elsewhere(option: str, command: command_spec.Command | None) -> str:
+def _special(error: click.ClickException, command: command_spec.Command, argv: list[str]) -> str:
+    """A hint for this mistake; empty if the help is all there is to say."""
+    if isinstance(error, click.NoSuchOption):
+        is_typo = bool(error.possibilities) or not command.takes_command
+        return _elsewhere(error, command) or ("" if is_typo else _correction(command, argv))
+    if isinstance(error, UnexpectedArguments):
+        by_unit = _with_unit(command, argv, error.extra)
+        return by_unit or (_correction(command, argv) if command.takes_command else _one_too_many(command))
+    if isinstance(error, click.BadOptionUsage):
+        option = _option(command, error.option_name)
+        return f"for example {error.option_name} {option.metavar}" if option and option.metavar else ""
+    if isinstance(error, click.MissingParameter) and command.examples:
+        tasks = "; 'holdfast ls' lists the tasks" if _name(error).startswith("TASK") else ""
+        return f"for example: {command.examples[0]}{tasks}"
+    if isinstance(error, click.BadParameter) and isinstance(getattr(error.param, "type", None), click.Choice):
+        return _choice(error, command)
+    return ""
+
+
+def _choice(error: click.BadParameter, command: command_spec.Command) -> str:
+    """What fits a choice that there is not."""
+    kind = getattr(error.param, "type", None)
+    choices: tuple[str, ...] = tuple(getattr(kind, "choices", ()))
+    word = error.message.partition("'")[2].partition("'")[0]
+    similar = suggest.did_you_mean(word, choices, elsewhere.ACTIONS)
+    what = "actions" if command.actions and isinstance(error.param, click.Argument) else "choose from"
+    if isinstance(error.param, click.Argument):
+        return similar or f"{what}: {', '.join(choices)}"
+    return similar or f"{_name(error)} {'|'.join(choices)}"
+
+
+def _one_too_many(command: command_spec.Command) -> str:
+    """For a verb that takes one argument: how to give several, or what else was meant."""
+    if any(option.dest == "message" for option in command.options):
+        return f"'holdfast {command.name} TASK -m TEXT' passes on a message"
+    if not command.arguments:
+        one = "; 'holdfast show TASK' shows one task" if command.name in ("ls", "report", "status") else ""
+        return f"'holdfast {command.name}' takes no arguments{one}"
+    return ""
+
+
+def _with_unit(command: command_spec.Command, argv: list[str], extra: Sequence[str]) -> str:
+    """`--older-than 3 days` → `--older-than 3d`."""
+    flags = {flag for option in command.options if option.kind != "flag" for flag in option.flags}
+    for at, word in enumerate(argv[2:], 2):
+        unit = clock.unit_of(word)
+        if word in extra and unit and argv[at - 1].isdigit() and argv[at - 2] in flags:
+            return f"did you mean {argv[at - 2]} {argv[at - 1]}{unit}?"
+    return ""
+
+
+def _elsewhere(error: click.NoSuchOption, command: command_spec.Command | None) -> str:
     """The counterpart of another program's option; empty if there is none."""
-    here = _OPTIONS_ELSEWHERE.get(option, "")
-    if not here.startswith("-"):
+    name = error.option_name
+    here = elsewhere.OPTIONS.get(f"{command.name} {name}" if command else "") or elsewhere.OPTIONS.get(
+        name, ""
+    )
+    if not here.startswith("--") and not (here.startswith("-") and len(here) == 2):
         return here
-    flags = [each for each in command.options if here in each.flags] if command is not None else []
-    return f"{' or '.join(flags[0].flags)} {flags[0].metavar}: {flags[0].help}" if flags else ""
+    option = _option(command, here)
+    if option is None:
+        return ""
+    value = option.metavar or "|".join(option.choices)
+    return f"{' or '.join(option.flags)}{f' {value}' if value else ''}: {option.help}"
+
+
+def _option(command: command_spec.Command | None, flag: str) -> command_spec.Option | None:
+    return next((each for each in command.options if flag in each.flags), None) if command else None
 
 
 def _correction(command: command_spec.Command, argv: list[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from holdfast import paths
@@ -29,6 +30,7 @@ def add(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     from holdfast.queue.sources import lines
 
     text = sys.stdin.read() if values["target"] == "-" else values["target"]
+    _refuse_plain_text(values["target"])
     works = lines.parse(
         text.encode("utf-8", "surrogateescape"),
         source="queue add",
@@ -63,6 +65,22 @@ def add(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
         if made:
             enqueue.wake_keeper(home)
     return 0
+
+
+def _refuse_plain_text(target: str) -> None:
+    """What is plainly not JSON: a prompt, or the name of a file."""
+    if target == "-" or target.lstrip()[:1] in ("{", "[", ""):
+        return
+    from shlex import quote  # for a mistake only
+
+    if target.endswith((".json", ".jsonl", ".md")) or os.path.exists(target):
+        raise UsageError(
+            f"{target!r} is not a work item", hint=f"did you mean 'holdfast queue import {quote(target)}'?"
+        )
+    raise UsageError(
+        f"{target!r} is not a work item in JSON",
+        hint=f"did you mean: holdfast submit {quote(target)}? Or {EXAMPLE}",
+    )
 
 
 def _refuse_known(home: Home, names: list[str]) -> None:

@@ -8,7 +8,7 @@ from holdfast.queue import claim_owner
 from holdfast.queue.engine import ALL, Item, parse_priority, weights
 from holdfast.store.layout import Home
 from holdfast.views.cli.create import new_task
-from holdfast.views.cli.queue import enqueue, listing
+from holdfast.views.cli.queue import enqueue, listing, pools
 from holdfast.views.cli.queue.items import as_json, find, print_item, record
 from holdfast.views.cli.show import out
 from holdfast.views.text import amounts
@@ -109,6 +109,8 @@ def _drop(home: Home, queue: LocalQueue, item: Item) -> None:
 def pause(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     """Pause or resume a pool, or the whole queue."""
     is_paused = values["action"] == "pause"
+    if values["target"]:
+        pools.check(values["target"], queue)
     queue.pause(values["target"] or ALL, is_paused=is_paused)
     record(home, "paused" if is_paused else "resumed", reason=values["target"] or "everything")
     if not is_paused:

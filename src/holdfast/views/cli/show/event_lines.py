@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast import clock
 from holdfast.model import amendment
 from holdfast.views.cli.show import fit_text
 from holdfast.views.text import describe
@@ -35,7 +36,8 @@ def line(event: dict[str, Any]) -> str:
     """`12:00:01.250  agent.tool_started   attempt=1 Bash pytest -q`."""
     at = str(event.get("at", ""))
     kind = str(event.get("type", "?"))
-    return fit_text.printable(f"{at[11:23]:12}  {kind:20} {fields(event)}".rstrip())
+    shown = clock.local(at, "%H:%M:%S") + at[19:23]
+    return fit_text.printable(f"{shown:12}  {kind:20} {fields(event)}".rstrip())
 
 
 def fields(event: dict[str, Any]) -> str:
