@@ -88,6 +88,9 @@ PIPELINES = {
         "writes": PERMISSIONS,
         "approval": PERMISSIONS,  # replaces the list of stages that wait for a person
         "on_fail": HARMLESS,
+        "attempts": HARMLESS,
+        "attempt_agents": PROGRAMS,
+        "judge": PROGRAMS,
     },
 }
 #: prompts/*.md: they replace the rules and instructions of agents.
@@ -116,6 +119,9 @@ PACKET = {
     "routing.pipeline.options.*": HARMLESS,
     "routing.pipeline.on_fail.back_to": HARMLESS,
     "routing.pipeline.on_fail.times": HARMLESS,
+    "routing.pipeline.attempts.*": HARMLESS,
+    "routing.pipeline.attempt_agents": PROGRAMS,
+    "routing.pipeline.judge": PROGRAMS,
     "scope.allow": HARMLESS,
     "scope.deny": HARMLESS,
     "scope.revert": HARMLESS,

@@ -53,6 +53,8 @@ class Case(Record):
     is_accepting: bool = False
     #: The workspace; null if none was recorded for the stage.
     workspace: Workspace | None = None
+    #: Of a judge: the candidates that passed their gates.
+    survivors: tuple[StageSpec, ...] = ()
     #: Where a check can write its artifact, and the patch of reverted changes.
     artifact_at: str | None = None
     reverted_at: str = ""
@@ -73,6 +75,8 @@ class Workspace(Record):
     own_files: tuple[Change, ...] = ()
 
 
+#: Every candidate must pass this, so that it can be adopted.
+OF_CANDIDATE = ("carry",)
 #: Every stage must pass these first.
 COMMON = ("report",)
 #: Every stage must pass these after the checks of its role, but before any command is run.
@@ -90,6 +94,8 @@ CHECKS = {
     "severity": "holdfast.gates.report:check_severity",
     "patch": "holdfast.gates.patch:check",
     "scope": "holdfast.gates.scope:check",
+    "carry": "holdfast.gates.candidate:check_carry",
+    "choice": "holdfast.gates.candidate:check_choice",
     CHECK: "holdfast.gates.acceptance:check",
 }
 
@@ -106,4 +112,5 @@ def checks_of(stage: StageSpec, *, is_accepting: bool = False) -> tuple[str, ...
         of_role = (*of_role, CHECK)
     without_commands = tuple(name for name in of_role if name not in RUNS_COMMANDS)
     with_commands = tuple(name for name in of_role if name in RUNS_COMMANDS)
-    return (*COMMON, *without_commands, *OF_WORKSPACE, *with_commands)
+    of_candidate = OF_CANDIDATE if stage.candidate else ()
+    return (*COMMON, *without_commands, *OF_WORKSPACE, *of_candidate, *with_commands)

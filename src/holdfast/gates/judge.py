@@ -16,12 +16,13 @@ from holdfast.gates.base import (
     checks_of,
     is_writer,
 )
-from holdfast.model import acceptance, conclusion, roles
+from holdfast.model import acceptance, conclusion, contest, roles
 from holdfast.model.spec import PipelineSpec
 from holdfast.packet import load
 from holdfast.redact import Redactor
 from holdfast.store import atomic
 from holdfast.workspace import base as bases
+from holdfast.workspace import candidates
 from holdfast.workspace.base import Base
 from holdfast.workspace.current_tree import current_tree
 from holdfast.workspace.place import locate
@@ -46,6 +47,7 @@ _REPORT_BYTES = 16 * 1024 * 1024
 def case_of(packet: Packet, stage: str, *, artifact_at: str | None, reverted_at: str) -> Case:
     """Gather what the checks need. Raises NotFound, GitFailed or NotPossible."""
     task = load.fold(packet)
+    packet = candidates.of_stage(packet, task, stage)
     spec = next((spec for spec in task.spec.stages if spec.name == stage), None)
     pipeline = task.spec.pipeline or _of_plain_run(task.spec)
     if spec is None or pipeline is None:
@@ -72,6 +74,7 @@ def case_of(packet: Packet, stage: str, *, artifact_at: str | None, reverted_at:
         attempt=attempt,
         report=report.decode("utf-8", "replace"),
         directory=_directory(packet, task.spec),
+        survivors=contest.survivors(task) if roles.get(spec.role).compares else (),
         project_dir=task.spec.project_dir,
         script=task.script,
         is_accepting=_is_accepting(task, stage),
@@ -191,6 +194,22 @@ def write_changes(case: Case, path: str) -> int | None:
     return len(changed(trees, old, new))
 
 
+def _judged_tree(case: Case) -> dict[str, str]:
+    """The tree of a candidate, to be adopted if it is chosen: that of its start, and its changes in scope."""
+    workspace = case.workspace
+    if workspace is None or not case.stage.candidate:
+        return {}
+    scope = Scope(case.pipeline.scope_allow, case.pipeline.scope_deny)
+    tree, _ = within(
+        workspace.trees,
+        workspace.old_tree,
+        workspace.new_tree,
+        scope=scope,
+        prefix=workspace.base.place.prefix,
+    )
+    return {"tree": tree}
+
+
 def redacted(case: Case, result: Check) -> Check:
     """A check without secrets."""
     return result.evolve(
@@ -233,6 +252,7 @@ def result_of(
         "reasons": [reason for result in shown for reason in result.reasons],
         "warnings": [reason for result in results if result.is_warning for reason in result.reasons],
         "changed": changed,
+        **_judged_tree(case),
         **conclusion.read(case.stage.role, case.report).to_json(),
         "confirm": [reason for result in shown for reason in result.confirm],
         "checks": [

@@ -17,11 +17,13 @@ def accepting(stages: Sequence[StageSpec]) -> tuple[str, ...]:
     """The stages in whose gates the commands run, in order.
 
     They are all verify stages; and the last stage that writes, if no verify stage comes after it. If no stage
-    writes and none verifies, it is the last one: whatever the profile, the commands run.
+    writes and none verifies, it is the last one: whatever the profile, the commands run. Of several
+    candidates, only those that pass them are compared.
     """
+    comparing = [at for at, stage in enumerate(stages) if stage.candidate]
     verifying = [at for at, stage in enumerate(stages) if stage.role == _VERIFY]
     writing = [at for at, stage in enumerate(stages) if stage.writes]
     last_writer = writing[-1] if writing else -1
     if stages and (not verifying or verifying[-1] < last_writer):
         verifying.append(last_writer if writing else len(stages) - 1)
-    return tuple(stages[at].name for at in sorted(verifying))
+    return tuple(stages[at].name for at in sorted({*verifying, *comparing}))

@@ -64,7 +64,8 @@ def of_task(task: Task) -> tuple[Concern, ...]:
 def words(decision: str, findings: dict[str, int] | None = None) -> str:
     """`no-go`, or `1 blocker, 2 major`: what the report of a stage concludes; empty if nothing."""
     counts = ", ".join(f"{count} {severity}" for severity, count in (findings or {}).items())
-    return "; ".join(part for part in (_WORDS.get(decision, ""), counts) if part)
+    decided = f"candidate {decision}" if decision.isdigit() else _WORDS.get(decision, "")
+    return "; ".join(part for part in (decided, counts) if part)
 
 
 def in_words(found: Iterable[dict[str, Any]]) -> str:

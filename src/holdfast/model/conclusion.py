@@ -21,6 +21,9 @@ _DECISIONS = {
     "Go/No-Go": ((_NO_GO, "no_go"), (_GO, "go")),
     "Verdict": ((_FAILED, "failed"), (_PASSED, "passed")),
 }
+#: Under this heading a judge names a candidate, in the first line and with nothing before it.
+CHOICE = "Choice"
+_CANDIDATE = re.compile(r"[\s*_`#-]*(?:candidate\b)?[\s*_`:#]*([1-9]\d?)\b", re.IGNORECASE)
 #: "0 failed", "none failed": a count is no verdict.
 _NONE_FAILED = re.compile(r"\b(?:0|no|none|nothing|without)\s+(?:\w+\s+)?(?:fail\w*|errors?)", re.IGNORECASE)
 
@@ -28,7 +31,7 @@ _NONE_FAILED = re.compile(r"\b(?:0|no|none|nothing|without)\s+(?:\w+\s+)?(?:fail
 class Conclusion(Record):
     """The conclusion of one report."""
 
-    #: `go`, `no_go`, `passed` or `failed`; empty if the report does not decide.
+    #: `go`, `no_go`, `passed`, `failed`, or the number of a candidate; empty if the report does not decide.
     decision: str = ""
     #: Number of findings by severity, worst first; only those that exist.
     findings: dict[str, int] = {}
@@ -47,6 +50,10 @@ def _decision(report: str, heading: str) -> str:
     section = markdown.find(markdown.sections(report), heading) if heading else None
     if section is None:
         return ""
+    if heading == CHOICE:
+        first = next((line for line in section.body.split("\n") if line.strip()), "")
+        number = _CANDIDATE.match(first)
+        return number[1] if number is not None else ""
     # The decision is in the heading itself (`## Go/No-Go: go`) or in the first line that has one.
     of_heading = re.sub(re.escape(heading), "", section.title, flags=re.IGNORECASE)
     for line in (of_heading, *section.body.split("\n")):

@@ -147,6 +147,33 @@ class GateJudged(Event):
     findings: dict[str, int] = {}
     #: How many files the task has changed so far, within its scope; null if the stage does not write.
     changed: int | None = None
+    #: The judged tree of a candidate, which is adopted if it is chosen.
+    tree: str = ""
+
+
+class CandidateEliminated(Event):
+    """A candidate does not go on, because another one has passed its gate."""
+
+    type = "candidate.eliminated"
+    stage: str
+    candidate: int
+    #: Its last attempt.
+    attempt: int
+    reasons: tuple[str, ...] = ()
+
+
+class CandidateChosen(Event):
+    """A candidate was chosen, and its tree is in the task's workspace."""
+
+    type = "candidate.chosen"
+    #: The stage of the judge.
+    stage: str
+    #: The stage of the candidate, and its number.
+    chosen: str
+    candidate: int
+    #: `judge`, or `gate` if only one passed its gate.
+    by: str
+    tree: str
 
 
 class RepairPlanned(Event):
@@ -569,7 +596,8 @@ EVENTS: dict[str, type[Event]] = {
     cls.type: cls
     for cls in (
         TaskCreated, TaskMoved, RunOpened, StageDone, HandoffMade, JournalRepaired, JournalForged,
-        WorkspacePrepared, GateJudged, RepairPlanned, PreWorkChecked, FailureTriaged, ChoreFailed,
+        WorkspacePrepared, GateJudged, CandidateEliminated, CandidateChosen, RepairPlanned, PreWorkChecked,
+        FailureTriaged, ChoreFailed,
         ApprovalGiven, AgentSwitched,
         RunnerStarted, RunnerLeft, RequestApplied, RequestRefused,
         AttemptOpened, AttemptStarted, AttemptVoid, AttemptEnded, AttemptSwept,

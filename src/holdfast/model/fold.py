@@ -116,8 +116,10 @@ def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
         task.deadline_s = event.deadline_s
     task.permissions = event.permissions or task.permissions
     if event.from_stage is not None:
-        names = [stage.name for stage in task.spec.stages]
-        for name in names[names.index(event.from_stage) :] if event.from_stage in names else ():
+        for name in _from(task, event.from_stage):
+            if task.chosen is not None and name == task.chosen.stage:
+                task.chosen = None  # of stages before it, or by a judge that is called again
+            task.eliminated.pop(name, None)
             was_done = task.stages_done.pop(name, None) is not None
             if name in task.stage_states:
                 # The prompt of a pipeline stage depends on earlier stages, whose reports may change.
@@ -135,6 +137,16 @@ def _amend(task: Task, event: ev.RunOpened) -> None:
 
 def _sets_deadline(event: ev.RunOpened) -> bool:
     return any(change["field"] == "budgets.deadline_sec" for change in event.amended)
+
+
+def _from(task: Task, stage: str) -> list[str]:
+    """The stages from one on. Candidates begin together."""
+    stages = task.spec.stages
+    spec = task.stage_spec(stage)
+    if spec is not None and spec.candidate:
+        stage = next(each.name for each in stages if each.candidate)
+    names = [each.name for each in stages]
+    return names[names.index(stage) :] if stage in names else []
 
 
 def _stage_done(task: Task, event: ev.StageDone, at: str) -> None:
@@ -326,6 +338,8 @@ def _repair_planned(task: Task, event: ev.RepairPlanned, at: str) -> None:
     names = [stage.name for stage in task.spec.stages]
     if event.stage != event.failed_stage and {event.stage, event.failed_stage} <= set(names):
         for name in names[names.index(event.stage) : names.index(event.failed_stage) + 1]:
+            if name != event.stage and _is_of_contest(task, name):
+                continue  # it is decided; the chosen candidate goes on alone
             task.stages_done.pop(name, None)
             if name != event.stage:
                 # A new session: what it judged has changed. Its workspace is recorded anew.
@@ -334,6 +348,28 @@ def _repair_planned(task: Task, event: ev.RepairPlanned, at: str) -> None:
     stage_state.repair = event
     # Its done marker, if it has one, is void.
     stage_state.accepted = 0
+
+
+def _is_of_contest(task: Task, stage: str) -> bool:
+    spec = task.stage_spec(stage)
+    return spec is not None and bool(spec.contest)
+
+
+def _eliminated(task: Task, event: ev.CandidateEliminated, at: str) -> None:
+    task.eliminated[event.stage] = event
+
+
+def _chosen(task: Task, event: ev.CandidateChosen, at: str) -> None:
+    task.chosen = event
+    chosen = task.stage_state(event.chosen)
+    # From now on it works in the task's worktree, which is recorded anew; its session belongs to another
+    # directory.
+    chosen.workspace = None
+    chosen.needs_fresh_session = True
+    if event.by == "gate":
+        task.stages_done[event.stage] = 0  # no judge was called
+    task.stage_state(event.stage).chores_in_vain = 0
+    task.chore = None
 
 
 def _chore_failed(task: Task, event: ev.ChoreFailed, at: str) -> None:
@@ -487,6 +523,8 @@ _HANDLERS: dict[str, Any] = {
     ev.HandoffMade.type: _handed_off,
     ev.WorkspacePrepared.type: _prepared,
     ev.GateJudged.type: _gate_judged,
+    ev.CandidateEliminated.type: _eliminated,
+    ev.CandidateChosen.type: _chosen,
     ev.RepairPlanned.type: _repair_planned,
     ev.PreWorkChecked.type: _pre_work_checked,
     ev.FailureTriaged.type: _triaged,

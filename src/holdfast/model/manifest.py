@@ -217,6 +217,8 @@ def _stage(task: Task, name: str) -> dict[str, Any]:
     is_due = any(stage.name == name for stage in task.due)
     if name in task.stages_done:
         state = "done"
+    elif name in task.eliminated:
+        state = "eliminated"
     elif is_due and attempt is not None:
         state = "failed" if task.has_ended else "active"
     else:
@@ -233,6 +235,8 @@ def _stage(task: Task, name: str) -> dict[str, Any]:
     }
     if gate_result is not None and gate_result.decision:
         shown["decision"] = gate_result.decision
+    if task.chosen is not None and task.chosen.chosen == name:
+        shown["is_chosen"] = True
     if gate_result is not None and gate_result.findings:
         shown["findings"] = gate_result.findings
     return shown

@@ -51,6 +51,8 @@ class Role(Record):
     decides_under: str = ""
     #: The changes of the work and the results of the acceptance commands are attached to the prompt.
     reads_work: bool = False
+    #: It compares candidates: their changes and the results of their acceptance commands are attached.
+    compares: bool = False
     #: The report has a new context pack and acceptance commands for the stages after it.
     is_brief: bool = False
 
@@ -76,6 +78,14 @@ ROLES: dict[str, Role] = {
         writes=True,
         may_write=True,
         checks=("patch",),
+    ),
+    "judge": Role(
+        about="Chooses the best of several candidates.",
+        purpose="review",
+        checks=("choice",),
+        reads=WORK,
+        decides_under="Choice",
+        compares=True,
     ),
     "verify": Role(
         about="Judges the result of the acceptance commands.",

@@ -73,6 +73,10 @@ class StageSpec(Record):
     writes: bool = False
     #: The permission profile: read, edit or full. Empty: edit if it writes, else read.
     permissions: str = ""
+    #: Best of N: the stage of the packet that the candidates and their judge stand for; empty for others.
+    contest: str = ""
+    #: The number of a candidate; 0 for other stages.
+    candidate: int = 0
     #: Options of the adapter; they override those of the task.
     options: dict[str, object] = {}
 

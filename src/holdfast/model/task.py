@@ -41,6 +41,9 @@ class Task:
         self.amended: tuple[dict[str, Any], ...] = ()
         self.amended_in = 0
         self.stages_done: dict[str, int] = {}
+        #: Best of N: candidates that do not go on, and the one that was chosen.
+        self.eliminated: dict[str, ev.CandidateEliminated] = {}
+        self.chosen: ev.CandidateChosen | None = None
         self.stage_states: dict[str, StageState] = {}
         #: The current attempts: one, or one per stage of a parallel group.
         self.current: list[Attempt] = []
@@ -145,17 +148,19 @@ class Task:
     def stage(self) -> str | None:
         """The first stage without a done marker."""
         for stage in self.spec.stages:
-            if stage.name not in self.stages_done:
+            if not self.is_over(stage.name):
                 return stage.name
         return None
+
+    def is_over(self, stage: str) -> bool:
+        """Whether a stage is done, or is that of an eliminated candidate."""
+        return stage in self.stages_done or stage in self.eliminated
 
     @property
     def due(self) -> tuple[StageSpec, ...]:
         """The stages to run next: the first without a done marker, and the rest of its parallel group."""
         stages = self.spec.stages
-        first = next(
-            (index for index, stage in enumerate(stages) if stage.name not in self.stages_done), None
-        )
+        first = next((index for index, stage in enumerate(stages) if not self.is_over(stage.name)), None)
         if first is None:
             return ()
         group = stages[first].group
@@ -165,7 +170,7 @@ class Task:
         for stage in stages[first:]:
             if stage.group != group:
                 break
-            if stage.name not in self.stages_done:
+            if not self.is_over(stage.name):
                 due.append(stage)
         return tuple(due)
 
@@ -183,9 +188,20 @@ class Task:
     def workspace_of(self, stage: str) -> str:
         """Where the agent of a stage works. A stage that only reads works where others have written."""
         prepared = self.stage_state(stage).workspace or next(
-            (state.workspace for state in self.stage_states.values() if state.workspace is not None), None
+            (
+                state.workspace
+                for state in self.stage_states.values()
+                if state.workspace is not None and not self.is_apart(state.stage)
+            ),
+            None,
         )
         return prepared.path if prepared is not None else self.spec.project_dir
+
+    def is_apart(self, stage: str) -> bool:
+        """Whether a stage works in a worktree of its own: a candidate that was not chosen."""
+        spec = self.stage_spec(stage)
+        is_candidate = spec is not None and spec.candidate > 0
+        return is_candidate and (self.chosen is None or self.chosen.chosen != stage)
 
     def beside(self, stage: str) -> tuple[str, ...]:
         """The stages of a stage's parallel group, itself included."""

@@ -96,6 +96,8 @@ class Packet:
     def __init__(self, path: str) -> None:
         self.path = path
         self.task_id = os.path.basename(path)
+        #: The name of its worktree, and of the branch below `holdfast/`.
+        self.place = self.task_id
         self.manifest_yaml = f"{path}/{MANIFEST_YAML}"
         self.manifest = f"{path}/manifest.json"
         self.journal = f"{path}/events.jsonl"
@@ -156,6 +158,14 @@ class Packet:
         """The home of the packet."""
         return Home(os.path.dirname(os.path.dirname(self.path)))
 
+    def candidate(self, number: int) -> Packet:
+        """The packet with the worktree of one of several candidates in the place of the task's."""
+        packet = Packet(self.path)
+        packet.place = f"{self.task_id}.c{number}"
+        packet.workspace_base = f"{self.workspace}/base.c{number}.json"
+        packet.worktree = f"{self.workspace}/worktree.c{number}.json"
+        return packet
+
     @property
     def seals(self) -> str:
         """The seals of the journal, outside the packet."""
@@ -188,6 +198,10 @@ class Packet:
     def reverted_patch(self, stage: str) -> str:
         """The changes of a stage that its gate reverted."""
         return os.path.join(self.outputs, f"{stage}.reverted.patch")
+
+    def candidate_patch(self, stage: str) -> str:
+        """What a candidate changed, within the scope."""
+        return os.path.join(self.outputs, f"{stage}.patch")
 
     def judged_tree(self, stage: str) -> str:
         """The tree that a stage's gate looked at, noted before its commands run."""

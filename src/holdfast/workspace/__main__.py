@@ -1,6 +1,7 @@
-"""Preparing a workspace, as a process that the runner starts before a stage.
+"""Work on a workspace, as a process that the runner starts.
 
-    python -m holdfast.workspace prepare --packet P --stage S --out FILE
+    python -m holdfast.workspace prepare --packet P --stage S --out FILE     before a stage
+    python -m holdfast.workspace adopt --packet P --stage S --out FILE       the chosen candidate's tree
 
 FILE is written completely or not at all. Errors go to stderr.
 """
@@ -11,25 +12,33 @@ import os
 import sys
 
 from holdfast.errors import UsageError
+from holdfast.packet import load
 from holdfast.store import atomic
-from holdfast.store.layout import Packet
-from holdfast.workspace import chore
+from holdfast.store.layout import AttemptDir, Packet
+from holdfast.workspace import candidates, chore
 from holdfast.workspace.prepare import prepare
 
-_USAGE = "python -m holdfast.workspace prepare --packet P --stage S --out FILE"
+_USAGE = "python -m holdfast.workspace prepare|adopt --packet P --stage S --out FILE"
 
 
 def main(argv: list[str]) -> int:
-    """Prepare the workspace of a stage."""
-    return chore.exit_status(lambda: _prepare(argv))
+    """Do what the first word says."""
+    return chore.exit_status(lambda: _work(argv))
 
 
-def _prepare(argv: list[str]) -> bool:
-    if argv[:1] != ["prepare"]:
+def _work(argv: list[str]) -> bool:
+    if argv[:1] not in (["prepare"], ["adopt"]):
         raise UsageError("unexpected arguments", hint=_USAGE)
     values = chore.options(argv[1:], required=("--packet", "--stage", "--out"), usage=_USAGE)
     packet = Packet(os.path.realpath(values["--packet"]))
-    atomic.write_json(values["--out"], prepare(packet, values["--stage"]), durable=True)
+    stage, out = values["--stage"], values["--out"]
+    if argv[0] == "adopt":
+        result = candidates.adopt(packet, AttemptDir(os.path.dirname(os.path.abspath(out))).changes)
+    elif (task := load.fold(packet)).is_apart(stage):
+        result = candidates.prepare(packet, task, stage)
+    else:
+        result = prepare(packet, stage)
+    atomic.write_json(out, result, durable=True)
     return True
 
 

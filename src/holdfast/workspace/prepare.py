@@ -52,13 +52,22 @@ def prepare(packet: Packet, stage: str) -> dict[str, Any]:
 
 
 def _prepare(packet: Packet, stage: str, spec: TaskSpec) -> dict[str, Any]:
+    base, tree = own_workspace(packet, spec)
+    return fields(packet, stage, base, tree)
+
+
+def own_workspace(packet: Packet, spec: TaskSpec) -> tuple[Base, str]:
+    """The workspace of the task, made if it is missing, and its tree now."""
     base = bases.read(packet)
     if base is None:
-        base, tree = _begin(packet, spec)
-    else:
-        if base.kind == "worktree":
-            worktree.make(packet, spec.project_dir)
-        tree = current_tree(packet, base)
+        return _begin(packet, spec)
+    if base.kind == "worktree":
+        worktree.make(packet, spec.project_dir)
+    return base, current_tree(packet, base)
+
+
+def fields(packet: Packet, stage: str, base: Base, tree: str) -> dict[str, Any]:
+    """The record of a workspace that has this tree."""
     trees = Trees.of(packet)
     repository = base.place.repository
     head = git.head(repository) if repository is not None else None

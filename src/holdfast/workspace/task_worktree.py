@@ -46,12 +46,12 @@ class Worktree(Record):
 
 def path_of(packet: Packet) -> str:
     """Where the worktree of a task is, whatever any file says."""
-    return os.path.join(os.path.realpath(packet.home.path), "worktrees", packet.task_id)
+    return os.path.join(os.path.realpath(packet.home.path), "worktrees", packet.place)
 
 
 def branch_of(packet: Packet) -> str:
     """The branch of a task's worktree, whatever any file says."""
-    return f"holdfast/{packet.task_id}"
+    return f"holdfast/{packet.place}"
 
 
 def of(packet: Packet) -> Worktree | None:

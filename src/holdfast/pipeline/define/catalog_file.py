@@ -15,8 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: The most that `on_fail.times` may be.
-MOST_REPAIRS = 100
+#: The most that `on_fail.times` and `attempts` may be.
+MOST_REPAIRS, MOST_ATTEMPTS = 100, 9
 _WEEK_S = 7 * 86_400
 _AGENT_KEYS = (
     "version", "agent", "default_model", "allowed_models", "efforts", "defaults", "purpose_models",
@@ -25,7 +25,7 @@ _AGENT_KEYS = (
 _PIPELINE_KEYS = ("version", "pipeline", "default_profile", "flags", "profiles")
 _PROFILE_KEYS = (
     "about", "stages", "flags", "options", "stage_models", "stage_efforts", "stage_options", "writes",
-    "approval", "on_fail",
+    "approval", "on_fail", "attempts", "attempt_agents", "judge",
 )  # fmt: skip
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 #: Adapter options and the value that turns off all permission prompts, like `yolo`.
@@ -200,6 +200,15 @@ class FileReader(Checker):
                 is_number = key == "times"
                 read = self.whole(value, place, 0, MOST_REPAIRS) if is_number else self.text(value, place)
                 self.keep(value, place, read)
+
+        if inner := entries.get("attempts"):
+            for stage, value in self.mapping(inner, f"{path}.attempts").items():
+                place = dotted(f"{path}.attempts", stage)
+                self.keep(value, place, self.whole(value, place, 1, MOST_ATTEMPTS))
+        if inner := entries.get("attempt_agents"):
+            self.keep(inner, f"{path}.attempt_agents", self.items(inner, f"{path}.attempt_agents", self.text))
+        if inner := entries.get("judge"):
+            self.keep(inner, f"{path}.judge", self.text(inner, f"{path}.judge"))
 
     def _batch(self, node: Node, path: str) -> Batch | None:
         """A stage, or `{parallel: […], timeout_sec: N}`."""

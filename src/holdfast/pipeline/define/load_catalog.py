@@ -268,6 +268,15 @@ def _check_stage_keys(catalog: Catalog, profile: Profile, problems: list[Problem
                 problems.append(_model_not_allowed(leaf, agent))
             if key == "stage_efforts":
                 _check_effort(leaf, agent, problems)
+    for stage, leaf in profile.below("attempts").items():
+        if stage not in profile.stages:
+            problems.append(_unknown(leaf, "stage", stage, profile.stages, where=where))
+    for key in ("attempt_agents", "judge"):
+        leaf = profile.leaves.get(key)
+        names = () if leaf is None else (leaf.value,) if key == "judge" else leaf.value
+        for name in names:
+            if leaf is not None and name not in catalog.agents:
+                problems.append(_unknown(leaf, "agent", name, catalog.agents))
     leaf = profile.leaves.get("on_fail.back_to")
     if leaf is not None and leaf.value not in profile.stages:
         problems.append(_unknown(leaf, "stage", leaf.value, profile.stages, where=where))

@@ -130,6 +130,24 @@ FIELDS = (
         "profile, or 2 for `impl`.",
     ),
     Field(
+        path="routing.pipeline.attempts.*",
+        kind="whole",
+        least=1,
+        most=9,
+        about="Best of N: how many candidates a stage that writes has (`attempts.codex_impl: 3`). Only with "
+        "`workspace: worktree`, and for one stage.",
+    ),
+    Field(
+        path="routing.pipeline.attempt_agents",
+        kind="agents",
+        about="The agents of the candidates, in turn. Default: the stage's own.",
+    ),
+    Field(
+        path="routing.pipeline.judge",
+        kind="text",
+        about="The agent that chooses among the candidates. Default: the stage's own.",
+    ),
+    Field(
         path="scope.allow", kind="paths", required=True, about="Paths that may be changed, as in .gitignore."
     ),
     Field(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from holdfast.model.record import Record
 from holdfast.model.roles import purpose, split
 from holdfast.model.spec import StageSpec
-from holdfast.pipeline.define import one_agent, security_lens
+from holdfast.pipeline.define import attempts, one_agent, security_lens
 from holdfast.pipeline.define.catalog import Agent, Catalog, Group, Profile
 from holdfast.pipeline.define.catalog_file import Batch
 from holdfast.pipeline.define.intents import INTENTS, OPTIONS, PROFILE_OF
@@ -158,7 +158,8 @@ class _Resolver:
                     continue
                 group = f"parallel-{number}" if batch.is_parallel else None
                 stages.append(self._stage(name, *parts, group=group, options=options))
-        self._check(intent, stages)
+        declared, stages = stages, self._candidates(stages, options)
+        self._check(intent, declared, [stage.name for stage in stages])
         timeouts = [batch.timeout_s for batch in self.profile.batches if batch.timeout_s is not None]
         return Resolved(
             intent=intent,
@@ -169,7 +170,7 @@ class _Resolver:
             flags=flags,
             join_timeout_s=timeouts[0] if timeouts else None,
             repair_times=self._repair_times(),
-            repair_to=self._repair_to(stages),
+            repair_to=self._repair_to(declared),
             merged=tuple(one_agent.merged(self.profile.stages, self.origins)) if self.origins else (),
             sources=self.sources,
         )
@@ -207,6 +208,47 @@ class _Resolver:
         if words:
             self.sources["security_lens"] = f"auto: {', '.join(words[:5])}"
         return arranged
+
+    def _candidates(self, stages: list[StageSpec], options: dict[str, str]) -> list[StageSpec]:
+        """The stages, with candidates and a judge in the place of the one that has attempts."""
+        asked = attempts.read(
+            self.manifest, self.profile, stages, agents=self.catalog.agents, problems=self.problems
+        )
+        if asked is None:
+            return stages
+        stage = stages[asked.at]
+        self.sources[f"stages.{stage.name}.attempts"] = asked.source
+        agents = [asked.agents[index % len(asked.agents)] for index in range(asked.number)]
+        found = [
+            self._candidate(stage, agent, number, options) for number, agent in enumerate(agents, start=1)
+        ]
+        judge = self._stage(f"{asked.judge}_judge", asked.judge, "judge", group=None, options=options)
+        return [
+            *stages[: asked.at], *found, judge.evolve(contest=stage.name), *stages[asked.at + 1 :]
+        ]  # fmt: skip
+
+    def _candidate(self, stage: StageSpec, agent: str, number: int, options: dict[str, str]) -> StageSpec:
+        """A candidate: as the stage itself, or as that stage played by another agent."""
+        name = f"{agent}_{stage.role}"
+        spec = stage
+        if name != stage.name:
+            spec = self._stage(name, agent, stage.role, group=None, options=options)
+        own = f"{name}-{number}"
+        start = f"stages.{name}."
+        for path, source in list(self.sources.items()):
+            if path.startswith(start):
+                self.sources[f"stages.{own}.{path.removeprefix(start)}"] = source
+        more: dict[str, object] = self.manifest.get(f"routing.options.{own}") or {}
+        return spec.evolve(
+            name=own,
+            group=f"attempts-{stage.name}",
+            approval=stage.approval,
+            writes=True,
+            permissions=stage.permissions,
+            contest=stage.name,
+            candidate=number,
+            options={**spec.options, **more},
+        )
 
     def _repair_times(self) -> int:
         in_manifest, leaf = self.manifest.get(f"{_ON_FAIL}.times"), self.profile.leaves.get("on_fail.times")
@@ -401,9 +443,10 @@ class _Resolver:
                 self.sources[f"stages.{stage}.options.{key}"] = source
         return options
 
-    def _check(self, intent: str, stages: list[StageSpec]) -> None:
-        """Check the stages as a whole."""
-        problem, names = self.manifest.problem, [stage.name for stage in stages]
+    def _check(self, intent: str, stages: list[StageSpec], candidates: list[str]) -> None:
+        """Check the stages as a whole. `candidates` are the names of all stages if some have attempts."""
+        problem = self.manifest.problem
+        names = list(dict.fromkeys((*(stage.name for stage in stages), *candidates)))
         if not stages:
             path = _FLAGS if self.manifest.below(_FLAGS) else _PROFILE
             hint = f"stages of {self.profile.name}: {', '.join(self.profile.stages)}"

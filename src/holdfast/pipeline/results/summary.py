@@ -140,7 +140,7 @@ def _stage_part(stages: tuple[StageLine, ...], room: int) -> list[str]:
     return lines
 
 
-_RANK = {"failed": 0, "running": 1, "checking": 1, "done": 2, "pending": 3}
+_RANK = {"failed": 0, "running": 1, "checking": 1, "done": 2, "eliminated": 2, "pending": 3}
 
 
 def _stage_title(stage: StageLine) -> str:

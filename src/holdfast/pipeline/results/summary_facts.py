@@ -209,8 +209,8 @@ _REQUESTED_ENDS = ("stop", "interrupt", "deadline")
 
 
 def _is_healed(task: Task, failed: ev.FailureTriaged) -> bool:
-    """Whether the stage is done, or a later attempt has started."""
-    if failed.stage in task.stages_done:
+    """Whether the stage is done or no longer needed, or a later attempt has started."""
+    if task.is_over(failed.stage):
         return True
     stage_state = task.stage_states.get(failed.stage)
     attempt = stage_state.attempt if stage_state is not None else None
@@ -226,13 +226,14 @@ def _stage(task: Task, stage: StageSpec, output_lines: int | None) -> StageLine:
         triaged = failed
     if stage.name in task.stages_done:
         state, triaged = "done", None
+    elif stage.name in task.eliminated:
+        state = "eliminated"
     elif task.has_ended and (attempt is not None or triaged is not None):
         state = "failed"
     elif stage_state is not None and stage_state.awaits_gate:
         state = "checking"
     else:
         state = "running" if attempt is not None else "pending"
-    gate = stage_state.gate_result if stage_state is not None else None
     return StageLine(
         name=stage.name,
         state=state,
@@ -245,8 +246,17 @@ def _stage(task: Task, stage: StageSpec, output_lines: int | None) -> StageLine:
         failure_class=triaged.failure_class if triaged is not None else "",
         signature=triaged.signature if triaged is not None else "",
         output_lines=output_lines,
-        conclusion=concerns.words(gate.decision, gate.findings) if gate is not None else "",
+        conclusion=_conclusion(task, stage),
     )
+
+
+def _conclusion(task: Task, stage: StageSpec) -> str:
+    if task.chosen is not None and task.chosen.chosen == stage.name:
+        return "chosen" if task.chosen.by == "judge" else "chosen: the only one that passed its gate"
+    if stage.name in task.eliminated:
+        return "; ".join(task.eliminated[stage.name].reasons[:2])
+    gate = task.stage_state(stage.name).gate_result
+    return concerns.words(gate.decision, gate.findings) if gate is not None else ""
 
 
 def _failure(task: Task) -> FailureView | None:

@@ -61,7 +61,7 @@ def _fail(task: Task, facts: Facts, chore: Chore, complaint: str) -> Step:
         if times < _TRIES:
             return Journal(events=(failed,))
         reason = f"its process died {times} times: {reason}"
-    if chore.kind == "prepare":
+    if chore.kind in ("prepare", "adopt"):
         from holdfast.runner.plan import failures
 
         return failures.stop_before_call(

@@ -13,7 +13,7 @@ from holdfast.model.decision import Decision, Then, severity
 from holdfast.model.execution import Execution
 from holdfast.model.status import Cause, Status
 from holdfast.model.task import Task
-from holdfast.runner.plan import policy, repair, retry
+from holdfast.runner.plan import elimination, policy, repair, retry
 from holdfast.runner.plan.facts import Facts, Now
 from holdfast.runner.plan.moves import ask, move, moved
 from holdfast.runner.plan.step import (
@@ -35,6 +35,8 @@ def plan_ended(task: Task, facts: Facts, now: Now) -> Step:
     """The next step once no current attempt is open."""
     decided: list[tuple[Attempt, Decision]] = []
     for attempt in task.current:
+        if attempt.stage in task.eliminated and attempt.intent_name not in _FULL_STOP:
+            continue
         decision = decide(task, attempt, facts)
         if isinstance(decision, TriageFailure):
             return decision
@@ -45,6 +47,8 @@ def plan_ended(task: Task, facts: Facts, now: Now) -> Step:
             return step
         if attempt.number not in facts.memory.files_written:
             return WriteFiles(number=attempt.number)
+    if not decided:
+        return move(task, Status.COMPLETING, "the other candidates are eliminated")
     good = [attempt for attempt, decision in decided if decision.then is Then.COMPLETE]
     is_full_stop = any(attempt.intent_name in _FULL_STOP for attempt in task.current)
     if good and not is_full_stop:
@@ -141,7 +145,11 @@ def _with_advice(task: Task, attempt: Attempt, decision: Decision, facts: Facts)
 
 def follow_failures(task: Task, facts: Facts, decided: list[tuple[Attempt, Decision]], now: Now) -> Step:
     """Do what the most severe decision asks for."""
+    eliminated = elimination.events(task, facts, decided)
+    if eliminated:
+        return Journal(events=eliminated)
     attempt, decision = max(decided, key=lambda pair: severity(pair[1]))
+    decision = elimination.explained(task, decided, decision)
     others = [pair for pair in decided if pair[0] is not attempt]
     handover = _hand_over(task, attempt, decision, now)
     # Whatever is followed, a session that cannot continue is not resumed later.

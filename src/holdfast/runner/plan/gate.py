@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from holdfast.model import permissions
+from holdfast.model import contest, permissions
 from holdfast.model.acceptance import CHECK
 from holdfast.model.attempt import Attempt
 from holdfast.model.decision import Decision, Then
+from holdfast.model.spec import StageSpec
 from holdfast.model.status import Cause, Status
 from holdfast.model.task import Task
 from holdfast.runner.plan import ended, policy, repair
@@ -36,7 +37,7 @@ def plan_completing(task: Task, facts: Facts, now: Now) -> Step:
         return step
     failed: list[tuple[Attempt, Decision]] = []
     for attempt in task.current:
-        if attempt.stage in task.stages_done:
+        if task.is_over(attempt.stage):
             continue
         step = _judge(task, attempt, facts, now)
         if step is not None:
@@ -49,6 +50,9 @@ def plan_completing(task: Task, facts: Facts, now: Now) -> Step:
         return ReleaseWorkspace()
     if failed:
         return ended.follow_failures(task, facts, failed, now)
+    step = _adopt_only(task, facts, now)
+    if step is not None:
+        return step
     if task.stage is None:
         return move(task, Status.COMPLETED, permissions.reason(task) or task.reason)
     if facts.interrupt_file is not None:
@@ -68,7 +72,27 @@ def _judge(task: Task, attempt: Attempt, facts: Facts, now: Now) -> Step | None:
     if result is None:
         step = wait_for_process(facts, now) or take_workspace(task, stage, facts, now)
         return step or open_chore(task, stage, "gate", facts, judged=attempt.number)
-    return MarkStage(number=attempt.number) if result.passed else None
+    if not result.passed:
+        return None
+    if stage.contest and not stage.candidate and task.chosen is None:
+        return _adopt(task, stage, facts, now)
+    return MarkStage(number=attempt.number)
+
+
+def _adopt_only(task: Task, facts: Facts, now: Now) -> Step | None:
+    """Only one candidate passed its gate: it is chosen without a judge."""
+    judge = next((stage for stage in task.due if stage.contest and not stage.candidate), None)
+    if judge is None or task.chosen is not None or len(contest.survivors(task)) != 1:
+        return None
+    return _adopt(task, judge, facts, now)
+
+
+def _adopt(task: Task, judge: StageSpec, facts: Facts, now: Now) -> Step:
+    """Put the tree of the chosen candidate into the task's worktree."""
+    if contest.choice(task) is None:
+        # Its gate compared the number with the survivors, so this is not the judge's mistake.
+        return ask(task, facts, f"{judge.name} chose a candidate that did not pass its gate")
+    return wait_for_process(facts, now) or open_chore(task, judge, "adopt", facts)
 
 
 def _after_failure(task: Task, attempt: Attempt, facts: Facts) -> Decision | TriageFailure | PostNotice:

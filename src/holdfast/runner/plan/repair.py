@@ -24,13 +24,16 @@ def target(task: Task, judged: ev.GateJudged) -> str | None:
         return judged.stage if judged.failed == CHECK else None
     if judged.failed in _NOT_REPAIRED:
         return None
-    if judged.failed != CHECK:
+    if judged.failed != CHECK or task.is_apart(judged.stage):
         return judged.stage
     names = [stage.name for stage in task.spec.stages]
     before = task.spec.stages[: names.index(judged.stage) + 1] if judged.stage in names else ()
-    if any(stage.name == pipeline.repair_to for stage in before):
-        return pipeline.repair_to
-    return next((stage.name for stage in reversed(before) if stage.writes), None)
+    # Of several candidates, only the chosen one goes on.
+    writers = [stage for stage in before if stage.writes and not task.is_apart(stage.name)]
+    wanted = [
+        stage.name for stage in writers if pipeline.repair_to in (stage.name, stage.contest or stage.name)
+    ]
+    return wanted[0] if wanted else writers[-1].name if writers else None
 
 
 def is_left(task: Task, judged: ev.GateJudged) -> bool:

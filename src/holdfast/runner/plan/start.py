@@ -88,11 +88,20 @@ def _is_not_interrupted(task: Task, facts: Facts, now: Now) -> Step | None:
 
 
 def _is_past_gate(task: Task, facts: Facts, now: Now) -> Step | None:
-    """The task was interrupted while the gate ran: the agent has done its part."""
-    if not any(task.stage_state(stage.name).awaits_gate for stage in task.due):
+    """The task was interrupted while the gate ran, or before a candidate was adopted: agents have done their
+    part."""
+    is_contest = any(stage.contest for stage in task.due)
+    is_decided = is_contest and _is_chosen(task)
+    if not is_decided and not any(task.stage_state(stage.name).awaits_gate for stage in task.due):
         return None
     new = Status.RUNNING if task.status is Status.SPAWNING else Status.COMPLETING
     return move(task, new, "back to the gate")
+
+
+def _is_chosen(task: Task) -> bool:
+    from holdfast.model import contest  # few tasks have candidates
+
+    return contest.choice(task) is not None
 
 
 def _has_what_it_needs(task: Task, facts: Facts, now: Now) -> Step | None:

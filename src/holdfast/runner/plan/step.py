@@ -114,7 +114,7 @@ class OpenAttempts(Record):
 
 
 class OpenChore(Record):
-    """Start a chore of a stage: `prepare`, `pre_work`, or `gate` for the attempt `judged`."""
+    """Start a chore of a stage: `prepare`, `pre_work`, `adopt`, or `gate` for the attempt `judged`."""
 
     stage: str
     kind: str

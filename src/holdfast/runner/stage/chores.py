@@ -12,6 +12,7 @@ from holdfast import ids
 from holdfast.agents.base import Launch
 from holdfast.errors import CorruptFile
 from holdfast.failpoints import failpoint
+from holdfast.model import contest
 from holdfast.model import events as ev
 from holdfast.model.execution import Chore, Execution
 from holdfast.redact import MARGIN, begin_of
@@ -32,7 +33,7 @@ _REASON_CHARS, _EVIDENCE_CHARS, _EVIDENCE_BYTES = 1000, 8000, 64 * 1024 * 1024
 def open_chore(
     ledger: Ledger, env: dict[str, Any], *, stage: str, kind: str, judged: int = 0, keep: tuple[int, ...] = ()
 ) -> Opened:
-    """Start a chore of a stage: `prepare`, `pre_work`, or `gate` for the attempt `judged`."""
+    """Start a chore of a stage: `prepare`, `pre_work`, `adopt`, or `gate` for the attempt `judged`."""
     opened = ev.AttemptOpened(
         attempt=next_number(ledger),
         attempt_id=ids.new_attempt_id(),
@@ -61,8 +62,8 @@ def command_line(
     # What we believe of the journal: while the chore runs, others can write to the file.
     about = ["--packet", ledger.packet.path, "--stage", stage, "--out", directory.result]
     about += ["--journal", ledger.pin] if ledger.pin else []
-    if kind == "prepare":
-        return [*python, "holdfast.workspace", "prepare", *about]
+    if kind in ("prepare", "adopt"):
+        return [*python, "holdfast.workspace", kind, *about]
     artifact = directory.artifact
     about += ["--attempt", str(judged), "--artifact", artifact]
     if ledger.task.spec.pipeline is None:
@@ -86,7 +87,7 @@ def _fits(chore: Chore, result: dict[str, Any]) -> bool:
     The file alone proves nothing: an agent that left a process behind can write it.
     """
     code = chore.ended.exit_code if chore.ended is not None else None
-    if chore.kind == "prepare":
+    if chore.kind in ("prepare", "adopt"):
         return code == 0
     if not isinstance(result.get("passed"), bool):
         return chore.kind == "pre_work" and code in (0, 1)
@@ -103,6 +104,8 @@ def take_result(ledger: Ledger, chore: Execution) -> None:
                     {**result, "stage": chore.stage, "dirty": result.get("dirty", ())}
                 )
             )
+        case "adopt":
+            _take_choice(ledger, chore, result)
         case "pre_work":
             _take_pre_work(ledger, chore, result)
         case _:
@@ -128,18 +131,40 @@ def _take_pre_work(ledger: Ledger, chore: Execution, result: dict[str, Any]) -> 
     )
 
 
+def _take_choice(ledger: Ledger, chore: Execution, result: dict[str, Any]) -> None:
+    _put_evidence(ledger, ledger.packet.attempt(chore.dirname).changes, ledger.packet.changes)
+    failpoint("chores.adopted")
+    # What was adopted follows from the journal, not from the file.
+    chosen = contest.choice(ledger.task)
+    gate = ledger.task.stage_state(chosen.name).gate_result if chosen is not None else None
+    assert chosen is not None
+    ledger.record(
+        ev.CandidateChosen(
+            stage=chore.stage,
+            chosen=chosen.name,
+            candidate=chosen.candidate,
+            by="gate" if len(contest.survivors(ledger.task)) == 1 else "judge",
+            tree=gate.tree if gate is not None else "",
+        )
+    )
+
+
+def _put_evidence(ledger: Ledger, path: str, target: str) -> None:
+    data = atomic.read_small(path, _EVIDENCE_BYTES)
+    if data is not None:
+        text = ledger.redact(data.decode("utf-8", "surrogateescape"))
+        atomic.write(target, text.encode("utf-8", "surrogateescape"), durable=True)
+
+
 def _take_judgement(ledger: Ledger, chore: Execution, result: dict[str, Any]) -> None:
     packet, stage = ledger.packet, chore.stage
     directory = packet.attempt(chore.dirname)
     for path, target in (
         (directory.artifact, packet.artifact(stage)),
         (directory.reverted_patch, packet.reverted_patch(stage)),
-        (directory.changes, packet.changes),
+        (directory.changes, packet.candidate_patch(stage) if ledger.task.is_apart(stage) else packet.changes),
     ):
-        data = atomic.read_small(path, _EVIDENCE_BYTES)
-        if data is not None:
-            text = ledger.redact(data.decode("utf-8", "surrogateescape"))
-            atomic.write(target, text.encode("utf-8", "surrogateescape"), durable=True)
+        _put_evidence(ledger, path, target)
     atomic.write_json(packet.gate_result(stage), result, durable=True)
     failpoint("chores.evidence")
     reasons = tuple(ledger.redact(str(reason)) for reason in result.get("reasons", ()))
@@ -154,6 +179,7 @@ def _take_judgement(ledger: Ledger, chore: Execution, result: dict[str, Any]) ->
             decision=str(result.get("decision") or ""),
             findings=_counts(result.get("findings")),
             changed=_count(result.get("changed")),
+            tree=str(result.get("tree") or ""),
             warnings=tuple(ledger.redact(str(warning)) for warning in result.get("warnings", ())),
             evidence=ledger.redact(str(result.get("evidence") or ""))[:_EVIDENCE_CHARS],
         )

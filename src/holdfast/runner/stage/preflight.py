@@ -40,7 +40,7 @@ def find_problems(ledger: Ledger, env: Mapping[str, str]) -> tuple[Problem, ...]
 
 def _agents(task: Task) -> list[str]:
     """The agents of the remaining stages."""
-    left = [stage for stage in task.spec.stages if stage.name not in task.stages_done]
+    left = [stage for stage in task.spec.stages if not task.is_over(stage.name)]
     stage_states = task.stage_states
     return list(
         dict.fromkeys(

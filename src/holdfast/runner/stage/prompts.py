@@ -9,8 +9,8 @@ from holdfast import clock, files
 from holdfast.agents import registry
 from holdfast.errors import UnreadableFile
 from holdfast.failpoints import failpoint
+from holdfast.model import contest, roles
 from holdfast.model import events as ev
-from holdfast.model import roles
 from holdfast.model.attempt import Attempt
 from holdfast.model.spec import StageSpec
 from holdfast.model.stage_state import StageState
@@ -49,6 +49,8 @@ def compose(ledger: Ledger, stage: StageSpec, stage_state: StageState) -> bytes 
     if ledger.task.answer and stage_state.ran is None:
         # Resume messages and briefings include the answer themselves.
         notes.append(briefing.answer(ledger.task.answer))
+    if roles.get(stage.role).compares:
+        notes.append(_numbered(ledger))
     composed = composing.compose(
         ledger.packet,
         ledger.task.spec,
@@ -63,6 +65,12 @@ def compose(ledger: Ledger, stage: StageSpec, stage_state: StageState) -> bytes 
     )
     composing.write(ledger.packet, stage, composed)
     return composed.text.encode("utf-8", "backslashreplace")
+
+
+def _numbered(ledger: Ledger) -> str:
+    """The candidates among which a judge chooses."""
+    lines = [f"- candidate {each.candidate}: `{each.name}`" for each in contest.survivors(ledger.task)]
+    return "The candidates that passed their gates:\n\n" + "\n".join(lines)
 
 
 def _refusal(ledger: Ledger, stage_state: StageState, *, after: int | None = None) -> str:
@@ -92,12 +100,16 @@ def _earlier(ledger: Ledger, stage: StageSpec) -> list[Attachment]:
             break
         if not roles.reads(stage.role, earlier.role) or earlier.name not in task.stages_done:
             continue
+        if contest.is_past(task, earlier):
+            continue
         path = ledger.packet.output(earlier.name, task.stage_state(earlier.name).agent, "out")
         if os.path.exists(path):
             text = files.read(path).decode("utf-8", "replace")
             attachments.append(Attachment(name=os.path.basename(path), text=text, is_whole=True))
     if roles.get(stage.role).reads_work:
         attachments += _work(ledger, stage)
+    if roles.get(stage.role).compares:
+        attachments += _candidates(ledger)
     if roles.get(stage.role).reads_findings:
         from holdfast.runner.stage import findings
 
@@ -116,10 +128,22 @@ def _work(ledger: Ledger, stage: StageSpec) -> Iterator[Attachment]:
     from holdfast.pipeline.prompt import attachments
 
     earlier = itertools.takewhile(lambda each: each.name != stage.name, ledger.task.spec.stages)
-    artifacts = [ledger.packet.artifact(each.name) for each in earlier]
+    artifacts = [
+        ledger.packet.artifact(each.name) for each in earlier if not contest.is_past(ledger.task, each)
+    ]
     for path in (ledger.packet.changes, *artifacts):
         if os.path.exists(path):
             yield attachments.read_file(path).evolve(is_whole=True)
+
+
+def _candidates(ledger: Ledger) -> Iterator[Attachment]:
+    """What each candidate changed, and the results of its acceptance commands."""
+    from holdfast.pipeline.prompt import attachments
+
+    for stage in contest.survivors(ledger.task):
+        for path in (ledger.packet.candidate_patch(stage.name), ledger.packet.artifact(stage.name)):
+            if os.path.exists(path):
+                yield attachments.read_file(path).evolve(is_whole=True)
 
 
 def for_mode(ledger: Ledger, stage_state: StageState, mode: str, prompt: bytes | None) -> bytes | None:

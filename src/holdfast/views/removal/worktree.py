@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 from holdfast.errors import HoldfastError
 from holdfast.model.record import Record
@@ -11,6 +12,10 @@ from holdfast.store.layout import Packet
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.workspace.worktrees.worktree import Worktree
+
+
+#: The record of a candidate's worktree.
+_CANDIDATE = re.compile(r"worktree\.c([1-9])\.json")
 
 
 class RemovedWorktree(Record):
@@ -40,6 +45,30 @@ def remove_worktree(packet: Packet, *, force: bool = False) -> RemovedWorktree:
 
     Raises NotPossible if it has work that exists nowhere else; with `force` that work is lost.
     """
+    remains = [_remove_candidate(each) for each in _candidates(packet)]
+    removed = _remove_own(packet, force=force)
+    return removed.evolve(remains="; ".join(text for text in (removed.remains, *remains) if text))
+
+
+def _candidates(packet: Packet) -> list[Packet]:
+    """The packet with each worktree of a candidate."""
+    names = os.listdir(packet.workspace) if os.path.isdir(packet.workspace) else []
+    found = [match[1] for name in sorted(names) if (match := _CANDIDATE.fullmatch(name))]
+    return [packet.candidate(int(number)) for number in found]
+
+
+def _remove_candidate(packet: Packet) -> str:
+    """Remove the worktree of a candidate: what was chosen of them is in that of the task."""
+    from holdfast.workspace.worktrees import removal
+
+    try:
+        worktree = _worktree_of(packet)
+    except HoldfastError:
+        return removal.discard(packet)
+    return removal.remove(worktree, force=True) if worktree is not None else ""
+
+
+def _remove_own(packet: Packet, *, force: bool) -> RemovedWorktree:
     try:
         worktree = _worktree_of(packet)
     except HoldfastError:

@@ -30,10 +30,14 @@ def revert(
     wanted = sorted(set(paths))
     reverted, _ = only(trees, old_tree, new_tree, set(wanted))
     atomic.write(keep_at, patch(trees, old_tree, reverted), durable=True)
-    top = base.place.top
+    restore(trees, base.place.top, old_tree, wanted)
+
+
+def restore(trees: Trees, top: str, tree: str, wanted: list[str]) -> None:
+    """Make these paths of a worktree, which are sorted, as they are in a tree."""
     index = trees.temporary("revert")
     try:
-        trees.run(["read-tree", old_tree], work_tree=top, index=index)
+        trees.run(["read-tree", tree], work_tree=top, index=index)
         known = set(git.names(trees.run(["ls-files", "-z"], work_tree=top, index=index)))
         # Short paths first: a link in place of a directory must be removed before its files are restored.
         for path in wanted:
@@ -43,7 +47,7 @@ def revert(
             ["checkout-index", "-f", "-z", "--stdin"], work_tree=top, index=index, stdin=git.listing(back)
         )
     except OSError as error:
-        atomic.storage_failed(error, f"cannot revert changes in {top}")
+        atomic.storage_failed(error, f"cannot restore files in {top}")
     finally:
         atomic.forget(index)
 

@@ -34,14 +34,16 @@ __all__ = (
 _PATTERNS_BYTES = 4 << 20
 
 
-def make(packet: Packet, project: str) -> Worktree:
+def make(packet: Packet, project: str, *, commit: str | None = None) -> Worktree:
     """Create, finish or repair the worktree of a task. Work in it is kept.
+
+    It starts at `commit`; by default at the one that is checked out in the project.
 
     Raises NotPossible if the project has no repository or no commit, or if the branch is not the task's.
     """
     tree = of(packet)
     if tree is None:
-        tree = _new_record(packet, project)
+        tree = _new_record(packet, project, commit)
         os.makedirs(packet.workspace, mode=0o700, exist_ok=True)
         atomic.write_json(packet.worktree, tree.to_json(), durable=True)
     if not is_complete(tree) and not repair(tree):
@@ -53,14 +55,14 @@ def make(packet: Packet, project: str) -> Worktree:
     return tree
 
 
-def _new_record(packet: Packet, project: str) -> Worktree:
+def _new_record(packet: Packet, project: str, commit: str | None) -> Worktree:
     repository = git.find(project)
     if repository is None:
         raise NotPossible(
             f"{project} is not in a git repository, so it cannot have a worktree",
             hint="run 'git init' and commit first, or omit --worktree",
         )
-    commit = git.head(repository)
+    commit = commit or git.head(repository)
     if commit is None:
         raise NotPossible(
             f"the repository {repository.top} has no commit yet, so it cannot have a worktree",

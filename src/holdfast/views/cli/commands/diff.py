@@ -29,6 +29,7 @@ COMMAND = Command(
         "holdfast diff 20260131-fix",
         "holdfast diff 20260131-fix --stat",
         "holdfast diff 20260131-fix --stage codex_impl",
+        "holdfast diff 20260131-fix --candidate 2",
         "holdfast diff 20260131-fix --all",
     ),
     arguments=(TASK,),
@@ -38,6 +39,12 @@ COMMAND = Command(
             dest="stage",
             metavar="STAGE",
             help="Only changes between the start of this stage and the next.",
+        ),
+        Option(
+            flags=("--candidate",),
+            dest="candidate",
+            metavar="N",
+            help="The changes of one candidate of a stage with attempts.",
         ),
         Option(flags=("--all",), dest="all", kind="flag", help="Include changes outside the task's scope."),
         Option(
@@ -60,7 +67,10 @@ def run(values: dict[str, Any]) -> int:
 
     packet = load.find(Home(paths.home()), values["task"], archived=True)
     base, trees = bases.require(packet), Trees.of(packet)
-    old, new = _sides(packet, base, values["stage"])
+    if values["candidate"] is not None:
+        old, new = _of_candidate(packet, base, values["candidate"])
+    else:
+        old, new = _sides(packet, base, values["stage"])
     limit = None if values["all"] else scope.of(packet)
     new, left_out = changes.within(trees, old, new, scope=limit, prefix=base.place.prefix)
     if values["json"]:
@@ -69,6 +79,7 @@ def run(values: dict[str, Any]) -> int:
                 "schema": "holdfast.diff/1",
                 "task_id": packet.task_id,
                 "stage": values["stage"],
+                "candidate": values["candidate"],
                 "path": base.place.directory,
                 "old_tree": old,
                 "new_tree": new,
@@ -93,6 +104,23 @@ def run(values: dict[str, Any]) -> int:
     elif not text:
         out.talk(f"{packet.task_id} changed nothing in {base.place.directory}")
     return 0
+
+
+def _of_candidate(packet: Packet, base: Base, number: str) -> tuple[str, str]:
+    """The task's start, and what its gate judged of a candidate; before that, its worktree now."""
+    from holdfast.workspace import base as bases
+    from holdfast.workspace.current_tree import current_tree
+
+    task = load.fold(packet)
+    stages = {str(stage.candidate): stage.name for stage in task.spec.stages if stage.candidate}
+    if number not in stages:
+        numbers = ", ".join(stages) or "none"
+        raise NotFound(f"{packet.task_id} has no candidate {number}", hint=f"its candidates: {numbers}")
+    gate = task.stage_state(stages[number]).gate
+    if gate is not None and gate.tree:
+        return base.base_tree, gate.tree
+    own = packet.candidate(int(number))
+    return base.base_tree, current_tree(own, bases.require(own))
 
 
 def _sides(packet: Packet, base: Base, stage: str | None) -> tuple[str, str]:

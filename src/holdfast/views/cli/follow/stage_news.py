@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_PENDING, _DONE, _FAILED = "pending", "done", "failed"
+_PENDING, _DONE, _FAILED, _ELIMINATED = "pending", "done", "failed", "eliminated"
 
 
 def has_several(manifest: dict[str, Any]) -> bool:
@@ -53,16 +53,16 @@ class StageNews:
             if state in (before, _PENDING) or (is_first and state == _DONE):
                 continue
             of = f"({number} of {len(stages)})"
-            if state not in (_DONE, _FAILED):
+            if state not in (_DONE, _FAILED, _ELIMINATED):
                 # From the agent to the gate is not a start.
-                if before in (_PENDING, _DONE, _FAILED):
+                if before in (_PENDING, _DONE, _FAILED, _ELIMINATED):
                     self._began_mono[name] = now_mono
                     lines.append(f"{name} started {of}")
                 continue
             if before == _PENDING and not is_first:
                 # It started and ended between two calls.
                 lines.append(f"{name} started {of}")
-            ended = "completed" if state == _DONE else "failed"
+            ended = "completed" if state == _DONE else state
             began = self._began_mono.pop(name, None)
             took = f" after {clock.words(now_mono - began)}" if began is not None else ""
             lines.append(f"{name} {ended}{took} {of}")
