@@ -22,7 +22,7 @@ LIMITS = Limits(base_interval_s=0.2, max_interval_s=0.5, stale_s=None, stop_paus
 
 CHORE_POINTS = ("HOLDFAST_FAILPOINT", "HOLDFAST_FAILPOINT_ONCE")
 #: Failpoints that chores pass: the starts of their names.
-IN_CHORES = ("clean_room.", "worktree.", "quality.")
+IN_CHORES = ("clean_room.", "worktree.", "quality.", "candidates.")
 
 
 class Case:
@@ -83,12 +83,14 @@ class Case:
         """Make the packet for another agent's program, found in the case's PATH."""
         self._make(agent=agent, stages=(StageSpec(name=f"{agent}_run", agent=agent),), limits=LIMITS)
 
-    def create_written(self, *stages: StageSpec, **asked: object) -> None:
+    def create_written(self, *stages: StageSpec, workspace: str = "in_place", **asked: object) -> None:
         """Make a written packet of these stages; `asked` are fields of PipelineSpec."""
         pipeline = PipelineSpec.from_json(
             {"intent": "safe_impl", "group": "impl", "profile": "safe_impl", **asked}
         )
-        self._make(agent=stages[0].agent, stages=stages, limits=LIMITS, pipeline=pipeline)
+        self._make(
+            agent=stages[0].agent, stages=stages, limits=LIMITS, pipeline=pipeline, workspace=workspace
+        )
 
     def _make(self, **fields: Any) -> None:
         spec = TaskSpec(task_id="task", task_name="task", goal="crash", project_dir=self.project, **fields)

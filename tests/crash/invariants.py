@@ -252,6 +252,7 @@ def _check_stages(events: list[ev.Event], spec: TaskSpec) -> None:
     ):
         waves |= {stage.name: number for _, stage in stages}
     done: list[str] = []
+    over: set[str] = set()
     for event in events:
         if isinstance(event, ev.RunOpened):
             done = []
@@ -263,10 +264,15 @@ def _check_stages(events: list[ev.Event], spec: TaskSpec) -> None:
             assert [waves[name] for name in done] == sorted(waves[name] for name in done), (
                 f"the stages were done in another order: {done}"
             )
+        elif isinstance(event, ev.CandidateEliminated):
+            over.add(event.stage)
         elif isinstance(event, ev.AttemptOpened):
-            assert event.stage not in done, f"{event.kind} {event.attempt} of {event.stage}, which is done"
+            assert event.stage not in {*done, *over}, (
+                f"{event.kind} {event.attempt} of {event.stage}, which is done"
+            )
             earlier = {name for name, number in waves.items() if number < waves[event.stage]}
-            assert earlier <= set(done), f"{event.stage} was begun before {earlier - set(done)} was done"
+            left = earlier - {*done, *over}
+            assert not left, f"{event.stage} was begun before {left} was done"
 
 
 def _check_markers(case: Case, task: Task, events: list[ev.Event]) -> None:
@@ -281,7 +287,7 @@ def _check_markers(case: Case, task: Task, events: list[ev.Event]) -> None:
         assert evidence["passed"] is True
         assert evidence["attempt"] == marker["attempt"] == task.stages_done[stage]
         assert outcomes[marker["attempt"]] in SUCCESS, f"{stage}.done, but its attempt did not succeed"
-    everything = {stage.name for stage in task.spec.stages}
+    everything = {stage.name for stage in task.spec.stages} - task.eliminated.keys()
     assert (marked == everything) == (task.status is Status.COMPLETED), f"{task.status} with {marked}"
     record = _json(case.packet.task_done)
     assert record is not None

@@ -412,6 +412,15 @@ SCENARIOS = (
         is_short=False,
     ),
     Scenario(
+        "best_of_n",
+        written.best_of_n,
+        (),
+        Status.COMPLETED,
+        0,
+        check=written.check_best_of_n,
+        is_short=False,
+    ),
+    Scenario(
         "approval",
         written.with_approval,
         ((written.awaits_approval, lambda case: case.ask("approve")),),

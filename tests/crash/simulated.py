@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast import clock
+from holdfast.model import contest, roles
 from holdfast.model import events as ev
 from holdfast.model.attempt import Attempt
 from holdfast.model.attempt_table import Reading
@@ -183,7 +184,18 @@ class SimulatedRunner:
                 self._record(ev.WorkspacePrepared(stage=chore.stage, **where))
             case "pre_work":
                 self._record(ev.PreWorkChecked(stage=chore.stage, passed=True))
+            case "adopt":
+                chosen = contest.choice(self.task)
+                assert chosen is not None
+                by = "gate" if len(contest.survivors(self.task)) == 1 else "judge"
+                which = {"chosen": chosen.name, "candidate": chosen.candidate, "by": by, "tree": "t"}
+                self._record(ev.CandidateChosen.from_json({"stage": chore.stage, **which}))
             case _:
                 judged = self.task.stage_state(chore.stage).attempt
                 assert judged is not None
-                self._record(ev.GateJudged(stage=chore.stage, attempt=judged.number, passed=True))
+                spec = self.task.stage_spec(chore.stage)
+                compares = spec is not None and roles.get(spec.role).compares
+                number = str(contest.survivors(self.task)[0].candidate) if compares else ""
+                self._record(
+                    ev.GateJudged(stage=chore.stage, attempt=judged.number, passed=True, decision=number)
+                )

@@ -28,6 +28,8 @@ LIKELY = {
     "seed.": "seed",
     "guard.": "keeper",
     "dispatch.": "queued",
+    "candidates.": "best_of_n",
+    "chores.adopted": "best_of_n",
     "chores.": "packet",
     "clean_room.": "packet",
     "outputs.": "packet",

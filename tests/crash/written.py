@@ -121,6 +121,54 @@ def check_repair(case: Case, task: Task) -> None:
     assert not os.path.isdir(case.packet.rooms) or not os.listdir(case.packet.rooms)
 
 
+def best_of_n(case: Case) -> None:
+    """Three candidates: two pass their gates, and the judge chooses the last."""
+    Repo(case.project).commit("README.md")
+    contents = ("good one", "bad", "good three")
+    case.create_written(
+        *(
+            stage(
+                case,
+                "impl",
+                Script().fail_if_running().write(WORK, content=f"{content}\n"),
+                name=f"scripted_impl-{number}",
+                writes=True,
+                group="attempts",
+                contest="scripted_impl",
+                candidate=number,
+            )
+            for number, content in enumerate(contents, start=1)
+        ),
+        stage(case, "judge", contest="scripted_impl"),
+        stage(case, "verify"),
+        workspace="worktree",
+        scope_allow=(WORK,),
+        acceptance_commands=(f"grep -q good {WORK}",),
+    )
+
+
+def check_best_of_n(case: Case, task: Task) -> None:
+    """One was chosen once, its work is in the task's worktree, and no file of it came to the project."""
+    events = [event for _, event in journal.read(case.packet.journal)]
+    (chosen,) = [event for event in events if isinstance(event, ev.CandidateChosen)]
+    assert (chosen.candidate, chosen.by) == (3, "judge")
+    out = [event.candidate for event in events if isinstance(event, ev.CandidateEliminated)]
+    assert out == [2]
+    assert sorted(os.listdir(case.home.worktrees)) == ["task", "task.c1", "task.c2", "task.c3"]
+    for name, content in (("task", "good three\n"), ("task.c1", "good one\n"), ("task.c2", "bad\n")):
+        with open(os.path.join(case.home.worktrees, name, WORK), encoding="utf-8") as file:
+            assert file.read() == content, name
+    assert not os.path.exists(os.path.join(case.project, WORK))
+    with open(case.packet.changes, encoding="utf-8") as file:
+        assert "+good three" in file.read()
+    listed = Repo(case.project, with_git=False).git("worktree", "list", "--porcelain")
+    assert listed.count("worktree ") == 5, listed
+    ended = [event for event in events if isinstance(event, ev.AttemptEnded)]
+    in_vain = sum(event.outcome not in SUCCESS for event in ended)
+    calls = sum(len(memory.starts()) for memory in SessionMemory.all(case.state))
+    assert calls <= 5 + in_vain, f"{calls} calls for five stages, though only {in_vain} came to nothing"
+
+
 def with_approval(case: Case) -> None:
     """The second stage needs approval."""
     case.create_written(stage(case, "test_design"), stage(case, "verify", approval=True))

@@ -41,6 +41,7 @@ REPORTS = {
     "brief": brief(),
     "impl": "## Summary\n\nb.txt is there.\n",
     "verify": "All commands pass.\n",
+    "judge": "## Choice\n\nCandidate 3\n\n## Comparison\n\nnothing to say\n",
     "review": _with("Findings", "Test gaps", "Breaking changes", "Minimal fix"),
     "review_consolidate": _with("Findings", "Test gaps", "Breaking changes", "Minimal fix"),
     "security_review": _with("Findings", "Test gaps", "Breaking changes", "Minimal fix"),
