@@ -362,10 +362,11 @@ _DIFF = of_fields(
     {
         **each(TEXT, "task_id", "path", "old_tree", "new_tree", "patch"),
         "stage": or_null(TEXT),
+        "candidate": or_null(TEXT),
         "changes": list_with("path", "kind", "old_path", "is_symlink", "target"),
         "left_out": TEXTS,
     },
-    optional=("left_out",),
+    optional=("left_out", "candidate"),
 )
 _APPLY = of_fields(
     {

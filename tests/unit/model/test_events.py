@@ -28,6 +28,8 @@ TABLE: list[ev.Event] = [
         stage="s", path="/w", kind="worktree", tree="t", base_tree="b", commit="c", branch="h", dirty=("a b",)
     ),
     ev.GateJudged(stage="s", attempt=3, passed=False, failed="scope", reasons=("r",)),
+    ev.CandidateEliminated(stage="s-2", candidate=2, attempt=3, reasons=("r",)),
+    ev.CandidateChosen(stage="j", chosen="s-1", candidate=1, by="judge", tree="t"),
     ev.RepairPlanned(stage="s", after=2, failed_stage="t", number=1, reasons=("r",), evidence="$ make"),
     ev.PreWorkChecked(stage="s", passed=False, reasons=("r",)),
     ev.FailureTriaged(
