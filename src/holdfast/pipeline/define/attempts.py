@@ -6,7 +6,7 @@ from holdfast.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from holdfast.model.spec import StageSpec
     from holdfast.pipeline.define.catalog import Profile
@@ -36,13 +36,21 @@ def read(
     stages: Sequence[StageSpec],
     *,
     agents: Collection[str],
+    origins: Mapping[str, tuple[str, ...]],
     problems: list[Problem],
 ) -> Attempts | None:
-    """The candidates that a manifest or its profile asks for; None for none, and if they are not possible."""
+    """The candidates that a manifest or its profile asks for; None for none, and if they are not possible.
+
+    `origins`: if one agent plays all roles, the stages of the profile that each stage stands for.
+    """
     names = [stage.name for stage in stages]
     # A flag may have turned a stage of the profile off.
+    of_profile = profile.below("attempts")
     found = {
-        name: (leaf.value, leaf.source) for name, leaf in profile.below("attempts").items() if name in names
+        name: (of_profile[origin].value, of_profile[origin].source)
+        for name in names
+        for origin in origins.get(name, (name,))
+        if origin in of_profile
     }
     for name, number in manifest.below(_ATTEMPTS).items():
         path = f"{_ATTEMPTS}.{name}"
@@ -51,8 +59,8 @@ def read(
         else:
             problems.append(manifest.unknown(path, "stage", name, names))
     wanted = [name for name, (number, _) in found.items() if number > 1]
-    playing = _agents(manifest, agents, problems) or profile.get("attempt_agents")
-    judge = _judge(manifest, agents, problems) or profile.get("judge")
+    playing = _agents(manifest, agents, problems) or (None if origins else profile.get("attempt_agents"))
+    judge = _judge(manifest, agents, problems) or (None if origins else profile.get("judge"))
     if not wanted:
         return None
     name = wanted[0]

@@ -212,7 +212,12 @@ class _Resolver:
     def _candidates(self, stages: list[StageSpec], options: dict[str, str]) -> list[StageSpec]:
         """The stages, with candidates and a judge in the place of the one that has attempts."""
         asked = attempts.read(
-            self.manifest, self.profile, stages, agents=self.catalog.agents, problems=self.problems
+            self.manifest,
+            self.profile,
+            stages,
+            agents=self.catalog.agents,
+            origins=self.origins,
+            problems=self.problems,
         )
         if asked is None:
             return stages
