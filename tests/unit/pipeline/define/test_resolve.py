@@ -150,6 +150,7 @@ def test_an_effort_comes_from_stage_purpose_default_in_this_order(tmp_path) -> N
 def test_purposes_are_those_of_the_roles() -> None:
     assert {role: purpose(role) for role in ROLES if not role.startswith("plan_")} == {
         "impl": "impl",
+        "judge": "review",
         "test_impl": "impl",
         "verify": "verify",
         "static_verify": "verify",
