@@ -88,6 +88,17 @@ def read_end(path: str, count: int) -> bytes:
         os.close(descriptor)
 
 
+def drain(descriptor: int) -> bytes:
+    """Read all that a non-blocking pipe holds now."""
+    data = b""
+    try:
+        while part := os.read(descriptor, _WHOLE_BYTES):
+            data += part
+    except BlockingIOError:
+        pass
+    return data
+
+
 def stream(path: str) -> BinaryIO:
     """Open a file for reading in pieces."""
     return open(open_regular(path), "rb")

@@ -17,7 +17,7 @@ from holdfast.testing import Scenario
 from holdfast.workspace import git
 from tests.support import kin, processes, repos
 from tests.support.tasks import Task, holdfast, workspace
-from tests.support.tools import need_sandbox
+from tests.support.tools import broken_bwrap, need_sandbox
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.req("SBX-1")
@@ -227,17 +227,11 @@ def test_what_an_agent_writes_to_its_config_home_stays_in_the_task(home: str) ->
 
 
 def test_without_bubblewrap_nothing_is_created(home: str) -> None:
-    folder = os.path.join(os.path.dirname(home), "bin")
-    os.mkdir(folder)
-    with open(os.path.join(folder, "bwrap"), "w", encoding="utf-8") as file:
-        file.write("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2; exit 1\n")
-    os.chmod(os.path.join(folder, "bwrap"), 0o755)
+    before = broken_bwrap(os.path.dirname(home))
 
     def with_broken_bwrap(*args: str) -> subprocess.CompletedProcess[str]:
-        mount = 'mount --bind "$0" "$1" && shift && exec "$@"'
-        words = [os.path.join(folder, "bwrap"), "/usr/bin/bwrap", sys.executable, "-m", "holdfast", *args]
         return subprocess.run(
-            ["unshare", "-rm", "sh", "-c", mount, *words],
+            [*before, sys.executable, "-m", "holdfast", *args],
             capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL,
         )  # fmt: skip
 

@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from holdfast.gates import __main__ as gates
@@ -120,11 +120,11 @@ def packet_for(
 
 
 def module(
-    name: str, *words: str, cwd: str, env: dict[str, str] | None = None
+    name: str, *words: str, cwd: str, env: dict[str, str] | None = None, before: Sequence[str] = ()
 ) -> subprocess.CompletedProcess[str]:
     """`python -m holdfast.NAME WORDS…`, as a runner runs it."""
     return subprocess.run(
-        [sys.executable, "-m", f"holdfast.{name}", *words],
+        [*before, sys.executable, "-m", f"holdfast.{name}", *words],
         cwd=cwd,
         env={**os.environ, **_IDENTITY, **(env or {})},
         capture_output=True,
@@ -161,10 +161,19 @@ def judge_argv(packet: Packet, stage: str) -> list[str]:
     return [*words, "--artifact", packet.artifact(stage)]
 
 
-def judge(packet: Packet, stage: str = "codex_impl") -> tuple[int, dict[str, Any]]:
-    """The gate's exit status, and its result; what it said where it could not judge."""
+def judge(
+    packet: Packet, stage: str = "codex_impl", *, before: Sequence[str] = ()
+) -> tuple[int, dict[str, Any]]:
+    """The gate's exit status, and its result; what it said where it could not judge.
+
+    With words `before` its command, it is a process of its own.
+    """
     argv = judge_argv(packet, stage)
-    code, said = _main(gates.main, argv)
+    if before:
+        done = module("gates", *argv, cwd=packet.state, before=before)
+        code, said = done.returncode, done.stderr
+    else:
+        code, said = _main(gates.main, argv)
     assert code in (0, 1, 3), said
     if code == 3:
         return 3, {"stderr": said}

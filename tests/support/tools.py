@@ -35,3 +35,19 @@ def need_sandbox() -> None:
     problem = machine.find_problem(network=False)
     if problem is not None:
         give_up(problem.message)
+
+
+def broken_bwrap(folder: str) -> list[str]:
+    """Words before a command that runs as on a machine where bubblewrap has no permission to work."""
+    from holdfast.sandbox import machine
+
+    bwrap = machine.program()
+    if bwrap is None:
+        return []
+    need("unshare")
+    broken = os.path.join(folder, "broken-bwrap")
+    with open(broken, "w", encoding="utf-8") as file:
+        file.write("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2; exit 1\n")
+    os.chmod(broken, 0o755)
+    mount = 'mount --bind "$0" "$1" && shift && exec "$@"'
+    return ["unshare", "-rm", "sh", "-c", mount, broken, bwrap]

@@ -26,6 +26,10 @@ class StopStep(Record):
     pause_s: float
 
 
+#: The stop of most programs.
+TERM_THEN_KILL = (StopStep(signal="TERM", pause_s=10.0), StopStep(signal="KILL", pause_s=5.0))
+
+
 class ConfigHome(Record):
     """Where a program keeps settings, login and sessions. In a sandbox it gets a private one at this path."""
 
@@ -133,6 +137,10 @@ class Capabilities(Record):
             if permission.profile == profile:
                 return permission
         return Permission(profile=profile, means="")
+
+    def model(self, name: str | None) -> str | None:
+        """The requested model, with an alias replaced by the name that it is pinned to."""
+        return self.aliases.get(name, name) if name is not None else None
 
 
 class LaunchSpec(Record):
@@ -281,11 +289,6 @@ if TYPE_CHECKING:
             Exit status 0 alone is not success.
             """
             ...
-
-
-def model_name(able: Capabilities, name: str | None) -> str | None:
-    """The requested model, with an alias replaced by the name that it is pinned to."""
-    return able.aliases.get(name, name) if name is not None else None
 
 
 class Silent:

@@ -32,6 +32,21 @@ def by_signal(exit: Exit) -> Outcome | None:
     return Outcome(kind="crashed", detail=f"killed by signal {number}")
 
 
+def is_complete(exit: Exit, attempt: Attempt) -> bool:
+    """Whether it reported a result and exited with 0, or lingered after its result and was ended by us."""
+    has_result = attempt.result is not None and not attempt.result.is_error
+    return has_result and (exit.exit_code == 0 or attempt.intent_name == "linger")
+
+
+def by_death(exit: Exit) -> Outcome | None:
+    """Death by a signal. Unlike in `by_signal`, an exit status is not taken for one."""
+    number = exit.exit_signal
+    if number is None:
+        return None
+    kind = "killed" if number == 9 else "interrupted" if number in _ASKED_TO_LEAVE else "crashed"
+    return Outcome(kind=kind, detail=f"ended by signal {number}")
+
+
 def finished(attempt: Attempt) -> Outcome:
     """A normal end, with the flaw that the summary mentions."""
     return flaw(attempt) or Outcome(kind="success")

@@ -63,17 +63,10 @@ def _check_writer(case: Case) -> Check:
     def find(changes: Iterable[Change]) -> list[Violation]:
         return violations(changes, scope, top=place.top, prefix=place.prefix)
 
-    out_of_scope = find(workspace.changes)
     refused, warnings = _git_file_changes(case, workspace)
     # Hooks, settings and hidden files are never reverted.
     refused += _newly_ignored(workspace, scope)
-    if refused or (out_of_scope and not _may_revert(case, workspace)):
-        reasons = [*refused, *(violation.reason for violation in out_of_scope)]
-        result = Check(name="scope", passed=False, reasons=_shortened(reasons))
-    elif out_of_scope:
-        result = _revert(case, workspace, out_of_scope, find=find)
-    else:
-        result = _passed(case, _links_out(workspace))
+    result = _refuse_or_revert(case, workspace, refused, find) or _passed(case, _links_out(workspace))
     return _with_warnings(result, warnings)
 
 
@@ -159,18 +152,11 @@ def _check_reader(case: Case) -> Check:
             if not _is_byproduct(change, scope, prefix)
         ]
 
-    out_of_scope = find(workspace.changes)
-    if refused or (out_of_scope and not _may_revert(case, workspace)):
-        reasons = [*refused, *(violation.reason for violation in out_of_scope)]
-        result = Check(name="scope", passed=False, reasons=_shortened(reasons))
-    elif out_of_scope:
-        result = _revert(case, workspace, out_of_scope, find=find)
-    else:
-        byproducts = [
-            f"{_described(change, prefix)} by {name}, outside the scope; 'diff' and 'apply' leave it out"
-            for change in workspace.changes
-        ]
-        result = _passed(case, _shortened(byproducts))
+    byproducts = [
+        f"{_described(change, prefix)} by {name}, outside the scope; 'diff' and 'apply' leave it out"
+        for change in workspace.changes
+    ]
+    result = _refuse_or_revert(case, workspace, refused, find) or _passed(case, _shortened(byproducts))
     return _with_warnings(result, warnings)
 
 
@@ -220,6 +206,20 @@ def _with_warnings(result: Check, warnings: list[str]) -> Check:
         return result
     # If the check failed, its reasons are shown anyway.
     return result.evolve(reasons=(*result.reasons, *_shortened(warnings)), is_warning=result.passed)
+
+
+def _refuse_or_revert(
+    case: Case,
+    workspace: Workspace,
+    refused: list[str],
+    find: Callable[[Iterable[Change]], list[Violation]],
+) -> Check | None:
+    """The check of a tree with something refused or out of scope; None if there is nothing."""
+    out_of_scope = find(workspace.changes)
+    if refused or (out_of_scope and not _may_revert(case, workspace)):
+        reasons = [*refused, *(violation.reason for violation in out_of_scope)]
+        return Check(name="scope", passed=False, reasons=_shortened(reasons))
+    return _revert(case, workspace, out_of_scope, find=find) if out_of_scope else None
 
 
 def _passed(case: Case, remarks: tuple[str, ...], *, is_warning: bool = False) -> Check:

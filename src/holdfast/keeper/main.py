@@ -6,7 +6,7 @@ import os
 import selectors
 import signal
 
-from holdfast import clock, paths, recorder
+from holdfast import clock, files, paths, recorder
 from holdfast.errors import HoldfastError, LockHeld
 from holdfast.keeper import descriptors
 from holdfast.keeper.delivery import Deliveries
@@ -109,13 +109,13 @@ class Keeper:
             elif kind == "seed":
                 self.seed.bury()
             elif kind == "bell":
-                was_rung, announced = inbox.heard(_drain(key.fd))
+                was_rung, announced = inbox.heard(files.drain(key.fd))
                 rung = rung or was_rung
                 for announced_id, pid in announced.items():
                     self.guard.meet(announced_id, pid)
             else:
                 rung = True
-                _drain(key.fd)
+                files.drain(key.fd)
         _reap()
         return rung
 
@@ -125,16 +125,6 @@ def _tell_that_it_works(home: Home) -> None:
         keeper_has_worked(home)
     except (OSError, HoldfastError) as error:  # then the next start waits a little
         log(f"cannot write {home.keeper_starts}: {error!r}")
-
-
-def _drain(descriptor: int) -> bytes:
-    said = b""
-    try:
-        while more := os.read(descriptor, 65536):
-            said += more
-    except BlockingIOError:
-        pass
-    return said
 
 
 def _reap() -> None:

@@ -18,7 +18,6 @@ ALL = ("*",)
 WORK = ("impl", "fix", "test_impl", "runbook")
 #: The heading under which a brief rewrites the context pack.
 UPDATED_PACK = "Updated Context Pack"
-_REVIEW = ("Findings", "Test gaps", "Breaking changes", "Minimal fix")
 
 
 class Role(Record):
@@ -63,6 +62,15 @@ class Role(Record):
 
 
 PURPOSES = ("impl", "review", "verify", "plan", "one_shot")
+_REVIEWER = Role(
+    about="Reviews the change.",
+    purpose="review",
+    checks=("headings", "confirm", "severity"),
+    headings=("Findings", "Test gaps", "Breaking changes", "Minimal fix"),
+    reads=WORK,
+    has_findings=True,
+    reads_work=True,
+)
 ROLES: dict[str, Role] = {
     "brief": Role(
         about="Reads the request and rewrites the context pack.",
@@ -95,33 +103,12 @@ ROLES: dict[str, Role] = {
         decides_under="Verdict",
         reads_work=True,
     ),
-    "review": Role(
-        about="Reviews the change.",
-        purpose="review",
-        checks=("headings", "confirm", "severity"),
-        headings=_REVIEW,
-        reads=WORK,
-        has_findings=True,
-        reads_work=True,
-    ),
-    "security_review": Role(
-        about="Reviews the change for security only.",
-        purpose="review",
-        checks=("headings", "confirm", "severity"),
-        headings=_REVIEW,
-        reads=WORK,
-        has_findings=True,
-        reads_work=True,
-    ),
-    "review_consolidate": Role(
+    "review": _REVIEWER,
+    "security_review": _REVIEWER.evolve(about="Reviews the change for security only."),
+    "review_consolidate": _REVIEWER.evolve(
         about="Merges the earlier reviews into one.",
-        purpose="review",
-        checks=("headings", "confirm", "severity"),
-        headings=_REVIEW,
         reads=ALL,
         reads_findings=True,
-        has_findings=True,
-        reads_work=True,
         joins_findings=True,
     ),
     "fix": Role(

@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from holdfast.gates import room_commands
 from holdfast.store.layout import Packet
 from holdfast.workspace import clean_room
 from tests.support import tools
 from tests.support.repos import Repo, judge, packet_for, prepare, report
 
+#: Runs the gate of a packet; returns its result.
+Judge = Callable[[Packet], dict[str, Any]]
+
 
 @pytest.fixture(params=["bubblewrap", "links"])
-def mounts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """How the room is made; without bubblewrap as on a machine that has none."""
-    if request.param == "links":
-        monkeypatch.setattr(room_commands, "_bwrap", lambda: None)
-    else:
+def mounts(request: pytest.FixtureRequest) -> str:
+    """How the room is made; without bubblewrap as on a machine where it does not work."""
+    if request.param == "bubblewrap":
         tools.need_sandbox()
     return request.param
+
+
+@pytest.fixture
+def judged(home: str, mounts: str) -> Judge:
+    """Runs the gate with bubblewrap or without."""
+    before = tools.broken_bwrap(os.path.dirname(home)) if mounts == "links" else []
+    return lambda packet: judge(packet, before=before)[1]
 
 
 @pytest.fixture
@@ -33,7 +41,7 @@ def repo(home: str) -> Repo:
     return found
 
 
-def accepted(home: str, repo: Repo, *commands: str, **asked: Any) -> tuple[Packet, dict[str, Any]]:
+def accepted(judged: Judge, home: str, repo: Repo, *commands: str, **asked: Any) -> dict[str, Any]:
     """What the gate of a stage says that wrote `b` and left an ignored directory."""
     asked = {"scope_allow": ("b",), **asked}
     project = asked.pop("project", repo.path)
@@ -44,67 +52,67 @@ def accepted(home: str, repo: Repo, *commands: str, **asked: Any) -> tuple[Packe
         file.write("new\n")
     os.makedirs(os.path.join(place, "local"))
     report(packet, "done\n")
-    _, result = judge(packet)
+    result = judged(packet)
     assert not os.path.isdir(packet.rooms) or os.listdir(packet.rooms) == []
-    return packet, result
+    return result
 
 
-@pytest.mark.usefixtures("mounts")
 @pytest.mark.parametrize("where", ["in_place", "worktree"])
-def test_what_git_ignores_is_absent_and_what_is_in_scope_is_there(home: str, repo: Repo, where: str) -> None:
-    _, result = accepted(home, repo, "test ! -e local", "grep -q new b", "test -e a", workspace=where)
+def test_what_git_ignores_is_absent_and_what_is_in_scope_is_there(
+    judged: Judge, home: str, repo: Repo, where: str
+) -> None:
+    result = accepted(judged, home, repo, "test ! -e local", "grep -q new b", "test -e a", workspace=where)
     assert result["passed"], result["reasons"]
 
 
-@pytest.mark.usefixtures("mounts")
-def test_a_project_in_a_subdirectory(home: str, repo: Repo) -> None:
+def test_a_project_in_a_subdirectory(judged: Judge, home: str, repo: Repo) -> None:
     repo.commit("sub/c")
     commands = ("test -e c", "grep -q new b", "test -e ../a", "test $(basename $PWD) = sub")
-    _, result = accepted(home, repo, *commands, project=os.path.join(repo.path, "sub"))
+    result = accepted(judged, home, repo, *commands, project=os.path.join(repo.path, "sub"))
     assert result["passed"], result["reasons"]
 
 
-@pytest.mark.usefixtures("mounts")
 def test_paths_of_the_project_in_the_environment_lead_into_the_room(
-    home: str, repo: Repo, monkeypatch: pytest.MonkeyPatch
+    judged: Judge, home: str, repo: Repo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOMEPATH", f"/usr/lib:{repo.path}/local")
-    _, result = accepted(home, repo, "test ! -e ${SOMEPATH#*:}", "test -e $(dirname ${SOMEPATH#*:})/a")
+    result = accepted(judged, home, repo, "test ! -e ${SOMEPATH#*:}", "test -e $(dirname ${SOMEPATH#*:})/a")
     assert result["passed"], result["reasons"]
 
 
-@pytest.mark.usefixtures("mounts")
 @pytest.mark.parametrize("mounts", ["bubblewrap"], indirect=True)
 @pytest.mark.parametrize("where", ["in_place", "worktree"])
-def test_absolute_paths_of_the_project_lead_into_the_room(home: str, repo: Repo, where: str) -> None:
+def test_absolute_paths_of_the_project_lead_into_the_room(
+    judged: Judge, home: str, repo: Repo, where: str
+) -> None:
     """Only a mount can do that."""
-    _, result = accepted(
-        home, repo, f"grep -q new {repo.path}/b", f"test ! -e {repo.path}/local", workspace=where
+    result = accepted(
+        judged, home, repo, f"grep -q new {repo.path}/b", f"test ! -e {repo.path}/local", workspace=where
     )
     assert result["passed"], result["reasons"]
 
 
-def test_dependencies_can_be_used_and_with_bubblewrap_not_changed(home: str, repo: Repo, mounts: str) -> None:
+def test_dependencies_can_be_used_and_with_bubblewrap_not_changed(
+    judged: Judge, home: str, repo: Repo, mounts: str
+) -> None:
     repo.write(".venv/lib", "x\n")
     change = "! touch .venv/new" if mounts == "bubblewrap" else "touch .venv/new"
-    _, result = accepted(home, repo, "grep -q x .venv/lib", "test -e b", change)
+    result = accepted(judged, home, repo, "grep -q x .venv/lib", "test -e b", change)
     assert result["passed"], result["reasons"]
 
 
-@pytest.mark.usefixtures("mounts")
-def test_submodules_are_checked_out(home: str, repo: Repo) -> None:
+def test_submodules_are_checked_out(judged: Judge, home: str, repo: Repo) -> None:
     other = Repo(os.path.join(os.path.dirname(home), "other"))
     other.commit("inner")
     repo.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", other.path, "sub")
     repo.commit()
-    _, result = accepted(home, repo, "test -e sub/inner", "test -e b")
+    result = accepted(judged, home, repo, "test -e sub/inner", "test -e b")
     assert result["passed"], result["reasons"]
 
 
-@pytest.mark.usefixtures("mounts")
-def test_git_knows_its_history_and_what_changed(home: str, repo: Repo) -> None:
+def test_git_knows_its_history_and_what_changed(judged: Judge, home: str, repo: Repo) -> None:
     commands = ("git log --oneline | grep -q work", "test $(git diff --cached --name-only) = b")
-    _, result = accepted(home, repo, *commands)
+    result = accepted(judged, home, repo, *commands)
     assert result["passed"], result["reasons"]
     assert repo.git("status", "--porcelain", "--", "b").startswith("??")
 

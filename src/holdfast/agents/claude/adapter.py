@@ -3,16 +3,7 @@
 from __future__ import annotations
 
 from holdfast.agents import endings
-from holdfast.agents.base import (
-    Capabilities,
-    ConfigHome,
-    End,
-    Launch,
-    LaunchSpec,
-    Permission,
-    StopStep,
-    model_name,
-)
+from holdfast.agents.base import Capabilities, ConfigHome, End, Launch, LaunchSpec, Permission, StopStep
 from holdfast.agents.claude.events import Lines
 from holdfast.model.outcome import HAS_RESET_TIME, Outcome
 
@@ -172,12 +163,10 @@ class Claude:
 
     def _outcome(self, end: End, attempt: Attempt) -> Outcome:
         exit, result, error = end.exit, attempt.result, attempt.error
-        is_ours = attempt.intent is not None and attempt.intent.intent == "linger"
-        if result is not None and not result.is_error and (exit.exit_code == 0 or is_ours):
+        if endings.is_complete(exit, attempt):
             return _finished(attempt)
-        if exit.exit_signal is not None:
-            kind = {9: "killed", 1: "interrupted", 2: "interrupted", 15: "interrupted"}.get(exit.exit_signal)
-            return Outcome(kind=kind or "crashed", detail=f"ended by signal {exit.exit_signal}")
+        if (death := endings.by_death(exit)) is not None:
+            return death
         if exit.exit_code in _BY_SIGNAL:
             return Outcome(kind="interrupted", detail=f"exit status {exit.exit_code}")
         if result is not None and result.is_error and error is not None:
@@ -200,7 +189,7 @@ class Claude:
         mode = spec.task.options.get("permission_mode")
         argv += ["--permission-mode", mode] if isinstance(mode, str) else permission.argv
         for flag, value in (
-            ("--model", model_name(self.capabilities, spec.model)),
+            ("--model", self.capabilities.model(spec.model)),
             ("--effort", spec.effort),
             ("--max-turns", spec.max_turns),
             ("--max-budget-usd", spec.budget_usd),

@@ -3,16 +3,7 @@
 from __future__ import annotations
 
 from holdfast.agents import endings
-from holdfast.agents.base import (
-    Capabilities,
-    End,
-    Launch,
-    LaunchSpec,
-    Permission,
-    PrivateHome,
-    StopStep,
-    model_name,
-)
+from holdfast.agents.base import Capabilities, End, Launch, LaunchSpec, Permission, PrivateHome, StopStep
 from holdfast.agents.codex.events import Lines, error_kind
 from holdfast.model.outcome import HAS_RESET_TIME, Outcome
 
@@ -126,12 +117,10 @@ class Codex:
         """Success is a completed turn and exit status 0, or a completed turn after which we ended a
         lingering process."""
         exit, result, error = end.exit, attempt.result, attempt.error
-        is_ours = attempt.intent is not None and attempt.intent.intent == "linger"
-        if result is not None and not result.is_error and (exit.exit_code == 0 or is_ours):
+        if endings.is_complete(exit, attempt):
             return _finished(attempt)
-        if exit.exit_signal is not None:
-            kind = {9: "killed", 1: "interrupted", 2: "interrupted", 15: "interrupted"}.get(exit.exit_signal)
-            return Outcome(kind=kind or "crashed", detail=f"ended by signal {exit.exit_signal}")
+        if (death := endings.by_death(exit)) is not None:
+            return death
         if error is not None and (result is None or result.is_error):
             is_limit = error.kind in HAS_RESET_TIME and attempt.rate_limit is not None
             return Outcome(
@@ -150,7 +139,7 @@ class Codex:
         argv += ["-s", sandbox] if isinstance(sandbox, str) else permission.argv
         if spec.task.options.get("skip_git_repo_check") is True and skip not in argv:
             argv.append(skip)
-        if (model := model_name(self.capabilities, spec.model)) is not None:
+        if (model := self.capabilities.model(spec.model)) is not None:
             argv += ["-m", model]
         if spec.effort is not None:
             argv += ["-c", f"model_reasoning_effort={spec.effort}"]

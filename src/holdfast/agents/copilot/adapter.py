@@ -9,16 +9,7 @@ from __future__ import annotations
 import re
 
 from holdfast.agents import endings
-from holdfast.agents.base import (
-    Capabilities,
-    ConfigHome,
-    End,
-    Launch,
-    LaunchSpec,
-    Permission,
-    StopStep,
-    model_name,
-)
+from holdfast.agents.base import TERM_THEN_KILL, Capabilities, ConfigHome, End, Launch, LaunchSpec, Permission
 from holdfast.agents.copilot.events import CopilotReader, usage_of
 from holdfast.model.outcome import Outcome
 from holdfast.store.layout import AttemptDir
@@ -88,7 +79,7 @@ class Copilot:
         usage_scope="session",
         # It abandons a silent stream only after 600 to 700 s, so holdfast acts first.
         stale_s=300.0,
-        stop=(StopStep(signal="TERM", pause_s=10.0), StopStep(signal="KILL", pause_s=5.0)),
+        stop=TERM_THEN_KILL,
         env=("COPILOT_*", "GH_TOKEN", "GITHUB_TOKEN", "GH_HOST", "NODE_EXTRA_CA_CERTS"),
         login="copilot (then /login), or set COPILOT_GITHUB_TOKEN",
         login_env=("COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_PROVIDER_BASE_URL"),
@@ -153,7 +144,7 @@ class Copilot:
 
     def _line(self, spec: LaunchSpec, session: list[str]) -> Launch:
         argv = [spec.program or "copilot", "--output-format", "json", *session]
-        if model := model_name(self.capabilities, spec.model):
+        if model := self.capabilities.model(spec.model):
             argv += ["--model", model]
         if usage := self.usage_file(spec.directory):
             argv += ["--usage-output-file", usage]

@@ -15,7 +15,7 @@ import re
 import msgspec
 
 from holdfast import clock
-from holdfast.agents.shared import json_lines, refusals
+from holdfast.agents.shared import json_lines, refusals, spans
 from holdfast.model import events as ev
 
 _TEXT_CHARS = 16_000
@@ -290,20 +290,14 @@ _NETWORK = re.compile(
 _DELAY = re.compile(
     r"(?:try again in|retry after|retry in|resets? in)\s+((?:\d+(?:\.\d+)?\s*[a-z]+[\s,]*(?:and\s+)?)+)", re.I
 )
-_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|[dhms])", re.IGNORECASE)
-#: A longer wait is an error in the message.
-_LONGEST_S = 35 * 86400.0
-_UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def _resets_at(message: str, said_at: str, date: str | None) -> str | None:
     delay = _DELAY.search(message)
     try:
         if delay:
-            # `15 hours 23 minutes`, `2733 seconds`.
-            parts = _PART.findall(delay[1])
-            delay_s = sum(float(number) * _UNIT_S[unit.lower()] for number, unit in parts)
-            return None if delay_s > _LONGEST_S else clock.iso(clock.parse_iso(said_at) + delay_s)
+            delay_s = spans.seconds(delay[1]) or 0.0
+            return None if delay_s > spans.LONGEST_S else clock.iso(clock.parse_iso(said_at) + delay_s)
         return clock.iso(clock.parse_iso(date)) if date else None
     except (ValueError, IndexError):
         return None

@@ -9,16 +9,7 @@ from __future__ import annotations
 import re
 
 from holdfast.agents import endings
-from holdfast.agents.base import (
-    Capabilities,
-    ConfigHome,
-    End,
-    Launch,
-    LaunchSpec,
-    Permission,
-    StopStep,
-    model_name,
-)
+from holdfast.agents.base import TERM_THEN_KILL, Capabilities, ConfigHome, End, Launch, LaunchSpec, Permission
 from holdfast.agents.gemini.events import GeminiReader, error_kind, status_kind
 from holdfast.model import outcome as oc
 from holdfast.model.outcome import Outcome
@@ -117,7 +108,7 @@ class Gemini:
         usage_scope="process",
         # It abandons a silent stream after 300 s and retries.
         stale_s=330.0,
-        stop=(StopStep(signal="TERM", pause_s=10.0), StopStep(signal="KILL", pause_s=5.0)),
+        stop=TERM_THEN_KILL,
         env=("GEMINI_*", "GOOGLE_*", "NODE_EXTRA_CA_CERTS"),
         login="gemini (then /auth), or set GEMINI_API_KEY",
         login_env=("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA"),
@@ -190,7 +181,7 @@ def _line(spec: LaunchSpec, flag: str) -> Launch:
     argv = [spec.program or "gemini", "-o", "stream-json"]
     if spec.session_id is not None:
         argv += [flag, spec.session_id]
-    if model := model_name(Gemini.capabilities, spec.model):
+    if model := Gemini.capabilities.model(spec.model):
         # Without a model, it first asks another model which one to use.
         argv += ["-m", model]
     permission = Gemini.capabilities.permission(spec.permissions)

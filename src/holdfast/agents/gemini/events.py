@@ -11,7 +11,7 @@ import re
 import msgspec
 
 from holdfast import clock
-from holdfast.agents.shared import json_lines, refusals, todo_list
+from holdfast.agents.shared import json_lines, refusals, spans, todo_list
 from holdfast.model import events as ev
 
 _TEXT_CHARS = 16_000
@@ -208,10 +208,6 @@ _LONG_WAIT_S = 600.0
 _DELAY = re.compile(
     r"(?:reset after|retry in|retry after)\s*((?:\d+(?:\.\d+)?(?:ms|[dhms]))+)", re.IGNORECASE
 )
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])", re.IGNORECASE)
-_UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-#: A longer wait is an error in the message.
-_LONGEST_S = 35 * 86400.0
 _CODE = re.compile(r'"code":\s*(\d{3})\b')
 
 
@@ -253,14 +249,12 @@ def status_kind(status: int) -> str:
 
 def _delay_s(message: str) -> float | None:
     delay = _DELAY.search(message)
-    if delay is None:
-        return None
-    return sum(float(number) * _UNIT_S[unit.lower()] for number, unit in _PART.findall(delay[1]))
+    return spans.seconds(delay[1]) if delay is not None else None
 
 
 def _resets_at(message: str, said_at: str) -> str | None:
     delay_s = _delay_s(message)
-    if delay_s is None or delay_s > _LONGEST_S:
+    if delay_s is None or delay_s > spans.LONGEST_S:
         return None
     try:
         return clock.iso(clock.parse_iso(said_at) + delay_s)

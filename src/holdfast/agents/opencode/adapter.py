@@ -11,16 +11,7 @@ from __future__ import annotations
 import json
 
 from holdfast.agents import endings
-from holdfast.agents.base import (
-    Capabilities,
-    ConfigHome,
-    End,
-    Launch,
-    LaunchSpec,
-    Permission,
-    StopStep,
-    model_name,
-)
+from holdfast.agents.base import TERM_THEN_KILL, Capabilities, ConfigHome, End, Launch, LaunchSpec, Permission
 from holdfast.agents.opencode.events import OpencodeLines, without_logs
 from holdfast.model.outcome import Outcome
 
@@ -89,7 +80,7 @@ class Opencode:
         # tools.
         stale_s=900.0,
         # Each signal ends it at once; its tools have their own sessions and are left to the sweep.
-        stop=(StopStep(signal="TERM", pause_s=10.0), StopStep(signal="KILL", pause_s=5.0)),
+        stop=TERM_THEN_KILL,
         env=(
             "OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR", "OPENCODE_CONFIG_CONTENT", "OPENCODE_PERMISSION",
             "OPENCODE_API_KEY", "OPENCODE_MODELS_URL", "OPENCODE_DISABLE_*", "OPENCODE_EXPERIMENTAL_*",
@@ -171,7 +162,7 @@ class Opencode:
             flag,
             value,
         ]
-        if model := model_name(self.capabilities, spec.model):
+        if model := self.capabilities.model(spec.model):
             argv += ["--model", model]
         options = {"variant": spec.effort, **spec.task.options}
         for option in _FLAGS:

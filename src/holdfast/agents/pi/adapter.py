@@ -7,16 +7,7 @@ prompts: `--tools` controls what it may do, and `--approve` concerns the project
 from __future__ import annotations
 
 from holdfast.agents import endings
-from holdfast.agents.base import (
-    Capabilities,
-    ConfigHome,
-    End,
-    Launch,
-    LaunchSpec,
-    Permission,
-    StopStep,
-    model_name,
-)
+from holdfast.agents.base import TERM_THEN_KILL, Capabilities, ConfigHome, End, Launch, LaunchSpec, Permission
 from holdfast.agents.pi.events import PiLines
 from holdfast.model.outcome import Outcome
 
@@ -80,7 +71,7 @@ class Pi:
         # It abandons a silent stream after 300 s and announces the retry.
         stale_s=330.0,
         # TERM and HUP end its tools, INT leaves them running.
-        stop=(StopStep(signal="TERM", pause_s=10.0), StopStep(signal="KILL", pause_s=5.0)),
+        stop=TERM_THEN_KILL,
         env=(
             "PI_CODING_AGENT_DIR", "PI_CODING_AGENT_SESSION_DIR", "PI_PACKAGE_DIR", "PI_OFFLINE",
             "PI_TELEMETRY",
@@ -156,7 +147,7 @@ class Pi:
         argv = [spec.program or "pi", "--mode", "json"]
         if spec.session_id is not None:
             argv += [flag, spec.session_id]
-        if model := model_name(self.capabilities, spec.model):
+        if model := self.capabilities.model(spec.model):
             argv += ["--model", model]
         permission = self.capabilities.permission(spec.permissions)
         argv += ["--tools", ",".join(spec.allowed_tools)] if spec.allowed_tools else permission.tools

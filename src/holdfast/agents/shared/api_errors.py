@@ -10,7 +10,7 @@ import re
 import time
 
 from holdfast import clock
-from holdfast.agents.shared import reset_times
+from holdfast.agents.shared import reset_times, spans
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,8 +91,6 @@ def _by_text(text: str) -> str | None:
 
 _RETRY = re.compile(r"retry (?:in|after) (\d+(?:\.\d+)?) ?s", re.IGNORECASE)
 _FIELD = re.compile(r"\\?\"(resets_at|resets_in_seconds|retry_after)\\?\": ?(\d+(?:\.\d+)?)")
-#: Later times are errors in the message; a task must not wait for them.
-_LONGEST_S = 35 * 86400.0
 
 
 def resets_at(text: str, said_at: float, headers: Mapping[str, str] | None = None) -> str | None:
@@ -131,4 +129,4 @@ def _by_header(name: str, value: str, said_at: float) -> str | None:
 
 
 def _time(at: float, said_at: float) -> str | None:
-    return clock.iso(at) if said_at < at <= said_at + _LONGEST_S else None
+    return clock.iso(at) if said_at < at <= said_at + spans.LONGEST_S else None

@@ -6,15 +6,14 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from holdfast import clock
+from holdfast.agents.shared import spans
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 #: `limit reached|1794726612`
 _EPOCH = re.compile(r"\|(\d{10})\b")
 #: `try again in 1m20s`, `in 2 days 3 hours 5 minutes`, `in 28ms`
 _SPAN = re.compile(r"(?:again|resets) in ((?:(?:,|and)?\s*\d+(?:\.\d+)?\s*[a-z]+)+)", re.IGNORECASE)
-_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|[smhd])", re.IGNORECASE)
 #: `resets 3pm (Europe/Berlin)`, `try again at 8:00 AM`, `try again at Nov 17th, 2026 8:00 AM`,
 #: `resets Nov 17, 3pm (UTC)`
 _MOMENT = re.compile(
@@ -31,12 +30,8 @@ def find(text: str, now: float) -> str | None:
         if epoch := _EPOCH.search(text):
             return clock.iso(float(epoch[1]))
         if span := _SPAN.search(text):
-            parts = _PART.findall(span[1])
-            return (
-                clock.iso(now + sum(float(n) * _UNITS_S[unit.lower()] for n, unit in parts))
-                if parts
-                else None
-            )
+            delay_s = spans.seconds(span[1])
+            return clock.iso(now + delay_s) if delay_s is not None else None
         if moment := _MOMENT.search(text):
             return _moment(moment, now)
     except (ValueError, OverflowError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 
+from holdfast import files
 from holdfast.packet import inbox
 from holdfast.store.layout import Packet
 
@@ -71,9 +72,9 @@ class Waiter:
         """Sleep. Returns the names of ready descriptors; empty after a timeout."""
         ready = {self._names[descriptor] for descriptor, _ in self._poll.poll(max(0.0, timeout_s) * 1000)}
         if "bell" in ready:
-            _drain(self._bell)
+            files.drain(self._bell)
         if "signal" in ready:
-            numbers = set(_drain(self._woken))
+            numbers = set(files.drain(self._woken))
             if _WRITTEN in numbers:
                 ready |= self._growing
             if numbers == {_WRITTEN}:
@@ -85,16 +86,6 @@ class Waiter:
         signal.set_wakeup_fd(-1)
         for descriptor in (self._bell, self._woken, self._wake):
             os.close(descriptor)
-
-
-def _drain(descriptor: int) -> bytes:
-    data = b""
-    try:
-        while chunk := os.read(descriptor, 4096):
-            data += chunk
-    except BlockingIOError:
-        pass
-    return data
 
 
 def _do_nothing(number: int, frame: FrameType | None) -> None:

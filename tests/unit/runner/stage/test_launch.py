@@ -59,6 +59,11 @@ def switched_to_claude(task: Bench) -> None:
     task.tell(ev.AgentSwitched(stage=task.stage.name, old=task.stage.agent, new="claude", reason="quota"))
 
 
+def switched_to_command(task: Bench) -> None:
+    crashed(task)
+    task.tell(ev.AgentSwitched(stage=task.stage.name, old=task.stage.agent, new="command", reason="quota"))
+
+
 def switched_in_vain(task: Bench) -> None:
     switched_to_claude(task)
     task.ran(2, "spawn_failed", mode="briefing", session_id="N", exec_errno=2)
@@ -85,6 +90,8 @@ def switched_and_ran(task: Bench) -> None:
         (CLAUDE, planned_afresh, "briefing", NEW),
         (CLAUDE, briefed_in_vain, "briefing", "N"),
         (CODEX, switched_to_claude, "briefing", NEW),
+        # It has no sessions, but it did not run before either.
+        (CODEX, switched_to_command, "briefing", None),
         (CODEX, switched_in_vain, "briefing", "N"),
         (CODEX, switched_and_ran, "resume", "N"),
     ],

@@ -95,9 +95,10 @@ def test_a_marker_that_cannot_be_read_is_ignored(bench: Make, content: str) -> N
     assert task.task.stages_done == {}
 
 
-def test_a_marker_of_an_attempt_that_failed_is_not_believed(bench: Make) -> None:
+@pytest.mark.parametrize("attempt", [0, 1])
+def test_a_marker_is_not_believed_if_no_attempt_succeeded(bench: Make, attempt: int) -> None:
     task = bench().ran(1, "crashed")
-    mark(task)
+    mark(task, attempt=attempt)
     markers.adopt_markers(task.ledger)
     assert task.task.stages_done == {}
 

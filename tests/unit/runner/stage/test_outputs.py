@@ -47,6 +47,8 @@ def test_only_the_report_of_a_success_is_a_result(
         (("fresh", "briefing", "resume"), ""),
         (("fresh", "fresh", "resume", "resume"), ""),
         (("fresh", "briefing"), ""),
+        # A command that runs again begins anew.
+        (("fresh", "again"), ""),
     ],
 )
 def test_an_attempt_without_a_report_takes_that_of_its_session_only(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 
 import pytest
@@ -149,6 +150,5 @@ def test_a_login_that_is_not_visible_is_noted_but_no_problem(
 
 def test_a_note_that_cannot_be_written_stops_nothing(bench: Make, env: dict[str, str]) -> None:
     task = bench(REVIEW)
-    os.mkdir(task.packet.preflight)
-    put(f"{task.packet.preflight}/file", "")
+    shutil.rmtree(task.packet.path)
     assert problems(task, env) == []

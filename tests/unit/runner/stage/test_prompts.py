@@ -128,13 +128,14 @@ def test_the_prompt_of_a_stage_has_the_reasons_for_which_it_runs_again(
             },
         ),
         (FIX, {"report of codex_review_consolidate", "_findings.md"}),
+        (VERIFY, {"report of codex_impl", "report of codex_fix", "the patch", "checks of codex_impl"}),
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
 def test_a_stage_gets_the_reports_and_results_that_its_role_reads(
     bench: Make, stage: StageSpec, attached: set[str]
 ) -> None:
-    stages = (BRIEF, IMPL, REVIEW, MERGED, FIX)
+    stages = (BRIEF, IMPL, REVIEW, MERGED, FIX, VERIFY)
     task = bench(*stages, pipeline=PIPELINE, prompt="fix it\n")
     for number, earlier in enumerate(stages[: stages.index(stage)], start=1):
         task.finish(earlier.name, number)
