@@ -378,6 +378,18 @@ _APPLY = of_fields(
     },
     optional=("left_out", "submodules", "squashed"),
 )
+_PR = of_fields(
+    {
+        **each(TEXT, "task_id", "branch", "commit", "remote", "url"),
+        "repository": {"type": "string", "description": "owner/name, or host/owner/name; empty if unknown"},
+        "was_there": {"type": "boolean", "description": "the remote had the branch before"},
+        **each(TEXTS, "paths", "left_out"),
+        "pull_request": or_null(TEXT),
+        "is_new": FLAG,
+        "checks": list_with("name", "bucket"),
+    },
+    optional=("left_out", "checks"),
+)
 
 #: Name → schema and description.
 SCHEMAS: dict[str, tuple[Schema, str]] = {
@@ -407,4 +419,5 @@ SCHEMAS: dict[str, tuple[Schema, str]] = {
     "event-summary": (_EVENT_SUMMARY, "events TASK --summary --json"),
     "diff": (_DIFF, "diff --json: what a task, or one of its stages, changed"),
     "apply": (_APPLY, "apply --json: the changes that were applied"),
+    "pr": (_PR, "pr --json: what was pushed, and the pull request"),
 }

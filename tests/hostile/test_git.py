@@ -136,7 +136,8 @@ def test_the_gate_and_every_verb_of_a_worktree(scene: Scene, home: str, is_commi
         subprocess.run(["rm", "-rf", os.path.join(path, name)], check=True)
     verbs(
         scene,
-        ("diff", "it"), ("show", "it"), ("report",), ("apply", "it"), ("diff", "it", "--all"), ("rm", "it"),
+        ("diff", "it"), ("show", "it"), ("report",), ("pr", "it", "--draft", "--yes", "--remote", "evil"),
+        ("apply", "it"), ("diff", "it", "--all"), ("rm", "it"),
         cwd=scene.repo.path,
     )  # fmt: skip
     # No filter is run, so a file that has one is not committed. With the others, everything goes on.

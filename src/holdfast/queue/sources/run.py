@@ -22,11 +22,17 @@ _COMPLAINT_BYTES = 64 * 1024
 
 
 def output(
-    argv: list[str], *, cwd: str, env: dict[str, str] | None = None, limit_s: float = LIMIT_S
+    argv: list[str],
+    *,
+    cwd: str,
+    env: dict[str, str] | None = None,
+    limit_s: float = LIMIT_S,
+    allowed: tuple[int, ...] = (0,),
 ) -> bytes:
     """The output of a program, at most 64 MiB. Raises CommandNotFound, NotPossible.
 
-    `env` is its environment (default: ours), in whose PATH it is searched.
+    `env` is its environment (default: ours), in whose PATH it is searched. `allowed` are the exit statuses
+    that are no failure.
     """
     # A new session: at the time limit, its children are killed, too.
     try:
@@ -50,7 +56,7 @@ def output(
     except BaseException:
         _end(process)
         raise
-    if process.returncode != 0:
+    if process.returncode not in allowed:
         why = stderr.decode("utf-8", "replace").strip().splitlines()
         raise NotPossible(
             f"'{' '.join(argv[:3])}' failed with exit status {process.returncode}"

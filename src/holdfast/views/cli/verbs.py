@@ -26,6 +26,7 @@ SECTIONS = {
         "retry",
         "diff",
         "apply",
+        "pr",
         "rm",
     ),
     "This home": (

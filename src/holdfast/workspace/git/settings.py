@@ -139,15 +139,34 @@ def _read_now(repository: Repository) -> Settings:
     )
 
 
-def _listed(repository: Repository) -> list[tuple[str, str]]:
-    """All settings, the last one of a name counts.
+def remotes(repository: Repository) -> dict[str, str]:
+    """The remotes, each with the address to push to. An agent can have written them."""
+    found: dict[str, dict[str, str]] = {}
+    for name, value in _listed(repository):
+        section, _, rest = name.partition(".")
+        remote, _, key = rest.rpartition(".")
+        if section == "remote" and key in ("url", "pushurl"):
+            found.setdefault(remote, {})[key] = value
+    return {remote: keys.get("pushurl") or keys["url"] for remote, keys in found.items()}
+
+
+def of_user(name: str) -> str | None:
+    """A setting of the user, without those of any repository; None if it is not set."""
+    return dict(_listed(None)).get(name)
+
+
+def _listed(repository: Repository | None) -> list[tuple[str, str]]:
+    """All settings, the last one of a name counts; without a repository those of the user.
 
     This is the only call that reads configuration that others can write. It only prints it.
     """
     env = {name: os.environ[name] for name in _WHERE if name in os.environ}
     missing = {name: "" for name in ("GIT_CONFIG_SYSTEM", "GIT_CONFIG_GLOBAL") if name not in env}
-    here = {"GIT_DIR": repository.git_dir, "GIT_COMMON_DIR": repository.common_dir}
-    for where in (here, {}):
+    places: list[dict[str, str]] = [{}]
+    if repository is not None:
+        here = {"GIT_DIR": repository.git_dir, "GIT_COMMON_DIR": repository.common_dir}
+        places.insert(0, here)
+    for where in places:
         try:
             done = execute(
                 ["config", "--list", "-z", "--includes"],

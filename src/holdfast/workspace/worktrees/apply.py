@@ -54,6 +54,18 @@ def apply(packet: Packet, *, goal: str, as_patch: bool) -> Applied:
     Raises NotPossible if the task works in place, if there is nothing to apply, or on a conflict. The main
     tree is unchanged then.
     """
+    tree = complete_worktree(packet)
+    # Not while another task writes in the main tree: the changes would be blamed on its agent.
+    workspace_lock = lock.acquire(packet.home, tree.main, role="apply")
+    try:
+        with git.Session():
+            return _patch(packet, tree) if as_patch else _merge(packet, tree, goal)
+    finally:
+        workspace_lock.release()
+
+
+def complete_worktree(packet: Packet) -> Worktree:
+    """The worktree of a task, repaired if an agent damaged it. Raises NotPossible if there is none."""
     tree = worktree.of(packet)
     if tree is None:
         raise _no_worktree(packet)
@@ -66,13 +78,7 @@ def apply(packet: Packet, *, goal: str, as_patch: bool) -> Applied:
         raise NotPossible(
             f"the worktree {tree.path} is gone", hint=f"'git merge {tree.branch}' if the branch exists"
         )
-    # Not while another task writes in the main tree: the changes would be blamed on its agent.
-    workspace_lock = lock.acquire(packet.home, tree.main, role="apply")
-    try:
-        with git.Session():
-            return _patch(packet, tree) if as_patch else _merge(packet, tree, goal)
-    finally:
-        workspace_lock.release()
+    return tree
 
 
 def _merge(packet: Packet, tree: Worktree, goal: str) -> Applied:
@@ -85,7 +91,7 @@ def _merge(packet: Packet, tree: Worktree, goal: str) -> Applied:
     # Redact before cutting; others read the history.
     title = " ".join(Redactor(dict(os.environ))(goal).split())[:72] or packet.task_id
     scope = scopes.of(packet)
-    squashed = _squash_reverted(tree, scope)
+    squashed = squash_reverted(tree, scope)
     left_out = unmerged.commit_all(tree, f"{title}\n\nholdfast task {packet.task_id}\n", scope)
     old, head = git.head(main), worktree.head_of(tree)
     if old is None or head is None or worktree.is_ancestor(tree, head, old):
@@ -132,7 +138,7 @@ def _no_worktree(packet: Packet) -> NotPossible:
     )
 
 
-def _squash_reverted(tree: Worktree, scope: Scope | None) -> bool:
+def squash_reverted(tree: Worktree, scope: Scope | None) -> bool:
     """Undo commits whose changes outside the scope the gate reverted, so that the files become one commit.
 
     Raises NotPossible if files outside the scope still differ: a person must decide about such commits.

@@ -254,6 +254,8 @@ def _run(folder: str, draft: Draft, values: dict[str, Any]) -> int:
         manifest = load.read_manifest(packet)
         for step in next_steps.read(packet, manifest, workspace=draft.workspace).choices:
             out.step(step.command, step.does)
+        if draft.workspace == "worktree":
+            out.step(f"holdfast pr {draft.task_id}", "or open a pull request")
     return status
 
 

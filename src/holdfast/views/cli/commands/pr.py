@@ -1,0 +1,232 @@
+"""holdfast pr: push the work of a task as its branch, and open or update a pull request."""
+
+from __future__ import annotations
+
+from holdfast import clock, paths
+from holdfast.errors import CommandNotFound, NotPossible, UsageError
+from holdfast.model.status import ENDS, Status
+from holdfast.packet import load
+from holdfast.store.layout import Home
+from holdfast.views.cli.parse import option_values
+from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, Option
+from holdfast.views.cli.show import out
+from holdfast.views.text import amounts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.store.layout import Packet
+    from holdfast.views.facts.forge import Check, Forge
+    from holdfast.workspace.worktrees.push import Pushed
+
+#: Time between two looks at the checks: first short, then longer.
+_LEAST_S, _MOST_S = 1.0, 30.0
+#: How long a pull request may have no checks before that counts as having none.
+_NO_CHECKS_S = 60.0
+
+COMMAND = Command(
+    name="pr",
+    summary="Push the work of a task and open a pull request.",
+    description="Commits what is in the task's worktree and in its scope, pushes it as the branch "
+    "holdfast/TASK, and opens a pull request with 'gh'; its text has the goal, the gates, the findings and "
+    "the cost. Run it again to update both. Without gh it pushes, and prints what to do. Your branches and "
+    "files do not change, and no hook runs. With --wait it waits for the checks of the pull request; if one "
+    "fails, --retry sends the work back to the agent with the log.",
+    examples=(
+        "holdfast pr 20260131-fix",
+        "holdfast pr 20260131-fix --draft --base develop",
+        "holdfast pr 20260131-fix --wait 30m --retry",
+    ),
+    arguments=(TASK,),
+    options=(
+        Option(flags=("--draft",), dest="draft", kind="flag", help="Open a draft."),
+        Option(flags=("--remote",), dest="remote", metavar="NAME", help="Remote (default: origin)."),
+        Option(
+            flags=("--base",), dest="base", metavar="BRANCH", help="Branch to merge into (default: gh's)."
+        ),
+        Option(
+            flags=("--wait",), dest="wait", metavar="TIME", help="Wait for its checks, at most this long."
+        ),
+        Option(
+            flags=("--retry",),
+            dest="retry",
+            kind="flag",
+            help="If a check fails, send the work back to the agent with its log.",
+        ),
+        Option(
+            flags=("-y", "--yes"),
+            dest="yes",
+            kind="flag",
+            help="The remote is right, although the settings of the repository changed.",
+        ),
+        JSON,
+    ),
+)
+
+
+def run(values: dict[str, Any]) -> int:
+    """Push, open or update, and wait if asked to."""
+    from holdfast.views.facts import pull_request
+    from holdfast.views.facts.forge import Forge
+    from holdfast.workspace.worktrees import push
+
+    wait_s = option_values.duration(values["wait"], "--wait", "30m")
+    if values["retry"] and wait_s is None:
+        raise UsageError("--retry needs --wait", hint="for example --wait 30m --retry")
+    packet = load.find(Home(paths.home()), values["task"])
+    manifest = load.read_manifest(packet)
+    _check_state(packet, manifest, draft=values["draft"])
+    title = pull_request.title(packet, manifest)
+    pushed = push.push(packet, goal=title, remote=values["remote"], is_confirmed=values["yes"])
+    body = pull_request.body(packet, manifest, paths=pushed.paths, left_out=pushed.left_out)
+    forge = Forge(manifest["project_dir"], pushed.repository)
+    try:
+        url, is_new = _open(forge, pushed, values, title=title, body=body)
+    except CommandNotFound as error:
+        if values["json"]:
+            _print_json(packet, pushed, None, is_new=False, checks=None)
+        else:
+            _print_by_hand(pushed, values["base"], title=title, body=body, why=str(error))
+        return 0
+    if not values["json"]:
+        out.talk(f"{'pushed' if not pushed.was_there else 'updated'} {pushed.branch} at {pushed.url}")
+        if pushed.left_out:
+            out.talk(f"left out (outside the scope): {amounts.plural(len(pushed.left_out), 'file')}")
+        out.talk("opened a pull request:" if is_new else "updated the pull request:")
+        print(url, flush=True)
+    if wait_s is None:
+        if values["json"]:
+            _print_json(packet, pushed, url, is_new=is_new, checks=None)
+        return 0
+    checks = _wait(forge, url, wait_s)
+    if values["json"]:
+        _print_json(packet, pushed, url, is_new=is_new, checks=checks)
+    return _conclude(packet, forge, checks, retry=values["retry"])
+
+
+def _check_state(packet: Packet, manifest: dict[str, Any], *, draft: bool) -> None:
+    """Raises NotPossible for work that is not finished, or that its own reviewers object to."""
+    state = manifest["status"]
+    if state not in ENDS and state != Status.INTERRUPTED:
+        raise NotPossible(
+            f"{packet.task_id} has not ended: it is {state}",
+            hint=f"'holdfast wait {packet.task_id}' waits for it, 'holdfast stop {packet.task_id}' stops it",
+        )
+    if draft:
+        return
+    if state != Status.COMPLETED:
+        raise NotPossible(f"{packet.task_id} is {state}", hint="--draft opens a draft of it")
+    if manifest.get("concerns"):
+        first = manifest["concerns"][0]
+        raise NotPossible(
+            f"{packet.task_id} has objections: {first['stage']}: {first['text']}",
+            hint=f"'holdfast show {packet.task_id} --findings' shows them; --draft opens a draft",
+        )
+
+
+def _open(forge: Forge, pushed: Pushed, values: dict[str, Any], *, title: str, body: str) -> tuple[str, bool]:
+    """The address of the pull request, and whether it is new."""
+    url = forge.find(pushed.branch)
+    if url is None:
+        created = forge.create(
+            pushed.branch, base=values["base"], title=title, body=body, draft=values["draft"]
+        )
+        return created, True
+    forge.update(url, base=values["base"], title=title, body=body)
+    return url, False
+
+
+def _print_by_hand(pushed: Pushed, base: str | None, *, title: str, body: str, why: str) -> None:
+    out.talk(f"pushed {pushed.branch} to {pushed.url}; {why}")
+    owner = pushed.repository
+    if owner:
+        host, name = ("github.com", owner) if owner.count("/") == 1 else owner.split("/", 1)
+        place = f"{base}...{pushed.branch}" if base else pushed.branch
+        out.talk(f"open https://{host}/{name}/compare/{place}?expand=1 with this title and text,")
+    else:
+        into = f" into {base}" if base else ""
+        out.talk(f"open a pull request of {pushed.branch}{into} with this title and text,")
+    out.talk("or install gh (https://cli.github.com), log in with 'gh auth login', and run this again:")
+    print(f"{title}\n\n{body}", end="", flush=True)
+
+
+def _print_json(
+    packet: Packet, pushed: Pushed, url: str | None, *, is_new: bool, checks: list[Check] | None
+) -> None:
+    data = {**pushed.to_json(), "pull_request": url, "is_new": is_new}
+    if checks is not None:
+        data["checks"] = [check.to_json() for check in checks]
+    out.data({"schema": "holdfast.pr/1", "task_id": packet.task_id, **data})
+
+
+# ── checks ──
+
+
+def _wait(forge: Forge, url: str, limit_s: float) -> list[Check]:
+    """The checks of the pull request once none is pending. Raises NotPossible after the time limit."""
+    import select
+
+    from holdfast.views.facts.forge import PENDING
+
+    begun = clock.mono()
+    told, pause_s = "", _LEAST_S
+    while True:
+        checks = forge.checks(url)
+        pending = [check.name for check in checks if check.bucket in PENDING]
+        waited_s = clock.mono() - begun
+        if not pending and (checks or waited_s >= min(limit_s, _NO_CHECKS_S)):
+            return checks
+        if waited_s >= limit_s:
+            raise NotPossible(
+                f"checks are pending after {clock.words(limit_s)}: {', '.join(pending)}",
+                hint="run it again with a longer --wait",
+            )
+        now = f"waits for {', '.join(pending) or 'checks'}"
+        if now != told:
+            out.talk(now)
+            told = now
+        select.select([], [], [], min(pause_s, max(0.05, limit_s - waited_s)))
+        pause_s = min(pause_s * 1.5, _MOST_S)
+
+
+def _conclude(packet: Packet, forge: Forge, checks: list[Check], *, retry: bool) -> int:
+    from holdfast.views.facts.forge import FAILED
+
+    if not checks:
+        out.talk("the pull request has no checks")
+        return 0
+    failed = [check for check in checks if check.bucket in FAILED]
+    if not failed:
+        out.talk(f"{amounts.plural(len(checks), 'check')} passed")
+        return 0
+    for check in failed:
+        out.talk(f"failed: {check.name} {check.link}".rstrip())
+    if not retry:
+        out.step(f"holdfast pr {packet.task_id} --wait 30m --retry", "send the work back, with the log")
+        return 1
+    return _send_back(packet, forge, failed)
+
+
+def _send_back(packet: Packet, forge: Forge, failed: list[Check]) -> int:
+    """Have the last stage that writes continue, with the logs of the checks."""
+    from holdfast.views.cli.commands import retry as retry_verb
+    from holdfast.views.cli.parse import command_spec
+
+    writers = [stage.name for stage in load.fold(packet).spec.stages if stage.writes]
+    text = "\n\n".join(
+        f"The check {check.name} of the pull request failed ({check.link or 'no link'}).\n"
+        f"{_last(forge.failed_log(check))}".rstrip()
+        for check in failed
+    )
+    values = {**command_spec.defaults(retry_verb.COMMAND), "task": packet.task_id, "message": text}
+    if writers:
+        values["from"] = writers[-1]
+    status = retry_verb.run(values)
+    out.step(f"holdfast pr {packet.task_id} --wait 30m", "update the pull request, once it has ended")
+    return status or 1
+
+
+def _last(log: str, lines: int = 150) -> str:
+    """The end of a log, which says what failed."""
+    return "\n".join(log.splitlines()[-lines:])[-20_000:]

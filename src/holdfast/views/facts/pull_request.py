@@ -1,0 +1,86 @@
+"""The title and the text of a pull request: what was asked, who did it, what was checked, what it cost."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import clock
+from holdfast.model.usage import Usage
+from holdfast.packet import load, metrics
+from holdfast.redact import Redactor
+from holdfast.views.text import amounts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.model.stage_usage import StageUsage
+    from holdfast.store.layout import Packet
+
+_MOST_FILES = 50
+_MOST_CHARS = 60_000
+_TITLE_CHARS = 120
+
+
+def title(packet: Packet, manifest: dict[str, Any]) -> str:
+    """The goal in one line, without secrets."""
+    goal = Redactor(dict(os.environ))(str(manifest.get("goal") or ""))
+    return " ".join(goal.split())[:_TITLE_CHARS] or packet.task_id
+
+
+def body(
+    packet: Packet, manifest: dict[str, Any], *, paths: tuple[str, ...], left_out: tuple[str, ...]
+) -> str:
+    """Markdown. Others read it, so it is redacted, and has no path of this machine."""
+    used = metrics.analyse(packet).stages.stages
+    parts = [
+        str(manifest.get("goal") or "").strip(),
+        _checks(packet, manifest, used),
+        _findings(manifest),
+        _files(paths, left_out),
+        f"By [holdfast](https://pypi.org/project/holdfast/), task `{packet.task_id}`, {manifest['status']}.",
+    ]
+    return Redactor(dict(os.environ))("\n\n".join(part for part in parts if part))[:_MOST_CHARS] + "\n"
+
+
+def _checks(packet: Packet, manifest: dict[str, Any], used: dict[str, StageUsage]) -> str:
+    rows = ["| stage | agent | gate | time | calls | tokens | cost |", "|---|---|---|---|---|---|---|"]
+    total = Usage()
+    for stage in manifest.get("stages") or ():
+        usage = used.get(stage["name"])
+        total = total if usage is None else total.plus(usage.used)
+        gate = stage.get("gate") or stage["state"]
+        cells = ("-", "-", "-", "-") if usage is None else _figures(usage.seconds, usage.calls, usage.used)
+        rows.append(f"| {' | '.join((stage['name'], stage['agent'], gate, *cells))} |")
+    seconds, calls = sum(each.seconds for each in used.values()), sum(each.calls for each in used.values())
+    rows.append(f"| **total** | | | {' | '.join(_figures(seconds, calls, total))} |")
+    pipeline = load.fold(packet).spec.pipeline
+    commands = pipeline.acceptance_commands if pipeline is not None else ()
+    accepted = "passed" if manifest["status"] == "completed" else "did not pass, or did not run"
+    lines = [f"- `{command}`" for command in commands]
+    acceptance = "\n".join([f"Acceptance commands ({accepted}):", "", *lines]) if lines else ""
+    return "\n\n".join(part for part in ("## Checks", "\n".join(rows), acceptance) if part)
+
+
+def _figures(seconds: float, calls: int, used: Usage) -> tuple[str, ...]:
+    counts = [count for count in (used.input_tokens, used.output_tokens) if count is not None]
+    return (
+        clock.words(seconds),
+        str(calls),
+        amounts.short(sum(counts)) if counts else "unknown",
+        f"${used.cost_usd:.2f}" if used.cost_usd is not None else "unknown",
+    )
+
+
+def _findings(manifest: dict[str, Any]) -> str:
+    found = [f"- {each['stage']}: {each['text']}" for each in manifest.get("concerns") or ()]
+    return "\n".join(["## Findings", "", *found]) if found else ""
+
+
+def _files(paths: tuple[str, ...], left_out: tuple[str, ...]) -> str:
+    lines = [f"- `{path}`" for path in paths[:_MOST_FILES]]
+    if paths[_MOST_FILES:]:
+        lines.append(f"- and {len(paths) - _MOST_FILES} more")
+    if left_out:
+        lines.append(f"- left out, as it is outside the scope: {len(left_out)} files")
+    return "\n".join(["## Changed files", "", *lines])

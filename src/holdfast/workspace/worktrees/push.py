@@ -1,0 +1,124 @@
+"""Pushing the work of a task's worktree as its branch. The user's tree and branches do not change."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import clock
+from holdfast.errors import NotPossible
+from holdfast.model.record import Record
+from holdfast.packet import load
+from holdfast.redact import Redactor
+from holdfast.workspace import git, lock
+from holdfast.workspace import scope as scopes
+from holdfast.workspace.git import remote as remotes
+from holdfast.workspace.worktrees import apply, submodules, unmerged, worktree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.store.layout import Packet
+    from holdfast.workspace.git.remote import Remote
+    from holdfast.workspace.worktrees.worktree import Worktree
+
+
+class Pushed(Record):
+    """What was pushed."""
+
+    branch: str
+    commit: str
+    remote: str
+    url: str
+    #: `owner/name` at a forge; empty if the address has no such form.
+    repository: str
+    #: The branch was there already, with another commit or the same.
+    was_there: bool
+    paths: tuple[str, ...]
+    #: Files outside the scope, which were not pushed.
+    left_out: tuple[str, ...] = ()
+
+
+def push(packet: Packet, *, goal: str, remote: str | None, is_confirmed: bool) -> Pushed:
+    """Commit what is in the scope, and make it the task's branch at a remote.
+
+    Raises NotPossible if there is nothing to push, if others pushed to the branch, or if the address of the
+    remote may be an agent's; `is_confirmed`: the user has seen it.
+    """
+    tree = apply.complete_worktree(packet)
+    main = worktree.main_of(tree)
+    place = remotes.find(main, remote)
+    _check_place(packet, tree, place, is_confirmed=is_confirmed)
+    held = lock.acquire(packet.home, tree.path, role="pr")
+    try:
+        with git.Session():
+            return _push(packet, tree, place, goal)
+    finally:
+        held.release()
+
+
+def _push(packet: Packet, tree: Worktree, place: Remote, goal: str) -> Pushed:
+    scope = scopes.of(packet)
+    title = " ".join(Redactor(dict(os.environ))(goal).split())[:72] or packet.task_id
+    apply.squash_reverted(tree, scope)
+    left_out = unmerged.commit_all(tree, f"{title}\n\nholdfast task {packet.task_id}\n", scope)
+    head = worktree.head_of(tree)
+    if head is None or worktree.is_ancestor(tree, head, tree.commit):
+        outside = f"; outside its scope: {', '.join(left_out[:5])}" if left_out else ""
+        raise NotPossible(f"{packet.task_id} has nothing to push{outside}", hint="nothing was pushed")
+    if submodules.unmerged(tree):
+        raise NotPossible(
+            f"{packet.task_id} has commits in submodules, which must be pushed first",
+            hint=f"'holdfast apply {packet.task_id}' brings them into your repositories",
+        )
+    old = remotes.tip(worktree.main_of(tree), place, tree.branch)
+    if old is not None and not _is_ours(tree, old, head):
+        raise NotPossible(
+            f"{tree.branch} at {place.url} has commits that are not of this task: {old[:12]}",
+            hint="somebody else pushed to it; merge or remove them there, nothing was pushed",
+        )
+    if old != head:
+        remotes.push(worktree.main_of(tree), place, commit=head, branch=tree.branch, instead_of=old)
+    names = git.names(git.run(["diff", "--name-only", "-z", tree.commit, head], of=worktree.main_of(tree)))
+    return Pushed(
+        branch=tree.branch,
+        commit=head,
+        remote=place.name,
+        url=place.url,
+        repository=place.repository,
+        was_there=old is not None,
+        paths=tuple(names),
+        left_out=tuple(left_out),
+    )
+
+
+def _is_ours(tree: Worktree, commit: str, head: str) -> bool:
+    """Whether a commit at the remote was pushed from here: it is in the new one, or was the branch before."""
+    main = worktree.main_of(tree)
+    if git.call(["cat-file", "-e", f"{commit}^{{commit}}"], of=main, allowed=(0, 1, 128)).returncode:
+        return False
+    if worktree.is_ancestor(tree, commit, head):
+        return True
+    done = git.call(["rev-list", "-g", f"refs/heads/{tree.branch}", "--"], of=main, allowed=(0, 128))
+    return commit in done.stdout.decode().split()
+
+
+def _check_place(packet: Packet, tree: Worktree, place: Remote, *, is_confirmed: bool) -> None:
+    """An agent can write the repository's configuration, and so the address. Raises NotPossible."""
+    if place.path is not None:
+        real = os.path.realpath(place.path) + "/"
+        for root in (tree.main, tree.path, packet.home.path):
+            if real.startswith(os.path.realpath(root) + "/"):
+                raise NotPossible(
+                    f"the remote {place.name} is in a directory of agents: {place.path}",
+                    hint="its hooks would run; push there with git if that is right",
+                )
+    created = clock.parse_iso(load.fold(packet).created_at)
+    try:
+        # Nobody can set this time, other than that of the last change of the content.
+        changed = os.lstat(os.path.join(tree.common_dir, "config")).st_ctime
+    except OSError:
+        changed = clock.now()
+    if changed > created and not is_confirmed:
+        raise NotPossible(
+            f"the repository's settings changed after the task was created; it would push to {place.url}",
+            hint="if that is your remote, add --yes",
+        )

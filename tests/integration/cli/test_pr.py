@@ -1,0 +1,389 @@
+"""holdfast pr: a real remote (a bare repository), and a stand-in for gh in PATH."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from holdfast.testing import Scenario
+from tests.support.packets import Written, calls, played
+from tests.support.repos import Repo
+from tests.support.tasks import Task, holdfast, workspace
+
+pytestmark = [pytest.mark.usefixtures("home"), pytest.mark.req("TEA-6")]
+
+#: It remembers its pull requests and how it was called, in a folder.
+_GH = """#!{python}
+import json, os, sys
+folder, words = {folder!r}, sys.argv[1:]
+def kept(name, default):
+    path = os.path.join(folder, name)
+    return json.load(open(path)) if os.path.exists(path) else default
+with open(os.path.join(folder, "calls"), "a") as file:
+    file.write(json.dumps({{"argv": words, "cwd": os.getcwd(), "env": dict(os.environ)}}) + "\\n")
+def after(flag):
+    return words[words.index(flag) + 1] if flag in words else None
+pulls = kept("pulls", {{}})
+if words[:2] == ["pr", "list"]:
+    print(json.dumps([{{"url": pulls[after("--head")]["url"]}}] if after("--head") in pulls else []))
+elif words[:2] == ["pr", "create"]:
+    url = "https://forge.example/o/n/pull/%d" % (len(pulls) + 1)
+    pulls[after("--head")] = {{"url": url, "title": after("--title"), "body": after("--body")}}
+    print("Creating pull request", file=sys.stderr)
+    print(url)
+elif words[:2] == ["pr", "edit"]:
+    pull = next(each for each in pulls.values() if each["url"] == words[2])
+    pull.update(title=after("--title"), body=after("--body"))
+elif words[:2] == ["pr", "checks"]:
+    answers = kept("checks", [])
+    answer = answers.pop(0) if len(answers) > 1 else answers[0] if answers else []
+    json.dump(answers or [answer], open(os.path.join(folder, "checks"), "w"))
+    print(json.dumps(answer))
+    buckets = [each["bucket"] for each in answer]
+    sys.exit(1 if "fail" in buckets else 8 if "pending" in buckets else 0)
+elif words[:2] == ["run", "view"]:
+    print("test\\tpytest\\tE   assert 1 == 2 in run " + words[2])
+else:
+    sys.exit("unknown: %r" % words)
+json.dump(pulls, open(os.path.join(folder, "pulls"), "w"))
+"""
+
+
+class Gh:
+    """A stand-in for gh."""
+
+    def __init__(self, script: str = _GH) -> None:
+        root = os.path.dirname(os.environ["HOLDFAST_HOME"])
+        self.folder, programs = os.path.join(root, "gh-state"), os.path.join(root, "gh-programs")
+        os.mkdir(self.folder)
+        os.mkdir(programs)
+        path = os.path.join(programs, "gh")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(script.format(python=sys.executable, folder=self.folder))
+        os.chmod(path, 0o755)
+        self.env = {"PATH": f"{programs}:{os.environ['PATH']}"}
+
+    def calls(self) -> list[dict[str, Any]]:
+        with open(os.path.join(self.folder, "calls"), encoding="utf-8") as file:
+            return [json.loads(line) for line in file]
+
+    def verbs(self) -> list[str]:
+        return [" ".join(call["argv"][:2]) for call in self.calls()]
+
+    def pulls(self) -> dict[str, Any]:
+        with open(os.path.join(self.folder, "pulls"), encoding="utf-8") as file:
+            return json.load(file)
+
+    def answer(self, *checks: list[dict[str, str]]) -> None:
+        with open(os.path.join(self.folder, "checks"), "w", encoding="utf-8") as file:
+            json.dump(checks, file)
+
+
+@pytest.fixture
+def remote() -> Repo:
+    repo = Repo(os.path.join(os.path.dirname(os.environ["HOLDFAST_HOME"]), "remote.git"), with_git=False)
+    repo.git("init", "-q", "--bare", "-b", "main")
+    return repo
+
+
+@pytest.fixture
+def project(remote: Repo) -> Repo:
+    repo = Repo(os.path.join(workspace(), "project"))
+    repo.write("a.txt", "a\n")
+    repo.commit()
+    repo.git("remote", "add", "origin", remote.path)
+    repo.git("push", "-q", "origin", "main")
+    return repo
+
+
+def work(project: Repo, task_id: str = "it", **more: Any) -> Task:
+    before = (
+        Scenario().usage(input_tokens=1200, output_tokens=300, cost_usd=0.25).write("b.txt", content="x\n")
+    )
+    scenarios = {"scripted_impl": played("impl", before=before), "scripted_review": None}
+    return Written({**scenarios, **more}, task_id=task_id, project=project, workspace="worktree").run()
+
+
+def pr(*words: str, gh: Gh | None = None, cwd: str | None = None) -> subprocess.CompletedProcess[str]:
+    return holdfast("pr", *words, env=gh.env if gh is not None else _without_gh(), cwd=cwd)
+
+
+def _without_gh() -> dict[str, str]:
+    folders = os.environ["PATH"].split(":")
+    return {"PATH": ":".join(each for each in folders if not os.path.exists(os.path.join(each, "gh")))}
+
+
+def test_the_work_is_pushed_and_a_pull_request_opened(project: Repo, remote: Repo) -> None:
+    task, gh = work(project), Gh()
+    head = project.git("rev-parse", "HEAD")
+    done = pr("it", "--draft", "--base", "main", gh=gh)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "https://forge.example/o/n/pull/1\n"
+    assert remote.git("show", "holdfast/it:b.txt") == "x\n"
+    pull = gh.pulls()["holdfast/it"]
+    assert pull["title"] == "write b.txt"
+    for part in (
+        "| scripted_impl | scripted | passed |",
+        "$0.25",
+        "1.5k",
+        "`test -e b.txt`",
+        "`b.txt`",
+        "`it`",
+    ):
+        assert part in pull["body"], pull["body"]
+    assert task.path() not in pull["body"]
+    created = next(call for call in gh.calls() if call["argv"][:2] == ["pr", "create"])
+    assert {"--draft", "--base", "main"} <= set(created["argv"])
+    assert created["cwd"] == project.path
+    # Nothing of the user's own changed.
+    assert project.git("rev-parse", "HEAD") == head
+    assert project.git("status", "--porcelain", "--untracked-files=no") == ""
+
+
+def test_a_second_run_updates(project: Repo, remote: Repo) -> None:
+    work(project)
+    gh = Gh()
+    assert pr("it", gh=gh).returncode == 0
+    again = pr("it", gh=gh)
+    assert again.returncode == 0, again.stderr
+    assert "updated the pull request" in again.stderr
+    assert gh.verbs() == ["pr list", "pr create", "pr list", "pr edit"]
+    first = remote.git("rev-parse", "holdfast/it")
+    tree = os.path.join(os.environ["HOLDFAST_HOME"], "worktrees", "it")
+    Repo(tree, with_git=False).write("b.txt", "more\n")
+    data = json.loads(pr("it", "--json", gh=gh).stdout)
+    assert (data["schema"], data["was_there"], data["is_new"]) == ("holdfast.pr/1", True, False)
+    assert remote.git("show", "holdfast/it:b.txt") == "more\n"
+    assert remote.git("rev-parse", "holdfast/it^") == first
+    # History that was rewritten here replaces what was pushed from here.
+    Repo(tree, with_git=False).git("commit", "-q", "--amend", "-m", "rewritten")
+    done = pr("it", gh=gh)
+    assert done.returncode == 0, done.stderr
+    assert remote.git("log", "-1", "--format=%s", "holdfast/it") == "rewritten\n"
+
+
+def test_commits_of_others_are_never_overwritten(project: Repo, remote: Repo) -> None:
+    work(project)
+    gh = Gh()
+    assert pr("it", gh=gh).returncode == 0
+    other = Repo(os.path.join(workspace(), "other"), with_git=False)
+    other.git("clone", "-q", "-b", "holdfast/it", remote.path, ".")
+    other.commit("theirs")
+    other.git("push", "-q", "origin", "HEAD")
+    theirs = remote.git("rev-parse", "holdfast/it")
+    done = pr("it", gh=gh)
+    assert done.returncode == 3
+    assert "has commits that are not of this task" in " ".join(done.stderr.split())
+    assert remote.git("rev-parse", "holdfast/it") == theirs
+
+
+def test_without_gh_it_prints_what_to_do(project: Repo, remote: Repo) -> None:
+    work(project)
+    done = pr("it", "--base", "main")
+    assert done.returncode == 0, done.stderr
+    assert remote.git("show", "holdfast/it:b.txt") == "x\n"
+    said = " ".join(done.stderr.split())
+    assert f"pushed holdfast/it to {remote.path}; gh is not installed" in said
+    assert "open a pull request of holdfast/it into main with this title and text" in said
+    assert done.stdout.startswith("write b.txt\n\nwrite b.txt\n\n## Checks\n")
+
+
+def test_work_that_failed_or_is_objected_to_is_only_a_draft(project: Repo, remote: Repo) -> None:
+    headings = "".join(f"## {name}\n\n-\n\n" for name in ("Test gaps", "Breaking changes", "Minimal fix"))
+    finding = f"## Findings\n\n- [blocker] it is wrong\n\n{headings}"
+    work(project, scripted_review=finding)
+    gh = Gh()
+    done = pr("it", gh=gh)
+    assert done.returncode == 3
+    assert "--draft" in done.stderr
+    assert "holdfast/it" not in remote.git("branch")
+    done = pr("it", "--draft", gh=gh)
+    assert done.returncode == 0, done.stderr
+    assert "## Findings" in gh.pulls()["holdfast/it"]["body"]
+
+
+class TestKilled:
+    """`pr` is killed at any time; the next one finishes what it began."""
+
+    def die(self, moment: str) -> str:
+        """Code that kills the command above it, once."""
+        done = os.path.join(workspace(), f"killed-{moment}")
+        return (
+            "import os, signal, time\n"
+            f"if not os.path.exists({done!r}):\n"
+            f"    open({done!r}, 'w').close()\n"
+            "    pid = os.getppid()\n"
+            "    while True:\n"
+            "        with open(f'/proc/{{pid}}/cmdline') as file:\n"
+            "            words = file.read().split('\\0')\n"
+            "        if 'holdfast' in words and 'pr' in words:\n"
+            "            break\n"
+            "        with open(f'/proc/{{pid}}/stat') as file:\n"
+            "            pid = int(file.read().rpartition(')')[2].split()[1])\n"
+            "    os.kill(pid, signal.SIGKILL)\n"
+        )
+
+    def finishes(self, gh: Gh, remote: Repo) -> None:
+        killed = pr("it", gh=gh)
+        assert killed.returncode == -9, killed.stderr
+        done = pr("it", gh=gh)
+        assert done.returncode == 0, done.stderr
+        assert remote.git("show", "holdfast/it:b.txt") == "x\n"
+        assert gh.verbs().count("pr create") == 1
+        assert len(gh.pulls()) == 1
+        tree = os.path.join(os.environ["HOLDFAST_HOME"], "worktrees", "it")
+        assert Repo(tree, with_git=False).git("rev-list", "--count", "main..holdfast/it") == "1\n"
+
+    def test_while_the_remote_takes_it(self, project: Repo, remote: Repo) -> None:
+        work(project)
+        script = self.die("push").replace("{{pid}}", "{pid}")
+        path = remote.write("hooks/pre-receive", f"#!{sys.executable}\n{script}")
+        os.chmod(path, 0o755)
+        self.finishes(Gh(), remote)
+
+    @pytest.mark.parametrize("verb", ["list", "create"])
+    def test_while_gh_works(self, project: Repo, remote: Repo, verb: str) -> None:
+        work(project)
+        code = self.die(verb).replace("\n", "\n    ")
+        mark = "json.dump(pulls, open("
+        before, _, after = _GH.rpartition(mark)
+        self.finishes(Gh(f"{before}{mark}{after}if words[1] == {verb!r}:\n    {code}\n"), remote)
+
+
+class TestHostile:
+    """The repository's settings are an agent's."""
+
+    def planted(self, project: Repo) -> str:
+        """A command in every setting by which a push could run it; returns the file that it would write."""
+        ran = os.path.join(workspace(), "ran")
+        evil = f"touch {ran}; exit 1 #"
+        for name in (
+            "core.sshCommand", "core.askPass", "credential.helper", "core.hooksPath", "core.fsmonitor",
+            "remote.origin.receivepack", "remote.origin.vcs", "gpg.program", "core.gitProxy",
+        ):  # fmt: skip
+            project.git("config", name, f"!{evil}" if name == "credential.helper" else evil)
+        project.git("config", "push.gpgSign", "true")
+        for hook in ("pre-push", "reference-transaction", "post-index-change", "pre-commit"):
+            path = project.write(f".git/hooks/{hook}", f"#!/bin/sh\ntouch {ran}\n")
+            os.chmod(path, 0o755)
+        return ran
+
+    def test_no_command_of_the_repository_runs(self, project: Repo, remote: Repo) -> None:
+        ran = self.planted(project)
+        work(project)
+        done = pr("it", gh=Gh())
+        assert done.returncode == 0, done.stderr
+        assert remote.git("show", "holdfast/it:b.txt") == "x\n"
+        assert not os.path.exists(ran)
+
+    def test_settings_that_changed_since_need_a_word(self, project: Repo, remote: Repo) -> None:
+        work(project)
+        elsewhere = Repo(os.path.join(workspace(), "elsewhere.git"), with_git=False)
+        elsewhere.git("init", "-q", "--bare")
+        project.git("config", "remote.origin.url", elsewhere.path)
+        os.utime(os.path.join(project.path, ".git", "config"), (1, 1))
+        gh = Gh()
+        done = pr("it", gh=gh)
+        assert done.returncode == 3
+        assert f"it would push to {elsewhere.path}" in " ".join(done.stderr.split())
+        assert elsewhere.git("branch") == ""
+        assert pr("it", "--yes", gh=gh).returncode == 0
+        assert "holdfast/it" in elsewhere.git("branch")
+
+    @pytest.mark.parametrize(
+        "url",
+        ["ext::sh -c id", "-oProxyCommand=id", "git@-oProxyCommand=id:x", "http://h/x", "../up", "fd::0"],
+    )
+    def test_an_address_is_a_place(self, project: Repo, url: str) -> None:
+        project.git("config", "remote.origin.url", url)
+        work(project)
+        done = pr("it", gh=Gh())
+        assert done.returncode == 3
+        assert "not one that holdfast pushes to" in " ".join(done.stderr.split())
+
+    def test_not_into_a_directory_of_agents(self, project: Repo) -> None:
+        inner = Repo(os.path.join(project.path, "inner.git"), with_git=False)
+        inner.git("init", "-q", "--bare")
+        project.git("config", "remote.origin.url", inner.path)
+        work(project)
+        done = pr("it", gh=Gh())
+        assert done.returncode == 3
+        assert "is in a directory of agents" in " ".join(done.stderr.split())
+
+    def test_gh_is_not_taken_from_the_project(self, project: Repo) -> None:
+        ran = os.path.join(workspace(), "ran")
+        path = project.write("bin/gh", f"#!/bin/sh\ntouch {ran}\n")
+        os.chmod(path, 0o755)
+        work(project)
+        env = {"PATH": f"{project.path}/bin:{_without_gh()['PATH']}"}
+        done = holdfast("pr", "it", env=env, cwd=project.path)
+        assert done.returncode == 0, done.stderr
+        assert "gh is not installed" in done.stderr
+        assert not os.path.exists(ran)
+
+
+def test_a_remote_that_does_not_exist(project: Repo) -> None:
+    work(project)
+    done = pr("it", "--remote", "upstream", gh=Gh())
+    assert done.returncode == 2
+    assert "its remotes: origin" in done.stderr
+
+
+def test_nothing_to_push(project: Repo) -> None:
+    plain = holdfast("run", "--id", "idle", "--worktree", "--", "true", cwd=project.path)
+    assert plain.returncode == 0, plain.stderr
+    done = pr("idle", gh=Gh())
+    assert done.returncode == 3
+    assert "has nothing to push" in done.stderr
+
+
+@pytest.mark.req("TEA-7")
+class TestChecks:
+    LINK = "https://forge.example/o/n/actions/runs/77/job/1"
+
+    def test_it_waits_until_they_pass(self, project: Repo) -> None:
+        work(project)
+        gh = Gh()
+        gh.answer(
+            [{"name": "test", "bucket": "pending", "link": ""}],
+            [{"name": "test", "bucket": "pass", "link": ""}],
+        )
+        done = pr("it", "--wait", "60s", gh=gh)
+        assert done.returncode == 0, done.stderr
+        assert "waits for test" in done.stderr
+        assert "1 check passed" in done.stderr
+
+    def test_a_time_limit(self, project: Repo) -> None:
+        work(project)
+        gh = Gh()
+        gh.answer([{"name": "slow", "bucket": "pending", "link": ""}])
+        done = pr("it", "--wait", "1s", gh=gh)
+        assert done.returncode == 3
+        assert "checks are pending after 1.0s: slow" in done.stderr
+
+    def test_what_failed_goes_back_with_its_log(self, project: Repo) -> None:
+        task = work(project)
+        gh = Gh()
+        gh.answer([{"name": "test", "bucket": "fail", "link": self.LINK}])
+        done = pr("it", "--wait", "30s", gh=gh)
+        assert done.returncode == 1
+        assert f"failed: test {self.LINK}" in " ".join(done.stderr.split())
+        before = len(calls(task, "scripted_impl"))
+        done = pr("it", "--wait", "30s", "--retry", gh=gh)
+        assert done.returncode == 1, done.stderr
+        task.wait_for("completed", "failed", "interrupted", within_s=40)
+        again = calls(task, "scripted_impl")
+        assert len(again) == before + 1
+        prompt = task.read("attempts", f"{again[-1]['attempt']:03d}-scripted_impl", "prompt").decode()
+        assert "The check test of the pull request failed" in prompt
+        assert "assert 1 == 2 in run 77" in prompt
+
+    def test_retry_needs_a_wait(self, project: Repo) -> None:
+        done = pr("it", "--retry")
+        assert done.returncode == 2
+        assert "--retry needs --wait" in done.stderr
