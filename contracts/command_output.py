@@ -279,12 +279,13 @@ _SHORT = of_fields(
             "progress",
             "verdict",
             "waiting_for",
+            "stopping",
             "concerns",
             "denied",
         )
     }
     | {"runner_gone": RUNNER_GONE},
-    optional=("verdict", "waiting_for", "concerns", "denied", "runner_gone"),
+    optional=("verdict", "waiting_for", "stopping", "concerns", "denied", "runner_gone"),
 )
 
 _RATE: Schema = or_null({"type": "number", "minimum": 0, "maximum": 1})

@@ -46,6 +46,7 @@ _LOOP = of_fields(
         "failures": {**COUNT, "description": "consecutive failed tasks"},
         "not_before": {**or_null(AT), "description": "no task is dispatched before this time"},
         "ended": {"type": "object", "additionalProperties": COUNT, "description": "ended tasks, by state"},
+        "asked": {"type": "boolean", "description": "an interrupt file stops the queue"},
         "short_of": {
             "type": "string",
             "description": "why no task is started: a shortage, failures, --max-iterations; or empty",
@@ -57,7 +58,7 @@ _LOOP = of_fields(
         },
         "counted": {"type": "string", "description": "the last end that was counted"},
     },
-    optional=("short_of", "failing", "counted"),
+    optional=("asked", "short_of", "failing", "counted"),
 )
 _QUEUE_KEPT = of_fields(
     {
@@ -150,10 +151,10 @@ _AUDIT = of_fields(
     {
         "at": AT,
         "level": {"enum": ["info", "warn", "error"]},
-        **each(TEXT, "operation", "by", "task_id", "old", "new", "reason"),
+        **each(TEXT, "operation", "by", "task_id", "old", "new", "reason", "answer"),
         "iteration": COUNT,
     },
-    optional=("by", "task_id", "old", "new", "reason", "iteration"),
+    optional=("by", "task_id", "old", "new", "reason", "answer", "iteration"),
 )
 
 #: Name → schema and description.

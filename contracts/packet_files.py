@@ -326,6 +326,11 @@ MANIFEST = of_fields(
         "runner": or_null(of_fields(_PROCESS)),
         "verdict": or_null(TEXT),
         "waiting_for": TEXT,
+        "stopping": of_fields({"intent": TEXT, "reason": TEXT, "since": AT, "kills": {"type": "boolean"}}),
+        "answers": {
+            "type": "array",
+            "items": of_fields({"question": TEXT, "answer": TEXT, "at": AT, "how": TEXT, "asked_by": TEXT}),
+        },
         "progress": or_null(PROGRESS),
         "concerns": {
             "type": "array",
@@ -343,8 +348,9 @@ MANIFEST = of_fields(
         "runner_gone": RUNNER_GONE,
     },
     # permissions, yolo, denied and progress: not in manifests of 0.1.0. waiting_for: only while it waits for
-    # something. begun_at: only queued tasks. finished_at to output_tail: only ended tasks. abandon* and
-    # is_past_deadline: only abandoned tasks. runner_gone: never in the file, `show --json` adds it.
+    # something; stopping: only while its agent is being stopped; answers: only after one. begun_at: only
+    # queued tasks. finished_at to output_tail: only ended tasks. abandon* and is_past_deadline: only
+    # abandoned tasks. runner_gone: never in the file, `show --json` adds it.
     optional=(
         "permissions",
         "status_cause",
@@ -352,6 +358,8 @@ MANIFEST = of_fields(
         "denied",
         "progress",
         "waiting_for",
+        "stopping",
+        "answers",
         "concerns",
         "accept",
         "amended",

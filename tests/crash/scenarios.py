@@ -259,9 +259,10 @@ def _by_command_line(case: Case) -> None:
 
 
 def _stop_by_command_line(case: Case) -> None:
-    if case.holdfast("stop", "task") != 0 and not inbox.names(case.packet) and case.status is Status.RUNNING:
+    argv = ("stop", "task", "--no-wait")
+    if case.holdfast(*argv) != 0 and not inbox.names(case.packet) and case.status is Status.RUNNING:
         # Killed before the request was renamed into place, so the command is typed again.
-        case.holdfast("stop", "task")
+        case.holdfast(*argv)
 
 
 def _from_seed(case: Case) -> None:

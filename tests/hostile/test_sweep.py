@@ -122,7 +122,7 @@ def test_a_runner_killed_between_stopping_the_tools_and_the_kill_leaves_no_tool_
     task = Task.shell(stubborn(5, "touch next-$i"), "--stop-pause", "0.3s", env=env)
     wait_for_readers(task, 5)
     recorder = kin.recorder_pid(task)
-    assert task.ask("stop").returncode == 0
+    assert task.ask("stop", "--no-wait").returncode == 0
     eventually(lambda: os.path.exists(once), what="the runner was killed")
     below = [found for found in processes.descendants(recorder) if found.command.startswith("cat line")]
     assert [kin.state(found.pid) for found in below] == ["T"] * 5
@@ -317,7 +317,7 @@ def test_a_runner_killed_after_it_stopped_its_victims_leaves_nobody_stopped(nth:
     task = Task.shell(f"setsid sh -c '{tool}' & " + kin.WAIT, env=point)
     tool_pid = kin.pid_in("tool")
     runner = task.runner_pid()
-    assert task.ask("stop").returncode in (0, 6)
+    assert task.ask("stop", "--no-wait").returncode in (0, 6)
     eventually(lambda: not processes.is_alive(runner), 30, "the runner is killed")
     assert kin.state(tool_pid) == "T"
     task.start_runner()

@@ -91,6 +91,57 @@ def test_a_person_asks_and_the_agent_is_stopped_cleanly() -> None:
     task.stop()
 
 
+@pytest.mark.req("INT-1", "INT-2")
+@pytest.mark.parametrize(
+    "ask",
+    [
+        'echo "which database?" > "$INTERRUPT_FILE"',
+        'echo "which database?" > q; mv q "$INTERRUPT_FILE"',
+        ': > "$INTERRUPT_FILE"; sleep 0.05; echo "which database?" >> "$INTERRUPT_FILE"',
+        'echo "which database?" > "$HOLDFAST_PACKET/state/error"',
+        'echo \'{"status": "blocked"}\' > "$HOLDFAST_PACKET/state/work.json"',
+    ],
+    ids=["written", "renamed", "slowly", "error", "blocked"],
+)
+def test_a_question_is_noticed_at_once_and_the_agent_does_not_answer_itself(ask: str) -> None:
+    """With the default interval of 30 s, and while the agent prints nothing."""
+    task = Task.shell(f"sleep 1; {ask}; sleep 5; touch answered; {kin.WAIT}")
+    task.agent_pid()
+    manifest = task.wait_for("interrupted", within_s=20.0)
+    assert manifest["interrupt"]["reason"] in ("which database?", "the work is blocked")
+    assert not os.path.exists(os.path.join(workspace(), "answered"))
+    task.stop()
+
+
+@pytest.mark.req("INT-1", "INT-3", "AUD-1")
+def test_an_answer_is_in_every_report_without_its_secrets_and_the_agent_learns_what_happened() -> None:
+    scenario = (
+        Scenario().interrupt_request("which database?", once=True).hang(once=True).say("thanks").result("ok")
+    )
+    task = Task.play(scenario, "--id", "it")
+    task.wait_for("interrupted")
+    has_left(task)
+    secret = "ghp_" + "a1B2" * 9
+    assert task.ask("resume", "-m", f"the test one, with {secret}").returncode == 0
+    task.wait_for("completed")
+    prompt = task.memory().starts()[-1].prompt
+    assert "You asked a person, and were stopped until the answer came. You asked:" in prompt
+    assert prompt.index("which database?") < prompt.index(f"the test one, with {secret}")
+    (answer,) = task.manifest()["answers"]
+    assert (answer["question"], answer["asked_by"]) == ("which database?", "agent")
+    reports = {
+        "manifest": json.dumps(task.manifest()),
+        "show": task.ask("show").stdout,
+        "events": task.ask("events").stdout,
+        "audit": task.ask("audit").stdout,
+        "report": holdfast("report").stdout,
+        "summary": task.read("outputs", "_summary.md").decode(),
+    }
+    for name, text in reports.items():
+        assert "the test one, with" in text, name
+        assert secret not in text, name
+
+
 @pytest.mark.req("INT-2", "SUP-13")
 def test_an_error_that_an_agent_reports_asks_for_a_person() -> None:
     task = Task.shell(f'echo "the compiler is broken" > "$HOLDFAST_PACKET/state/error"; {kin.WAIT}', *EAGER)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 
 import pytest
 
@@ -186,17 +187,56 @@ def test_failures_in_a_row_back_off_and_then_ask_a_person(home: str) -> None:
     begins = [at for _, _, at in loops.stamps("begin")]
     assert begins[1] - ends[0] >= 1.9  # 2^1, less the moment in which the end was noticed
     with open(mark, encoding="utf-8") as file:
-        assert file.read().startswith("2 queued tasks failed in a row")
+        text = file.read()
+    assert text.startswith("2 queued tasks failed in a row")
     eventually(lambda: os.path.exists(told), what="and is told")
+    with open(told, encoding="utf-8") as file:
+        notice = file.read()
+    # Both name the command and the file.
+    assert ("'holdfast queue resume'" in text, mark in text) == (True, True)
+    assert ("'holdfast queue resume'" in notice, mark in notice) == (True, True)
     assert any("the queue waits for a person" in line for line in keepers.status(home)["attention"])
-    # Never by itself: not with a new `up`, not with time.
-    up()
+    # Never by itself, not with time.
     keepers.stays(lambda: os.path.exists(mark) and task("c").status() == "queued", 1.0)
     os.remove(mark)
     loops.ring(home)
+    # A person looked at it: nothing waits for the backoff, and the failures are forgotten.
+    eventually(lambda: state(home)["failures"] == 0, what="failures are forgotten")
     task("c").wait_for("completed", within_s=25)
-    eventually(lambda: state(home)["failures"] == 0, what="completed work forgets failures")
     assert not os.path.exists(mark)
+
+
+@pytest.mark.req("BUD-6")
+@pytest.mark.parametrize("command", [["queue", "resume"], ["up"]], ids=["resume", "up"])
+def test_after_failures_in_a_row_one_command_goes_on_at_once_and_counts_from_zero(
+    home: str, command: list[str]
+) -> None:
+    loops.settings("max_failures = 2\n")
+    fill(a=working(0, "exit 1"), b=working(0, "exit 1"), c=working(0, "exit 1"), d=working())
+    up()
+    task("b").wait_for("failed", within_s=25)
+    mark = Home(home).interrupt_request
+    eventually(lambda: os.path.exists(mark), what="a person is asked")
+    done = holdfast(*command)
+    assert (done.returncode, "2 failures in a row are forgotten" in done.stderr) == (0, True), done.stderr
+    task("c").wait_for("failed", within_s=25)
+    # Its failure is the first one again: nobody is asked, and the next task follows.
+    assert state(home)["failures"] <= 1
+    task("d").wait_for("completed", within_s=25)
+    assert not os.path.exists(mark)
+
+
+@pytest.mark.req("BUD-6")
+def test_a_resume_ends_a_backoff_before_a_person_is_asked(home: str) -> None:
+    fill(**{name: working(0, "exit 1") for name in "abcd"}, e=working())
+    up()
+    task("d").wait_for("failed", within_s=40)
+    eventually(lambda: state(home)["failures"] == 4)
+    asked_mono = time.monotonic()
+    assert holdfast("queue", "resume").returncode == 0
+    loops.wait_for_begin("e")
+    assert time.monotonic() - asked_mono < 10  # the backoff is 16 s
+    task("e").wait_for("completed", within_s=25)
 
 
 @pytest.mark.req("BUD-6")

@@ -176,7 +176,7 @@ def test_a_request_is_answered_when_the_runner_freezes_or_dies_at_its_end(
     frozen = action == "stop"
     eventually(lambda: kin.state(runner) == ("T" if frozen else ""), what="the failpoint acted")
     holds = frozen and point != "runner.released"
-    done = task.ask("stop")
+    done = task.ask("interrupt")
     assert done.returncode == (6 if holds else 3), done.stderr
     if holds:
         assert len(os.listdir(task.path("inbox"))) == 1
@@ -195,12 +195,10 @@ def test_two_views_at_once_are_both_answered() -> None:
     argv = [sys.executable, "-m", "holdfast", "stop", task.id]
     views = [subprocess.Popen(argv, stderr=subprocess.PIPE) for _ in range(4)]
     outcomes = [(view.communicate(timeout=30)[1], view.returncode)[1] for view in views]
-    assert set(outcomes) <= {0, 3}
-    assert 0 in outcomes
+    assert outcomes == [0, 0, 0, 0]
     task.wait_for("killed")
     answers = task.events("request.")
-    assert len({e["request"] for e in answers}) == len(answers) == 4
-    assert len([e for e in answers if e["type"] == "request.applied"]) == outcomes.count(0)
+    assert len({e["request"] for e in answers}) == len(answers) > 0
 
 
 @pytest.mark.req("PKT-21")
@@ -299,7 +297,7 @@ def test_a_frozen_runner_leaves_the_request_standing_until_it_is_woken() -> None
 def test_an_interrupt_does_not_undo_a_stop_that_is_under_way() -> None:
     task = Task.shell("trap '' TERM; " + kin.WAIT, "--stop-pause", "20s")
     agent = task.agent_pid()
-    assert task.ask("stop").returncode == 0
+    assert task.ask("stop", "--no-wait").returncode == 0
     done = task.ask("interrupt")
     assert (done.returncode, "it is being stopped" in done.stderr) == (3, True)
     os.kill(agent, signal.SIGKILL)

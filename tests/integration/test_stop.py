@@ -77,7 +77,7 @@ def test_an_agent_that_ignores_term_is_killed_after_the_pause() -> None:
 def test_without_a_flag_the_pause_is_thirty_seconds() -> None:
     task = Task.shell("trap 'echo got TERM' TERM; " + kin.WAIT)
     agent = task.agent_pid()
-    assert task.ask("stop").returncode == 0
+    assert task.ask("stop", "--no-wait").returncode == 0
     task.wait_for_log("got TERM")
     # It stays; we end it ourselves rather than wait for so long.
     assert processes.is_alive(agent)
@@ -159,7 +159,7 @@ def test_an_agent_that_is_gone_already_is_a_success_for_the_stop(place) -> None:
     env = {"HOLDFAST_FAILPOINT": "stop.before_signal=stop"}
     task = Task.shell(kin.WAIT, env=env)
     agent, runner = task.agent_pid(), task.runner_pid()
-    assert task.ask("stop").returncode == 0
+    assert task.ask("stop", "--no-wait").returncode == 0
     eventually(lambda: kin.state(runner) == "T", what="the runner is about to signal")
     os.killpg(agent, signal.SIGKILL)
     eventually(lambda: not processes.is_alive(agent), what="the agent is gone")
@@ -211,7 +211,7 @@ def test_a_runner_killed_on_the_way_is_followed_by_one_that_finishes_the_stop(po
     env = {"HOLDFAST_FAILPOINT": f"{point}=kill", "HOLDFAST_FAILPOINT_ONCE": os.path.join(place.root, "once")}
     task = Task.shell("trap 'exit 0' TERM; " + kin.WAIT + "exit 0", env=env)
     agent = task.agent_pid()
-    assert task.ask("stop").returncode == 0
+    assert task.ask("stop", "--no-wait").returncode == 0
     eventually(lambda: os.path.exists(env["HOLDFAST_FAILPOINT_ONCE"]), what="the runner was killed")
     if point != "step.answer_request":  # there, the view saw the request standing and started the next runner
         task.start_runner()

@@ -108,7 +108,7 @@ class Dispatch:
             audit.append(
                 self.home, {"operation": "loop.empty" if self.is_idle else "loop.filled", "by": "keeper"}
             )
-        state = loop.read_state(self.home)
+        state = self._note_answer(loop.read_state(self.home))
         has_claims = any(not claim_owner.is_external(item.claimed_by) for item in queue.claims())
         self.is_over = 0 < spec.max_iterations <= state.since_up and not has_claims
         self._short = ""
@@ -169,6 +169,15 @@ class Dispatch:
             self._short = f"no task is started: less than {least} of disk space is free"
             return _SHORT_S
         return None
+
+    def _note_answer(self, state: loop.LoopState) -> loop.LoopState:
+        """Note an interrupt file, and that a person removed it: then the failures are forgotten."""
+        is_asked = os.path.lexists(self.home.interrupt_request)
+        if is_asked == state.asked:
+            return state
+        state = state.evolve(asked=True) if is_asked else loop.after_answer(state)
+        loop.write_state(self.home, state)
+        return state
 
     def _tell_shortage(self) -> None:
         """Write the reason to keeper.log and to loop.json (for `status`), once per change."""

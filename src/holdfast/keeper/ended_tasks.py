@@ -82,7 +82,10 @@ def _ask_person(home: Home, spec: loop.LoopSpec, state: loop.LoopState) -> None:
         return
     if os.path.lexists(home.interrupt_request):
         return
-    reason = f"{state.failures} queued tasks failed in a row; nothing is started until this file is removed"
+    reason = (
+        f"{state.failures} queued tasks failed in a row; nothing is started until 'holdfast queue resume', "
+        f"or until {home.interrupt_request} is removed"
+    )
     atomic.write(home.interrupt_request, f"{reason}\n".encode(), durable=True)
     audit.append(
         home,

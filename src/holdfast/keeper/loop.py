@@ -55,6 +55,8 @@ class LoopState(Record):
     #: queue (see `counted`). (A start is counted after its request; if the keeper is killed in between, it is
     #: not counted.)
     ended: dict[str, int] = {}
+    #: An interrupt file stopped the queue. Once a person removed it, the failures are forgotten.
+    asked: bool = False
     #: Why nothing, or not everything, is started (a shortage, failures, --max-iterations); or empty.
     short_of: str = ""
     #: Sources whose last import failed, and why.
@@ -134,6 +136,11 @@ def after_end(state: LoopState, status: str, *, now: float) -> LoopState:
         return state.evolve(ended=ended)
     failures = state.failures + 1
     return state.evolve(failures=failures, not_before=clock.iso(now + _pause_s(failures)), ended=ended)
+
+
+def after_answer(state: LoopState) -> LoopState:
+    """The state after a person has looked at the failures: nothing waits, and counting starts again."""
+    return state.evolve(failures=0, not_before=None, asked=False)
 
 
 def left_s(state: LoopState, *, now: float) -> float:

@@ -401,6 +401,8 @@ class StopIntended(Event):
     request: str | None = None
     #: With `interrupt`: `down` if the home goes down.
     cause: str = ""
+    #: Without the agent's time to exit: the first signal is KILL.
+    kills: bool = False
 
 
 class RetryPlanned(Event):

@@ -12,7 +12,7 @@ from holdfast.model.execution import Chore
 from holdfast.model.outcome import CANNOT_SERVE, MUST_WAIT
 from holdfast.model.spec import TaskSpec
 from holdfast.model.stage_state import StageState
-from holdfast.model.state import State, state_after
+from holdfast.model.state import Answer, Interrupted, State, state_after
 from holdfast.model.status import Status
 from holdfast.model.task import Task
 from holdfast.model.usage import Usage
@@ -52,6 +52,7 @@ def _created(task: Task, event: ev.TaskCreated, at: str) -> None:
 
 def _moved(task: Task, event: ev.TaskMoved, at: str) -> None:
     if task.interrupted is not None and event.new in (Status.SPAWNING, Status.QUEUED):
+        task.answers.append(_answer(task, task.interrupted, event, at))
         _resumed(task, was_approval=task.interrupted.approval is not None)
     if task.status is Status.QUEUED and event.new == Status.SPAWNING:
         task.begun_at = task.begun_at or at
@@ -71,6 +72,16 @@ def _moved(task: Task, event: ev.TaskMoved, at: str) -> None:
         task.answer = event.answer
     if event.request is not None:
         task.requests.setdefault(event.request, None)
+
+
+def _answer(task: Task, interrupted: Interrupted, event: ev.TaskMoved, at: str) -> Answer:
+    intent = task.attempt.intent if task.attempt is not None else None
+    asked_by = ""
+    if intent is not None and intent.intent == "interrupt" and intent.reason == interrupted.question:
+        asked_by = "agent" if intent.request is None else "person"
+    return Answer(
+        question=interrupted.question, answer=event.answer or "", at=at, how=event.reason, asked_by=asked_by
+    )
 
 
 def _resumed(task: Task, *, was_approval: bool = False) -> None:

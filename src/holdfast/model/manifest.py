@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 SCHEMA = "holdfast.manifest/1"
+#: Answers that are shown, the last ones.
+_ANSWERS = 10
 
 
 class Observed:
@@ -83,6 +85,8 @@ FIELDS = frozenset(
         "runner",
         "verdict",
         "waiting_for",
+        "stopping",
+        "answers",
         "progress",
         "finished_at",
         "exit_code",
@@ -163,6 +167,10 @@ def render(task: Task, packet_dir: str, observed: Observed) -> dict[str, Any]:
         manifest["amended"] = list(task.amended)
     if waiting_for is not None:
         manifest["waiting_for"] = waiting_for
+    if task.answers:
+        manifest["answers"] = [answer.to_json() for answer in task.answers[-_ANSWERS:]]
+    if stopping := _stopping(task):
+        manifest["stopping"] = stopping
     if task.begun_at is not None:
         manifest["begun_at"] = task.begun_at
     if task.status in ENDS:
@@ -189,6 +197,21 @@ def _interrupt(task: Task) -> dict[str, Any] | None:
         "file": "state/interrupt-request.txt" if interrupted.is_marked else None,
         "approval": interrupted.approval,
     }
+
+
+def _stopping(task: Task) -> dict[str, Any] | None:
+    """Why its agents are being stopped; null if they are not. One that lingers after its result is done."""
+    if task.has_ended:
+        return None
+    for execution in task.stoppable:
+        if (intent := execution.intent) is not None and intent.intent != "linger":
+            return {
+                "intent": intent.intent,
+                "reason": intent.reason,
+                "since": execution.intended_at,
+                "kills": intent.kills,
+            }
+    return None
 
 
 def _runner(task: Task) -> dict[str, Any] | None:

@@ -36,6 +36,19 @@ class Interrupted(State):
     is_marked: bool = False
 
 
+class Answer(Record):
+    """What a person answered to an interrupt."""
+
+    question: str
+    #: Empty if the task was resumed without a message.
+    answer: str
+    at: str
+    #: `resumed by ada@host`.
+    how: str
+    #: Who asked: `agent` (an interrupt file), `person` (a request); empty for a limit, a failure or a gate.
+    asked_by: str = ""
+
+
 class Ended(State):
     """The task has ended; only a retry opens it again."""
 

@@ -8,7 +8,7 @@ from holdfast.model.attempt import Attempt
 from holdfast.model.execution import Chore, Execution
 from holdfast.model.spec import StageSpec, TaskSpec
 from holdfast.model.stage_state import StageState
-from holdfast.model.state import Ended, Interrupted, State, Waiting
+from holdfast.model.state import Answer, Ended, Interrupted, State, Waiting
 from holdfast.model.status import ENDS, Status
 from holdfast.model.usage import Usage, budget_reached
 
@@ -33,6 +33,8 @@ class Task:
         self.begun_at: str | None = None
         #: A person's answer, for the next attempt.
         self.answer: str | None = None
+        #: Interrupts that a person ended, the last one last.
+        self.answers: list[Answer] = []
         self.run = 1
         self.deadline_s: float | None = None
         #: The permission profile that a `retry` set.

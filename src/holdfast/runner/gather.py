@@ -36,6 +36,8 @@ class Gatherer:
         self._wait: tuple[str, str | None] | None = None
         self._wake_mono = 0.0
         self._has_repository: bool | None = None
+        #: Interrupt files have changed since the last look (mark_watch).
+        self.has_marks = False
 
     def gather(self, ready: set[str]) -> Facts:
         """What can be observed now. `ready` are the waiter's names of this wake-up; empty after a timeout."""
@@ -145,7 +147,7 @@ class Gatherer:
             executions=executions,
             redaction_problem=context.ledger.redact.problem,
             heartbeat_in_s=heartbeat_in_s,
-            interrupt_file=self._interrupt_file() if heartbeat_in_s <= 0 else None,
+            interrupt_file=self._interrupt_file() if heartbeat_in_s <= 0 or self.has_marks else None,
         )
 
     def _interrupt_file(self) -> str | None:

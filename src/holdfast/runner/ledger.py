@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import CorruptFile, HoldfastError
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.model import manifest
@@ -90,6 +90,8 @@ class Ledger:
         unknown = self._carry_over()
         data = {**unknown, **manifest.render(self.task, self.packet.path, self.observed)}
         data.update(goal=self._redacted(data["goal"]), task_name=self._redacted(data["task_name"]))
+        for answer in data.get("answers", ()):
+            answer["answer"] = self._redacted(answer["answer"])
         text = atomic.encode_json(data)
         try:
             atomic.write(self.packet.manifest, text, durable=False)
@@ -162,7 +164,7 @@ class Ledger:
         if self._unknown_fields is None:
             try:
                 old = atomic.read_json(self.packet.manifest) or {}
-            except atomic.CorruptFile:
+            except CorruptFile:
                 old = {}
             self._unknown_fields = {key: value for key, value in old.items() if key not in manifest.FIELDS}
             for name in ("last_checked_at", "last_progress_at", "deadline_at"):

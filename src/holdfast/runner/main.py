@@ -16,6 +16,7 @@ from holdfast.runner.attempt.end_agents import end_agents, end_strays
 from holdfast.runner.gather import Gatherer
 from holdfast.runner.ledger import Ledger
 from holdfast.runner.loop.keeper_guard import KeeperGuard, hand_over
+from holdfast.runner.loop.mark_watch import MarkWatch
 from holdfast.runner.loop.packet_gone import CONFIRM_S, PacketWatch, moved_to
 from holdfast.runner.loop.waiter import Waiter
 from holdfast.runner.perform.context import Context, read_environment, redactor
@@ -148,6 +149,7 @@ def _loop(context: Context, watch: PacketWatch, keeper: KeeperGuard) -> str | No
     """
     ledger, waiter = context.ledger, context.waiter
     gatherer = Gatherer(context)
+    marks = MarkWatch(ledger.packet, is_sandboxed=ledger.task.spec.sandbox is not None)
     ready: set[str] = set()
     wait_s = 1.0
     while waiter.detached_by is None:
@@ -178,8 +180,12 @@ def _loop(context: Context, watch: PacketWatch, keeper: KeeperGuard) -> str | No
         wait_s = step.wait_s if isinstance(step, Watch) else 0.0
         if wait_s > 0:
             ledger.catch_up()
+            mark_in_s = marks.arm()
+            wait_s = wait_s if mark_in_s is None else min(wait_s, mark_in_s)
+            gatherer.has_marks = mark_in_s == 0
         # Poll even if there is no time to sleep: deaths and requests must not wait for the end of a flood.
         ready = waiter.wait(min(wait_s, keeper.check(ready)) if wait_s > 0 else 0.0)
+        marks.disarm()
     return waiter.detached_by
 
 

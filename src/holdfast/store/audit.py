@@ -29,9 +29,9 @@ _LONGEST = 4000
 
 def append(home: Home, entry: dict[str, Any]) -> None:
     """Add a line: `operation` (`task.created`, `task.moved`, `request`, …) and the known ones of `by,
-    task_id, old, new, reason, level, iteration`. Best effort; never raises. The caller redacts the texts."""
+    task_id, old, new, reason, answer, level, iteration`. Best effort; never raises. The caller redacts."""
     line = {"schema": SCHEMA, "at": clock.iso_now(), "level": "info", **entry}
-    for name in ("reason", "by"):
+    for name in ("reason", "by", "answer"):
         if isinstance(line.get(name), str):
             line[name] = line[name][:_LONGEST]
     try:

@@ -31,13 +31,13 @@ else:
     except ImportError:
         import sqlite3
 
-_VERSION = 8
+_VERSION = 9
 #: Manifest fields in a row: enough for `ls`.
 FIELDS = (
     "schema", "task_id", "task_name", "goal", "status", "status_reason", "status_cause", "agent", "model",
     "stage", "attempt", "retry_count", "total_retries", "started_at", "begun_at", "finished_at", "wake_at",
     "usage", "project_dir", "pid", "exit_code", "active_s", "interrupt", "last_progress_at", "progress",
-    "verdict", "waiting_for", "concerns", "denied",
+    "verdict", "waiting_for", "stopping", "concerns", "denied",
 )  # fmt: skip
 _BUSY_MS = 200
 #: The plus disables the SQL index: a full scan is faster when all rows are wanted.

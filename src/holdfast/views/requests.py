@@ -18,6 +18,7 @@ from holdfast.store.layout import Packet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
 ANSWER_S = 2.0
@@ -29,17 +30,43 @@ def send_request(packet: Packet, verb: str, args: dict[str, Any]) -> None:
 
     Raises RequestRefused with the runner's reason, or Unanswered after 2 s; the request then stays pending.
     """
-    posted = post_request(packet, verb, args)
-    start_mono = clock.mono()
-    pause_s = 0.002
-    while not posted.is_answered():
-        if clock.mono() - start_mono > ANSWER_S:
-            raise Unanswered(
-                f"the runner of {packet.task_id} did not answer '{verb}' within {ANSWER_S:.0f}s",
-                hint=f"the request is still pending; 'holdfast show {packet.task_id}' shows the task",
-            )
-        clock.sleep(pause_s)
-        pause_s = min(pause_s * 1.5, 0.05)
+    for _, error in answers([post_request(packet, verb, args)]):
+        if error is not None:
+            raise error
+
+
+def answers(requests: Sequence[Posted]) -> Iterator[tuple[Posted, HoldfastError | None]]:
+    """Each request as it is answered, with None or why it was refused.
+
+    When no answer came for 2 s, those that are left are Unanswered; they stay pending.
+    """
+    left = list(requests)
+    last_mono, pause_s = clock.mono(), 0.002
+    while left:
+        for posted in list(left):
+            error = None
+            try:
+                if not posted.is_answered():
+                    continue
+            except HoldfastError as refusal:
+                error = refusal
+            left.remove(posted)
+            last_mono, pause_s = clock.mono(), 0.002
+            yield posted, error
+        if clock.mono() - last_mono > ANSWER_S:
+            yield from ((posted, _unanswered(posted)) for posted in left)
+            return
+        if left:
+            clock.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, 0.05)
+
+
+def _unanswered(posted: Posted) -> Unanswered:
+    task_id = posted.packet.task_id
+    return Unanswered(
+        f"the runner of {task_id} did not answer '{posted.verb}' within {ANSWER_S:.0f}s",
+        hint=f"the request is still pending; 'holdfast show {task_id}' shows the task",
+    )
 
 
 class Posted:

@@ -38,7 +38,7 @@ def ended() -> Task:
     return task
 
 
-@pytest.mark.parametrize("verb", ["stop", "interrupt", "resume", "approve", "reject", "retry"])
+@pytest.mark.parametrize("verb", ["interrupt", "resume", "approve", "reject", "retry"])
 def test_an_ended_task_can_be_started_again(verb: str) -> None:
     task = ended()
     # With the stage, as the hint says: a plain retry is refused if all stages are done.
@@ -49,7 +49,7 @@ def test_an_ended_task_can_be_started_again(verb: str) -> None:
     task.wait_for("completed")
 
 
-@pytest.mark.parametrize("verb", ["stop", "interrupt", "resume"])
+@pytest.mark.parametrize("verb", ["interrupt", "resume"])
 def test_a_failed_task_can_be_started_again(verb: str) -> None:
     Task.shell("false", "--id", "done").wait_for("failed")
     assert "'holdfast retry done'" in hint(verb, "done")

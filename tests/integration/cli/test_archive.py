@@ -63,7 +63,7 @@ def test_where_all_is_put_away_ls_says_where() -> None:
 def test_whoever_would_change_it_is_told_where_it_is(home: str) -> None:
     ended()
     holdfast("archive", "it")
-    for verb in ("retry", "stop", "resume", "archive"):
+    for verb in ("retry", "interrupt", "resume", "archive"):
         done = holdfast(verb, "it")
         assert done.returncode == 3
         assert "it is archived" in done.stderr

@@ -47,7 +47,7 @@ def test_stop_interrupt_resume_and_retry_print_the_manifest() -> None:
 def test_a_refusal_prints_no_json() -> None:
     task = Task.shell("true")
     task.wait_for("completed")
-    done = task.ask("stop", "--json")
+    done = task.ask("interrupt", "--json")
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.startswith("error: ")
 

@@ -79,6 +79,7 @@ def _head(view: SummaryView) -> list[str]:
         lines.append(f"- updated: {view.updated_at}")
     if view.exit_code is not None and (view.exit_code or view.status == Status.COMPLETED):
         lines.append(f"- exit code: {view.exit_code}")
+    lines += [f"- asked: {_prose(asked, 200)} answer: {_prose(told, 200)}" for asked, told in view.answers]
     if view.leftovers:
         lines.append(f"- still running {_prose(view.leftovers)}")
     lines += [f"- {_prose(remark, 200)}" for remark in view.remarks[:_MAX_REASONS]]

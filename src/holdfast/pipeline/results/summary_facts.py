@@ -86,6 +86,8 @@ class SummaryView(Record):
     cost_usd: float | None = None
     budget_usd: float | None = None
     budget_tokens: int | None = None
+    #: Questions that a person answered, with the answers; the last ones.
+    answers: tuple[tuple[str, str], ...] = ()
     #: Processes that outlived the agent: the policy and some of them.
     leftovers: str = ""
     #: What reviewers and verifiers object to, one per stage.
@@ -138,6 +140,7 @@ def view_of(
         cost_usd=usage.cost_usd,
         budget_usd=_cumulative(limits.budget_usd, before.cost_usd),
         budget_tokens=_cumulative(limits.budget_tokens, before.input_tokens, before.output_tokens),
+        answers=tuple((each.question, each.answer or "none") for each in task.answers[-_ANSWERS:]),
         leftovers=_leftovers(attempt),
         objections=tuple(f"{each.stage}: {each.text}" for each in concerns.of_task(task)),
         remarks=_remarks(task),
@@ -205,6 +208,8 @@ def _outcome(task: Task) -> str:
     return ended.outcome if ended is not None else ""
 
 
+#: Answers in a summary.
+_ANSWERS = 3
 _REQUESTED_ENDS = ("stop", "interrupt", "deadline")
 
 

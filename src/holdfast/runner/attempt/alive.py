@@ -107,6 +107,9 @@ class Alive:
         if self._stop is None:
             steps = self._subject.adapter.capabilities.stop
             self._stop = Stop(self._identity, steps, self._subject.limits.stop_pause_s)
+        intent = self._subject.execution.intent
+        if intent is not None and intent.kills:
+            self._stop.hurry()
         return self._stop
 
     @property

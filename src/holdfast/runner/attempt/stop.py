@@ -29,6 +29,7 @@ class Stop:
         self._pause_s = pause_s
         self._next = 0
         self._due_mono = 0.0
+        self._is_hurried = False
 
     def due_in_s(self, now_mono: float) -> float:
         """Time until the next signal."""
@@ -42,6 +43,12 @@ class Stop:
     @property
     def _step(self) -> StopStep:
         return self._steps[min(self._next, len(self._steps) - 1)]
+
+    def hurry(self) -> None:
+        """Send the last signal now. Once: it may be sent already, and has its own pause."""
+        if not self._is_hurried and self._next < len(self._steps):
+            self._next, self._due_mono = len(self._steps) - 1, 0.0
+        self._is_hurried = True
 
     def send(self) -> None:
         """Send the next signal of the adapter's list; the last one is repeated."""

@@ -52,7 +52,13 @@ class Sweep:
     """One sweep, in passes that do not block: stop all, SIGTERM, wait, stop all, SIGKILL, prove."""
 
     def __init__(
-        self, kin: Kinship, recorder: ProcessIdentity | None, *, tree_known: bool, is_open: bool = False
+        self,
+        kin: Kinship,
+        recorder: ProcessIdentity | None,
+        *,
+        tree_known: bool,
+        is_open: bool = False,
+        kills: bool = False,
     ) -> None:
         self._kin = kin
         #: Its end is not recorded: the observer reaps its agent.
@@ -76,7 +82,8 @@ class Sweep:
         self._empty_passes = 0
         self._empty_mono = 0.0
         self._began_mono = clock.mono()
-        self._asked_mono: float | None = None
+        #: When they got a SIGTERM. With `kills` they get none, as if its time were over.
+        self._asked_mono: float | None = self._began_mono - TERM_S if kills else None
 
     def sweep(self) -> float | None:
         """Run one pass. Returns when the next one is due (monotonic), or None if the sweep is complete."""

@@ -24,6 +24,8 @@ DETACH: dict[int, str] = {signal.SIGTERM: "SIGTERM", signal.SIGINT: "SIGINT", si
 
 #: Sent when something was written in a directory that `watch.growth` watches.
 _WRITTEN = signal.SIGIO
+#: Sent when something changed beside the interrupt files (`mark_watch`). By default it is ignored.
+MARKED = signal.SIGURG
 
 
 class Waiter:
@@ -45,7 +47,8 @@ class Waiter:
         signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
         for number in DETACH:
             signal.signal(number, self._on_signal)
-        signal.signal(_WRITTEN, _do_nothing)
+        for number in (_WRITTEN, MARKED):
+            signal.signal(number, _do_nothing)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self.detached_by = DETACH[number]
@@ -77,7 +80,7 @@ class Waiter:
             numbers = set(files.drain(self._woken))
             if _WRITTEN in numbers:
                 ready |= self._growing
-            if numbers == {_WRITTEN}:
+            if numbers <= {_WRITTEN, MARKED}:
                 ready.discard("signal")
         return ready
 
@@ -89,4 +92,4 @@ class Waiter:
 
 
 def _do_nothing(number: int, frame: FrameType | None) -> None:
-    """For SIGIO: its byte in the pipe is enough."""
+    """Its byte in the pipe is enough."""

@@ -77,7 +77,8 @@ def _new_sweep(context: Context, execution: Execution) -> Sweep:
             if other.number != execution.number
         ],
     )
-    return Sweep(kin, owner, tree_known=is_tree_known, is_open=ended is None)
+    kills = execution.intent is not None and execution.intent.kills
+    return Sweep(kin, owner, tree_known=is_tree_known, is_open=ended is None, kills=kills)
 
 
 def check_leftovers(context: Context, step: steps.CheckLeftovers) -> None:

@@ -75,5 +75,6 @@ def announce(ledger: Ledger, events: tuple[ev.Event, ...]) -> None:
                 "reason": event.reason,
                 "level": _LEVELS.get(Status(event.new), "info"),
                 **({"iteration": ledger.task.iteration} if ledger.task.iteration else {}),
+                **({"answer": ledger.redact(event.answer)} if event.answer else {}),
             },
         )

@@ -65,8 +65,18 @@ def _apply(task: Task, facts: Facts, pending: PendingRequest, request: Request) 
 
 def _stop(task: Task, request: Request) -> tuple[ev.Event, ...]:
     _check_not_ended(task)
-    reason = _reason(request, f"stopped by {request.by}")
-    return _intend(task, request, "stop", reason) or (moved(task, Status.KILLED, reason, request=request.id),)
+    # All of them: after a record that was torn, the same request finds some that are stopped.
+    is_second = bool(task.stoppable) and all(each.intent_name == "stop" for each in task.stoppable)
+    reason = _reason(request, _stop_reason(task) or f"stopped by {request.by}")
+    kills = is_second or request.args.get("now") is True
+    intents = _intend(task, request, "stop", reason, kills=kills)
+    return intents or (moved(task, Status.KILLED, reason, request=request.id),)
+
+
+def _stop_reason(task: Task) -> str:
+    """The reason of the stop that is under way: a second stop without one does not replace it."""
+    intents = (execution.intent for execution in task.stoppable)
+    return next((each.reason for each in intents if each is not None and each.intent == "stop"), "")
 
 
 def _interrupt(task: Task, request: Request) -> tuple[ev.Event, ...]:
@@ -91,9 +101,12 @@ def _check_not_ended(task: Task) -> None:
         raise RequestRefused(f"it has already ended: {task.status}")
 
 
-def _intend(task: Task, request: Request, intent: str, reason: str) -> tuple[ev.Event, ...]:
+def _intend(
+    task: Task, request: Request, intent: str, reason: str, *, kills: bool = False
+) -> tuple[ev.Event, ...]:
+    cause = _cause(request)
     intents = [
-        ev.StopIntended(attempt=execution.number, intent=intent, reason=reason, cause=_cause(request))
+        ev.StopIntended(attempt=execution.number, intent=intent, reason=reason, cause=cause, kills=kills)
         for execution in task.stoppable
     ]
     # Only the last one has the request: a record that was torn before it is applied again as a whole.

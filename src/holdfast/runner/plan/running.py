@@ -64,10 +64,10 @@ def plan_open(task: Task, facts: Facts, now: Now) -> Step:
             step = _judge(task, execution, seen.judgement, now)
             if step is not None:
                 return step
+    unstopped = _without_intent(task) if facts.interrupt_file is not None else ()
+    if facts.interrupt_file is not None and unstopped:
+        return IntendStop(numbers=unstopped, intent="interrupt", reason=facts.interrupt_file)
     if facts.heartbeat_in_s <= 0:
-        unstopped = _without_intent(task)
-        if facts.interrupt_file is not None and unstopped:
-            return IntendStop(numbers=unstopped, intent="interrupt", reason=facts.interrupt_file)
         return Heartbeat()
     due = tuple(execution.number for execution, seen in watched if _is_alive(seen) and seen.read_in_s <= 0)
     if due:

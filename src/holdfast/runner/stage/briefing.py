@@ -30,9 +30,21 @@ def pre_work(reasons: Sequence[str]) -> str:
     return f"Before you began, these checks of the repository failed:\n{listed}"
 
 
-def answer(text: str) -> str:
-    """A person's answer or message."""
-    return f"A person answered:\n\n{text}"
+def answer(task: Task) -> list[str]:
+    """What was asked, and a person's answer or message; empty if there is none."""
+    last = task.answers[-1] if task.answers else None
+    if last is None or last.answer != (task.answer or ""):
+        return [f"A person answered:\n\n{task.answer}"] if task.answer else []
+    asked = {
+        "agent": "You asked a person, and were stopped until the answer came. You asked:",
+        "person": "A person interrupted you:",
+    }.get(last.asked_by, "The task was interrupted, and a person was asked:")
+    told = (
+        f"A person answered:\n\n{last.answer}"
+        if last.answer
+        else "A person resumed the task without a message."
+    )
+    return [f"{asked}\n\n{last.question}", told]
 
 
 def resume_message(
@@ -62,8 +74,7 @@ def resume_message(
     parts += _changes(changed)
     if task.amended_in == task.run and (told := amendment.for_agent(task.amended)):
         parts.append(told)
-    if task.answer:
-        parts.append(answer(task.answer))
+    parts += answer(task)
     return "\n\n".join(parts) or "Continue the task."
 
 
@@ -87,8 +98,7 @@ def recovery_briefing(
         if attempt.last_words:
             parts.append(f"Its last message was:\n\n{attempt.last_words}")
     parts += _changes(changed)
-    if task.answer:
-        parts.append(answer(task.answer))
+    parts += answer(task)
     return "\n\n".join([*parts, f"The request:\n\n{request}"])
 
 

@@ -48,7 +48,7 @@ def compose(ledger: Ledger, stage: StageSpec, stage_state: StageState) -> bytes 
     notes = [refused] if refused else []
     if ledger.task.answer and stage_state.ran is None:
         # Resume messages and briefings include the answer themselves.
-        notes.append(briefing.answer(ledger.task.answer))
+        notes += briefing.answer(ledger.task)
     if roles.get(stage.role).compares:
         notes.append(_numbered(ledger))
     composed = composing.compose(

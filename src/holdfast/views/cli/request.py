@@ -5,29 +5,60 @@ from __future__ import annotations
 import os
 
 from holdfast import clock
-from holdfast.errors import RequestRefused
+from holdfast.errors import HoldfastError, RequestRefused
 from holdfast.model.status import Status
 from holdfast.packet import load
 from holdfast.store.layout import Packet
 from holdfast.views.cli.show import home_down, out
-from holdfast.views.requests import send_request
+from holdfast.views.requests import Posted, answers, post_request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from typing import Any
 
-JSON_HELP = "Print the manifest as of when the request was accepted."
 #: How long to wait for a free slot before reporting that the task is queued.
 _SLOT_WAIT_S = 1.0
 
 
+class Sent:
+    """A request to several tasks: those that accepted it, and why the others did not."""
+
+    def __init__(self) -> None:
+        self.accepted: list[Packet] = []
+        self.failed: list[tuple[Packet, HoldfastError]] = []
+
+    def complain(self) -> int:
+        """Print the errors. Returns the exit status of the first; 0 if there is none."""
+        statuses = [out.complain(error) for _, error in self.failed]
+        return statuses[0] if statuses else 0
+
+
 def send(packet: Packet, verb: str, args: dict[str, Any]) -> None:
-    """Send a request. Raises RequestRefused, with a hint on what to do instead; Unanswered."""
-    try:
-        send_request(packet, verb, args)
-    except RequestRefused as error:
-        hint = _possible(packet, verb)
-        raise RequestRefused(str(error), hint=hint) from error
+    """Send a request to one task. Raises RequestRefused, with a hint on what to do instead; Unanswered."""
+    for _, error in send_all([packet], verb, lambda _: args).failed:
+        raise error
+
+
+def send_all(packets: Sequence[Packet], verb: str, args: Callable[[Packet], dict[str, Any]]) -> Sent:
+    """Send a request to each task, then await the answers: their runners work at once.
+
+    A refusal has a hint on what to do instead.
+    """
+    sent, posted = Sent(), list[Posted]()
+    for packet in packets:
+        try:
+            posted.append(post_request(packet, verb, args(packet)))
+        except HoldfastError as error:
+            sent.failed.append((packet, error))
+    for request, error in answers(posted):
+        if error is None:
+            sent.accepted.append(request.packet)
+            continue
+        if isinstance(error, RequestRefused):
+            error.hint = _possible(request.packet, verb)
+        sent.failed.append((request.packet, error))
+    return sent
 
 
 def _possible(packet: Packet, refused: str) -> str:
@@ -47,21 +78,25 @@ def _possible(packet: Packet, refused: str) -> str:
 
 def confirm(packet: Packet, sentence: str, *, as_json: bool) -> None:
     """Print the manifest, or the sentence."""
-    out.data(load.read_manifest(packet)) if as_json else out.talk(sentence)
+    out.data(load.read_manifest(load.wherever(packet))) if as_json else out.talk(sentence)
 
 
-def confirm_going(packet: Packet, how: str, *, as_json: bool) -> None:
-    """The same for a task that goes on: a task of the queue may have to wait for a slot, or for the home."""
-    if home_down.holds_back(packet, load.read_manifest(packet)):
-        if as_json:
-            out.data(load.read_manifest(packet))
+def confirm_going(packets: Sequence[Packet], how: str, *, as_json: bool) -> None:
+    """The same for tasks that go on: one of the queue may have to wait for a slot, or for the home."""
+    is_held_back = False
+    ends_mono = clock.mono() + _SLOT_WAIT_S
+    for packet in packets:
+        if home_down.holds_back(packet, load.read_manifest(packet)):
+            is_held_back = True
+            if as_json:
+                out.data(load.read_manifest(packet))
+            continue
+        state = _queue_state(packet) if _is_still_queued(packet, ends_mono) else how
+        sentence = f"{packet.task_id} {state}; 'holdfast logs -f {packet.task_id}' follows it"
+        confirm(packet, sentence, as_json=as_json)
+    if is_held_back:
         out.talk(home_down.QUEUE_WAITS)
-        return
-    if _is_still_queued(packet):
-        how = _queue_state(packet)
-    sentence = f"{packet.task_id} {how}; 'holdfast logs -f {packet.task_id}' follows it"
-    confirm(packet, sentence, as_json=as_json)
-    if os.path.exists(packet.home.down):
+    elif packets and os.path.exists(packets[0].home.down):
         out.talk(home_down.UNGUARDED)
 
 
@@ -76,9 +111,8 @@ def _queue_state(packet: Packet) -> str:
     return f"is queued: {waits}" if waits else "is queued, first in line"
 
 
-def _is_still_queued(packet: Packet) -> bool:
+def _is_still_queued(packet: Packet, ends_mono: float) -> bool:
     """Whether it is still queued after a moment: with a free slot it starts at once."""
-    ends_mono = clock.mono() + _SLOT_WAIT_S
     while load.read_manifest(packet)["status"] == Status.QUEUED:
         if clock.mono() >= ends_mono:
             return True

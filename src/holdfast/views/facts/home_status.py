@@ -201,6 +201,6 @@ def _queue(home: Home, status_of: dict[str, str]) -> tuple[dict[str, Any] | None
     question = atomic.read_small(home.interrupt_request, _REASON_BYTES)
     if question is not None:
         attention.append(
-            f"the queue waits for a person: {describe.one_line(question)} (remove {home.interrupt_request})"
+            f"the queue waits for a person: {describe.one_line(question)}; 'holdfast queue resume' continues"
         )
     return {"states": states, "paused": paused, "loop": loop}, attention

@@ -11,7 +11,7 @@ from holdfast.model.status import ENDS
 from holdfast.packet import load, metrics
 from holdfast.store import tail
 from holdfast.store.layout import Home, Packet
-from holdfast.views.facts import home_status, task_list
+from holdfast.views.facts import events, home_status, task_list
 from holdfast.views.text import describe, wait_reason
 
 TYPE_CHECKING = False
@@ -135,14 +135,21 @@ def _interrupts(home: Home, tasks: list[dict[str, Any]], since: str) -> list[dic
 
 def _interrupts_of(packet: Packet) -> list[dict[str, Any]]:
     interrupts: list[dict[str, Any]] = []
-    for line in metrics.lines(packet.journal):
+    for line in events.EventReader(packet).new():
         if line.get("type") not in ("task.moved", "run.opened"):
             continue
         if line.get("new") == "interrupted":
             reason = str(line.get("interrupt") or line.get("reason") or "")
             interrupts.append(
-                {"at": str(line["at"]), "task_id": packet.task_id, "reason": reason, "resolved_at": None}
+                {
+                    "at": str(line["at"]),
+                    "task_id": packet.task_id,
+                    "reason": reason,
+                    "resolved_at": None,
+                    "answer": None,
+                }
             )
         elif interrupts and interrupts[-1]["resolved_at"] is None:
             interrupts[-1]["resolved_at"] = str(line["at"])
+            interrupts[-1]["answer"] = line.get("answer")
     return interrupts

@@ -21,6 +21,11 @@ def one_line(raw: bytes) -> str:
     return text if len(text) <= _ONE_LINE_CHARS else text[: _ONE_LINE_CHARS - 1] + "…"
 
 
+def state(manifest: dict[str, Any]) -> str:
+    """The state of a task for people: `stopping` while its agent is being stopped."""
+    return "stopping" if manifest.get("stopping") else str(manifest["status"])
+
+
 def elapsed_s(manifest: dict[str, Any], now: float) -> float:
     """Seconds from the start of the task to its end, or to now. Time in the queue does not count."""
     begun, ended = manifest.get("begun_at"), manifest.get("finished_at")
@@ -77,6 +82,11 @@ def transition(old: object, new: object, reason: object) -> str:
     detail = str(reason or "").removeprefix(f"{new}: ")
     states = f"{old} → {new}" if old and new else str(new or "")
     return ": ".join(part for part in (states, detail) if part)
+
+
+def answer(event: dict[str, Any]) -> str:
+    """`; answer: use the test database`: a person's answer, after the move that it caused."""
+    return f"; answer: {event['answer']}" if event.get("answer") else ""
 
 
 def exit_status(manifest: dict[str, Any]) -> list[str]:

@@ -188,11 +188,11 @@ def test_the_output_of_all_is_read_in_one_step() -> None:
 
 @pytest.mark.req("INT-1", "INT-3")
 @pytest.mark.parametrize("story", [running(), gate()], ids=["attempt", "chore"])
-def test_an_interrupt_file_is_looked_for_with_the_heartbeat(story: Story) -> None:
+def test_an_interrupt_file_stops_it_whenever_it_is_found(story: Story) -> None:
     assert chosen(story, alive(), heartbeat_in_s=0.0) == Heartbeat()
     stop = IntendStop(numbers=(1,), intent="interrupt", reason="which one?")
     assert chosen(story, alive(), heartbeat_in_s=0.0, interrupt_file="which one?") == stop
-    assert chosen(story, alive(), heartbeat_in_s=1.0, interrupt_file="which one?") == Watch(wait_s=1.0)
+    assert chosen(story, alive(), heartbeat_in_s=1.0, interrupt_file="which one?") == stop
 
 
 def test_an_interrupt_file_stops_all_that_are_not_being_stopped() -> None:

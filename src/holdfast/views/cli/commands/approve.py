@@ -1,12 +1,9 @@
-"""holdfast approve: approve the stage that waits for it."""
+"""holdfast approve: approve stages that wait for it."""
 
 from __future__ import annotations
 
-from holdfast import paths
-from holdfast.packet import load
-from holdfast.store.layout import Home
-from holdfast.views.cli import request
-from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, Option
+from holdfast.views.cli import request, targets
+from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,24 +11,33 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     name="approve",
-    summary="Approve the waiting stage.",
+    summary="Approve the waiting stage of tasks.",
     description="A packet lists stages that need approval in 'approval'. The journal records who approved "
     "what.",
     examples=(
         "holdfast approve 20260131-fix",
         "holdfast approve 20260131-fix -m 'yes, but leave the tests alone'",
     ),
-    arguments=(TASK.evolve(completes="asking-task"),),
+    arguments=(targets.TASKS.evolve(completes="asking-task"),),
     options=(
         Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="Message for the agent."),
-        JSON.evolve(help=request.JSON_HELP),
+        targets.everything("tasks that wait for approval"),
+        targets.STATE,
+        JSON.evolve(help=targets.JSON_LINES),
     ),
 )
 
 
 def run(values: dict[str, Any]) -> int:
-    """Send the request."""
-    packet = load.find(Home(paths.home()), values["task"])
-    request.send(packet, "approve", {"message": values["message"]} if values["message"] else {})
-    request.confirm_going(packet, "continues", as_json=values["json"])
-    return 0
+    """Send the requests."""
+    chosen = targets.choose(values, "approve", fits=waits_for_approval)
+    args = {"message": values["message"]} if values["message"] else {}
+    sent = request.send_all(chosen.packets, "approve", lambda _: args)
+    request.confirm_going(sent.accepted, "continues", as_json=values["json"])
+    return chosen.status or sent.complain()
+
+
+def waits_for_approval(row: dict[str, Any]) -> bool:
+    """Whether a stage of the task waits for approval."""
+    interrupt: dict[str, Any] = row.get("interrupt") or {}
+    return bool(interrupt.get("approval"))

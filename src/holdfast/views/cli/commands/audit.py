@@ -87,5 +87,5 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         str(row.get("by") or "-"),
         str(row.get("operation") or ""),
         str(row.get("task_id") or "-"),
-        ": ".join(part for part in (iteration, move) if part),
+        ": ".join(part for part in (iteration, move) if part) + describe.answer(row),
     )

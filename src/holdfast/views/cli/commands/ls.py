@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 from holdfast import clock, paths
-from holdfast.errors import UsageError
-from holdfast.model.status import ENDS, Status
+from holdfast.model.status import ENDS
 from holdfast.store import tail
 from holdfast.store.layout import Home
+from holdfast.views.cli import targets
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 from holdfast.views.cli.show import out, table, terminal
 from holdfast.views.facts import task_list
@@ -43,11 +43,7 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Print the tasks, newest first."""
     state = values["state"]
-    if state is not None and state not in tuple(Status):
-        from holdfast.views.cli.parse import elsewhere, suggest
-
-        hint = suggest.did_you_mean(state, tuple(Status), elsewhere.STATES) or f"states: {', '.join(Status)}"
-        raise UsageError(f"--state: no such state: {state!r}", hint=hint)
+    targets.check_state(state)
     home = Home(paths.home())
     if values["archived"]:
         rows = task_list.archived(home, state=state)
@@ -118,7 +114,7 @@ def _cells(output_log: str, row: dict[str, Any], now: float) -> tuple[str, ...]:
     line = tail.last_line(output_log)
     return (
         row["task_id"],
-        row["status"],
+        describe.state(row),
         row["agent"],
         row["stage"] or "-",
         clock.words(describe.elapsed_s(row, now)),

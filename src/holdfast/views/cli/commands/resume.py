@@ -1,12 +1,10 @@
-"""holdfast resume: continue an interrupted or waiting task."""
+"""holdfast resume: continue interrupted or waiting tasks."""
 
 from __future__ import annotations
 
-from holdfast import paths
-from holdfast.packet import load
-from holdfast.store.layout import Home
-from holdfast.views.cli import request
-from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, Option
+from holdfast.model.status import Status
+from holdfast.views.cli import request, targets
+from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,20 +12,33 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     name="resume",
-    summary="Resume an interrupted task, or wake a waiting one.",
-    description="The task keeps its files and, if the agent supports it, its session.",
-    examples=("holdfast resume 20260131-fix -m 'use the test database'",),
-    arguments=(TASK.evolve(completes="parked-task"),),
+    summary="Resume interrupted tasks, or wake waiting ones.",
+    description="A task keeps its files and, if the agent supports it, its session.",
+    examples=("holdfast resume 20260131-fix -m 'use the test database'", "holdfast resume --all"),
+    arguments=(targets.TASKS.evolve(completes="parked-task"),),
     options=(
         Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="Answer for the agent."),
-        JSON.evolve(help=request.JSON_HELP),
+        targets.everything("interrupted tasks, without those that wait for approval"),
+        targets.STATE,
+        JSON.evolve(help=targets.JSON_LINES),
     ),
 )
 
 
 def run(values: dict[str, Any]) -> int:
-    """Send the request."""
-    packet = load.find(Home(paths.home()), values["task"])
-    request.send(packet, "resume", {"message": values["message"]} if values["message"] else {})
-    request.confirm_going(packet, "continues", as_json=values["json"])
-    return 0
+    """Send the requests."""
+    chosen = targets.choose(
+        values,
+        "resume",
+        fits=lambda row: row["status"] == Status.WAITING or _is_interrupted(row),
+        by_all=_is_interrupted,
+    )
+    args = {"message": values["message"]} if values["message"] else {}
+    sent = request.send_all(chosen.packets, "resume", lambda _: args)
+    request.confirm_going(sent.accepted, "continues", as_json=values["json"])
+    return chosen.status or sent.complain()
+
+
+def _is_interrupted(row: dict[str, Any]) -> bool:
+    interrupt: dict[str, Any] = row.get("interrupt") or {}
+    return row["status"] == Status.INTERRUPTED and not interrupt.get("approval")

@@ -1,26 +1,27 @@
-"""holdfast retry: start an ended task again."""
+"""holdfast retry: start ended tasks again."""
 
 from __future__ import annotations
 
 import os
 
-from holdfast import paths
 from holdfast.agents import registry
 from holdfast.errors import NotPossible
+from holdfast.model.status import ENDS, Status
 from holdfast.packet import environment, limits, load
 from holdfast.store.digest import sha256
-from holdfast.store.layout import Home
-from holdfast.views.cli import request
+from holdfast.views.cli import request, targets
 from holdfast.views.cli.create.task_options import PERMISSIONS
-from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, Option
+from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from holdfast.store.layout import Packet
+
 COMMAND = Command(
     name="retry",
-    summary="Restart an ended task.",
+    summary="Restart ended tasks.",
     description="Continues in the same session if the agent supports it, with the current environment. "
     "Completed stages are skipped unless --from is given.",
     examples=(
@@ -28,7 +29,7 @@ COMMAND = Command(
         "holdfast retry 20260131-fix --from command_run -m 'the disk is free again'",
         "holdfast retry 20260131-fix --set budgets.max_wallclock_sec=900 --set scope.allow+=docs/",
     ),
-    arguments=(TASK.evolve(completes="ended-task"),),
+    arguments=(targets.TASKS.evolve(completes="ended-task"),),
     options=(
         Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="Message for the agent."),
         Option(flags=("--from",), dest="from", metavar="STAGE", help="Restart at this stage."),
@@ -52,14 +53,33 @@ COMMAND = Command(
             metavar="FIELD=VALUE",
             help="Change a limit or the scope, as in manifest.yaml; += and -= change a list (repeatable).",
         ),
-        JSON.evolve(help=request.JSON_HELP),
+        targets.everything("failed and abandoned tasks"),
+        targets.STATE,
+        JSON.evolve(help=targets.JSON_LINES),
     ),
 )
 
 
 def run(values: dict[str, Any]) -> int:
-    """Send the request with the current environment: the old one was deleted when the task ended."""
-    packet = load.find(Home(paths.home()), values["task"])
+    """Send the requests with the current environment: the old one was deleted when the task ended."""
+    if values["deadline"] not in (None, "none"):
+        limits.resolve(
+            {}, {"deadline_s": values["deadline"]}, stale_s=None
+        )  # reject a bad value before anything is sent
+    chosen = targets.choose(
+        values,
+        "retry",
+        fits=lambda row: row["status"] in ENDS,
+        by_all=lambda row: row["status"] in (Status.FAILED, Status.ABANDONED),
+    )
+    sent = request.send_all(chosen.packets, "retry", lambda packet: _args(packet, values))
+    for packet in sent.accepted:
+        _list_again(packet)
+    request.confirm_going(sent.accepted, "runs again", as_json=values["json"])
+    return chosen.status or sent.complain()
+
+
+def _args(packet: Packet, values: dict[str, Any]) -> dict[str, Any]:
     spec = load.fold(packet).spec
     args: dict[str, Any] = {
         name: values[name]
@@ -73,25 +93,23 @@ def run(values: dict[str, Any]) -> int:
 
         amend.read(spec, values["set"])  # reject a bad value before anything is sent
         args["set"] = values["set"]
-    if values["deadline"] not in (None, "none"):
-        limits.resolve(
-            {}, {"deadline_s": values["deadline"]}, stale_s=None
-        )  # reject a bad value before anything is sent
     able = registry.adapter(spec.agent).capabilities
     args["env"] = environment.capture(dict(os.environ), (*able.env, *spec.env))
     if spec.env_file is not None:
         args["env"]["env"].update(_from_file(spec.env_file, spec.trust.get("env_file")))
-    request.send(packet, "retry", args)
-    if spec.queue is not None:
-        # Queue it again. If this command is killed here, the keeper finds the task among the ended ones.
-        from holdfast.store import index
+    return args
+
+
+def _list_again(packet: Packet) -> None:
+    """List it among the tasks that have not ended, and queue a task of the queue again. If this command is
+    killed before, the keeper finds it among the ended ones."""
+    from holdfast.store import index
+
+    index.update(packet.home, load.read_manifest(packet))
+    if load.fold(packet).spec.queue is not None and not os.path.exists(packet.home.down):
         from holdfast.views.cli.queue import enqueue
 
-        index.update(packet.home, load.read_manifest(packet))
-        if not os.path.exists(packet.home.down):
-            enqueue.wake_keeper(packet.home)
-    request.confirm_going(packet, "runs again", as_json=values["json"])
-    return 0
+        enqueue.wake_keeper(packet.home)
 
 
 def _from_file(path: str, trusted: object) -> dict[str, str]:

@@ -12,7 +12,8 @@ from holdfast.queue.dependents import Dependents
 from holdfast.store import audit, process
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
-from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
+from holdfast.views.cli import targets
+from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 from holdfast.views.cli.show import out
 from holdfast.views.removal.task import remove_task
 from holdfast.views.removal.worktree import remove_worktree
@@ -36,9 +37,9 @@ COMMAND = Command(
     examples=(
         "holdfast rm 20260131-fix",
         "holdfast rm --force 20260131-fix",
-        "holdfast rm $(holdfast ls -q --state killed)",
+        "holdfast rm --state killed",
     ),
-    arguments=(Argument(dest="task", metavar="TASK…", many=True, completes="task"),),
+    arguments=(targets.TASKS,),
     options=(
         Option(
             flags=("--force",),
@@ -46,6 +47,8 @@ COMMAND = Command(
             kind="flag",
             help="Stop tasks that have not ended; discard unmerged work.",
         ),
+        targets.everything("ended tasks; with --force, all tasks"),
+        targets.STATE,
         JSON.evolve(help="Print what was removed and what was not."),
     ),
 )
@@ -58,7 +61,7 @@ def run(values: dict[str, Any]) -> int:
     status, dependents = 0, Dependents(home)
     removed: list[str] = []
     kept: list[dict[str, str]] = []
-    names = list(dict.fromkeys(values["task"]))
+    names = _names(values)
     stopping = _stop_all(home, names) if values["force"] else {}
     for text in names:
         try:
@@ -82,6 +85,14 @@ def run(values: dict[str, Any]) -> int:
     if values["json"]:
         out.data({"schema": "holdfast.removed/1", "removed": removed, "kept": kept})
     return status
+
+
+def _names(values: dict[str, Any]) -> list[str]:
+    """The ids as given: each is found when it is its turn. Or those that --all and --state choose."""
+    if values["task"] and not (values["all"] or values["state"]):
+        return list(dict.fromkeys(values["task"]))
+    chosen = targets.choose(values, "rm", fits=lambda row: values["force"] or row["status"] in ENDS)
+    return [packet.task_id for packet in chosen.packets]
 
 
 def _find(home: Home, text: str) -> Packet:

@@ -7,6 +7,7 @@ from holdfast.packet import load, runner_gone
 from holdfast.store.layout import Home
 from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, Option
 from holdfast.views.cli.show import fit_text, out, terminal
+from holdfast.views.text import describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ def run(values: dict[str, Any]) -> int:
             is_quoted=section == "output",
         )
         if name == "state":
-            lines[0] = lines[0].replace(manifest["status"], terminal.coloured_state(manifest["status"]), 1)
+            state = describe.state(manifest)
+            lines[0] = lines[0].replace(state, terminal.coloured_state(state), 1)
         for line in lines:
             print(line)
     return 0

@@ -1,38 +1,86 @@
-"""holdfast stop: stop a task."""
+"""holdfast stop: stop tasks."""
 
 from __future__ import annotations
 
-from holdfast import paths
-from holdfast.packet import load
-from holdfast.store.layout import Home
-from holdfast.views.cli import request
-from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, Option
+from holdfast.errors import HoldfastError, RequestRefused
+from holdfast.model.status import ENDS, Status
+from holdfast.packet import inbox, load
+from holdfast.views.cli import request, targets
+from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from holdfast.store.layout import Packet
+
 COMMAND = Command(
     name="stop",
-    summary="Stop a task.",
-    description="Stops its agent and everything it started; the task ends as 'killed'. Returns when the "
-    "runner has accepted the request; 'holdfast wait' returns when the task has ended.",
-    examples=("holdfast stop 20260131-fix", "holdfast stop 20260131-fix -m 'wrong branch'"),
-    arguments=(TASK.evolve(completes="live-task"),),
+    summary="Stop tasks and wait until they have ended.",
+    description="Stops the agent and everything it started; the task ends as 'killed'. An agent gets time to "
+    "exit (--stop-pause, 30s by default). A second 'stop' kills it, and so does --now. A task that has ended "
+    "is left as it is.",
+    examples=(
+        "holdfast stop 20260131-fix -m 'wrong branch'",
+        "holdfast stop one two --now",
+        "holdfast stop --state waiting",
+    ),
+    arguments=(targets.TASKS.evolve(completes="live-task"),),
     options=(
         Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="Reason; it is recorded."),
-        JSON.evolve(help=request.JSON_HELP),
+        Option(flags=("--now",), dest="now", kind="flag", help="Kill the agent, without time to exit."),
+        targets.NO_WAIT,
+        targets.everything("tasks that have not ended"),
+        targets.STATE,
+        JSON.evolve(help=targets.JSON_LINES),
     ),
 )
 
 
 def run(values: dict[str, Any]) -> int:
-    """Send the request."""
-    packet = load.find(Home(paths.home()), values["task"])
-    request.send(packet, "stop", {"reason": values["message"]} if values["message"] else {})
-    request.confirm(
-        packet,
-        f"stopping {packet.task_id}; 'holdfast wait {packet.task_id}' waits for its end",
-        as_json=values["json"],
-    )
-    return 0
+    """Send the requests, and wait for the ends."""
+    chosen = targets.choose(values, "stop", fits=lambda row: row["status"] not in ENDS, archived=True)
+    args: dict[str, Any] = {"reason": values["message"]} if values["message"] else {}
+    if values["now"]:
+        args["now"] = True
+    going: list[Packet] = []
+    for packet in chosen.packets:
+        # A request that is pending, such as a retry, may bring it back.
+        if _has_ended(packet) and not inbox.names(packet):
+            _confirm_ended(packet, as_json=values["json"])
+        else:
+            going.append(packet)
+    sent = request.send_all(going, "stop", lambda _: args)
+    for packet, error in list(sent.failed):
+        if isinstance(error, RequestRefused) and _has_ended(packet):
+            sent.failed.remove((packet, error))  # it ended meanwhile
+            _confirm_ended(packet, as_json=values["json"])
+    status = chosen.status or sent.complain()
+    if values["no_wait"]:
+        for packet in sent.accepted:
+            task_id = packet.task_id
+            sentence = f"stopping {task_id}; 'holdfast wait {task_id}' waits for its end"
+            request.confirm(packet, sentence, as_json=values["json"])
+        return status
+    if not sent.accepted:
+        return status
+    from holdfast.views.cli.follow import stopping
+
+    def report(packet: Packet, manifest: dict[str, Any]) -> None:
+        is_killed = manifest["status"] == Status.KILLED
+        sentence = f"stopped {packet.task_id}" if is_killed else f"{packet.task_id} {manifest['status']}"
+        request.confirm(packet, sentence, as_json=values["json"])
+
+    return stopping.wait(sent.accepted, stopping.has_ended, report) or status
+
+
+def _has_ended(packet: Packet) -> bool:
+    try:
+        return load.read_manifest(load.wherever(packet))["status"] in ENDS
+    except HoldfastError:
+        return False  # the request tells what is wrong with it
+
+
+def _confirm_ended(packet: Packet, *, as_json: bool) -> None:
+    status = load.read_manifest(load.wherever(packet))["status"]
+    request.confirm(packet, f"{packet.task_id} has already ended: {status}", as_json=as_json)

@@ -7,12 +7,13 @@ import signal
 import sys
 
 from holdfast import clock, paths, spawn
-from holdfast.errors import CorruptFile, NotPossible, UsageError
+from holdfast.errors import NotPossible, UsageError
 from holdfast.packet import inbox
 from holdfast.store import atomic, audit, process, trust
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
+from holdfast.views.cli.queue import failures
 from holdfast.views.cli.show import out
 
 TYPE_CHECKING = False
@@ -73,7 +74,9 @@ def run(values: dict[str, Any]) -> int:
     trust.note_up(home.path, options)
     atomic.write(home.up, options, durable=True)
     audit.append(home, {"operation": "home.up", "by": audit.whoami(), "reason": loop["project"]})
-    _reset_count(home)
+    # Count iterations from zero again.
+    if forgotten := failures.forget(home, removes_file=False, also={"since_up": 0}):
+        out.talk(forgotten)
     if values["foreground"]:
         os.environ["HOLDFAST_ROLE"] = "keeper"
         for name in spawn.ATTEMPT_VARIABLES:
@@ -145,16 +148,6 @@ def _count(name: str, text: str, least: int) -> int:
         flag = f"--{name.replace('_', '-')}"
         raise UsageError(f"{flag} {text}: must be a number, {least} or more", hint=f"for example {flag} 4")
     return int(text)
-
-
-def _reset_count(home: Home) -> None:
-    """Count iterations from zero again."""
-    try:
-        state = atomic.read_json(home.loop)
-    except CorruptFile:
-        return
-    if state is not None:
-        atomic.write_json(home.loop, {**state, "since_up": 0}, durable=False)
 
 
 def _await_keeper(home: Home) -> ProcessIdentity:

@@ -93,7 +93,7 @@ class ProgressLine(View):
         if is_last or now_mono - self._drawn_mono < self.pause_s:
             return
         self._drawn_mono = now_mono
-        status = manifest["status"]
+        status = describe.state(manifest)
         text = fit(_progress_text(packet, manifest), beside=len(status) + 1)
         self._line.draw(f"{terminal.coloured_state(status, sys.stderr)} {text}")
 

@@ -8,7 +8,7 @@ from holdfast.queue import claim_owner
 from holdfast.queue.engine import ALL, Item, parse_priority, weights
 from holdfast.store.layout import Home
 from holdfast.views.cli.create import new_task
-from holdfast.views.cli.queue import enqueue, listing, pools
+from holdfast.views.cli.queue import enqueue, failures, listing, pools
 from holdfast.views.cli.queue.items import as_json, find, print_item, record
 from holdfast.views.cli.show import out
 from holdfast.views.text import amounts
@@ -113,10 +113,14 @@ def pause(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
         pools.check(values["target"], queue)
     queue.pause(values["target"] or ALL, is_paused=is_paused)
     record(home, "paused" if is_paused else "resumed", reason=values["target"] or "everything")
+    forgotten = ""
     if not is_paused:
+        if not values["target"]:
+            forgotten = failures.forget(home, removes_file=True)
         enqueue.wake_keeper(home)
     if values["json"]:
         return listing.check(home, queue, values)
     pool = f"the pool {values['target']}" if values["target"] else "the queue"
-    out.talk(f"{pool} is paused; running tasks continue" if is_paused else f"{pool} is resumed")
+    told = f"{pool} is paused; running tasks continue" if is_paused else f"{pool} is resumed"
+    out.talk(f"{told}; {forgotten}" if forgotten else told)
     return 0

@@ -67,7 +67,7 @@ def _print_obstacles(home: Home, items: list[Item], paused: list[str]) -> None:
     question = atomic.read_small(home.interrupt_request, _REASON_BYTES)
     if question is not None:
         out.talk(
-            f"the queue waits for a person: {describe.one_line(question)} (remove {home.interrupt_request})"
+            f"the queue waits for a person: {describe.one_line(question)}; 'holdfast queue resume' continues"
         )
     if items and os.path.exists(home.down):
         out.talk(home_down.QUEUE_WAITS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast import clock
-from holdfast.views.text import amounts
+from holdfast.views.text import amounts, describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _ended_line(row: dict[str, Any]) -> str:
 
 def _interrupt_line(row: dict[str, Any]) -> str:
     state = f"resolved {row['resolved_at'][11:16]}" if row["resolved_at"] else "open"
-    return f"{row['at'][11:16]}  {row['task_id']}  {state}: {row['reason']}"
+    return f"{row['at'][11:16]}  {row['task_id']}  {state}: {row['reason']}{describe.answer(row)}"
 
 
 def _statistics(statistics: dict[str, Any]) -> list[str]:

@@ -42,6 +42,7 @@ def task_facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tup
         *_concerns(manifest),
         *queue_rows,
         *_waiting(manifest, now),
+        *_answers(manifest),
         *_work(manifest, worktree),
         *_stages(packet, manifest, now),
         *_acceptance(manifest),
@@ -81,7 +82,10 @@ def _state(manifest: dict[str, Any]) -> list[tuple[str, str]]:
     reason = manifest.get("status_reason")
     if question is not None and reason == question:
         reason = ""
-    return [("state", f"{manifest['status']}: {reason}" if reason else manifest["status"])]
+    if stopping := manifest.get("stopping"):
+        reason = stopping["reason"]
+    state = describe.state(manifest)
+    return [("state", f"{state}: {reason}" if reason else state)]
 
 
 def _queue(packet: Packet, manifest: dict[str, Any]) -> tuple[Item | None, list[tuple[str, str]]]:
@@ -109,6 +113,16 @@ def _waiting(manifest: dict[str, Any], now: float) -> list[tuple[str, str]]:
         left_s = clock.parse_iso(manifest["wake_at"]) - now
         rows.append(("wakes", f"{manifest['wake_at']} (in {clock.words(max(0.0, left_s))})"))
     return rows
+
+
+def _answers(manifest: dict[str, Any]) -> list[tuple[str, str]]:
+    """Questions that a person answered."""
+    answers: list[dict[str, str]] = manifest.get("answers") or []
+    lines: list[str] = []
+    for each in answers:
+        how = f"{each['how']}, {each['at']}"
+        lines += [each["question"], f"  {each['answer'] or 'no message'} ({how})"]
+    return named_rows("answered", lines)
 
 
 def _work(manifest: dict[str, Any], worktree: dict[str, Any] | None) -> list[tuple[str, str]]:

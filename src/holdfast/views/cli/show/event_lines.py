@@ -46,7 +46,9 @@ def fields(event: dict[str, Any]) -> str:
         case "task.created":
             return f"{event.get('task_id')} as {event.get('status')}"
         case "task.moved":
-            return describe.transition(event.get("old"), event.get("new"), event.get("reason"))
+            return describe.transition(
+                event.get("old"), event.get("new"), event.get("reason")
+            ) + describe.answer(event)
         case "run.opened" if event.get("amended"):
             changes = "; ".join(map(amendment.words, event["amended"]))
             return _short(f"run={event.get('run')} amended: {changes}")

@@ -18,6 +18,7 @@ STATE_COLOURS = {
     "completing": "36",
     "queued": "36",
     "waiting": "33",
+    "stopping": "33",
     "interrupted": "35",
     "crashed": "31",
     "hung": "31",

@@ -1,0 +1,90 @@
+"""The tasks that a verb is for: ids, `--all`, or the filter of `ls`."""
+
+from __future__ import annotations
+
+from holdfast import paths
+from holdfast.errors import HoldfastError, UsageError
+from holdfast.model.record import Record
+from holdfast.model.status import Status
+from holdfast.packet import load
+from holdfast.store.layout import Home, Packet
+from holdfast.views.cli.parse.command_spec import Argument, Option
+from holdfast.views.cli.show import out
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    #: Whether a verb is for a task, by its row of `ls`.
+    Fits = Callable[[dict[str, Any]], bool]
+
+TASKS = Argument(dest="task", metavar="TASK…", many=True, required=False, completes="task")
+STATE = Option(
+    flags=("--state",), dest="state", metavar="STATE", completes="state", help="Tasks in this state."
+)
+NO_WAIT = Option(flags=("--no-wait",), dest="no_wait", kind="flag", help="Return as soon as it is accepted.")
+JSON_LINES = "Print each task's manifest, one per line."
+
+
+def everything(which: str) -> Option:
+    """`--all`, for a verb that is for `which` tasks."""
+    return Option(flags=("--all",), dest="all", kind="flag", help=f"All {which}.")
+
+
+class Chosen(Record):
+    """The tasks of one command line."""
+
+    packets: tuple[Packet, ...]
+    #: Exit status of the first id that names no task; 0 if all do.
+    status: int = 0
+
+
+def choose(
+    values: dict[str, Any], verb: str, *, fits: Fits, by_all: Fits | None = None, archived: bool = False
+) -> Chosen:
+    """The tasks of a command line. An id without a task is reported, and costs only itself.
+
+    `--state` chooses among the tasks that `fits` is true for, `--all` among those of `by_all`, if given.
+    """
+    names: list[str] = list(dict.fromkeys(values["task"]))
+    check_state(values["state"])
+    if names and (values["all"] or values["state"]):
+        raise UsageError(f"'{verb}' takes either ids or --all and --state")
+    home = Home(paths.home())
+    if names:
+        return _named(home, names, archived=archived)
+    if not (values["all"] or values["state"]):
+        raise UsageError("which tasks? Give their ids, --all or --state STATE")
+    from holdfast.views.facts import task_list  # loads a database
+
+    rows = task_list.tasks(home, everything=True, state=values["state"])
+    is_wanted = (by_all or fits) if values["all"] else fits
+    packets = tuple(home.packet(row["task_id"]) for row in rows if is_wanted(row))
+    if not packets:
+        out.talk(f"no task to {verb}")
+    return Chosen(packets=packets)
+
+
+def check_state(state: str | None) -> None:
+    """Raises UsageError, with what may be meant, unless it is None or a state."""
+    if state is not None and state not in tuple(Status):
+        from holdfast.views.cli.parse import elsewhere, suggest
+
+        hint = suggest.did_you_mean(state, tuple(Status), elsewhere.STATES) or f"states: {', '.join(Status)}"
+        raise UsageError(f"--state: no such state: {state!r}", hint=hint)
+
+
+def _named(home: Home, names: list[str], *, archived: bool) -> Chosen:
+    packets: dict[str, Packet] = {}
+    status = 0
+    for name in names:
+        try:
+            packet = load.find(home, name, archived=archived)
+        except HoldfastError as error:
+            if len(names) == 1:
+                raise
+            status = status or out.complain(error)
+        else:
+            packets[packet.task_id] = packet
+    return Chosen(packets=tuple(packets.values()), status=status)
