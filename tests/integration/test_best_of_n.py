@@ -12,6 +12,7 @@ from holdfast.testing import Scenario
 from tests.support.packets import REPORTS, WORK, Written, calls, gate, stages_of, summary
 from tests.support.repos import Repo
 from tests.support.tasks import Task, holdfast, workspace
+from tests.support.tools import need_sandbox
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -234,3 +235,45 @@ def test_a_judge_again_chooses_another_one() -> None:
 def test_gate_result_names_the_tree() -> None:
     task = packet(wrote("good one"), wrote("good two"), judge=chose("1")).run()
     assert gate(task, f"{IMPL}-1")["tree"] == task.events("candidate.chosen")[0]["tree"]
+
+
+def test_a_stop_ends_all_candidates_and_a_retry_continues_each_in_its_worktree() -> None:
+    go = os.path.join(workspace(), "go")
+    waiting = [
+        Scenario().say("begun").wait_file(go).write(WORK, content=f"good {number}\n").say("done").result("ok")
+        for number in (1, 2)
+    ]
+    written = packet(*waiting, judge=chose("2"))
+    task = written.start()
+    task.wait_for_event("agent.text", count=2, within_s=30)
+    task.stop()
+    task.wait_for("killed", within_s=30)
+    with open(go, "w", encoding="utf-8"):
+        pass
+    assert holdfast("retry", task.id).returncode == 0
+    task.wait_for("completed", within_s=60)
+    assert result(task) == "good 2"
+    assert [call["mode"] for call in calls(task, f"{IMPL}-1")] == ["fresh", "resume"]
+
+
+def test_a_candidate_that_cannot_be_adopted_is_eliminated() -> None:
+    nested = (
+        Scenario()
+        .tool("sh", command=f"echo good > {WORK}; git init -q inner; echo x > inner/x; git -C inner add x")
+        .say("done")
+        .result("ok")
+    )
+    task = packet(nested, wrote("good two"), scope={"allow": [WORK, "inner/"], "deny": []}).run()
+    assert result(task) == "good two"
+    (eliminated,) = task.events("candidate.eliminated")
+    assert "cannot be adopted: inner" in eliminated["reasons"][0]
+
+
+@pytest.mark.timeout(180)
+def test_candidates_run_in_sandboxes() -> None:
+    need_sandbox()
+    other = os.path.join(os.environ["HOLDFAST_HOME"], "worktrees", "it.c1")
+    peek = f"ls {other} > peeked.txt 2>&1; echo good two > {WORK}; rm peeked.txt; test ! -e {other}"
+    second = Scenario().tool("sh", command=peek).say("done").result("ok")
+    task = packet(wrote("good one"), second, judge=chose("2"), sandbox="on").run(within_s=120)
+    assert result(task) == "good two"

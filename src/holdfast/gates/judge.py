@@ -22,7 +22,7 @@ from holdfast.packet import load
 from holdfast.redact import Redactor
 from holdfast.store import atomic
 from holdfast.workspace import base as bases
-from holdfast.workspace import candidates
+from holdfast.workspace import task_worktree
 from holdfast.workspace.base import Base
 from holdfast.workspace.current_tree import current_tree
 from holdfast.workspace.place import locate
@@ -47,7 +47,7 @@ _REPORT_BYTES = 16 * 1024 * 1024
 def case_of(packet: Packet, stage: str, *, artifact_at: str | None, reverted_at: str) -> Case:
     """Gather what the checks need. Raises NotFound, GitFailed or NotPossible."""
     task = load.fold(packet)
-    packet = candidates.of_stage(packet, task, stage)
+    packet = task_worktree.of_stage(packet, task, stage)
     spec = next((spec for spec in task.spec.stages if spec.name == stage), None)
     pipeline = task.spec.pipeline or _of_plain_run(task.spec)
     if spec is None or pipeline is None:

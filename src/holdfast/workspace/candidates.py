@@ -16,6 +16,7 @@ from holdfast.packet import load
 from holdfast.store import atomic
 from holdfast.workspace import base as bases
 from holdfast.workspace import scope as scopes
+from holdfast.workspace import task_worktree
 from holdfast.workspace.base import Base
 from holdfast.workspace.current_tree import current_tree, take_snapshot
 from holdfast.workspace.place import locate
@@ -34,18 +35,12 @@ if TYPE_CHECKING:
     from holdfast.store.layout import Packet
 
 
-def of_stage(packet: Packet, task: Task, stage: str) -> Packet:
-    """The packet as a stage sees it: with the worktree of its candidate, or with that of the task."""
-    spec = task.stage_spec(stage)
-    return packet.candidate(spec.candidate) if spec is not None and task.is_apart(stage) else packet
-
-
 def prepare(packet: Packet, task: Task, stage: str) -> dict[str, Any]:
     """Make the worktree of a candidate, with the tree that the first of them started from.
 
     Safe to run again after a kill, and on the worktree of an earlier run.
     """
-    own, spec = of_stage(packet, task, stage), task.spec
+    own, spec = task_worktree.of_stage(packet, task, stage), task.spec
     base, tree = own_workspace(packet, spec)
     start = next(
         (each.tree for name in task.beside(stage) if (each := task.stage_state(name).workspace)), tree

@@ -18,6 +18,7 @@ from holdfast.workspace import git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from holdfast.model.task import Task
     from holdfast.store.layout import Packet
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -42,6 +43,12 @@ class Worktree(Record):
     def directory(self) -> str:
         """Where the agent works: the project in the worktree."""
         return os.path.join(self.path, self.prefix).rstrip("/")
+
+
+def of_stage(packet: Packet, task: Task, stage: str) -> Packet:
+    """The packet as a stage sees it: with the worktree of its candidate, or with that of the task."""
+    spec = task.stage_spec(stage)
+    return packet.candidate(spec.candidate) if spec is not None and task.is_apart(stage) else packet
 
 
 def path_of(packet: Packet) -> str:

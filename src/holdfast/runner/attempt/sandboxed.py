@@ -19,7 +19,7 @@ from holdfast.sandbox import machine, mounts
 from holdfast.sandbox.place import Place
 from holdfast.store import atomic
 from holdfast.store.layout import AttemptDir
-from holdfast.workspace import candidates, git, task_worktree
+from holdfast.workspace import git, task_worktree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _workspace(ledger: Ledger, place: Place, opened: ev.AttemptOpened) -> None:
     except (OSError, HoldfastError):
         repository = None
     is_own = ledger.task.spec.workspace == "worktree"
-    own = candidates.of_stage(ledger.packet, ledger.task, opened.stage)
+    own = task_worktree.of_stage(ledger.packet, ledger.task, opened.stage)
     place.workspace(directory, repository, branch=task_worktree.branch_of(own) if is_own else None)
     pipeline = ledger.task.spec.pipeline
     if pipeline is not None and pipeline.forbidden_paths:

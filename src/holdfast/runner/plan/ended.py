@@ -13,7 +13,7 @@ from holdfast.model.decision import Decision, Then, severity
 from holdfast.model.execution import Execution
 from holdfast.model.status import Cause, Status
 from holdfast.model.task import Task
-from holdfast.runner.plan import elimination, policy, repair, retry
+from holdfast.runner.plan import policy, repair, retry
 from holdfast.runner.plan.facts import Facts, Now
 from holdfast.runner.plan.moves import ask, move, moved
 from holdfast.runner.plan.step import (
@@ -145,11 +145,14 @@ def _with_advice(task: Task, attempt: Attempt, decision: Decision, facts: Facts)
 
 def follow_failures(task: Task, facts: Facts, decided: list[tuple[Attempt, Decision]], now: Now) -> Step:
     """Do what the most severe decision asks for."""
-    eliminated = elimination.events(task, facts, decided)
-    if eliminated:
-        return Journal(events=eliminated)
     attempt, decision = max(decided, key=lambda pair: severity(pair[1]))
-    decision = elimination.explained(task, decided, decision)
+    if any(task.is_apart(each.stage) for each, _ in decided):
+        from holdfast.runner.plan import elimination  # few tasks have candidates
+
+        eliminated = elimination.events(task, facts, decided)
+        if eliminated:
+            return Journal(events=eliminated)
+        decision = elimination.explained(task, decided, decision)
     others = [pair for pair in decided if pair[0] is not attempt]
     handover = _hand_over(task, attempt, decision, now)
     # Whatever is followed, a session that cannot continue is not resumed later.
