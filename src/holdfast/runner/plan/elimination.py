@@ -22,19 +22,24 @@ def events(
 
     One that was merely cut short (a crash, a hang) is resumed, as long as the task has retries.
     """
-    if facts.interrupt_file is not None or not contest.survivors(task):
+    if not contest.survivors(task):
         return ()
     found: list[ev.CandidateEliminated] = []
     for attempt, decision in decided:
         if not task.is_apart(attempt.stage) or attempt.intent_name in _OF_TASK:
             continue
-        if _is_final(task, attempt, decision):
+        if _is_refused(task, attempt) or (facts.interrupt_file is None and _is_final(task, decision)):
             found.append(_eliminated(task, attempt, decision))
     return tuple(found)
 
 
-def _is_final(task: Task, attempt: Attempt, decision: Decision) -> bool:
-    if attempt.has_succeeded or decision.then is not Then.RETRY:
+def _is_refused(task: Task, attempt: Attempt) -> bool:
+    judged = task.stage_state(attempt.stage).gate_result
+    return judged is not None and not judged.passed
+
+
+def _is_final(task: Task, decision: Decision) -> bool:
+    if decision.then is not Then.RETRY:
         return True
     return decision.burns and not policy.has_retry_left(task.total_retries, task.spec.limits)
 
