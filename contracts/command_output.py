@@ -282,10 +282,43 @@ _SHORT = of_fields(
             "stopping",
             "concerns",
             "denied",
+            "labels",
+            "status_updated_at",
+            "deadline_at",
+            "paid_calls",
+            "session_id",
         )
     }
-    | {"runner_gone": RUNNER_GONE},
-    optional=("verdict", "waiting_for", "stopping", "concerns", "denied", "runner_gone"),
+    | {
+        # An unreadable packet has none of these.
+        "status_updated_at": or_null(MANIFEST["properties"]["status_updated_at"]),
+        "paid_calls": or_null(COUNT),
+        "stages": {
+            "type": "array",
+            "items": of_fields(
+                {
+                    name: MANIFEST["properties"]["stages"]["items"]["properties"][name]
+                    for name in ("name", "state", "agent", "decision")
+                },
+                optional=("agent", "decision"),
+            ),
+        },
+        "runner_gone": RUNNER_GONE,
+    },
+    optional=(
+        "verdict",
+        "waiting_for",
+        "stopping",
+        "concerns",
+        "denied",
+        "labels",
+        "status_updated_at",
+        "stages",
+        "deadline_at",
+        "paid_calls",
+        "session_id",
+        "runner_gone",
+    ),
 )
 
 _RATE: Schema = or_null({"type": "number", "minimum": 0, "maximum": 1})
@@ -392,9 +425,47 @@ _PR = of_fields(
     optional=("left_out", "checks"),
 )
 
+_DIGEST = of_fields(
+    {
+        "cursor": {**TEXT, "description": "for --since of the next digest"},
+        "full": {**FLAG, "description": "not a difference: without --since, or for an unknown cursor"},
+        "counts": {"type": "object", "additionalProperties": COUNT, "description": "state → number of tasks"},
+        "tasks": {
+            "type": "array",
+            "items": of_fields(
+                {
+                    "id": TEXT,
+                    "state": _SHOWN_STATUS,
+                    **each(TEXT, "stage", "question", "reason", "waits", "concerns"),
+                    "needs": {"enum": ["answer", "approve"]},
+                    "labels": {"type": "object", "additionalProperties": TEXT},
+                    "attempt": COUNT,
+                },
+                optional=(
+                    "stage",
+                    "question",
+                    "reason",
+                    "waits",
+                    "concerns",
+                    "needs",
+                    "labels",
+                    "attempt",
+                ),
+            ),
+        },
+        "gone": {**TEXTS, "description": "tasks that were removed or archived"},
+        "left_out": {**COUNT, "description": "changes that did not fit; the next digest has them"},
+        "note": TEXT,
+    },
+    optional=("note",),
+)
+_SUMMARY = of_fields({"task_id": TEXT, "status": STATUS, "text": TEXT, "left_out_bytes": COUNT, "path": TEXT})
+
 #: Name → schema and description.
 SCHEMAS: dict[str, tuple[Schema, str]] = {
     "short-manifest": (_SHORT, "ls --json: one entry of the list"),
+    "digest": (_DIGEST, "digest --json: what changed"),
+    "summary": (_SUMMARY, "show --summary --json: the summary of a task"),
     "status": (_HOME_STATUS, "status --json: the state of a home"),
     "config": (_CONFIG, "config show --json: every setting and its origin"),
     "config-path": (_CONFIG_PATH, "config path --json: the settings files"),

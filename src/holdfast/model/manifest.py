@@ -36,6 +36,8 @@ class Observed:
         self.file_progress_at = ""
         #: At the end: the last lines of output.log.
         self.output_tail = ""
+        #: Bytes of the journal that the manifest contains: its events from there on are newer.
+        self.journal_bytes: int | None = None
 
     def verdict_text(self) -> str | None:
         """Why nothing moves, or what the watch concludes."""
@@ -98,6 +100,8 @@ FIELDS = frozenset(
         "concerns",
         "accept",
         "amended",
+        "labels",
+        "journal_bytes",
     ]
 )
 
@@ -165,6 +169,10 @@ def render(task: Task, packet_dir: str, observed: Observed) -> dict[str, Any]:
         manifest["accept"] = len(spec.quality.accept)
     if task.amended:
         manifest["amended"] = list(task.amended)
+    if spec.labels:
+        manifest["labels"] = spec.labels
+    if observed.journal_bytes is not None:
+        manifest["journal_bytes"] = observed.journal_bytes
     if waiting_for is not None:
         manifest["waiting_for"] = waiting_for
     if task.answers:

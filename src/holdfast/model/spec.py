@@ -200,6 +200,8 @@ class TaskSpec(Record):
     task_id: str
     task_name: str
     goal: str
+    #: What its user calls it by, to find it again: `--label key=value`.
+    labels: dict[str, str] = {}
     agent: str
     model: str | None = None
     #: For the agent `command`: the command line.

@@ -128,9 +128,12 @@ def _fill(
     if prompt is not None:
         _put(staged.user_request, prompt)
         atomic.sync_directory(staged.inputs)
-    _put(staged.journal, encode_line(created, at))
+    line = encode_line(created, at)
+    _put(staged.journal, line)
     atomic.sync_directory(staged.path)
-    atomic.write_json(staged.manifest, manifest.render(task, target.path, manifest.Observed()), durable=False)
+    observed = manifest.Observed()
+    observed.journal_bytes = len(line)
+    atomic.write_json(staged.manifest, manifest.render(task, target.path, observed), durable=False)
 
 
 def _copy_inputs(source: str, staged: Packet) -> None:

@@ -88,6 +88,7 @@ class Ledger:
         if self.task.has_ended and os.path.exists(self.packet.task_done):
             return  # readers that waited for the marker expect a manifest that does not change any more
         unknown = self._carry_over()
+        self.observed.journal_bytes = self._journal.size
         data = {**unknown, **manifest.render(self.task, self.packet.path, self.observed)}
         data.update(goal=self._redacted(data["goal"]), task_name=self._redacted(data["task_name"]))
         for answer in data.get("answers", ()):

@@ -31,14 +31,24 @@ else:
     except ImportError:
         import sqlite3
 
-_VERSION = 9
+_VERSION = 10
 #: Manifest fields in a row: enough for `ls`.
 FIELDS = (
     "schema", "task_id", "task_name", "goal", "status", "status_reason", "status_cause", "agent", "model",
     "stage", "attempt", "retry_count", "total_retries", "started_at", "begun_at", "finished_at", "wake_at",
     "usage", "project_dir", "pid", "exit_code", "active_s", "interrupt", "last_progress_at", "progress",
-    "verdict", "waiting_for", "stopping", "concerns", "denied",
+    "verdict", "waiting_for", "stopping", "concerns", "denied", "labels", "status_updated_at", "deadline_at",
+    "paid_calls", "session_id",
 )  # fmt: skip
+#: Of each stage, these.
+_STAGE_FIELDS = ("name", "state", "agent", "decision")
+#: A row that differs in one of these has changed, for those who ask what changed. (Tokens always change.)
+_NEWS = (
+    "status", "status_reason", "status_updated_at", "agent", "stage", "attempt", "finished_at", "wake_at",
+    "interrupt", "waiting_for", "stopping", "concerns", "denied", "labels", "stages",
+)  # fmt: skip
+#: So many removed tasks are remembered.
+_GONE_KEPT = 1000
 _BUSY_MS = 200
 #: The plus disables the SQL index: a full scan is faster when all rows are wanted.
 _ALL_ENDED = "+ended = 1"
@@ -48,7 +58,21 @@ _RACY_S = 0.1
 
 def short(manifest: dict[str, Any]) -> dict[str, Any]:
     """The fields of a manifest that `ls` needs."""
-    return {**{field: manifest.get(field) for field in FIELDS}, "schema": "holdfast.short-manifest/1"}
+    return {
+        **{field: manifest.get(field) for field in FIELDS},
+        "schema": "holdfast.short-manifest/1",
+        "stages": _short_stages(manifest.get("stages")),
+    }
+
+
+def _short_stages(stages: Any) -> list[dict[str, Any]]:
+    if not isinstance(stages, list):
+        return []
+    return [
+        {name: stage[name] for name in _STAGE_FIELDS if name in stage}
+        for stage in stages  # pyright: ignore[reportUnknownVariableType]
+        if isinstance(stage, dict)
+    ]
 
 
 def update(home: Home, manifest: dict[str, Any]) -> None:
@@ -58,7 +82,8 @@ def update(home: Home, manifest: dict[str, Any]) -> None:
     except sqlite3.Error:
         return
     try:
-        _put(connection, quick_json.dumps(short(manifest)), manifest, inode=_inode(home, manifest["task_id"]))
+        row = short(manifest)
+        _put(connection, quick_json.dumps(row), row, inode=_inode(home, manifest["task_id"]))
         connection.commit()
     except sqlite3.Error:
         return
@@ -89,7 +114,7 @@ def forget(home: Home, task_id: str) -> None:
     except sqlite3.Error:
         return
     try:
-        connection.execute("DELETE FROM tasks WHERE task_id = ?", (task_id,))
+        _delete(connection, task_id)
         connection.commit()
     except sqlite3.Error:
         return
@@ -178,6 +203,32 @@ class Index:
         counts = dict(self._connection.execute(query).fetchall())
         return self._live(), counts
 
+    def position(self) -> tuple[str, int, int]:
+        """The id of this index, which a rebuilt one does not share, the number of its last change, and the
+        number from which on it knows what was removed."""
+        return self._heal(self._position)
+
+    def _position(self) -> tuple[str, int, int]:
+        meta: dict[str, str] = dict(self._connection.execute("SELECT key, value FROM meta").fetchall())
+        return meta["id"], int(meta["seq"]), int(meta["gone_from"])
+
+    def changed_since(self, seq: int) -> list[tuple[int, str, dict[str, Any] | None]]:
+        """What changed after a position, in order: the number of the change, the task, and its row (None for
+        a task that is gone). Call `live` before."""
+        return self._heal(lambda: self._changed_since(seq))
+
+    def _changed_since(self, seq: int) -> list[tuple[int, str, dict[str, Any] | None]]:
+        rows = self._connection.execute(
+            "SELECT seq, task_id, short FROM tasks WHERE seq > ? "
+            "UNION ALL SELECT seq, task_id, NULL FROM gone WHERE seq > ? ORDER BY seq",
+            (seq, seq),
+        )
+        return [(at, task_id, quick_json.loads(text) if text else None) for at, task_id, text in rows]
+
+    def numbers(self) -> dict[str, int]:
+        """The number of the last change of each task."""
+        return self._heal(lambda: dict(self._connection.execute("SELECT task_id, seq FROM tasks").fetchall()))
+
     def close(self) -> None:
         """Close the database."""
         self._connection.close()
@@ -215,15 +266,17 @@ class Index:
                 if entry.name[0] != "." and layout.is_packet(entry)
             }
         in_index = dict(self._connection.execute("SELECT task_id, inode FROM tasks").fetchall())
+        is_history = not in_index
         for task_id, inode in on_disk.items():
             # A different directory under the same id is a different task.
             if in_index.get(task_id) != inode:
                 found = _row(self.home, task_id)
                 if found is not None:
                     row, stamp = found
-                    _put(self._connection, quick_json.dumps(row), row, inode=inode, stamp=stamp)
+                    text = quick_json.dumps(row)
+                    _put(self._connection, text, row, inode=inode, stamp=stamp, is_history=is_history)
         for task_id in in_index.keys() - on_disk.keys():
-            self._connection.execute("DELETE FROM tasks WHERE task_id = ?", (task_id,))
+            _delete(self._connection, task_id)
         is_stable = clock.now() - folder.st_mtime > _RACY_S
         value = str(folder.st_mtime_ns) if is_stable else ""
         self._connection.execute("INSERT OR REPLACE INTO meta VALUES ('tasks_mtime_ns', ?)", (value,))
@@ -247,10 +300,14 @@ def _connect(path: str) -> sqlite3.Connection:
                 PRAGMA journal_mode = WAL;
                 CREATE TABLE IF NOT EXISTS tasks (
                     task_id TEXT PRIMARY KEY, status TEXT, ended INTEGER, started_at TEXT, short TEXT,
-                    inode INTEGER, stamp TEXT
+                    inode INTEGER, stamp TEXT, news TEXT, seq INTEGER
                 );
+                CREATE INDEX IF NOT EXISTS tasks_by_change ON tasks (seq);
+                CREATE TABLE IF NOT EXISTS gone (task_id TEXT PRIMARY KEY, seq INTEGER);
                 CREATE INDEX IF NOT EXISTS tasks_by_start ON tasks (ended, started_at, task_id);
                 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT);
+                INSERT OR IGNORE INTO meta VALUES
+                    ('id', '{os.urandom(6).hex()}'), ('seq', '0'), ('gone_from', '0');
                 PRAGMA user_version = {_VERSION};
                 """
             )
@@ -280,14 +337,49 @@ def clear_way(path: str) -> bool:
 
 
 def _put(
-    connection: sqlite3.Connection, text: str, row: dict[str, Any], *, inode: int, stamp: str = ""
+    connection: sqlite3.Connection,
+    text: str,
+    row: dict[str, Any],
+    *,
+    inode: int,
+    stamp: str = "",
+    is_history: bool = False,
 ) -> None:
-    """Write a row, whose JSON is `text`. Without a stamp, the next reader reads the manifest again."""
+    """Write a row, whose JSON is `text`. Without a stamp, the next reader reads the manifest again.
+
+    With `is_history`, the index is being built.
+    """
     ended = int(row["status"] in ENDS)
+    news = repr([row.get(name) for name in _NEWS])
+    old = connection.execute("SELECT news, seq FROM tasks WHERE task_id = ?", (row["task_id"],)).fetchone()
+    if old is not None and old[0] == news:
+        seq = old[1]
+    elif old is None and is_history and ended:
+        seq = 0  # it ended before anybody asked
+    else:
+        seq = _next_seq(connection)
     connection.execute(
-        "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (row["task_id"], row["status"], ended, row["started_at"], text, inode, stamp),
+        "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (row["task_id"], row["status"], ended, row["started_at"], text, inode, stamp, news, seq),
     )
+
+
+def _next_seq(connection: sqlite3.Connection) -> int:
+    seq = int(connection.execute("SELECT value FROM meta WHERE key = 'seq'").fetchone()[0]) + 1
+    connection.execute("UPDATE meta SET value = ? WHERE key = 'seq'", (str(seq),))
+    return seq
+
+
+def _delete(connection: sqlite3.Connection, task_id: str) -> None:
+    """Delete the row of a task that is gone, and remember that for those who ask what changed."""
+    if connection.execute("DELETE FROM tasks WHERE task_id = ?", (task_id,)).rowcount == 0:
+        return
+    seq = _next_seq(connection)
+    connection.execute("INSERT OR REPLACE INTO gone VALUES (?, ?)", (task_id, seq))
+    oldest = connection.execute("SELECT seq FROM gone ORDER BY seq DESC LIMIT 1 OFFSET ?", (_GONE_KEPT,))
+    if (found := oldest.fetchone()) is not None:
+        connection.execute("DELETE FROM gone WHERE seq <= ?", found)
+        connection.execute("UPDATE meta SET value = ? WHERE key = 'gone_from'", (str(found[0]),))
 
 
 def _stamp(path: str, now: float) -> str:

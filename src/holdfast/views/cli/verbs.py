@@ -17,6 +17,7 @@ SECTIONS = {
         "logs",
         "events",
         "wait",
+        "digest",
         "attach",
         "stop",
         "interrupt",

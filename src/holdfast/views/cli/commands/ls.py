@@ -33,6 +33,13 @@ COMMAND = Command(
             completes="state",
             help="Only tasks in this state.",
         ),
+        Option(
+            flags=("--label",),
+            dest="label",
+            kind="many",
+            metavar="KEY=VALUE",
+            help="Only tasks with this label; repeatable.",
+        ),
         Option(flags=("--archived",), dest="archived", kind="flag", help="List archived tasks instead."),
         Option(flags=("-q", "--quiet"), dest="quiet", kind="flag", help="Print only ids."),
         JSON,
@@ -48,9 +55,16 @@ def run(values: dict[str, Any]) -> int:
     if values["archived"]:
         rows = task_list.archived(home, state=state)
     else:
-        rows = task_list.tasks(home, everything=values["all"], state=state)
+        everything = values["all"] or bool(values["label"])
+        rows = task_list.tasks(home, everything=everything, state=state)
+    if values["label"]:
+        from holdfast.model import labels
+        from holdfast.views.cli.parse import option_values
+
+        wanted = option_values.labels(values["label"])
+        rows = [row for row in rows if labels.match(row, wanted)]
     is_cut = (
-        not (values["all"] or values["archived"])
+        not (values["all"] or values["archived"] or values["label"])
         and state is None
         and sum(row["status"] in ENDS for row in rows) >= task_list.RECENT
     )
@@ -62,6 +76,8 @@ def run(values: dict[str, Any]) -> int:
     elif rows:
         _print(home, rows, is_archive=values["archived"])
         _print_lost_runners(home, [row for row in rows if row["runner_gone"]])
+    elif values["label"]:
+        out.talk("no tasks with this label" if len(values["label"]) == 1 else "no tasks with these labels")
     elif state is not None:
         out.talk(f"no {state} tasks")
     else:

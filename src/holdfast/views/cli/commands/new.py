@@ -15,7 +15,7 @@ from holdfast.store import audit, trust
 from holdfast.store.layout import Home
 from holdfast.views.cli.commands import run as run_verb
 from holdfast.views.cli.create import agent_options
-from holdfast.views.cli.create.task_options import PERMISSIONS, TRUST_PROJECT
+from holdfast.views.cli.create.task_options import LABEL, PERMISSIONS, TRUST_PROJECT
 from holdfast.views.cli.parse import command_spec, option_values
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.show import out
@@ -130,6 +130,7 @@ COMMAND = Command(
         Option(flags=("--in-place",), dest="in_place", kind="flag", help="Work in the project itself."),
         Option(flags=("--run",), dest="run", kind="flag", help="Run it now, and follow it like 'run'."),
         Option(flags=("-d", "--detach"), dest="detach", kind="flag", help="With --run: do not follow it."),
+        LABEL.evolve(help="With --run: label to find the task by ('ls --label'; repeatable)."),
         TRUST_PROJECT,
         JSON.evolve(help="Print the path and the id as JSON; with --run, the final manifest."),
     ),
@@ -196,6 +197,8 @@ def _check_options(values: dict[str, Any]) -> None:
     option_values.only_one(values, "worktree", "in_place")
     if values["detach"] and not values["run"]:
         raise UsageError("--detach needs --run", hint="'holdfast new --run -d …' starts it in the background")
+    if values["label"] and not values["run"]:
+        raise UsageError("--label needs --run", hint="'holdfast run --packet DIR --label …' labels its task")
     if values["run"] and values["plan"]:
         raise UsageError(
             "--run and --from-plan exclude each other",
@@ -246,7 +249,7 @@ def _workspace(values: dict[str, Any], project: str, *, changes: bool) -> str:
 
 def _run(folder: str, draft: Draft, values: dict[str, Any]) -> int:
     """Run the packet and follow it; at its end, say what to do with the work."""
-    chosen = {name: values[name] for name in ("project", "trust_project", "json", "detach")}
+    chosen = {name: values[name] for name in ("project", "trust_project", "json", "detach", "label")}
     chosen["project"] = paths.project(values["project"])
     status = run_verb.run({**command_spec.defaults(run_verb.COMMAND), **chosen, "packet": folder})
     if status == 0 and not values["detach"]:

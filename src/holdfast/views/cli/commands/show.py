@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast import clock, paths
 from holdfast.packet import load, runner_gone
-from holdfast.store.layout import Home
+from holdfast.store.layout import Home, Packet
 from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, Option
 from holdfast.views.cli.show import fit_text, out, terminal
 from holdfast.views.text import describe
@@ -32,7 +32,10 @@ COMMAND = Command(
             kind="flag",
             help="Print what its reviewers and verifiers reported.",
         ),
-        JSON.evolve(help="Print manifest.json."),
+        Option(
+            flags=("--summary",), dest="summary", kind="flag", help="Print its summary (outputs/_summary.md)."
+        ),
+        JSON.evolve(help="Print manifest.json, or the summary."),
     ),
 )
 
@@ -41,6 +44,8 @@ def run(values: dict[str, Any]) -> int:
     """Print the facts, or the manifest as JSON."""
     packet = load.find(Home(paths.home()), values["task"], archived=True)
     manifest = load.read_manifest(packet)
+    if values["summary"]:
+        return _print_summary(packet, manifest, values)
     if values["json"]:
         out.data({**manifest, "runner_gone": runner_gone.for_display(packet, manifest["status"])})
         return 0
@@ -68,4 +73,22 @@ def run(values: dict[str, Any]) -> int:
             lines[0] = lines[0].replace(state, terminal.coloured_state(state), 1)
         for line in lines:
             print(line)
+    return 0
+
+
+def _print_summary(packet: Packet, manifest: dict[str, Any], values: dict[str, Any]) -> int:
+    from holdfast.views.cli.parse import option_values
+    from holdfast.views.facts import summary
+
+    option_values.only_one(values, "summary", "findings")
+    found = summary.gather(packet, manifest)
+    if values["json"]:
+        out.data(found)
+        return 0
+    if not found["text"]:
+        out.talk(f"{packet.task_id} has no summary yet; 'holdfast show {packet.task_id}' shows it")
+    for line in found["text"].splitlines():
+        print(fit_text.printable(line))
+    if found["left_out_bytes"]:
+        out.talk(f"{found['left_out_bytes']} more bytes are in {found['path']}")
     return 0

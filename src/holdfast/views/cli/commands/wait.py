@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast import clock, paths
-from holdfast.errors import HoldfastError, Unanswered
+from holdfast.errors import HoldfastError, NotFound, Unanswered, UsageError
 from holdfast.model.status import Status, exit_status
 from holdfast.packet import load, runner_gone
 from holdfast.store.layout import Home
@@ -29,14 +29,23 @@ COMMAND = Command(
     examples=(
         "holdfast wait 20260131-fix --timeout 10m",
         "holdfast wait --any one two three",
+        "holdfast wait --all --label batch=nightly --json",
         "holdfast wait $(holdfast ls -q --state running)",
     ),
-    arguments=(Argument(dest="task", metavar="TASK…", many=True, completes="task"),),
+    arguments=(Argument(dest="task", metavar="[TASK…]", required=False, many=True, completes="task"),),
     options=(
         Option(
             flags=("--timeout",), dest="timeout", metavar="TIME", help="Give up after this time (exit 6)."
         ),
         Option(flags=("--any",), dest="any", kind="flag", help="Return as soon as one task is finished."),
+        Option(flags=("--all",), dest="all", kind="flag", help="Return when all are finished (default)."),
+        Option(
+            flags=("--label",),
+            dest="label",
+            kind="many",
+            metavar="KEY=VALUE",
+            help="Wait for the tasks that have this label now; repeatable.",
+        ),
         JSON.evolve(help="Print each task's manifest, one per line."),
     ),
 )
@@ -48,7 +57,8 @@ _STUCK_CHECK_S = 1.0
 def run(values: dict[str, Any]) -> int:
     """Wait for all tasks; the exit status tells how they ended."""
     home = Home(paths.home())
-    packets = [load.find(home, text, archived=True) for text in dict.fromkeys(values["task"])]
+    option_values.only_one(values, "any", "all")
+    packets = _packets(home, values)
     timeout_s = option_values.duration(values["timeout"], "--timeout", "10m")
     exit_statuses: dict[str, int] = {}
     for stop in settle(home, packets, Until(home), timeout_s=timeout_s):
@@ -64,6 +74,23 @@ def run(values: dict[str, Any]) -> int:
     if left:
         raise _timed_out(left)
     return next((exit_statuses[packet.path] for packet in packets if exit_statuses[packet.path]), 0)
+
+
+def _packets(home: Home, values: dict[str, Any]) -> list[Packet]:
+    packets = [load.find(home, text, archived=True) for text in dict.fromkeys(values["task"])]
+    wanted = option_values.labels(values["label"])
+    if wanted:
+        from holdfast.model import labels
+        from holdfast.views.facts import task_list
+
+        rows = task_list.tasks(home, everything=True, state=None)
+        labelled = [home.packet(row["task_id"]) for row in rows if labels.match(row, wanted)]
+        if not labelled:
+            raise NotFound(f"no task in {home.path} has the label {', '.join(values['label'])}")
+        packets += labelled
+    elif not packets:
+        raise UsageError("missing TASK", hint="'holdfast wait TASK…', or --label KEY=VALUE")
+    return list({packet.path: packet for packet in packets}.values())
 
 
 def _line(manifest: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ from holdfast.redact import MARGIN, Redactor, begin_of
 from holdfast.views.cli.create import agent_options, check_agent, check_command, check_sandbox, permissions
 from holdfast.views.cli.create.new_task import NewTask, environment_of, trusted_settings
 from holdfast.views.cli.create.task_options import LIMIT_FLAGS
+from holdfast.views.cli.parse import option_values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ def _spec(
         task_id=ids.new_task_id(name) if values["id"] is None else ids.check_task_id(values["id"]),
         task_name=name,
         goal=goal,
+        labels={key: redact(value) for key, value in option_values.labels(values["label"]).items()},
         agent=agent,
         model=values["model"],
         command=command,

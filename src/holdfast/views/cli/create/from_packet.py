@@ -16,6 +16,7 @@ from holdfast.store.trust import Judge, is_in_repository
 from holdfast.views.cli.create import agent_options, check_agent, check_git, check_sandbox, permissions
 from holdfast.views.cli.create.new_task import NewTask, environment_of, judged_settings
 from holdfast.views.cli.create.task_options import LIMIT_FLAGS
+from holdfast.views.cli.parse import option_values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -121,6 +122,8 @@ def _chosen(values: dict[str, Any]) -> dict[str, Any]:
         fields["task_id"] = ids.check_task_id(values["id"])
     if values.get("name"):
         fields["task_name"] = values["name"]
+    if values.get("label"):
+        fields["labels"] = option_values.labels(values["label"])
     if values.get("worktree"):
         fields["workspace"] = "worktree"
     if values.get("failover"):

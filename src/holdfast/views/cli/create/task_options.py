@@ -36,6 +36,13 @@ PERMISSIONS = Option(
     choices=PROFILES,
     help="What the agent may do: read; edit files and run commands in the workspace (default); full.",
 )
+LABEL = Option(
+    flags=("--label",),
+    dest="label",
+    kind="many",
+    metavar="KEY=VALUE",
+    help="Label to find the task by ('ls --label'; repeatable).",
+)
 _OPTIONS = (
     Option(
         flags=("-f", "--file"),
@@ -95,6 +102,7 @@ _OPTIONS = (
     ),
     Option(flags=("--name",), dest="name", metavar="TEXT", help="Display name."),
     Option(flags=("--id",), dest="id", metavar="ID", help="Task id (default: from date and name)."),
+    LABEL,
     Option(
         flags=("-o", "--option"),
         dest="option",

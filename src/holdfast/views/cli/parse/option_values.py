@@ -41,6 +41,18 @@ def size(text: str | None, option: str) -> int | None:
         raise UsageError(f"{option}: {error}", hint=f"for example {option} 10GB") from error
 
 
+def labels(texts: list[str]) -> dict[str, str]:
+    """The values of `--label`."""
+    if not texts:
+        return {}
+    from holdfast.model import labels
+
+    try:
+        return labels.parse(texts)
+    except ValueError as error:
+        raise UsageError(f"--label: {error}", hint="for example --label team=web") from error
+
+
 def only_one(values: dict[str, object], *names: str) -> str | None:
     """The one of some flags that was given, or None. Raises UsageError for two."""
     given = [name for name in names if values[name]]

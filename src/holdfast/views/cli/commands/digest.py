@@ -1,0 +1,67 @@
+"""holdfast digest: what changed, for an agent that orchestrates tasks."""
+
+from __future__ import annotations
+
+from holdfast import paths
+from holdfast.packet import load
+from holdfast.store.layout import Home
+from holdfast.views.cli.parse import option_values
+from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
+from holdfast.views.cli.show import fit_text, out
+from holdfast.views.facts import digest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+COMMAND = Command(
+    name="digest",
+    summary="Show what changed since the last digest.",
+    description="For scripts and for agents that orchestrate tasks: the tasks that changed since a cursor, "
+    "the number of tasks in each state, and the next cursor. Never more than 4 KB; what does not fit comes "
+    "with the next digest ('left_out' counts it). Without --since, or with an unknown cursor, it is a full "
+    "one: all live tasks and those that ended last.",
+    examples=(
+        "holdfast digest --json",
+        "holdfast digest --since 3f2a9c1be07d.42 --json",
+        "holdfast digest --label batch=nightly --since 3f2a9c1be07d.42",
+    ),
+    arguments=(Argument(dest="task", metavar="[TASK…]", required=False, many=True, completes="task"),),
+    options=(
+        Option(flags=("--since",), dest="since", metavar="CURSOR", help="Cursor of the previous digest."),
+        Option(
+            flags=("--label",),
+            dest="label",
+            kind="many",
+            metavar="KEY=VALUE",
+            help="Only tasks with this label; repeatable.",
+        ),
+        JSON,
+    ),
+)
+
+
+def run(values: dict[str, Any]) -> int:
+    """Print the digest."""
+    home = Home(paths.home())
+    ids = {load.find(home, text, archived=True).task_id for text in values["task"]}
+    wanted = option_values.labels(values["label"])
+    found = digest.gather(home, since=values["since"], only=ids or None, wanted=wanted)
+    if values["json"]:
+        out.data(found)
+        return 0
+    for task in found["tasks"]:
+        print(fit_text.printable(_line(task)))
+    for task_id in found["gone"]:
+        print(f"{task_id} is gone")
+    counts = ", ".join(f"{count} {state}" for state, count in found["counts"].items()) or "no tasks"
+    left = f"; {found['left_out']} more with the next digest" if found["left_out"] else ""
+    note = f" ({found['note']})" if "note" in found else ""
+    print(f"{counts}{left}{note}")
+    print(f"cursor {found['cursor']}")
+    return 0
+
+
+def _line(task: dict[str, Any]) -> str:
+    said = [task[name] for name in ("stage", "question", "reason", "waits", "concerns") if name in task]
+    return f"{task['id']} {task['state']}" + (f": {'; '.join(said)}" if said else "")

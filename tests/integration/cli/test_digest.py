@@ -1,0 +1,147 @@
+"""holdfast digest: only what changed, in few bytes; labels; the summary of a task."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import jsonschema
+import pytest
+
+from contracts import schema
+from tests.support import kin
+from tests.support.tasks import Task, holdfast, workspace
+
+
+@pytest.fixture(autouse=True)
+def in_a_home(home: str) -> None:
+    workspace()
+
+
+def digest(*args: str) -> dict[str, Any]:
+    done = holdfast("digest", "--json", *args)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.encode()) <= 4096
+    found = json.loads(done.stdout)
+    jsonschema.validate(found, schema.schemas()["digest"])
+    return found
+
+
+def ids(found: dict[str, Any]) -> list[str]:
+    return [task["id"] for task in found["tasks"]]
+
+
+def test_only_what_changed_and_500_bytes_if_nothing_did() -> None:
+    first = digest()
+    assert (first["full"], first["tasks"]) == (True, [])
+    assert "note" not in first
+    slow = Task.shell(kin.WAIT, "--id", "slow")
+    Task.shell("true", "--id", "quick").wait_for("completed")
+    slow.wait_for("running")
+    second = digest()
+    assert sorted(ids(second)) == ["quick", "slow"]
+    assert second["counts"] == {"completed": 1, "running": 1}
+    nothing = holdfast("digest", "--json", "--since", second["cursor"])
+    assert len(nothing.stdout.encode()) <= 500
+    assert json.loads(nothing.stdout)["tasks"] == []
+    kin.go()
+    slow.wait_for("completed")
+    third = digest("--since", second["cursor"])
+    assert (third["full"], third["tasks"]) == (False, [{"id": "slow", "state": "completed"}])
+
+
+def test_a_question_says_what_is_needed() -> None:
+    cursor = digest()["cursor"]
+    task = Task.shell(kin.WAIT, "--id", "it")
+    task.agent_pid()
+    assert task.ask("interrupt", "-m", "which one?" * 1000).returncode == 0
+    task.wait_for("interrupted")
+    (found,) = digest("--since", cursor)["tasks"]
+    assert found["needs"] == "answer"
+    assert found["question"].startswith("which one?")
+    assert found["question"].endswith("…")
+
+
+@pytest.mark.parametrize("how", [["rm", "it"], ["archive", "it"]])
+def test_a_task_that_is_gone(how: list[str]) -> None:
+    Task.shell("true", "--id", "it").wait_for("completed")
+    cursor = digest()["cursor"]
+    assert holdfast(*how).returncode == 0
+    assert digest("--since", cursor)["gone"] == ["it"]
+
+
+def test_an_unknown_cursor_gives_a_full_digest_that_says_so(home: str) -> None:
+    Task.shell("true", "--id", "it").wait_for("completed")
+    cursor = digest()["cursor"]
+    for name in os.listdir(home):
+        if name.startswith("index.db"):
+            os.unlink(os.path.join(home, name))
+    for unknown in (cursor, "", "x", "a.b", f"{cursor}999", f"{cursor.partition('.')[0]}.-1"):
+        found = digest("--since", unknown)
+        assert found["full"], unknown
+        assert "unknown cursor" in found["note"]
+        assert ids(found) == ["it"]
+
+
+def test_what_does_not_fit_comes_with_the_next_digest() -> None:
+    cursor = digest()["cursor"]
+    made = {f"task-with-a-rather-long-name-of-its-own-{number:02}" for number in range(60)}
+    for task_id in made:
+        kin.make("--", "true", task_id=task_id)
+    seen: set[str] = set()
+    left = []
+    while True:
+        found = digest("--since", cursor)
+        assert not seen & set(ids(found)), "each is told once"
+        seen |= set(ids(found))
+        left.append(found["left_out"])
+        cursor = found["cursor"]
+        if not found["left_out"]:
+            break
+    assert seen == made
+    assert left[0] > 0
+    assert left == sorted(left, reverse=True)
+
+
+def test_labels_find_tasks_again() -> None:
+    Task.shell("true", "--id", "a", "--label", "batch=1", "--label", "team=web").wait_for("completed")
+    Task.shell("exit 3", "--id", "b", "--label", "batch=1").wait_for("failed")
+    Task.shell("true", "--id", "c").wait_for("completed")
+    assert sorted(holdfast("ls", "-q", "--label", "batch=1").stdout.split()) == ["a", "b"]
+    assert holdfast("ls", "-q", "--label", "batch=1", "--label", "team=web").stdout == "a\n"
+    found = digest("--label", "batch=1")
+    assert sorted(ids(found)) == ["a", "b"]
+    assert found["counts"] == {"completed": 1, "failed": 1}
+    done = holdfast("wait", "--all", "--label", "batch=1")
+    assert sorted(done.stdout.splitlines()) == ["a completed", "b failed"]
+    assert done.returncode == 1
+    assert holdfast("wait", "--label", "batch=2").returncode == 3
+    assert sorted(ids(digest("c", "a"))) == ["a", "c"]
+    assert json.loads(holdfast("show", "a", "--json").stdout)["labels"] == {"batch": "1", "team": "web"}
+
+
+@pytest.mark.parametrize("label", ["x", "=1", "a b=1", "k=" + "v" * 201])
+def test_a_label_that_is_none_is_refused(label: str) -> None:
+    done = holdfast("run", "-d", "--label", label, "--", "true")
+    assert done.returncode == 2
+    assert "--label" in done.stderr
+
+
+def test_the_summary_of_a_task() -> None:
+    Task.shell("exit 3", "--id", "it").wait_for("failed")
+    found = json.loads(holdfast("show", "it", "--summary", "--json").stdout)
+    jsonschema.validate(found, schema.schemas()["summary"])
+    assert found["status"] == "failed"
+    assert "it" in found["text"]
+    assert found["text"].splitlines()[0] in holdfast("show", "it", "--summary").stdout
+
+
+def test_a_manifest_says_up_to_where_it_knows_the_journal() -> None:
+    task = Task.shell(kin.WAIT, "--id", "it")
+    task.wait_for("running")
+    kin.go()
+    manifest = task.wait_for("completed")
+    assert manifest["journal_bytes"] == os.path.getsize(task.path("events.jsonl"))
+    made = kin.make("--", "true")
+    assert made.manifest()["journal_bytes"] == os.path.getsize(made.path("events.jsonl"))
