@@ -195,6 +195,12 @@ class RequestRefused(NotPossible):
     code = "refused"
 
 
+class ForPersons(NotPossible):
+    """An agent asked for what only a person may ask."""
+
+    code = "for-persons"
+
+
 class InvalidMove(NotPossible):
     """A task cannot change from one state to the other."""
 

@@ -18,6 +18,9 @@ class Request(Record):
     id: str
     verb: str
     args: dict[str, Any] = {}
-    #: The sender: user@host, `keeper`, `agent`.
+    #: The sender: user@host, `keeper`, `agent of TASK`.
     by: str
+    #: What the sender is: `person`, `agent`, `reply` (a person's answer that a program passes on), or
+    #: `holdfast`. Empty: unknown, as in requests of older versions and of other programs.
+    asker: str = ""
     at: str

@@ -239,5 +239,7 @@ class TaskSpec(Record):
     #: The repository's checks, for a task without a pipeline.
     quality: QualitySpec | None = None
     queue: QueueSpec | None = None
+    #: The task whose agent started this one; null: a person did.
+    parent: str | None = None
     #: Agents run in bubblewrap; null: they do not.
     sandbox: SandboxSpec | None = None

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 MAX_BYTES = 1024 * 1024
 
 
-def drop(packet: Packet, verb: str, args: dict[str, Any], *, by: str) -> Request:
+def drop(packet: Packet, verb: str, args: dict[str, Any], *, by: str, asker: str = "holdfast") -> Request:
     """Put a request into the inbox, durably.
 
     The caller then makes sure that there is a runner, and rings the bell.
     """
-    request = Request(id=ids.new_ulid(), verb=verb, args=args, by=by, at=clock.iso_now())
+    request = Request(id=ids.new_ulid(), verb=verb, args=args, by=by, asker=asker, at=clock.iso_now())
     if not os.path.isdir(packet.inbox) and os.path.isdir(packet.path):
         atomic.make_directory(packet.inbox)  # an agent removed it
     atomic.write_json(packet.request(request.id), request.to_json(), durable=True)

@@ -10,7 +10,7 @@ import os
 
 from holdfast import clock, files
 from holdfast.errors import CorruptFile, DiskFull, HoldfastError, NotFound, RequestRefused, Unanswered
-from holdfast.packet import inbox, load
+from holdfast.packet import asker, inbox, load
 from holdfast.runner_process import start_runner
 from holdfast.store import atomic, audit, process, pulse
 from holdfast.store import lock as locks
@@ -20,6 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
+
+    from holdfast.packet.asker import Asker
 
 ANSWER_S = 2.0
 _RESTART_S = 0.3
@@ -104,15 +106,20 @@ class Posted:
         return False
 
 
-def post_request(packet: Packet, verb: str, args: dict[str, Any], *, wakes: bool = False) -> Posted:
-    """Write a request, and make sure that a runner sees it. Does not wait.
+def post_request(
+    packet: Packet, verb: str, args: dict[str, Any], *, wakes: bool = False, who: Asker | None = None
+) -> Posted:
+    """Write a request, and make sure that a runner sees it. Does not wait. Raises ForPersons if `who`
+    (default: who runs this process) may not ask for it.
 
     With `wakes`, a runner that a signal stopped is continued while the answer is awaited. Otherwise the
     keeper does that.
     """
     process.require_proc()
+    who = who or asker.find()
+    asker.check(who, packet, verb)
     try:
-        request = inbox.drop(packet, verb, args, by=audit.whoami())
+        request = inbox.drop(packet, verb, args, by=who.by, asker=who.kind)
     except DiskFull as error:
         from holdfast.views import disk_space  # rarely needed
 
@@ -124,6 +131,7 @@ def post_request(packet: Packet, verb: str, args: dict[str, Any], *, wakes: bool
             "operation": f"request.{verb}",
             "task_id": packet.task_id,
             "by": request.by,
+            "asker": request.asker,
             "request": request.id,
         },
     )

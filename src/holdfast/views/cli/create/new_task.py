@@ -8,8 +8,8 @@ from holdfast import paths
 from holdfast.errors import DuplicateTask
 from holdfast.model.record import Record
 from holdfast.model.spec import TaskSpec
+from holdfast.packet import asker, environment
 from holdfast.packet import create as packet_create
-from holdfast.packet import environment
 from holdfast.store.digest import sha256
 from holdfast.store.layout import Home, Packet
 from holdfast.views.cli.show import out
@@ -40,10 +40,11 @@ class NewTask(Record):
 
 def create(home: Home, task: NewTask, *, status: Status) -> Packet:
     """Write the packet, in the given state. Raises DuplicateTask, StorageError."""
+    parent = asker.parent_of(asker.find(), home.tasks)
     try:
         return packet_create.create(
             home,
-            task.spec,
+            task.spec if parent is None else task.spec.evolve(parent=parent),
             prompt=task.prompt,
             env=task.env,
             status=status,

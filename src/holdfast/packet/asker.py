@@ -1,0 +1,106 @@
+"""Who is asking: a person (or their script), or an agent inside an attempt.
+
+The processes above this one tell it: the recorder of an attempt has the attempt's lock open, the runner that
+of its task, and both adopt what an agent detaches. An environment can be copied or emptied by anybody, so it
+proves nothing. (What an agent of the same user can still do is in docs/security.md.)
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.errors import ForPersons, HoldfastError
+from holdfast.model.record import Record
+from holdfast.packet import load
+from holdfast.store import audit, process
+from holdfast.store.layout import Packet, is_our_lock
+
+#: What an agent may not ask of its own task, or of one that started it: a person decides.
+FOR_PERSONS = frozenset({"approve", "reject", "resume", "stop", "retry"})
+#: More processes are above nobody.
+_DEEPEST = 64
+
+
+class Asker(Record):
+    """The sender of a request."""
+
+    #: `person`, `agent`, or `reply`: a person's answer that a program passes on.
+    kind: str
+    #: For journal and audit.
+    by: str
+    #: Of an agent: the packet of its task.
+    packet: str = ""
+
+
+def find() -> Asker:
+    """Who runs this process."""
+    packet = _packet_around()
+    if packet is None:
+        return Asker(kind="person", by=audit.whoami())
+    return Asker(kind="agent", by=f"agent of {os.path.basename(packet)}", packet=packet)
+
+
+def reply(by: str) -> Asker:
+    """A person's answer that came through another program, such as a chat."""
+    return Asker(kind="reply", by=by)
+
+
+def check(asker: Asker, packet: Packet, verb: str) -> None:
+    """Raises ForPersons if an agent asks what only a person may ask of this task."""
+    if asker.kind != "agent" or verb not in FOR_PERSONS:
+        return
+    own = Packet(asker.packet)
+    for task in _lineage(own):
+        if _is_same(task, packet):
+            which = "its own task" if task is own else "the task that started its own"
+            raise ForPersons(
+                f"cannot {verb} {packet.task_id}: an agent may not {verb} {which}",
+                hint=f"a person decides; 'holdfast interrupt {packet.task_id} -m QUESTION' asks one",
+            )
+
+
+def parent_of(asker: Asker, tasks: str) -> str | None:
+    """The task whose agent asks, if it is in the home with this directory of tasks."""
+    if not asker.packet or os.path.realpath(os.path.dirname(asker.packet)) != os.path.realpath(tasks):
+        return None
+    return os.path.basename(asker.packet)
+
+
+def _lineage(own: Packet) -> list[Packet]:
+    """A task, the task whose agent started it, and so on."""
+    lineage, seen = [own], {own.task_id}
+    while True:
+        try:
+            parent = load.fold(lineage[-1]).spec.parent
+        except (HoldfastError, OSError):
+            return lineage
+        if parent is None or parent in seen:
+            return lineage
+        seen.add(parent)
+        lineage.append(own.home.packet(parent))
+
+
+def _is_same(one: Packet, other: Packet) -> bool:
+    try:
+        return os.path.samefile(one.path, other.path)
+    except OSError:
+        return False
+
+
+def _packet_around() -> str | None:
+    """The packet of the innermost attempt above this process."""
+    if not process.HAS_PROC:
+        return None
+    pid = os.getppid()
+    for _ in range(_DEEPEST):
+        if pid <= 1:
+            return None
+        for path in process.open_files(pid):
+            if path.endswith(("/lock", "/runner.lock")) and is_our_lock(path):
+                folder = os.path.dirname(path)
+                return folder if path.endswith("/runner.lock") else os.path.dirname(os.path.dirname(folder))
+        fields = process.stat_fields(pid)
+        if fields is None:
+            return None
+        pid = int(fields[1])
+    return None
