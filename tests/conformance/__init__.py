@@ -1,1 +1,1 @@
-"""The real CLIs, run by holdfast against model servers of our own, in a namespace that has loopback only."""
+"""The real CLIs, run by holdfast with our model servers, in a network namespace that has only loopback."""

@@ -12,7 +12,7 @@ from tests.conformance import install, namespace, pins
 
 _ENTER = "--inside"
 _SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
-#: Handed on from the caller's environment. Nothing else is: no key, no proxy, no home.
+#: Passed on from the caller's environment. Nothing else is: no key, no proxy, no home.
 _KEPT = ("CI", "TERM", "LANG", "HOLDFAST_KEEP")
 
 

@@ -20,7 +20,7 @@ from tests.conformance.table import TOGETHER
 collect_ignore_glob = [] if namespace.is_inside() else ["test_*.py"]
 
 _FOLDER = Path(__file__).parent
-#: One cell with all its waits; the slowest CLI retries a limit for more than a minute.
+#: Time limit of one cell; the slowest CLI retries a rate limit for more than a minute.
 CELL_S = 240
 
 
@@ -31,7 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Each test is a row; rows of the smoke run are marked, and rows that wait for something are left out."""
-    # pytest shows us the tests of all other directories too.
+    # pytest also passes the tests of all other directories.
     ours = [item for item in items if isinstance(item, pytest.Function) and item.path.parent == _FOLDER]
     pending = [item for item in ours if _is_pending(item)]
     if pending:

@@ -1,5 +1,4 @@
-"""Several agents at one task: their programs in PATH, and for each a model server that answers by what it is
-asked."""
+"""Several agents in one task: their programs in PATH, and a model server for each that answers by stage."""
 
 from __future__ import annotations
 
@@ -20,12 +19,12 @@ if TYPE_CHECKING:
     from holdfast.testing.models import ModelRequest, Turn
     from holdfast.testing.models.settings import Agent
 
-#: In the prompt of every stage, in front of what others wrote.
+#: Part of every stage's prompt, before the texts of others.
 _STAGE = re.compile(r"^Stage: (\w+) \(role", re.MULTILINE)
 
 
 class Crew:
-    """What a scenario of several agents works with."""
+    """The fixture of a scenario with several agents."""
 
     def __init__(self, agents: Sequence[str]) -> None:
         self.agents = tuple(agents)
@@ -52,16 +51,16 @@ class Crew:
 
     @property
     def env(self) -> dict[str, str]:
-        """What the programs need: call it when all are served."""
+        """The environment of the programs; call it when all have a server."""
         return dict(self._env)
 
     @property
     def flags(self) -> list[str]:
-        """Variables that only our settings name."""
+        """Variables that occur only in our settings."""
         return ["--env", "HOLDFAST_MODEL_KEY"] if "codex" in self.agents else []
 
     def start(self, agent: str, prompt: str, *flags: str) -> Task:
-        """`holdfast run -d` with this agent first. The prompt goes by stdin."""
+        """`holdfast run -d` with this agent first. The prompt is passed on stdin."""
         model = self.servers[agent].setup(cast("Agent", agent)).model
         line = [
             "--agent",
@@ -85,13 +84,13 @@ class Crew:
         return [request for request in server.conversations() if stage_of(request) == stage]
 
     def close(self) -> None:
-        """The servers; tasks are the test's own affair."""
+        """Stop the servers. Tasks are stopped by the test."""
         for server in self.servers.values():
             server.close()
 
 
 def stage_of(request: ModelRequest) -> str:
-    """The stage whose prompt the request carries."""
+    """The stage whose prompt is in the request."""
     found = _STAGE.search("\n".join(user_texts(request)))
     return found.group(1) if found else ""
 

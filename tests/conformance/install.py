@@ -1,5 +1,5 @@
-"""Installs the pinned programs with npm: `python -m tests.conformance.install [AGENT…]`. What is complete is
-left alone."""
+"""Installs the pinned programs with npm: `python -m tests.conformance.install [AGENT…]`. Complete
+installations stay as they are."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def install(pin: Pin) -> str:
 
 def version(pin: Pin) -> str:
     """The installed version, from its package.json: no program is run outside the namespace, not even for
-    this."""
+    its version."""
     with open(pin.prefix / "node_modules" / pin.package / "package.json", encoding="utf-8") as file:
         told = json.load(file)["version"]
     if not os.access(pin.bin / pin.program, os.X_OK):
@@ -70,7 +70,7 @@ def version(pin: Pin) -> str:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Installs what is missing of the named programs, or of all."""
+    """Installs those of the named programs (default: all) that are missing."""
     wanted = [BY_AGENT[name] for name in argv] if argv else list(PINS)
     if shutil.which("npm") is None:
         sys.stderr.write("error: the conformance suite needs npm; hint: install Node 20 or later\n")

@@ -1,5 +1,4 @@
-"""A network namespace that has loopback and nothing else, so that no byte of a real CLI leaves the
-machine."""
+"""A network namespace with only loopback, so that real CLIs cannot send anything off the machine."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ def interfaces() -> list[str]:
 
 
 def wrapper() -> list[str] | None:
-    """The command that enters one, or None where this machine or user has none."""
+    """The command that enters one, or None if this machine or user cannot create one."""
     if shutil.which("unshare") is None:
         return None
     for flags in (["--net"], ["--map-root-user", "--net"]):
@@ -40,7 +39,7 @@ def wrapper() -> list[str] | None:
 
 
 def bring_up_loopback() -> None:
-    """A new namespace has it, but down."""
+    """Bring loopback up: in a new namespace it is down."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         asked = struct.pack("16sh22x", b"lo", 0)
         flags = struct.unpack("16sh22x", fcntl.ioctl(any_socket, _GET_FLAGS, asked))[1]

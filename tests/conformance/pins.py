@@ -1,5 +1,5 @@
-"""The programs that the suite runs, with their versions. A change here is a change of what holdfast is known
-to work with."""
+"""The programs that the suite runs, with their versions. A change here changes which
+versions holdfast is known to work with."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-#: Names the directory of all prefixes to a process whose home is not the user's.
+#: The variable with the directory of all prefixes, for processes with another HOME.
 CACHE = "CONFORMANCE_CACHE"
 #: For programs that need a newer Node than the machine's.
 NODE = "node@22.23.3"
@@ -30,7 +30,7 @@ class Pin(NamedTuple):
 
     @property
     def prefix(self) -> Path:
-        """Where it is installed: outside the clone, so that a fresh clone need not load it again."""
+        """Where it is installed: outside the clone, so that a fresh clone does not download it again."""
         return cache() / self.name
 
     @property
@@ -40,7 +40,7 @@ class Pin(NamedTuple):
 
     @property
     def stamp(self) -> Path:
-        """Exists when the prefix is complete."""
+        """A file that exists once the prefix is complete."""
         return self.prefix / ".complete"
 
 

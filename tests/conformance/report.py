@@ -20,7 +20,7 @@ WANTED = [
 
 
 class Gathering:
-    """Lives in the controller: the reports of all workers pass through it."""
+    """Runs in the controller, which gets the reports of all workers."""
 
     def __init__(self) -> None:
         self.cells: dict[tuple[str, str], Cell] = {}
@@ -38,7 +38,7 @@ class Gathering:
             self.cells[key] = Cell("instead" if "cannot" in facts else "pass", tuple(told))
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """The page is written by a whole run only; a part is shown."""
+        """A full run writes the page; a partial run only prints its rows."""
         if not self.cells:
             return
         if all(key in self.cells for key in WANTED):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holdfast.testing.models.settings import Agent
     from tests.conformance.pins import Pin
 
-#: How long one step of a real CLI may take on a busy machine.
+#: Time limit of one step of a real CLI on a busy machine.
 STEP_S = 60.0
 #: Added to the settings of a CLI, so that its own retries do not take minutes.
 IMPATIENT = {
@@ -30,7 +30,7 @@ PI_FORGETS = (
     "Pi writes no session before its first answer is complete: there is nothing to resume, and a new session "
     "gets the recovery briefing."
 )
-#: Where each keeps its sessions, below HOME; Codex in the home that holdfast gives it.
+#: Where each CLI keeps its sessions, below HOME; for Codex, in its private home.
 _SESSIONS = {
     "claude": ".claude/projects/*/*.jsonl",
     "codex": "codex/sessions/**/*.jsonl",
@@ -42,7 +42,7 @@ _SESSIONS = {
 
 
 class Rig:
-    """What a scenario works with. The home is the test's own, and so is everything below `root`."""
+    """The fixture of a scenario. The home and everything below `root` belong to the test."""
 
     def __init__(self, pin: Pin, root: str, *, tell: Callable[[str, str], None]) -> None:
         self.pin = pin
@@ -54,12 +54,12 @@ class Rig:
         os.mkdir(self.project)
 
     def note(self, text: str) -> None:
-        """The row is as it should be, and the table says something about it."""
+        """The row passes, with a note in the table."""
         self._tell("note", text)
 
     def cannot(self, text: str) -> None:
-        """The CLI cannot: the table says why and what holdfast does instead, which the test goes on to
-        prove."""
+        """The CLI cannot do this: the table says why, and what holdfast does instead, which the rest of the
+        test proves."""
         self._tell("cannot", text)
 
     def serve(self, script: Any) -> ModelServer:
@@ -76,10 +76,10 @@ class Rig:
         permissions: str = "full",
         held_up: bool = False,
     ) -> Task:
-        """`holdfast run -d` with the real CLI, by default without its permission prompts. The prompt goes by
-        stdin.
+        """`holdfast run -d` with the real CLI, by default without its permission prompts. The prompt is
+        passed on stdin.
 
-        One that is held up is a process that has not come to anything yet, until `let_start`.
+        One that is held up has a process, but the CLI does not start before `let_start`.
         """
         setup = server.setup(cast("Agent", self.agent))
         env = {**setup.write_to(os.environ["HOME"]), **IMPATIENT.get(self.agent, {})}
@@ -126,13 +126,13 @@ class Rig:
         return os.path.join(self.project, name)
 
     def wait_for_file(self, name: str) -> None:
-        """Until a tool has made this file."""
+        """Wait until a tool has created this file."""
         eventually(lambda: os.path.exists(self.path(name)), STEP_S, f"the agent's tool makes {name}")
 
     def wait_for_tool(self, task: Task, name: str, words: str) -> None:
-        """Until a tool runs that makes this file, holdfast knows of it, and the session holds the prompt."""
+        """Wait until a tool has created this file, holdfast knows it, and the session has the prompt."""
         self.wait_for_file(name)
-        if self.agent != "opencode":  # which reports a tool when it has ended
+        if self.agent != "opencode":  # it reports a tool only when it has ended
             task.wait_for_event("agent.tool_started", within_s=STEP_S)
         self.wait_until_noted(task, words)
 
@@ -148,7 +148,7 @@ class Rig:
         return processes.marked(os.path.join(task.packet, "attempts"))
 
     def wait_until_noted(self, task: Task, words: str) -> None:
-        """Until the CLI has written these words into its session: from then on there is one to go on with."""
+        """Wait until the CLI has written these words into its session, which can then be resumed."""
         place = task.path("state") if self.agent == "codex" else os.environ["HOME"]
         pattern = os.path.join(place, _SESSIONS[self.agent])
 
@@ -160,12 +160,12 @@ class Rig:
         eventually(is_noted, STEP_S, f"{pattern} holds the prompt")
 
     def wait_for_output(self, task: Task, words: bytes) -> None:
-        """Until the CLI has printed this."""
+        """Wait until the CLI has printed this."""
         log = Path(task.attempts()[-1]) / "stdout.log"
         eventually(lambda: words in log.read_bytes(), STEP_S, f"{log} has {words!r}", journal=task.packet)
 
     def close(self) -> None:
-        """The servers; tasks are the test's own affair."""
+        """Stop the servers. Tasks are stopped by the test."""
         for server in self._servers:
             server.close()
 

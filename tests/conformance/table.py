@@ -28,7 +28,7 @@ _LEGEND = (
 
 
 class Cell(NamedTuple):
-    """What came of one scenario with one agent."""
+    """The result of one scenario with one agent."""
 
     word: str
     notes: tuple[str, ...] = ()

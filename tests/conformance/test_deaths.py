@@ -21,14 +21,14 @@ def test_kill_in_tool(rig: Rig) -> None:
     server = rig.serve([shell(HOLD, text="About to hold."), text("All done.")])
     task = rig.start(server, ASKED)
     rig.wait_for_tool(task, "began", ASKED)
-    # A CLI may start the tool before it has written down what it said.
+    # A CLI may start the tool before it has saved its last text.
     rig.wait_until_noted(task, "About to hold.")
     os.kill(task.agent_pid(), signal.SIGKILL)
     task.wait_for("completed", within_s=STEP_S)
     _resumed(task, "killed")
     last = server.conversations()[-1]
     assert _has_history(last)
-    assert any("About to hold." in said for said in all_texts(last)), "what the agent had said is part of it"
+    assert any("About to hold." in said for said in all_texts(last)), "it includes the agent's earlier text"
     if rig.agent == "opencode":
         rig.note(
             "OpenCode does not tell when a tool starts: "
@@ -118,7 +118,7 @@ def test_two_tasks(rig: Rig) -> None:
     server = rig.serve(answer)
     tasks: dict[str, Task] = {}
     for name, word in words.items():
-        # One after the other, so that they do not set up the CLI's home at the same moment; then both live.
+        # Started one after the other, so that they do not set up the CLI's home at the same time.
         tasks[name] = rig.start(server, f"Please hold the line, {word}.")
         rig.wait_for_tool(tasks[name], name, word)
     for task in tasks.values():
@@ -129,7 +129,7 @@ def test_two_tasks(rig: Rig) -> None:
     assert len({task.manifest()["session_id"] for task in tasks.values()}) == 2
     for request in server.conversations():
         told = "".join(all_texts(request))
-        assert sum(word in told for word in words.values()) == 1, "each session knows its own task only"
+        assert sum(word in told for word in words.values()) == 1, "each session has only its own task"
 
 
 def _resumed(task: Task, outcome: str) -> None:
@@ -143,6 +143,6 @@ def _resumed(task: Task, outcome: str) -> None:
 
 
 def _has_history(request: ModelRequest) -> bool:
-    """The model was sent what the person had asked, which our message does not repeat, and our message."""
+    """The model was sent the original prompt, which our message does not repeat, and our message."""
     is_asked = any(ASKED in said for said in user_texts(request))
     return is_asked and "This is the same session: continue." in last_user_text(request)

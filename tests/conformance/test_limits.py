@@ -1,4 +1,4 @@
-"""Causes outside the task: silence, limits, logins, and a person who stops it."""
+"""External causes: silence, limits, logins, and a stop by a person."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_stop(rig: Rig) -> None:
 
 
 def test_budget(rig: Rig) -> None:
-    """A model that never comes to an end."""
+    """A model whose turns never end."""
     server = rig.serve(lambda _: shell("echo once more", text="Again."))
     task = rig.start(server, ASKED, "--max-turns", "3")
     manifest = task.wait_for("interrupted", within_s=STEP_S)
@@ -143,13 +143,13 @@ def test_budget(rig: Rig) -> None:
             )
     assert len(attempts(task)) == 1
     assert not rig.left_of(task)
-    assert len(server.conversations()) == asked, "nobody asks the model any more"
+    assert len(server.conversations()) == asked, "no further requests to the model"
     assert task.ask("stop").returncode == 0
     task.wait_for("killed", within_s=STEP_S)
 
 
 def test_second_writer(rig: Rig) -> None:
-    """Another process uses the session when it is to be resumed: the test, which holds the lock."""
+    """Another process (the test, which holds the lock) uses the session that is to be resumed."""
     server = rig.serve([shell(HOLD, text="About to hold."), text("All done.")])
     task = rig.start(server, ASKED)
     rig.wait_for_tool(task, "began", ASKED)
@@ -163,7 +163,7 @@ def test_second_writer(rig: Rig) -> None:
         assert locks.is_held(path), "a live attempt holds it"
     task.kill_runner()
     os.kill(agent, signal.SIGKILL)
-    rig.touch("go")  # the recorder holds the lock until the tool is gone, too
+    rig.touch("go")  # the recorder holds the lock until the tool has exited as well
     lock = locks.acquire(path, role="conformance", within_s=STEP_S)
     try:
         task.start_runner()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class _Tools(NamedTuple):
-    """How a CLI names its tool for files, and its shell. A profile may hide them from the model."""
+    """A CLI's names of its file tool and its shell. A profile may hide them from the model."""
 
     writer: str
     path: str
@@ -33,7 +33,7 @@ class _Tools(NamedTuple):
     shell: str
 
 
-#: Codex has a shell only.
+#: Codex has only a shell.
 _TOOLS = {
     "claude": _Tools("Write", "file_path", "content", "Bash"),
     "gemini": _Tools("write_file", "file_path", "content", "run_shell_command"),

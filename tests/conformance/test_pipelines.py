@@ -39,7 +39,7 @@ PATCH = """```diff
 
 
 def run(crew: Crew, packet: Written, stages: list[str]) -> Task:
-    """Run a packet to its end; each stage was called once, and left everything that it should."""
+    """Run a packet to its end. Each stage was called once and left all its files."""
     task = packet.start(*crew.flags, "--base-interval", "1s", env=crew.env)
     task.wait_for("completed", within_s=WHOLE_S)
     assert [(call["stage"], call["mode"]) for call in calls(task)] == [(stage, "fresh") for stage in stages]
@@ -56,7 +56,9 @@ def _check(crew: Crew, task: Task, stage: str) -> None:
     """The model was sent the composed prompt, and what it answered is the stage's report, which passed."""
     agent, _, role = stage.partition("_")
     prompt = task.read("inputs", "prompt", f"{agent}.{role}.md").decode()
-    assert any(prompt.strip() in said for said in user_texts(crew.asked(stage)[0])), "whole, in one piece"
+    assert any(prompt.strip() in said for said in user_texts(crew.asked(stage)[0])), (
+        "the whole prompt, in one piece"
+    )
     meta = json.loads(task.read("outputs", f"{stage}.{agent}.meta.json"))
     assert (meta["exit_code"], meta["outcome"], meta["role"]) == (0, "success", role)
     verdict = gate(task, stage)
@@ -173,4 +175,4 @@ def test_failover(crew: Crew) -> None:
     told = last_user_text(opening)
     for words in (BRIEFING, asked, "I begin with half.txt.", "half.txt"):
         assert words in told
-    assert "one half" in tool_results(last)[0].text, "it works where the other has left off"
+    assert "one half" in tool_results(last)[0].text, "it continues where the other stopped"

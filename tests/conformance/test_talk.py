@@ -17,7 +17,7 @@ from holdfast.testing.models import (
 )
 from tests.conformance.rig import STEP_S, Rig, attempts
 
-#: What shells, JSON encoders and line readers stumble over.
+#: Characters that break shells, JSON encoders and line readers.
 AWKWARD = (
     "'single' \"double\" `back` $(touch pwned) ${HOME} $HOME \\n \\\\ %s {0} <b>&amp;</b> # ; | > "
     "\x1b[31m \t é ß 漢 🦀👩‍🚀"
@@ -48,7 +48,7 @@ def test_write_file(rig: Rig) -> None:
 
 
 def test_prompt(rig: Rig) -> None:
-    # Rulers are few tokens: a CLI that counts them before it sends finds room.
+    # Rulers have few tokens, so a CLI that counts tokens before it sends accepts the prompt.
     ruler = "-" * 200
     filler = "\n".join(f"{number}\n\n{ruler}\n\t{ruler}" for number in range(1 + PROMPT_BYTES // 400))
     prompt = f"{AWKWARD}\n{filler}\n{AWKWARD}\nThat was all."
@@ -100,7 +100,7 @@ def test_system_prompt(rig: Rig) -> None:
     assert f"Own rule 6060: {AWKWARD}" in where
     assert "# You work under holdfast" in where
     assert f"- task: {task.id}, stage {rig.agent}_run" in where
-    assert system_text(request).partition("# You work under holdfast")[0].strip(), "behind its own"
+    assert system_text(request).partition("# You work under holdfast")[0].strip(), "after its own"
 
 
 def test_session(rig: Rig) -> None:
@@ -108,7 +108,7 @@ def test_session(rig: Rig) -> None:
     first = rig.start(server, "Keep word 1111 in mind.")
     session_id = first.wait_for("completed", within_s=STEP_S)["session_id"]
     if rig.agent == "codex":
-        # As if a person had worked there: the sessions of a task have their own home.
+        # As if a person had used it: sessions of a task are in a private home.
         target = os.path.join(os.environ["HOME"], ".codex", "sessions")
         shutil.copytree(first.path("state", "codex", "sessions"), target)
     second = rig.start(server, "Which word was it?", "--session", session_id)

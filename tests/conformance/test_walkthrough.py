@@ -19,7 +19,7 @@ ANSWER = "main is fine, run them again"
 
 
 def add(crew: Crew, work_id: str) -> Task:
-    """One work item for Claude, as a tracker has it; its tools are allowed, nothing is bypassed."""
+    """One work item for Claude, as in a tracker. Its tools are allowed; permissions are not bypassed."""
     item = {
         "id": work_id,
         "title": "Implement authentication",

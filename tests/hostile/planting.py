@@ -40,7 +40,7 @@ TRIGGERS = {
     "maintenance.auto": "true",
     "gc.auto": "1",
 }
-#: Keys that git documents, that look like a command, and that are none.
+#: Keys that git documents and that look like a command, but are not.
 INERT = (
     "advice.*", "blame.ignoreRevsFile", "clean.requireForce", "clone.filterSubmodules", "color.pager",
     "column.clean", "commit.cleanup", "commitGraph.maxNewFilters", "completion.commands",
@@ -79,7 +79,7 @@ class Trap:
         os.makedirs(self._programs)
 
     def program(self, name: str) -> str:
-        """A program that leaves a file of this name, and behaves like `cat` for the sake of filters."""
+        """A program that leaves a file of this name and then acts as `cat`, so that filters work."""
         path = os.path.join(self._programs, name.replace("/", "_"))
         if not os.path.exists(path):
             write(path, f"#!/bin/sh\n: > '{self.sprung_at}/{os.path.basename(path)}'\nexec cat\n", mode=0o755)

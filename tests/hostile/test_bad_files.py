@@ -42,12 +42,12 @@ DAMAGES = (
     "object", "empty", "half", "junk", "deep", "huge", "closed", "directory", "pipe", "socket", "dangling",
     "zero", "device", "wrong types",
 )  # fmt: skip
-#: What each reader must still answer: these are about the home or another task.
+#: Commands that must succeed: they are about the home or another task.
 MUST = (
     "ls", "ls --json", "ls --all", "status", "status --json", "report", "report --json", "queue ls",
     "metrics", "show good", "wait good", "logs good", "events good",
 )  # fmt: skip
-#: These may refuse, but neither hang nor fail in an unexpected way.
+#: Commands that may fail, but must not hang or crash.
 MAY = (
     "show bad",
     "logs bad",
@@ -58,7 +58,7 @@ MAY = (
     "doctor --json",
     "diff bad",
 )
-#: Time for one verb.
+#: Time limit of one command.
 WITHIN_S = 20
 
 
@@ -106,7 +106,7 @@ def damage_file(path: str, damage: str) -> None:
         case "zero":
             os.symlink("/dev/zero", path)
         case "device":
-            os.mknod(path, 0o20600, os.makedev(1, 5))  # another /dev/zero
+            os.mknod(path, 0o20600, os.makedev(1, 5))  # a second /dev/zero
         case "huge":
             with open(path, "wb") as file:
                 file.write(old[: len(old) // 2])
@@ -213,9 +213,9 @@ def test_one_bad_file_stops_nobody_else(
 
 
 def stops_nobody_else(home: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every reader answers, and keeper and queue work."""
+    """Every command answers, and the keeper runs the queue."""
     found, complaints = outcomes(*MUST, *MAY)
-    # Settings of the user that make no sense are refused; by no other file.
+    # Only damaged settings of the user may make a command fail.
     fine = (0, 2) if name == "config.toml" else (0,)
     assert {verb: found[verb] for verb in MUST if found[verb] not in fine} == {}, complaints
     assert {verb: status for verb, status in found.items() if status < 0 or status == 70} == {}, complaints

@@ -21,7 +21,7 @@ SCRIPT = (
 
 @pytest.fixture(autouse=True)
 def alone(home: str) -> Iterator[None]:
-    """No keeper: the tests say when a runner starts."""
+    """No keeper: the tests start the runners."""
     lock = kin.alone(home)
     yield
     os.close(lock)
@@ -54,7 +54,7 @@ def alive(members: dict[str, int]) -> dict[str, str]:
 
 
 def ends_well(task: Task, members: dict[str, int]) -> None:
-    """The original never noticed: one attempt, one runner, its own end."""
+    """The original was not affected: one attempt, one runner, its own end."""
     assert all(state in ("S", "R", "D") for state in alive(members).values()), alive(members)
     kin.go()
     assert task.wait_for("failed")["exit_code"] == 3
@@ -70,7 +70,7 @@ def test_a_copy_does_not_adopt_the_originals_agent_and_says_so(home: str) -> Non
     assert (ended["outcome"], ended["by"], ended["resumable"]) == ("lost", "nobody", False)
     assert "belongs to another home" in ended["detail"]
     assert str(members["agent"]) in ended["detail"]
-    # It starts anew, by the usual rule.
+    # It starts a new attempt, as after any lost one.
     copy.wait_for_event("attempt.started", 2)
     assert copy.manifest()["total_retries"] == 0
     assert copy.manifest()["pid"] != members["agent"]
@@ -126,7 +126,7 @@ def test_the_copy_of_an_attempt_that_ended_does_not_sweep_the_originals_leftover
 
 
 def test_the_copy_of_an_orphan_is_not_the_orphans_home(home: str) -> None:
-    """Recorder and runner of the original are dead, too: only the directory tells the two homes apart."""
+    """Recorder and runner of the original are dead as well: only the directory tells the two homes apart."""
     task, members = family()
     copy = copied(home, task)
     kin.kill(members["runner"], members["recorder"])
@@ -145,7 +145,7 @@ def test_the_copy_of_an_orphan_is_not_the_orphans_home(home: str) -> None:
 
 
 def test_an_original_that_was_renamed_is_still_the_original(home: str) -> None:
-    """`mv home moved; cp -a moved home`: the copy stands where the agent's environment says."""
+    """`mv home moved; cp -a moved home`: the copy is at the path that the agent's environment names."""
     task, members = family()
     kin.kill(members["runner"], members["recorder"])
     moved = home + "-moved"
@@ -185,7 +185,7 @@ def test_a_copy_without_the_record_of_its_directory_asks_the_process(home: str) 
 
 
 def test_keeper_and_seed_of_the_original_are_not_those_of_the_copy(home: str) -> None:
-    """The copy's lock files name live processes; nobody there is signalled or believed."""
+    """The copy's lock files name live processes; these are neither signalled nor trusted."""
     seed = kin.start_seed(home)
     task, members = family()
     copy = copied(home, task)
@@ -199,7 +199,7 @@ def test_keeper_and_seed_of_the_original_are_not_those_of_the_copy(home: str) ->
 
 
 def test_the_copy_ignores_the_workspace_it_did_not_start_in(home: str) -> None:
-    """A process of the user in the same project is nobody's."""
+    """A process of the user in the same project belongs to no task."""
     task, members = family()
     bystander = subprocess.Popen(["sleep", "60"], cwd=workspace(), start_new_session=True)
     copy = copied(home, task)

@@ -1,4 +1,4 @@
-"""Many tasks are ended at once: one that does not answer delays no other."""
+"""Ending many tasks at once: one that does not answer must not delay the others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ANSWER_S = 2.0
 
 @pytest.fixture(autouse=True)
 def with_keeper(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here keepers are wanted."""
+    """These tests need keepers."""
     monkeypatch.delenv("HOLDFAST_KEEPER")
     workspace()
 
@@ -39,10 +39,10 @@ def stop_runners(tasks: list[Task]) -> list[int]:
 
 
 def test_down_now_asks_all_tasks_before_it_waits_for_one(home: str) -> None:
-    """Each was awaited before the next was asked: 39 s for 800 tasks, and a stopped runner for ever."""
+    """Waiting for each task before asking the next took 39 s for 800 tasks; a stopped runner blocked it."""
     *deaf, good = start("a1", "a2", "a3", "a4", "a5", "z")
     keepers.wait_for(home)
-    keepers.kill(home)  # or it would wake the runners; 'down' ends the next
+    keepers.kill(home)  # it would wake the runners; 'down' ends its successor
     stop_runners(deaf)
     start_mono = time.monotonic()
     done = holdfast("down", "--now")
@@ -55,7 +55,7 @@ def test_down_now_asks_all_tasks_before_it_waits_for_one(home: str) -> None:
 
 
 def test_rm_force_stops_all_tasks_before_it_waits_for_one(home: str) -> None:
-    """Agents that take their time to stop take it together."""
+    """Agents that stop slowly do so in parallel."""
     slow = "trap 'sleep 2; exit 0' TERM; while :; do sleep 0.1; done"
     tasks = [Task.start("--id", name, "--", "sh", "-c", slow) for name in ("a1", "a2", "a3", "a4", "a5")]
     for task in tasks:

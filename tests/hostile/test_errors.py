@@ -1,4 +1,4 @@
-"""Errors say what is wrong, and junk delays nobody."""
+"""Errors name the cause, and junk files delay nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("home")
 
 @pytest.mark.parametrize("name", ["events.jsonl", "output.log"])
 @pytest.mark.parametrize("verb", ["events", "logs"])
-def test_a_directory_in_place_of_a_file_is_no_bug_of_ours(verb: str, name: str) -> None:
+def test_a_directory_in_place_of_a_file_is_not_reported_as_a_bug(verb: str, name: str) -> None:
     task = Task.shell("echo hello")
     task.wait_for("completed")
     os.unlink(task.path(name))
@@ -53,7 +53,7 @@ def test_a_refused_system_call_is_not_called_a_problem_of_the_output() -> None:
     assert "output" not in done.stderr
 
 
-def test_a_full_output_is_still_told() -> None:
+def test_a_full_output_is_still_reported() -> None:
     with open("/dev/full", "w", encoding="utf-8") as full:
         done = subprocess.run(
             [sys.executable, "-m", "holdfast", "help"],
@@ -72,7 +72,9 @@ def test_a_unit_has_the_path_of_any_home(home: str) -> None:
     )
     text = unit_text.systemd(keeper)
     assert "\r" not in text
-    assert not any(line.endswith("\\") for line in text.splitlines())  # it would continue on the next line
+    assert not any(
+        line.endswith("\\") for line in text.splitlines()
+    )  # systemd would join it with the next line
     (line,) = [line for line in text.splitlines() if "HOLDFAST_HOME" in line]
     value = line.removeprefix('Environment="').removesuffix('"')
     assert value.encode().decode("unicode_escape") == f"HOLDFAST_HOME={home}"
@@ -103,7 +105,7 @@ def test_thousands_of_files_in_the_inbox_do_not_delay_stop(kind: str) -> None:
     done = holdfast("stop", task.id)
     assert done.returncode == 0, done.stderr
     task.wait_for("killed", within_s=20.0)
-    assert time.monotonic() - began < 10, "31 s when every file was answered by itself"
+    assert time.monotonic() - began < 10, "answering each file separately took 31 s"
     for name in os.listdir(task.path("inbox")):  # the runner would refuse them one by one before it leaves
         with contextlib.suppress(FileNotFoundError):
             os.unlink(task.path("inbox", name))

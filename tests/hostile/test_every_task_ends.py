@@ -12,7 +12,7 @@ from tests.support.tasks import ENDS, Task, holdfast, workspace
 from tests.support.waiting import eventually
 
 EAGER = ("--base-interval", "0.2s", "--stale", "none")
-#: What an agent removes.
+#: Parts that the agent removes.
 PARTS = {
     "attempt": '"$HOLDFAST_ATTEMPT"',
     "attempts": '"$HOLDFAST_PACKET/attempts"',
@@ -72,8 +72,8 @@ def forged(task: Task) -> None:
 
 
 @pytest.mark.parametrize("dies", [False, True])
-def test_a_forged_end_is_none(home: str, *, dies: bool) -> None:
-    """The task goes on, ends, and `wait` returns."""
+def test_a_forged_end_does_not_end_the_task(home: str, *, dies: bool) -> None:
+    """The task continues to its own end, and `wait` returns."""
     task = Task.shell(kin.WAIT + "exit 3", *EAGER)
     task.agent_pid()
     forged(task)
@@ -118,7 +118,7 @@ RUNNER = "$(cut -d' ' -f4 /proc/$PPID/stat)"
 def test_an_agent_that_kills_its_own_recorder_and_runner_again_and_again_uses_up_its_retries(
     home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody learns how it ended. That is not held against it, but not for ever."""
+    """Its exit status is unknown, which burns no retry, but only the first few times."""
     monkeypatch.delenv("HOLDFAST_KEEPER")
     assert holdfast("up").returncode == 0
     script = f"echo >> runs; kill -9 {RUNNER} $PPID $$; sleep 60"

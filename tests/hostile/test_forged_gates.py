@@ -1,4 +1,4 @@
-"""A gate cannot be passed by files: neither by its result, nor by a done marker."""
+"""Files alone do not pass a gate: neither a forged result nor a forged done marker."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_done_marker_needs_a_gate_that_passed(home: str, *, dies: bool) -> Non
 
 
 def test_a_result_counts_only_with_the_exit_status_of_its_gate(home: str) -> None:
-    """The gate is killed; a result that says "passed" is there, written by somebody else."""
+    """The gate is killed, and another process has written a result that says "passed"."""
     lock = kin.alone(home)
     task = in_gate()
     gates = task.events("attempt.started")

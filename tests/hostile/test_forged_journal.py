@@ -1,4 +1,4 @@
-"""The journal is what runners wrote. What somebody else wrote to it never counts, and a person is asked."""
+"""Only what runners wrote to the journal counts. If anything else wrote to it, a person is asked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EAGER = ("--base-interval", "0.2s", "--stale", "none")
 
 
 def line(kind: str, **fields: object) -> bytes:
-    """A line that looks like one of a runner."""
+    """A line that looks like that of a runner."""
     head = {"id": ids.new_ulid(), "at": clock.iso_now(), "type": kind}
     return json.dumps({**head, **fields}, separators=(",", ":")).encode() + b"\n"
 
@@ -56,7 +56,7 @@ def assert_parked(task: Task, said: str) -> None:
     assert holdfast("wait", "--timeout", "10s", task.id).returncode == 4
 
 
-def test_an_agent_that_appends_its_success_is_found_out(home: str) -> None:
+def test_a_success_that_an_agent_appended_is_noticed(home: str) -> None:
     source = os.path.join(workspace(), "forged")
     with open(source, "wb") as file:
         file.write(forged_end())
@@ -82,7 +82,7 @@ def test_lines_appended_without_a_runner_do_not_count(home: str, data: str) -> N
     assert not processes.is_alive(agent)
     kept = [name for name in os.listdir(task.packet) if name.startswith("events.jsonl.forged")]
     assert task.read(kept[0]) == forged
-    # The person has read it: the task goes on from what is true.
+    # After the answer, the task continues from the trusted part.
     kin.go()
     assert task.ask("resume").returncode == 0
     assert task.wait_for("failed")["exit_code"] == 3
@@ -134,7 +134,7 @@ def test_going_back_in_the_journal_is_noticed(home: str) -> None:
     os.close(lock)
 
 
-def test_seals_that_are_gone_are_missed(home: str) -> None:
+def test_missing_seals_are_noticed(home: str) -> None:
     lock = kin.alone(home)
     task = Task.shell(kin.WAIT + "exit 3", *EAGER)
     task.agent_pid()
@@ -148,7 +148,7 @@ def test_seals_that_are_gone_are_missed(home: str) -> None:
 
 
 def test_a_torn_append_is_no_forgery(home: str) -> None:
-    """Killed while it wrote: what there is of the append is dropped, and the task goes on."""
+    """Killed while it wrote: the partial append is dropped, and the task continues."""
     lock = kin.alone(home)
     task = Task.shell(kin.WAIT + "exit 0", *EAGER)
     task.agent_pid()

@@ -1,4 +1,4 @@
-"""git runs no command that an agent or a repository has written, wherever it is written."""
+"""git runs no command from an agent or a repository, wherever it is configured."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Scene:
             write(os.path.join(vend, "lib"), "changed\n")
             write(os.path.join(vend, ".gitattributes"), ATTRIBUTES)
         self.trap.user(os.environ["HOME"])
-        # Everything is new, so that git has to read it.
+        # Everything is new, so git must read it.
         for name in ("a", "src/b"):
             write(os.path.join(top, name), "changed by the agent\n")
         write(os.path.join(top, "src", "new"), "new\n")
@@ -67,7 +67,7 @@ def scene(home: str) -> Scene:
 
 
 def verbs(scene: Scene, *rows: tuple[str, ...], cwd: str) -> None:
-    """Run commands of ours; what they answer does not matter here, but none may be a bug."""
+    """Run holdfast commands. They may fail, but must not crash."""
     for row in rows:
         done = holdfast(*row, cwd=cwd, env=scene.trap.environment())
         assert done.returncode != 70, done.stderr
@@ -131,7 +131,7 @@ def test_the_gate_and_every_verb_of_a_worktree(scene: Scene, home: str, is_commi
     scene.untouched()
     prepare_again(packet)
     scene.untouched()
-    # Nested repositories cannot be applied; they have been judged.
+    # Nested repositories were judged above; they cannot be applied.
     for name in ("nested", "bare.git", "pointer"):
         subprocess.run(["rm", "-rf", os.path.join(path, name)], check=True)
     verbs(
@@ -140,7 +140,7 @@ def test_the_gate_and_every_verb_of_a_worktree(scene: Scene, home: str, is_commi
         ("apply", "it"), ("diff", "it", "--all"), ("rm", "it"),
         cwd=scene.repo.path,
     )  # fmt: skip
-    # No filter is run, so a file that has one is not committed. With the others, everything goes on.
+    # No filter is run, so a file that has one is not committed. The other files are.
     for top in (path, os.path.join(scene.repo.path, ".git")):
         for folder, _, names in os.walk(top):
             for name in set(names) & {".gitattributes", "attributes"}:

@@ -1,4 +1,4 @@
-"""What users really have goes on working, without the commands of their settings."""
+"""Real repositories of users work, without the commands in their git settings."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_file_with_a_filter_is_committed_by_a_person(home: str) -> None:
     with pytest.raises(NotPossible, match="stored through the filter 'up'") as caught:
         apply(packet, goal="g", as_patch=False)
     assert f"git -C {tree.path} add -A" in caught.value.hint
-    # git believes the times of a file only if it is older than the index.
+    # git trusts the timestamps of a file only if they are older than the index.
     os.utime(os.path.join(tree.path, "a.up"), (1_700_000_000, 1_700_000_000))
     work.commit()
     assert apply(packet, goal="g", as_patch=False).paths == ("a.up",)

@@ -34,7 +34,7 @@ while True:
     time.sleep(0.003)
 """
 
-#: One line per agent, and a complaint if another one is at work.
+#: Writes one line per agent, and a complaint if two agents run at once.
 AGENT = (
     'echo $$ >> "agents.$HOLDFAST_TASK"; mkdir "busy.$HOLDFAST_TASK" || echo "$HOLDFAST_TASK" >> overlaps; '
     + kin.WAIT
@@ -122,7 +122,7 @@ def test_one_runner_one_agent_one_end_while_a_cleaner_removes_all_locks(
 
 
 def wake(home: str) -> None:
-    """Have keeper and seed put their lock files back, by which the test ends them."""
+    """Make keeper and seed restore their lock files, which the test needs to stop them."""
     seed_client.ask(Home(home), {"verb": "ping"})
     eventually(lambda: not inbox.ring_keeper(Home(home)) or keepers.pid(home), what="the keeper is known")
 
@@ -141,7 +141,7 @@ def test_keeper_and_seed_stay_the_only_ones_without_their_lock_files(
     os.unlink(path)
     assert locks.is_held(path)
     shown = json.loads(holdfast("status", "--json").stdout)[name]
-    assert shown is None or shown["pid"] == owner.pid  # a script may kill it: never 0
+    assert shown is None or shown["pid"] == owner.pid  # never 0: a script may pass it to kill
     second = subprocess.run(
         [sys.executable, "-P", "-m", f"holdfast.{name}"], capture_output=True, timeout=30, check=False
     )

@@ -1,4 +1,4 @@
-"""A machine without /proc (a chroot, a careless container): refused clearly, before anything is changed."""
+"""A machine without /proc (a chroot, a bare container): a clear error, before anything is changed."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def here(home: str) -> Task:
 
 
 def files_of(home: str) -> list[str]:
-    """Without what is derived."""
+    """All files except derived ones."""
     found = [os.path.join(folder, name) for folder, _, names in os.walk(home) for name in names]
     return sorted(path for path in found if not path.endswith(".db"))
 
@@ -114,7 +114,7 @@ def test_the_proc_of_another_pid_namespace_is_refused(home: str) -> None:
 
 
 @pytest.mark.parametrize("module", ["holdfast.runner", "holdfast.keeper", "holdfast.seed"])
-def test_our_own_processes_refuse_it_too(home: str, here: Task, module: str) -> None:
+def test_runner_keeper_and_seed_refuse_to_start(home: str, here: Task, module: str) -> None:
     argv = [*namespace(), "sh", "-c", 'mount -t tmpfs tmpfs /proc && exec "$@"', "sh"]
     argv += [sys.executable, "-m", module, *([here.packet] if module.endswith("runner") else [])]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)

@@ -18,7 +18,7 @@ PRECIOUS = "precious\n"
 
 
 class Victim:
-    """A directory of the user that has nothing to do with any task."""
+    """A directory of the user that belongs to no task."""
 
     def __init__(self, root: str) -> None:
         self.path = os.path.join(root, "victim")
@@ -103,7 +103,7 @@ def test_a_forged_worktree_record_deletes_nothing(home: str, repo: Repo, victim:
 
 
 def test_the_data_of_another_worktree_is_not_deleted(home: str, repo: Repo) -> None:
-    """An agent can write into the directory of any worktree of its repository that it is the task's."""
+    """An agent can mark any worktree of its repository as that of the task."""
     packet = ended(packet_for(home, repo.path, workspace="worktree", status=Status.COMPLETED))
     prepare(packet)
     theirs = os.path.join(os.path.dirname(home), "theirs")

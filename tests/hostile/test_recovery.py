@@ -1,4 +1,4 @@
-"""Recovery that never lets go: keepers, runners and seeds that are killed again and again."""
+"""Recovery of keepers, runners and seeds that are killed again and again."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ ROUNDS = 20 if os.environ.get("HOLDFAST_HOSTILE_FULL") else 8
 
 @pytest.fixture(autouse=True)
 def with_keeper(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here keepers are wanted."""
+    """These tests need keepers."""
     monkeypatch.delenv("HOLDFAST_KEEPER")
     workspace()
 
 
 def wait_until_it_works(home: str, pid: int) -> None:
-    """Until the keeper has gone once through everything that is due."""
+    """Wait until the keeper has done one full round."""
     eventually(lambda: keepers.log(home).count("started") and _has_worked(home, pid), what="the keeper works")
 
 
@@ -41,7 +41,7 @@ def _has_worked(home: str, pid: int) -> bool:
 
 
 def test_a_keeper_that_works_and_is_killed_again_and_again_is_always_back(home: str) -> None:
-    """The fifth kill in ten minutes was the last that anybody repaired."""
+    """Once, the fifth kill within ten minutes was final."""
     task = Task.shell(kin.WAIT, "--stale", "none")
     task.agent_pid()
     old = keepers.wait_for(home)
@@ -72,7 +72,7 @@ def test_a_queue_without_any_runner_survives_many_keepers(home: str) -> None:
 
 
 def warm_up(home: str) -> None:
-    """Until keeper and seed live and have done everything that was due at their start."""
+    """Wait until keeper and seed live and have finished their start."""
     from tests.support.loops import up
 
     up()
@@ -82,7 +82,7 @@ def warm_up(home: str) -> None:
 
 @pytest.mark.parametrize("age_s", [0.3, 1.0, 3.0])
 def test_the_runner_of_a_young_task_is_watched(home: str, age_s: float) -> None:
-    """It was not before the keeper's next scan: it took 5 to 12 s to replace it."""
+    """When only the keeper's scan noticed its death, replacing it took 5 to 12 s."""
     warm_up(home)
     task = Task.shell(kin.WAIT)
     runner = task.runner_pid()
@@ -98,7 +98,7 @@ def test_the_runner_of_a_young_task_is_watched(home: str, age_s: float) -> None:
 
 
 def test_a_seed_that_is_killed_is_replaced_at_once_again_and_again(home: str) -> None:
-    """Only the keeper's scan noticed it: 8 to 15 s."""
+    """When only the keeper's scan noticed it, this took 8 to 15 s."""
     warm_up(home)
     old = seed_of(home)
     for number in range(3):
@@ -106,14 +106,14 @@ def test_a_seed_that_is_killed_is_replaced_at_once_again_and_again(home: str) ->
         kin.kill(old)
         new = eventually(lambda killed=old: other_seed(home, killed), 15, "a new seed lives")
         took_s = time.monotonic() - killed_mono
-        # The second has to wait a little: one that cannot live must not take a whole core.
+        # The second starts after a pause: a seed that cannot live must not use a whole core.
         assert took_s < (1.0 if not number else 6.0)
         old = new
     assert keepers.log(home).count("started") == 1
 
 
 def test_a_seed_that_is_killed_before_the_keeper_has_seen_it_is_replaced_at_once(home: str) -> None:
-    """The keeper believed for 2 s that it was still starting."""
+    """The keeper took it for one that is still starting, for 2 s."""
     with selectors.DefaultSelector() as selector:
         guard = SeedGuard(Home(home), selector)
         guard.step()
@@ -157,7 +157,7 @@ def test_a_bell_with_junk_in_it_is_a_ring(home: str, junk: bytes) -> None:
 
 
 def test_runner_keeper_and_seed_killed_at_once_come_back_by_another_runner(home: str) -> None:
-    """Without a command: the runner of another task starts a keeper, which starts the rest."""
+    """No command is needed: the runner of another task starts a keeper, which starts the rest."""
     warm_up(home)
     lost, other = Task.shell(kin.WAIT), Task.shell(kin.WAIT)
     lost.agent_pid()
@@ -193,7 +193,7 @@ def up_with(failpoint: str, *, once: bool = False) -> None:
 
 @pytest.mark.parametrize("failpoint", ["runner.locked", "runner.started"])
 def test_a_runner_that_dies_at_once_is_replaced_at_once(home: str, failpoint: str) -> None:
-    """The keeper had not heard of it, and found it at its next scan, up to 15 s later."""
+    """The keeper did not know it, and found it only at its next scan, up to 15 s later."""
     up_with(failpoint, once=True)
     start_mono = time.monotonic()
     task = Task.shell(kin.WAIT)
@@ -229,7 +229,7 @@ def test_a_task_whose_runners_die_before_they_can_park_it_is_parked(home: str, f
     assert keepers.status(home)["attention"]
     count = len(task.events("runner.started"))
     keepers.stays(lambda: len(task.events("runner.started")) == count, 2, "no runner is started any more")
-    # A healthy holdfast continues it.
+    # Without the failpoint, the task continues.
     assert holdfast("down").returncode == 0
     assert holdfast("up").returncode == 0
     assert task.ask("resume").returncode == 0

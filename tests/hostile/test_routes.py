@@ -22,7 +22,7 @@ EAGER = ("--base-interval", "0.2s", "--stale", "none")
 
 
 class Trap:
-    """A program of the agent; it leaves a file if somebody runs it."""
+    """A program of the agent that leaves a file when it runs."""
 
     def __init__(self, root: str) -> None:
         self.sprung_at = os.path.join(root, "sprung")
@@ -107,7 +107,7 @@ def test_a_notice_with_a_rule_of_its_own_runs_nothing(home: str, trap: Trap) -> 
 def test_while_the_settings_are_unreadable_only_the_previous_rules_of_the_user_count(
     home: str, trap: Trap
 ) -> None:
-    """They are kept in the home, where an agent can write: that copy proves nothing."""
+    """The home has a copy of them, but an agent can write there, so it is not trusted."""
     got = os.path.join(os.path.dirname(home), "got")
     configure(f'[[notify]]\non = ["all"]\nto = "command"\nargv = ["touch", "{got}"]\n')
     assert kept.read(Home(home)).notify
@@ -131,7 +131,7 @@ def test_an_invalid_variable_of_the_keeper_delays_no_notice(home: str) -> None:
     assert deliver(leave_notice(home, ["true"]), ITERATION_DELAY="foo") == ""
 
 
-def test_a_changed_environment_reaches_nobody(home: str, trap: Trap) -> None:
+def test_a_changed_environment_is_not_used(home: str, trap: Trap) -> None:
     """PATH of the next attempt: its `sh` would be the agent's."""
     os.symlink(trap.path, os.path.join(os.path.dirname(trap.path), "sh"))
     lock = kin.alone(home)

@@ -22,7 +22,7 @@ SECRETS = (
 
 
 def forms(secret: str) -> dict[str, str]:
-    """What programs make of a value."""
+    """The value in the forms in which programs print it."""
     data = secret.encode()
     once = json.dumps(secret)
     found = {
@@ -59,7 +59,7 @@ def test_every_form_of_a_value_is_masked(secret: str) -> None:
     for name, form in forms(secret).items():
         shown = redact(f"see {form} end")
         assert MASK in shown, (name, form)
-        # At most the characters of base64 that belong half to what is around it.
+        # In base64, characters at both edges also encode neighbouring bytes; these may remain.
         assert len(shown) <= len("see '\"*** end\"'") + 12, (name, form, shown)
 
 

@@ -28,7 +28,7 @@ def test_the_command_line_of_a_task_is_shown_without_secrets() -> None:
         assert OWN not in shown.stdout
     with open(path, encoding="utf-8") as file:
         assert TOKEN not in file.read()
-    assert TOKEN in task.read("events.jsonl").decode()  # what it runs is not changed
+    assert TOKEN in task.read("events.jsonl").decode()  # the command itself is not changed
 
 
 def test_a_persons_answer_is_shown_without_secrets() -> None:

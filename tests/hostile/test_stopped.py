@@ -1,4 +1,4 @@
-"""Keepers and seeds that are alive and do nothing: stopped by a signal, or hung."""
+"""Keepers and seeds that are alive but do nothing: stopped by a signal, or hung."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tests.support.loops import up
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
 
-#: Longer than any watcher takes to look twice.
+#: Longer than two checks of any watcher.
 WITHIN_S = 40.0
 
 
 @pytest.fixture(autouse=True)
 def with_keeper(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here keepers are wanted."""
+    """These tests need keepers."""
     monkeypatch.delenv("HOLDFAST_KEEPER")
     workspace()
 
@@ -50,7 +50,7 @@ def seed_pid(home: str) -> int:
 
 
 def test_the_seed_wakes_a_stopped_keeper(home: str) -> None:
-    """Nobody did before the next 'down'."""
+    """Once, nothing woke it before the next 'down'."""
     up()
     keeper = keepers.wait_for(home)
     seed_pid(home)
@@ -178,7 +178,7 @@ def test_a_keeper_with_a_heartbeat_lives(home: str) -> None:
 
 
 def test_a_watcher_that_was_stopped_itself_judges_anew(home: str) -> None:
-    """As after a suspended container: hours have passed for both, and neither could do anything."""
+    """As after a suspended container: hours have passed, and neither process could run."""
     hung = hang(home)
     pulse = pulse_of(home, hung.pid, hung_s=5.0, longest_look_s=1.0)
     pulse.check()
@@ -215,7 +215,7 @@ def test_a_stopped_seed_delays_run_by_half_a_second_and_is_woken(home: str) -> N
     assert time.monotonic() - start_mono < 5
     task.wait_for("completed")
     eventually(lambda: runs(seed), WITHIN_S, "the seed is woken")
-    # What it was asked while it was stopped starts no second agent.
+    # The request that it received while it was stopped starts no second agent.
     assert len(task.attempts()) == 1
     assert not holdfast("run", "--", "true", cwd=workspace()).returncode
 

@@ -1,4 +1,4 @@
-"""The sweep against processes that do not want to end, or that do harm while they are ended."""
+"""The sweep of processes that refuse to end, or do harm while they are being ended."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FULL = bool(os.environ.get("HOLDFAST_HOSTILE_FULL"))
 
 @pytest.fixture(autouse=True)
 def alone(home: str) -> Iterator[None]:
-    """No keeper: the tests say when a runner starts."""
+    """No keeper: the tests start the runners."""
     lock = kin.alone(home)
     yield
     os.close(lock)
@@ -133,7 +133,7 @@ def test_a_runner_killed_between_stopping_the_tools_and_the_kill_leaves_no_tool_
 
 
 def test_a_tool_may_clean_up_when_it_is_ended() -> None:
-    """SIGTERM is a request: what a trap starts gets its time."""
+    """SIGTERM is a request: a trap has time to run its commands."""
     tool = 'trap "sleep 0.2; echo bye > bye; exit" TERM; echo $$ > tool; while :; do sleep 0.05; done'
     task = Task.shell(f"setsid bash -c '{tool}' & " + kin.WAIT)
     tool_pid = kin.pid_in("tool")
@@ -180,7 +180,7 @@ def test_a_process_that_forks_and_exits_without_end_is_caught(dead: str, pause_s
 
 def test_many_processes_that_fork_and_exit_without_end_are_caught() -> None:
     program = script("reforker.py", REFORKER)
-    count = 200 if FULL else 20  # they keep the whole machine busy
+    count = 200 if FULL else 20  # they use the whole machine
     task = Task.shell(f"for i in $(seq {count}); do setsid {program} 0.002 & done; " + kin.WAIT)
     task.agent_pid()
     eventually(lambda: size("ticks") > 10 * count, 60, "they fork")
@@ -191,7 +191,7 @@ def test_many_processes_that_fork_and_exit_without_end_are_caught() -> None:
 
 
 def test_a_stripped_environment_and_a_dead_recorder_do_not_hide_a_process() -> None:
-    """It was re-parented away and has no marker, but it still writes to the attempt's log."""
+    """It has another parent and no marker, but it still writes to the attempt's log."""
     task = Task.shell("(setsid env -i sh -c 'echo $$ > hidden; exec sleep 300' &); " + kin.WAIT)
     task.agent_pid()
     hidden = kin.pid_in("hidden")
@@ -332,7 +332,7 @@ def test_a_stopped_recorder_is_woken_to_prove_that_nothing_is_left() -> None:
     tool, recorder = kin.pid_in("tool"), kin.recorder_pid(task)
     kin.go()
     record, deadline_mono = os.path.join(task.attempts()[0], "exit.json"), time.monotonic() + 10
-    while not os.path.exists(record):  # no pause: the sweep follows within milliseconds
+    while not os.path.exists(record):  # no pause here: the sweep follows within milliseconds
         assert time.monotonic() < deadline_mono, "no exit record"
     os.kill(recorder, signal.SIGSTOP)
     task.wait_for("failed", within_s=30)

@@ -1,4 +1,4 @@
-"""Recorder, runner, keeper and seed die at once: how the agent ended is still known, or is not guessed."""
+"""Recorder, runner, keeper and seed die at once: the agent's exit status is known, or is not guessed."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tests.support.waiting import eventually
 
 @pytest.fixture(autouse=True)
 def alone(home: str) -> Iterator[None]:
-    """No keeper: the tests say when a runner starts."""
+    """No keeper: the tests start the runners."""
     lock = kin.alone(home)
     yield
     os.close(lock)
 
 
 def orphaned(task: Task, home: str) -> int:
-    """Kill everybody but the agent at once, and start another runner, which adopts it."""
+    """Kill all processes but the agent at once, and start another runner, which adopts it."""
     agent, seed = task.agent_pid(), kin.start_seed(home)
     kin.kill(seed, task.runner_pid(), kin.recorder_pid(task))
     task.start_runner()
@@ -46,7 +46,7 @@ def watches(runner: int, agent: int) -> bool:
 
 
 def end_unseen(task: Task, agent: int) -> None:
-    """The agent ends while nobody lives, and init reaps it: a zombie would tell its status."""
+    """The agent ends unsupervised, and init reaps it: a zombie would still have its status."""
     kin.kill(task.runner_pid(), kin.recorder_pid(task))
     kin.go()
     eventually(lambda: not os.path.exists(f"/proc/{agent}"), 30, "the agent is reaped")
@@ -72,12 +72,12 @@ def test_an_orphans_exit_status_is_known_to_the_runner_that_adopted_it(
     record = task.json("attempts", "001-command_run", "exit.json")
     assert (record["by"], record["exit_code"], record["rusage"]) == ("kernel", code, None)
     assert runs() == (1 if number is None else 2)
-    # Its process tree was lost all the same.
+    # Its process tree is lost nevertheless.
     assert task.events("attempt.swept")[0]["proof"] == "none marked"
 
 
 def test_an_orphan_that_reported_its_result_has_succeeded(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody was there when it ended: its last event counts."""
+    """Its exit status is unknown: its last event counts."""
     scenario = Scenario().say("working").wait_file(os.path.join(workspace(), "go")).result("all done")
     task = Task.play(scenario)
     agent = task.agent_pid()
@@ -102,7 +102,7 @@ def test_an_orphan_without_a_result_is_lost_and_resumed(home: str) -> None:
     assert [e["outcome"] for e in task.events("attempt.ended")] == ["lost", "success"]
 
 
-def test_a_plain_command_whose_end_nobody_saw_is_lost(home: str) -> None:
+def test_a_plain_command_with_unknown_exit_status_is_lost(home: str) -> None:
     task = Task.shell("[ $HOLDFAST_RESUME_COUNT = 0 ] || exit 0; " + kin.WAIT + "exit 0")
     agent = task.agent_pid()
     end_unseen(task, agent)
@@ -111,8 +111,8 @@ def test_a_plain_command_whose_end_nobody_saw_is_lost(home: str) -> None:
     assert [e["outcome"] for e in task.events("attempt.ended")] == ["lost", "success"]
 
 
-def test_an_agent_killed_with_everybody_else_is_lost_and_burns_no_retry(home: str) -> None:
-    """Even if its status can still be read: what killed all of them is not its fault."""
+def test_an_agent_killed_with_all_other_processes_is_lost_and_burns_no_retry(home: str) -> None:
+    """Even if its status can still be read: what killed all of them was not its failure."""
     task = Task.shell("[ $HOLDFAST_RESUME_COUNT = 0 ] || exit 0; " + kin.WAIT)
     kin.kill(task.agent_pid(), task.runner_pid(), kin.recorder_pid(task))
     task.start_runner()
@@ -163,7 +163,7 @@ def test_an_older_kernel_tells_nothing_about_a_reaped_process(
     def ioctl(descriptor: int, request: int, info: bytearray) -> int:
         if kernel == "old":
             raise OSError(25, "Inappropriate ioctl for device")
-        info[:8] = (0b111).to_bytes(8, "little")  # what it knows: ids, no exit
+        info[:8] = (0b111).to_bytes(8, "little")  # that kernel reports ids, but no exit status
         return 0
 
     monkeypatch.setattr(fcntl, "ioctl", ioctl)

@@ -67,7 +67,7 @@ def test_no_command_of_a_project_runs(config: str) -> None:
     assert "is not trusted" in line
     assert f"holdfast trust {repo.path}" in line
     task = Task(os.path.join(os.environ["HOLDFAST_HOME"], "tasks", "it"))
-    # What is harmless works.
+    # Harmless settings apply.
     assert task.events("task.created")[0]["spec"]["limits"]["deadline_s"] == 3600
     assert task.events("task.created")[0]["spec"]["trust"] == {}
     trust(repo)
@@ -170,7 +170,7 @@ def test_an_agent_that_edits_the_settings_changes_nothing_for_its_task_and_needs
     assert "+ config.toml" in shown.stdout
 
 
-def test_settings_that_an_agent_removed_are_missed() -> None:
+def test_settings_that_an_agent_removed_are_noticed() -> None:
     repo = project(config="post_work = ['true']\n")
     trust(repo)
     task = Task.play(Scenario().tool("sh", command="rm -r .holdfast").say("ok"), project=repo.path)
@@ -270,7 +270,7 @@ def packet_in(repo: Repo, command: str) -> str:
 
 
 def with_program(name: str) -> dict[str, str]:
-    """A PATH with a program that does nothing."""
+    """A PATH that has a program which does nothing."""
     programs = os.path.join(workspace(), "programs")
     os.makedirs(programs, exist_ok=True)
     with open(os.path.join(programs, name), "w", encoding="utf-8") as file:
@@ -280,7 +280,7 @@ def with_program(name: str) -> dict[str, str]:
 
 
 def submit(folder: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Into the queue, which nobody runs here."""
+    """Into the queue, which no keeper runs here."""
     words = ("--packet", folder, "--id", f"task-{time.monotonic_ns()}", *words)
     return holdfast("submit", *words, cwd=folder, env=with_program("gemini"))
 
@@ -289,7 +289,7 @@ def test_a_packet_in_a_repository_needs_trust_when_it_is_not_the_users() -> None
     repo = project()
     folder = packet_in(repo, "true")
     own = submit(folder)
-    assert own.returncode == 0, own.stderr  # what `new` wrote is what the user typed
+    assert own.returncode == 0, own.stderr  # `new` wrote only what the user typed
     path = os.path.join(folder, "manifest.yaml")
     with open(path, encoding="utf-8") as file:
         text = file.read()
@@ -340,7 +340,7 @@ def items_in(repo: Repo, kind: str, field: str) -> str:
 
 
 def import_from(source: str, repo: Repo, *flags: str) -> subprocess.CompletedProcess[str]:
-    """Into the queue, which nobody runs here."""
+    """Into the queue, which no keeper runs here."""
     return holdfast("queue", "import", source, *flags, cwd=repo.path, env=with_program("claude"))
 
 
@@ -394,7 +394,7 @@ def test_a_script_can_trust_the_items_of_one_import_and_the_settings_of_its_proj
     typed = json.dumps({"id": "typed", "command": ["true"]})
     done = holdfast("queue", "add", typed, "--trust-project", cwd=repo.path)
     assert done.returncode == 0, done.stderr
-    # What a person types needs no trust in the item, nor is the project trusted for the next time.
+    # Options that a person types need no trust; the project is not trusted for the next import.
     done = holdfast("queue", "add", typed.replace("typed", "again"), cwd=repo.path)
     assert done.returncode == 0, done.stderr
     assert "ignored" in done.stderr
