@@ -20,7 +20,7 @@ def all_of(world: World, count: int) -> list[str]:
     faults = [] if len(load.task_ids(world.home)) == count else ["tasks were lost"]
     for task_id in load.task_ids(world.home):
         faults += [f"{task_id}: {fault}" for fault in _of_task(world, task_id)]
-    # Brought in line with the packets, as the next keeper would: this one may have been told to leave before
+    # Synchronized with the packets, as the next keeper does: this one may have been asked to leave before
     # it could.
     with sync.open_queue(world.home) as queue:
         faults += [f"{item.task_id} is still in the queue: {item.state}" for item in queue.items()]

@@ -76,7 +76,7 @@ def check(
             event for _, event in journal.read(case.packet.journal) if isinstance(event, ev.AttemptEnded)
         ]
         lost = [event.attempt for event in ended if event.outcome == "lost"]
-        assert may_be_lost or not lost, f"nobody knows how the attempts {lost} ended, but somebody could"
+        assert may_be_lost or not lost, f"the ends of the attempts {lost} are lost, but they could be known"
         return task
     except AssertionError as error:
         raise AssertionError(f"{error}\n{case.story()}") from error
@@ -214,7 +214,7 @@ def _check_output(case: Case, events: list[ev.Event], spec: TaskSpec) -> None:
             for stream in (shown, errors):
                 rest = iter(mine)
                 assert all(line in rest for line in stream), f"{stream} is out of order in {mine}"
-    assert logged == [], f"output.log goes on with {logged}, which nobody printed"
+    assert logged == [], f"output.log continues with {logged}, which no agent printed"
     journalled = [
         (event.type, event.attempt, event.offset) for event in events if isinstance(event, ev.AgentEvent)
     ]
@@ -305,7 +305,7 @@ def _check_gates(case: Case, task: Task, events: list[ev.Event]) -> None:
     prepared: list[str] = []
     for event in events:
         if isinstance(event, ev.RepairPlanned):
-            # The stages after the one that repairs are prepared anew.
+            # The stages after the one that repairs are prepared again.
             names = [stage.name for stage in task.spec.stages]
             again = names[names.index(event.stage) + 1 : names.index(event.failed_stage) + 1]
             prepared = [name for name in prepared if name not in again]
@@ -365,7 +365,7 @@ def _check_nothing_is_left(case: Case) -> None:
     )
     for folder in (case.home.workspaces, case.home.sessions):
         held = [name for name in _names(folder) if locks.is_held(os.path.join(folder, name))]
-        assert held == [], f"locks are held in {folder} by nobody who is left: {held}"
+        assert held == [], f"locks in {folder} are held although all holders have exited: {held}"
 
 
 def _names(folder: str) -> list[str]:

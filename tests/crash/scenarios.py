@@ -169,7 +169,7 @@ def _is_locked_again(case: Case) -> bool:
 
 
 def _with_forgers(case: Case) -> None:
-    """Fails until it may succeed, so that it comes to rest also where nobody noticed a forged line."""
+    """Fails until it may succeed, so that the task ends even if a forged line was not noticed."""
     wait = f"while [ ! -e {_go(case)} ]; do sleep 0.05; done; "
     case.create(command=_counting(f"{wait}test -e {_may_succeed(case)}"))
 

@@ -158,7 +158,7 @@ def _is_owed(directory: AttemptDir) -> bool:
 
 
 def _fill(path: str, *, leave_bytes: int) -> None:
-    """Write until nothing fits any more, then give back about `leave_bytes`."""
+    """Fill the disk, then free about `leave_bytes`."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
         for size in (4096, 1):

@@ -27,7 +27,7 @@ def alone(home: str) -> Iterator[None]:
 
 
 def cut(task: Task, events: int, *, onward: str) -> None:
-    """Cut the journal after so many events of the record that plans the retry."""
+    """Cut the journal after this many events of the record that plans the retry."""
     lines = task.read("events.jsonl").splitlines(keepends=True)
     found = [json.loads(line) for line in lines]
     planned = next(at for at, event in enumerate(found) if event["type"] == "retry.planned")

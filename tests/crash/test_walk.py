@@ -143,7 +143,7 @@ def test_each_failpoint_has_a_literal_name_that_occurs_once_in_the_source() -> N
     unnamed = [point for point in found if point.name is None]
     assert unnamed == []
     names = [point.name for point in found]
-    assert sorted(set(names)) == sorted(names), "each name stands once, so that a test knows what it kills"
+    assert sorted(set(names)) == sorted(names), "each name occurs once, so that a test knows what it kills"
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)

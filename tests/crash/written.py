@@ -213,7 +213,7 @@ def with_clean_git(case: Case) -> None:
 
 
 def check_clean_git(case: Case, task: Task) -> None:
-    """The excludes from before the work counted, whoever was killed."""
+    """The excludes from before the work counted, whichever process was killed."""
     with open(case.packet.gate_result("command_run"), encoding="utf-8") as file:
         assert json.load(file)["reasons"] == [f"not committed: {WORK}"]
 

@@ -1,4 +1,4 @@
-"""A hostile agent: it tries to get out of its sandbox in every way it knows, and prints what came of each.
+"""A hostile agent: it tries to get out of its sandbox in every way it knows, and prints the result of each.
 
 Executed inside the sandbox by test_sandbox_escapes.py, with the standard library only. Each function is one
 attempt: it returns what it got, or raises. A line of output is `name denied why` or `name ESCAPED what`.

@@ -55,7 +55,7 @@ def test_without_a_verify_stage_the_commands_are_a_gate_of_the_last_stage_that_w
     task = packet.run(end="failed")
     assert gate(task, IMPL)["failed"] == "acceptance"
     assert "grep -q goodbye b.txt" in summary(task)
-    assert not calls(task, "scripted_review")  # nobody reviews what does not pass
+    assert not calls(task, "scripted_review")  # work that does not pass is not reviewed
 
 
 @pytest.mark.req("GAT-2")

@@ -62,7 +62,7 @@ class Stage:
         return {"PATH": f"{self.folder}:{os.environ['PATH']}"}
 
     def cue(self, name: str) -> None:
-        """Let it go on from `!wait NAME`."""
+        """Let it continue from `!wait NAME`."""
         with open(os.path.join(self.folder, name), "w", encoding="utf-8"):
             pass
 
@@ -301,4 +301,4 @@ def test_another_id_is_never_accepted_silently(stage: Stage) -> None:
     stranger = json.loads(other.splitlines()[0])["thread_id"]
     assert stranger in intended[0]["reason"]
     assert [event["mode"] for event in task.events("attempt.opened")] == ["fresh", "resume", "briefing"]
-    assert not any(stranger in call["argv"] for call in stage.calls()), "nobody goes on in the other one"
+    assert not any(stranger in call["argv"] for call in stage.calls()), "the other session is not continued"

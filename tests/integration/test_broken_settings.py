@@ -27,13 +27,13 @@ HALF = "slots = 3\n[[notify]\n"
 
 @pytest.fixture(autouse=True)
 def with_keeper(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here keepers are wanted."""
+    """These tests need keepers."""
     monkeypatch.delenv("HOLDFAST_KEEPER")
     workspace()
 
 
 def good(more: str = "") -> str:
-    """Settings with a rule that appends each notice to a file; the path of that file is `told()`'s."""
+    """Settings with a rule that appends each notice to a file; `told()` reads it."""
     argv = ["sh", "-c", f"cat >> {told_path()}; echo >> {told_path()}"]
     return f'{more}\n[[notify]]\non = ["all"]\nto = "command"\nargv = {json.dumps(argv)}\n'
 

@@ -37,7 +37,7 @@ def checkout(tmp_path):
 
 
 def failed(checkout, count: int, times: int = 1) -> list[str]:
-    """So many tests fail, in so many runs of `make test`."""
+    """This many tests fail, in this many runs of `make test`."""
     names = [f"tests/integration/test_{number}.py::test_it[a b]" for number in range(count)]
     (checkout / "failed").write_text(json.dumps(dict.fromkeys(names, True)))
     (checkout / "test.fails").write_text(f"{times}\n")

@@ -1,4 +1,4 @@
-"""A runner whose agent is silent: it is not woken, needs nothing that is scarce, and hears the next line."""
+"""A runner whose agent is silent: it is not woken, uses no scarce resource, and notices the next line."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ def test_a_time_limit_asks_and_the_next_attempt_has_its_own_time() -> None:
 
 
 @pytest.mark.req("INT-5")
-def test_a_time_limit_ends_the_task_where_that_is_wanted() -> None:
+def test_a_time_limit_ends_the_task_if_so_configured() -> None:
     task = Task.shell("sleep 60", "--timeout", "1s", "--on-limit", "end")
     manifest = task.wait_for("abandoned")
     assert task.moves()[-2:] == ["timeout", "abandoned"]
@@ -235,7 +235,7 @@ def test_a_budget_asks_and_who_resumes_grants_it_once_more() -> None:
     assert len(task.memory().starts()) == 2
 
 
-# ── how it goes on ──
+# ── how it continues ──
 
 
 @pytest.mark.req("INT-1")
@@ -251,7 +251,7 @@ def test_taking_the_mark_away_resumes_and_nothing_else_does(home: str) -> None:
         loops.ring(home)
         return task.status() == "interrupted" and os.path.exists(mark(task))
 
-    # Never by itself: not with time, not with another keeper, not with another `up`.
+    # Only a person resumes it: no timeout, no other keeper and no other `up` does.
     keepers.stays(parked, 0.5)
     keepers.kill(home)
     loops.up()

@@ -37,7 +37,7 @@ def up(**env: str) -> None:
 
 
 def write_starts(home: str, *ago_s: float) -> None:
-    """As if the keeper had been started so many seconds ago."""
+    """As if the keeper had been started this many seconds ago."""
     starts = [time.time() - ago for ago in ago_s]
     with open(Home(home).keeper_starts, "w", encoding="utf-8") as file:
         json.dump({"schema": "holdfast.keeper-starts/1", "starts": starts}, file)

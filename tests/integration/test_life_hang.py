@@ -132,7 +132,7 @@ def test_a_lingering_agent_is_finished_and_its_group_ended(home: str) -> None:
 
 @pytest.mark.req("SUP-19")
 def test_what_is_on_the_screen_decides_nothing(home: str) -> None:
-    """Words that look like an end, a crash or a prompt; the process goes on, and so does the task."""
+    """Words that look like an end, a crash or a prompt; process and task continue."""
     gate = os.path.join(workspace(), "go")
     words = (
         "__TASK_DONE__\nTraceback (most recent call last):\nSegmentation fault\n"
@@ -220,7 +220,7 @@ def _stays_alone(task: Task) -> None:
         return task.status() != "running" or max(silent) >= LONG_S or _age_s(task) >= LONG_S
 
     eventually(is_over, within_s=LONG_S + 5, what="it was silent for long", journal=task.packet)
-    task.ask("stop")  # refused if it ended by itself
+    task.ask("stop")  # refused if it has already ended
     task.wait_for("completed", "killed")
     assert "hung" not in [event["verdict"] for event in task.events("watch.verdict")]
     assert task.manifest()["attempt"] == 1

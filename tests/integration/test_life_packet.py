@@ -87,7 +87,7 @@ def test_at_the_end_exit_status_then_manifest_then_marker(home: str) -> None:
     order = ["exit.json", "exit_code", "done", "attempt.json", "command_run.gate_result.json"]
     order += ["command_run.done", "manifest.json", "_summary.md", "_task.done"]
     assert sorted(order, key=lambda name: last[name]) == order, names
-    # After the marker, the manifest does not change any more.
+    # After the marker, the manifest no longer changes.
     assert names[-1] == "_task.done"
 
 

@@ -19,7 +19,7 @@ from tests.support.waiting import eventually
 
 @pytest.fixture(autouse=True)
 def with_keeper(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here keepers are wanted."""
+    """These tests need keepers."""
     monkeypatch.delenv("HOLDFAST_KEEPER")
     workspace()
 
@@ -196,7 +196,7 @@ def test_failures_in_a_row_back_off_and_then_ask_a_person(home: str) -> None:
     assert ("'holdfast queue resume'" in text, mark in text) == (True, True)
     assert ("'holdfast queue resume'" in notice, mark in notice) == (True, True)
     assert any("the queue waits for a person" in line for line in keepers.status(home)["attention"])
-    # Never by itself, not with time.
+    # Only a person continues it: no timeout does.
     keepers.stays(lambda: os.path.exists(mark) and task("c").status() == "queued", 1.0)
     os.remove(mark)
     loops.ring(home)
@@ -417,7 +417,7 @@ def test_nothing_is_started_where_there_is_no_room_and_status_says_why(
 
 
 @pytest.mark.req("QUE-2", "AUD-2", "TST-2")
-def test_what_has_ended_goes_into_the_archive_where_that_is_wanted(home: str) -> None:
+def test_ended_tasks_are_archived_if_so_configured(home: str) -> None:
     loops.settings('archive_after = "0s"\n')
     fill(a=working(), b=item(working(), after=["a"]))
     up()
@@ -467,4 +467,4 @@ def test_a_relative_file_is_relative_to_the_directory_of_up_and_failures_are_rep
     offer({"id": "a"}, {"id": "c"})
     eventually(lambda: not told("items.json"), 20)
     with open(Home(home).keeper_log, encoding="utf-8") as file:
-        assert file.read().count("items.json: no such file") == 1, "each error is told once"
+        assert file.read().count("items.json: no such file") == 1, "each error is reported once"

@@ -16,7 +16,7 @@ from tests.support.waiting import eventually
 
 @pytest.fixture(params=["same home", "another home"])
 def inner_home(request: pytest.FixtureRequest, home: str, place) -> Iterator[str]:
-    """Where the agent's own task lives. No keeper, so that nothing comes and goes by itself."""
+    """The home of the agent's own task. No keeper, so that no process starts or ends unasked."""
     path = home if request.param == "same home" else os.path.join(place.root, "inner")
     os.makedirs(path, mode=0o700, exist_ok=True)
     locks = [kin.alone(folder) for folder in {home, path}]
@@ -103,7 +103,7 @@ def test_killing_the_outer_runner_and_recorder_leaves_the_nested_task_alone(inne
     inner, members = family(inner_home)
     kin.kill(outer.agent_pid(), outer.runner_pid(), kin.recorder_pid(outer))
     outer.start_runner()
-    # The second inner task has the first one's id, and is refused; the outer agent goes on.
+    # The second inner task has the first one's id, and is refused; the outer agent continues.
     outer.wait_for("completed")
     assert_inner_lives_and_ends_well(inner, members)
 

@@ -1,4 +1,4 @@
-"""Notices on their way: delivered by real programs and a real server, retried, given up, never in anybody's
+"""Notices on their way: delivered by real programs and a real server, retried, given up, never in the
 way."""
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ def test_full_without_a_sandbox_prints_one_warning() -> None:
     Task(os.path.join(os.environ["HOLDFAST_HOME"], "tasks", "b")).wait_for("completed")
 
 
-def test_an_adapter_without_profiles_is_told() -> None:
+def test_an_adapter_without_profiles_is_reported() -> None:
     plain = registry.adapter("scripted").capabilities.evolve(permissions=())
     adapter = SimpleNamespace(name="plain", capabilities=plain)
     none = {"permissions": None, "yolo": False}

@@ -211,7 +211,7 @@ def test_stages_side_by_side_overlap_and_are_joined() -> None:
     tools = ("gemini", "codex", "copilot")
     everybody = " && ".join(f"test -e {stand_ins.folder}/here-{tool}" for tool in tools)
     for tool in tools:
-        # Each exits only when all have started: one after the other, they would wait for ever.
+        # Each exits only when all have started: in sequence they would wait for ever.
         wait = f"touch {stand_ins.folder}/here-{tool}\nuntil {everybody}; do sleep 0.02; done\n"
         stand_ins.tell(f"{tool}_review.sh", wait)
     routing = {"intent": "review_cross", "pipeline": {"profile": "strict_review"}}

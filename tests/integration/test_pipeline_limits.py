@@ -33,7 +33,7 @@ def reviewing(scenario: Scenario, **manifest: Any) -> Written:
 
 
 def failing(text: str, times: int = 9, *, scenario: Scenario | None = None) -> Scenario:
-    """It says so on stderr and dies, in the session's first so many processes."""
+    """It says so on stderr and exits, in this many first processes of the session."""
     return (
         (scenario or Scenario(on_resume="restart"))
         .print(f"{text}\n", stream="stderr", times=times)
@@ -212,7 +212,7 @@ def test_the_time_of_a_call_is_always_limited() -> None:
     task = packet.start()
     manifest = task.wait_for("interrupted")
     assert "(budgets.max_wallclock_sec)" in manifest["status_reason"]
-    # Nothing was asked: to go on is to give it as much time again.
+    # No question was asked: `resume` grants the same time again.
     shown = task.ask("show").stdout
     assert "holdfast resume it   go on, with more time" in shown
     assert "ANSWER" not in shown
@@ -339,7 +339,7 @@ def test_a_stage_waits_for_approval() -> None:
     assert task.manifest()["interrupt"]["approval"] == "scripted_impl"
     assert calls(task, "scripted_impl") == []
     assert "- next_action: **approve**" in summary(task)
-    # To go on is not to agree.
+    # Resuming is not approving.
     refused = task.ask("resume")
     assert (refused.returncode, "'holdfast approve' or 'holdfast reject'" in refused.stderr) == (3, True)
     agreed = task.ask("approve", "-m", "but gently")

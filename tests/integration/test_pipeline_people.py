@@ -89,7 +89,7 @@ def test_stages_side_by_side_are_interrupted_and_go_on_together() -> None:
 
 @pytest.mark.req("LCH-18")
 def test_a_stop_ends_the_task_although_one_of_two_stages_side_by_side_has_finished() -> None:
-    """The finished one is not judged any more: a stop starts nothing, and leaves no done marker."""
+    """The finished stage is not judged: a stop starts nothing and leaves no done marker."""
     stages = {
         "scripted_review": None,
         "scripted_static_verify": played("static_verify", before=Scenario().say("at work").hang()),

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("home")
 
 @pytest.fixture
 def with_keeper(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here a keeper is wanted."""
+    """These tests need a keeper."""
     monkeypatch.delenv("HOLDFAST_KEEPER")
 
 
@@ -125,7 +125,7 @@ def test_a_retry_whose_agent_is_gone_fails_before_any_call() -> None:
 
 @pytest.mark.req("LCH-15")
 def test_a_stage_that_writes_needs_git() -> None:
-    """It was there when the task was made, and is gone when it goes on."""
+    """It existed when the task was created, and is missing when it continues."""
     astray = played("impl", before=Scenario().write("elsewhere.txt", content="x\n"))
     task = Written({"scripted_impl": astray}).run(end="failed")
     before = len(calls(task))
@@ -143,7 +143,7 @@ def test_a_template_that_was_spoiled_stops_the_pipeline_before_its_first_stage()
     packet = Written({"scripted_impl": astray, "scripted_verify": None})
     task = packet.run(end="failed")
     before = len(calls(task))
-    packet.project.write(".holdfast/prompts/verify.md", "\n")  # it is not read any more
+    packet.project.write(".holdfast/prompts/verify.md", "\n")  # it is no longer read
     os.makedirs(task.path("inputs", "templates"))
     with open(task.path("inputs", "templates", "verify.md"), "w", encoding="utf-8") as file:
         file.write("\n")

@@ -323,7 +323,7 @@ def test_a_pid_of_another_boot_or_another_process_is_never_signalled(change: str
         events = [{**e, **other} if e["type"] == "attempt.started" else e for e in task.events()]
         with open(task.path("events.jsonl"), "w", encoding="utf-8") as file:
             file.writelines(json.dumps(event) + "\n" for event in events)
-        # The one that would be signalled, if anybody were: the stop of the first attempt is asked for
+        # The process that would be signalled, if any: the stop of the first attempt is requested
         # already.
         with open(task.path("events.jsonl"), "a", encoding="utf-8") as file:
             event = {"id": "0" * 26, "at": "2026-01-01T00:00:00.000Z", "type": "stop.intended", "attempt": 1}

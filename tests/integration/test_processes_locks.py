@@ -159,7 +159,7 @@ def test_a_request_at_any_moment_around_a_runners_end_is_answered(home: str) -> 
         task.wait_for("killed", "completed")
         assert len(task.events(f"request.{answer.decode()}")) == 1, (seed, number)
         assert os.listdir(task.path("inbox")) == []
-        # Ended once, whoever was first.
+        # Ended once, whichever was first.
         assert len([e for e in task.events("task.moved") if e["new"] in ("killed", "completed")]) == 1
 
 

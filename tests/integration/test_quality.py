@@ -130,7 +130,7 @@ def test_output_that_should_be_empty_is_a_failure() -> None:
 
 
 @pytest.mark.req("GAT-11")
-def test_with_warn_the_task_completes_and_everybody_can_read_why_it_should_not_have() -> None:
+def test_with_warn_the_task_completes_and_every_view_shows_the_reasons() -> None:
     repo = project('post_work = ["echo broken; exit 3"]\non_quality = "warn"\n')
     task = Task.play(Scenario().say("done"), project=repo.path)
     task.wait_for("completed")
@@ -265,7 +265,7 @@ def test_a_setting_that_cannot_be_says_how_it_is_written(line: str, example: str
 
 # ── crashes ──
 
-#: A check that notes that it was asked, and looks until it may go on.
+#: A check that records its start and waits until it may continue.
 LOOKS = "echo x >> ../asked; while [ ! -e ../go ]; do sleep 0.05; done"
 
 

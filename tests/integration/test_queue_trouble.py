@@ -18,7 +18,7 @@ from tests.support.waiting import eventually
 
 @pytest.fixture(autouse=True)
 def with_keeper(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here keepers are wanted."""
+    """These tests need keepers."""
     monkeypatch.delenv("HOLDFAST_KEEPER")
     workspace()
 
@@ -167,7 +167,7 @@ def test_what_is_paused_or_not_due_cannot_be_claimed_by_name(home: str) -> None:
 # ── why nothing happens ──
 
 
-def test_a_held_task_says_why_and_whoever_waits_for_it_does_not_wait_for_ever(home: str) -> None:
+def test_a_held_task_says_why_and_wait_does_not_block_for_ever(home: str) -> None:
     fill(broken="exit 1", held={"command": "true", "after": ["broken"]})
     up()
     done = holdfast("wait", "held", "--timeout", "20s")

@@ -110,7 +110,7 @@ def test_a_repair_is_a_paid_call() -> None:
     manifest = task.wait_for("interrupted", within_s=40)
     assert "paid calls" in manifest["interrupt"]["reason"]
     assert len(calls(task)) == 2
-    # The recommended command grants as much again, and the repair goes on.
+    # The recommended command grants as much again, and the repair continues.
     assert task.ask("resume").returncode == 0
     task.wait_for("completed", within_s=40)
     assert calls(task, IMPL)[-1]["mode"] == "resume"

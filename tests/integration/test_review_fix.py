@@ -113,7 +113,7 @@ def test_a_reviewer_has_a_person_asked_before_the_next_stage() -> None:
     task.wait_for("completed", within_s=40)
     assert len(task.events("approval.given")) == 1
     assert "there is a copy" in prompt(task, "scripted_fix")
-    # Reviewed anew, the question is a new one.
+    # After another review, the question is a new one.
     os.unlink(os.path.join(packet.project.path, "b.txt"))
     assert task.ask("retry", "--from", "scripted_review").returncode == 0
     task.wait_for_event("run.opened")

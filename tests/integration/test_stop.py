@@ -298,7 +298,7 @@ def test_a_fork_bomb_of_sleepers_leaves_nothing() -> None:
 
 @pytest.mark.req("W-C2")
 @pytest.mark.parametrize("number", ["TERM", "KILL"])
-def test_an_agent_that_kills_its_own_group_kills_nobody_of_ours(number: str) -> None:
+def test_an_agent_that_kills_its_own_group_kills_no_holdfast_process(number: str) -> None:
     script = f"[ $HOLDFAST_RESUME_COUNT = 0 ] || exit 0; sleep 300 & kill -{number} 0; sleep 5"
     task = Task.shell(script)
     manifest = task.wait_for("completed")
@@ -325,7 +325,7 @@ def test_before_a_resume_everything_of_the_old_attempt_is_gone() -> None:
 
 
 @pytest.mark.req("LCH-18")
-def test_a_stop_touches_nobody_elses_processes() -> None:
+def test_a_stop_does_not_touch_other_processes() -> None:
     bystander = subprocess.Popen(["sleep", "60"], cwd=workspace(), start_new_session=True)
     other = Task.shell(kin.WAIT + "exit 0")
     task = Task.shell(kin.WAIT)

@@ -175,7 +175,7 @@ def test_a_gate_whose_recorders_die_at_once_asks_for_a_person() -> None:
 
 
 @pytest.mark.req("INT-1", "INT-2")
-def test_an_interrupt_between_the_work_and_its_gate_is_heard() -> None:
+def test_an_interrupt_between_the_work_and_its_gate_is_applied() -> None:
     env = {"HOLDFAST_FAILPOINT": "attempt.made=kill@2"}
     task = Task.play(Scenario().say("done"), project=checked("true").path, env=env)
     eventually(lambda: task.moves()[-1:] == ["completing"], what="it completes", journal=task.packet)
@@ -284,7 +284,7 @@ def test_a_session_that_cannot_go_on_is_not_resumed_whatever_its_neighbour_needs
     task.wait_for_event("attempt.opened", 4)
     first, second = calls(task, LEFT)
     assert (second["mode"], second["session_id"] != first["session_id"]) == ("briefing", True)
-    # A scenario is played anew in each session, so this one says the same again: once too often.
+    # Each session plays the scenario from its start, so this one repeats the text once too often.
     task.wait_for("failed")
 
 
@@ -292,7 +292,7 @@ def test_a_session_that_cannot_go_on_is_not_resumed_whatever_its_neighbour_needs
 
 
 @pytest.mark.req("PKT-13")
-def test_whatever_lies_among_the_attempts_kills_nobody() -> None:
+def test_junk_among_the_attempts_kills_no_process() -> None:
     """Put there by the first attempt; the next one needs a number."""
     script = 'cd "$HOLDFAST_PACKET/attempts"; touch 5 ²-x; mkdir 6 ٣-z; '
     task = Task.shell(script + "test $HOLDFAST_RESUME_COUNT = 1 || kill -9 $$", "--base-interval", "0.1s")

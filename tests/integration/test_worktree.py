@@ -195,7 +195,7 @@ def test_scoped_tasks_in_one_place_take_turns(places: tuple[str, str]) -> None:
         assert file.read().split("\n")[:-1] == ["a begins", "a ends", "b begins", "b ends"]
 
 
-def test_who_holds_the_workspace_dies_and_nobody_comes_between() -> None:
+def test_the_workspace_stays_locked_when_its_holder_dies() -> None:
     """The runner is killed while its agent writes: the agent's recorder holds the lock until it is done."""
     repo = project()
     go, ran = os.path.join(workspace(), "go"), os.path.join(workspace(), "ran")

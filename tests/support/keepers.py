@@ -16,7 +16,7 @@ from tests.support.waiting import eventually
 
 
 def pid(home: str) -> int:
-    """The keeper's pid; 0 when there is none."""
+    """The keeper's pid; 0 if none runs."""
     lock = Home(home).keeper_lock
     owner = locks.owner(lock) if locks.is_held(lock) else None
     return owner.pid if owner is not None and processes.is_alive(owner.pid) else 0

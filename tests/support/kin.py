@@ -15,7 +15,7 @@ from tests.support import processes
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.waiting import eventually
 
-#: Shell: wait for the file `go` in the workspace. It ends by itself if a test forgets it.
+#: Shell: wait for the file `go` in the workspace. It has a time limit, in case a test forgets it.
 WAIT = "i=0; while [ ! -e go ] && [ $i -lt 1200 ]; do sleep 0.05; i=$((i+1)); done; "
 
 

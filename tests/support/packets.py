@@ -218,7 +218,7 @@ else:
 """
 
 
-#: A `claude` that is the scripted agent: it plays the scenario of its stage, in the session it is told.
+#: A `claude` that is the scripted agent: it plays the scenario of its stage, in the session that it is given.
 _CLAUDE = """#!{python}
 import os, sys
 if "--version" in sys.argv:

@@ -32,7 +32,7 @@ WHOLE = {
 
 
 def _opencode_ended_well(lines: Lines) -> bool:
-    """Its last step ended the run, by itself or by a rejection."""
+    """Its last step ended the run, normally or by a rejection."""
     reason, rejected = "", False
     for line in lines:
         match line:

@@ -191,7 +191,7 @@ def test_what_needs_more_memory_than_there_is_waits(engine: Engine) -> None:
 # ── pause ──
 
 
-def test_a_paused_queue_gives_nothing_to_anybody(another: Callable[[], Engine]) -> None:
+def test_a_paused_queue_hands_out_nothing(another: Callable[[], Engine]) -> None:
     first, second = another(), another()
     first.add(Item(task_id="a"))
     first.pause()

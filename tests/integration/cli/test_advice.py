@@ -114,7 +114,7 @@ def test_the_queue_alone_is_shown(home: str) -> None:
     assert (done.returncode, done.stderr) == (0, "the queue is empty\n")
 
 
-def test_a_queue_that_stands_still_says_why(home: str) -> None:
+def test_a_queue_that_does_not_move_says_why(home: str) -> None:
     path = os.path.join(home, "interrupt-request.txt")
     holdfast("submit", "--id", "it", "--", "true", cwd=workspace())
     with open(path, "w", encoding="utf-8") as file:

@@ -60,7 +60,7 @@ def test_where_all_is_put_away_ls_says_where() -> None:
     assert holdfast("ls").stderr == message
 
 
-def test_whoever_would_change_it_is_told_where_it_is(home: str) -> None:
+def test_a_command_that_would_change_it_says_where_it_is(home: str) -> None:
     ended()
     holdfast("archive", "it")
     for verb in ("retry", "interrupt", "resume", "archive"):

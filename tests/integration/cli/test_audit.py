@@ -113,7 +113,7 @@ def test_every_operation_of_the_loop_has_time_level_and_iteration(
     assert "iteration 2" in holdfast("audit", "--operation", "loop.").stdout
 
 
-def test_a_bypass_stands_out() -> None:
+def test_a_bypass_is_highlighted() -> None:
     Task.play(Scenario().result(), "--permissions", "full", "--id", "it").wait_for("completed")
     entry = entries("it", "--operation", "task.created")[0]
     assert entry["level"] == "warn"
@@ -132,7 +132,7 @@ def test_a_removed_task_is_still_accounted_for_and_time_limits() -> None:
     assert holdfast("audit", "../x").returncode == 2
 
 
-def test_whoever_has_no_variable_is_asked_for_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_user_variable_the_uid_is_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a container or a systemd unit."""
     monkeypatch.delenv("USER", raising=False)
     monkeypatch.delenv("LOGNAME", raising=False)

@@ -105,7 +105,7 @@ main()
 
 
 @pytest.mark.usefixtures("home")
-def test_whoever_ignores_ctrl_c_goes_on_ignoring_it() -> None:
+def test_an_ignored_ctrl_c_stays_ignored() -> None:
     """A shell ignores SIGINT in background jobs."""
     words = [sys.executable, "-c", _SCRIPT, "json", "ls"]
     done = subprocess.run(

@@ -63,7 +63,7 @@ def test_now_with_nothing_at_work_says_that_the_keeper_is_stopped(home: str) -> 
     assert f"the keeper of {home} is stopped" in done.stderr
 
 
-def test_what_goes_on_in_a_home_that_is_down_says_that_nobody_guards_it(home: str) -> None:
+def test_commands_in_a_home_that_is_down_say_that_nothing_restarts_the_runner(home: str) -> None:
     task = Task.shell(f"test $HOLDFAST_RESUME_COUNT -gt 0 || {kin.WAIT.rstrip('; ')}", "--id", "it")
     task.agent_pid()
     holdfast("down", "--now")
@@ -137,7 +137,7 @@ def test_a_task_that_is_driven_has_its_runner(home: str) -> None:
     task.stop()
 
 
-def test_attach_ends_where_nobody_drives_the_task_and_says_what_to_do(lost: Task) -> None:
+def test_attach_ends_if_the_task_has_no_runner_and_says_what_to_do(lost: Task) -> None:
     done = lost.ask("attach", "--no-tmux")
     assert (done.returncode, done.stdout) == (4, "at work\n")
     assert "its runner is gone and this home is down: 'holdfast up'" in " ".join(done.stderr.split())
@@ -145,7 +145,7 @@ def test_attach_ends_where_nobody_drives_the_task_and_says_what_to_do(lost: Task
     lost.stop()
 
 
-def test_run_ends_where_nobody_drives_the_task_and_says_what_to_do(home: str) -> None:
+def test_run_ends_if_the_task_has_no_runner_and_says_what_to_do(home: str) -> None:
     argv = [sys.executable, "-m", "holdfast", "run", "--id", "it", "--", "sh", "-c", f"echo on; {kin.WAIT}"]
     with subprocess.Popen(argv, cwd=workspace(), stderr=subprocess.PIPE, text=True) as running:
         task = Task(os.path.join(home, "tasks", "it"))
@@ -160,7 +160,7 @@ def test_run_ends_where_nobody_drives_the_task_and_says_what_to_do(home: str) ->
     task.stop()
 
 
-def test_logs_that_are_followed_say_that_nobody_drives_the_task_and_go_on(lost: Task) -> None:
+def test_followed_logs_say_that_the_task_has_no_runner_and_continue(lost: Task) -> None:
     argv = [sys.executable, "-m", "holdfast", "logs", "-f", "it"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as following:
         assert following.stderr is not None
@@ -185,7 +185,7 @@ def test_now_returns_when_what_it_says_is_true(home: str) -> None:
     task.stop()
 
 
-def test_a_task_that_takes_too_long_is_named_and_the_request_stands(
+def test_a_task_that_takes_too_long_is_named_and_the_request_stays_pending(
     home: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     task = Task.shell(f"trap '' TERM; echo on; {kin.WAIT}", "--id", "deaf", "--stop-pause", "5s")
@@ -213,7 +213,7 @@ def test_a_keeper_or_seed_whose_lock_file_was_removed_is_ended(
     assert holdfast("up").returncode == 0
     lock = Home(home).keeper_lock if role == "keeper" else Home(home).seed_lock
     owner = eventually(lambda: locks.owner(lock), 20, f"the {role} is there")
-    # Stopped, or it would notice and leave by itself.
+    # Stopped, or it would notice and exit.
     os.kill(owner.pid, signal.SIGSTOP)
     os.unlink(lock)
     done = holdfast("down")

@@ -126,7 +126,7 @@ def test_variables_of_all_agents_and_of_the_manifest_are_captured(
     assert "NOT_MINE" not in captured
 
 
-def test_a_variable_that_is_not_set_is_told(home: str, project: str, tmp_path) -> None:
+def test_a_variable_that_is_not_set_is_reported(home: str, project: str, tmp_path) -> None:
     with pytest.raises(UsageError, match="not set: NOBODY_SET_THIS"):
         ask(written(tmp_path, env=["NOBODY_SET_THIS"]))
 

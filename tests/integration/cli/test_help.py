@@ -196,7 +196,7 @@ def test_a_directory_in_place_of_the_index_is_no_trouble(home: str) -> None:
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
 
 
-def test_a_full_disk_behind_stdout_is_told() -> None:
+def test_a_full_disk_behind_stdout_is_reported() -> None:
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
             [sys.executable, "-m", "holdfast", "help"],

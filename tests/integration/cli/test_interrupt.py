@@ -13,7 +13,7 @@ def in_a_home(home: str) -> None:
     workspace()
 
 
-def test_the_agent_is_gone_and_the_question_stands() -> None:
+def test_the_agent_has_exited_and_the_question_is_pending() -> None:
     task = Task.shell(kin.WAIT, "--id", "it")
     agent = task.agent_pid()
     done = task.ask("interrupt", "-m", "which one?")

@@ -170,7 +170,7 @@ def test_a_terminal_that_is_utf8_gets_everything(env: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("damage", ["remove", "corrupt", "foreign"])
-def test_the_index_is_made_anew(damage: str, home: str) -> None:
+def test_the_index_is_rebuilt(damage: str, home: str) -> None:
     ended("one")
     assert holdfast("ls", "-q").stdout == "one\n"
     index = os.path.join(home, "index.db")

@@ -68,7 +68,7 @@ class TestList:
         for word in ("INTENT", "safe_impl", "strict_review", "gpt-5.3-codex", "timeout_mode", "enable_brief"):
             assert word in printed
 
-    def test_a_wrong_file_is_told(self) -> None:
+    def test_a_wrong_file_is_reported(self) -> None:
         folder = os.path.join(workspace(), ".holdfast", "agents")
         os.makedirs(folder)
         with open(os.path.join(folder, "codex.yaml"), "w", encoding="utf-8") as file:
@@ -153,7 +153,7 @@ class TestCheck:
             (("chek",), "check"),
         ],
     )
-    def test_wrong_words_are_told(self, words: tuple[str, ...], message: str) -> None:
+    def test_wrong_words_are_reported(self, words: tuple[str, ...], message: str) -> None:
         done = holdfast("pipeline", *words, cwd=workspace())
         assert done.returncode == 2
         assert message in done.stderr
@@ -176,7 +176,7 @@ class TestRun:
         assert "Traceback" not in done.stderr
         assert holdfast("ls", "-q", "--all").stdout == ""
 
-    def test_agents_that_are_not_installed_are_all_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_all_agents_that_are_not_installed_are_reported(self, monkeypatch: pytest.MonkeyPatch) -> None:
         packet(valid("review_cross"))
         monkeypatch.setenv("PATH", "/nowhere")
         done = holdfast("run", "-d", "--packet", "p", cwd=workspace())

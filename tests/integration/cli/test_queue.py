@@ -322,7 +322,7 @@ def test_issues_come_in_through_gh(home: str) -> None:
         assert file.read().startswith("Say “hello” in the README")
 
 
-def test_a_missing_source_is_told() -> None:
+def test_a_missing_source_is_reported() -> None:
     done = queue("import", "nowhere.json")
     assert done.returncode == 2
     assert "gh:label=NAME" in done.stderr
@@ -399,7 +399,7 @@ def test_clear_wants_a_yes() -> None:
     assert queue("clear", "--yes").stderr == "the queue is empty\n"
 
 
-def test_another_priority_is_told() -> None:
+def test_another_priority_is_reported() -> None:
     submit("a")
     done = queue("priority", "a", "high")
     assert (done.returncode, done.stdout) == (0, "a\n")
@@ -409,7 +409,7 @@ def test_another_priority_is_told() -> None:
 @pytest.mark.parametrize(
     "args", [["retry"], ["add"], ["release"], ["fly"], ["show", "nobody"], ["add", "{"], ["add", "[]"]]
 )
-def test_bad_input_is_told(args: list[str]) -> None:
+def test_bad_input_is_reported(args: list[str]) -> None:
     done = queue(*args)
     assert done.returncode in (2, 3)
     assert done.stderr.startswith("error: ")

@@ -116,7 +116,7 @@ def test_a_switch_is_true_or_false(home: str) -> None:
     ],
     ids=" ".join,
 )
-def test_what_only_an_agent_hears_is_refused_for_a_command(home: str, flags: list[str]) -> None:
+def test_options_that_only_agents_understand_are_refused_for_a_command(home: str, flags: list[str]) -> None:
     message = refused(home, *flags, "--", "true", cwd=workspace())
     assert f"error: {flags[0]} applies to agents, and this is a plain command" in message
 
@@ -165,7 +165,7 @@ def test_an_empty_command(home: str) -> None:
     assert "no command was given" in refused(home, "--", "", cwd=workspace())
 
 
-def test_a_packet_whose_id_is_taken_says_where_its_id_stands(home: str) -> None:
+def test_a_packet_whose_id_is_taken_names_the_file_with_the_id(home: str) -> None:
     written = Written({"scripted_impl": None})
     written.start()
     done = holdfast("run", "--packet", written.path, cwd=written.project.path)
@@ -197,7 +197,7 @@ def test_the_home_is_absolute_for_the_agent(home: str) -> None:
     ],
     ids=["no-first-line", "no-interpreter", "of-windows"],
 )
-def test_a_script_that_nobody_can_read(home: str, text: str, message: str) -> None:
+def test_an_unreadable_script(home: str, text: str, message: str) -> None:
     path = os.path.join(workspace(), "script")
     with open(path, "w", encoding="utf-8", newline="") as file:
         file.write(text)

@@ -46,7 +46,7 @@ def test_what_is_wrong_is_told_and_nothing_is_made(files: str, words: tuple[str,
     assert os.listdir(os.environ["TMPDIR"]) == []
 
 
-def test_agents_that_are_missing_are_told(files: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_agents_are_reported(files: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     done = holdfast("review", "post-impl", "pack.md", "report.md", cwd=files)
     assert done.returncode == 2

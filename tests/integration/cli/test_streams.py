@@ -54,7 +54,7 @@ def test_talk_does_not_come_out_of_stdout_where_stderr_is_closed() -> None:
     assert shell("run --id it -- true 2>&-").stdout == "it\n"
 
 
-def test_a_task_whose_id_nobody_takes_is_named_and_followed(home: str) -> None:
+def test_a_task_whose_id_cannot_be_printed_is_named_and_followed(home: str) -> None:
     done = shell("run --id it -- true > /dev/full")
     assert done.returncode == 0, done.stderr
     assert "warning: stdout did not take 'it': No space left on device" in done.stderr
@@ -76,7 +76,7 @@ def test_a_reader_that_left_does_not_end_the_following(home: str) -> None:
     assert "it failed" in done.stderr
 
 
-def test_talk_that_nobody_takes_is_no_error(home: str) -> None:
+def test_messages_that_cannot_be_printed_are_no_error(home: str) -> None:
     assert shell("run --id it -- true 2> /dev/full").returncode == 0
 
 

@@ -48,7 +48,7 @@ def test_a_loop_that_was_ended_leaves_no_seed(home: str) -> None:
     eventually(lambda: not locks.is_held(Home(home).seed_lock))
 
 
-def test_a_keeper_that_is_not_wanted_is_an_error(home: str) -> None:
+def test_up_with_the_keeper_disabled_is_an_error(home: str) -> None:
     done = holdfast("up", env={"HOLDFAST_KEEPER": "off"})
     assert done.returncode == 3
     assert "HOLDFAST_KEEPER" in done.stderr

@@ -63,7 +63,7 @@ def stage(home: str) -> Stage:
 @pytest.mark.parametrize("patch", [GOOD, NEW, GOOD + NEW, CORRUPT])
 def test_a_patch_that_nobody_wrote_fails_although_its_file_exists(stage: Stage, patch: str) -> None:
     passed, (reason,) = stage.judge(fenced(patch))
-    assert not passed, "nobody applies it"
+    assert not passed, "it is not applied"
     assert "no file of the working tree changed" in reason
     assert stage.judge(fenced(patch) + "No changes required.\n")[0]
 

@@ -83,7 +83,7 @@ def test_missing_git_is_reported(packet, tmp_path) -> None:
 @pytest.mark.parametrize(
     "argv", [[], ["--packet"], ["--packet", "p", "--stage", "s", "--attempt", "x", "--out", "o"]]
 )
-def test_a_wrong_call_is_told(home: str, argv: list[str]) -> None:
+def test_a_wrong_call_is_reported(home: str, argv: list[str]) -> None:
     done = module("gates", *argv, cwd=home)
     assert done.returncode == 3
     assert "python -m holdfast.gates" in done.stderr

@@ -374,7 +374,7 @@ def test_a_rule_of_ignoring_does_not_hide_what_came_with_it(home: str) -> None:
     ]
 
 
-def test_a_cache_that_ignores_itself_is_nobodys_work(home: str) -> None:
+def test_a_cache_that_ignores_itself_is_not_work(home: str) -> None:
     stage = Stage(home, scope_allow=("src/", ".gitignore"))
     stage.repo.write(".gitignore", ".env\n*.tmp\nsrc/gen/\n")
     stage.repo.write(".cache/.gitignore", "*\n")

@@ -56,7 +56,7 @@ def test_what_cannot_be_prepared_is_an_error_with_a_hint(home: str) -> None:
 @pytest.mark.parametrize(
     "words", [(), ("prepare",), ("other", "--packet", "p", "--stage", "s", "--out", "o")]
 )
-def test_a_wrong_call_is_told(home: str, words: tuple[str, ...]) -> None:
+def test_a_wrong_call_is_reported(home: str, words: tuple[str, ...]) -> None:
     done = module("workspace", *words, cwd=home)
     assert done.returncode == 2
     assert "python -m holdfast.workspace prepare" in done.stderr

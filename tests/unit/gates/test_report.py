@@ -76,7 +76,7 @@ def test_the_pack_may_stand_in_a_brief_in_other_shapes(home: str, shape: str) ->
 
 
 @pytest.mark.req("GAT-4")
-def test_a_heading_of_the_pack_is_missed(home: str) -> None:
+def test_a_missing_heading_of_the_pack_is_reported(home: str) -> None:
     text = BRIEF.replace("### 9. Change History", "### History")
     assert judged(home, "brief", text)[1] == ["the updated context pack has no heading '9. Change History'"]
 

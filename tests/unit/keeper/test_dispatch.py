@@ -131,7 +131,7 @@ def test_a_task_that_was_archived_before_its_end_was_counted_is_counted(keeper: 
 
 
 def test_the_start_that_no_runner_can_read_gives_the_claim_back(keeper: Keeper) -> None:
-    """Its packet cannot be read: its runners die, and its place in the loop must not be gone for ever."""
+    """Its packet cannot be read: its runners die, and must not occupy its place in the loop for ever."""
     packet = keeper.packet("a")
     keeper.dispatch.step(rung=True)
     keeper.claim("a")
@@ -187,7 +187,7 @@ def test_a_start_that_cannot_be_dropped_is_no_loss_of_the_task(
     assert loop.read_state(keeper.home).iteration == 0
 
 
-def test_a_queue_that_was_put_aside_is_opened_anew(keeper: Keeper) -> None:
+def test_a_queue_that_was_put_aside_is_opened_again(keeper: Keeper) -> None:
     keeper.packet("a")
     keeper.dispatch.step(rung=True)
     os.rename(keeper.home.queue, f"{keeper.home.queue}.aside")

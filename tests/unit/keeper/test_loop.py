@@ -170,7 +170,7 @@ def test_the_state_survives_the_keeper(at: Home) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "null"])
-def test_a_torn_state_begins_anew(at: Home, text: str) -> None:
+def test_a_torn_state_is_replaced_by_an_empty_one(at: Home, text: str) -> None:
     with open(at.loop, "w", encoding="utf-8") as file:
         file.write(text)
     assert loop.read_state(at) == LoopState()

@@ -1,4 +1,4 @@
-"""Journals, manifests and gate results of version 0.1.0, which told some facts only in texts."""
+"""Journals, manifests and gate results of version 0.1.0, which recorded some facts only as text."""
 
 from __future__ import annotations
 

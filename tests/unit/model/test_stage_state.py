@@ -70,7 +70,7 @@ def test_a_gate_result_of_an_earlier_attempt_does_not_count() -> None:
 
 
 @pytest.mark.parametrize("afresh", [True, False])
-def test_a_stage_that_begins_again_is_judged_anew(afresh: bool) -> None:
+def test_a_stage_that_begins_again_is_judged_again(afresh: bool) -> None:
     stage_state = StageState("codex_impl", "codex")
     stage_state.attempt = stage_state.ran = attempt(1)
     stage_state.accepted, stage_state.gate = 1, judged(1, passed=True)

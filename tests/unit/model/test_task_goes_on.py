@@ -64,7 +64,7 @@ def test_time_that_several_worked_in_passes_once() -> None:
     assert story.task.active_s == 51.0
 
 
-def test_a_retry_judges_what_failed_before_it_anew() -> None:
+def test_a_retry_judges_earlier_failures_again() -> None:
     """A triage of the last run says nothing about this one."""
     stages = tuple(StageSpec(name=name, agent="a", group="g") for name in ("one", "two"))
     story = Story(stages, pipeline=PIPELINE).open(1, stage="one").open(2, stage="two").start(1).start(2)

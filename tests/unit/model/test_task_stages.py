@@ -336,12 +336,12 @@ def test_an_agent_that_takes_over_starts_its_own_session() -> None:
     assert story.task.total_retries == 0
 
 
-def test_a_session_that_begins_anew_is_not_taken_for_the_old_one() -> None:
+def test_a_new_session_is_not_taken_for_the_old_one() -> None:
     story = Story().attempt(1, session="S").end(1, "context_too_long").move("crashed")
     story.tell(ev.RetryPlanned(stage="a_run", consecutive=1, total=1, delay_s=0.0, fresh_session=True))
     stage_state = story.move("spawning").task.stage_states["a_run"]
     assert (stage_state.needs_fresh_session, stage_state.overflows) == (True, 1)
-    # A program that names its session by itself says nothing before it is killed.
+    # A program that chooses its session id is killed before it prints the id.
     story.attempt(2, mode="briefing", session=None)
     assert (stage_state.needs_fresh_session, stage_state.session_id) == (False, None)
     story.end(2, "crashed").move("crashed").move("spawning")

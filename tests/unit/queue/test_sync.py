@@ -205,7 +205,7 @@ def test_who_looked_too_early_does_not_take_a_live_claim_out(home: str, status: 
     atomic.write(made.task_done, b"", durable=False)
 
     class Late(LocalQueue):
-        """Between our look at the rows and what we do about them, it is resumed and claimed anew."""
+        """Between our reading of the rows and our action, it is resumed and claimed again."""
 
         def items(self, task_id: str | None = None) -> list[Item]:
             found = super().items(task_id)

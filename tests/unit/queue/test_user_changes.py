@@ -21,7 +21,7 @@ def write(home: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", [None, "", '{"paused": ["nig', "[]", '{"paused": "night"}'])
-def test_a_file_that_is_lost_or_torn_is_written_anew_from_the_rows(home: str, text: str | None) -> None:
+def test_a_lost_or_torn_file_is_rebuilt_from_the_rows(home: str, text: str | None) -> None:
     with LocalQueue(Home(home)) as queue:
         queue.add_many([Item(task_id="a"), Item(task_id="b"), Item(task_id="c")])
         queue.pause("night")

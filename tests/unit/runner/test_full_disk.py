@@ -26,7 +26,7 @@ from tests.support.performing import Driver, context_of
 
 
 class Full(Journal):
-    """No room for so many appends."""
+    """No room for this many appends."""
 
     refusals = 0
 

@@ -19,7 +19,7 @@ def _guard(folder: os.PathLike[str]) -> KeeperGuard:
 
 @pytest.mark.starts_processes
 def test_a_keeper_that_was_reaped_is_forgotten(tmp_path: os.PathLike[str]) -> None:
-    """Its pid may be that of another child by then, whose end somebody else waits for."""
+    """By then its pid may belong to another child, which other code waits for."""
     guard = _guard(tmp_path)
     child = os.fork()
     if not child:

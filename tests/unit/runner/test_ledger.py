@@ -94,7 +94,7 @@ def test_a_look_without_news_renews_times_in_place(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("what", ["fact", "observed", "not yet shown", "replaced", "moved", "gone", "pipe"])
-def test_a_look_with_news_or_at_another_file_writes_it_anew(ledger: Ledger, what: str) -> None:
+def test_a_heartbeat_with_news_or_a_replaced_file_rewrites_it(ledger: Ledger, what: str) -> None:
     packet = ledger.packet
     ledger.record(_HELLO)
     look(ledger, "2026-01-01T00:00:00.000Z")

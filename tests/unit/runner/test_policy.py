@@ -97,9 +97,7 @@ def test_what_was_not_the_tasks_fault_burns_no_retry() -> None:
 @pytest.mark.parametrize(
     ("lost_in_a_row", "burns"), [(1, False), (LOST_LIMIT, False), (LOST_LIMIT + 1, True)]
 )
-def test_ends_that_nobody_saw_burn_retries_when_there_are_many_in_a_row(
-    lost_in_a_row: int, *, burns: bool
-) -> None:
+def test_unseen_ends_burn_retries_when_there_are_many_in_a_row(lost_in_a_row: int, *, burns: bool) -> None:
     decision = after_attempt("lost", "why", lost_in_a_row=lost_in_a_row)
     assert (decision.then, decision.burns) == (Then.RETRY, burns)
     assert ("attempts in a row" in decision.reason) is burns

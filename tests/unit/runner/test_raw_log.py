@@ -90,7 +90,7 @@ def test_a_flood_costs_no_line_that_may_be_an_event(path, lines, chunk_bytes) ->
     assert log.position == len(data)
 
 
-def test_deltas_are_skipped_and_only_other_lines_are_missed(path: str) -> None:
+def test_deltas_are_skipped_and_only_other_lines_count_as_left_out(path: str) -> None:
     plain = b"printed by a child\n"
     log = write(path, b"{}\n" + (DELTA + b"\n") * 5 + plain * 3 + (DELTA + b"\n") * 2 + b'{"type":"event"}\n')
     assert [line for _, line in read_all(log, skip=True)] == [b"{}", b'{"type":"event"}']

@@ -147,7 +147,7 @@ def test_an_agent_with_events_is_always_read_at_once(rig: Rig) -> None:
     ready, left_s = rig.step(schedule, 0.04)
     assert ready == {NAME}
     assert left_s == pytest.approx(READ_INTERVAL_S - 0.04)
-    # From the last look on: what told us may have been written at any time since.
+    # Since the last read: the output that woke us may be from any time after it.
     rig.now_mono += 1.0
     assert schedule.unseen_s(rig.now_mono) == pytest.approx(1.04)
     rig.now_mono -= 1.0

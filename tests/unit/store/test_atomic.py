@@ -48,7 +48,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_other(
     assert os.listdir(os.path.dirname(path)) == ["file.json"]
 
 
-def test_a_directory_that_is_gone_is_told(place) -> None:
+def test_a_missing_directory_is_reported(place) -> None:
     with pytest.raises(NotFound):
         atomic.write(os.path.join(place.root, "gone", "x"), b"", durable=False)
 

@@ -1,4 +1,4 @@
-"""audit.jsonl: whole lines from many writers, private, put aside when large, never in anybody's way."""
+"""audit.jsonl: whole lines from many writers, private, put aside when large; errors block nothing."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def test_the_cpu_of_a_whole_tree_counts() -> None:
         (clock.FILE_TICK_S / 2, 0.1, 0.0),
         (3600.0, 0.1, 0.0),  # the clock was set forward, or the file lies where it is slow
         (-3600.0, 0.1, 0.0),
-        (4.0, 0.0, 0.0),  # the kernel has just told us
+        (4.0, 0.0, 0.0),  # the kernel has just reported it
         (4.0 + clock.FILE_TICK_S, 5.0, 4.0),
     ],
 )

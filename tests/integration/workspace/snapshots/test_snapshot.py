@@ -191,7 +191,7 @@ def test_a_repository_without_a_commit(tmp_path: Path) -> None:
     assert watched.since(old) == {"a": "added"}
 
 
-def test_a_home_inside_the_project_is_nobodys_work(watched: Watched) -> None:
+def test_a_home_inside_the_project_is_not_work(watched: Watched) -> None:
     watched.hidden = (os.path.join(watched.repo.path, ".home[1]"),)
     old = watched.take("*.log")
     watched.repo.write(".home[1]/tasks/x/output.log")

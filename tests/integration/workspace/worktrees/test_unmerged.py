@@ -314,7 +314,7 @@ def test_work_in_a_nested_submodule_comes_home(home: str, is_committed: bool) ->
     assert case.removes() == ""
 
 
-def test_a_nested_submodule_that_the_project_has_not_and_its_origin_has_is_in_nobodys_way(home: str) -> None:
+def test_a_nested_submodule_that_only_the_origin_has_blocks_nothing(home: str) -> None:
     case = Nested(home)
     case.repo.git("-C", "vend", "submodule", "deinit", "-q", "-f", "deep/inner")
     shutil.rmtree(os.path.join(case.repo.path, ".git/modules/vend/modules"))

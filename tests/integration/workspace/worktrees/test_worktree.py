@@ -153,7 +153,7 @@ def test_it_needs_a_repository_with_a_commit(home: str, with_git: bool, said: st
     assert "omit --worktree" in caught.value.hint
 
 
-def test_a_branch_of_somebody_else_is_not_taken(repo: Repo, packet: Packet) -> None:
+def test_a_branch_of_another_task_or_person_is_not_taken(repo: Repo, packet: Packet) -> None:
     repo.git("switch", "-q", "-c", "holdfast/it")
     repo.commit("theirs")
     repo.git("switch", "-q", "main")

@@ -94,7 +94,7 @@ def test_the_project_beats_the_user_beats_the_package(tmp_path) -> None:
     assert codex.get("purpose_models.verify") == "gpt-5.3-codex"
 
 
-def test_a_file_with_stages_defines_a_profile_anew_and_one_without_changes_it(tmp_path) -> None:
+def test_a_file_with_stages_replaces_a_profile_and_one_without_changes_it(tmp_path) -> None:
     write(
         tmp_path,
         "pipelines/a.yaml",

@@ -215,7 +215,7 @@ def test_in_a_crash_loop_only_the_execution_without_an_intent_is_stopped() -> No
     ],
     ids=["queued", "interrupted", "ended", "completing"],
 )
-def test_a_crash_loop_asks_nobody_where_nothing_can_be_done(story: Story, step: Step) -> None:
+def test_a_crash_loop_asks_no_person_if_nothing_can_be_done(story: Story, step: Step) -> None:
     if story.task.status == "completing":
         story.tell(ev.StageDone(stage="a_run", attempt=1))
     assert next_step(after_crashes(story), cleaned(1)) == step

@@ -1,4 +1,4 @@
-"""A failure is counted once, whatever became of its record, and then retried, delayed or the end."""
+"""A failure is counted once, even if its record was torn; then the task retries, waits or ends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LENSES = tuple(StageSpec(name=name, agent="a", group="g") for name in ("one", "t
 
 
 def failed(outcome: str = "crashed", *, failures: int = 0, **limits: Any) -> Story:
-    """An attempt that ended, after so many failures in a row."""
+    """An attempt that ended, after this many failures in a row."""
     story = Story(limits=Limits(**{"deadline_s": None, **limits})).attempt(1).end(1, outcome)
     story.tell(ev.AttemptSwept(attempt=1, killed=[], spared=[], proof="none left"))
     story.task.consecutive = story.task.total_retries = failures
@@ -101,7 +101,7 @@ def test_without_a_retry_left_the_task_ends(
     assert events == (moved("running", "crashed", "why"), moved("crashed", end, reason, **FAILURE))
 
 
-def test_a_failure_that_is_nobodys_fault_needs_no_retry_left() -> None:
+def test_a_failure_that_burns_no_retry_needs_none_left() -> None:
     events = record(failed(failures=3, max_retries=3), CRASHED.evolve(burns=False))
     assert states(events) == ["crashed", "waiting"]
     assert isinstance(events[1], ev.RetryPlanned)

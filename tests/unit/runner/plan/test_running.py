@@ -1,4 +1,4 @@
-"""While executions are open: each rule is asked for every one of them before the next rule."""
+"""While executions are open: each rule is applied to all of them before the next rule."""
 
 from __future__ import annotations
 
@@ -155,9 +155,7 @@ def test_a_stop_of_an_execution_that_never_started_passes_to_the_parallel_one() 
 )
 def test_a_process_that_is_gone(seen: ExecutionFacts, step: Step) -> None:
     assert chosen(running(), seen) == step
-    assert chosen(intended(running()), seen.evolve(signal_in_s=0.0)) == step, (
-        "and nothing is signalled any more"
-    )
+    assert chosen(intended(running()), seen.evolve(signal_in_s=0.0)) == step, "nothing else is signalled"
 
 
 # ── output, session, heartbeat ──
@@ -240,7 +238,7 @@ def test_a_process_that_could_not_be_forked_stops_nothing() -> None:
 
 
 def limited(minutes: float, **more: Any) -> Story:
-    """The service refuses the agent until so many minutes from now."""
+    """The service refuses the agent for this many minutes."""
     resets_at = clock.iso(NOW.wall + 60 * minutes)
     return running(**more).tell(ev.AgentRateLimit(attempt=1, offset=1, resets_at=resets_at))
 

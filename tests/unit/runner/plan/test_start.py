@@ -314,7 +314,7 @@ def reviewed(*stages: StageSpec, confirm: tuple[str, ...], prepared: tuple[str, 
     return story.tell(ev.StageDone(stage="review", attempt=1)).move("spawning")
 
 
-def test_a_reviewer_who_asks_to_stop_and_confirm_is_heard_once_for_the_stages_after_it() -> None:
+def test_a_reviewer_can_ask_for_confirmation_once_for_the_stages_after_it() -> None:
     story = reviewed(*LENSES, confirm=("look at it", ""), prepared=("one",))
     question = "review asks to stop and confirm: look at it; one waits for approval: 'holdfast approve t'"
     assert next_step(story, ready()) == asking(question, approval="one")

@@ -30,13 +30,13 @@ def test_numbers_are_short(count: int, shown: str) -> None:
     assert amounts.short(count) == shown
 
 
-def test_what_nobody_told_is_unknown() -> None:
+def test_an_unreported_amount_is_unknown() -> None:
     assert amounts.usage(None) == "tokens unknown, cost unknown"
     assert amounts.usage({"input_tokens": 0, "output_tokens": 0, "cost_usd": None}) == amounts.usage({})
     told = {"input_tokens": 12_300, "output_tokens": 5, "cost_usd": 1.2}
     assert amounts.usage(told) == "12.3k tokens in, 5 out, cost $1.20"
 
 
-def test_a_cost_that_nobody_told_is_unknown_not_zero() -> None:
+def test_an_unreported_cost_is_unknown_not_zero() -> None:
     assert amounts.cost({"usage": {"cost_usd": None}}) == ""
     assert amounts.cost({"usage": {"cost_usd": 0.0}}) == "$0.00"

@@ -88,13 +88,13 @@ def test_an_option_of_other_programs_leads_to_ours(
         (["run", "ls", "-la"], "holdfast run -- ls -la"),
     ],
 )
-def test_a_command_without_its_dashes_is_understood_and_told(
+def test_a_command_without_its_dashes_is_recognized_and_explained(
     capsys: pytest.CaptureFixture[str], argv: list[str], meant: str
 ) -> None:
     assert told(capsys, *argv)[-1] == f"hint: did you mean: {meant}"
 
 
-def test_a_prompt_without_its_quotes_is_understood_and_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_prompt_without_its_quotes_is_recognized_and_explained(capsys: pytest.CaptureFixture[str]) -> None:
     argv = ["run", "--agent", "scripted", "xyzzy", "the", "tests"]
     assert told(capsys, *argv)[-1] == "hint: quote the prompt: 'xyzzy the tests'"
 
