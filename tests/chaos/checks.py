@@ -1,4 +1,4 @@
-"""Invariants after the storm."""
+"""Invariants that hold after the kills."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ CRASH_AND_RESUME = [path for path in PACKETS if path.endswith("crash-and-resume"
 
 @pytest.fixture
 def packet(request: pytest.FixtureRequest, home: str) -> Packet:
-    """A copy of a recorded packet in a home of our own, with what git cannot hold."""
+    """A copy of a recorded packet in a new home, with the files that git cannot store."""
     source = os.path.join(DATA, request.param)
     made = Home(home).packet(os.path.basename(source))
     shutil.copytree(source, made.path)
@@ -114,7 +114,7 @@ def test_the_hash_of_what_was_asked_is_in_the_journal(packet: Packet) -> None:
 
 
 def _without_news(made: Any, shown: Any) -> Any:
-    """A later version may say more, and nothing else."""
+    """A later version may only add fields."""
     if isinstance(made, list) and isinstance(shown, list):
         return [_without_news(one, other) for one, other in zip(made, shown, strict=True)]
     if isinstance(made, dict) and isinstance(shown, dict):

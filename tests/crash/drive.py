@@ -191,7 +191,7 @@ class Case:
             os.close(pidfd)
 
     def fail(self, message: str) -> None:
-        """An AssertionError that shows the case: which failpoint, the journal, what the runners wrote."""
+        """An AssertionError with the failpoint, the journal, and the output of the runners."""
         raise AssertionError(f"{message}\n{self.story()}")
 
     def story(self) -> str:
@@ -213,6 +213,6 @@ class Case:
 
 
 def deadline(within_s: float):
-    """A function that returns whether the time is over."""
+    """A function that returns whether the deadline has passed."""
     give_up_mono = time.monotonic() + within_s
     return lambda: time.monotonic() >= give_up_mono

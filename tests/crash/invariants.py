@@ -31,7 +31,7 @@ OBSERVED = ("last_checked_at", "last_progress_at", "deadline_at", "output_tail",
 
 
 def check_now(case: Case) -> None:
-    """What holds at every moment, while processes work and after they were killed.
+    """What holds at any time, while processes run and after they were killed.
 
     What is written last is read first.
     """
@@ -52,7 +52,7 @@ def check_now(case: Case) -> None:
     outcomes = {event.attempt: event.outcome for _, event in ended if isinstance(event, ev.AttemptEnded)}
     for name in marked:
         evidence = _json(packet.gate_result(name.removesuffix(".done")))
-        assert evidence is not None, f"{name} is there without its evidence"
+        assert evidence is not None, f"{name} exists without its evidence"
         assert evidence["passed"] is True
         assert outcomes.get(evidence["attempt"]) in SUCCESS, (
             f"{name} is there, but its attempt has not succeeded"
@@ -114,7 +114,7 @@ def _check_journal(case: Case, events: list[ev.Event]) -> None:
 
 
 def _check_moves(events: list[ev.Event]) -> None:
-    """Along the table only, and each run ends once."""
+    """Only moves of the table, and each run ends once."""
     task, ends = Task(), 0
     for event in events:
         if isinstance(event, ev.TaskMoved):
@@ -283,7 +283,7 @@ def _check_markers(case: Case, task: Task, events: list[ev.Event]) -> None:
     for stage in marked:
         marker, evidence = _json(case.packet.stage_done(stage)), _json(case.packet.gate_result(stage))
         assert marker is not None
-        assert evidence is not None, f"{stage}.done is there without its evidence"
+        assert evidence is not None, f"{stage}.done exists without its evidence"
         assert evidence["passed"] is True
         assert evidence["attempt"] == marker["attempt"] == task.stages_done[stage]
         assert outcomes[marker["attempt"]] in SUCCESS, f"{stage}.done, but its attempt did not succeed"

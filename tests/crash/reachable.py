@@ -61,7 +61,7 @@ class Situation(NamedTuple):
     events: Life
 
     def fold(self, *more: ev.Event) -> Task:
-        """The task, after some more events."""
+        """The task after these additional events."""
         task, at = Task(), ""
         for at, event in self.events:
             apply(task, event, at)
@@ -195,7 +195,7 @@ def facts_of(task: Task) -> Iterator[Facts]:
 
 
 def calm(task: Task) -> Facts:
-    """Everything is done that a runner remembers, and nothing happens."""
+    """The runner has done everything that it remembers, and nothing new happens."""
     numbers = {execution.number for execution in _executions(task)}
     done = FrozenMemory(
         preflight_run=task.run,
@@ -251,7 +251,7 @@ def _of_open_executions(task: Task) -> Iterator[Facts]:
 
 
 def _seen(executions: list[Execution]) -> Iterator[dict[int, ExecutionFacts]]:
-    """One of them is in any condition; the others are at work, or in the same condition."""
+    """One of them is in any condition; the others are running, or in the same condition."""
     for execution in executions:
         for seen in _conditions(execution):
             yield {each.number: seen if each is execution else _CALM for each in executions}

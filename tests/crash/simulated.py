@@ -1,4 +1,4 @@
-"""A runner without a world: it takes the planner's steps from a situation on, and every agent succeeds.
+"""A runner without files and processes: it takes the planner's steps, and every agent succeeds.
 
 It has what a successor of a killed runner has: the journal, an empty memory, and processes that live on.
 """
@@ -22,7 +22,7 @@ from holdfast.runner.plan.failures import triaged_event
 from holdfast.runner.plan.planner import plan
 from tests.crash.reachable import MONO, Situation
 
-#: What is seen of a process, one after the other: it starts, is watched, prints, and ends.
+#: The observations of a process, in order: it starts, is watched, prints, and ends.
 _LIFE = (
     ExecutionFacts(reading=Reading.RUNNING),
     ExecutionFacts(is_watched=True),

@@ -68,7 +68,7 @@ def test_every_step_is_chosen_in_some_situation() -> None:
 @pytest.mark.req("PKT-21")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_runner_that_follows_the_planner_comes_to_rest_from_every_situation(name: str) -> None:
-    """It never repeats itself without end: it waits for a person or the queue, or ends the task."""
+    """It never loops: it waits for a person or the queue, or ends the task."""
     for situation in situations(read_life(path_of(name))):
         runner = SimulatedRunner(situation)
         taken: list[Step] = []

@@ -1,4 +1,4 @@
-"""A storm of SIGKILLs: runner, recorder and agent die at random moments, and the task is completed anyway."""
+"""Random SIGKILLs: runner, recorder and agent die at random times, and the task completes anyway."""
 
 from __future__ import annotations
 

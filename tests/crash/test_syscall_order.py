@@ -104,7 +104,7 @@ def test_a_durable_file_is_synced_before_it_gets_its_name_and_its_directory_afte
     folder = _index(calls, "fsync", os.path.dirname(path), after=renamed)
     assert opened < written < synced < renamed < folder
     later = [c for c in calls[synced:renamed] if c.name == "write" and c.path == temporary]
-    assert later == [], "nothing is written behind the sync"
+    assert later == [], "nothing is written after the sync"
 
 
 @pytest.mark.req("PKT-10", "PKT-17")
@@ -154,7 +154,7 @@ def test_the_exit_record_is_durable_before_the_lock_of_the_attempt_is_free(
     calls = _writer_of(processes, directory.exit)
     durable = _index(calls, "fsync", directory.path, after=_index(calls, "rename", directory.exit))
     early = [c for c in calls[:durable] if c.name == "close" and c.path == directory.lock]
-    assert early == [], "the recorder keeps the lock until it has written; only its own end frees it"
+    assert early == [], "the recorder holds the lock until it has written; only its exit releases it"
     signed = _index(calls, "pwrite64", directory.lock)
     assert signed < durable
 

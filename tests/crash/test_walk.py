@@ -84,7 +84,7 @@ TAKES_THE_STATUS_ALONG = ("recorder.before_exit_record", "removed.made_again")
 
 @pytest.fixture(autouse=True)
 def _own_environment(clean_env: dict[str, str]) -> None:
-    """No case inherits anything of the caller's holdfast."""
+    """No case inherits variables of the caller's holdfast."""
 
 
 def kill_at(place: Place, scenario: Scenario, point: str, nth: int) -> bool:

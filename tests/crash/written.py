@@ -53,7 +53,7 @@ def _slowly(who: str) -> Script:
 
 
 def check_whole(case: Case, task: Task) -> None:
-    """The work is done, the brief was passed on, and no agent was called twice without need."""
+    """The work is done, the brief was passed on, and no agent was called twice without reason."""
     with open(os.path.join(case.project, WORK), encoding="utf-8") as file:
         assert file.read() == "hello\n"
     with open(case.packet.context_pack, encoding="utf-8") as file:
@@ -114,7 +114,7 @@ def check_repair(case: Case, task: Task) -> None:
         assert file.read() == "good\n"
     events = [event for _, event in journal.read(case.packet.journal)]
     planned = [at for at, event in enumerate(events) if isinstance(event, ev.RepairPlanned)]
-    # An agent that was killed continues in its session, where it does the right thing.
+    # An agent that was killed continues in its session, which then does the right work.
     assert len(planned) == 1 or (not planned and task.stage_state("scripted_impl").times_ran > 1)
     done = {event.stage: at for at, event in enumerate(events) if isinstance(event, ev.StageDone)}
     assert all(at > max(planned, default=0) for at in done.values()), "a void marker was believed"
@@ -188,7 +188,7 @@ def check_approval(case: Case, task: Task) -> None:
     opened = [at for at, event in enumerate(events) if _is_of(event, "scripted_verify")]
     assert opened[0] > given[0], "the stage was begun without approval"
     assert not os.path.exists(case.packet.interrupt_request), (
-        "the mark of the answered question still lies there"
+        "the interrupt file of the answered question still exists"
     )
 
 
@@ -243,7 +243,7 @@ def submitted(case: Case) -> None:
 
 
 def has_left_the_queue(case: Case) -> bool:
-    """Whether the keeper has taken note of the end."""
+    """Whether the keeper has noticed the end."""
     if not os.path.exists(case.packet.task_done) or not os.path.exists(case.home.queue):
         return False
     with LocalQueue(case.home) as queue:

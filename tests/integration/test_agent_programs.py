@@ -1,5 +1,5 @@
-"""Adapters at work: a task of a real adapter, with a stand-in for its program that prints what the real one
-was seen to print."""
+"""Adapters in real tasks, with stand-ins for their programs that print what the real programs were seen to
+print."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_stream_is_read_while_it_grows(stage: Stage) -> None:
     task = Task.start("--agent", "claude", "go", env=stage.cast("claude", play))
     started = task.wait_for_event("agent.tool_started")
     assert (started["name"], started["tool_id"]) == ("Bash", "toolu_1")
-    assert started["at"].endswith("Z"), "it has the time of its receipt: the line has none"
+    assert started["at"].endswith("Z"), "it has the time of receipt, because the line has none"
     assert not task.events("agent.tool_finished")
     stage.cue("go")
     manifest = task.wait_for("completed")
@@ -126,7 +126,7 @@ def test_a_stream_is_read_while_it_grows(stage: Stage) -> None:
     assert (heartbeat["message_count"], heartbeat["tool_calls"]) == (2, 1)
     usage = manifest["usage"]
     assert (usage["input_tokens"], usage["output_tokens"], usage["cost_usd"]) == (10, 20, 0.5)
-    assert "not json" in task.log(), "what is no event is kept as text"
+    assert "not json" in task.log(), "lines that are not events are kept as text"
 
 
 @pytest.mark.req("W-C1", "LCH-11", "LCH-4", "BUD-5", "LCH-16")
@@ -174,7 +174,7 @@ def test_claude_goes_on_in_its_session_where_it_was(stage: Stage) -> None:
     assert before["cwd"] == after["cwd"] == os.path.realpath(project)
     assert "make test" in after["stdin"], "the message names the call that was cut off"
     same = [word for word in before["argv"] if word != "--session-id"]
-    assert [word for word in after["argv"] if word != "--resume"] == same, "all flags again"
+    assert [word for word in after["argv"] if word != "--resume"] == same, "all flags are repeated"
     assert {event["session_id"] for event in task.events("agent.session")} == {manifest["session_id"]}
 
 

@@ -1,4 +1,4 @@
-"""Bad input: a clear error, a hint, the right exit status, and nothing that was there is lost."""
+"""Bad input: a clear error, a hint, the right exit status, and no data is lost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a dir
 
 @pytest.fixture(autouse=True)
 def alone(home: str) -> Iterator[None]:
-    """No keeper: the tests say when a runner starts."""
+    """No keeper: the tests start the runners."""
     lock = kin.alone(home)
     yield
     os.close(lock)
@@ -389,7 +389,7 @@ def test_a_runner_of_what_is_no_task(home: str, place) -> None:
 
 
 def without_power(*args: str, home: str | None = None) -> subprocess.CompletedProcess[str]:
-    """A command that obeys modes: root gives up the power to pass them over."""
+    """A command that obeys file modes: root drops the capabilities to bypass them."""
     argv = [sys.executable, "-m", "holdfast", *args]
     if os.geteuid() == 0:
         need("setpriv")
@@ -498,7 +498,7 @@ def small_home(place, monkeypatch: pytest.MonkeyPatch, home: str) -> Iterator[st
 
 
 def fill(path: str) -> str:
-    """Take all the room that is left."""
+    """Fill the rest of the disk."""
     filler = os.path.join(path, "filler")
     with open(filler, "ab", buffering=0) as file:
         for size in (65536, 4096, 1):

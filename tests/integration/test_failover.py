@@ -1,5 +1,5 @@
-"""When an agent is out, another takes over: both directions, with a briefing, and a wait where all are
-out."""
+"""When an agent is out of quota, another takes over with a briefing, in both directions; if all are out, the
+task waits."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ def agents(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def out(seconds: float, said: str = "") -> Scenario:
-    """It says something, then it is out for so long."""
+    """It prints a text, then it is out of quota for this long."""
     scenario = Scenario().say(said) if said else Scenario()
     return scenario.result(f"out for {seconds} s", is_error=True).exit(1)
 
 
 def write_calls(*scenarios: tuple[str, Scenario]) -> str:
-    """What each call of the task does, by whom."""
+    """What each call of the task does, and which agent it is."""
     folder = os.path.join(workspace(), "calls")
     os.mkdir(folder)
     for number, (agent, scenario) in enumerate(scenarios):

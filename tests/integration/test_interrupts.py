@@ -1,5 +1,4 @@
-"""A human is needed: by whom and why a task is interrupted, what is kept for that person, and how it goes
-on."""
+"""Interrupts: what interrupts a task and why, what is saved for the person, and how it continues."""
 
 from __future__ import annotations
 

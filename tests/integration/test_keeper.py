@@ -181,7 +181,7 @@ def test_keepers_that_cannot_live_are_shown_and_started_all_the_same(home: str) 
     keepers.wait_for(home)
     task.agent_pid()
     eventually(lambda: keepers.failures(home) == 0, what="the keeper has worked")
-    # Five that did nothing before they died, the last of them a moment ago: the next start has to wait.
+    # Five died before they had worked, the last of them just now: the next start must wait.
     write_starts(home, 500, 400, 300, 200, 1)
     first = keepers.kill(home)
     keepers.stays(lambda: keepers.pid(home) == 0, 2.5, "it is too early")
@@ -212,7 +212,7 @@ def test_the_pause_between_starts_is_on_disk(home: str) -> None:
     task.agent_pid()
     write_starts(home, 30, 20, 10, 1)
     keepers.kill(home)
-    # 16 s after the fourth: whichever runner looks, now is too early.
+    # 16 s after the fourth: too early, whichever runner checks.
     keepers.stays(lambda: keepers.pid(home) == 0 and len(starts(home)) == 4, 2.5, "it is too early")
     kin.go()
     task.wait_for("completed")

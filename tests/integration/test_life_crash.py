@@ -1,4 +1,4 @@
-"""An agent that dies is resumed: the ordinary crash is the first thing that supervision is for."""
+"""An agent that crashes is resumed."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_killed_command_is_run_again_and_knows_it(home: str) -> None:
 def test_an_early_death_is_early_also_if_it_is_noticed_late(
     home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """How long it lived is the time to its exit, not to the moment at which a runner looks."""
+    """Its lifetime ends with its exit, not when a runner notices."""
     monkeypatch.setenv("HOLDFAST_FAILPOINT", "step.open_attempts=kill")
     task = Task.shell("echo 'no key' >&2; exit 3")
     monkeypatch.delenv("HOLDFAST_FAILPOINT")
@@ -98,7 +98,7 @@ def test_a_command_that_exits_with_an_error_has_failed(home: str) -> None:
 
 @pytest.mark.req("SUP-10")
 def test_an_end_is_noticed_at_once(home: str) -> None:
-    """By the kernel's word, not at the next look: that would be half a minute away."""
+    """Noticed through the kernel, not at the next check, which would be half a minute later."""
     task = Task.shell("sleep 60")
     pid = task.agent_pid()
     os.kill(pid, signal.SIGKILL)

@@ -1,7 +1,7 @@
-"""Each kind of error has its own reaction: what the service says is waited for or tried again, what a person
-forbade is noted.
+"""Each kind of error has its own reaction: errors of the service lead to a wait or a retry, denied tools are
+noted.
 
-A stand-in for Claude Code says what the real one was seen to say.
+A stand-in for Claude Code prints what the real one was seen to print.
 """
 
 from __future__ import annotations

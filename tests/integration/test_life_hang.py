@@ -45,7 +45,7 @@ def test_a_hung_agent_is_stopped_swept_and_resumed(home: str) -> None:
         grandchild = int(file.read())
     assert grandchild in [entry["pid"] for entry in task.events("attempt.swept")[0]["killed"]]
     assert not processes.is_alive(grandchild)
-    # The old process was gone before the new one began, and the new one knows why.
+    # The old process had exited before the new one started, which was told why.
     assert task.memory().overlaps() == []
     assert "silent for" in task.memory().starts()[1].prompt
 
@@ -103,7 +103,7 @@ def test_a_plain_command_whose_output_is_read_at_intervals_is_not_called_silent(
 
 @pytest.mark.req("W-A3", "SUP-2")
 def test_silence_of_a_plain_command_means_nothing_by_default(home: str) -> None:
-    """No base interval was set, so a silent command is never even looked at."""
+    """No base interval was set, so a silent command is never checked."""
     task = Task.start("--grace", "0", "--", "sleep", "60")
     task.agent_pid()
     assert task.events("task.created")[0]["spec"]["limits"]["stale_s"] is None
@@ -213,7 +213,7 @@ def test_a_hang_is_seen_although_runners_restart_more_often_than_the_silence_lim
 
 
 def _stays_alone(task: Task) -> None:
-    """Silent for long, then at its end, by its own or by ours; never called hung and never started again."""
+    """A long silence, then an end, of its own or by a stop: never classified as hung, never restarted."""
 
     def is_over() -> bool:
         silent = [event["evidence"]["silent_s"] for event in task.events("watch.verdict")]

@@ -47,7 +47,7 @@ def test_the_deadline_is_of_active_time_and_survives_restarts(home: str) -> None
         task.start_runner()
     manifest = task.wait_for("abandoned")
     assert 2 <= manifest["active_s"] < 8
-    # The waiting between two attempts does not count, what earlier attempts lived does.
+    # Pauses between attempts do not count; the lifetime of earlier attempts does.
     task = Task.shell(
         "sleep 0.4; " + DIES, "--deadline", "1s", "--base-interval", "0.5s", "--max-interval", "0.5s"
     )

@@ -67,7 +67,7 @@ def test_no_control_character_gets_into_the_readable_log_as_a_line_or_as_an_even
 
 @pytest.mark.req("OUT-2")
 def test_of_a_line_that_is_drawn_over_itself_the_last_state_is_shown(home: str) -> None:
-    """Glued together, three states of a progress bar are one that never was."""
+    """Three states of a progress bar, joined in one line, would be a state that never existed."""
     task = Task.shell(r"printf '10%%\r20%%\r30%%\nends as on Windows\r\n\r\n'; printf '1/2\r2/2 \r' >&2")
     task.wait_for("completed")
     lines = task.log().split("\n")
@@ -272,7 +272,7 @@ def test_a_plain_command_is_read_at_intervals_unless_it_is_followed(home: str) -
         printed = _lines(task.read(*RUN, "stdout.log"))
         return _lines(task.ask("logs").stdout.encode()) >= printed
 
-    # A single read is up to date, too, and not by chance.
+    # A single read is up to date as well, and not by chance.
     eventually(lambda: all(is_fresh() for _ in range(3)), what="a look once is fresh", journal=task.packet)
     task.stop()
     assert task.log().splitlines() == [
@@ -325,7 +325,7 @@ def _stands_still(pid: int) -> bool:
 
 
 def _peak_kb(pid: int) -> int:
-    """The most memory that a process ever had; 0 when it is gone."""
+    """The peak memory of a process; 0 if it has exited."""
     try:
         with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
             return next((int(line.split()[1]) for line in file if line.startswith("VmHWM")), 0)

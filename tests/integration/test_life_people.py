@@ -1,4 +1,4 @@
-"""People: interrupt and answer, stop, and what a task may never do to what is not its own."""
+"""People: interrupt, answer and stop; and tasks never touch files and processes of others."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_stop_leaves_no_process(home: str) -> None:
 
 @pytest.mark.req("LCH-18", "SUP-9")
 def test_the_pause_of_30_s_after_the_first_signal_ends_with_the_process(home: str) -> None:
-    """A process that leaves soon is not waited for any longer."""
+    """The wait ends as soon as the process has exited."""
     first, last = registry.adapter("command").capabilities.stop
     assert (first.signal, first.pause_s, last.signal) == ("TERM", 30.0, "KILL")
     task = Task.shell("trap 'sleep 0.2; exit 5' TERM; echo ready; while :; do sleep 0.02; done")

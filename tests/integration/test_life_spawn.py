@@ -30,7 +30,7 @@ def program(text: str, name: str = "program") -> str:
 
 
 def _replaces_itself(line: str) -> str:
-    """A script that becomes another one and is killed: what is wrong from the first is refused before there
+    """A script that replaces itself and is killed: one that is wrong from the start is refused before there
     is a task."""
     return f"#!/bin/sh\necho '{line}' > new; chmod +x new; mv new ./program; kill -KILL $$\n"
 

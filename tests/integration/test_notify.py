@@ -437,7 +437,7 @@ def test_settings_that_became_wrong_hold_nothing_up(home: str, capfd: pytest.Cap
     task = Task.shell("true", "--id", "it")
     task.wait_for("completed")
     rules("[[notify]]\n")
-    assert notices.post(ledger_of(task), "completed") == 1, "the keeper finds out whom to tell"
+    assert notices.post(ledger_of(task), "completed") == 1, "the keeper determines the recipients"
     assert "the notice of completed" in capfd.readouterr().err
 
 

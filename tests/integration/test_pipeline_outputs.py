@@ -22,10 +22,10 @@ def test_a_failed_report_is_kept_as_such_and_the_next_one_is_the_result() -> Non
     names = sorted(os.listdir(task.path("outputs")))
     assert "scripted_review.scripted.out" in names
     assert "scripted_review.scripted.failed" in names
-    assert not [name for name in names if ".partial" in name or name.endswith(".tmp")], "nothing half written"
+    assert not [name for name in names if ".partial" in name or name.endswith(".tmp")], "no half-written file"
     assert "a half report" in task.read("outputs", "scripted_review.scripted.failed").decode()
     report = task.read("outputs", "scripted_review.scripted.out").decode()
-    assert report.strip() == REPORTS["review"].strip(), "its last word, and nothing else"
+    assert report.strip() == REPORTS["review"].strip(), "its last text, and nothing else"
     # The raw streams, one for each process.
     first, second = (f"{call['attempt']:03d}-scripted_review" for call in calls(task, "scripted_review"))
     assert b"a half report" in task.read("attempts", first, "stdout.log")

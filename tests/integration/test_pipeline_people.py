@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("home")
 
 
 def at_its_gate(**manifest: Any) -> tuple[Task, int]:
-    """A task whose gate runs a command that takes its time, the first time; and the pid of that command."""
+    """A task whose gate runs a command that is slow the first time; and the pid of that command."""
     began = os.path.join(workspace(), "began")
     command = f"test -e {began} || {{ echo $$ > {began}.tmp; mv {began}.tmp {began}; sleep 3000; }}"
     packet = Written(
@@ -42,7 +42,7 @@ def test_a_task_is_interrupted_at_its_gate_and_judged_again() -> None:
     summary(task)
     assert task.ask("resume").returncode == 0
     task.wait_for("completed")
-    # The agent has done its part; only the gate looks again.
+    # The agent's work is done; only the gate runs again.
     assert len(calls(task)) == 1
     assert gate(task, "scripted_verify")["passed"]
 

@@ -1,5 +1,4 @@
-"""Secrets of a packet: wherever one is planted, it is found nowhere but in what was handed in and in the raw
-logs of attempts."""
+"""Secrets of a packet: wherever one is planted, only the inputs and the raw logs of attempts contain it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Before the first call: what a task needs is there, or the task stops before anything is paid for, and says
-what is missing."""
+"""Before the first paid call, a task checks that everything it needs exists; otherwise it stops and says what
+is missing."""
 
 from __future__ import annotations
 

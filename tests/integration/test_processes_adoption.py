@@ -1,4 +1,4 @@
-"""Runners and recorders die; the agent works on, is adopted, and its end is known."""
+"""Runners and recorders die; the agent keeps running, is adopted, and its end is known."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.waiting import eventually
 
 @pytest.fixture(autouse=True)
 def alone(home: str) -> Iterator[None]:
-    """No keeper: the tests say when a runner starts."""
+    """No keeper: the tests start the runners."""
     lock = kin.alone(home)
     yield
     os.close(lock)
@@ -379,7 +379,7 @@ def test_runners_that_leave_in_order_or_make_progress_are_no_crash_loop() -> Non
     # By the journal: the manifest may still name the one before, which may still be about to exit.
     runner = task.wait_for_event("runner.started")["pid"]
     for count in range(2, 9):
-        # Each finds the agent where it left it; only the first saw it start.
+        # Each adopts the agent; only the first saw it start.
         os.kill(runner, signal.SIGTERM)
         task.wait_for_event("runner.left", count - 1)
         task.start_runner()

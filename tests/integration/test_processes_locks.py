@@ -1,4 +1,4 @@
-"""One runner per task, one answer per request: races for the lock, and requests at the worst moment."""
+"""One runner per task, one answer per request: races for the lock, and badly timed requests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.waiting import eventually
 
 @pytest.fixture(autouse=True)
 def alone(home: str) -> Iterator[None]:
-    """No keeper: the tests say when a runner starts."""
+    """No keeper: the tests start the runners."""
     lock = kin.alone(home)
     yield
     os.close(lock)

@@ -270,7 +270,7 @@ LOOKS = "echo x >> ../asked; while [ ! -e ../go ]; do sleep 0.05; done"
 
 
 def completed_though_killed_at(settings: str) -> Task:
-    """A task whose runner was killed while a check looked; the check was asked once."""
+    """A task whose runner was killed while a check ran; the check was started once."""
     repo = project(settings)
     task = Task.play(Scenario().say("done"), project=repo.path)
     asked = os.path.join(repo.path, "..", "asked")

@@ -22,7 +22,7 @@ from tests.support.waiting import eventually
 
 @pytest.fixture(autouse=True)
 def alone(home: str) -> Iterator[None]:
-    """No keeper: the tests say when a runner starts."""
+    """No keeper: the tests start the runners."""
     lock = kin.alone(home)
     yield
     os.close(lock)
@@ -79,7 +79,7 @@ def test_without_a_flag_the_pause_is_thirty_seconds() -> None:
     agent = task.agent_pid()
     assert task.ask("stop", "--no-wait").returncode == 0
     task.wait_for_log("got TERM")
-    # It stays; we end it ourselves rather than wait for so long.
+    # It does not exit; the test kills it instead of waiting.
     assert processes.is_alive(agent)
     assert task.status() == "running"
     assert task.events("task.created")[0]["spec"]["limits"]["stop_pause_s"] is None
@@ -213,7 +213,7 @@ def test_a_runner_killed_on_the_way_is_followed_by_one_that_finishes_the_stop(po
     agent = task.agent_pid()
     assert task.ask("stop", "--no-wait").returncode == 0
     eventually(lambda: os.path.exists(env["HOLDFAST_FAILPOINT_ONCE"]), what="the runner was killed")
-    if point != "step.answer_request":  # there, the view saw the request standing and started the next runner
+    if point != "step.answer_request":  # there, the view saw the pending request and started the next runner
         task.start_runner()
     manifest = task.wait_for("killed")
     assert manifest["exit_code"] == 0  # what a dying process reports changes nothing

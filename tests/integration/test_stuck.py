@@ -30,7 +30,7 @@ LIMITS = Limits(base_interval_s=0.1, deadline_s=None)
 
 
 def found(status: Status = Status.SPAWNING, **more: Any) -> Task:
-    """A task that is there, and no runner yet."""
+    """A task without a runner."""
     home = Home(os.environ["HOLDFAST_HOME"])
     ensure_home(home.path)
     spec = TaskSpec(
@@ -134,7 +134,7 @@ def checked(command: str) -> Repo:
 
 
 def interrupted_at_the_gate(go: str) -> Task:
-    """Its agent has done its part, and the gate was interrupted; it passes once `go` is there."""
+    """Its agent has succeeded, and the gate was interrupted; it passes once `go` exists."""
     task = Task.play(Scenario().say("done"), project=checked(f"test -e {go} || sleep 60").path)
     eventually(lambda: len(task.events("attempt.started")) == 2, what="the gate looks", journal=task.packet)
     assert task.ask("interrupt").returncode == 0

@@ -1,4 +1,4 @@
-"""The support code does what the other tests trust it to do."""
+"""The support code does what the other tests expect of it."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def test_a_whole_iteration(home: str) -> None:
     assert view["work"]["id"] == "b|x&y"
     assert view["ended_at"]
 
-    # The trail of it, and the figures.
+    # Audit trail and metrics.
     said = [(line["operation"], line.get("new")) for line in audit() if line.get("task_id") == task.id]
     assert ("task.moved", "running") in said
     assert ("task.moved", "completed") in said
@@ -115,8 +115,8 @@ def test_a_whole_iteration(home: str) -> None:
 
 @pytest.mark.req("INT-1", "INT-3", "INT-4", "NOT-3")
 def test_an_interrupt_that_a_person_answers(home: str) -> None:
-    """Interrupt by the agent → preserved context → notification → a person's answer → the same session goes
-    on."""
+    """Interrupt by the agent → preserved context → notification → a person's answer → the same session
+    continues."""
     told = os.path.join(workspace(), "told")
     loops.settings(
         "[[notify]]\non = ['interrupted']\nto = 'command'\n"

@@ -46,7 +46,7 @@ def test_a_plain_run_in_a_worktree() -> None:
     assert repo.git("branch", "--list", "holdfast/it").strip("+ \n") == "holdfast/it"
     shown = holdfast("diff", "it")
     assert (shown.returncode, "+work" in shown.stdout) == (0, True)
-    # Work that is nowhere else is not thrown away.
+    # Work that exists nowhere else is not removed.
     refused = holdfast("rm", "it")
     assert refused.returncode == 3
     assert os.path.exists(os.path.join(path, "new.txt"))
@@ -64,7 +64,7 @@ def test_a_packet_in_a_worktree() -> None:
     packet = Written(stages, project=repo, acceptance={"commands": [f"grep -q hello {WORK}"]})
     task = packet.run("--worktree")
     path = worktree_of(task)
-    # All stages work there, those that only read too: that is where the work is.
+    # All stages work there, also those that only read: that is where the work is.
     assert not os.path.exists(os.path.join(repo.path, WORK))
     for directory in task.attempts():
         if not directory.endswith((".prepare", "-scripted_brief", "brief.gate")):
@@ -148,7 +148,7 @@ def test_two_tasks_in_worktrees_work_side_by_side() -> None:
     gates = [os.path.join(workspace(), name) for name in ("here-a", "here-b")]
     tasks: list[Task] = []
     for name, mine, other in (("a", *gates), ("b", *reversed(gates))):
-        # Each ends only when the other has come.
+        # Each ends only when the other has started.
         work = Scenario().write(WORK, content=f"{name}\n").write(mine, content="x").wait_file(other)
         packet = Written({"scripted_impl": played("impl", before=work)}, task_id=name, project=repo)
         tasks.append(packet.start("--worktree"))

@@ -1,4 +1,4 @@
-"""The keeper of a home, as a test sees it."""
+"""The keeper of a home, for tests."""
 
 from __future__ import annotations
 

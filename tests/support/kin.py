@@ -20,7 +20,7 @@ WAIT = "i=0; while [ ! -e go ] && [ $i -lt 1200 ]; do sleep 0.05; i=$((i+1)); do
 
 
 def alone(home: str, name: str = "keeper.lock") -> int:
-    """Hold the keeper's lock, so that no keeper starts a runner behind the test's back; or `seed.lock`, so
+    """Hold the keeper's lock, so that no keeper starts a runner during the test; or `seed.lock`, so
     that no seed brings a keeper back. Returns the descriptor."""
     lock = os.open(os.path.join(home, name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""Times and durations as they stand in files and on command lines."""
+"""Times and durations as written in files and on command lines."""
 
 from __future__ import annotations
 

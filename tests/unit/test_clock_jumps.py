@@ -38,12 +38,12 @@ class Clock:
         monkeypatch.setattr(clock, "mono", lambda: self.mono)
 
     def pass_by(self, seconds: float) -> None:
-        """Time goes by as it should."""
+        """Time passes normally."""
         self.wall += seconds
         self.mono += seconds
 
     def sleep(self, seconds: float) -> None:
-        """The lid is closed."""
+        """The machine sleeps."""
         self.wall += seconds
 
     def step_back(self, seconds: float) -> None:

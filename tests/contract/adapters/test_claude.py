@@ -93,7 +93,7 @@ def test_a_limit_that_was_only_announced_does_not_count() -> None:
     )
     assert replay(ADAPTER, notice + run.stdout, "", 0)["outcome"] == "success"
     assert fold(ADAPTER, notice).rate_limit is None
-    # Nor does it turn a passing limit into an empty account.
+    # Nor is a temporary limit taken for used-up credit.
     refused = (
         b'{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"wait"}\n'
     )

@@ -1,5 +1,5 @@
-"""How a program leaves, in its own numbers and words, is one of our outcomes: what is missing, what was asked
-wrongly, what failed, what took too long."""
+"""The exit status and stderr of each program are mapped to outcomes: a missing program, a usage error, a
+failure, a timeout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""To-do lists: lines as the real programs print them, and how far each says that it is.
+"""To-do lists: lines as the real programs print them, and the progress that each reports.
 
 Claude Code 2.1.197, Gemini CLI 0.61.0 and OpenCode 1.18.33 were run with a scripted model that calls these
 tools; Codex's item is that of its published event types, and Claude's TodoWrite that of versions in which it
@@ -42,7 +42,7 @@ JSON = st.recursive(
 
 
 def said(agent: str, *lines: dict[str, Any]) -> list[Step]:
-    """What the reader of an agent says of progress, line by line."""
+    """The progress that an agent's reader reports, line by line."""
     reader = registry.adapter(agent).reader()
     found: list[ev.AgentEvent] = []
     for line in lines:

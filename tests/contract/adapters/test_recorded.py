@@ -76,7 +76,7 @@ SAYS_SUCCESS: dict[str, Callable[[Lines], bool]] = {
 
 
 def _was_all_over(agent: str, stdout: bytes, exit: int) -> bool:
-    """Whether its last word counts however the process ended after it."""
+    """Whether its last event counts regardless of how the process ended."""
     if agent == "pi":
         return b"agent_settled" in stdout
     return agent in ("copilot", "gemini") and exit < 0
@@ -156,7 +156,7 @@ def test_any_line_can_come(agent: str, lines: list[bytes], exit: int | None) -> 
 
 @pytest.mark.parametrize("agent", recorded.AGENTS)
 def test_pieces_change_no_event_but_the_last_words(agent: str) -> None:
-    """In a long backlog they are passed over, wherever they stand."""
+    """In a long backlog they are skipped, wherever they occur."""
     adapter = registry.adapter(agent)
     pieces = tuple(piece.encode() for piece in adapter.capabilities.pieces)
     for run in RUNS[agent]:
@@ -169,7 +169,7 @@ def test_pieces_change_no_event_but_the_last_words(agent: str) -> None:
 
 @pytest.mark.parametrize("agent", ["claude", "copilot", "pi"])
 def test_pieces_are_recorded(agent: str) -> None:
-    """Else the program may have changed how it writes them, and nothing is gained."""
+    """Otherwise the program may print them in another form now, and nothing would be skipped."""
     pieces = tuple(piece.encode() for piece in registry.adapter(agent).capabilities.pieces)
     lines = [line for run in RUNS[agent] for line in run.stdout.split(b"\n")]
     assert any(line.startswith(pieces) for line in lines)

@@ -90,7 +90,7 @@ def test_an_exit_is_as_the_recorder_writes_it() -> None:
 
 
 def _npm(root: str, agent: str, version: str) -> str:
-    """A program as npm lays it down: a link in .bin, the package beside it. Returns the directory for
+    """A program as npm installs it: a link in .bin, the package beside it. Returns the directory for
     PATH."""
     able = registry.adapter(agent).capabilities
     package = os.path.join(root, "node_modules", able.package)
@@ -125,7 +125,7 @@ def test_the_native_binary_behind_a_wrapper_is_reported(tmp_path: os.PathLike[st
     with open(native, "w", encoding="utf-8") as file:
         file.write("#!/bin/sh\n")
     os.chmod(native, 0o755)
-    # The wrapper of this package lies at its top.
+    # The wrapper of this package is in its top directory.
     wrapper = os.path.join(tmp_path, "node_modules", "@github", "copilot", "npm-loader.js")
     os.rename(os.path.join(os.path.dirname(wrapper), "bin", "run.js"), wrapper)
     os.unlink(os.path.join(programs, "copilot"))

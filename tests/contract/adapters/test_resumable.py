@@ -1,5 +1,5 @@
-"""Whether an attempt left anything that could go on, for each program: what was seen in the lab, not what one
-would hope."""
+"""Whether an attempt left a session that can be resumed, for each program, as observed with the real
+programs."""
 
 from __future__ import annotations
 

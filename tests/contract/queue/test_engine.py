@@ -269,7 +269,7 @@ def test_an_item_that_kills_its_workers_becomes_poison(engine: Engine) -> None:
     engine.add(Item(task_id="a"))
     for _ in range(2):
         assert claimed(engine) == ["a"]
-        engine.release("a")  # given back, not lost: that never counts
+        engine.release("a")  # released, not lost: this never counts
     for _ in range(3):
         assert claimed(engine) == ["a"]
         requeue_lost(engine, lambda _: False)

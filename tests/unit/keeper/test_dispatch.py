@@ -242,7 +242,7 @@ def test_while_one_task_waits_for_quota_no_other_of_its_agent_is_started(
         spec = loop.read_spec(keeper.home)
         found, _ = capacity.measure(keeper.home, queue.claims(), spec, cooling=0, agents=())
         assert found.agents.get("scripted") == left
-        assert found.slots == spec.slots + 1, "who waits needs no slot"
+        assert found.slots == spec.slots + 1, "a waiting task needs no slot"
         claimed = queue.claim("somebody", found)
     assert claimed is not None
     assert claimed.task_id == ("c" if left == 0 else "b")

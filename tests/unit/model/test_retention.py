@@ -1,4 +1,4 @@
-"""Which packets go."""
+"""Which packets are removed."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_an_interrupted_task_needs_no_place_and_goes_first_when_it_is_resumed(ho
 
 @pytest.mark.parametrize("turn", [{"attempt": 1}, {"begun_at": "2026-01-31T12:00:00.000Z"}])
 def test_a_task_that_had_its_turn_does_not_wait_again(home: str, turn: dict[str, object]) -> None:
-    """What it was after was done then, and may have been removed since."""
+    """The task it depends on was done then, and may have been removed since."""
     packet(home, "b", after=("a",))
     now_is(home, "b", "queued", **turn)
     item = rows(home)["b"]
@@ -122,7 +122,7 @@ def test_a_task_that_the_keeper_claims_while_we_look_stays_claimed(home: str) ->
     now_is(home, "a", "spawning")
 
     class Late(LocalQueue):
-        """The keeper's claim comes between our look at the rows and what we do about them."""
+        """The keeper claims it between our reading of the rows and our action."""
 
         def items(self, task_id: str | None = None) -> list[Item]:
             found = super().items(task_id)

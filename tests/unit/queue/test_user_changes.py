@@ -47,7 +47,7 @@ def test_a_resume_that_comes_while_the_queue_is_opened_is_not_undone(home: str) 
         queue.pause("night")
 
     class Late(LocalQueue):
-        """The resume comes between the look at the file and what is done about it."""
+        """The resume happens between reading the file and acting on it."""
 
         def paused(self) -> list[str]:
             with LocalQueue(Home(home)) as other:

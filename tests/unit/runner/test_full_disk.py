@@ -109,7 +109,7 @@ def test_a_runner_says_hello_once_however_often_it_begins(packet: Packet, ledger
 
 
 def test_a_runner_with_the_number_of_a_dead_one_says_hello(packet: Packet, ledger: Ledger) -> None:
-    """Numbers come round: after a reboot, or in a container, soon."""
+    """Pids are reused: after a reboot, or in a container, soon."""
     main._begin(ledger, ())
     runner = ledger.task.runner
     assert runner is not None

@@ -1,4 +1,4 @@
-"""The table of mounts: the more specific path holds, and of one path the stricter mount."""
+"""The table of mounts: the more specific path wins, and for the same path the stricter mount."""
 
 from __future__ import annotations
 

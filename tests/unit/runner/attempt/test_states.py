@@ -35,7 +35,7 @@ def records(reading: Reading, exit_record: Exit | None = None) -> AttemptRecords
         (Reading.EXITED, EXITED, True, True),
         # The recorder lives and owes the record.
         (Reading.RUNNING, None, False, False),
-        # Nobody is left who could write it.
+        # No process is left that could write it.
         (Reading.ORPHANED, None, False, True),
         (Reading.NEVER_STARTED, None, False, True),
         # The directory was removed; the recorder makes it again.

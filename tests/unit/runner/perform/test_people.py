@@ -1,4 +1,4 @@
-"""Answers to requests: what a runner remembers of the time before an answer does not count after it."""
+"""Answers to requests: after an answer, a runner forgets what it remembered before."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def test_an_interrupt_file_that_asks_for_approval_leaves_the_approval_to_its_che
     question = "impl waits for approval: 'holdfast approve t'"
     left = {"interrupt_file": question, "file_asks_approval": "impl"}
     assert next_step(story, ready(), **left) == asking(question, approval="impl")
-    # Somebody else's file, whatever it says, and one for a stage that is approved or not due.
+    # A file that no runner wrote, whatever it says, and one for a stage that is approved or not due.
     assert next_step(story, ready(), interrupt_file=question) == asking(question)
     assert next_step(story, ready(), **{**left, "file_asks_approval": "review"}) == asking(question)
     story.tell(ev.ApprovalGiven(stage="impl", by="me", request="R"))
@@ -458,7 +458,7 @@ def test_an_agent_that_is_unavailable_is_replaced_by_one_that_is_not(
 
 
 def test_the_checks_of_the_task_in_their_order() -> None:
-    """Everything is in the way; it is taken away one after the other."""
+    """Nothing is ready; the obstacles are removed one after the other."""
     quality = QualitySpec(pre_work=("make lint",))
     story = Story((IMPL,), quality=quality, failover=("b",), limits=Limits(deadline_s=None, max_turns=1))
     story.task.messages = 2

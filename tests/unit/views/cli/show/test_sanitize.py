@@ -1,4 +1,4 @@
-"""Text for a terminal: cut anywhere, it comes out the same, and nothing in it can be obeyed."""
+"""Text for a terminal: the result is the same wherever it is cut, and has no control sequences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables fit, and say the most important."""
+"""Tables fit, and keep the most important columns."""
 
 from __future__ import annotations
 
