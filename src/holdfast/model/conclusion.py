@@ -15,6 +15,10 @@ _NO_GO = re.compile(r"\bno[\s_-]*go\b|\bnot\s+go\b|\bdo\s+not\s+(?:go|proceed)\b
 _GO = re.compile(r"\bgo\b|\bproceed\b", re.IGNORECASE)
 _FAILED = re.compile(r"\b(?:failed|fails?|not\s+(?:passed|met|accepted)|rejected)\b", re.IGNORECASE)
 _PASSED = re.compile(r"\b(?:passed|pass(?:es)?|accepted|met)\b", re.IGNORECASE)
+#: The answer that the prompt asks for, `passed, because …`: what follows is the reason, unless it limits it.
+_SAYS_PASSED = re.compile(
+    r"[\s*_`#:-]*passed\b(?!.*\b(?:but|except|however|although|though)\b)", re.IGNORECASE
+)
 #: Heading of the section that has the decision → what the decision is if its first line matches; bad news
 #: first, because "No-Go" contains "Go" and "not passed" contains "passed".
 _DECISIONS = {
@@ -58,6 +62,8 @@ def _decision(report: str, heading: str) -> str:
     of_heading = re.sub(re.escape(heading), "", section.title, flags=re.IGNORECASE)
     for line in (of_heading, *section.body.split("\n")):
         line = _NONE_FAILED.sub("", line)
+        if heading == "Verdict" and _SAYS_PASSED.match(line):
+            return "passed"
         for pattern, decision in _DECISIONS[heading]:
             if pattern.search(line):
                 return decision

@@ -42,7 +42,8 @@ class TestOneAgent:
         assert done.returncode == 0, done.stderr
         assert done.stdout == "it\n"
         assert "note: claude reviews its own work: claude_review" in done.stderr
-        assert "holdfast apply it" in done.stderr
+        steps = [line.split("   ")[0].strip() for line in done.stderr.splitlines() if "  holdfast " in line]
+        assert steps[:3] == ["holdfast diff it", "holdfast apply it", "holdfast pr it"]
         task = task_of("it")
         assert [event["stage"] for event in calls(task)] == [f"claude_{role}" for role in ROLES]
         # Neither a folder nor the work is in the project: the work is on the task's branch.
@@ -100,6 +101,9 @@ class TestOneAgent:
         )
         assert done.returncode == 0, done.stderr
         assert os.listdir(folder) == ["b.txt"]
+        assert "is not a git repository with a commit, so the agents work on your files" in " ".join(
+            done.stderr.split()
+        )
 
     def test_pipeline_check_says_what_the_agent_cannot_do(self, project: Repo) -> None:
         done = holdfast(

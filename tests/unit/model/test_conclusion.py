@@ -20,6 +20,9 @@ def verdict(text: str) -> str:
         ("Not passed: two tests are red", "failed"),
         ("passed, 0 failed", "passed"),
         ("One criterion is not met.", "failed"),
+        ("Passed: the test fails before the change and passes after it.", "passed"),
+        ("- **passed**, the reported bug no longer fails a test", "passed"),
+        ("Passed, but one criterion is not met.", "failed"),
         ("I cannot tell.", ""),
     ],
 )

@@ -38,7 +38,7 @@ def body(
         _checks(packet, manifest, used),
         _findings(manifest),
         _files(paths, left_out),
-        f"By [holdfast](https://pypi.org/project/holdfast/), task `{packet.task_id}`, {manifest['status']}.",
+        f"By holdfast, task `{packet.task_id}`, {manifest['status']}.",
     ]
     return Redactor(dict(os.environ))("\n\n".join(part for part in parts if part))[:_MOST_CHARS] + "\n"
 

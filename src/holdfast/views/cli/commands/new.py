@@ -235,6 +235,9 @@ def _workspace(values: dict[str, Any], project: str, *, changes: bool) -> str:
     try:
         repository = git.find(project)
         if repository is None or git.head(repository) is None:
+            out.talk(
+                f"note: {project} is not a git repository with a commit, so the agents work on your files"
+            )
             return "in_place"
         missing = changed_files.listed(repository, (repository.top, repository.common_dir))
     except HoldfastError:
@@ -255,10 +258,13 @@ def _run(folder: str, draft: Draft, values: dict[str, Any]) -> int:
     if status == 0 and not values["detach"]:
         packet = Home(paths.home()).packet(draft.task_id)
         manifest = load.read_manifest(packet)
-        for step in next_steps.read(packet, manifest, workspace=draft.workspace).choices:
+        action = next_steps.read(packet, manifest, workspace=draft.workspace)
+        for step in action.steps:
             out.step(step.command, step.does)
-        if draft.workspace == "worktree":
+        if action.name == "apply":
             out.step(f"holdfast pr {draft.task_id}", "or open a pull request")
+        for step in action.otherwise:
+            out.step(step.command, step.does)
     return status
 
 
