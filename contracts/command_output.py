@@ -224,11 +224,22 @@ _QUEUE_ITEM = of_fields(
         "memory_mb": COUNT,
     }
 )
+_SCHEDULE = of_fields(
+    {
+        "name": TEXT,
+        "every": {**TEXT, "description": "day@02:00, monday@09:00 (local time) or an interval such as 6h"},
+        "agent": TEXT,
+        "next_at": AT,
+        "last_at": or_null(AT),
+    }
+)
 _QUEUE = of_fields(
     {
         "paused": {**TEXTS, "description": "paused pools; * means all"},
         "items": {"type": "array", "items": _QUEUE_ITEM},
-    }
+        "schedules": {"type": "array", "items": _SCHEDULE},
+    },
+    optional=("schedules",),
 )
 _QUEUE_CHECK = of_fields(
     {"ready": COUNT, "queued": COUNT, "claimed": COUNT, "held": COUNT, "poison": COUNT, "paused": TEXTS}

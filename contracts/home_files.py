@@ -57,8 +57,14 @@ _LOOP = of_fields(
             "description": "sources whose last import failed, and why",
         },
         "counted": {"type": "string", "description": "the last end that was counted"},
+        "spent_day": {"type": "string", "description": "the local day of `spent`"},
+        "spent": {
+            "type": "object",
+            "additionalProperties": {"type": "number"},
+            "description": "dollars that ended tasks of the queue cost on that day, by pool; * is the sum",
+        },
     },
-    optional=("asked", "short_of", "failing", "counted"),
+    optional=("asked", "spent_day", "spent", "short_of", "failing", "counted"),
 )
 _QUEUE_KEPT = of_fields(
     {

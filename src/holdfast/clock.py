@@ -89,6 +89,26 @@ def parse_hour(text: str) -> int | None:
     return int(hours) * 60 + int(minutes)
 
 
+def parse_window(text: str) -> tuple[int, int] | None:
+    """`22:00-06:00` → minutes after midnight of its begin and end; None if it is not a window."""
+    begin, dash, end = text.partition("-")
+    first, last = parse_hour(begin.strip()), parse_hour(end.strip())
+    return (first, last) if dash and first is not None and last is not None and first != last else None
+
+
+def opens_in_s(window: tuple[int, int], now: float) -> float:
+    """Seconds until local clocks are within the window; 0 if they are. It may span midnight."""
+    local = time.localtime(now)
+    minute, (first, last) = local.tm_hour * 60 + local.tm_min, window
+    is_open = first <= minute < last if first < last else minute >= first or minute < last
+    return 0.0 if is_open else local_minute(first, now) - now
+
+
+def local_day(now: float) -> str:
+    """The date of local clocks: `2026-01-31`."""
+    return time.strftime("%Y-%m-%d", time.localtime(now))
+
+
 def next_local(text: str, now: float) -> float | None:
     """The next time that local clocks show `22:00`; None if the text is not a time of day.
 

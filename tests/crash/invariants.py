@@ -357,7 +357,7 @@ def _check_nothing_is_left(case: Case) -> None:
         if name.endswith(".tmp") and not name.startswith(".")
     ]
     assert strays == [], f"temporary files that a reader could take for real ones: {strays}"
-    assert load.task_ids(case.home) == ["task"]
+    assert load.task_ids(case.home) == [case.packet.task_id]
     eventually(
         lambda: not processes.marked(case.root),
         within_s=10,

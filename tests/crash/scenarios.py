@@ -481,6 +481,17 @@ SCENARIOS = (
         finish=_dismiss,
         check=written.check_queued,
     ),
+    Scenario(
+        "scheduled",
+        written.scheduled,
+        ((written.has_left_the_queue, lambda _: None),),
+        Status.COMPLETED,
+        0,
+        starts_itself=True,
+        tend=_tend_keeper,
+        finish=_dismiss,
+        check=written.check_scheduled,
+    ),
 )
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
 

@@ -30,6 +30,7 @@ LIKELY = {
     "dispatch.": "queued",
     "candidates.": "best_of_n",
     "chores.adopted": "best_of_n",
+    "schedule.": "scheduled",
     "chores.": "packet",
     "clean_room.": "packet",
     "outputs.": "packet",

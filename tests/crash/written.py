@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 
+from holdfast import clock
 from holdfast.keeper import loop
 from holdfast.model import events as ev
 from holdfast.model.outcome import SUCCESS
 from holdfast.model.spec import QualitySpec, StageSpec
 from holdfast.model.status import Status
 from holdfast.model.task import Task
+from holdfast.queue import schedule
 from holdfast.queue.local import LocalQueue
 from holdfast.store import journal
 from holdfast.testing import Scenario as Script
@@ -240,6 +242,33 @@ def submitted(case: Case) -> None:
     if case.holdfast(*argv) != 0 and not os.path.isdir(case.packet.path):
         # Nothing was created, so the command is typed again.
         assert case.holdfast(*argv) == 0
+
+
+def scheduled(case: Case) -> None:
+    """A schedule of which a run is due; a keeper finds it."""
+    os.unlink(case.home.down)
+    with open(case.home.up, "w", encoding="utf-8") as file:
+        json.dump({"loop": {"min_free_memory_bytes": 0, "min_free_disk_bytes": 0}}, file)
+    argv = ["submit", "--every", "1h", "--id", "plan", "--project", case.project, "--base-interval", "0.3s"]
+    argv += ["--stale", "none", "--", "sh", "-c", "for i in 1 2 3 4 5; do echo line $i; done"]
+    if case.holdfast(*argv) != 0 and schedule.read(case.home, "plan") is None:
+        assert case.holdfast(*argv) == 0
+    made = schedule.read(case.home, "plan")
+    assert made is not None
+    made = made.evolve(created_at=clock.iso(clock.now() - 3660.0))
+    due = schedule.missed_at(made, clock.now())
+    assert due is not None
+    case.packet = case.home.packet(schedule.run_id(made, due))
+    schedule.write(case.home, made)
+
+
+def check_scheduled(case: Case, task: Task) -> None:
+    """One run, started once; the next one is due later."""
+    check_queued(case, task)
+    assert [name for name in os.listdir(case.home.tasks) if name[0] != "."] == [case.packet.task_id]
+    made = schedule.read(case.home, "plan")
+    assert made is not None
+    assert schedule.next_at(made) > clock.now()
 
 
 def has_left_the_queue(case: Case) -> bool:

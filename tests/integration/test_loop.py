@@ -11,6 +11,7 @@ import time
 import pytest
 
 from holdfast.store.layout import Home
+from holdfast.testing import Scenario
 from tests.support import keepers, kin, loops
 from tests.support.loops import fill, item, order, submit, task, up, working
 from tests.support.tasks import Task, holdfast, trust, workspace
@@ -104,8 +105,39 @@ def test_agents_and_pools_have_limits_of_their_own(home: str) -> None:
     assert loops.most_at_once(tuple(night)) == 1
 
 
+def test_a_pool_outside_its_window_waits_and_says_until_when(home: str) -> None:
+    now = time.localtime()
+    # A window that begins in two hours, and ends an hour later.
+    window = f"{(now.tm_hour + 2) % 24:02}:00-{(now.tm_hour + 3) % 24:02}:00"
+    loops.settings(f'pool_windows = ["nightly={window}"]\n')
+    fill(late=item(working(), pool="nightly", priority="high"), other=working())
+    up()
+    task("other").wait_for("completed")
+    assert task("late").status() == "queued"
+    why = f"the pool nightly starts at {window[:5]} (pool_windows)"
+    eventually(lambda: why in holdfast("queue", "ls").stderr, what="the queue says why")
+    loops.settings("")
+    task("late").wait_for("completed")
+
+
+def test_a_budget_per_day_holds_the_queue(home: str) -> None:
+    loops.settings("budget_per_day = 1.50\n")
+    costly = Scenario().usage(input_tokens=10, output_tokens=5, cost_usd=2.0).result("ok")
+    path = costly.write_to(os.path.join(workspace(), "costly.json"))
+    first = loops.submit("--agent", "scripted", "-o", f"scenario={path}", "do it")
+    second = loops.submit("--", "sh", "-c", working())
+    up()
+    first.wait_for("completed")
+    why = "$2.00 of $1.50 per day are spent (budget_per_day)"
+    eventually(lambda: why in " ".join(holdfast("queue", "ls").stderr.split()), what="the queue says why")
+    assert second.status() == "queued"
+    loops.settings("budget_per_day = 5\n")
+    second.wait_for("completed")
+
+
 def test_a_paused_queue_starts_nothing_and_goes_on_when_resumed(home: str) -> None:
-    holdfast("queue", "pause", "nightly")
+    loops.settings('pool_limits = ["nightly=1"]\n')
+    assert holdfast("queue", "pause", "nightly").returncode == 0
     fill(paused=item(working(), pool="nightly"), other=working())
     up()
     task("other").wait_for("completed")

@@ -110,6 +110,37 @@ def _pairs(key: Key, value: Any, path: str) -> list[str]:
     return pairs
 
 
+def _windows(key: Key, value: Any, path: str) -> list[str]:
+    pairs = _names(key, value, path)
+    for pair in pairs:
+        name, equals, window = pair.partition("=")
+        if not name or not equals or clock.parse_window(window) is None:
+            raise ValueError(f"must be a list of POOL=HH:MM-HH:MM, not {pair!r}")
+    return pairs
+
+
+def _amount(key: Key, value: Any, path: str) -> str:
+    if value == "none" and key.may_be_none:
+        return "none"
+    text = _plain_number(value) or (value.removeprefix("$") if isinstance(value, str) else "")
+    if not _is_amount(text):
+        raise ValueError(f"must be an amount in dollars such as 20 or 2.50, not {value!r}")
+    return text
+
+
+def _amounts(key: Key, value: Any, path: str) -> list[str]:
+    pairs = _names(key, value, path)
+    for pair in pairs:
+        name, equals, amount = pair.partition("=")
+        if not name or not equals or not _is_amount(amount):
+            raise ValueError(f"must be a list of NAME=DOLLARS, not {pair!r}")
+    return pairs
+
+
+def _is_amount(text: str) -> bool:
+    return text.replace(".", "", 1).isdecimal() and text.isascii() and len(text) < 12
+
+
 def _rules(key: Key, value: Any, path: str) -> list[dict[str, Any]]:
     # Loaded late: few users set it.
     from holdfast.config import notices
@@ -134,6 +165,9 @@ _CHECKS = {
     "names": _names,
     "commands": _names,
     "pairs": _pairs,
+    "windows": _windows,
+    "amount": _amount,
+    "amounts": _amounts,
     "file": _file,
     "rules": _rules,
 }
@@ -163,6 +197,9 @@ def _example(name: str, key: Key) -> str:
         "names": '["DATABASE_URL"]',
         "commands": '["make test"]',
         "pairs": '["claude=2"]',
+        "windows": '["nightly=22:00-06:00"]',
+        "amount": "20",
+        "amounts": '["nightly=5"]',
         "file": '"~/.config/holdfast/env"',
         "rules": '[[notify]] on = ["failed"], to = "desktop"',
     }

@@ -21,7 +21,8 @@ class Key:
         least: int = 0,
         variable: str = "",
     ) -> None:
-        #: duration, count, bytes, text, choice, choices, flag, names, commands, pairs, rules or file.
+        #: duration, count, bytes, text, choice, choices, flag, names, commands, pairs,
+        #: windows, amount, amounts, rules or file.
         self.kind = kind
         self.about = about
         self.default = default
@@ -155,6 +156,20 @@ KEYS: dict[str, Key] = {
     ),
     "agent_limits": Key(kind="pairs", default=[], about="Parallel queue tasks per agent: claude=2."),
     "pool_limits": Key(kind="pairs", default=[], about="Parallel queue tasks per pool: nightly=1."),
+    "pool_windows": Key(
+        kind="windows",
+        default=[],
+        about="Times of day, local, in which tasks of a pool start: nightly=22:00-06:00.",
+    ),
+    "budget_per_day": Key(
+        kind="amount",
+        default="none",
+        may_be_none=True,
+        about="Dollars that queue tasks may cost per day; then nothing is started until midnight.",
+    ),
+    "pool_budgets": Key(
+        kind="amounts", default=[], about="Dollars per day that tasks of a pool may cost: nightly=5."
+    ),
     "min_free_memory": Key(
         kind="bytes", default="512MiB", about="Memory that must stay free when the next agent starts."
     ),

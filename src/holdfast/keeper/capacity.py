@@ -15,6 +15,10 @@ from holdfast.queue import claim_owner, sync
 from holdfast.queue.engine import Capacity, Item
 from holdfast.store.layout import Home
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 #: States in which a dispatched task does not use its slot.
 _RESTING = frozenset({Status.WAITING, Status.INTERRUPTED})
 _MB = 1024 * 1024
@@ -23,12 +27,19 @@ _LIMIT_S = 60.0
 
 
 def measure(
-    home: Home, claims: list[Item], spec: LoopSpec, *, cooling: int, agents: tuple[str, ...]
+    home: Home,
+    claims: list[Item],
+    spec: LoopSpec,
+    *,
+    cooling: int,
+    agents: tuple[str, ...],
+    closed: Iterable[str] = (),
 ) -> tuple[Capacity, str]:
     """The capacity besides these claims, and a message about agents for which there is not enough memory.
 
     Only working tasks use slots: a task that waits for a quota or a person keeps its claim, but not its slot.
-    `cooling` is the number of slots that pause after a task; `agents` are the agents of waiting tasks.
+    `cooling` is the number of slots that pause after a task; `agents` are the agents of waiting tasks,
+    and nothing of the pools in `closed` may start.
     """
     resting = [item for item in claims if sync.status_of(home, item.task_id) in _RESTING]
     outside = sum(claim_owner.is_external(item.claimed_by) for item in claims)
@@ -43,7 +54,11 @@ def measure(
             limits[item.agent] = 0
     slots = max(0, spec.slots - cooling) + len(resting) + outside
     too_big = _too_big(agents, spec)
-    room = Capacity(slots=slots, agents={**limits, **dict.fromkeys(too_big, 0)}, pools=pools)
+    room = Capacity(
+        slots=slots,
+        agents={**limits, **dict.fromkeys(too_big, 0)},
+        pools={**pools, **dict.fromkeys(closed, 0)},
+    )
     return room, next(reversed(too_big.values()), "")
 
 

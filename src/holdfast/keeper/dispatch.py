@@ -11,9 +11,10 @@ import os
 from holdfast import clock, units
 from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
-from holdfast.keeper import capacity, ended_tasks, loop
+from holdfast.keeper import allowance, capacity, ended_tasks, loop
 from holdfast.keeper.archiver import Archiver
 from holdfast.keeper.log import log
+from holdfast.keeper.schedules import Schedules
 from holdfast.keeper.sources import Sources
 from holdfast.model.request import Request
 from holdfast.model.status import Status
@@ -58,6 +59,7 @@ class Dispatch:
         #: Why nothing, or not everything, is started; empty if nothing prevents it.
         self._short = ""
         self._sources = Sources(home)
+        self.schedules = Schedules(home)
         #: Task → iteration, for tasks that this keeper started.
         self._iterations: dict[str, int] = {}
         self._archiver = Archiver()
@@ -73,8 +75,9 @@ class Dispatch:
         """
         now_mono = clock.mono()
         spec = loop.read_spec(self.home)
-        wait_s = min(SYNC_S, self._sources.step(spec), self._archiver.step(spec))
-        if not os.path.exists(self.home.queue) and not self.guard.has_queued:
+        wait_s = min(SYNC_S, self._sources.step(spec), self._archiver.step(spec), self.schedules.step())
+        rung = rung or self.schedules.has_added
+        if not os.path.exists(self.home.queue) and not self.guard.has_queued and not rung:
             return wait_s
         try:
             if self._queue is not None and not self._queue.is_current:
@@ -164,6 +167,11 @@ class Dispatch:
         if left_s > 0:
             self._short = f"no task is started before {state.not_before}: {state.failures} failed in a row"
             return min(left_s, SYNC_S)
+        now = clock.now()
+        spent = allowance.spent_today(state.spent, state.spent_day, now=now)
+        if why := allowance.over_budget(spent, spec.budget_usd):
+            self._short = why
+            return SYNC_S
         if capacity.free_disk_bytes(self.home.path) < spec.min_free_disk_bytes:
             least = units.words(spec.min_free_disk_bytes)
             self._short = f"no task is started: less than {least} of disk space is free"
@@ -179,6 +187,16 @@ class Dispatch:
         loop.write_state(self.home, state)
         return state
 
+    def _closed_pools(self, queue: LocalQueue, spec: loop.LoopSpec, now: float) -> dict[str, str]:
+        """Pools with queued tasks that may not start now, each with the reason."""
+        if not spec.windows and not spec.pool_budgets:
+            return {}
+        state = loop.read_state(self.home)
+        spent = allowance.spent_today(state.spent, state.spent_day, now=now)
+        closed = allowance.closed_pools(spec.windows, spec.pool_budgets, spent, now=now)
+        used = {item.pool for item in queue.items() if item.state == "queued"} if closed else set[str]()
+        return {pool: why for pool, why in closed.items() if pool in used}
+
     def _tell_shortage(self) -> None:
         """Write the reason to keeper.log and to loop.json (for `status`), once per change."""
         state = loop.read_state(self.home)
@@ -191,10 +209,16 @@ class Dispatch:
         now_mono, now = clock.mono(), clock.now()
         outlook = queue.summary(now)
         self._ends_mono = [at for at in self._ends_mono if now_mono - at < spec.iteration_delay_s]
+        closed = self._closed_pools(queue, spec, now)
         free, too_big = capacity.measure(
-            self.home, queue.claims(), spec, cooling=len(self._ends_mono), agents=outlook.agents
+            self.home,
+            queue.claims(),
+            spec,
+            cooling=len(self._ends_mono),
+            agents=outlook.agents,
+            closed=closed,
         )
-        self._short = too_big or self._short
+        self._short = too_big or next(iter(closed.values()), "") or self._short
         item = queue.claim(self._me, free)
         if item is None:
             left = [spec.iteration_delay_s - (now_mono - at) for at in self._ends_mono]

@@ -10,7 +10,7 @@ import os
 from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
-from holdfast.keeper import loop, settings
+from holdfast.keeper import allowance, loop, settings
 from holdfast.keeper.log import log
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import load
@@ -40,7 +40,15 @@ def take_out(
             continue
         state = loop.read_state(home)
         if state.counted != end:  # otherwise a keeper was killed after this line
-            state = loop.after_end(state, str(status), now=clock.now()).evolve(counted=end)
+            spent, day = allowance.add(
+                state.spent,
+                state.spent_day,
+                pool=item.pool,
+                cost_usd=_cost_usd(home, task_id),
+                now=clock.now(),
+            )
+            state = loop.after_end(state, str(status), now=clock.now())
+            state = state.evolve(counted=end, spent=spent, spent_day=day)
             loop.write_state(home, state)
         _ask_person(home, spec, state)
         failpoint("dispatch.counted")
@@ -67,6 +75,16 @@ def _end_of(home: Home, task_id: str) -> str | None:
     except FileNotFoundError:
         return None
     return f"{task_id} {marker.st_mtime_ns}"
+
+
+def _cost_usd(home: Home, task_id: str) -> float:
+    """What the agents of a task reported; 0 if they reported nothing."""
+    try:
+        usage: dict[str, object] = load.read_manifest(load.wherever(home.packet(task_id))).get("usage") or {}
+    except HoldfastError:
+        return 0.0
+    cost = usage.get("cost_usd")
+    return float(cost) if isinstance(cost, (int, float)) else 0.0
 
 
 def _iteration_of(home: Home, task_id: str) -> int:

@@ -31,6 +31,11 @@ class LoopSpec(Record):
     max_failures: int = 5
     agents: dict[str, int] = {}
     pools: dict[str, int] = {}
+    #: Pool → `22:00-06:00`, the times of day in which its tasks start.
+    windows: dict[str, str] = {}
+    #: Dollars per day: of all queue tasks, and by pool.
+    budget_usd: float | None = None
+    pool_budgets: dict[str, float] = {}
     min_free_memory_bytes: int = 512 * 1024**2
     min_free_disk_bytes: int = 1024**3
     sources: tuple[str, ...] = ()
@@ -63,6 +68,9 @@ class LoopState(Record):
     failing: dict[str, str] = {}
     #: The last end that was counted: a keeper killed after this must not count it twice.
     counted: str = ""
+    #: What ended queue tasks cost on a day, by pool; `*` is the sum.
+    spent_day: str = ""
+    spent: dict[str, float] = {}
 
 
 def read_spec(home: Home) -> LoopSpec:
@@ -113,6 +121,8 @@ def _fits(name: str, value: Any) -> bool:
             return False
     if name == "ended":
         return isinstance(value, dict) and all(type(count) is int for count in value.values())  # pyright: ignore
+    if name == "spent":
+        return isinstance(value, dict) and all(type(usd) in (int, float) for usd in value.values())  # pyright: ignore
     return type(value) is type(LoopState.all_fields[name])
 
 

@@ -90,7 +90,8 @@ class Keeper:
                 _tell_that_it_works(self.home)
             if self._in_foreground and self.dispatch.is_over:
                 return "--max-iterations reached"
-            if not (self.guard.is_idle and self.outbox.is_idle and self.dispatch.is_idle):
+            is_idle = self.guard.is_idle and self.outbox.is_idle and self.dispatch.is_idle
+            if not is_idle or self.dispatch.schedules.has_any:
                 self._idle_since_mono = clock.mono()
             elif self.idle_s is not None and not os.path.exists(self.home.up):
                 left_s = self._idle_since_mono + self.idle_s - clock.mono()

@@ -82,6 +82,9 @@ def _settled() -> LastGood:
         "max_failures": int(values["max_failures"]),
         "agents": _pairs(values["agent_limits"]),
         "pools": _pairs(values["pool_limits"]),
+        "windows": _texts(values["pool_windows"]),
+        "budget_usd": _dollars(values["budget_per_day"]),
+        "pool_budgets": {pool: float(text) for pool, text in _texts(values["pool_budgets"]).items()},
         "min_free_memory_bytes": parse_bytes(str(values["min_free_memory"])),
         "min_free_disk_bytes": parse_bytes(str(values["min_free_disk"])),
         "sources": list(values["sources"]),
@@ -93,6 +96,14 @@ def _settled() -> LastGood:
 
 def _duration(text: Any) -> float | None:
     return None if text in (None, "none") else clock.parse_duration(str(text))
+
+
+def _dollars(text: Any) -> float | None:
+    return None if text in (None, "none") else float(text)
+
+
+def _texts(pairs: list[str]) -> dict[str, str]:
+    return {name: text for name, _, text in (pair.partition("=") for pair in pairs)}
 
 
 def _pairs(texts: list[str]) -> dict[str, int]:

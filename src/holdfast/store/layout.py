@@ -42,6 +42,7 @@ class Home:
         self.outbox_failed = f"{path}/outbox/failed"
         self.audit = f"{path}/audit.jsonl"
         self.loop = f"{path}/loop.json"
+        self.schedules = f"{path}/schedules"
         self.settings = f"{path}/settings.json"
         self.metrics = f"{path}/metrics.json"
         self.task_index = f"{path}/task-index.json"
@@ -80,6 +81,10 @@ class Home:
     def notice(self, notice_id: str) -> str:
         """A notice that waits to be delivered."""
         return f"{self.outbox}/{notice_id}.json"
+
+    def schedule(self, name: str) -> str:
+        """A schedule of the queue."""
+        return f"{self.schedules}/{name}.json"
 
     def session_lock(self, name: str) -> str:
         """The lock of an agent's session."""

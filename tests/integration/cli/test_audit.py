@@ -44,6 +44,7 @@ def test_making_and_asking_are_accounted_for(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.req("AUD-1")
 def test_what_people_do_with_the_queue_and_the_home_is_accounted_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("USER", "ada")
+    loops.settings('pool_limits = ["nightly=1"]\n')
     loops.fill(a="true", b=loops.item("true", after=["gone"]), c="true")
     for words in (
         ("queue", "pause", "nightly"), ("queue", "pause"), ("queue", "resume"),

@@ -14,6 +14,7 @@ from contracts import schema
 from holdfast.packet import load
 from holdfast.queue.local import LocalQueue
 from holdfast.store.layout import Home
+from holdfast.testing import Scenario
 from tests.support import loops
 from tests.support.tasks import holdfast, workspace
 
@@ -290,8 +291,7 @@ def test_an_option_that_is_missing_is_shown_where_an_item_has_it(home: str) -> N
     done = queue("add", '{"title": "t"}', "--agent", "scripted")
     assert done.returncode == 2
     (hint,) = re.findall(r"^hint: for example '(.*)'$", done.stderr, re.MULTILINE)
-    with open(os.path.join(workspace(), "FILE"), "w", encoding="utf-8") as file:
-        file.write("[]")
+    Scenario().result("ok").write_to(os.path.join(workspace(), "FILE"))
     done = queue("add", hint, "--agent", "scripted")
     assert done.returncode == 0, done.stderr
 

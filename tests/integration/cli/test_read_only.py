@@ -48,6 +48,7 @@ def filled(home: str) -> str:
     """A home with an ended task, a queued one, and a paused pool."""
     Task.shell("echo hello", "--id", "it").wait_for("completed")
     loops.fill(waits="true")
+    loops.settings('pool_limits = ["night=1"]\n')
     assert holdfast("queue", "pause", "night").returncode == 0
     assert holdfast("ls", "-q").returncode == 0
     return home

@@ -106,8 +106,8 @@ _ACTIONS = (
     Action(
         name="rm",
         usage="TASK",
-        summary="remove a task from the queue",
-        description="The task is killed; 'holdfast rm' removes its files.",
+        summary="remove a task or a schedule",
+        description="A queued task is killed; 'holdfast rm' removes its files. The tasks of a schedule stay.",
         examples=("holdfast queue rm 20260131-fix",),
         completes="queued-task",
     ),

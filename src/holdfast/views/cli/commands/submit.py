@@ -12,7 +12,7 @@ from holdfast.store.layout import Home
 from holdfast.views.cli.create import from_command_line
 from holdfast.views.cli.create.task_options import OPTIONS
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
-from holdfast.views.cli.queue import enqueue, pools
+from holdfast.views.cli.queue import enqueue, pools, schedules
 from holdfast.views.cli.show import out
 
 TYPE_CHECKING = False
@@ -27,7 +27,8 @@ COMMAND = Command(
     examples=(
         'holdfast submit --agent claude "fix the tests"',
         'holdfast submit --agent codex --priority high --after 20260131-fix "write the changelog"',
-        "holdfast submit --not-before +2h --pool nightly -- make bench",
+        "holdfast submit --not-before 22:00 --pool nightly -- make bench",
+        'holdfast submit --every day@02:00 --id deps --agent claude "upgrade the dependencies"',
     ),
     takes_command=True,
     arguments=(Argument(dest="prompt", metavar="[PROMPT]", required=False),),
@@ -48,6 +49,12 @@ COMMAND = Command(
             help="Start after this task has completed; repeatable.",
         ),
         Option(
+            flags=("--every",),
+            dest="every",
+            metavar="WHEN",
+            help="Again and again: day@02:00, monday@09:00 (local time) or 6h. --id names the schedule.",
+        ),
+        Option(
             flags=("--not-before",),
             dest="not_before",
             metavar="TIME",
@@ -63,6 +70,8 @@ def run(values: dict[str, Any]) -> int:
     """Create the packet, add it to the queue, and wake the keeper."""
     home = Home(paths.ensure_home(paths.home()))
     task = from_command_line.read(values, verb="submit")
+    if values["every"] is not None:
+        return schedules.add(home, task, _place(home, values, task.settings), values)
     packet = enqueue.create(home, task, _place(home, values, task.settings))
     enqueue.add(home, packet)
     out.task_line(packet.task_id, load.read_manifest(packet) if values["json"] else None)

@@ -8,7 +8,7 @@ from holdfast.queue import claim_owner
 from holdfast.queue.engine import ALL, Item, parse_priority, weights
 from holdfast.store.layout import Home
 from holdfast.views.cli.create import new_task
-from holdfast.views.cli.queue import enqueue, failures, listing, pools
+from holdfast.views.cli.queue import enqueue, failures, listing, pools, schedules
 from holdfast.views.cli.queue.items import as_json, find, print_item, record
 from holdfast.views.cli.show import out
 from holdfast.views.text import amounts
@@ -54,7 +54,9 @@ def retry(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
 
 
 def rm(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
-    """End a queued task."""
+    """End a queued task, or remove a schedule."""
+    if not queue.items(values["target"]) and schedules.rm(home, values["target"]):
+        return 0
     item = find(home, queue, values["target"])
     if item.state == "claimed" and not claim_owner.is_external(item.claimed_by):
         raise NotPossible(f"{item.task_id} is running", hint=f"'holdfast stop {item.task_id}' ends it")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 
 from holdfast import clock
+from holdfast.queue import schedule
 from holdfast.queue.engine import ALL, Item, is_ready
 from holdfast.store import atomic
 from holdfast.store.layout import Home
+from holdfast.views.cli.queue import schedules
 from holdfast.views.cli.queue.items import as_json, find, nothing_ready, print_item
 from holdfast.views.cli.show import fit_text, home_down, out, wrapped_table
 from holdfast.views.text import describe, wait_reason
@@ -37,8 +39,10 @@ class EmptyQueue:
 def ls(home: Home, queue: LocalQueue | EmptyQueue, values: dict[str, Any]) -> int:
     """List all items, and what holds up the queue."""
     items, paused = queue.items(), queue.paused()
+    planned = schedule.read_all(home)
     if values["json"]:
-        out.data(as_json(items, paused))
+        data = as_json(items, paused)
+        out.data({**data, "schedules": [schedule.summary(each) for each in planned]})
         return 0
     rows = [
         [
@@ -55,6 +59,7 @@ def ls(home: Home, queue: LocalQueue | EmptyQueue, values: dict[str, Any]) -> in
         wrapped_table.show(("TASK", "STATE", "PRIORITY", "POOL", "AGENT", ""), rows)
     else:
         out.talk("the queue is empty")
+    schedules.show(planned)
     _print_obstacles(home, items, paused)
     return 0
 

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from holdfast.queue.local import LocalQueue
 
 DEFAULT = "default"
+#: The settings that name pools.
+_NAMING = ("pool_limits", "pool_windows", "pool_budgets")
 
 
 def configured() -> list[str]:
@@ -19,7 +21,8 @@ def configured() -> list[str]:
     from holdfast.config import settings
 
     values = settings.effective(None, os.environ)
-    return [text.partition("=")[0] for text in values["pool_limits"].value or ()]
+    pairs = [text for name in _NAMING for text in values[name].value or ()]
+    return list(dict.fromkeys(text.partition("=")[0] for text in pairs))
 
 
 def known(queue: LocalQueue) -> list[str]:

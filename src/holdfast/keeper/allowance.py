@@ -1,0 +1,64 @@
+"""What time of day and money allow: windows of pools, and budgets per day. Pure.
+
+Only queue tasks count, when they end: a task that is running may still exceed a budget by its own cost, which
+`--budget-usd` limits.
+"""
+
+from __future__ import annotations
+
+from holdfast import clock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: The key of all pools together in `spent`.
+HOME = "*"
+
+
+def add(
+    spent: Mapping[str, float], day: str, *, pool: str, cost_usd: float, now: float
+) -> tuple[dict[str, float], str]:
+    """The sums after a task of a pool ended, and their day: they start at zero at local midnight."""
+    today = clock.local_day(now)
+    before: Mapping[str, float] = spent if day == today else {}
+    return {
+        **before,
+        HOME: before.get(HOME, 0.0) + cost_usd,
+        pool: before.get(pool, 0.0) + cost_usd,
+    }, today
+
+
+def spent_today(spent: Mapping[str, float], day: str, *, now: float) -> Mapping[str, float]:
+    """The sums, if they are of today."""
+    return spent if day == clock.local_day(now) else {}
+
+
+def over_budget(spent: Mapping[str, float], limit_usd: float | None) -> str:
+    """Why nothing is started today; empty if something may be."""
+    used = spent.get(HOME, 0.0)
+    if limit_usd is None or used < limit_usd:
+        return ""
+    return f"no task is started before midnight: {_of(used, limit_usd)} (budget_per_day)"
+
+
+def closed_pools(
+    windows: Mapping[str, str], budgets: Mapping[str, float], spent: Mapping[str, float], *, now: float
+) -> dict[str, str]:
+    """The pools of which nothing may start now, each with the reason."""
+    closed: dict[str, str] = {}
+    for pool, text in windows.items():
+        window = clock.parse_window(text)
+        if window is not None and clock.opens_in_s(window, now) > 0:
+            closed[pool] = f"the pool {pool} starts at {text.partition('-')[0].strip()} (pool_windows)"
+    for pool, limit_usd in budgets.items():
+        used = spent.get(pool, 0.0)
+        if used >= limit_usd:
+            closed[pool] = (
+                f"the pool {pool} starts nothing before midnight: {_of(used, limit_usd)} (pool_budgets)"
+            )
+    return closed
+
+
+def _of(used_usd: float, limit_usd: float) -> str:
+    return f"${used_usd:.2f} of ${limit_usd:.2f} per day are spent"
