@@ -1,0 +1,175 @@
+"""The timeline of a task, from its journal: spans (what lasted) and marks (what happened). Pure.
+
+It reads the lines as JSON objects, as `model.analysis` does: a line of another version must not make the rest
+unreadable. Times are those of the journal; a span that has not ended has no end.
+"""
+
+from __future__ import annotations
+
+from holdfast import clock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any, ClassVar
+
+#: States in which a task does nothing by itself, and the span that they are.
+_SPAN_OF_STATE = {"waiting": "wait", "interrupted": "interrupt", "queued": "queue"}
+#: Why an agent was stopped, if a limit was the reason.
+_LIMITS = frozenset({"limit", "budget", "timeout", "deadline", "output"})
+
+
+class Timeline:
+    """The spans and marks of the lines passed to `apply`."""
+
+    def __init__(self) -> None:
+        self.spans: list[dict[str, Any]] = []
+        self.marks: list[dict[str, Any]] = []
+        self._state: dict[str, Any] | None = None
+        #: Open attempts and chores, by number.
+        self._open: dict[int, dict[str, Any]] = {}
+        #: When the last attempt of a stage ended.
+        self._ended_at: dict[str, str] = {}
+        self._has_runner = False
+        self._last_at = ""
+
+    def apply(self, line: dict[str, Any]) -> None:
+        """Add one line of the journal."""
+        at, handle = str(line.get("at") or ""), self._BY_TYPE.get(str(line.get("type")))
+        if handle is not None and at:
+            try:
+                handle(self, line, at)
+            except (KeyError, TypeError, ValueError):
+                return  # of another version, or damaged
+        self._last_at = at or self._last_at
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"spans": self.spans, "marks": self.marks}
+
+    # ── spans ──
+
+    def _created(self, line: dict[str, Any], at: str) -> None:
+        self._enter(line.get("status"), at, "")
+
+    def _moved(self, line: dict[str, Any], at: str) -> None:
+        self._enter(line["new"], at, line.get("interrupt") or line.get("reason") or "")
+
+    def _reopened(self, line: dict[str, Any], at: str) -> None:
+        self._enter("queued" if line.get("is_queued") else "", at, "")
+        self._mark("request", at, verb="retry", run=line.get("run"))
+
+    def _enter(self, state: Any, at: str, reason: str) -> None:
+        if self._state is not None:
+            _end(self._state, at)
+            self._state = None
+        if (kind := _SPAN_OF_STATE.get(str(state))) is not None:
+            self._state = self._span(kind, at, reason=reason)
+
+    def _opened(self, line: dict[str, Any], at: str) -> None:
+        kind = line.get("kind") or "agent"
+        number, stage = int(line["attempt"]), str(line["stage"])
+        what = {"agent": line.get("agent"), "mode": line.get("mode")} if kind == "agent" else {"chore": kind}
+        span = self._span("attempt" if kind == "agent" else "chore", at, stage=stage, attempt=number, **what)
+        self._open[number] = span
+        if kind == "agent" and line.get("mode") in ("resume", "briefing"):
+            after = self._ended_at.get(stage)
+            self._mark("resume", at, attempt=number, after_s=_seconds(after, at) if after else None)
+
+    def _started(self, line: dict[str, Any], _: str) -> None:
+        if (span := self._open.get(int(line["attempt"]))) is not None:
+            span["started_at"] = line.get("started_at")
+
+    def _void(self, line: dict[str, Any], _: str) -> None:
+        if (span := self._open.pop(int(line["attempt"]), None)) is not None:
+            self.spans.remove(span)
+
+    def _ended(self, line: dict[str, Any], at: str) -> None:
+        span = self._open.pop(int(line["attempt"]), None)
+        if span is None:
+            return
+        _end(span, at)
+        span.update(outcome=line.get("outcome"), lived_s=line.get("lived_s"))
+        if span["kind"] == "attempt":
+            self._ended_at[span["stage"]] = at
+        if line.get("outcome") == "crashed":
+            self._mark("crash", at, attempt=span["attempt"], detail=line.get("detail") or "")
+
+    # ── marks ──
+
+    def _runner(self, line: dict[str, Any], at: str) -> None:
+        if self._has_runner:
+            # The one before did not leave: it died, and this one goes on.
+            gap_s = _seconds(self._last_at, at) if self._last_at else None
+            self._mark("adopt", at, attempts=sorted(self._open), gap_s=gap_s)
+        self._has_runner = True
+
+    def _left(self, _line: dict[str, Any], _at: str) -> None:
+        self._has_runner = False
+
+    def _stop(self, line: dict[str, Any], at: str) -> None:
+        intent, facts = (
+            line.get("intent"),
+            {"attempt": line.get("attempt"), "detail": line.get("reason") or ""},
+        )
+        if intent == "hang":
+            self._mark("hang", at, **facts)
+        elif intent in _LIMITS:
+            self._mark("limit", at, limit=intent, **facts)
+
+    def _rate_limit(self, line: dict[str, Any], at: str) -> None:
+        self._mark("limit", at, attempt=line.get("attempt"), limit="rate", detail="")
+
+    def _swept(self, line: dict[str, Any], at: str) -> None:
+        if line.get("killed"):
+            self._mark("sweep", at, attempt=line.get("attempt"), killed=len(line["killed"]))
+
+    def _judged(self, line: dict[str, Any], at: str) -> None:
+        passed, failed = bool(line["passed"]), line.get("failed") or ""
+        self._mark("gate", at, stage=line.get("stage"), passed=passed, failed=failed)
+
+    def _requested(self, line: dict[str, Any], at: str) -> None:
+        refused = line.get("type") == "request.refused"
+        self._mark("request", at, verb=line.get("verb"), by=line.get("by"), refused=refused)
+
+    def _span(self, kind: str, at: str, **facts: Any) -> dict[str, Any]:
+        span = {"kind": kind, "begin": at, "end": None, "seconds": None, **facts}
+        self.spans.append(span)
+        return span
+
+    def _mark(self, kind: str, at: str, **facts: Any) -> None:
+        self.marks.append({"kind": kind, "at": at, **facts})
+
+    _BY_TYPE: ClassVar[dict[str, Any]] = {
+        "task.created": _created,
+        "task.moved": _moved,
+        "run.opened": _reopened,
+        "attempt.opened": _opened,
+        "attempt.started": _started,
+        "attempt.void": _void,
+        "attempt.ended": _ended,
+        "runner.started": _runner,
+        "runner.left": _left,
+        "stop.intended": _stop,
+        "agent.rate_limit": _rate_limit,
+        "attempt.swept": _swept,
+        "gate.judged": _judged,
+        "request.applied": _requested,
+        "request.refused": _requested,
+    }
+
+
+def of(lines: Iterable[dict[str, Any]]) -> Timeline:
+    """The timeline of a journal."""
+    timeline = Timeline()
+    for line in lines:
+        timeline.apply(line)
+    return timeline
+
+
+def _end(span: dict[str, Any], at: str) -> None:
+    span.update(end=at, seconds=_seconds(span["begin"], at))
+
+
+def _seconds(begin: str, end: str) -> float:
+    return round(max(0.0, clock.parse_iso(end) - clock.parse_iso(begin)), 3)

@@ -1,0 +1,31 @@
+"""What a task has used, over time."""
+
+from __future__ import annotations
+
+from holdfast.packet import metrics
+from holdfast.store.layout import Packet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_FIELDS = ("input_tokens", "output_tokens", "cost_usd")
+
+
+def series(packet: Packet) -> list[dict[str, Any]]:
+    """Every report of usage in the journal, as the agents made it: `at`, `attempt`, tokens, cost.
+
+    What an agent did not report is null, not zero. `is_cumulative`: the figures replace earlier ones of the
+    attempt, else they are added. `is_of_session`: they include earlier attempts of the session.
+    """
+    return [
+        {
+            "at": line.get("at"),
+            "attempt": line.get("attempt"),
+            **{name: line.get(name) for name in _FIELDS},
+            "is_cumulative": bool(line.get("cumulative")),
+            "is_of_session": bool(line.get("of_session")),
+        }
+        for line in metrics.lines(packet.journal)
+        if line.get("type") == "agent.usage"
+    ]

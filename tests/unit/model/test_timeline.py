@@ -1,0 +1,80 @@
+"""The timeline of a journal: spans and marks."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pytest
+
+from holdfast.model import timeline
+
+FIXTURES = os.path.join(os.path.dirname(__file__), "../../../docs/contracts/fixtures")
+NAMES = sorted(name for name in os.listdir(FIXTURES) if name.startswith("journal."))
+
+
+def lines(name: str) -> list[dict[str, Any]]:
+    with open(os.path.join(FIXTURES, name), encoding="utf-8") as file:
+        return [json.loads(line) for line in file if line.strip()]
+
+
+def kinds(found: list[dict[str, Any]]) -> list[str]:
+    return [each["kind"] for each in found]
+
+
+def test_a_crash_and_the_resume_after_it() -> None:
+    found = timeline.of(lines("journal.crash-and-resume.jsonl"))
+    attempts = [span for span in found.spans if span["kind"] == "attempt"]
+    assert [span["outcome"] for span in attempts] == ["crashed", "success"]
+    assert all(span["seconds"] >= 0 and span["end"] >= span["begin"] for span in attempts)
+    assert kinds(found.marks).index("crash") < kinds(found.marks).index("resume")
+    (resume,) = [mark for mark in found.marks if mark["kind"] == "resume"]
+    assert resume["after_s"] >= 0
+
+
+def test_an_interrupt_is_a_span_until_the_person_answers() -> None:
+    found = timeline.of(lines("journal.interrupt-resume-stop.jsonl"))
+    (interrupt,) = [span for span in found.spans if span["kind"] == "interrupt"]
+    assert interrupt["end"] is not None
+    assert "request" in kinds(found.marks)
+
+
+def test_gates_and_chores_of_a_pipeline() -> None:
+    found = timeline.of(lines("journal.pipeline.jsonl"))
+    assert "gate" in kinds(found.marks)
+    assert "chore" in kinds(found.spans)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_prefix_of_a_journal_has_a_timeline(name: str) -> None:
+    whole = lines(name)
+    for count in range(len(whole) + 1):
+        found = timeline.of(whole[:count])
+        json.dumps(found.to_json())
+        assert all(span["begin"] for span in found.spans)
+
+
+def test_lines_of_another_version_are_skipped() -> None:
+    odd: list[dict[str, Any]] = [
+        {},
+        {"type": "attempt.opened", "at": "2026-01-31T12:00:00Z"},
+        {"type": "attempt.ended", "at": "2026-01-31T12:00:00Z", "attempt": "x"},
+        {"type": "task.moved", "at": "2026-01-31T12:00:00Z"},
+        {"type": "of.tomorrow", "at": "2026-01-31T12:00:00Z"},
+    ]
+    assert timeline.of(odd).to_json() == {"spans": [], "marks": []}
+
+
+def test_a_runner_that_died_is_an_adoption() -> None:
+    started = {"type": "runner.started", "pid": 1, "boot_id": "", "start_time": 1, "version": ""}
+    found = timeline.of(
+        [
+            {**started, "at": "2026-01-31T12:00:00.000Z"},
+            {"type": "attempt.opened", "attempt": 1, "stage": "s", "at": "2026-01-31T12:00:01.000Z"},
+            {**started, "at": "2026-01-31T12:00:03.500Z"},
+            {"type": "runner.left", "pid": 1, "reason": "", "at": "2026-01-31T12:00:04.000Z"},
+            {**started, "at": "2026-01-31T12:00:05.000Z"},
+        ]
+    )
+    assert found.marks == [{"kind": "adopt", "at": "2026-01-31T12:00:03.500Z", "attempts": [1], "gap_s": 2.5}]
