@@ -15,7 +15,7 @@ from holdfast.store import audit, trust
 from holdfast.store.layout import Home
 from holdfast.views.cli.commands import run as run_verb
 from holdfast.views.cli.create import agent_options
-from holdfast.views.cli.create.task_options import LABEL, PERMISSIONS, TRUST_PROJECT
+from holdfast.views.cli.create.task_options import LABEL, PERMISSIONS, PROJECT, TRUST_PROJECT
 from holdfast.views.cli.parse import command_spec, option_values
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.show import out
@@ -66,13 +66,7 @@ COMMAND = Command(
             help="One agent for all roles (default: those of the profile).",
         ),
         Option(flags=("--id",), dest="id", metavar="ID", help="Task id (default: from date and goal)."),
-        Option(
-            flags=("--project",),
-            dest="project",
-            metavar="DIR",
-            completes="folder",
-            help="Directory the agents work in.",
-        ),
+        PROJECT.evolve(help="Directory the agents work in."),
         Option(
             flags=("--allow",),
             dest="allow",

@@ -9,7 +9,7 @@ from holdfast.errors import UsageError
 from holdfast.packet import load
 from holdfast.queue import sync
 from holdfast.store.layout import Home
-from holdfast.views.cli.create.task_options import TRUST_PROJECT
+from holdfast.views.cli.create.task_options import PROJECT, TRUST_PROJECT
 from holdfast.views.cli.parse.command_spec import JSON, Action, Argument, Command, Option, actions_help
 from holdfast.views.cli.queue import add, change, external, listing
 
@@ -166,13 +166,7 @@ COMMAND = Command(
             completes="agent",
             help="For add and import: agent of items without one.",
         ),
-        Option(
-            flags=("--project",),
-            dest="project",
-            metavar="DIR",
-            completes="folder",
-            help="For add and import: project directory (default: here).",
-        ),
+        PROJECT.evolve(help="For add and import: project directory (default: here)."),
         Option(flags=("--pool",), dest="pool", metavar="NAME", help="For add and import: pool."),
         Option(
             flags=("--sandbox",),

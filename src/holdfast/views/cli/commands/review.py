@@ -13,7 +13,7 @@ from holdfast.pipeline.results import export
 from holdfast.store import atomic
 from holdfast.store.layout import Home, Packet
 from holdfast.views.cli.commands import run as run_verb
-from holdfast.views.cli.create.task_options import TRUST_PROJECT
+from holdfast.views.cli.create.task_options import PROJECT, TRUST_PROJECT
 from holdfast.views.cli.parse import command_spec
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.show import out
@@ -45,13 +45,7 @@ COMMAND = Command(
         Argument(dest="out", metavar="[OUT_DIR]", required=False, completes="folder"),
     ),
     options=(
-        Option(
-            flags=("--project",),
-            dest="project",
-            metavar="DIR",
-            completes="folder",
-            help="Project to review (default: here).",
-        ),
+        PROJECT.evolve(help="Project to review (default: here)."),
         Option(flags=("--id",), dest="id", metavar="ID", help="Task id."),
         Option(
             flags=("--profile",),

@@ -24,6 +24,13 @@ LIMIT_FLAGS = (
     "on_limit",
 )
 
+PROJECT = Option(
+    flags=("--project",),
+    dest="project",
+    metavar="DIR",
+    completes="folder",
+    help="Directory to work in (default: the current one).",
+)
 TRUST_PROJECT = Option(
     flags=("--trust-project",),
     dest="trust_project",
@@ -73,13 +80,7 @@ _OPTIONS = (
         metavar="ID",
         help="Continue this session of the agent.",
     ),
-    Option(
-        flags=("--project",),
-        dest="project",
-        metavar="DIR",
-        completes="folder",
-        help="Directory to work in (default: the current one).",
-    ),
+    PROJECT,
     Option(
         flags=("--worktree",),
         dest="worktree",
