@@ -291,6 +291,8 @@ _SHORT = of_fields(
             "verdict",
             "waiting_for",
             "stopping",
+            "asked_s",
+            "last_words",
             "concerns",
             "denied",
             "labels",
@@ -315,6 +317,8 @@ _SHORT = of_fields(
             ),
         },
         "runner_gone": RUNNER_GONE,
+        "group": TEXT,
+        "elapsed_s": POSITIVE,
     },
     optional=(
         "verdict",
@@ -329,6 +333,10 @@ _SHORT = of_fields(
         "paid_calls",
         "session_id",
         "runner_gone",
+        "asked_s",
+        "last_words",
+        "group",
+        "elapsed_s",
     ),
 )
 

@@ -327,6 +327,8 @@ MANIFEST = of_fields(
         "verdict": or_null(TEXT),
         "waiting_for": TEXT,
         "stopping": of_fields({"intent": TEXT, "reason": TEXT, "since": AT, "kills": {"type": "boolean"}}),
+        "asked_s": {**SECONDS},
+        "last_words": TEXT,
         "answers": {
             "type": "array",
             "items": of_fields({"question": TEXT, "answer": TEXT, "at": AT, "how": TEXT, "asked_by": TEXT}),
@@ -364,6 +366,8 @@ MANIFEST = of_fields(
         "progress",
         "waiting_for",
         "stopping",
+        "asked_s",
+        "last_words",
         "answers",
         "concerns",
         "accept",

@@ -54,6 +54,8 @@ def _moved(task: Task, event: ev.TaskMoved, at: str) -> None:
     if task.interrupted is not None and event.new in (Status.SPAWNING, Status.QUEUED):
         task.answers.append(_answer(task, task.interrupted, event, at))
         _resumed(task, was_approval=task.interrupted.approval is not None)
+    if task.interrupted is not None:
+        task.asked_s += max(0.0, clock.parse_iso(at) - clock.parse_iso(task.interrupted.since))
     if task.status is Status.QUEUED and event.new == Status.SPAWNING:
         task.begun_at = task.begun_at or at
     if event.new in (Status.SPAWNING, Status.QUEUED):

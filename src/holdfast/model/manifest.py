@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 SCHEMA = "holdfast.manifest/1"
 #: Answers that are shown, the last ones.
 _ANSWERS = 10
+#: Characters of the agent's last words, for lists.
+_WORDS_CHARS = 200
 
 
 class Observed:
@@ -89,6 +91,8 @@ FIELDS = frozenset(
         "waiting_for",
         "stopping",
         "answers",
+        "asked_s",
+        "last_words",
         "progress",
         "finished_at",
         "exit_code",
@@ -175,6 +179,8 @@ def render(task: Task, packet_dir: str, observed: Observed) -> dict[str, Any]:
         manifest["journal_bytes"] = observed.journal_bytes
     if waiting_for is not None:
         manifest["waiting_for"] = waiting_for
+    if task.asked_s:
+        manifest["asked_s"] = round(task.asked_s, 3)
     if task.answers:
         manifest["answers"] = [answer.to_json() for answer in task.answers[-_ANSWERS:]]
     if stopping := _stopping(task):
@@ -186,6 +192,8 @@ def render(task: Task, packet_dir: str, observed: Observed) -> dict[str, Any]:
         manifest["exit_code"] = ended.exit_code if ended is not None else None
         manifest["exit_signal"] = ended.exit_signal if ended is not None else None
         manifest["output_tail"] = observed.output_tail
+        if attempt is not None and (words := " ".join(attempt.last_words.split())):
+            manifest["last_words"] = words[:_WORDS_CHARS]
         if task.status is Status.ABANDONED:
             manifest["abandoned_at"] = task.finished_at
             manifest["abandon_reason"] = task.reason

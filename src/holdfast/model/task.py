@@ -35,6 +35,8 @@ class Task:
         self.answer: str | None = None
         #: Interrupts that a person ended, the last one last.
         self.answers: list[Answer] = []
+        #: How long it has waited for people.
+        self.asked_s = 0.0
         self.run = 1
         self.deadline_s: float | None = None
         #: The permission profile that a `retry` set.

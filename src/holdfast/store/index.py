@@ -31,14 +31,14 @@ else:
     except ImportError:
         import sqlite3
 
-_VERSION = 10
+_VERSION = 11
 #: Manifest fields in a row: enough for `ls`.
 FIELDS = (
     "schema", "task_id", "task_name", "goal", "status", "status_reason", "status_cause", "agent", "model",
     "stage", "attempt", "retry_count", "total_retries", "started_at", "begun_at", "finished_at", "wake_at",
     "usage", "project_dir", "pid", "exit_code", "active_s", "interrupt", "last_progress_at", "progress",
     "verdict", "waiting_for", "stopping", "concerns", "denied", "labels", "status_updated_at", "deadline_at",
-    "paid_calls", "session_id",
+    "paid_calls", "session_id", "asked_s", "last_words",
 )  # fmt: skip
 #: Of each stage, these.
 _STAGE_FIELDS = ("name", "state", "agent", "decision")

@@ -10,10 +10,12 @@ import jsonschema
 import pytest
 
 from contracts import schema
+from holdfast import clock
 from holdfast.testing import Scenario
 from tests.support import kin
 from tests.support.tasks import Task, holdfast, workspace
 from tests.support.terminal import Terminal
+from tests.support.waiting import eventually
 
 
 @pytest.fixture(autouse=True)
@@ -208,3 +210,66 @@ def test_a_new_task_under_the_id_of_a_removed_one_is_the_new_one(home: str) -> N
     assert holdfast("rm", "again").returncode == 0
     Task.shell("true", "--id", "again").wait_for("completed")
     assert [row["status"] for row in json.loads(holdfast("ls", "--json").stdout)] == ["completed"]
+
+
+# ── groups ──
+
+
+def test_tasks_of_several_kinds_are_in_groups_what_needs_you_first() -> None:
+    ended("over")
+    work = Task.shell(kin.WAIT, "--id", "busy")
+    work.agent_pid()
+    asks = Task.shell(kin.WAIT, "--id", "asks")
+    asks.agent_pid()
+    asks.ask("interrupt", "-m", "which database?")
+    assert holdfast("submit", "--id", "next", "--", "true", cwd=workspace()).returncode == 0
+    lines = [line.split()[0] for line in holdfast("ls").stdout.splitlines()]
+    assert lines == ["TASK", "needs", "asks", "working", "busy", "queued", "next", "ended", "over"]
+    row = next(line for line in holdfast("ls").stdout.splitlines() if line.startswith("asks "))
+    assert row.endswith("which database?")
+    # One group needs no heading, and programs get one list, newest first.
+    assert [line.split()[0] for line in holdfast("ls", "--state", "completed").stdout.splitlines()] == [
+        "TASK",
+        "over",
+    ]
+    assert holdfast("ls", "-q").stdout.split() == ["next", "asks", "busy", "over"]
+    groups = {each["task_id"]: each["group"] for each in json.loads(holdfast("ls", "--json").stdout)}
+    assert groups == {"asks": "needs you", "busy": "working", "next": "queued", "over": "ended"}
+    holdfast("stop", "--all")
+
+
+def test_the_last_words_of_an_agent_are_shown_and_not_its_result_line() -> None:
+    task = Task.play(Scenario().say("All tests pass now.").result("ok"), "--id", "it")
+    task.wait_for("completed")
+    assert holdfast("ls").stdout.splitlines()[-1].endswith("All tests pass now.")
+    (row,) = json.loads(holdfast("ls", "--json").stdout)
+    assert row["last_words"] == "All tests pass now."
+
+
+def test_time_that_a_task_waits_for_a_person_does_not_count() -> None:
+    task = Task.shell("sleep 1; " + kin.WAIT, "--id", "it")
+    task.agent_pid()
+    task.ask("interrupt", "-m", "well?")
+    since = clock.parse_iso(task.manifest()["interrupt"]["timestamp"])
+    eventually(lambda: clock.now() - since > 3.0, what="a person thinks")
+    (row,) = json.loads(holdfast("ls", "--json").stdout)
+    before_s = since - clock.parse_iso(row["started_at"])
+    assert row["elapsed_s"] == pytest.approx(before_s, abs=0.5)
+    task.ask("resume", "-m", "yes")
+    task.agent_pid()
+    assert task.manifest()["asked_s"] >= 3.0
+    task.stop()
+    (row,) = json.loads(holdfast("ls", "--json").stdout)
+    whole_s = clock.parse_iso(row["finished_at"]) - clock.parse_iso(row["started_at"])
+    assert row["elapsed_s"] <= whole_s - 2.9
+
+
+def test_watch_shows_the_list_again_until_ctrl_c() -> None:
+    task = Task.shell(kin.WAIT, "--id", "it")
+    task.agent_pid()
+    terminal = Terminal("ls", "--watch")
+    terminal.read_until("running")
+    task.stop()
+    terminal.read_until("killed")
+    terminal.press("\x03")
+    assert terminal.finish() == 130

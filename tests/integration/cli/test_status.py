@@ -104,3 +104,17 @@ def test_a_keeper_that_was_started_just_now_is_starting(home: str) -> None:
             json.dump({"schema": "holdfast.keeper-starts/1", "starts": [time.time() - ago_s]}, file)
         assert f"keeper   {state}\n" in holdfast("status").stdout
         assert any("no keeper is running" in line for line in status()["attention"]) is is_told
+
+
+def test_it_shows_slots_running_tasks_and_one_task() -> None:
+    task = Task.shell(kin.WAIT, "--id", "busy")
+    task.agent_pid()
+    lines = holdfast("status").stdout.splitlines()
+    assert any(line.startswith("slots") for line in lines)
+    assert any(line.startswith("running  busy") for line in lines), lines
+    data = json.loads(holdfast("status", "--json").stdout)
+    assert [row["task_id"] for row in data["running"]] == ["busy"]
+    assert data["slots"] == {"count": 1, "used": 0}
+    assert holdfast("status", "busy").stdout.splitlines()[:2] == task.ask("show").stdout.splitlines()[:2]
+    assert holdfast("status", "nobody").returncode == 3
+    task.stop()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from holdfast import clock
 from holdfast.model import concerns as objections
-from holdfast.model.status import DOWN_COMMAND, Status
+from holdfast.model.soundness import UNREADABLE
+from holdfast.model.status import DOWN_COMMAND, ENDS, Status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,14 +27,32 @@ def state(manifest: dict[str, Any]) -> str:
     return "stopping" if manifest.get("stopping") else str(manifest["status"])
 
 
+#: Groups of tasks in a list, in this order.
+GROUPS = ("needs you", "working", "waiting", "queued", "ended")
+
+
+def group(manifest: dict[str, Any]) -> str:
+    """The group of a task in a list."""
+    status = manifest["status"]
+    if status in ENDS:
+        return "ended"
+    if status in (Status.INTERRUPTED, UNREADABLE):
+        return "needs you"
+    return str(status) if status in (Status.WAITING, Status.QUEUED) else "working"
+
+
 def elapsed_s(manifest: dict[str, Any], now: float) -> float:
-    """Seconds from the start of the task to its end, or to now. Time in the queue does not count."""
+    """Seconds from the start of the task to its end, or to now, without time in the queue and time that it
+    waited for people.
+    """
     begun, ended = manifest.get("begun_at"), manifest.get("finished_at")
     if begun is None and manifest["status"] == Status.QUEUED:
         return 0.0
-    return max(
-        0.0, (clock.parse_iso(ended) if ended else now) - clock.parse_iso(begun or manifest["started_at"])
-    )
+    asked_s = manifest.get("asked_s") or 0.0
+    if interrupt := manifest.get("interrupt"):
+        asked_s += max(0.0, now - clock.parse_iso(interrupt["timestamp"]))
+    until = clock.parse_iso(ended) if ended else now
+    return max(0.0, until - clock.parse_iso(begun or manifest["started_at"]) - asked_s)
 
 
 def in_state_s(manifest: dict[str, Any], now: float) -> float:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from holdfast import clock, paths
-from holdfast.model.status import ENDS
+from holdfast.model.status import ENDS, Status
 from holdfast.store import tail
 from holdfast.store.layout import Home
 from holdfast.views.cli import targets
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 COMMAND = Command(
     name="ls",
     summary="List tasks.",
-    description="Shows all tasks that have not ended and the most recently ended ones. A narrow terminal "
-    "shows fewer columns.",
+    description="Shows all tasks that have not ended and the most recently ended ones, in groups: what needs "
+    "you, working, waiting, queued, ended. A narrow terminal shows fewer columns.",
     examples=("holdfast ls", "holdfast ls --all --state failed", "holdfast ls --json | jq '.[].status'"),
     options=(
         Option(flags=("-a", "--all"), dest="all", kind="flag", help="Include all ended tasks."),
@@ -42,15 +43,26 @@ COMMAND = Command(
         ),
         Option(flags=("--archived",), dest="archived", kind="flag", help="List archived tasks instead."),
         Option(flags=("-q", "--quiet"), dest="quiet", kind="flag", help="Print only ids."),
+        Option(flags=("--watch",), dest="watch", kind="flag", help="Show the list again until Ctrl-C."),
         JSON,
     ),
 )
 
 
 def run(values: dict[str, Any]) -> int:
-    """Print the tasks, newest first."""
+    """Print the tasks, newest first in each group."""
+    targets.check_state(values["state"])
+    while values["watch"]:
+        if terminal.can_redraw(sys.stdout):
+            print("\x1b[H\x1b[J", end="")
+        _list(values)
+        sys.stdout.flush()
+        clock.sleep(_WATCH_S)
+    return _list(values)
+
+
+def _list(values: dict[str, Any]) -> int:
     state = values["state"]
-    targets.check_state(state)
     home = Home(paths.home())
     if values["archived"]:
         rows = task_list.archived(home, state=state)
@@ -69,7 +81,8 @@ def run(values: dict[str, Any]) -> int:
         and sum(row["status"] in ENDS for row in rows) >= task_list.RECENT
     )
     if values["json"]:
-        out.data(rows)
+        now = clock.now()
+        out.data([_complete(row, now) for row in rows])
     elif values["quiet"]:
         for row in rows:
             print(row["task_id"])
@@ -85,6 +98,11 @@ def run(values: dict[str, Any]) -> int:
     if is_cut:
         out.talk(f"showing the {task_list.RECENT} most recently ended; --all shows everything")
     return 0
+
+
+def _complete(row: dict[str, Any], now: float) -> dict[str, Any]:
+    """A row with what the table derives."""
+    return {**row, "group": describe.group(row), "elapsed_s": round(describe.elapsed_s(row, now), 3)}
 
 
 def _no_tasks(home: Home, *, is_archive: bool) -> str:
@@ -111,23 +129,33 @@ def _print_lost_runners(home: Home, rows: list[dict[str, Any]]) -> None:
     out.talk(f"{tasks} no runner, and {why}: 'holdfast up' starts a keeper, which starts {runners}")
 
 
+#: Pause between two lists of --watch.
+_WATCH_S = 1.0
 #: Columns that a narrow terminal drops, first to last.
 _DROPPED_FIRST = (3, 7, 6, 5, 2, 4)
 
 
 def _print(home: Home, rows: list[dict[str, Any]], *, is_archive: bool) -> None:
     now = clock.now()
+    members: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        members.setdefault(describe.group(row), []).append(row)
+    rows, headings = [], dict[int, str]()
+    for group in describe.GROUPS:
+        if group in members and len(members) > 1:
+            headings[len(rows)] = f"{group} ({len(members[group])})"
+        rows += members.get(group, [])
     table.show(
         ("TASK", "STATE", "AGENT", "STAGE", "ELAPSED", "TOKENS", "COST", "AGE", "LAST LINE"),
         [_cells(home.output_log_of(row["task_id"], is_archived=is_archive), row, now) for row in rows],
         colours={1: terminal.STATE_COLOURS},
         dropped_first=_DROPPED_FIRST,
         begins_with_id=True,
+        headings=headings,
     )
 
 
 def _cells(output_log: str, row: dict[str, Any], now: float) -> tuple[str, ...]:
-    line = tail.last_line(output_log)
     return (
         row["task_id"],
         describe.state(row),
@@ -137,8 +165,23 @@ def _cells(output_log: str, row: dict[str, Any], now: float) -> tuple[str, ...]:
         amounts.tokens(row) or "-",
         amounts.cost(row) or "-",
         clock.words(max(0.0, now - clock.parse_iso(row["started_at"]))),
-        _note(row) + (line if row["status"] in ENDS else describe.with_step(row, line)),
+        _note(row) + _last(output_log, row, now),
     )
+
+
+def _last(output_log: str, row: dict[str, Any], now: float) -> str:
+    """The question of a task that waits for a person, why and until when one waits, the agent's last words
+    after its end, and otherwise the last line of output. Only that one reads a file."""
+    status = row["status"]
+    if status == Status.QUEUED:
+        return ""
+    if status == Status.WAITING and row.get("wake_at"):
+        return f"until {amounts.minute(row['wake_at'])}: {describe.reason(row, now)}"
+    if status == Status.INTERRUPTED and (interrupt := row.get("interrupt")):
+        return str(interrupt.get("reason") or "")
+    if status in ENDS:
+        return row.get("last_words") or tail.last_line(output_log)
+    return describe.with_step(row, tail.last_line(output_log))
 
 
 def _note(row: dict[str, Any]) -> str:

@@ -23,8 +23,9 @@ def show(
     colours: Mapping[int, Mapping[str, str]] | None = None,
     dropped_first: Sequence[int] = (),
     begins_with_id: bool = False,
+    headings: Mapping[int, str] | None = None,
 ) -> None:
-    """Print a table, one line per row.
+    """Print a table, one line per row; `headings` are lines before rows, by the number of the row.
 
     With a known width, no line wraps: empty columns are dropped first, then those of `dropped_first` in that
     order, and the last column gets the remaining room. Ids in the first column are meant to be copied, so
@@ -46,7 +47,9 @@ def show(
             _close_up(widths, [[row[column] for column in columns] for row in (head, *printed)])
     in_colour = terminal.has_colour()
     lines: list[str] = []
-    for row, size in zip((head, *printed), sizes, strict=True):
+    for number, (row, size) in enumerate(zip((head, *printed), sizes, strict=True), start=-1):
+        if headings and number in headings:
+            lines.append(f"\x1b[1m{headings[number]}\x1b[0m" if in_colour else headings[number])
         cells: list[str] = []
         for column, wide in zip(columns, widths, strict=True):
             text, used = row[column], size[column]
