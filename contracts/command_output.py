@@ -40,6 +40,20 @@ _HOME_STATUS = of_fields(
             "propertyNames": _SHOWN_STATUS,
             "additionalProperties": COUNT,
         },
+        "slots": of_fields({"count": COUNT, "used": COUNT}),
+        "running": {
+            "type": "array",
+            "items": of_fields(
+                {
+                    "task_id": TEXT,
+                    "status": _SHOWN_STATUS,
+                    "is_stopping": FLAG,
+                    "agent": TEXT,
+                    "stage": or_null(TEXT),
+                    "elapsed_s": POSITIVE,
+                }
+            ),
+        },
         "runners_gone": {
             "type": "array",
             "items": TEXT,
@@ -72,7 +86,7 @@ _HOME_STATUS = of_fields(
         ),
         "attention": {"type": "array", "items": TEXT, "description": "problems to look at"},
     },
-    optional=("outbox", "queue", "runners_gone"),
+    optional=("outbox", "queue", "runners_gone", "slots", "running"),
 )
 _CONFIG = of_fields(
     {
@@ -383,6 +397,7 @@ _REPORT = of_fields(
         "attention": TEXTS,
         "queue": list_with("task_id", "state", "since"),
         "active": list_with("task_id", "status", "agent", "elapsed_s"),
+        "needs": list_with("task_id", "kind", "text", "next"),
         "ended": list_with("task_id", "status", "reason", "finished_at", "took_s"),
         "interrupts": list_with("at", "task_id", "reason", "resolved_at"),
         "statistics": _FIGURES,

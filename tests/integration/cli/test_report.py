@@ -89,3 +89,55 @@ def test_what_waits_for_its_turn_is_in_the_queue() -> None:
     (row,) = facts()["queue"]
     assert (row["task_id"], row["state"]) == ("next", "queued")
     assert "next  queued since" in holdfast("report").stdout
+
+
+def test_it_leads_with_what_needs_you_and_hides_nothing() -> None:
+    for number in range(12):
+        Task.shell("echo oh no; exit 3", "--id", f"bad-{number:02}").wait_for("failed")
+    scenario = Scenario().say("All is well.").usage(cost_usd=0.5).result()
+    Task.play(scenario, "--id", "good").wait_for("completed")
+    asked = Task.shell(kin.WAIT, "--id", "asked")
+    asked.agent_pid()
+    asked.ask("interrupt", "-m", "which branch?")
+    text = holdfast("report").stdout
+    needs, results = text.index("## Needs you (13)"), text.index("## Results (13)")
+    assert needs < results < text.index("## State")
+    first = text[needs:results]
+    assert "asked  question: which branch?" in first
+    assert "holdfast resume asked -m 'ANSWER'" in first
+    assert all(f"bad-{number:02}  failed" in first for number in range(12))
+    assert "good" not in first
+    assert "more (--detailed)" not in text
+    assert "All is well." in text[results:]
+    assert "$0.50" in text[results:]
+    found = facts()
+    assert {row["kind"] for row in found["needs"]} == {"question", "failed"}
+    good = next(row for row in found["ended"] if row["task_id"] == "good")
+    assert (good["last_words"], good["next"]) == ("All is well.", "holdfast logs good")
+    asked.stop()
+
+
+def test_markdown_and_html_are_safe_to_publish() -> None:
+    evil = "<script>alert(1)</script> [x](javascript:alert(2)) *a* `b` | c"
+    asked = Task.shell(kin.WAIT, "--id", "asked")
+    asked.agent_pid()
+    asked.ask("interrupt", "-m", evil)
+    text = holdfast("report", "--markdown").stdout
+    assert "\\<script\\>" in text
+    assert "\\[x\\](javascript" in text
+    assert "<script>" not in text.replace("\\<script\\>", "")
+    path = os.path.join(workspace(), "report.html")
+    done = holdfast("report", "--html", path)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert path in done.stderr
+    with open(path, encoding="utf-8") as file:
+        page = file.read()
+    assert page.startswith("<!doctype html>")
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "<script" not in page
+    assert "://" not in page  # nothing is loaded
+    assert "default-src 'none'" in page
+    refused = holdfast("report", "--html", os.path.join(workspace(), "no", "such", "report.html"))
+    assert refused.returncode == 3, refused.stderr
+    assert holdfast("report", "--html", path, "--markdown").returncode == 2
+    asked.stop()

@@ -92,10 +92,6 @@ def test_a_task_that_waits_for_a_person_is_named() -> None:
     task.stop()
 
 
-def test_it_takes_no_task() -> None:
-    assert holdfast("status", "it").returncode == 2
-
-
 def test_a_keeper_that_was_started_just_now_is_starting(home: str) -> None:
     """`run -d` returns before the keeper has its lock."""
     assert holdfast("submit", "--id", "it", "--", "true", cwd=workspace()).returncode == 0

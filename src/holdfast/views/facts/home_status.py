@@ -50,6 +50,7 @@ def gather(home: Home) -> dict[str, Any]:
         for rule, failure in sorted(notices["failing"].items())
     ]
     attention += _settings_attention(home, has_keeper=keeper is not None) + _source_attention(home)
+    running = [_running(row) for row in live if describe.group(row) == "working"]
     queue, queue_attention = _queue(home, {row["task_id"]: row["status"] for row in live})
     return {
         "schema": "holdfast.status/1",
@@ -58,12 +59,39 @@ def gather(home: Home) -> dict[str, Any]:
         "seed": _owner(home.seed_lock),
         "down": os.path.exists(home.down),
         "counts": counts,
+        "slots": {"count": _slots(home), "used": (queue or {}).get("states", {}).get("claimed", 0)},
+        "running": running,
         "runners_gone": [row["task_id"] for row in live if row["runner_gone"]],
         "keeper_starts": [clock.iso(at) for at in spawn.keeper_starts(home)],
         "outbox": notices,
         "queue": queue,
         "attention": attention + queue_attention,
     }
+
+
+def _running(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "task_id": row["task_id"],
+        "status": row["status"],
+        "is_stopping": bool(row.get("stopping")),
+        "agent": row["agent"],
+        "stage": row["stage"],
+        "elapsed_s": round(describe.elapsed_s(row, clock.now()), 3),
+    }
+
+
+def _slots(home: Home) -> int:
+    """Tasks of the queue that may run at the same time: the flag of `up`, else the settings that the keeper
+    knows."""
+    for path in (home.up, home.settings):
+        try:
+            loop: Any = (atomic.read_json(path) or {}).get("loop") or {}
+            slots: Any = loop.get("slots")
+        except (HoldfastError, AttributeError):
+            continue
+        if isinstance(slots, int):
+            return slots
+    return 1
 
 
 def is_starting(home: Home) -> bool:

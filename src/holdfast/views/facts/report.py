@@ -7,12 +7,13 @@ import os
 from holdfast import clock
 from holdfast.errors import HoldfastError
 from holdfast.model import metrics as statistics
-from holdfast.model.status import ENDS
+from holdfast.model.soundness import UNREADABLE
+from holdfast.model.status import ENDS, Status
 from holdfast.packet import load, metrics
 from holdfast.store import tail
 from holdfast.store.layout import Home, Packet
 from holdfast.views.facts import events, home_status, task_list
-from holdfast.views.text import describe, wait_reason
+from holdfast.views.text import describe, next_steps, wait_reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def gather(home: Home, *, since_s: float) -> dict[str, Any]:
     rows = task_list.tasks(home, everything=True, state=None)
     everything = metrics.refresh(home)
     tasks: list[dict[str, Any]] = list(everything["tasks"].values())
+    ended = _ended_since(home, [*rows, *task_list.archived(home, state=None)], clock.iso(since), now)
     return {
         "schema": SCHEMA,
         "at": clock.iso(now),
@@ -44,16 +46,76 @@ def gather(home: Home, *, since_s: float) -> dict[str, Any]:
             for row in rows
             if row["status"] not in ENDS and row["status"] not in ("queued", "interrupted")
         ],
-        "ended": _ended_since([*rows, *task_list.archived(home, state=None)], clock.iso(since), now),
+        "needs": _needs(home, rows, ended, now),
+        "ended": ended,
         "interrupts": _interrupts(home, tasks, clock.iso(since)),
         "statistics": statistics.of_home(tasks, now, since=since),
         "statistics_of_all": everything["home"],
     }
 
 
-def _ended_since(rows: list[dict[str, Any]], since: str, now: float) -> list[dict[str, Any]]:
+def _needs(
+    home: Home, rows: list[dict[str, Any]], ended: list[dict[str, Any]], now: float
+) -> list[dict[str, Any]]:
+    """What a person should look at, the most urgent first: questions, failures, denied tools, objections, and
+    limits that tasks wait for."""
+    found: list[dict[str, Any]] = []
+    for row in rows:
+        if row["status"] == Status.INTERRUPTED:
+            interrupt: dict[str, Any] = row.get("interrupt") or {}
+            kind = "approval" if interrupt.get("approval") else "question"
+            text = interrupt.get("reason") or row["status_reason"] or ""
+            found.append(_need(row["task_id"], kind, text, _next(home, row)))
+        elif row["status"] == UNREADABLE:
+            found.append(_need(row["task_id"], UNREADABLE, row["status_reason"] or "", "holdfast doctor"))
+        elif row["status"] == Status.WAITING:
+            text = f"until {row['wake_at'] or 'unknown'}: {row['status_reason'] or ''}"
+            found.append(_need(row["task_id"], "limit", text, ""))
+    for row in ended:
+        if row["status"] in (Status.FAILED, Status.ABANDONED, Status.TIMEOUT):
+            found.append(_need(row["task_id"], row["status"], row["reason"] or "", row["next"]))
+        elif row["denied"]:
+            found.append(_need(row["task_id"], "denied", row["concerns"], row["next"]))
+        elif row["concerns"]:
+            found.append(_need(row["task_id"], "objections", row["concerns"], row["next"]))
+    return sorted(found, key=lambda need: _URGENCY.index(need["kind"]))
+
+
+#: Kinds of needs, the most urgent first.
+_URGENCY = (
+    "question",
+    "approval",
+    UNREADABLE,
+    "failed",
+    "abandoned",
+    "timeout",
+    "denied",
+    "objections",
+    "limit",
+)
+
+
+def _need(task_id: str, kind: str, text: str, command: str) -> dict[str, Any]:
+    return {"task_id": task_id, "kind": kind, "text": text, "next": command}
+
+
+def _next(home: Home, row: dict[str, Any]) -> str:
+    """The command to type next; empty if there is none."""
+    try:
+        packet = load.wherever(home.packet(row["task_id"]))
+        action = next_steps.read(packet, load.read_manifest(packet), workspace=_workspace(packet))
+    except HoldfastError:
+        return ""
+    return action.choices[0].command if action.choices else ""
+
+
+def _workspace(packet: Packet) -> str:
+    return "worktree" if os.path.exists(packet.worktree) else ""
+
+
+def _ended_since(home: Home, rows: list[dict[str, Any]], since: str, now: float) -> list[dict[str, Any]]:
     """Tasks that ended since then, newest first."""
-    ended = [_ended(row, now) for row in rows if (row["finished_at"] or "") >= since]
+    ended = [_ended(home, row, now) for row in rows if (row["finished_at"] or "") >= since]
     return sorted(ended, key=lambda row: (row["finished_at"], row["task_id"]), reverse=True)
 
 
@@ -104,7 +166,9 @@ def _active(home: Home, row: dict[str, Any], now: float) -> dict[str, Any]:
     }
 
 
-def _ended(row: dict[str, Any], now: float) -> dict[str, Any]:
+def _ended(home: Home, row: dict[str, Any], now: float) -> dict[str, Any]:
+    packet = load.wherever(home.packet(row["task_id"]))
+    has_branch = os.path.exists(packet.worktree)
     usage: dict[str, Any] = row.get("usage") or {}
     return {
         "task_id": row["task_id"],
@@ -116,7 +180,26 @@ def _ended(row: dict[str, Any], now: float) -> dict[str, Any]:
         "finished_at": row["finished_at"],
         "took_s": round(describe.elapsed_s(row, now), 3),
         "cost_usd": usage.get("cost_usd"),
+        "last_words": row.get("last_words") or tail.last_line(packet.output_log),
+        "branch": f"holdfast/{row['task_id']}" if has_branch else None,
+        "diffstat": _diffstat(packet) if has_branch else None,
+        "next": _next(home, row),
     }
+
+
+def _diffstat(packet: Packet) -> str | None:
+    """`3 files changed, 10 insertions(+)`, of a task with a worktree; None if git cannot tell."""
+    from holdfast.workspace import base as bases
+    from holdfast.workspace.current_tree import current_tree
+    from holdfast.workspace.snapshots import changes
+    from holdfast.workspace.snapshots.trees import Trees
+
+    try:
+        base = bases.require(packet)
+        lines = changes.stat(Trees.of(packet), base.base_tree, current_tree(packet, base)).splitlines()
+    except (HoldfastError, OSError):
+        return None
+    return lines[-1].decode("utf-8", "replace").strip() if lines else "no changes"
 
 
 def _interrupts(home: Home, tasks: list[dict[str, Any]], since: str) -> list[dict[str, Any]]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast import paths
+from holdfast import clock, paths
 from holdfast.store.layout import Home
-from holdfast.views.cli.parse.command_spec import JSON, Command
+from holdfast.views.cli.parse.command_spec import JSON, TASK, Command
 from holdfast.views.cli.show import out
 from holdfast.views.facts import home_status
 from holdfast.views.text import amounts
@@ -13,16 +13,25 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+#: Running tasks that are listed.
+_RUNNING = 10
+
 COMMAND = Command(
     name="status",
-    summary="Show the keeper, task counts and what needs attention.",
-    examples=("holdfast status", "holdfast status --json"),
+    summary="Show what needs attention, the keeper, slots and running tasks.",
+    description="With a TASK, the same as 'holdfast show TASK'.",
+    examples=("holdfast status", "holdfast status --json", "holdfast status 20260131-fix"),
+    arguments=(TASK.evolve(required=False),),
     options=(JSON,),
 )
 
 
 def run(values: dict[str, Any]) -> int:
     """Print the status."""
+    if values["task"]:
+        from holdfast.views.cli.commands import show
+
+        return show.run({"task": values["task"], "json": values["json"], "findings": False})
     home = Home(paths.home())
     facts = home_status.gather(home)
     if values["json"]:
@@ -35,21 +44,31 @@ def run(values: dict[str, Any]) -> int:
         keeper_state = "starting"
     else:
         keeper_state = "not running" + (" (down)" if facts["down"] else "")
+    for line in facts["attention"]:
+        _print("!", line)
     _print("home", home.path)
     _print("keeper", keeper_state)
     _print("seed", f"process {seed['pid']}" if seed else "not running")
     _print("tasks", _counts(facts["counts"]) or "none")
+    _print("slots", f"{facts['slots']['used']} of {facts['slots']['count']} used by the queue")
+    for row in facts["running"][:_RUNNING]:
+        _print("running", _running_line(row))
+    if len(facts["running"]) > _RUNNING:
+        _print("running", f"and {len(facts['running']) - _RUNNING} more; 'holdfast ls' lists them")
     if facts["queue"] is not None:
         _print("queue", _queue_line(facts["queue"]))
     if facts["outbox"]["pending"] or facts["outbox"]["given_up"]:
         _print("notices", f"{facts['outbox']['pending']} pending, {facts['outbox']['given_up']} given up")
-    for line in facts["attention"]:
-        _print("!", line)
     return 0
 
 
 def _print(name: str, text: str) -> None:
     out.fact(name, text, at=9)
+
+
+def _running_line(row: dict[str, Any]) -> str:
+    state = "stopping" if row["is_stopping"] else row["status"]
+    return f"{row['task_id']}  {state}, {row['agent']}, {clock.words(row['elapsed_s'])}"
 
 
 def _counts(counts: dict[str, int]) -> str:

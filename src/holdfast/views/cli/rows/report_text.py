@@ -1,51 +1,127 @@
-"""A report as Markdown text."""
+"""A report as text, as Markdown or as a page of HTML: sections of lines, rendered in three ways."""
 
 from __future__ import annotations
 
 from holdfast import clock
+from holdfast.model.record import Record
 from holdfast.views.text import amounts, describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
-#: Rows of each list without --detailed.
+#: Rows of the queue without --detailed.
 _ROWS = 10
 #: Tools named in the statistics.
 _TOOLS = 6
+#: Characters that mean something in Markdown.
+_SPECIAL = frozenset("\\`*_{}[]<>#|~!")
+_STYLE = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;"
+    "color:#1a1a1a;background:#fff}h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:2rem}"
+    "li{margin:.3rem 0;overflow-wrap:anywhere}"
+    "@media(prefers-color-scheme:dark){body{color:#ddd;background:#111}}"
+)
+
+
+class Section(Record):
+    """A heading and its lines."""
+
+    title: str
+    lines: list[str]
 
 
 def render(facts: dict[str, Any], *, detailed: bool) -> str:
-    """The facts of `report.gather` as text."""
-    limit = None if detailed else _ROWS
+    """The facts of `report.gather` as text for a terminal."""
+    return _joined(facts, sections(facts, detailed=detailed), lambda text: text)
+
+
+def markdown(facts: dict[str, Any], *, detailed: bool) -> str:
+    """The same as Markdown in which no text of an agent is markup."""
+    return _joined(facts, sections(facts, detailed=detailed), _escaped)
+
+
+def html(facts: dict[str, Any], *, detailed: bool) -> str:
+    """The same as a page that needs no other file, loads nothing and runs no script."""
+    from html import escape
+
+    parts = [
+        f"<h2>{escape(each.title)}</h2>\n<ul>\n"
+        + "\n".join(f"<li>{escape(line)}</li>" for line in _items(each))
+        + "\n</ul>"
+        for each in sections(facts, detailed=detailed)
+    ]
+    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width">\n'
+        f"<title>{escape(_title(facts))}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"<h1>{escape(_title(facts))}</h1>\n<p>{escape(_place(facts))}</p>\n"
+        + "\n".join(parts)
+        + "\n</body>\n</html>\n"
+    )
+
+
+def sections(facts: dict[str, Any], *, detailed: bool) -> list[Section]:
+    """What needs a person first, then results, then the rest. Only the queue is shortened."""
     keeper = facts["keeper"]
     keeper_state = (
         f"process {keeper['pid']}" if keeper else "not running" + (" (down)" if facts["down"] else "")
     )
     counts = ", ".join(f"{count} {state}" for state, count in sorted(facts["counts"].items())) or "none"
     state = [f"keeper: {keeper_state}", f"tasks: {counts}", *(f"! {line}" for line in facts["attention"])]
-    active, queue, ended, interrupts = facts["active"], facts["queue"], facts["ended"], facts["interrupts"]
-    parts = [
-        f"# holdfast, {amounts.minute(facts['at'])}",
-        f"{facts['home']}, since {amounts.minute(facts['since'])}",
-        _section("State", state),
-        _section("Active", [_active_line(row, detailed=detailed) for row in active], limit),
-        _section(f"Queue ({len(queue)})", [_queue_line(row) for row in queue], limit),
-        _section(f"Ended ({len(ended)})", [_ended_line(row) for row in ended], limit),
-        _section(f"Interrupts ({len(interrupts)})", [_interrupt_line(row) for row in interrupts], limit),
-        _section("Statistics", _statistics(facts["statistics"])),
+    needs, ended, active = facts["needs"], facts["ended"], facts["active"]
+    queue, interrupts = facts["queue"], facts["interrupts"]
+    waiting = [_queue_line(row) for row in queue]
+    if not detailed and len(waiting) > _ROWS:
+        waiting = [*waiting[:_ROWS], f"… and {len(waiting) - _ROWS} more (--detailed)"]
+    found = [
+        Section(title=f"Needs you ({len(needs)})", lines=[_need_line(row) for row in needs]),
+        Section(title=f"Results ({len(ended)})", lines=[_ended_line(row) for row in ended]),
+        Section(
+            title=f"Working ({len(active)})", lines=[_active_line(row, detailed=detailed) for row in active]
+        ),
+        Section(title=f"Queue ({len(queue)})", lines=waiting),
+        Section(title=f"Interrupts ({len(interrupts)})", lines=[_interrupt_line(row) for row in interrupts]),
+        Section(title="State", lines=state),
+        Section(title="Statistics", lines=_statistics(facts["statistics"])),
     ]
     if detailed:
-        parts.append(_section("All-time statistics", _statistics(facts["statistics_of_all"])))
+        found.append(Section(title="All-time statistics", lines=_statistics(facts["statistics_of_all"])))
+    return found
+
+
+def _title(facts: dict[str, Any]) -> str:
+    return f"holdfast, {amounts.minute(facts['at'])}"
+
+
+def _place(facts: dict[str, Any]) -> str:
+    return f"{facts['home']}, since {amounts.minute(facts['since'])}"
+
+
+def _items(section: Section) -> list[str]:
+    # An agent's reason may have several lines; a list item has one.
+    return [line.replace("\n", " ") for line in section.lines] or ["none"]
+
+
+def _joined(facts: dict[str, Any], found: list[Section], escape: Callable[[str], str]) -> str:
+    parts = [f"# {_title(facts)}", escape(_place(facts))]
+    parts += [
+        "\n".join([f"## {each.title}", "", *(f"- {escape(line)}" for line in _items(each))]) for each in found
+    ]
     return "\n\n".join(parts)
 
 
-def _section(title: str, lines: list[str], limit: int | None = None) -> str:
-    shown = lines if limit is None else lines[:limit]
-    more = [f"… and {len(lines) - len(shown)} more (--detailed)"] if len(shown) < len(lines) else []
-    # An agent's reason may have several lines; a list item has one.
-    items = [line.replace("\n", " ") for line in [*shown, *more]] or ["none"]
-    return "\n".join([f"## {title}", "", *(f"- {line}" for line in items)])
+def _escaped(text: str) -> str:
+    return "".join(f"\\{char}" if char in _SPECIAL else char for char in text)
+
+
+def _need_line(row: dict[str, Any]) -> str:
+    text = f": {row['text']}" if row["text"] else ""
+    command = f" → {row['next']}" if row["next"] else ""
+    return f"{row['task_id']}  {row['kind']}{text}{command}"
 
 
 def _active_line(row: dict[str, Any], *, detailed: bool) -> str:
@@ -62,9 +138,13 @@ def _queue_line(row: dict[str, Any]) -> str:
 def _ended_line(row: dict[str, Any]) -> str:
     cost = "" if row["cost_usd"] is None else f", ${row['cost_usd']:.2f}"
     why = row["concerns"] if row["status"] == "completed" else row["reason"]
-    reason = f": {why}" if why else ""
     took = clock.words(row["took_s"])
-    return f"{row['finished_at'][11:16]}  {row['task_id']}  {row['status']} after {took}{cost}{reason}"
+    changed = f", {row['branch']} ({row['diffstat'] or 'unknown changes'})" if row["branch"] else ""
+    line = f"{row['finished_at'][11:16]}  {row['task_id']}  {row['status']} after {took}{cost}{changed}"
+    parts = [f"{line}: {why}" if why else line]
+    if row["last_words"]:
+        parts.append(f"“{row['last_words']}”")
+    return "; ".join(parts) + (f" → {row['next']}" if row["next"] else "")
 
 
 def _interrupt_line(row: dict[str, Any]) -> str:
