@@ -23,6 +23,7 @@ ROWS = {
     8: ("listing", "listing"),
     9: ("queue", "claims"),
     11: ("scale", "many_tasks"),
+    12: ("changes", "changes"),
 }
 
 
