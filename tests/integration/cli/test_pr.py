@@ -102,9 +102,9 @@ def project(remote: Repo) -> Repo:
 
 
 def work(project: Repo, task_id: str = "it", **more: Any) -> Task:
-    before = (
-        Scenario().usage(input_tokens=1200, output_tokens=300, cost_usd=0.25).write("b.txt", content="x\n")
-    )
+    # A stage that is run again does more.
+    before = Scenario().usage(input_tokens=1200, output_tokens=300, cost_usd=0.25)
+    before.write("b.txt", content="x\n", append=True)
     scenarios = {"scripted_impl": played("impl", before=before), "scripted_review": None}
     return Written({**scenarios, **more}, task_id=task_id, project=project, workspace="worktree").run()
 
@@ -366,7 +366,7 @@ class TestChecks:
         assert done.returncode == 3
         assert "checks are pending after 1.0s: slow" in done.stderr
 
-    def test_what_failed_goes_back_with_its_log(self, project: Repo) -> None:
+    def test_what_failed_goes_back_with_its_log(self, project: Repo, remote: Repo) -> None:
         task = work(project)
         gh = Gh()
         gh.answer([{"name": "test", "bucket": "fail", "link": self.LINK}])
@@ -374,16 +374,29 @@ class TestChecks:
         assert done.returncode == 1
         assert f"failed: test {self.LINK}" in " ".join(done.stderr.split())
         before = len(calls(task, "scripted_impl"))
-        done = pr("it", "--wait", "30s", "--retry", gh=gh)
-        assert done.returncode == 1, done.stderr
-        task.wait_for("completed", "failed", "interrupted", within_s=40)
+        fails = [{"name": "test", "bucket": "fail", "link": self.LINK}]
+        gh.answer(fails, [{"name": "test", "bucket": "pass", "link": self.LINK}])
+        done = pr("it", "--wait", "30s", "--retry", "2", gh=gh)
+        assert done.returncode == 0, done.stderr + task.manifest()["status_reason"]
+        assert "1 check passed" in done.stderr
         again = calls(task, "scripted_impl")
         assert len(again) == before + 1
         prompt = task.read("attempts", f"{again[-1]['attempt']:03d}-scripted_impl", "prompt").decode()
         assert "The check test of the pull request failed" in prompt
         assert "assert 1 == 2 in run 77" in prompt
+        assert gh.verbs().count("pr edit") == 2
+        assert remote.git("show", "holdfast/it:b.txt") == "x\nx\n"
+
+    def test_it_gives_up_after_as_many_times_as_asked(self, project: Repo) -> None:
+        task = work(project)
+        gh = Gh()
+        gh.answer([{"name": "test", "bucket": "fail", "link": ""}])
+        done = pr("it", "--wait", "30s", "--retry", "1", "--json", gh=gh)
+        assert done.returncode == 1, done.stderr
+        assert json.loads(done.stdout)["checks"] == [{"name": "test", "bucket": "fail"}]
+        assert len(calls(task, "scripted_impl")) == 2
 
     def test_retry_needs_a_wait(self, project: Repo) -> None:
-        done = pr("it", "--retry")
+        done = pr("it", "--retry", "1")
         assert done.returncode == 2
         assert "--retry needs --wait" in done.stderr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast import clock, paths
 from holdfast.errors import CommandNotFound, NotPossible, UsageError
-from holdfast.model.status import ENDS, Status
+from holdfast.model.status import ENDS, Status, exit_status
 from holdfast.packet import load
 from holdfast.store.layout import Home
 from holdfast.views.cli.parse import option_values
@@ -32,11 +32,11 @@ COMMAND = Command(
     "holdfast/TASK, and opens a pull request with 'gh'; its text has the goal, the gates, the findings and "
     "the cost. Run it again to update both. Without gh it pushes, and prints what to do. Your branches and "
     "files do not change, and no hook runs. With --wait it waits for the checks of the pull request; if one "
-    "fails, --retry sends the work back to the agent with the log.",
+    "fails, --retry sends the work back to the agent with the log, and pushes again.",
     examples=(
         "holdfast pr 20260131-fix",
         "holdfast pr 20260131-fix --draft --base develop",
-        "holdfast pr 20260131-fix --wait 30m --retry",
+        "holdfast pr 20260131-fix --wait 30m --retry 2",
     ),
     arguments=(TASK,),
     options=(
@@ -51,8 +51,8 @@ COMMAND = Command(
         Option(
             flags=("--retry",),
             dest="retry",
-            kind="flag",
-            help="If a check fails, send the work back to the agent with its log.",
+            metavar="N",
+            help="If a check fails, send the work back to the agent with its log; at most N times.",
         ),
         Option(
             flags=("-y", "--yes"),
@@ -68,41 +68,49 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Push, open or update, and wait if asked to."""
     from holdfast.views.facts import pull_request
-    from holdfast.views.facts.forge import Forge
+    from holdfast.views.facts.forge import FAILED, Forge
     from holdfast.workspace.worktrees import push
 
     wait_s = option_values.duration(values["wait"], "--wait", "30m")
+    retries = option_values.whole_number(values["retry"], "--retry") or 0
     if values["retry"] and wait_s is None:
-        raise UsageError("--retry needs --wait", hint="for example --wait 30m --retry")
+        raise UsageError("--retry needs --wait", hint="for example --wait 30m --retry 2")
     packet = load.find(Home(paths.home()), values["task"])
-    manifest = load.read_manifest(packet)
-    _check_state(packet, manifest, draft=values["draft"])
-    title = pull_request.title(packet, manifest)
-    pushed = push.push(packet, goal=title, remote=values["remote"], is_confirmed=values["yes"])
-    body = pull_request.body(packet, manifest, paths=pushed.paths, left_out=pushed.left_out)
-    forge = Forge(manifest["project_dir"], pushed.repository)
-    try:
-        url, is_new = _open(forge, pushed, values, title=title, body=body)
-    except CommandNotFound as error:
-        if values["json"]:
-            _print_json(packet, pushed, None, is_new=False, checks=None)
-        else:
-            _print_by_hand(pushed, values["base"], title=title, body=body, why=str(error))
-        return 0
-    if not values["json"]:
-        out.talk(f"{'pushed' if not pushed.was_there else 'updated'} {pushed.branch} at {pushed.url}")
-        if pushed.left_out:
-            out.talk(f"left out (outside the scope): {amounts.plural(len(pushed.left_out), 'file')}")
-        out.talk("opened a pull request:" if is_new else "updated the pull request:")
-        print(url, flush=True)
-    if wait_s is None:
-        if values["json"]:
-            _print_json(packet, pushed, url, is_new=is_new, checks=None)
-        return 0
-    checks = _wait(forge, url, wait_s)
-    if values["json"]:
-        _print_json(packet, pushed, url, is_new=is_new, checks=checks)
-    return _conclude(packet, forge, checks, retry=values["retry"])
+    while True:
+        manifest = load.read_manifest(packet)
+        _check_state(packet, manifest, draft=values["draft"])
+        title = pull_request.title(packet, manifest)
+        pushed = push.push(packet, goal=title, remote=values["remote"], is_confirmed=values["yes"])
+        body = pull_request.body(packet, manifest, paths=pushed.paths, left_out=pushed.left_out)
+        forge = Forge(manifest["project_dir"], pushed.repository)
+        try:
+            url, is_new = _open(forge, pushed, values, title=title, body=body)
+        except CommandNotFound as error:
+            if values["json"]:
+                _print_json(packet, pushed, None, is_new=False, checks=None)
+            else:
+                _print_by_hand(pushed, values["base"], title=title, body=body, why=str(error))
+            return 0
+        if not values["json"]:
+            _print_opened(pushed, url, is_new=is_new)
+        checks = None if wait_s is None else _wait(forge, url, wait_s)
+        failed = [check for check in checks or () if check.bucket in FAILED]
+        if not failed or not retries:
+            if values["json"]:
+                _print_json(packet, pushed, url, is_new=is_new, checks=checks)
+            return 0 if checks is None else _conclude(packet, checks, failed)
+        retries -= 1
+        _print_failed(failed)
+        if status := _send_back(packet, forge, failed):
+            return status
+
+
+def _print_opened(pushed: Pushed, url: str, *, is_new: bool) -> None:
+    out.talk(f"{'pushed' if not pushed.was_there else 'updated'} {pushed.branch} at {pushed.url}")
+    if pushed.left_out:
+        out.talk(f"left out (outside the scope): {amounts.plural(len(pushed.left_out), 'file')}")
+    out.talk("opened a pull request:" if is_new else "updated the pull request:")
+    print(url, flush=True)
 
 
 def _check_state(packet: Packet, manifest: dict[str, Any], *, draft: bool) -> None:
@@ -190,27 +198,28 @@ def _wait(forge: Forge, url: str, limit_s: float) -> list[Check]:
         pause_s = min(pause_s * 1.5, _MOST_S)
 
 
-def _conclude(packet: Packet, forge: Forge, checks: list[Check], *, retry: bool) -> int:
-    from holdfast.views.facts.forge import FAILED
-
-    if not checks:
-        out.talk("the pull request has no checks")
-        return 0
-    failed = [check for check in checks if check.bucket in FAILED]
+def _conclude(packet: Packet, checks: list[Check], failed: list[Check]) -> int:
+    """Say how the checks ended; the exit status."""
     if not failed:
-        out.talk(f"{amounts.plural(len(checks), 'check')} passed")
+        out.talk(f"{amounts.plural(len(checks), 'check')} passed" if checks else "there are no checks")
         return 0
+    _print_failed(failed)
+    out.step(f"holdfast pr {packet.task_id} --wait 30m --retry 2", "send the work back, with the log")
+    return 1
+
+
+def _print_failed(failed: list[Check]) -> None:
     for check in failed:
         out.talk(f"failed: {check.name} {check.link}".rstrip())
-    if not retry:
-        out.step(f"holdfast pr {packet.task_id} --wait 30m --retry", "send the work back, with the log")
-        return 1
-    return _send_back(packet, forge, failed)
 
 
 def _send_back(packet: Packet, forge: Forge, failed: list[Check]) -> int:
-    """Have the last stage that writes continue, with the logs of the checks."""
+    """Have the last stage that writes continue, with the logs of the checks, and wait for the task's end.
+
+    Returns the exit status that a task has which did not complete, or else 0.
+    """
     from holdfast.views.cli.commands import retry as retry_verb
+    from holdfast.views.cli.commands import wait as wait_verb
     from holdfast.views.cli.parse import command_spec
 
     writers = [stage.name for stage in load.fold(packet).spec.stages if stage.writes]
@@ -219,12 +228,14 @@ def _send_back(packet: Packet, forge: Forge, failed: list[Check]) -> int:
         f"{_last(forge.failed_log(check))}".rstrip()
         for check in failed
     )
-    values = {**command_spec.defaults(retry_verb.COMMAND), "task": packet.task_id, "message": text}
+    values = {**command_spec.defaults(retry_verb.COMMAND), "task": [packet.task_id], "message": text}
     if writers:
         values["from"] = writers[-1]
-    status = retry_verb.run(values)
-    out.step(f"holdfast pr {packet.task_id} --wait 30m", "update the pull request, once it has ended")
-    return status or 1
+    retry_verb.run(values)
+    for stop in wait_verb.settle(packet.home, [packet], wait_verb.Until(packet.home), timeout_s=None):
+        out.talk(f"{packet.task_id} {stop.manifest['status']}")
+        return exit_status(stop.manifest)
+    return 0
 
 
 def _last(log: str, lines: int = 150) -> str:
