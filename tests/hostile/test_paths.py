@@ -219,3 +219,21 @@ def test_session_notes_stay_in_the_project(home: str, victim: Victim, way: str) 
         for name in names:
             with open(os.path.join(folder, name), encoding="utf-8") as file:
                 assert PRECIOUS not in file.read()
+
+
+def test_an_item_in_a_folder_is_no_file_outside(home: str) -> None:
+    folder = os.path.join(os.path.dirname(home), "items")
+    secret = os.path.join(os.path.dirname(home), "credentials")
+    os.makedirs(folder)
+    with open(secret, "w", encoding="utf-8") as file:
+        file.write("correct horse\n")
+    os.symlink(secret, os.path.join(folder, "leak.md"))
+    os.mkfifo(os.path.join(folder, "pipe.md"))
+    with open(os.path.join(folder, "fine.md"), "w", encoding="utf-8") as file:
+        file.write("# Fine\n\nDo it.\n")
+    imported = holdfast("queue", "import", folder)
+    said = imported.stdout + imported.stderr
+    assert "leak.md: a link to a file outside" in imported.stderr
+    assert "pipe.md: not a regular file" in imported.stderr
+    assert "fine: neither an agent nor a command was given" in said
+    assert "correct horse" not in said

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from holdfast import clock
+from holdfast.ids import is_safe_name
 from holdfast.model import events as ev
 from holdfast.model.attempt import Attempt
 from holdfast.model.execution import Chore
@@ -443,6 +444,8 @@ def _agent(task: Task, event: ev.AgentEvent, at: str) -> None:
 
 
 def _session(task: Task, attempt: Attempt, event: ev.AgentSession, at: str) -> None:
+    if not is_safe_name(event.session_id):
+        return  # an agent can print anything, and this becomes an argument of the next attempt's command line
     attempt.session_id = event.session_id
     task.stage_state(attempt.stage).session_id = event.session_id
 

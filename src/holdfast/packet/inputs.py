@@ -26,11 +26,16 @@ def copy(source: str, target: str, *, except_for: tuple[str, ...] = ()) -> None:
         )
 
 
-def contents(path: str, most_bytes: int) -> bytes:
+def contents(path: str, most_bytes: int, *, inside: str | None = None) -> bytes:
     """The content of a file, up to `most_bytes` plus one byte.
 
-    Raises OSError, also for special files; does not block on a FIFO.
+    `inside`: a directory that a link must not leave, because somebody else wrote it. Raises OSError, also for
+    special files; does not block on a FIFO.
     """
+    if inside is not None:
+        root, path = os.path.realpath(inside), os.path.realpath(path)
+        if os.path.commonpath((path, root)) != root:
+            raise OSError(errno.ELOOP, f"a link to a file outside {inside}", path)
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     with open(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

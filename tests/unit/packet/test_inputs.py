@@ -77,3 +77,15 @@ def test_what_cannot_be_read_is_named(source, tmp_path) -> None:
 def test_missing_inputs_copy_nothing(tmp_path) -> None:
     inputs.copy(str(tmp_path / "none"), str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
+
+
+def test_a_link_out_of_the_packet_is_not_read(tmp_path) -> None:
+    folder = tmp_path / "packet"
+    folder.mkdir()
+    (tmp_path / "secret").write_bytes(b"correct horse")
+    (folder / "own").write_bytes(b"own")
+    (folder / "request").symlink_to(tmp_path / "secret")
+    (folder / "alias").symlink_to(folder / "own")
+    with pytest.raises(OSError, match="outside"):
+        inputs.contents(str(folder / "request"), 100, inside=str(folder))
+    assert inputs.contents(str(folder / "alias"), 100, inside=str(folder)) == b"own"

@@ -32,7 +32,7 @@ def read(
     for name in sorted(name for name in os.listdir(path) if name.endswith(".md") and name[0] != "."):
         each = os.path.join(path, name)
         with CollectErrors(wrong):
-            work = parse(run.contents(each), each, weights=weights)
+            work = parse(run.contents(each, inside=path), each, weights=weights)
             items += [work] if work is not None else []
     return items
 

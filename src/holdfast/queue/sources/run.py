@@ -6,9 +6,11 @@ import os
 import selectors
 import signal
 import subprocess
+import sys
 
 from holdfast import clock, units
 from holdfast.errors import CommandNotFound, NotPossible, UnreadableFile
+from holdfast.packet import inputs
 
 LIMIT_S = 60.0
 #: How to install the programs that sources need.
@@ -106,11 +108,16 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def contents(path: str) -> bytes:
-    """The content of a file, or of stdin for `-`. Raises UnreadableFile."""
+def contents(path: str, *, inside: str | None = None) -> bytes:
+    """The content of a file, or of stdin for `-`.
+
+    `inside`: a directory that a link must not leave. Raises UnreadableFile.
+    """
     try:
-        with open(0 if path == "-" else path, "rb", closefd=path != "-") as file:
-            data = file.read(_MOST_BYTES + 1)
+        if path == "-":
+            data = sys.stdin.buffer.read(_MOST_BYTES + 1)
+        else:
+            data = inputs.contents(path, _MOST_BYTES, inside=inside)
     except OSError as error:
         raise UnreadableFile(
             f"cannot read {path}: {error.strerror}", hint="check its path and mode"

@@ -95,7 +95,7 @@ def filesystem(home: Home) -> Finding:
     first = os.path.join(home.path, f".doctor-{os.getpid()}")
     second = first + ".renamed"
     try:
-        with open(first, "wb") as file:
+        with open(first, "xb") as file:  # never through a link
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not locks.is_held(first):
                 return fail(

@@ -135,7 +135,7 @@ def _request(written: WrittenPacket) -> bytes:
     """The content of inputs/user_request.md, or the goal if that is missing or empty."""
     path = Packet(written.folder).user_request
     try:
-        data = inputs.contents(path, _MOST_REQUEST_BYTES)
+        data = inputs.contents(path, _MOST_REQUEST_BYTES, inside=written.folder)
     except FileNotFoundError:
         data = b""
     except OSError as error:
