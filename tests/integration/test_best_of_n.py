@@ -213,6 +213,8 @@ def test_removing_the_task_removes_the_worktrees_of_all_candidates() -> None:
     task = written.run()
     folder = os.path.join(os.environ["HOLDFAST_HOME"], "worktrees")
     assert len(os.listdir(folder)) == 3
+    assert holdfast("rm", task.id).returncode != 0  # the work is not merged
+    assert len(os.listdir(folder)) == 3
     assert holdfast("rm", "--force", task.id).returncode == 0
     assert os.listdir(folder) == []
     assert "holdfast/" not in written.project.git("branch", "--list")

@@ -45,8 +45,9 @@ def remove_worktree(packet: Packet, *, force: bool = False) -> RemovedWorktree:
 
     Raises NotPossible if it has work that exists nowhere else; with `force` that work is lost.
     """
-    remains = [_remove_candidate(each) for each in _candidates(packet)]
     removed = _remove_own(packet, force=force)
+    # Only now: a removal that is refused keeps the candidates.
+    remains = [_remove_candidate(each) for each in _candidates(packet)]
     return removed.evolve(remains="; ".join(text for text in (removed.remains, *remains) if text))
 
 
