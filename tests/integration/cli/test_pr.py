@@ -393,7 +393,7 @@ class TestChecks:
         gh.answer([{"name": "test", "bucket": "fail", "link": ""}])
         done = pr("it", "--wait", "30s", "--retry", "1", "--json", gh=gh)
         assert done.returncode == 1, done.stderr
-        assert json.loads(done.stdout)["checks"] == [{"name": "test", "bucket": "fail"}]
+        assert json.loads(done.stdout)["checks"] == [{"name": "test", "bucket": "fail", "link": ""}]
         assert len(calls(task, "scripted_impl")) == 2
 
     def test_retry_needs_a_wait(self, project: Repo) -> None:
