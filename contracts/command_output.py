@@ -314,6 +314,9 @@ _SHORT = of_fields(
             "deadline_at",
             "paid_calls",
             "session_id",
+            "permissions",
+            "sandbox",
+            "applied",
         )
     }
     | {
@@ -346,6 +349,9 @@ _SHORT = of_fields(
         "deadline_at",
         "paid_calls",
         "session_id",
+        "permissions",
+        "sandbox",
+        "applied",
         "runner_gone",
         "asked_s",
         "last_words",

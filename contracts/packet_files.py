@@ -318,7 +318,13 @@ MANIFEST = of_fields(
         "active_s": SECONDS,
         "heartbeat": _HEARTBEAT,
         "usage": of_fields(
-            {"input_tokens": COUNT, "output_tokens": COUNT, "cost_usd": or_null({"type": "number"})}
+            {
+                "input_tokens": COUNT,
+                "output_tokens": COUNT,
+                "cost_usd": or_null({"type": "number"}),
+                "unpriced_calls": COUNT,
+            },
+            optional=("unpriced_calls",),
         ),
         "paid_calls": COUNT,
         "interrupt": or_null(_INTERRUPT),
@@ -339,6 +345,17 @@ MANIFEST = of_fields(
             "items": of_fields({"stage": TEXT, "kind": TEXT, "text": TEXT}),
         },
         "accept": COUNT,
+        "notes": {"type": "array", "items": TEXT},
+        "sandbox": or_null(of_fields({"network": {"type": "boolean"}})),
+        "applied": of_fields(
+            {
+                "how": {"enum": ["merge", "patch"]},
+                "branch": or_null(TEXT),
+                "commit": or_null(TEXT),
+                "files": COUNT,
+                "at": AT,
+            }
+        ),
         "amended": {"type": "array", "items": of_fields({"field": TEXT, "old": {}, "new": {}})},
         "labels": {"type": "object", "additionalProperties": TEXT},
         "journal_bytes": {
@@ -371,6 +388,9 @@ MANIFEST = of_fields(
         "answers",
         "concerns",
         "accept",
+        "notes",
+        "sandbox",
+        "applied",
         "amended",
         "labels",
         "journal_bytes",

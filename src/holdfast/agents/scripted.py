@@ -30,6 +30,7 @@ class Scripted:
         can_resume=True,
         stdin_prompt=True,
         has_events=True,
+        usage_scope="process",
         reports_cost=True,
         stale_s=90.0,
         env=("HOLDFAST_SCRIPTED_STATE",),

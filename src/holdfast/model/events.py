@@ -86,6 +86,32 @@ class RunOpened(Event):
     env_sha256: str = ""
 
 
+class WorkApplied(Event):
+    """A person merged the work in the task's worktree into the project (`holdfast apply`)."""
+
+    type = "work.applied"
+    #: `merge` or `patch`.
+    how: str
+    #: The branch and the new commit of the project; null with a patch.
+    branch: str | None = None
+    commit: str | None = None
+    #: The number of changed files.
+    files: int = 0
+    applied_at: str = ""
+    by: str = ""
+    request: str = ""
+
+    def shown(self) -> dict[str, Any]:
+        """As in the manifest."""
+        return {
+            "how": self.how,
+            "branch": self.branch,
+            "commit": self.commit,
+            "files": self.files,
+            "at": self.applied_at,
+        }
+
+
 class StageDone(Event):
     """A stage passed its gate, and its done marker is on disk."""
 
@@ -602,7 +628,7 @@ EVENTS: dict[str, type[Event]] = {
         FailureTriaged, ChoreFailed,
         ApprovalGiven, AgentSwitched,
         RunnerStarted, RunnerLeft, RequestApplied, RequestRefused,
-        AttemptOpened, AttemptStarted, AttemptVoid, AttemptEnded, AttemptSwept,
+        WorkApplied, AttemptOpened, AttemptStarted, AttemptVoid, AttemptEnded, AttemptSwept,
         StopIntended, RetryPlanned, LeftoversFound, WatchVerdict,
         AgentSession, AgentText, AgentToolStarted, AgentToolFinished, AgentUsage,
         AgentRetry, AgentRateLimit, AgentProgress, AgentError, AgentResult,

@@ -112,7 +112,9 @@ def _run_opened(task: Task, event: ev.RunOpened, at: str) -> None:
     task.waits = task.voids_in_a_row = 0
     task.last_failure = None
     task.repairs = {}
-    task.repairing = None
+    task.repairing = task.applied = None
+    for stage_state in task.stage_states.values():
+        stage_state.leftovers = ()
     if event.amended:
         _amend(task, event)
     _resumed(task)
@@ -166,6 +168,11 @@ def _from(task: Task, stage: str) -> list[str]:
 def _stage_done(task: Task, event: ev.StageDone, at: str) -> None:
     task.stages_done[event.stage] = event.attempt
     task.consecutive = 0
+
+
+def _work_applied(task: Task, event: ev.WorkApplied, at: str) -> None:
+    task.applied = event
+    task.requests.setdefault(event.request, None)
 
 
 def _handed_off(task: Task, event: ev.HandoffMade, at: str) -> None:
@@ -262,6 +269,7 @@ def _agent_ended(task: Task, attempt: Attempt, event: ev.AttemptEnded) -> None:
     task.usage = task.usage.plus(task.used_by(attempt))
     if attempt.usage_is_of_session and attempt.session_id is not None:
         task.session_usage[attempt.session_id] = attempt.usage
+    _price(task, attempt, event)
     task.waits = task.waits + 1 if event.outcome in MUST_WAIT else 0
     stage_state.overflows += event.outcome == "context_too_long"
     is_lost = event.outcome == "lost" and not event.was_healthy
@@ -283,6 +291,18 @@ def _agent_ended(task: Task, attempt: Attempt, event: ev.AttemptEnded) -> None:
         task.answer = None
     if event.was_healthy:
         task.consecutive = 0
+
+
+def _price(task: Task, attempt: Attempt, event: ev.AttemptEnded) -> None:
+    """Note whether the cost of a call is known. A cost of the whole session covers its earlier calls."""
+    if attempt.agent == "command" or event.exec_errno is not None:
+        return
+    if attempt.usage.cost_usd is None:
+        task.unpriced[attempt.number] = attempt.session_id
+    elif attempt.usage_is_of_session:
+        task.unpriced = {
+            number: session for number, session in task.unpriced.items() if session != attempt.session_id
+        }
 
 
 def _growing_s(waits: int) -> float:
@@ -422,6 +442,7 @@ def _leftovers(task: Task, event: ev.LeftoversFound, at: str) -> None:
     attempt = task.find_attempt(event.attempt)
     if attempt is not None:
         attempt.leftovers = event
+        task.stage_state(attempt.stage).leftovers += (event,) if event.processes else ()
 
 
 def _agent(task: Task, event: ev.AgentEvent, at: str) -> None:
@@ -536,6 +557,7 @@ _HANDLERS: dict[str, Any] = {
     ev.TaskMoved.type: _moved,
     ev.RunOpened.type: _run_opened,
     ev.StageDone.type: _stage_done,
+    ev.WorkApplied.type: _work_applied,
     ev.HandoffMade.type: _handed_off,
     ev.WorkspacePrepared.type: _prepared,
     ev.GateJudged.type: _gate_judged,

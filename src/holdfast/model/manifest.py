@@ -106,6 +106,9 @@ FIELDS = frozenset(
         "amended",
         "labels",
         "journal_bytes",
+        "notes",
+        "sandbox",
+        "applied",
     ]
 )
 
@@ -129,6 +132,7 @@ def render(task: Task, packet_dir: str, observed: Observed) -> dict[str, Any]:
         "model": spec.model,
         "permissions": (widest := permissions.widest(task)),
         "yolo": widest == permissions.FULL,
+        "sandbox": {"network": spec.sandbox.network} if spec.sandbox is not None else None,
         "project_dir": spec.project_dir,
         "session_name": f"holdfast-{spec.task_id}",
         "session_id": task.session_id,
@@ -158,6 +162,7 @@ def render(task: Task, packet_dir: str, observed: Observed) -> dict[str, Any]:
             "input_tokens": usage.input_tokens or 0,
             "output_tokens": usage.output_tokens or 0,
             "cost_usd": usage.cost_usd,
+            "unpriced_calls": len(task.unpriced),
         },
         "paid_calls": task.paid_calls,
         "denied": [denial.to_json() for denial in permissions.denials(task)],
@@ -171,6 +176,10 @@ def render(task: Task, packet_dir: str, observed: Observed) -> dict[str, Any]:
         manifest["concerns"] = [concern.to_json() for concern in found]
     if spec.quality is not None and spec.quality.accept:
         manifest["accept"] = len(spec.quality.accept)
+    if spec.notes:
+        manifest["notes"] = list(spec.notes)
+    if task.applied is not None:
+        manifest["applied"] = task.applied.shown()
     if task.amended:
         manifest["amended"] = list(task.amended)
     if spec.labels:

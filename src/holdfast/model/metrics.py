@@ -41,6 +41,7 @@ def of_task(manifest: dict[str, Any], analysis: Analysis) -> dict[str, Any]:
             "input_tokens": usage.get("input_tokens") or 0,
             "output_tokens": usage.get("output_tokens") or 0,
             "cost_usd": usage.get("cost_usd"),
+            "unpriced_calls": usage.get("unpriced_calls") or 0,
             "paid_calls": manifest.get("paid_calls") or 0,
         },
         "tool_usage": {
@@ -86,6 +87,8 @@ def of_home(tasks: Iterable[dict[str, Any]], now: float, *, since: float | None 
             "cost_usd": round(sum(costs), 6) if costs else None,
             #: Number of tasks with unknown cost; the sum does not include them.
             "cost_unknown_of": len(chosen) - len(costs),
+            #: Calls with unknown cost, also of tasks whose cost is known in part.
+            "unpriced_calls": sum(task["api_usage"].get("unpriced_calls") or 0 for task in chosen),
         },
         "tool_usage": {
             "total": sum(tools.values()),

@@ -203,6 +203,8 @@ class TaskFacts(Record):
     has_changes: bool = False
     #: What its reviewers or verifiers object to; empty if nothing.
     objection: str = ""
+    #: Its work was applied to the project: `merged into main`; empty if it was not.
+    applied: str = ""
     workspace: str = "in_place"
     #: Of a completed task: the first stage in which tools were denied.
     denied: Denial | None = None
@@ -271,12 +273,21 @@ def for_manifest(
             is_past_deadline=bool(manifest.get("is_past_deadline")),
             has_changes=bool(workspace),
             objection=concerns.in_words(manifest.get("concerns") or ()),
+            applied=applied_words(manifest),
             workspace=workspace,
             denied=Denial.from_json(denied[0]) if denied else None,
             queue_state=queue_state,
             is_runner_lost=is_runner_lost,
         )
     )
+
+
+def applied_words(manifest: dict[str, Any]) -> str:
+    """`merged into main`, `applied as a patch`; empty if its work was not applied."""
+    applied: dict[str, Any] = manifest.get("applied") or {}
+    if not applied:
+        return ""
+    return f"merged into {applied.get('branch')}" if applied.get("how") == "merge" else "applied as a patch"
 
 
 def _cause(manifest: dict[str, Any], failure: dict[str, Any]) -> str:
@@ -314,6 +325,8 @@ def _completed(facts: TaskFacts) -> NextAction:
         why = f"it is completed, but in {facts.denied.stage} {facts.denied.words()}"
         action = _filled("allow_tools" if facts.denied.allow else "read_log", facts, why)
         return action.evolve(steps=action.steps[:1], otherwise=as_it_is)
+    if facts.applied and not facts.has_changes:
+        return _filled("none", facts, f"it is completed and {facts.applied}")
     if facts.objection:
         return _filled("read_findings", facts, facts.objection)
     if not facts.has_changes:

@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-REQUESTS = ("start", "stop", "interrupt", "resume", "retry", "approve", "reject", "done")
+REQUESTS = ("start", "stop", "interrupt", "resume", "retry", "approve", "reject", "done", "applied")
 
 
 class Request(Record):

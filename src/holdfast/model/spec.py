@@ -243,3 +243,5 @@ class TaskSpec(Record):
     parent: str | None = None
     #: Agents run in bubblewrap; null: they do not.
     sandbox: SandboxSpec | None = None
+    #: What a person should know about this task from its start, such as a budget that no agent can keep.
+    notes: tuple[str, ...] = ()

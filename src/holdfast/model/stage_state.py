@@ -35,6 +35,8 @@ class StageState:
         self.gate: ev.GateJudged | None = None
         #: The repair that its next attempt is for; until its gate passes.
         self.repair: ev.RepairPlanned | None = None
+        #: What its attempts of this run left running.
+        self.leftovers: tuple[ev.LeftoversFound, ...] = ()
         #: Chores that failed in a row.
         self.chores_in_vain = 0
         self.is_approved = False

@@ -41,6 +41,8 @@ class Task:
         self.deadline_s: float | None = None
         #: The permission profile that a `retry` set.
         self.permissions: str | None = None
+        #: How its work was last applied to the project; null if it was not, or there is newer work.
+        self.applied: ev.WorkApplied | None = None
         #: What people changed of its spec, in order, and the run that began with the last change.
         self.amended: tuple[dict[str, Any], ...] = ()
         self.amended_in = 0
@@ -92,6 +94,8 @@ class Task:
         self.usage = Usage()
         #: Usage of each session at the end of its last attempt, for programs that report usage per session.
         self.session_usage: dict[str, Usage] = {}
+        #: Ended attempts whose cost nobody reported, and their sessions.
+        self.unpriced: dict[int, str | None] = {}
         self.messages = 0
         self.tool_calls = 0
         #: The current session's to-do list, and when it was reported.

@@ -102,6 +102,16 @@ class Ledger:
         self._observed_shown = vars(self.observed).copy()
         self._timestamps = [Timestamps(self.packet.manifest, text)]
 
+    def show_applied(self) -> None:
+        """Add to the manifest of an ended task, which does not change otherwise, that it was applied."""
+        try:
+            old = atomic.read_json(self.packet.manifest)
+            if old is not None and self.task.applied is not None:
+                data = atomic.encode_json({**old, "applied": self.task.applied.shown()})
+                atomic.write(self.packet.manifest, data, durable=False)
+        except HoldfastError:
+            return
+
     def show_later(self) -> None:
         """Write manifest.json before the next sleep: something was observed that is not in the journal."""
         self._is_behind = True

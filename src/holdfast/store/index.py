@@ -31,21 +31,21 @@ else:
     except ImportError:
         import sqlite3
 
-_VERSION = 11
+_VERSION = 12
 #: Manifest fields in a row: enough for `ls`.
 FIELDS = (
     "schema", "task_id", "task_name", "goal", "status", "status_reason", "status_cause", "agent", "model",
     "stage", "attempt", "retry_count", "total_retries", "started_at", "begun_at", "finished_at", "wake_at",
     "usage", "project_dir", "pid", "exit_code", "active_s", "interrupt", "last_progress_at", "progress",
     "verdict", "waiting_for", "stopping", "concerns", "denied", "labels", "status_updated_at", "deadline_at",
-    "paid_calls", "session_id", "asked_s", "last_words",
+    "paid_calls", "session_id", "asked_s", "last_words", "permissions", "sandbox", "applied",
 )  # fmt: skip
 #: Of each stage, these.
 _STAGE_FIELDS = ("name", "state", "agent", "decision")
 #: A row that differs in one of these has changed, for those who ask what changed. (Tokens always change.)
 _NEWS = (
     "status", "status_reason", "status_updated_at", "agent", "stage", "attempt", "finished_at", "wake_at",
-    "interrupt", "waiting_for", "stopping", "concerns", "denied", "labels", "stages",
+    "interrupt", "waiting_for", "stopping", "concerns", "denied", "labels", "stages", "applied",
 )  # fmt: skip
 #: So many removed tasks are remembered.
 _GONE_KEPT = 1000

@@ -113,6 +113,8 @@ def _budgets(view: SummaryView) -> list[str]:
         tokens = f"{view.input_tokens or 0} in, {view.output_tokens or 0} out"
     limit = f" of {view.budget_tokens}" if view.budget_tokens is not None else ""
     cost = "unknown" if view.cost_usd is None else f"${view.cost_usd:.2f}"
+    if view.cost_usd is not None and view.unpriced_calls:
+        cost = f"at least {cost}"
     dollars = f" of ${view.budget_usd:.2f}" if view.budget_usd is not None else ""
     lines.append(f"- tokens: {tokens}{limit}; cost: {cost}{dollars}")
     return lines

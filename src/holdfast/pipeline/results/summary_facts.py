@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.model import events as ev
-    from holdfast.model.attempt import Attempt
     from holdfast.model.spec import StageSpec
     from holdfast.model.task import Task
 
@@ -84,6 +83,8 @@ class SummaryView(Record):
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
+    #: Calls whose cost is unknown.
+    unpriced_calls: int = 0
     budget_usd: float | None = None
     budget_tokens: int | None = None
     #: Questions that a person answered, with the answers; the last ones.
@@ -138,10 +139,11 @@ def view_of(
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         cost_usd=usage.cost_usd,
+        unpriced_calls=len(task.unpriced),
         budget_usd=_cumulative(limits.budget_usd, before.cost_usd),
         budget_tokens=_cumulative(limits.budget_tokens, before.input_tokens, before.output_tokens),
         answers=tuple((each.question, each.answer or "none") for each in task.answers[-_ANSWERS:]),
-        leftovers=_leftovers(attempt),
+        leftovers=_leftovers(task),
         objections=tuple(f"{each.stage}: {each.text}" for each in concerns.of_task(task)),
         remarks=_remarks(task),
         tail=tail,
@@ -151,6 +153,7 @@ def view_of(
 def action_facts(task: Task, *, login: str = "", has_changes: bool = False) -> TaskFacts:
     """The facts that decide on a task's next action."""
     attempt, interrupted = task.attempt, task.interrupted
+    applied = {"applied": task.applied.shown()} if task.applied is not None else {}
     return TaskFacts(
         task_id=task.spec.task_id,
         status=task.status,
@@ -163,7 +166,8 @@ def action_facts(task: Task, *, login: str = "", has_changes: bool = False) -> T
         approval=(interrupted.approval if interrupted is not None else None) or "",
         wake_at=task.waiting.wake_at if task.waiting is not None else None,
         is_past_deadline=task.is_past_deadline,
-        has_changes=has_changes,
+        has_changes=has_changes and task.applied is None,
+        applied=next_action.applied_words(applied),
         objection=concerns.in_words(each.to_json() for each in concerns.of_task(task)),
         workspace=task.spec.workspace,
         denied=next(iter(permissions.denials(task)), None),
@@ -210,6 +214,8 @@ def _outcome(task: Task) -> str:
 
 #: Answers in a summary.
 _ANSWERS = 3
+#: How many leftover processes of a stage are named.
+_LEFTOVERS = 5
 _REQUESTED_ENDS = ("stop", "interrupt", "deadline")
 
 
@@ -307,9 +313,15 @@ def _remarks(task: Task) -> tuple[str, ...]:
     return tuple(remarks)
 
 
-def _leftovers(attempt: Attempt | None) -> str:
-    leftovers = attempt.leftovers if attempt is not None else None
-    if leftovers is None:
-        return ""
-    listed = ", ".join(f"{item['pid']} {item['command']}" for item in leftovers.processes[:5])
-    return f"({leftovers.policy}): {listed}"
+def _leftovers(task: Task) -> str:
+    """What the attempts of all stages left running, with the policy and the stage."""
+    parts: list[str] = []
+    for name, stage_state in task.stage_states.items():
+        found = [item for event in stage_state.leftovers for item in event.processes]
+        if not found:
+            continue
+        listed = ", ".join(f"{item['pid']} {item['command']}" for item in found[:_LEFTOVERS])
+        more = f" and {len(found) - _LEFTOVERS} more" if len(found) > _LEFTOVERS else ""
+        stage = f" of {name}" if len(task.spec.stages) > 1 else ""
+        parts.append(f"({stage_state.leftovers[-1].policy}){stage}: {listed}{more}")
+    return "; ".join(parts)

@@ -52,6 +52,9 @@ def answer_request(context: Context, step: AnswerRequest) -> None:
         if request.verb in _ANSWERS:
             # A person may have fixed what was missing: look for it again.
             context.memory.preflight_run, context.memory.start_failure = 0, None
+        if request.verb == "applied":
+            ledger.show_applied()
+            reports.write(ledger)
     failpoint("step.answer_request")
     for name in step.junk:
         atomic.remove(os.path.join(ledger.packet.inbox, name))

@@ -146,6 +146,24 @@ def _done(task: Task, request: Request) -> tuple[ev.Event, ...]:
     return (moved(task, Status.COMPLETED, reason, request=request.id),)
 
 
+def _applied(task: Task, request: Request) -> tuple[ev.Event, ...]:
+    """A person merged its work into the project: a fact for the records, which changes no state."""
+    if not task.has_ended and task.interrupted is None:
+        raise RequestRefused(f"it is {task.status}, and its work goes on")
+    count = request.args.get("files")
+    return (
+        ev.WorkApplied(
+            how=_text(request, "how") or "merge",
+            branch=_text(request, "branch"),
+            commit=_text(request, "commit"),
+            files=count if isinstance(count, int) else 0,
+            applied_at=request.at,
+            by=request.by,
+            request=request.id,
+        ),
+    )
+
+
 def _check_queued(task: Task) -> None:
     if task.status is not Status.QUEUED:
         raise RequestRefused(f"it is {task.status}, not queued")
@@ -243,4 +261,5 @@ _HANDLERS: dict[str, Callable[[Task, Request], tuple[ev.Event, ...]]] = {
     "approve": _approve,
     "reject": _reject,
     "done": _done,
+    "applied": _applied,
 }

@@ -48,10 +48,16 @@ def tokens(manifest: dict[str, Any]) -> str:
 
 
 def cost(manifest: dict[str, Any]) -> str:
-    """`$1.20`; empty if unknown."""
+    """`$1.20`, or `at least $1.20` if the cost of some calls is unknown; empty if all of it is."""
     usage: dict[str, Any] = manifest.get("usage") or {}
-    usd = usage.get("cost_usd")
-    return "" if usd is None else f"${usd:.2f}"
+    return dollars(usage.get("cost_usd"), is_partial=bool(usage.get("unpriced_calls")))
+
+
+def dollars(usd: float | None, *, is_partial: bool) -> str:
+    """`$1.20`, `at least $1.20`; empty if unknown."""
+    if usd is None:
+        return ""
+    return f"at least ${usd:.2f}" if is_partial else f"${usd:.2f}"
 
 
 def usage(reported: dict[str, Any] | None) -> str:
@@ -60,7 +66,9 @@ def usage(reported: dict[str, Any] | None) -> str:
     count_in, count_out = reported.get("input_tokens") or 0, reported.get("output_tokens") or 0
     is_known = bool(count_in or count_out)
     count = f"{short(count_in)} tokens in, {short(count_out)} out" if is_known else "tokens unknown"
-    dollars, silent = cost({"usage": reported}), reported.get("cost_unknown_of")
-    # A sum over many tasks is not their cost if some reported nothing.
-    partly = f" (unknown for {plural(silent, 'task')})" if dollars and silent else ""
-    return f"{count}, cost {dollars or 'unknown'}{partly}"
+    # A sum over many tasks is not their cost if some reported nothing, or not everything.
+    silent = reported.get("cost_unknown_of")
+    is_partial = bool(silent or reported.get("unpriced_calls"))
+    known = dollars(reported.get("cost_usd"), is_partial=is_partial)
+    partly = f" (unknown for {plural(silent, 'task')})" if known and silent else ""
+    return f"{count}, cost {known or 'unknown'}{partly}"

@@ -130,6 +130,11 @@ def concerns(manifest: dict[str, Any]) -> str:
     return f"{told}; {objected}" if objected else told
 
 
+def remarks(manifest: dict[str, Any]) -> str:
+    """`applied`: what else is worth a word about a completed task, and no concern."""
+    return "applied" if manifest.get("applied") else ""
+
+
 def interruption(manifest: dict[str, Any], how: str = "needs a person") -> str:
     """Why an interrupted task does not go on by itself."""
     from holdfast.model import next_action  # few tasks are interrupted

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from holdfast import paths
-from holdfast.errors import NotPossible
+from holdfast.errors import HoldfastError, NotPossible
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import load
-from holdfast.store.layout import Home
+from holdfast.store import index
+from holdfast.store.layout import Home, Packet
 from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, Option
 from holdfast.views.cli.show import out
+from holdfast.views.requests import send_request
 from holdfast.views.text import amounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from holdfast.workspace.worktrees.apply import Applied
 
 COMMAND = Command(
     name="apply",
@@ -51,6 +55,7 @@ def run(values: dict[str, Any]) -> int:
     # A command line is not a commit title: it is long and may contain anything.
     goal = manifest.get("task_name") if manifest.get("agent") == "command" else manifest.get("goal")
     applied = apply(packet, goal=goal or "", as_patch=values["patch"])
+    _record(packet, applied)
     if values["json"]:
         out.data({"schema": "holdfast.apply/1", "task_id": packet.task_id, **applied.to_json()})
         return 0
@@ -67,3 +72,18 @@ def run(values: dict[str, Any]) -> int:
     if applied.left_out:
         out.talk(f"left out (outside the scope): {few(applied.left_out)}")
     return 0
+
+
+def _record(packet: Packet, applied: Applied) -> None:
+    """Let the task's runner record it. A failure is only a warning: the files are changed."""
+    args = {
+        "how": applied.how,
+        "branch": applied.branch,
+        "commit": applied.commit,
+        "files": len(applied.paths),
+    }
+    try:
+        send_request(packet, "applied", args)
+        index.update(packet.home, load.read_manifest(packet))
+    except (HoldfastError, OSError) as error:
+        out.talk(f"warning: the task does not show yet that it was applied: {error}")

@@ -186,5 +186,8 @@ def _last(output_log: str, row: dict[str, Any], now: float) -> str:
 
 def _note(row: dict[str, Any]) -> str:
     """`[no runner] `, what the task waits for or what reviewers object to, before its last line."""
-    note = "no runner" if row["runner_gone"] else describe.waiting_for(row) or describe.concerns(row)
+    if row["runner_gone"]:
+        return "[no runner] "
+    told = (describe.concerns(row), describe.remarks(row))
+    note = describe.waiting_for(row) or "; ".join(part for part in told if part)
     return f"[{note}] " if note else ""

@@ -43,6 +43,10 @@ def read(values: dict[str, Any], *, verb: str = "run") -> NewTask:
     spec, env = _spec(values, prompt, settings, project=project, verb=verb)
     spec = spec.evolve(trust=trust) if trust else spec
     permissions.warn(spec)
+    if values["budget_usd"] is not None or values["budget_tokens"] is not None or "limits" in settings:
+        from holdfast.views.cli.create import budget_notes
+
+        spec = budget_notes.noted(spec)
     return NewTask(spec=spec, prompt=prompt, env=env, settings=settings)
 
 

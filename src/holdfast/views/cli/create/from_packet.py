@@ -13,7 +13,14 @@ from holdfast.packet import environment, inputs
 from holdfast.pipeline.define import written_packet
 from holdfast.store.layout import Home, Packet
 from holdfast.store.trust import Judge, is_in_repository
-from holdfast.views.cli.create import agent_options, check_agent, check_git, check_sandbox, permissions
+from holdfast.views.cli.create import (
+    agent_options,
+    budget_notes,
+    check_agent,
+    check_git,
+    check_sandbox,
+    permissions,
+)
 from holdfast.views.cli.create.new_task import NewTask, environment_of, judged_settings
 from holdfast.views.cli.create.task_options import LIMIT_FLAGS
 from holdfast.views.cli.parse import option_values
@@ -82,6 +89,7 @@ def read(path: str, *, values: dict[str, Any]) -> NewTask:
     spec = spec.evolve(trust={**trust, **_check_trust(written, by_flag=by_flag)})
     spec, files = written_packet.frozen(written, spec, Home(paths.home()).packet(spec.task_id))
     permissions.warn(spec)
+    spec = budget_notes.noted(spec)
     captured = environment.capture(dict(os.environ), (*_variables(spec), *spec.env))
     captured["env"].update(added)
     return NewTask(

@@ -136,7 +136,8 @@ def _queue_line(row: dict[str, Any]) -> str:
 
 
 def _ended_line(row: dict[str, Any]) -> str:
-    cost = "" if row["cost_usd"] is None else f", ${row['cost_usd']:.2f}"
+    known = amounts.dollars(row["cost_usd"], is_partial=bool(row.get("unpriced_calls")))
+    cost = f", {known}" if known else ""
     why = row["concerns"] if row["status"] == "completed" else row["reason"]
     took = clock.words(row["took_s"])
     changed = f", {row['branch']} ({row['diffstat'] or 'unknown changes'})" if row["branch"] else ""

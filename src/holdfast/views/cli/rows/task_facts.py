@@ -46,6 +46,8 @@ def task_facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tup
         *_work(manifest, worktree),
         *_stages(packet, manifest, now),
         *_acceptance(manifest),
+        *_applied(manifest),
+        *named_rows("note", manifest.get("notes") or []),
         *named_rows("amended", [amendment.words(change) for change in manifest.get("amended") or ()]),
         *_attempts(packet, manifest),
         *_times(packet, manifest, now),
@@ -129,7 +131,10 @@ def _work(manifest: dict[str, Any], worktree: dict[str, Any] | None) -> list[tup
     """Who works where, and how far it is."""
     model = f", model {manifest['model']}" if manifest.get("model") else ""
     profile = f", permissions {manifest['permissions']}" if manifest.get("permissions") else ""
-    rows = [("agent", f"{manifest['agent']}{model}{profile}"), ("project", manifest["project_dir"])]
+    rows = [
+        ("agent", f"{manifest['agent']}{model}{profile}{_sandbox(manifest)}"),
+        ("project", manifest["project_dir"]),
+    ]
     if worktree is not None:
         rows.append(("worktree", f"{worktree['path']} on branch {worktree['branch']}"))
     if manifest.get("session_id"):
@@ -137,6 +142,23 @@ def _work(manifest: dict[str, Any], worktree: dict[str, Any] | None) -> list[tup
     if steps := describe.agent_step(manifest):
         rows.append(("steps", steps))
     return rows
+
+
+def _sandbox(manifest: dict[str, Any]) -> str:
+    """`, sandbox with network`; empty for a plain command that nothing confines, and for older versions."""
+    sandbox: dict[str, Any] | None = manifest.get("sandbox")
+    if sandbox is None:
+        return ", no sandbox" if manifest.get("permissions") and "sandbox" in manifest else ""
+    return ", sandbox with network" if sandbox.get("network") else ", sandbox without network"
+
+
+def _applied(manifest: dict[str, Any]) -> list[tuple[str, str]]:
+    words = next_action.applied_words(manifest)
+    if not words:
+        return []
+    applied: dict[str, Any] = manifest["applied"]
+    files = amounts.plural(applied.get("files") or 0, "file")
+    return [("applied", f"{words} at {applied.get('at')}, {files}")]
 
 
 def _stages(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[str, str]]:
