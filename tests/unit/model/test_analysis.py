@@ -112,6 +112,7 @@ def test_rates_and_averages_of_a_home() -> None:
         "output_tokens": 10,
         "cost_usd": 1.0,
         "cost_unknown_of": 1,
+        "unpriced_calls": 0,
     }
     assert home["tool_usage"]["breakdown"] == {"Bash": 3, "Read": 3}
     later = metrics.of_home(tasks, NOW, since=NOW - 45 * 60)

@@ -22,6 +22,7 @@ TABLE: list[ev.Event] = [
         approval="s", marked=True, iteration=7,
     ),
     ev.RunOpened(run=2, request="R", from_stage="s", deadline_s=1.5, sets_deadline=True, answer="a"),
+    ev.WorkApplied(how="merge", branch="main", commit="c0", files=2, applied_at=AT, by="ada", request="r"),
     ev.StageDone(stage="s", attempt=3),
     ev.HandoffMade(stage="s", script="make test\n"),
     ev.WorkspacePrepared(
