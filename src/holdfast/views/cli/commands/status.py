@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast import clock, paths
 from holdfast.store.layout import Home
-from holdfast.views.cli.parse.command_spec import JSON, TASK, Command
+from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, defaults
 from holdfast.views.cli.show import out
 from holdfast.views.facts import home_status
 from holdfast.views.text import amounts
@@ -31,7 +31,7 @@ def run(values: dict[str, Any]) -> int:
     if values["task"]:
         from holdfast.views.cli.commands import show
 
-        return show.run({"task": values["task"], "json": values["json"], "findings": False})
+        return show.run({**defaults(show.COMMAND), **values})
     home = Home(paths.home())
     facts = home_status.gather(home)
     if values["json"]:
