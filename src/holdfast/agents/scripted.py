@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
+from holdfast import clock
 from holdfast.agents.base import Capabilities, ConfigHome, End, Launch, LaunchSpec, Permission
-from holdfast.agents.shared import stream_json
+from holdfast.agents.shared import api_errors, stream_json
 from holdfast.model.outcome import Outcome
 
 TYPE_CHECKING = False
@@ -16,6 +18,11 @@ if TYPE_CHECKING:
 
 _MEANS = "Nothing changes: it plays its scenario."
 _PERMISSIONS = tuple(Permission(profile=profile, means=_MEANS) for profile in ("read", "edit", "full"))
+
+
+#: As the steps `rate_limit` and `unauthorized` print it.
+_REFUSED = re.compile(r"API Error: (?:Request rejected \()?(4\d\d|5\d\d)\b")
+_RESETS = re.compile(r"resets at (\d{9,11})")
 
 
 class Scripted:
@@ -57,8 +64,17 @@ class Scripted:
         return stream_json.StreamJson()
 
     def classify(self, end: End, attempt: Attempt) -> Outcome:
-        """Success only with a result that is not an error."""
-        return stream_json.classify(end, attempt)
+        """Success only with a result that is not an error. A refusal (429, 401, …) is named in the result."""
+        outcome = stream_json.classify(end, attempt)
+        refused = _REFUSED.search(outcome.detail) if outcome.kind == "failed" else None
+        if refused is None:
+            return outcome
+        resets = _RESETS.search(outcome.detail)
+        return Outcome(
+            kind=api_errors.kind(int(refused[1]), "") or outcome.kind,
+            detail=outcome.detail,
+            resets_at=clock.iso(float(resets[1])) if resets is not None else None,
+        )
 
     def _line(self, spec: LaunchSpec, flag: str) -> Launch:
         scenario = str(spec.task.options.get("scenario", ""))

@@ -23,6 +23,8 @@ EVENTS = (
     "killed",
     "quality_gate",
     "home_interrupt",
+    "waiting",
+    "queue_empty",
 )
 #: Built-in notifiers and their options: name → (kind, whether it is required).
 NOTIFIERS: dict[str, dict[str, tuple[str, bool]]] = {

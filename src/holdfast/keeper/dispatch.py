@@ -108,6 +108,8 @@ class Dispatch:
         is_empty = not queue.summary(clock.now()).count
         if self.is_idle != is_empty:
             self.is_idle = is_empty
+            if is_empty:
+                ended_tasks.notify(self.home, "queue_empty", _ended_words(loop.read_state(self.home)))
             audit.append(
                 self.home, {"operation": "loop.empty" if self.is_idle else "loop.filled", "by": "keeper"}
             )
@@ -283,6 +285,11 @@ class Dispatch:
         ends_mono = clock.mono() + _PARK_S
         while clock.mono() < ends_mono and any(_is_at_work(packet) for packet in interrupted):
             clock.sleep(0.05)
+
+
+def _ended_words(state: loop.LoopState) -> str:
+    """`3 completed, 1 failed so far`."""
+    return ", ".join(f"{count} {status}" for status, count in state.ended.items()) + " so far"
 
 
 def _is_asked(packet: Packet) -> bool:

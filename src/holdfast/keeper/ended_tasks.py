@@ -115,13 +115,14 @@ def _ask_person(home: Home, spec: loop.LoopSpec, state: loop.LoopState) -> None:
             "iteration": state.iteration,
         },
     )
-    _notify(home, reason)
+    notify(home, "home_interrupt", reason, status="interrupted")
 
 
-def _notify(home: Home, reason: str) -> None:
+def notify(home: Home, event: str, reason: str, *, status: str = "") -> None:
+    """Post a notice about the home."""
     # Rare, and slow to import.
     from holdfast.notify import outbox
     from holdfast.redact import Redactor
 
-    happened = {"event": "home_interrupt", "task_id": "", "status": "interrupted", "reason": reason}
+    happened = {"event": event, "task_id": "", "status": status, "reason": reason}
     outbox.post(home, settings.read(home).notify, happened, Redactor(dict(os.environ)))

@@ -52,6 +52,8 @@ _EVENT_TEXTS = {
     "abandoned": "was abandoned",
     "killed": "was stopped",
     "quality_gate": "did not pass a gate",
+    "waiting": "waits for a limit",
+    "test": "is a test",
 }
 
 
@@ -60,6 +62,8 @@ def words(event: dict[str, Any]) -> str:
     why = f": {event['reason']}" if event.get("reason") else ""
     if event["event"] == "home_interrupt":
         return f"holdfast: all tasks wait for a person{why}"
+    if event["event"] == "queue_empty":
+        return f"holdfast: the queue is empty{why}"
     if event["event"] == "interrupted" and event.get("cause") == Cause.DOWN:
         return f"holdfast: {event.get('task_id') or 'a task'} was interrupted by '{DOWN_COMMAND}'"
     what = _EVENT_TEXTS.get(event["event"], str(event["event"]))

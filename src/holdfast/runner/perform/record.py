@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from holdfast import clock
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
+from holdfast.model.outcome import MUST_WAIT
 from holdfast.model.status import Status
 from holdfast.packet import inbox
 from holdfast.redact import Redactor
 from holdfast.runner.ledger import Ledger
+from holdfast.runner.people import notices
 from holdfast.runner.perform.context import Context
 from holdfast.runner.plan.step import IntendStop, Journal
 from holdfast.store import audit
@@ -22,6 +25,8 @@ _LEVELS = {
     Status.FAILED: "error",
     Status.ABANDONED: "error",
 }
+#: A shorter wait for a limit is no news.
+_LONG_WAIT_S = 60.0
 #: Fields of events that may quote a file, a command line or an agent.
 _TEXTS = ("reason", "interrupt", "detail")
 
@@ -64,6 +69,7 @@ def announce(ledger: Ledger, events: tuple[ev.Event, ...]) -> None:
             continue
         if ledger.task.spec.queue is not None and event.new in _FREE_A_SLOT:
             inbox.ring_keeper(ledger.packet.home)
+        _tell_wait(ledger, event)
         audit.append(
             ledger.packet.home,
             {
@@ -78,3 +84,15 @@ def announce(ledger: Ledger, events: tuple[ev.Event, ...]) -> None:
                 **({"answer": ledger.redact(event.answer)} if event.answer else {}),
             },
         )
+
+
+def _tell_wait(ledger: Ledger, event: ev.TaskMoved) -> None:
+    """A notice if the task waits for a limit of its agent for a while: nobody needs to look until then."""
+    if event.new != Status.WAITING or event.wake_at is None:
+        return
+    if event.reason.partition(":")[0] not in MUST_WAIT:
+        return
+    if clock.parse_iso(event.wake_at) - clock.now() < _LONG_WAIT_S:
+        return
+    until = clock.local(event.wake_at, "%Y-%m-%d %H:%M %Z")
+    notices.post(ledger, "waiting", f"until {until}; {event.reason}")

@@ -132,7 +132,8 @@ VERBS: dict[str, Verb] = {
     "exit": Verb("ending", {"code": "exit"}, short="code", required=("code",)),
     "hang": Verb("ending", {"cpu": "bool"}),
     "linger": Verb("ending", {"s": "forever"}, short="s"),
-    "rate_limit": Verb("ending", {"text": "text"}, short="text"),
+    "rate_limit": Verb("ending", {"text": "text", "resets_in_s": "seconds"}, short="text"),
+    "unauthorized": Verb("ending", {"text": "text"}, short="text"),
     "kill_group": Verb("ending", {"signal": "signal"}, short="signal"),
     "ignore": Verb(
         "ending", {"signals": "signals"}, short="signals", required=("signals",), is_standing=True

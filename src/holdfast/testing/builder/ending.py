@@ -26,9 +26,15 @@ class Ending(Steps):
         """Give the result, then stay for this long, or forever."""
         return self.step("linger", s=s, **when)
 
-    def rate_limit(self, text: str | None = None, **when: Unpack[When]) -> Self:
-        """The CLI's refusal, an error result, and exit status 1."""
-        return self.step("rate_limit", text=text, **when)
+    def rate_limit(
+        self, text: str | None = None, *, resets_in_s: float | None = None, **when: Unpack[When]
+    ) -> Self:
+        """The CLI's refusal, perhaps with the time at which it ends, an error result, and exit status 1."""
+        return self.step("rate_limit", text=text, resets_in_s=resets_in_s, **when)
+
+    def unauthorized(self, text: str | None = None, **when: Unpack[When]) -> Self:
+        """A login that is not valid (401), an error result, and exit status 1."""
+        return self.step("unauthorized", text=text, **when)
 
     def kill_group(self, signal: str | None = None, **when: Unpack[When]) -> Self:
         """A signal to its own process group (KILL)."""

@@ -45,6 +45,7 @@ SECTIONS = {
         "trust",
         "agent",
         "pipeline",
+        "notify",
         "doctor",
     ),
     "Getting started": ("demo", "help", "completion"),

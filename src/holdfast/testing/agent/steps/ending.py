@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 from holdfast.testing.agent import signals
 from holdfast.testing.agent.play import ScriptFailure
@@ -40,9 +41,21 @@ def linger(play: Play, *, s: float | str = "forever") -> None:
     play.pause(s)
 
 
-def rate_limit(play: Play, *, text: str = "API Error: Request rejected (429) · limit") -> None:
-    """Give up because of a limit of the model's server, as the CLI does: a result, and exit status 1."""
-    play.dialect.rate_limited(text)
+def rate_limit(
+    play: Play, *, text: str = "API Error: Request rejected (429) · limit", resets_in_s: float | None = None
+) -> None:
+    """Give up because of a limit of the model's server, as the CLI does: a result, and exit status 1. With
+    `resets_in_s`, the message says when the limit ends."""
+    resets = "" if resets_in_s is None else f" · resets at {int(time.time() + resets_in_s)}"
+    play.dialect.rate_limited(text + resets)
+    play.leave(1)
+
+
+def unauthorized(
+    play: Play, *, text: str = "Failed to authenticate. API Error: 401 authentication_error"
+) -> None:
+    """Give up because the login is not valid (401): a result, and exit status 1."""
+    play.dialect.result(text=text, is_error=True, api_error_status=401)
     play.leave(1)
 
 

@@ -1,0 +1,75 @@
+"""holdfast notify test, and the notices about limits and an empty queue."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from holdfast.testing import Scenario
+from tests.support import loops
+from tests.support.tasks import Task, holdfast, workspace
+from tests.support.waiting import eventually
+
+
+@pytest.fixture(autouse=True)
+def in_a_home(home: str) -> None:
+    workspace()
+
+
+def told() -> list[dict]:
+    try:
+        with open(os.path.join(workspace(), "notices"), encoding="utf-8") as file:
+            return [json.loads(line) for line in file if line.strip()]
+    except FileNotFoundError:
+        return []
+
+
+def rule(on: str, command: str = "") -> str:
+    command = command or f"cat >> {workspace()}/notices; echo >> {workspace()}/notices"
+    return f"[[notify]]\non = ['{on}']\nto = 'command'\nname = '{on}'\nargv = ['sh', '-c', '{command}']\n"
+
+
+def test_a_test_notice_for_every_rule() -> None:
+    none = holdfast("notify", "test")
+    assert none.returncode == 2
+    assert "[[notify]]" in none.stderr
+    loops.settings(rule("failed") + rule("completed", "echo no way >&2; exit 3"))
+    done = holdfast("notify", "test")
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    assert lines[0] == "ok      failed"
+    assert lines[1].startswith("FAILED  completed ")
+    assert "no way" in lines[1] or "3" in lines[1]
+    (notice,) = told()
+    assert (notice["event"], notice["reason"]) == ("test", "it works")
+    assert "rule" not in notice
+
+
+def test_a_limit_with_a_reset_time_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOLDFAST_KEEPER")
+    loops.settings(rule("waiting"))
+    task = Task.play(Scenario().say("hello").rate_limit(resets_in_s=7200, once=True).result("ok"))
+    manifest = task.wait_for("waiting")
+    assert manifest["wake_at"] is not None
+    eventually(told, what="the notice is delivered")
+    assert told()[0]["task_id"] == task.id
+    assert "until 20" in told()[0]["reason"]
+    task.stop()
+
+
+def test_a_login_that_is_not_valid_asks_a_person() -> None:
+    task = Task.play(Scenario().unauthorized())
+    task.wait_for("interrupted", "failed")
+    (ended,) = task.events("attempt.ended")
+    assert (ended["outcome"], "401" in ended["detail"]) == ("auth", True)
+
+
+def test_an_empty_queue_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOLDFAST_KEEPER")
+    loops.settings(rule("queue_empty"))
+    loops.fill(a="true", b="true")
+    loops.up()
+    eventually(told, what="the notice is delivered")
+    assert told()[0]["reason"] == "2 completed so far"
