@@ -7,6 +7,7 @@ import sys
 
 from holdfast.sandbox import hidden, machine
 from holdfast.sandbox.mounts import HIDE_FILE, HIDE_FOLDER, PRIVATE, READ, REPLACE, WRITE, Mount, Sandbox
+from holdfast.store.inside import plain_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ class Place:
     def __init__(self, *, env: Mapping[str, str]) -> None:
         self.env = env
         self.mounts: list[Mount] = []
+        #: As they were named, and where they really are.
+        self._hidden: set[str] = set()
         self._hide_defaults()
 
     def sandbox(self, *, bwrap: str, cwd: str, network: bool) -> Sandbox:
@@ -50,6 +53,7 @@ class Place:
         """These are empty and cannot be written, as far as they exist."""
         for path in paths:
             real = os.path.realpath(path)
+            self._hidden |= {os.path.abspath(path), real}
             if os.path.isdir(real):
                 self.mounts.append(Mount(kind=HIDE_FOLDER, path=real))
             elif os.path.exists(real):
@@ -65,7 +69,7 @@ class Place:
         `branch` is that of a worktree: the command may commit to it. In the user's own working tree, git data
         can only be read, because a program that is named in it would run outside.
         """
-        if repository is None:
+        if repository is None or self._is_elsewhere(directory, repository):
             self.write(directory)
             return
         link = os.path.join(repository.top, ".git")
@@ -89,16 +93,34 @@ class Place:
             # Its own configuration, if the repository allows that: it must not be the command's.
             os.close(os.open(config, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o644))
         names = (f"refs/heads/{branches}", f"logs/refs/heads/{branches}")
+        # A link would make what it leads to writable.
+        plain_path(common, *(os.path.join(common, name) for name in ("objects", "reftable", *names)))
         for name in names:
             os.makedirs(os.path.join(common, name), exist_ok=True)
         self.write(git_dir, *(os.path.join(common, name) for name in ("objects", "reftable", *names)))
         self.read(*(os.path.join(git_dir, name) for name in _KEPT_OF_WORKTREE))
 
+    def _is_elsewhere(self, directory: str, repository: Repository) -> bool:
+        """Whether a `.git` leads to something that is hidden: an agent may have written it."""
+        found = any(self._is_hidden(path) for path in (repository.git_dir, repository.common_dir))
+        return found and not self._is_hidden(os.path.realpath(directory))
+
     def _show(self, kind: str, paths: Iterable[str]) -> None:
+        """Add mounts. What is hidden is shown again only by its own path, never through a link elsewhere."""
         for path in paths:
             real = os.path.realpath(path)
+            if self._is_hidden(real) and not self._is_hidden(os.path.abspath(path)):
+                continue
             if os.path.exists(real):
                 self.mounts.append(Mount(kind=kind, path=real))
+
+    def _is_hidden(self, path: str) -> bool:
+        while path not in self._hidden:
+            above = os.path.dirname(path)
+            if above == path:
+                return False
+            path = above
+        return True
 
     def _hide_defaults(self) -> None:
         home = self.env.get("HOME") or os.path.expanduser("~")
@@ -111,7 +133,9 @@ class Place:
             names = (name.removeprefix(prefix) for name in hidden.IN_HOME if name.startswith(prefix))
             self.hide(*(os.path.join(base, name) for name in names))
         self.hide(*hidden.FOLDERS, *hidden.FILES)
-        self.read(*hidden.SHOWN_AGAIN, *hidden.KERNEL)
+        again = (os.path.realpath(path) for path in hidden.SHOWN_AGAIN if os.path.exists(path))
+        self.mounts += [Mount(kind=READ, path=path) for path in again]
+        self.read(*hidden.KERNEL)
         for path in hidden.TEMPORARY:
             if os.path.isdir(path) and not os.path.islink(path):
                 self.mounts.append(Mount(kind=PRIVATE, path=path))

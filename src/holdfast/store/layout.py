@@ -153,6 +153,8 @@ class Packet:
         self.scratch = f"{path}/scratch"
         #: Of a sandboxed task: its /tmp, its agents' config homes, and the folder of its interrupt file.
         self.sandbox = f"{path}/sandbox"
+        #: What its workspaces were before an agent wrote there. No sandbox shows it.
+        self.sandbox_start = f"{path}/sandbox/start.json"
         self.sandbox_tmp = f"{path}/sandbox/tmp"
         self.sandbox_homes = f"{path}/sandbox/homes"
         self.sandbox_asks = f"{path}/sandbox/asks"

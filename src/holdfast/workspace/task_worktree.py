@@ -61,8 +61,8 @@ def branch_of(packet: Packet) -> str:
     return f"holdfast/{packet.place}"
 
 
-def of(packet: Packet) -> Worktree | None:
-    """The worktree of a task, complete or not; None if it has none.
+def of(packet: Packet, *, project: str | None = None) -> Worktree | None:
+    """The worktree of a task, complete or not; None if it has none. `project` is the task's, if known.
 
     Raises NotPossible if its record is not what we wrote.
     """
@@ -79,7 +79,7 @@ def of(packet: Packet) -> Worktree | None:
     if not isinstance(tree.common_dir, str) or not isinstance(tree.main, str):  # pyright: ignore
         raise _forged(packet)
     if os.path.isdir(tree.common_dir):
-        repository = git.find(load.fold(packet).spec.project_dir)
+        repository = git.find(project or load.fold(packet).spec.project_dir)
         if repository is None or (repository.common_dir, repository.top) != (tree.common_dir, tree.main):
             raise _forged(packet)
         return tree.evolve(prefix=repository.prefix)

@@ -88,7 +88,7 @@ def _fork(
         from holdfast.runner.attempt import sandboxed
 
         argv, variables = sandboxed.wrap(
-            ledger, launch, opened, spec=sandbox, directory=directory, env=variables
+            ledger, launch, opened, spec=sandbox, directory=directory, captured=captured, env=variables
         )
     order = recorder.Order(
         directory=directory.path,

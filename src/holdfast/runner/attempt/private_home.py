@@ -12,10 +12,12 @@ from holdfast.store import atomic
 def prepare(home: PrivateHome, env: dict[str, str]) -> dict[str, str]:
     """Create the directory if it is missing. Returns the environment variable that selects it."""
     os.makedirs(home.path, mode=0o700, exist_ok=True)
-    users = env.get(home.variable) or os.path.join(env.get("HOME", os.path.expanduser("~")), home.default)
-    for name in home.links:
-        source, target = os.path.join(users, name), os.path.join(home.path, name)
-        if os.path.exists(source) and not os.path.lexists(target):
+    users = _users(home, env)
+    for name, source in linked(home, env).items():
+        target = os.path.join(home.path, name)
+        if os.path.islink(target) and os.readlink(target) != os.path.realpath(source):
+            os.unlink(target)  # an agent made it
+        if not os.path.lexists(target):
             os.symlink(os.path.realpath(source), target)
     for name in home.copies:
         source, target = os.path.join(users, name), os.path.join(home.path, name)
@@ -23,3 +25,14 @@ def prepare(home: PrivateHome, env: dict[str, str]) -> dict[str, str]:
             # A kill leaves no incomplete file, and nothing is written through a link of an agent.
             atomic.write(target, files.read(source, follow=True), durable=False)
     return {home.variable: home.path}
+
+
+def linked(home: PrivateHome, env: dict[str, str]) -> dict[str, str]:
+    """The user's files to which links lead, by name: an agent can replace the links, but not these."""
+    sources = {name: os.path.join(_users(home, env), name) for name in home.links}
+    return {name: source for name, source in sources.items() if os.path.exists(source)}
+
+
+def _users(home: PrivateHome, env: dict[str, str]) -> str:
+    """The user's own config home."""
+    return env.get(home.variable) or os.path.join(env.get("HOME", os.path.expanduser("~")), home.default)

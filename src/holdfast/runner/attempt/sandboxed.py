@@ -12,14 +12,15 @@ import os
 from holdfast import files
 from holdfast.agents import registry
 from holdfast.agents.base import ConfigHome, Launch
-from holdfast.errors import HoldfastError
 from holdfast.model import events as ev
+from holdfast.runner.attempt import private_home
+from holdfast.runner.attempt.sandbox_start import start_of
 from holdfast.runner.ledger import Ledger
 from holdfast.sandbox import machine, mounts
 from holdfast.sandbox.place import Place
 from holdfast.store import atomic
 from holdfast.store.layout import AttemptDir
-from holdfast.workspace import git, task_worktree
+from holdfast.workspace import task_worktree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,9 +41,12 @@ def wrap(
     *,
     spec: SandboxSpec,
     directory: AttemptDir,
+    captured: dict[str, str],
     env: dict[str, str],
 ) -> tuple[list[str], dict[str, str]]:
-    """The command line in the sandbox, and the whole environment. `env` is that without a sandbox.
+    """The command line in the sandbox, and the whole environment.
+
+    `env` is that without a sandbox, `captured` the user's.
 
     Without bubblewrap, the command line fails: an agent never runs outside its sandbox.
     """
@@ -57,7 +61,7 @@ def wrap(
     place.read(directory.system_prompt, *_named_files(ledger, opened))
     added = {**_CACHES, "TMPDIR": "/tmp", "IS_SANDBOX": "1", "INTERRUPT_FILE": packet.sandbox_request}
     added |= _config_homes(ledger, place, opened, env)
-    _private_home(place, launch)
+    _private_home(place, launch, captured)
     _usage_file(place, opened, directory)
     sandbox = place.sandbox(
         bwrap=machine.program() or "bwrap",
@@ -68,17 +72,16 @@ def wrap(
 
 
 def _workspace(ledger: Ledger, place: Place, opened: ev.AttemptOpened) -> None:
-    directory = ledger.task.workspace_of(opened.stage)
-    try:
-        repository = git.find(directory)
-    except (OSError, HoldfastError):
-        repository = None
-    is_own = ledger.task.spec.workspace == "worktree"
+    directory, spec = ledger.task.workspace_of(opened.stage), ledger.task.spec
     own = task_worktree.of_stage(ledger.packet, ledger.task, opened.stage)
-    place.workspace(directory, repository, branch=task_worktree.branch_of(own) if is_own else None)
-    pipeline = ledger.task.spec.pipeline
-    if pipeline is not None and pipeline.forbidden_paths:
-        place.hide(*forbidden_in(directory, pipeline.forbidden_paths))
+    tree = task_worktree.of(own, project=spec.project_dir) if spec.workspace == "worktree" else None
+    if tree is not None and (directory + "/").startswith(tree.path + "/"):
+        # Not what `.git` files say: the agent can write them.
+        place.workspace(directory, task_worktree.inside(tree), branch=tree.branch)
+    else:
+        place.workspace(directory, start_of(ledger.packet, directory).repository, branch=None)
+    if spec.pipeline is not None and spec.pipeline.forbidden_paths:
+        place.hide(*forbidden_in(directory, spec.pipeline.forbidden_paths))
 
 
 def forbidden_in(directory: str, patterns: tuple[str, ...]) -> list[str]:
@@ -160,15 +163,13 @@ def _copy_once(source: str, target: str) -> None:
         atomic.write(target, files.read(source, follow=True), durable=False)
 
 
-def _private_home(place: Place, launch: Launch) -> None:
-    """The config home that the adapter made itself (`private_home`), and what its links lead to."""
+def _private_home(place: Place, launch: Launch, captured: dict[str, str]) -> None:
+    """The config home that the adapter made itself (`private_home`), and the files that it links to."""
     if launch.home is None:
         return
     place.write(launch.home.path)
-    for name in launch.home.links:
-        link = os.path.join(launch.home.path, name)
-        if os.path.islink(link):
-            (place.write if name in launch.home.logins else place.read)(link)
+    for name, source in private_home.linked(launch.home, captured).items():
+        (place.write if name in launch.home.logins else place.read)(source)
 
 
 def _usage_file(place: Place, opened: ev.AttemptOpened, directory: AttemptDir) -> None:
