@@ -115,12 +115,8 @@ class Place:
                 self.mounts.append(Mount(kind=kind, path=real))
 
     def _is_hidden(self, path: str) -> bool:
-        while path not in self._hidden:
-            above = os.path.dirname(path)
-            if above == path:
-                return False
-            path = above
-        return True
+        parts = path.split("/")
+        return any("/".join(parts[:count]) in self._hidden for count in range(2, len(parts) + 1))
 
     def _hide_defaults(self) -> None:
         home = self.env.get("HOME") or os.path.expanduser("~")

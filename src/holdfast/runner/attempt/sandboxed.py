@@ -12,6 +12,7 @@ import os
 from holdfast import files
 from holdfast.agents import registry
 from holdfast.agents.base import ConfigHome, Launch
+from holdfast.errors import HoldfastError
 from holdfast.model import events as ev
 from holdfast.runner.attempt import private_home
 from holdfast.runner.attempt.sandbox_start import start_of
@@ -26,7 +27,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.model.spec import SandboxSpec
+    from holdfast.model.spec import SandboxSpec, TaskSpec
+    from holdfast.store.layout import Packet
+    from holdfast.workspace import git
 
 #: Where programs keep what they can fetch again: HOME is read-only.
 _CACHES = {"XDG_CACHE_HOME": "/tmp/.cache", "npm_config_cache": "/tmp/.npm"}
@@ -74,14 +77,22 @@ def wrap(
 def _workspace(ledger: Ledger, place: Place, opened: ev.AttemptOpened) -> None:
     directory, spec = ledger.task.workspace_of(opened.stage), ledger.task.spec
     own = task_worktree.of_stage(ledger.packet, ledger.task, opened.stage)
-    tree = task_worktree.of(own, project=spec.project_dir) if spec.workspace == "worktree" else None
-    if tree is not None and (directory + "/").startswith(tree.path + "/"):
-        # Not what `.git` files say: the agent can write them.
-        place.workspace(directory, task_worktree.inside(tree), branch=tree.branch)
+    top = task_worktree.path_of(own)
+    if spec.workspace == "worktree" and (directory + "/").startswith(top + "/"):
+        place.workspace(directory, _in_worktree(own, spec), branch=task_worktree.branch_of(own))
     else:
         place.workspace(directory, start_of(ledger.packet, directory).repository, branch=None)
     if spec.pipeline is not None and spec.pipeline.forbidden_paths:
         place.hide(*forbidden_in(directory, spec.pipeline.forbidden_paths))
+
+
+def _in_worktree(own: Packet, spec: TaskSpec) -> git.Repository | None:
+    """The repository by the task's record, and not by `.git` files, which the agent can write."""
+    try:
+        tree = task_worktree.of(own, project=spec.project_dir)
+        return task_worktree.inside(tree) if tree is not None else None
+    except (OSError, HoldfastError):
+        return None
 
 
 def forbidden_in(directory: str, patterns: tuple[str, ...]) -> list[str]:
