@@ -8,6 +8,7 @@ from holdfast.model.record import Record
 from holdfast.model.status import Status
 from holdfast.packet import load
 from holdfast.store.layout import Home, Packet
+from holdfast.views.cli import verbs
 from holdfast.views.cli.parse.command_spec import Argument, Option
 from holdfast.views.cli.show import out
 
@@ -55,7 +56,10 @@ def choose(
     if names:
         return _named(home, names, archived=archived)
     if not (values["all"] or values["state"]):
-        raise UsageError("which tasks? Give their ids, --all or --state STATE")
+        example = verbs.load(verb).COMMAND.examples[0]
+        raise UsageError(
+            "which tasks? Give their ids, --all or --state STATE", hint=f"for example: {example}"
+        )
     from holdfast.views.facts import task_list  # loads a database
 
     rows = task_list.tasks(home, everything=True, state=values["state"])
