@@ -181,7 +181,7 @@ def _ended(home: Home, row: dict[str, Any], now: float) -> dict[str, Any]:
         "took_s": round(describe.elapsed_s(row, now), 3),
         "cost_usd": usage.get("cost_usd"),
         "unpriced_calls": usage.get("unpriced_calls") or 0,
-        "last_words": row.get("last_words") or tail.last_line(packet.output_log),
+        "last_words": describe.last_words(row, tail.last_line(packet.output_log)),
         "branch": f"holdfast/{row['task_id']}" if has_branch else None,
         "diffstat": _diffstat(packet) if has_branch else None,
         "next": _next(home, row),

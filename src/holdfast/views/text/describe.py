@@ -108,6 +108,11 @@ def answer(event: dict[str, Any]) -> str:
     return f"; answer: {event['answer']}" if event.get("answer") else ""
 
 
+def last_words(manifest: dict[str, Any], line: str) -> str:
+    """The agent's last words, else the last line of output, unless that only repeats the result."""
+    return manifest.get("last_words") or ("" if line.startswith("[result: ") else line)
+
+
 def exit_status(manifest: dict[str, Any]) -> list[str]:
     """How the last process ended; nothing if that would mislead: it succeeded, but the task did not."""
     if manifest.get("exit_signal"):

@@ -180,7 +180,7 @@ def _last(output_log: str, row: dict[str, Any], now: float) -> str:
     if status == Status.INTERRUPTED and (interrupt := row.get("interrupt")):
         return str(interrupt.get("reason") or "")
     if status in ENDS:
-        return row.get("last_words") or tail.last_line(output_log)
+        return row.get("last_words") or describe.last_words(row, tail.last_line(output_log))
     return describe.with_step(row, tail.last_line(output_log))
 
 
