@@ -317,6 +317,7 @@ _SHORT = of_fields(
             "permissions",
             "sandbox",
             "applied",
+            "denied_readers",
         )
     }
     | {
@@ -352,6 +353,7 @@ _SHORT = of_fields(
         "permissions",
         "sandbox",
         "applied",
+        "denied_readers",
         "runner_gone",
         "asked_s",
         "last_words",

@@ -346,6 +346,7 @@ MANIFEST = of_fields(
         },
         "accept": COUNT,
         "notes": {"type": "array", "items": TEXT},
+        "denied_readers": {"type": "array", "items": TEXT},
         "sandbox": or_null(of_fields({"network": {"type": "boolean"}})),
         "applied": of_fields(
             {
@@ -389,6 +390,7 @@ MANIFEST = of_fields(
         "concerns",
         "accept",
         "notes",
+        "denied_readers",
         "sandbox",
         "applied",
         "amended",

@@ -168,6 +168,34 @@ def test_an_adapter_without_profiles_is_reported() -> None:
         permissions.chosen({**none, "permissions": "read"}, {}, [adapter])  # pyright: ignore[reportArgumentType]
 
 
+def test_a_manifest_cannot_limit_an_agent_without_profiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    from holdfast.pipeline.define.manifest import Manifest
+
+    plain = registry.adapter("scripted").capabilities.evolve(permissions=())
+    adapter = SimpleNamespace(name="plain", capabilities=plain)
+    monkeypatch.setattr(registry, "adapter", lambda name: adapter)  # pyright: ignore[reportUnknownLambdaType]
+    stage = StageSpec(name="plain_impl", agent="plain", permissions="edit", writes=True)
+    spec = TaskSpec(
+        task_id="t",
+        task_name="t",
+        goal="g",
+        agent="plain",
+        project_dir="/p",
+        stages=(stage,),
+        limits=Limits(),
+    )
+
+    def check(values: dict[str, str], spec: TaskSpec = spec) -> None:
+        manifest = Manifest(file="m", values=values, lines={})
+        permissions.check_stages(spec, by_flag=None, manifest=manifest, settings={})
+
+    check({})
+    for values in ({"permissions": "edit"}, {"routing.permissions.plain_impl": "edit"}):
+        with pytest.raises(UsageError, match="the adapter of plain has no permission profiles"):
+            check(values)
+    check({"permissions": "full"}, spec.evolve(stages=(stage.evolve(permissions="full"),)))
+
+
 def test_full_in_a_sandbox_needs_no_warning(capsys: pytest.CaptureFixture[str]) -> None:
     stage = StageSpec(name="claude_run", agent="claude", permissions="full")
     spec = TaskSpec(

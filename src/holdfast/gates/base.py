@@ -73,6 +73,8 @@ class Workspace(Record):
     changes: tuple[Change, ...]
     #: Changed hooks and settings of the repository; no tree contains them.
     own_files: tuple[Change, ...] = ()
+    #: What changed around a worktree: refs, the user's own tree; as sentences.
+    around: tuple[str, ...] = ()
 
 
 #: Every candidate must pass this, so that it can be adopted.

@@ -22,7 +22,7 @@ from holdfast.packet import load
 from holdfast.redact import Redactor
 from holdfast.store import atomic
 from holdfast.workspace import base as bases
-from holdfast.workspace import task_worktree
+from holdfast.workspace import surroundings, task_worktree
 from holdfast.workspace.base import Base
 from holdfast.workspace.current_tree import current_tree
 from holdfast.workspace.place import locate
@@ -62,7 +62,7 @@ def case_of(packet: Packet, stage: str, *, artifact_at: str | None, reverted_at:
     )
     if prepared is not None and prepared.tree:
         noted_tree = _noted_tree(packet, stage, attempt)
-        workspace = _workspace(packet, task.spec, prepared, noted_tree=noted_tree)
+        workspace = _workspace(packet, task.spec, prepared, noted_tree=noted_tree, stage=stage)
     elif not is_writer(spec) and any(name in READS_TREE for name in checks_of(spec)):
         workspace = _unchanged_workspace(packet, task.spec)
     return Case(
@@ -124,7 +124,7 @@ def note_tree(case: Case) -> None:
 
 
 def _workspace(
-    packet: Packet, spec: TaskSpec, prepared: WorkspacePrepared, *, noted_tree: str | None
+    packet: Packet, spec: TaskSpec, prepared: WorkspacePrepared, *, noted_tree: str | None, stage: str
 ) -> Workspace:
     base, trees = bases.require(packet), Trees.of(packet)
     if not trees.has(prepared.tree):
@@ -141,6 +141,7 @@ def _workspace(
         new_tree=new_tree,
         changes=changed(trees, prepared.tree, new_tree),
         own_files=git_files.changed_since(base.place, trees, prepared.own_files),
+        around=surroundings.changed_since(packet, trees, prepared.around, stage),
     )
 
 

@@ -65,8 +65,8 @@ def _judge(argv: list[str]) -> bool:
     changed: int | None = None
     checks = before(work, artifact) if when == "before" else after(work, artifact)
     if when == "after" and work.quality.accept:
-        check, changed = _accept(work, checks, artifact, artifact_at=values["--artifact"])
-        checks.append(check)
+        added, changed = _accept(work, checks, artifact, artifact_at=values["--artifact"])
+        checks += added
     if artifact:
         text = work.redact("\n".join(artifact))
         atomic.write(values["--artifact"], text.encode("utf-8", "backslashreplace"), durable=True)
@@ -119,18 +119,20 @@ def after(work: Work, artifact: list[str]) -> list[Check]:
 
 def _accept(
     work: Work, checks: list[Check], artifact: list[str], *, artifact_at: str
-) -> tuple[Check, int | None]:
+) -> tuple[list[Check], int | None]:
     """Run the acceptance commands, unless a check before them asks a person; and count the changed files."""
     from holdfast.gates import acceptance, judge  # only these tasks pay for the import
 
     if work.quality.action == "interrupt" and not all(check.passed for check in checks):
-        return Check(name=CHECK, passed=False, reasons=("not run: an earlier check failed",)), None
+        return [Check(name=CHECK, passed=False, reasons=("not run: an earlier check failed",))], None
     case = judge.case_of(work.packet, work.stage, artifact_at=artifact_at, reverted_at="")
     judge.note_tree(case)
     check = judge.redacted(case, acceptance.check(case))
     artifact.append((atomic.read_small(artifact_at, _ARTIFACT_BYTES) or b"").decode("utf-8", "replace"))
     changes = AttemptDir(os.path.dirname(os.path.abspath(artifact_at))).changes
-    return check, judge.write_changes(case, changes)
+    around = case.workspace.around if case.workspace is not None else ()
+    told = [Check(name="around", passed=True, reasons=around)] if around else []
+    return [*told, check], judge.write_changes(case, changes)
 
 
 def _commands(

@@ -148,6 +148,8 @@ class WorkspacePrepared(Event):
     dirty: tuple[str, ...] = ()
     #: The git object that records the repository's hooks and settings; empty outside git.
     own_files: str = ""
+    #: With a worktree: the git object that records the refs of the repository and the user's own tree.
+    around: str = ""
 
 
 class GateJudged(Event):

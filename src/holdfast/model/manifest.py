@@ -109,6 +109,7 @@ FIELDS = frozenset(
         "notes",
         "sandbox",
         "applied",
+        "denied_readers",
     ]
 )
 
@@ -176,6 +177,8 @@ def render(task: Task, packet_dir: str, observed: Observed) -> dict[str, Any]:
         manifest["concerns"] = [concern.to_json() for concern in found]
     if spec.quality is not None and spec.quality.accept:
         manifest["accept"] = len(spec.quality.accept)
+    if readers := permissions.denied_readers(task):
+        manifest["denied_readers"] = readers
     if spec.notes:
         manifest["notes"] = list(spec.notes)
     if task.applied is not None:

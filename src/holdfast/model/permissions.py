@@ -93,6 +93,11 @@ def denied_stages(task: Task) -> list[tuple[StageSpec, str]]:
     return denied
 
 
+def denied_readers(task: Task) -> list[str]:
+    """The stages that only read and had tools refused: worth a word, and no more."""
+    return [stage.name for stage, _ in denied_stages(task) if is_read_only(task.spec, stage)]
+
+
 def reason(task: Task) -> str:
     """What to tell about a completed task in which tools were denied; empty if none were."""
     found = denials(task)

@@ -31,7 +31,7 @@ else:
     except ImportError:
         import sqlite3
 
-_VERSION = 12
+_VERSION = 13
 #: Manifest fields in a row: enough for `ls`.
 FIELDS = (
     "schema", "task_id", "task_name", "goal", "status", "status_reason", "status_cause", "agent", "model",
@@ -39,6 +39,7 @@ FIELDS = (
     "usage", "project_dir", "pid", "exit_code", "active_s", "interrupt", "last_progress_at", "progress",
     "verdict", "waiting_for", "stopping", "concerns", "denied", "labels", "status_updated_at", "deadline_at",
     "paid_calls", "session_id", "asked_s", "last_words", "permissions", "sandbox", "applied",
+    "denied_readers",
 )  # fmt: skip
 #: Of each stage, these.
 _STAGE_FIELDS = ("name", "state", "agent", "decision")

@@ -9,7 +9,7 @@ from holdfast.errors import GitFailed, GitMissing
 from holdfast.packet import load
 from holdfast.store import atomic
 from holdfast.workspace import base as bases
-from holdfast.workspace import git
+from holdfast.workspace import git, surroundings
 from holdfast.workspace.base import Base
 from holdfast.workspace.current_tree import current_tree, take_snapshot
 from holdfast.workspace.place import locate
@@ -85,6 +85,7 @@ def fields(packet: Packet, stage: str, base: Base, tree: str) -> dict[str, Any]:
         "branch": base.branch,
         "dirty": dirty,
         "own_files": git_files.note(base.place, trees),
+        "around": surroundings.note(packet, trees) if base.kind == "worktree" else "",
         "timestamp": clock.iso_now(),
     }
 

@@ -136,8 +136,11 @@ def concerns(manifest: dict[str, Any]) -> str:
 
 
 def remarks(manifest: dict[str, Any]) -> str:
-    """`applied`: what else is worth a word about a completed task, and no concern."""
-    return "applied" if manifest.get("applied") else ""
+    """`applied; tools denied in codex_review`: what is worth a word about a task, and no concern."""
+    readers: list[str] = manifest.get("denied_readers") or []
+    parts = ["applied"] if manifest.get("applied") else []
+    parts += [f"tools denied in {', '.join(readers)}"] if readers else []
+    return "; ".join(parts)
 
 
 def interruption(manifest: dict[str, Any], how: str = "needs a person") -> str:

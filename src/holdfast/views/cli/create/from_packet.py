@@ -83,6 +83,9 @@ def read(path: str, *, values: dict[str, Any]) -> NewTask:
         **_chosen(values),
     )
     check_agents(spec, path)
+    permissions.check_stages(
+        spec, by_flag=permissions.asked(values), manifest=written.manifest, settings=settings
+    )
     check_git.check(spec)
     _check_variables(spec, path, added)
     # Checked last: a mistake in the packet itself is the more useful error.

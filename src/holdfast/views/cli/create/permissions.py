@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.agents import registry
 from holdfast.errors import UsageError
 from holdfast.model import permissions
 from holdfast.views.cli.show import out
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
     from holdfast.agents.base import Adapter
     from holdfast.model.spec import TaskSpec
+    from holdfast.pipeline.define.manifest import Manifest
 
 WARNING = (
     "warning: --permissions full without a sandbox: the agent may do everything that you may, everywhere"
@@ -45,6 +47,30 @@ def chosen(values: dict[str, Any], settings: dict[str, Any], adapters: list[Adap
         if "permissions" in settings:
             out.talk(f"{adapter.name} has no permission profiles; the setting permissions does not apply")
     return profile
+
+
+def check_stages(
+    spec: TaskSpec, *, by_flag: str | None, manifest: Manifest, settings: dict[str, Any]
+) -> None:
+    """Refuse a profile for an agent that cannot keep to it: a limit that is not enforced is worse than none.
+
+    The profile of a packet's stage; a setting that does not apply is only told. Raises UsageError.
+    """
+    of_stages = manifest.below("routing.permissions")
+    for stage in spec.stages:
+        if registry.adapter(stage.agent).capabilities.permissions or stage.permissions == permissions.FULL:
+            continue
+        where = f"routing.permissions.{stage.name}" if stage.name in of_stages else ""
+        if not where and stage.writes:
+            where = "--permissions" if by_flag else "permissions" if manifest.get("permissions") else ""
+        if where:
+            raise UsageError(
+                f"{where}: {stage.permissions} for {stage.name}, but the adapter of {stage.agent} has no "
+                "permission profiles",
+                hint="leave it out: the program's own settings decide what it may do",
+            )
+        if stage.writes and "permissions" in settings:
+            out.talk(f"{stage.agent} has no permission profiles; the setting permissions does not apply")
 
 
 def warn(spec: TaskSpec) -> None:
