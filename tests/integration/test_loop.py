@@ -291,8 +291,7 @@ def test_the_count_of_failures_survives_the_keeper(home: str) -> None:
     up()
     task("a").wait_for("failed")
     eventually(lambda: state(home)["failures"] == 1)
-    keepers.kill(home)
-    up()
+    keepers.kill(home)  # the seed starts another one; 'up' would forget the failures
     task("b").wait_for("failed", within_s=25)
     eventually(lambda: os.path.exists(Home(home).interrupt_request), 20)
 
@@ -391,7 +390,7 @@ def test_a_keeper_that_dies_behind_an_end_counts_it_once(home: str) -> None:
     }
     up(env=once)
     eventually(lambda: os.path.exists(os.path.join(home, "once")), what="the keeper was killed there")
-    up()
+    # The seed starts another one; 'up' would forget the failures.
     eventually(lambda: loops.queue() == {}, what="it leaves the queue")
     assert (state(home)["failures"], state(home)["ended"]) == (1, {"failed": 1})
 

@@ -204,12 +204,7 @@ class Deliveries:
 
     def _report(self, name: str, notice: dict[str, Any] | None) -> None:
         """Update status.json: the last failure of each rule; a successful delivery clears it."""
-        path = self.home.outbox_status
-        try:
-            status = atomic.read_json(path) or {}
-        except CorruptFile:
-            status = {}
-        failing: dict[str, Any] = dict(status.get("failing") or {})
+        failing = outbox.failing(self.home)
         if notice is None:
             rule = self._labels.pop(name, "")
             if rule not in failing:
@@ -224,14 +219,15 @@ class Deliveries:
                 "tries": notice.get("tries"),
                 "error": notice["error"],
             }
-        atomic.write_json(path, {"schema": "holdfast.outbox/1", "failing": failing}, durable=False)
+        record = {"schema": "holdfast.outbox/1", "failing": failing}
+        atomic.write_json(self.home.outbox_status, record, durable=False)
 
     def _read(self, name: str) -> dict[str, Any] | None:
         try:
             notice = atomic.read_json(self._path(name))
         except CorruptFile:
             notice = {}
-        if notice is None or (_is_rule(notice.get("rule", "")) and type(notice.get("tries")) is int):
+        if notice is None or _is_notice(notice):
             return notice
         self._give_up(name)  # not a valid notice
         return None
@@ -240,8 +236,16 @@ class Deliveries:
         return os.path.join(self.home.outbox, name)
 
 
-def _is_rule(rule: object) -> bool:
-    return rule is None or isinstance(rule, dict)
+def _is_notice(notice: dict[str, Any]) -> bool:
+    """Whether the fields that a delivery uses have the right types: an agent can write such a file."""
+    rule, tries = notice.get("rule", ""), notice.get("tries")
+    texts = (notice.get("after"), notice.get("next_at"))
+    return (
+        (rule is None or isinstance(rule, dict))
+        and type(tries) is int
+        and 0 <= tries <= TRIES
+        and all(text is None or (isinstance(text, str) and "\0" not in text) for text in texts)
+    )
 
 
 def _is_new(notice: dict[str, Any]) -> bool:

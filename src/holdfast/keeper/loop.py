@@ -15,6 +15,7 @@ from holdfast.store.layout import Home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 #: After n failures in a row, the next task waits 2^n seconds, at most this long.
@@ -87,9 +88,44 @@ def read_spec(home: Home) -> LoopSpec:
         flags: Any = (atomic.read_json(home.up) or {}).get("loop") or {}
         if (flags.get("sources") or configured.get("sources")) and not _is_of_user(home):
             flags = {name: value for name, value in flags.items() if name not in ("sources", "project")}
-        return LoopSpec.from_json({**configured, **flags})
+        return LoopSpec.from_json(_valid({**configured, **flags}))
     except (CorruptFile, TypeError, AttributeError):
-        return LoopSpec.from_json(configured)
+        return LoopSpec.from_json(_valid(configured))
+
+
+def _valid(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields that have the right type: an agent can write the files that they come from."""
+    return {name: value for name, value in fields.items() if name not in _VALID or _VALID[name](value)}
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value < _MOST
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < _MOST
+
+
+def _is_table(value: Any, kind: Callable[[Any], bool]) -> bool:
+    return isinstance(value, dict) and all(isinstance(key, str) and kind(each) for key, each in value.items())  # pyright: ignore
+
+
+#: More than any setting of the loop.
+_MOST = 1e15
+_VALID: dict[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(
+        ("slots", "max_iterations", "max_failures", "min_free_memory_bytes", "min_free_disk_bytes"), _is_count
+    ),
+    **dict.fromkeys(("iteration_delay_s", "refresh_s"), _is_number),
+    **dict.fromkeys(("budget_usd", "archive_after_s"), lambda value: value is None or _is_number(value)),
+    **dict.fromkeys(("agents", "pools"), lambda value: _is_table(value, _is_count)),
+    "windows": lambda value: _is_table(value, lambda each: isinstance(each, str)),
+    "pool_budgets": lambda value: _is_table(value, _is_number),
+    "sources": lambda value: (
+        isinstance(value, (list, tuple)) and all(isinstance(each, str) for each in value)  # pyright: ignore
+    ),
+    "project": lambda value: isinstance(value, str),
+}
 
 
 def _is_of_user(home: Home) -> bool:

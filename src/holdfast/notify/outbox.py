@@ -110,12 +110,17 @@ def names(home: Home) -> list[str]:
 def status(home: Home) -> dict[str, Any]:
     """The state of the deliveries: `pending`, `given_up`, and the last failure of each failing rule."""
     try:
-        status = atomic.read_json(home.outbox_status) or {}
-    except HoldfastError:
-        status = {}
-    try:
         given_up = len([name for name in os.listdir(home.outbox_failed) if name[0] != "."])
     except OSError:
         given_up = 0
-    failing: dict[str, Any] = status.get("failing") or {}
-    return {"pending": len(names(home)), "given_up": given_up, "failing": failing}
+    return {"pending": len(names(home)), "given_up": given_up, "failing": failing(home)}
+
+
+def failing(home: Home) -> dict[str, dict[str, Any]]:
+    """The last failure of each failing rule. Anything else in its file is ignored: an agent can write it."""
+    try:
+        found: Any = (atomic.read_json(home.outbox_status) or {}).get("failing")
+    except HoldfastError:
+        return {}
+    rules: dict[str, Any] = dict(found) if isinstance(found, dict) else {}  # pyright: ignore
+    return {rule: failure for rule, failure in rules.items() if isinstance(failure, dict)}

@@ -35,8 +35,8 @@ def label(rule: dict[str, Any]) -> str:
         return str(rule["name"])
     to = str(rule.get("to", "?"))
     if to == "command":
-        argv: list[str] = rule.get("argv") or [""]
-        return f"command {os.path.basename(str(argv[0]))}"
+        argv: list[Any] = rule["argv"] if isinstance(rule.get("argv"), list) else []
+        return f"command {os.path.basename(str(argv[0])) if argv else ''}"
     if to == "webhook":
         url = str(rule.get("url") or "")
         host = url.partition("://")[2].partition("/")[0].rpartition("@")[2]

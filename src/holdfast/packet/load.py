@@ -10,6 +10,7 @@ from holdfast.model.soundness import is_sound
 from holdfast.model.status import ENDS, PARKED, Status
 from holdfast.packet import inbox
 from holdfast.store import atomic, layout
+from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 
 TYPE_CHECKING = False
@@ -87,8 +88,21 @@ def is_settled(packet: Packet, manifest: dict[str, Any]) -> bool:
     An ended task counts once its marker, the last file, is written.
     """
     if manifest["status"] in ENDS:
-        return os.path.exists(packet.task_done)
+        return os.path.exists(packet.task_done) and has_ended_as(packet, manifest["status"])
     return manifest["status"] == Status.INTERRUPTED
+
+
+def has_ended_as(packet: Packet, status: str) -> bool:
+    """Whether a task has really ended with the status that its manifest shows.
+
+    The agent can write that file: as long as a runner is there, its journal decides.
+    """
+    if not locks.is_held(packet.runner_lock):
+        return True
+    try:
+        return fold(packet).status == status
+    except HoldfastError:
+        return False
 
 
 def task_ids(home: Home) -> list[str]:

@@ -179,12 +179,16 @@ def is_known(home: Home, task_id: str) -> bool:
 
 
 def status_of(home: Home, task_id: str) -> str | None:
-    """The status of a task, archived or not; None if there is none, UNREADABLE if it cannot be read: nothing
-    is concluded from that."""
+    """The status of a task, archived or not; None if there is none.
+
+    UNREADABLE if it cannot be read, or shows an end that the journal does not have: nothing is concluded from
+    that.
+    """
     for packet in (home.packet(task_id), home.archived(task_id)):
         if os.path.isdir(packet.path):
             try:
-                return str(load.read_manifest(packet)["status"])
+                status = str(load.read_manifest(packet)["status"])
             except (HoldfastError, KeyError, ValueError):
                 return UNREADABLE
+            return status if status not in ENDS or load.has_ended_as(packet, status) else UNREADABLE
     return None

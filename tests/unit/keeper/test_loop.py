@@ -188,3 +188,17 @@ def test_a_state_with_values_of_another_kind_is_read_as_far_as_it_goes(at: Home)
     with open(at.loop, "w", encoding="utf-8") as file:
         json.dump({"schema": "holdfast.loop/1", **wrong, "of_tomorrow": 1}, file)
     assert loop.read_state(at) == LoopState(iteration=7)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"slots": "x"}, {"slots": -1}, {"slots": True}, {"agents": 5}, {"pools": ["a"]},
+        {"pools": {"a": "b"}}, {"max_iterations": "x"}, {"archive_after_s": "x"}, {"refresh_s": []},
+        {"min_free_memory_bytes": 1e400}, {"iteration_delay_s": float("nan")}, {"max_failures": {}},
+        {"windows": {"a": 1}}, {"sources": "cmd:x"}, {"project": 1}, {"pool_budgets": {"a": "b"}},
+    ],
+)  # fmt: skip
+def test_a_field_of_the_wrong_type_is_ignored(at: Home, wrong: dict[str, object]) -> None:
+    up(at, asked(**wrong))
+    assert loop.read_spec(at) == LoopSpec()

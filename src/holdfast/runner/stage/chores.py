@@ -57,8 +57,8 @@ def command_line(
     ledger: Ledger, directory: AttemptDir, kind: str, *, stage: str, judged: int = 0
 ) -> list[str]:
     """The command line of a chore."""
-    # -P: the workspace may contain a json.py.
-    python = [sys.executable, "-P", "-m"]
+    # -I: the workspace may have a json.py, and the environment, which may come with a request, a PYTHONPATH.
+    python = [sys.executable, "-I", "-m"]
     # What we believe of the journal: while the chore runs, others can write to the file.
     about = ["--packet", ledger.packet.path, "--stage", stage, "--out", directory.result]
     about += ["--journal", ledger.pin] if ledger.pin else []

@@ -31,7 +31,7 @@ Make = Callable[..., Bench]
 def test_the_program_of_each_chore(bench: Make, spec: dict[str, Any], kind: str, program: list[str]) -> None:
     task = bench(IMPL, **spec)
     argv = chores.command_line(task.ledger, task.packet.attempt("d"), kind, stage=IMPL.name, judged=3)
-    assert argv[1:3] == ["-P", "-m"], "a json.py in the workspace must not be imported"
+    assert argv[1:3] == ["-I", "-m"], "neither a json.py of the workspace nor PYTHONPATH counts"
     assert argv[3 : argv.index("--packet")] == program
     words = argv[argv.index("--packet") :]
     options = dict(zip(words[::2], words[1::2], strict=True))

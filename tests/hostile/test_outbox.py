@@ -1,0 +1,46 @@
+"""No notice that an agent put into the outbox stops a keeper, or `status`."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from holdfast.keeper.delivery import Deliveries
+from holdfast.store.layout import Home
+from tests.support.tasks import holdfast
+
+ID = "01ARZ3NDEKTSV4RRFFQ69G5FAV.json"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"tries": 1000},
+        {"tries": -5},
+        {"after": ["x"]},
+        {"after": "a\0b"},
+        {"next_at": {}},
+        {"rule": {"to": "command", "argv": 5}},
+        {"rule": {"to": ["x"]}},
+        {"at": []},
+    ],
+)
+def test_a_forged_notice_stops_no_keeper(home: str, fields: dict[str, object]) -> None:
+    notice = {"schema": "holdfast.notice/1", "rule": {"to": "x"}, "tries": 0} | fields
+    os.makedirs(Home(home).outbox)
+    with open(os.path.join(Home(home).outbox, ID), "w", encoding="utf-8") as file:
+        json.dump(notice, file)
+    deliveries = Deliveries(Home(home), first_pause_s=0.0)
+    for _ in range(3):
+        assert deliveries.step() >= 0
+
+
+@pytest.mark.parametrize("failing", [[1], 5, {"a": 1}, {"a": {"at": []}}])
+def test_status_survives_a_forged_report(home: str, failing: object) -> None:
+    os.makedirs(Home(home).outbox)
+    with open(Home(home).outbox_status, "w", encoding="utf-8") as file:
+        json.dump({"failing": failing}, file)
+    shown = holdfast("status")
+    assert shown.returncode == 0, shown.stderr
