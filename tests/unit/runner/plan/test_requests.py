@@ -311,6 +311,7 @@ SITUATIONS: dict[str, tuple[Story, dict[str, Any]]] = {
     "approve": (awaiting_approval(), {}),
     "reject": (awaiting_approval(), {}),
     "done": (queued(), {}),
+    "applied": (Story().move("killed"), {"how": "patch"}),
 }
 
 
