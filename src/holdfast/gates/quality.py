@@ -173,8 +173,7 @@ def uncommitted(work: Work) -> list[str] | None:
     if repository is None:
         return None
     home = os.path.realpath(work.packet.home.path) + os.sep
-    own = (repository.top, repository.common_dir, repository.git_dir)
-    paths = changed_files.listed(repository, own, frozen_settings.read(work.packet))
+    paths = changed_files.listed(repository, frozen_settings.read(work.packet))
     top = os.path.realpath(repository.top)
     return [path for path in paths if not os.path.join(top, path).startswith(home)]
 

@@ -13,11 +13,10 @@ from holdfast.store.inside import is_directory
 from holdfast.workspace import git
 
 
-def listed(repository: git.Repository, own: tuple[str, ...], frozen: git.Settings | None = None) -> list[str]:
+def listed(repository: git.Repository, frozen: git.Settings | None = None) -> list[str]:
     """Changed and untracked files, without ignored ones. A nested repository has a final slash.
 
-    The git directories of submodules are in one of the directories `own`. `frozen` are settings of an earlier
-    time; those of submodules are the current ones.
+    `frozen` are settings of an earlier time; those of submodules are the current ones.
     """
     words = [
         "status",
@@ -28,7 +27,7 @@ def listed(repository: git.Repository, own: tuple[str, ...], frozen: git.Setting
         "--ignore-submodules=all",
     ]
     paths = [entry[3:] for entry in git.names(git.run(words, of=repository, frozen=frozen))]
-    return list(dict.fromkeys((*paths, *_staged_links(repository), *_moved_links(repository, own))))
+    return list(dict.fromkeys((*paths, *_staged_links(repository), *_moved_links(repository))))
 
 
 def _staged_links(repository: git.Repository) -> list[str]:
@@ -43,32 +42,31 @@ def _staged_links(repository: git.Repository) -> list[str]:
     ]
 
 
-def _moved_links(repository: git.Repository, own: tuple[str, ...]) -> list[str]:
+def _moved_links(repository: git.Repository) -> list[str]:
     """Submodules that are not as the index has them: another commit, or uncommitted files."""
     moved: list[str] = []
     for name, commit in git.gitlinks(git.run(["ls-files", "-s", "-z"], of=repository)):
         full = os.path.join(repository.top, name)
-        inner = submodule(repository.top, name, own)
-        if not is_directory(full) or (
-            inner is not None and (git.head(inner) != commit or listed(inner, own))
-        ):
+        inner = submodule(repository, name)
+        if not is_directory(full) or (inner is not None and (git.head(inner) != commit or listed(inner))):
             moved.append(name)
     return moved
 
 
-def submodule(top: str, path: str, own: tuple[str, ...]) -> git.Repository | None:
+def submodule(around: git.Repository, path: str) -> git.Repository | None:
     """The repository of a submodule; None if it is empty, or reached through a link.
 
-    Its git directory is in one of the directories `own`. Raises NotPossible if it is elsewhere: an agent can
-    write a `.git` file that names any repository of the user.
+    Its git directory is in its own directory, or in `modules` of the repository around it. Raises NotPossible
+    if it is elsewhere: an agent can write a `.git` file that names any repository of the user.
     """
-    directory = os.path.join(top, path)
-    if os.path.realpath(directory) != os.path.join(os.path.realpath(top), path):
+    directory = os.path.join(around.top, path)
+    if os.path.realpath(directory) != os.path.join(os.path.realpath(around.top), path):
         return None
     repository = git.at(directory)
-    if repository is not None and not repository.is_inside(*own):
+    modules = os.path.join(around.git_dir, "modules")
+    if repository is not None and (os.path.islink(modules) or not repository.is_inside(directory, modules)):
         raise NotPossible(
-            f"{directory}/.git leads to {repository.git_dir}, outside the worktree",
+            f"{directory}/.git leads to {repository.git_dir}, which is not the submodule's own",
             hint="check it by hand; 'holdfast rm --force' discards it",
         )
     return repository

@@ -15,7 +15,7 @@ from holdfast.errors import GitFailed
 from holdfast.workspace.git import settings
 from holdfast.workspace.git.discovery import Repository, at, common_of, find, of_git_dir
 from holdfast.workspace.git.execute import LIMIT_S, execute, program, search_path
-from holdfast.workspace.git.parse import GITLINK, gitlinks, listing, names, text
+from holdfast.workspace.git.parse import GITLINK, flagged, gitlinks, listing, names, text
 from holdfast.workspace.git.private import Session, Target
 from holdfast.workspace.git.settings import Settings
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "GITLINK", "IDENTITY", "LIMIT_S", "Repository", "Session", "Settings", "Target", "at", "call",
-    "common_of", "find", "gitlinks", "head", "is_merging", "listing", "names", "of_git_dir", "run",
+    "common_of", "find", "flagged", "gitlinks", "head", "is_merging", "listing", "names", "of_git_dir", "run",
     "settings", "text", "version", "work_on",
 )  # fmt: skip
 
@@ -82,12 +82,13 @@ def call(
     target = Target(
         objects=os.path.join(of.common_dir, "objects"), git_dir=of.git_dir, common_dir=of.common_dir
     )
+    index = {} if of.index is None else {"GIT_INDEX_FILE": of.index}
     return work_on(
         target,
         arguments,
         known=frozen or settings.read(of),
         cwd=cwd or of.top,
-        env={"GIT_WORK_TREE": of.top, **(env or {})},
+        env={"GIT_WORK_TREE": of.top, **index, **(env or {})},
         **options,
     )
 

@@ -26,14 +26,13 @@ class Repository(Record):
     common_dir: str
     #: The path of the directory below the root; empty, or with a final slash.
     prefix: str = ""
+    #: Another index than its own.
+    index: str | None = None
 
     def is_inside(self, *roots: str) -> bool:
-        """Whether its git directories are in one of these directories."""
+        """Whether its git directories are below one of these directories."""
         return all(
-            any(
-                path == root or path.startswith(root.rstrip("/") + "/")
-                for root in map(os.path.realpath, roots)
-            )
+            any(path.startswith(root.rstrip("/") + "/") for root in map(os.path.realpath, roots))
             for path in (self.git_dir, self.common_dir)
         )
 

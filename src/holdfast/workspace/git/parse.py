@@ -27,6 +27,23 @@ def listing(paths: Iterable[str]) -> bytes:
     return b"".join(os.fsencode(path) + b"\0" for path in paths)
 
 
+def flagged(listed: bytes, top: str) -> tuple[tuple[str, list[str]], ...]:
+    """The options of `update-index` that clear flags, each with the paths, given `ls-files -v -z`.
+
+    git does not compare a path with the flag assume-unchanged or skip-worktree. The latter also marks what a
+    sparse checkout leaves out, so it stays on what does not exist.
+    """
+    unchanged: list[str] = []
+    skipped: list[str] = []
+    for entry in names(listed):
+        flag, path = entry[0], entry[2:]
+        if flag.islower():
+            unchanged.append(path)
+        if flag in "Ss" and os.path.lexists(os.path.join(top, path)):
+            skipped.append(path)
+    return ("--no-assume-unchanged", unchanged), ("--no-skip-worktree", skipped)
+
+
 def gitlinks(listed: bytes) -> Iterator[tuple[str, str]]:
     """The nested repositories in the output of `ls-files -s -z` or `ls-tree -z`: path and commit."""
     for entry in listed.split(b"\0"):

@@ -3,7 +3,8 @@
 The user's repository is only read. The snapshot has its own index, first copied from the user's, so that
 unchanged files are not read again, and so that a later `git add` of the user has no effect on it.
 
-Files that git ignores are left out, unless a pattern of `deny` matches them. A nested repository (a submodule
+Files that git ignores are left out, unless a pattern of `deny` matches them, or HEAD or the user's index has
+them: a merge would bring them (`git add -f`). A nested repository (a submodule
 or an untracked one) is a commit in the tree: its HEAD if nothing in it changed, else a commit of ours.
 """
 
@@ -41,13 +42,14 @@ def take(
     `deny` are patterns relative to the project; `hidden` are directories to leave out (the home of holdfast).
     """
     trees.make(place)
-    index = os.path.join(place.git_dir, "index") if place.git_dir is not None else None
     patterns = below(place.prefix, deny)
     own = tuple(path for path in (place.top, place.git_dir, place.common_dir) if path is not None)
     for left in range(tries - 1, -1, -1):
         try:
             with git.Session():
-                return _Snapshot(trees, place.top, deny=patterns, hidden=tuple(hidden), own=own).take(index)
+                return _Snapshot(trees, place.top, deny=patterns, hidden=tuple(hidden), own=own).take(
+                    place.repository
+                )
         except GitFailed:
             if not left:
                 raise
@@ -80,12 +82,13 @@ class _Snapshot:
         #: Lines for `update-index --index-info`.
         self.index_info: list[bytes] = []
 
-    def take(self, user_index: str | None) -> str:
+    def take(self, repository: git.Repository | None) -> str:
+        user_index = os.path.join(repository.git_dir, "index") if repository is not None else None
         kept = self.trees.index_of(self.top)
         self.index = self.trees.temporary(os.path.basename(kept))
         try:
             self._begin(kept, user_index)
-            self._collect()
+            self._collect(self._tracked(repository, user_index))
             self._update()
             tree = git.text(self._git("write-tree", "--missing-ok"))
             os.replace(self.index, kept)
@@ -106,25 +109,33 @@ class _Snapshot:
                 # Keep the time: git reads files again that are as new as the index.
                 shutil.copy2(source, self.index)
                 os.chmod(self.index, 0o600)
-                if source is user_index:
-                    self._unflag()
+                # Ours too: it is in the packet, where an agent may write.
+                self._unflag()
                 return
 
     def _unflag(self) -> None:
         """Clear the flags assume-unchanged and skip-worktree: these files are compared too."""
-        unchanged: list[str] = []
-        skipped: list[str] = []
-        for entry in git.names(self._git("ls-files", "-v", "-z")):
-            flag, path = entry[0], entry[2:]
-            if flag.islower():
-                unchanged.append(path)
-            if flag in "Ss" and os.path.lexists(os.path.join(self.top, path)):
-                skipped.append(path)
-        for option, paths in (("--no-assume-unchanged", unchanged), ("--no-skip-worktree", skipped)):
+        for option, paths in git.flagged(self._git("ls-files", "-v", "-z"), self.top):
             if paths:
                 self._git("update-index", option, "-z", "--stdin", stdin=git.listing(paths))
 
-    def _collect(self) -> None:
+    def _tracked(self, repository: git.Repository | None, user_index: str | None) -> list[str]:
+        """Paths that HEAD or the user's index has, and our index has not."""
+        if repository is None or user_index is None:
+            return []
+        try:
+            head = git.head(repository)
+        except GitFailed:
+            return []  # an agent damaged it; then there is nothing to merge
+        words = ["diff-index", "--cached", "--name-only", "-z", "--no-renames", "--ignore-submodules=none"]
+        paths = git.names(self._git(*words, "--diff-filter=D", head)) if head is not None else []
+        if os.path.isfile(user_index):
+            words = ["ls-files", "-z"] if head is None else [*words, "--diff-filter=A", head]
+            # A damaged index has nothing to commit.
+            paths += git.names(self.trees.run(words, work_tree=self.top, index=user_index, allowed=(0, 128)))
+        return paths
+
+    def _collect(self, tracked: list[str]) -> None:
         links = self._gitlinks()
         for path, commit in links.items():
             self._add_repository(path, commit)
@@ -132,7 +143,7 @@ class _Snapshot:
             self._git("diff-files", "-z", "--name-status", "--no-renames", "--ignore-submodules=all")
         )
         paths = dict.fromkeys(changed[1::2])
-        for path in self._others():
+        for path in (*self._others(), *tracked):
             paths[path] = None
         for path in paths:
             if path.rstrip("/") not in links and not self._is_hidden(path):
@@ -223,15 +234,17 @@ class _Snapshot:
             raise GitFailed(
                 f"{full}: repositories are nested too deeply", hint="remove or ignore the innermost"
             )
-        repository, head, user_index = git.at(full), None, None
+        repository, head = git.at(full), None
         # A `.git` that leads elsewhere is a repository that an agent chose.
-        if repository is not None and repository.is_inside(*self.own):
+        if repository is not None and not repository.is_inside(*self.own):
+            repository = None
+        if repository is not None:
             self.trees.borrow(repository.common_dir)
-            head, user_index = git.head(repository), os.path.join(repository.git_dir, "index")
+            head = git.head(repository)
         inner = _Snapshot(
             self.trees, full, deny=self.deny, hidden=self.hidden, own=self.own, depth=self.depth + 1
         )
-        tree = inner.take(user_index)
+        tree = inner.take(repository)
         if head is not None and self.trees.tree_of(head) == tree:
             return head
         return self.trees.commit(tree, *([head] if head is not None else []))

@@ -17,7 +17,7 @@ from holdfast.workspace.place import locate
 from holdfast.workspace.snapshots import snapshot
 from holdfast.workspace.snapshots.changes import changed, few, gitlinks, patch, within
 from holdfast.workspace.snapshots.trees import Trees
-from holdfast.workspace.worktrees import submodules, unmerged, worktree
+from holdfast.workspace.worktrees import commits, submodules, unmerged, worktree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,12 +91,13 @@ def _merge(packet: Packet, tree: Worktree, goal: str) -> Applied:
     # Redact before cutting; others read the history.
     title = " ".join(Redactor(dict(os.environ))(goal).split())[:72] or packet.task_id
     scope = scopes.of(packet)
+    source = worktree.branch_of(tree) or tree.branch
     squashed = squash_reverted(tree, scope)
     left_out = unmerged.commit_all(tree, f"{title}\n\nholdfast task {packet.task_id}\n", scope)
     old, head = git.head(main), worktree.head_of(tree)
     if old is None or head is None or worktree.is_ancestor(tree, head, old):
         raise _nothing(packet, branch, left_out, tree)
-    source = worktree.branch_of(tree) or tree.branch
+    refuse_unseen(packet, tree, head, scope)
     _try_merge(tree, head)
     changed_submodules = submodules.fetch_home(tree, head, tree.branch)
     words = ["merge", "-q", "--no-ff", "--no-verify", "--no-gpg-sign", "--no-autostash"]
@@ -149,18 +150,59 @@ def squash_reverted(tree: Worktree, scope: Scope | None) -> bool:
     start = git.text(git.run(["merge-base", "HEAD", head], of=worktree.main_of(tree)))
     # List all files: the paths may not fit on a command line, and diff cannot read them from stdin.
     words = ["diff", "--name-only", "-z", "--no-renames", "--ignore-submodules=dirty", start]
-    changed_files = set(git.names(worktree.call(tree, words).stdout))
-    if still_changed := [path for path in foreign if path in changed_files]:
-        branch = worktree.branch_of(tree) or "no branch"
-        raise NotPossible(
-            f"commits on {branch} change files outside the scope: {few(still_changed)}",
-            hint=f"--patch applies only changes in the scope; 'git merge {head[:12]}' merges the commits",
-        )
-    # A branch that the agent checked out may be a user's: only detach from it.
-    detach = [] if worktree.branch_of(tree) == tree.branch else ["--no-deref"]
-    worktree.call(tree, ["update-ref", *detach, "-m", "holdfast: squash", "HEAD", start, head])
-    worktree.call(tree, ["reset", "-q"])
+    with commits.own_index(worktree.inside(tree)) as own:
+        changed_files = set(git.names(git.run(words, of=own)))
+        if still_changed := [path for path in foreign if path in changed_files]:
+            branch = worktree.branch_of(tree) or "no branch"
+            raise NotPossible(
+                f"commits on {branch} change files outside the scope: {few(still_changed)}",
+                hint=f"--patch applies only changes in the scope; 'git merge {head[:12]}' merges the commits",
+            )
+        git.run(["read-tree", "--reset", start], of=own)
+        worktree.move_head(tree, start, head)
+        commits.put_index(own)
     return True
+
+
+def refuse_unseen(packet: Packet, tree: Worktree, head: str, scope: Scope | None) -> None:
+    """Raises NotPossible if a commit has other content in the scope than the files.
+
+    Gates and `diff` see the files. git can be told to see no difference: by flags or times in an index, or by
+    ignore rules.
+    """
+    trees = Trees.of(packet)
+    seen = current_tree(packet, bases.require(packet))
+    paths = [end for change in changed(trees, seen, trees.tree_of(head)) for end in change.ends]
+    foreign = {*unmerged.outside(tree, paths, scope), *unmerged.filtered_at_start(tree, paths)}
+    unseen = [path for path in paths if path not in foreign and not _is_large_and_same(tree, head, path)]
+    if unseen:
+        empty = _empty_submodules(tree, head)
+        unseen = [path for path in unseen if not any(f"{path}/".startswith(f"{each}/") for each in empty)]
+    if unseen:
+        raise NotPossible(
+            f"commits of {packet.task_id} have other content than its files: {few(unseen)}",
+            hint=f"nothing was changed; 'git diff {head[:12]}' in {tree.path} shows it; "
+            "--patch applies the files",
+        )
+
+
+def _empty_submodules(tree: Worktree, head: str) -> list[str]:
+    """Submodules that are not checked out, and that the task did not change: their files are not applied."""
+    sides = [
+        set(git.gitlinks(worktree.call(tree, ["ls-tree", "-r", "-z", "--full-tree", commit]).stdout))
+        for commit in (tree.commit, head)
+    ]
+    return [path for path, _ in sides[0] & sides[1] if submodules.at(tree, path) is None]
+
+
+def _is_large_and_same(tree: Worktree, head: str, path: str) -> bool:
+    """Whether a path is a file of which a snapshot has only a note, and the commit has its content."""
+    full = os.path.join(tree.path, path)
+    if os.path.islink(full) or not os.path.isfile(full) or os.path.getsize(full) <= snapshot.BIG_BYTES:
+        return False
+    inside = worktree.inside(tree)
+    words = ["rev-parse", "--verify", "-q", f"{head}:{path}"]
+    return git.run(words, of=inside, allowed=(0, 1, 128)) == git.run(["hash-object", "--", path], of=inside)
 
 
 def _nothing(

@@ -64,6 +64,7 @@ def _push(packet: Packet, tree: Worktree, place: Remote, goal: str) -> Pushed:
     if head is None or worktree.is_ancestor(tree, head, tree.commit):
         outside = f"; outside its scope: {', '.join(left_out[:5])}" if left_out else ""
         raise NotPossible(f"{packet.task_id} has nothing to push{outside}", hint="nothing was pushed")
+    apply.refuse_unseen(packet, tree, head, scope)
     if submodules.unmerged(tree):
         raise NotPossible(
             f"{packet.task_id} has commits in submodules, which must be pushed first",

@@ -131,12 +131,18 @@ def remove(tree: Worktree, *, force: bool, scope: Scope | None = None) -> str:
             raise GitFailed(f"cannot remove the worktree {tree.path}: {error.strerror}") from error
     if admin is not None:
         shutil.rmtree(admin)
+    if worktree.is_symbolic(tree):
+        # Not the branch to which it refers.
+        worktree.refuse_links(tree, tree.branch)
+        git.run(["symbolic-ref", "--delete", f"refs/heads/{tree.branch}"], of=worktree.main_of(tree))
     tip = worktree.tip_of(tree)
     if tip is None or remainder:
         return remainder
     if not unmerged.is_merged(tree):
         return f"its commits stay on the branch {tree.branch} of {tree.main}"
-    git.run(["update-ref", "-d", f"refs/heads/{tree.branch}", tip], of=worktree.main_of(tree))
+    worktree.check_branch(tree)
+    words = ["update-ref", "--no-deref", "-d", f"refs/heads/{tree.branch}", tip]
+    git.run(words, of=worktree.main_of(tree))
     return ""
 
 
@@ -163,5 +169,9 @@ def _keep_commits(tree: Worktree) -> str:
         if worktree.is_ancestor(tree, head, tip):
             return ""
         branch = f"{tree.branch}-{head[:12]}"
-    git.run(["update-ref", f"refs/heads/{branch}", head], of=worktree.main_of(tree))
+    if branch == tree.branch and worktree.is_symbolic(tree):
+        branch = f"{tree.branch}-{head[:12]}"
+    worktree.refuse_links(tree, branch)
+    words = ["update-ref", "--no-deref", f"refs/heads/{branch}", head]
+    git.run(words, of=worktree.main_of(tree))
     return f"its commits stay on the branch {branch} of {tree.main}"

@@ -32,14 +32,21 @@ def _below(tree: Worktree, parent: str, listed: bytes) -> Iterator[str]:
     """The submodules of one repository, given the list of its index."""
     for name, _ in git.gitlinks(listed):
         path = os.path.join(parent, name)
-        repository = _in_worktree(tree, path)
+        repository = at(tree, path)
         if repository is not None:
             yield from _below(tree, path, _git(repository, "ls-files", "-s", "-z"))
             yield path
 
 
-def _in_worktree(tree: Worktree, path: str) -> git.Repository | None:
-    return submodule(tree.path, path, (tree.path, tree.common_dir))
+def at(tree: Worktree, path: str) -> git.Repository | None:
+    """The submodule at a path, which may be in others."""
+    around = worktree.inside(tree)
+    parts = path.split("/")
+    for count in range(1, len(parts)):
+        parent = os.path.join(tree.path, *parts[:count])
+        if os.path.lexists(os.path.join(parent, ".git")):
+            around = submodule(around, os.path.relpath(parent, around.top)) or around
+    return submodule(around, os.path.relpath(os.path.join(tree.path, path), around.top))
 
 
 def unmerged(tree: Worktree) -> dict[str, int]:
@@ -54,7 +61,7 @@ def unmerged(tree: Worktree) -> dict[str, int]:
         parent = max((other for other in homes if path.startswith(other + "/")), key=len, default="")
         above = homes[parent] if parent else worktree.main_of(tree)
         homes[path] = _home_of(tree, above, os.path.relpath(path, parent or "."))
-        repository, home = _in_worktree(tree, path), homes[path]
+        repository, home = at(tree, path), homes[path]
         if repository is None:
             continue
         heads = ["--branches"] if _is_unborn(repository) else ["HEAD", "--branches"]
@@ -92,7 +99,7 @@ def _bring_commit(
 
     `place` is its path in `project`, the repository around that home.
     """
-    source, home = _in_worktree(tree, path), _home_of(tree, project, place)
+    source, home = at(tree, path), _home_of(tree, project, place)
     if source is None or _missing(source, [commit]):
         return
     if home is None:
@@ -108,7 +115,7 @@ def _bring_commit(
         _bring_commit(tree, inner, inner_commit, project=home, place=name, ref=ref)
     if _missing(home, [commit]):
         _copy(source, home, commit)
-        git.run(["update-ref", f"refs/heads/{ref}", commit], of=home)
+        git.run(["update-ref", "--no-deref", f"refs/heads/{ref}", commit], of=home)
 
 
 def _copy(source: git.Repository, home: git.Repository, commit: str) -> None:
@@ -126,13 +133,13 @@ def _home_of(tree: Worktree, parent: git.Repository | None, path: str) -> git.Re
     """The project's repository of a submodule: checked out in its parent, or in git's `modules`."""
     if parent is None:
         return None
-    own = (tree.main, tree.common_dir)
-    checked_out = submodule(parent.top, path, own) if parent.top != parent.git_dir else None
+    checked_out = submodule(parent, path) if parent.top != parent.git_dir else None
     if checked_out is not None:
         return checked_out
     module = os.path.join(parent.common_dir, "modules", path)
     repository = git.of_git_dir(module, module)
-    return repository if repository is not None and repository.is_inside(*own) else None
+    roots = (tree.main, tree.common_dir)
+    return repository if repository is not None and repository.is_inside(*roots) else None
 
 
 def _is_unborn(repository: git.Repository) -> bool:

@@ -12,6 +12,7 @@ import shlex
 from holdfast.errors import NotPossible
 from holdfast.store.inside import is_directory
 from holdfast.workspace import changed_files, git
+from holdfast.workspace.worktrees import commits as commits_of
 from holdfast.workspace.worktrees import submodules, worktree
 
 TYPE_CHECKING = False
@@ -54,12 +55,7 @@ def uncommitted(tree: Worktree) -> list[str]:
     """Uncommitted files of the worktree, without ignored ones. Raises NotPossible if git cannot tell."""
     if not os.path.isdir(tree.path) or worktree.is_initializing(tree):
         return []
-    return changed_files.listed(worktree.inside(tree), _own(tree))
-
-
-def _own(tree: Worktree) -> tuple[str, ...]:
-    """Where the git directories of the worktree's submodules may be."""
-    return tree.path, tree.common_dir
+    return changed_files.listed(worktree.inside(tree))
 
 
 def outside(tree: Worktree, paths: Iterable[str], scope: Scope | None) -> list[str]:
@@ -104,15 +100,28 @@ def files(tree: Worktree, scope: Scope | None) -> list[str]:
 
 
 def commit_all(tree: Worktree, message: str, scope: Scope | None = None) -> list[str]:
-    """Commit all changes in the scope, as holdfast, on the checked-out branch; in submodules first.
+    """Commit all changes in the scope, as holdfast, on the task's branch or on none; in submodules first.
 
     Returns the files that were left out. Raises NotPossible during a merge if files would be left out,
     because that would undo changes of the other side.
     """
-    left_inside = [
-        path for place in submodules.within(tree) for path in _commit_inside(tree, place, message, scope)
-    ]
-    paths = uncommitted(tree)
+    inner = submodules.within(tree)
+    _refuse_nested(tree, uncommitted(tree), scope)
+    left_inside = [path for place in inner for path in _commit_inside(tree, place, message, scope)]
+    with commits_of.own_index(worktree.inside(tree)) as own:
+        # Without the flags of its index there may be more.
+        paths = changed_files.listed(own)
+        _refuse_nested(tree, paths, scope)
+        left_out = outside(tree, paths, scope)
+        old, new = git.head(own), _commit(own, message, paths, left_out)
+        if new is not None and old is not None:
+            commits_of.put_index(own)
+            worktree.move_head(tree, new, old)
+            commits_of.end_merge(own)
+    return sorted({*left_out, *left_inside})
+
+
+def _refuse_nested(tree: Worktree, paths: list[str], scope: Scope | None) -> None:
     left_out = outside(tree, paths, scope)
     # A directory in this list is an untracked repository. A commit would contain only its id, not its files.
     nested = [path for path in paths if path.endswith("/") and path not in left_out]
@@ -122,47 +131,42 @@ def commit_all(tree: Worktree, message: str, scope: Scope | None = None) -> list
             f"{nested[0]} is a nested repository in the worktree, which cannot be applied",
             hint=f"remove {git_dir} to apply its files, or ignore it; then apply again",
         )
-    _commit(worktree.inside(tree), message, paths, left_out, own=_own(tree))
-    return sorted({*left_out, *left_inside})
 
 
 def _commit_inside(tree: Worktree, place: str, message: str, scope: Scope | None) -> list[str]:
-    repository = changed_files.submodule(tree.path, place, _own(tree))
+    repository = submodules.at(tree, place)
     if repository is None:
         return []
-    changed = changed_files.listed(repository, _own(tree))
-    left_out = set(outside(tree, [f"{place}/{path}" for path in changed], scope))
-    if len(left_out) < len(changed):
-        kept_back = [path for path in changed if f"{place}/{path}" in left_out]
-        _commit(repository, message, changed, kept_back, own=_own(tree))
+    with commits_of.own_index(repository) as own:
+        changed = changed_files.listed(own)
+        left_out = set(outside(tree, [f"{place}/{path}" for path in changed], scope))
+        if len(left_out) < len(changed):
+            kept_back = [path for path in changed if f"{place}/{path}" in left_out]
+            new = _commit(own, message, changed, kept_back)
+            if new is not None:
+                commits_of.put_index(own)
+                commits_of.detach(own, new)
+                commits_of.end_merge(own)
     return sorted(left_out)
 
 
-def _commit(
-    repository: git.Repository, message: str, changed: list[str], left_out: list[str], *, own: tuple[str, ...]
-) -> None:
+def _commit(repository: git.Repository, message: str, changed: list[str], left_out: list[str]) -> str | None:
+    """A commit of the changes that are not left out; None if there are none."""
     if left_out and git.is_merging(repository):
         raise NotPossible(
             f"an unfinished merge in {repository.top}",
             hint="run 'git merge --continue' or 'git merge --abort' there",
         )
     names = {path.rstrip("/") for path in left_out}
-    _stage(repository, [path for path in changed if path.rstrip("/") not in names], own)
+    _stage(repository, [path for path in changed if path.rstrip("/") not in names])
     if names:
         # The agent may have staged them.
         words = ["reset", "-q", "--pathspec-from-file=-", "--pathspec-file-nul"]
         git.run(words, of=repository, stdin=git.listing(sorted(names)))
-    words = ["diff", "--cached", "--quiet", "--ignore-submodules=none"]
-    if git.call(words, of=repository, allowed=(0, 1)).returncode == 1 or git.is_merging(repository):
-        git.run(
-            ["commit", "-q", "--no-verify", "--no-gpg-sign", "-F", "-"],
-            of=repository,
-            env=git.IDENTITY,
-            stdin=message.encode("utf-8", "replace"),
-        )
+    return commits_of.commit(repository, message)
 
 
-def _stage(repository: git.Repository, paths: list[str], own: tuple[str, ...]) -> None:
+def _stage(repository: git.Repository, paths: list[str]) -> None:
     """Update the index. Not with `git add`, which would start a git in each submodule."""
     _refuse_filtered(repository, paths)
     links = dict(git.gitlinks(git.run(["ls-files", "-s", "-z"], of=repository)))
@@ -171,7 +175,7 @@ def _stage(repository: git.Repository, paths: list[str], own: tuple[str, ...]) -
     info: list[bytes] = []
     for path in paths:
         full = os.path.join(repository.top, path)
-        inner = changed_files.submodule(repository.top, path, own) if path in links else None
+        inner = changed_files.submodule(repository, path) if path in links else None
         commit = git.head(inner) if inner is not None else None
         if commit is not None:
             info.append(git.GITLINK + b" " + commit.encode() + b"\t" + os.fsencode(path))
@@ -194,14 +198,32 @@ def _refuse_filtered(repository: git.Repository, paths: list[str]) -> None:
     filters = git.settings.read(repository).filters
     if not filters or not paths:
         return
-    # For each path: path, attribute, value.
-    found = git.names(
-        git.run(["check-attr", "-z", "--stdin", "filter"], of=repository, stdin=git.listing(paths))
-    )
-    for path, name in zip(found[0::3], found[2::3], strict=True):
+    for path, name in _filters_of(repository, paths).items():
         if name in filters and os.path.lexists(os.path.join(repository.top, path)):
             place = shlex.quote(repository.top)
             raise NotPossible(
                 f"{path} is stored through the filter {name!r}, and holdfast runs no filters",
                 hint=f"'git -C {place} add -A', 'git -C {place} commit', then apply again",
             )
+
+
+def _filters_of(repository: git.Repository, paths: list[str], *options: str) -> dict[str, str]:
+    words = ["check-attr", *options, "-z", "--stdin", "filter"]
+    # For each path: path, attribute, value.
+    found = git.names(git.run(words, of=repository, stdin=git.listing(paths)))
+    return dict(zip(found[0::3], found[2::3], strict=True))
+
+
+def filtered_at_start(tree: Worktree, paths: list[str]) -> list[str]:
+    """The paths that are stored through a filter of the user, by the rules of the commit at the start.
+
+    Their content in a commit is not that of the file.
+    """
+    repository = worktree.inside(tree)
+    filters = git.settings.read(repository).filters
+    if not filters or not paths:
+        return []
+    with commits_of.own_index(repository) as own:
+        git.run(["read-tree", "--reset", tree.commit], of=own)
+        found = _filters_of(own, paths, "--cached")
+    return [path for path, name in found.items() if name in filters]

@@ -14,10 +14,11 @@ import shutil
 from holdfast.errors import NotPossible
 from holdfast.failpoints import failpoint
 from holdfast.store import atomic
-from holdfast.store.inside import is_directory, refuse_link
+from holdfast.store.inside import is_directory, plain_path, refuse_link
 from holdfast.workspace import git, task_worktree
 from holdfast.workspace.task_worktree import Worktree, admin_of, inside, main_of, of, path_of
 from holdfast.workspace.task_worktree import is_initializing as is_unfinished
+from holdfast.workspace.worktrees import commits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
     from holdfast.store.layout import Packet
 
 __all__ = (
-    "Worktree", "admin_of", "branch_of", "call", "head_of", "inside", "is_ancestor", "is_complete",
-    "is_initializing", "is_own_repository", "main_of", "make", "of", "repair", "tip_of",
+    "Worktree", "admin_of", "branch_of", "call", "check_branch", "head_of", "inside", "is_ancestor",
+    "is_complete", "is_initializing", "is_own_repository", "is_symbolic", "main_of", "make", "move_head",
+    "of", "refuse_links", "repair", "tip_of",
 )  # fmt: skip
 #: The longest list of sparse paths.
 _PATTERNS_BYTES = 4 << 20
@@ -141,6 +143,39 @@ def branch_of(tree: Worktree) -> str | None:
     return git.text(head)[len(prefix) :] if head is not None and head.startswith(prefix) else None
 
 
+def is_symbolic(tree: Worktree) -> bool:
+    """Whether the task's branch only refers to another one, which may be a user's. git never makes it so."""
+    words = ["symbolic-ref", "-q", f"refs/heads/{tree.branch}"]
+    return git.call(words, of=main_of(tree), allowed=(0, 1, 128)).returncode == 0
+
+
+def refuse_links(tree: Worktree, branch: str) -> None:
+    """Before a branch is written or deleted: raises StorageError if its files are reached through a link."""
+    for place in ("refs", "logs/refs"):
+        plain_path(tree.common_dir, os.path.join(tree.common_dir, place, "heads", branch))
+
+
+def check_branch(tree: Worktree) -> None:
+    """Before the task's branch is written: raises StorageError or NotPossible if it is not a plain one."""
+    refuse_links(tree, tree.branch)
+    if is_symbolic(tree):
+        raise NotPossible(
+            f"the branch {tree.branch} refers to another branch: an agent changed it",
+            hint=f"in {tree.main}, 'git symbolic-ref --delete refs/heads/{tree.branch}' removes it",
+        )
+
+
+def move_head(tree: Worktree, commit: str, old: str) -> None:
+    """Make a commit of ours HEAD of the worktree. Only the task's own branch moves with it."""
+    if branch_of(tree) != tree.branch:
+        # A branch that the agent checked out may be a user's.
+        commits.detach(inside(tree), commit)
+        return
+    check_branch(tree)
+    words = ["update-ref", "--no-deref", "-m", "holdfast", f"refs/heads/{tree.branch}", commit, old]
+    git.run(words, of=main_of(tree))
+
+
 def is_initializing(tree: Worktree) -> bool:
     """Whether its creation was never finished, so that it has no work."""
     admin = admin_of(tree)
@@ -169,11 +204,11 @@ def _add(tree: Worktree) -> None:
     lock "initializing" exists, everything is done again from the start.
     """
     repository = main_of(tree)
-    for name in ("worktrees", "refs/heads/holdfast", "logs/refs/heads/holdfast"):
-        refuse_link(os.path.join(tree.common_dir, name))
+    refuse_link(os.path.join(tree.common_dir, "worktrees"))
+    check_branch(tree)
     tip = tip_of(tree)
     if tip is None or is_ancestor(tree, tip, tree.commit):
-        git.run(["update-ref", f"refs/heads/{tree.branch}", tree.commit], of=repository)
+        git.run(["update-ref", "--no-deref", f"refs/heads/{tree.branch}", tree.commit], of=repository)
     failpoint("worktree.branch_made")
     admin = _new_admin(tree)
     failpoint("worktree.registered")
@@ -230,7 +265,9 @@ def _put(path: str, text: str) -> None:
 
 
 def tip_of(tree: Worktree) -> str | None:
-    """The tip of the task's branch; None if there is no such branch."""
+    """The tip of the task's branch; None if there is no such branch, or it only refers to another one."""
+    if is_symbolic(tree):
+        return None
     done = git.call(
         ["rev-parse", "--verify", "-q", f"refs/heads/{tree.branch}"], of=main_of(tree), allowed=(0, 1, 128)
     )

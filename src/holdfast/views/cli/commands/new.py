@@ -233,7 +233,7 @@ def _workspace(values: dict[str, Any], project: str, *, changes: bool) -> str:
                 f"note: {project} is not a git repository with a commit, so the agents work on your files"
             )
             return "in_place"
-        missing = changed_files.listed(repository, (repository.top, repository.common_dir))
+        missing = changed_files.listed(repository)
     except HoldfastError:
         return "in_place"  # 'run' reports what is wrong with git
     if missing:

@@ -1,0 +1,104 @@
+"""Committing in a git directory in which an agent can write.
+
+git follows links there (`index`, `COMMIT_EDITMSG`, `logs/HEAD`), and HEAD may name a branch of the user. So
+git gets a copy of the index with a random name and writes only objects. Index and HEAD are replaced by us.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import stat
+
+from holdfast.store import atomic
+from holdfast.store.inside import plain_path
+from holdfast.workspace import git
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+_COMMIT = re.compile(rb"[0-9a-f]{40}|[0-9a-f]{64}")
+_OF_MERGE = ("MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "AUTO_MERGE")
+_READ_BYTES = 1 << 16
+
+
+@contextlib.contextmanager
+def own_index(repository: git.Repository) -> Generator[git.Repository]:
+    """The repository with a copy of its index, in which no file has a flag that hides its changes."""
+    path = os.path.join(repository.git_dir, f"index.{os.getpid()}.{os.urandom(8).hex()}")
+    own = repository.evolve(index=path)
+    try:
+        if not _copy(os.path.join(repository.git_dir, "index"), path):
+            git.run(["read-tree", git.head(repository) or "--empty"], of=own)
+        for option, paths in git.flagged(git.run(["ls-files", "-v", "-z"], of=own), own.top):
+            if paths:
+                git.run(["update-index", option, "-z", "--stdin"], of=own, stdin=git.listing(paths))
+        yield own
+    except OSError as error:
+        atomic.storage_failed(error, f"cannot write in {repository.git_dir}")
+    finally:
+        atomic.forget(path)
+        atomic.forget(path + ".lock")
+
+
+def _copy(source: str, target: str) -> bool:
+    """Copy an index; not through a link."""
+    try:
+        descriptor = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return False
+    with open(descriptor, "rb") as old:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            return False
+        with open(target, "xb") as new:
+            shutil.copyfileobj(old, new)
+    # git reads files again that are as new as the index.
+    os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
+    return True
+
+
+def commit(own: git.Repository, message: str) -> str | None:
+    """A commit of what is in the index of `own_index`; None if HEAD has the same. HEAD does not move."""
+    plain_path(own.common_dir, os.path.join(own.common_dir, "objects"))
+    head, merged = git.head(own), _merged(own)
+    # In a partial clone, objects of files that were never checked out are missing.
+    tree = git.text(git.run(["write-tree", "--missing-ok"], of=own))
+    words = ["rev-parse", "--verify", "-q", f"{head}^{{tree}}"]
+    if head is not None and not merged and git.text(git.run(words, of=own)) == tree:
+        return None
+    parents = [*([head] if head is not None else []), *merged]
+    return git.text(
+        git.run(
+            ["commit-tree", "--no-gpg-sign", *(word for each in parents for word in ("-p", each)), tree],
+            of=own,
+            env=git.IDENTITY,
+            stdin=message.encode("utf-8", "replace"),
+        )
+    )
+
+
+def _merged(repository: git.Repository) -> list[str]:
+    """The other parents of an unfinished merge."""
+    data = atomic.read_small(os.path.join(repository.git_dir, "MERGE_HEAD"), _READ_BYTES) or b""
+    return [line.decode() for line in data.split() if _COMMIT.fullmatch(line)]
+
+
+def put_index(own: git.Repository) -> None:
+    """Make the index of `own_index` that of the repository."""
+    assert own.index is not None
+    os.replace(own.index, os.path.join(own.git_dir, "index"))
+
+
+def detach(repository: git.Repository, commit: str) -> None:
+    """Make HEAD this commit, on no branch."""
+    atomic.write(os.path.join(repository.git_dir, "HEAD"), f"{commit}\n".encode(), durable=True)
+
+
+def end_merge(repository: git.Repository) -> None:
+    """Forget the merge that a commit has finished."""
+    for name in _OF_MERGE:
+        atomic.forget(os.path.join(repository.git_dir, name))

@@ -1,0 +1,164 @@
+"""What an agent leaves in its worktree's git directory: `apply` and `rm` do no harm by it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+
+from holdfast.model.status import Status
+from holdfast.store import atomic
+from holdfast.store.layout import Packet
+from tests.support.repos import Repo, judge, packet_for, prepare, report
+from tests.support.tasks import holdfast
+
+_EVIL, _GOOD = "import os; os.system('evil')\n", "def f(): return 2\n"
+
+
+class Scene:
+    """A project, and the worktree of a task that has ended."""
+
+    def __init__(self, home: str) -> None:
+        self.home = home
+        self.root = os.path.dirname(home)
+        self.repo = Repo(os.path.join(self.root, "project"))
+        self.repo.write("src/f.py", "def f(): return 1\n")
+        self.repo.write(".gitignore", "*.local.py\n")
+        self.repo.commit("keep")
+        self.packet: Packet = packet_for(
+            home, self.repo.path, workspace="worktree", scope_allow=("src/",), status=Status.COMPLETED
+        )
+        atomic.write_json(self.packet.task_done, {"schema": "holdfast.done/1"}, durable=False)
+        prepare(self.packet)
+        self.work = Repo(os.path.join(home, "worktrees", "it"), with_git=False)
+        self.admin = os.path.join(self.repo.path, ".git", "worktrees", "it")
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        done = holdfast(*words, cwd=self.repo.path)
+        assert done.returncode != 70, done.stderr
+        return done
+
+
+@pytest.fixture
+def scene(home: str) -> Scene:
+    return Scene(home)
+
+
+@pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
+@pytest.mark.parametrize("is_committed", [False, True], ids=("staged", "committed"))
+def test_apply_merges_the_files_and_not_what_a_flag_hides(
+    scene: Scene, flag: str, is_committed: bool
+) -> None:
+    scene.work.write("src/f.py", _EVIL)
+    scene.work.git("add", "src/f.py")
+    if is_committed:
+        scene.work.git("commit", "-q", "-m", "work")
+    scene.work.git("update-index", flag, "src/f.py")
+    scene.work.write("src/f.py", _GOOD)
+    done = scene.run("apply", "it")
+    assert done.returncode == 0, done.stderr
+    assert scene.repo.read("src/f.py") == _GOOD
+    assert scene.repo.git("show", "HEAD:src/f.py") == _GOOD
+
+
+def test_a_commit_with_other_content_than_the_files_is_not_merged(scene: Scene) -> None:
+    """The file is missing, and the flag says that this is as it should be."""
+    old = scene.repo.git("rev-parse", "HEAD")
+    scene.work.write("src/new.py", _EVIL)
+    scene.work.git("add", "src/new.py")
+    scene.work.git("commit", "-q", "-m", "work")
+    scene.work.git("update-index", "--skip-worktree", "src/new.py")
+    os.unlink(os.path.join(scene.work.path, "src/new.py"))
+    done = scene.run("apply", "it")
+    assert done.returncode != 0
+    assert "other content than its files: src/new.py" in done.stderr
+    assert scene.repo.git("rev-parse", "HEAD") == old
+
+
+@pytest.mark.parametrize("is_committed", [False, True], ids=("staged", "committed"))
+def test_gate_and_diff_see_an_ignored_file_that_was_added_by_force(scene: Scene, is_committed: bool) -> None:
+    for name in ("src/boot.local.py", "out.local.py"):
+        scene.work.write(name, _EVIL)
+        scene.work.git("add", "-f", name)
+    if is_committed:
+        scene.work.git("commit", "-q", "-m", "work")
+    assert "src/boot.local.py" in scene.run("diff", "it", "--stat").stdout
+    report(scene.packet, "done\n")
+    assert "out.local.py" in str(judge(scene.packet))
+
+
+@pytest.mark.parametrize("is_link", [False, True], ids=("symbolic_ref", "link"))
+def test_rm_deletes_only_the_branch_of_the_task(scene: Scene, is_link: bool) -> None:
+    scene.repo.git("branch", "release")
+    only = scene.repo.git("commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", "only there").strip()
+    scene.repo.git("update-ref", "refs/heads/release", only)
+    scene.work.git("checkout", "-q", "--detach", "main")
+    ref = os.path.join(scene.repo.path, ".git/refs/heads/holdfast/it")
+    os.unlink(ref)
+    if is_link:
+        os.symlink("../release", ref)
+    else:
+        scene.repo.git("symbolic-ref", "refs/heads/holdfast/it", "refs/heads/release")
+    scene.run("rm", "it")
+    assert scene.repo.git("rev-parse", "release").strip() == only
+    scene.run("rm", "--force", "it")
+    assert scene.repo.git("rev-parse", "release").strip() == only
+
+
+def test_apply_does_not_move_the_branch_to_which_the_task_s_refers(scene: Scene) -> None:
+    scene.repo.git("branch", "release")
+    old = scene.repo.git("rev-parse", "release")
+    scene.repo.git("symbolic-ref", "refs/heads/holdfast/it", "refs/heads/release")
+    scene.work.write("src/f.py", _GOOD)
+    done = scene.run("apply", "it")
+    assert "refers to another branch" in done.stderr
+    assert scene.repo.git("rev-parse", "release") == old
+
+
+@pytest.mark.parametrize("name", ["COMMIT_EDITMSG", "logs/HEAD", "index", "HEAD", "ORIG_HEAD"])
+def test_apply_does_not_write_through_a_link(scene: Scene, name: str) -> None:
+    target = os.path.join(scene.root, "precious")
+    link = os.path.join(scene.admin, name)
+    os.makedirs(os.path.dirname(link), exist_ok=True)
+    content = b"precious\n"
+    if os.path.exists(link) and name != "index":
+        with open(link, "rb") as file:
+            content = file.read()
+    with open(target, "wb") as file:
+        file.write(content)
+    scene.work.write("src/f.py", _GOOD)
+    if os.path.lexists(link):
+        os.unlink(link)
+    os.symlink(target, link)
+    scene.run("apply", "it")
+    with open(target, "rb") as file:
+        assert file.read() == content
+    if name not in ("index", "HEAD"):
+        assert scene.repo.read("src/f.py") == _GOOD
+
+
+@pytest.mark.parametrize("branch", ["main", "release"])
+def test_apply_moves_no_branch_of_the_user_but_by_its_merge(scene: Scene, branch: str) -> None:
+    scene.repo.git("branch", "release")
+    old = scene.repo.git("rev-parse", "main").strip()
+    scene.work.write("src/f.py", _GOOD)
+    with open(os.path.join(scene.admin, "HEAD"), "w", encoding="utf-8") as file:
+        file.write(f"ref: refs/heads/{branch}\n")
+    done = scene.run("apply", "it")
+    assert done.returncode == 0, done.stderr
+    assert scene.repo.git("rev-parse", "release").strip() == old
+    assert scene.repo.git("rev-parse", "main^1").strip() == old
+    assert scene.repo.git("status", "--porcelain") == ""
+
+
+def test_a_submodule_that_leads_to_the_project_is_not_committed(scene: Scene) -> None:
+    old = scene.repo.git("rev-parse", "main")
+    scene.work.write("src/sub/keep", "evil\n")
+    scene.work.git("update-index", "--add", "--cacheinfo", f"160000,{old.strip()},src/sub")
+    scene.work.write("src/sub/.git", f"gitdir: {scene.repo.path}/.git\n")
+    done = scene.run("apply", "it")
+    assert done.returncode != 0
+    assert "not the submodule's own" in done.stderr
+    assert scene.repo.git("rev-parse", "main") == old
+    assert scene.repo.git("status", "--porcelain") == ""
