@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
 
 import pytest
 
 from tests.support.repos import Repo
-from tests.support.tasks import Task
+from tests.support.tasks import Task, holdfast
 from tests.support.tools import need_sandbox
 
 pytestmark = pytest.mark.req("SBX-1")
@@ -113,3 +114,105 @@ def test_links_in_a_private_config_home_open_nothing(home: str, user: User) -> N
     assert os.listdir(user.bin) == []
     assert SECRET not in task.log()
     assert os.path.realpath(f"{user.path}/.codex/auth.json") in task.log()
+
+
+# ── objects and branches of the user's repository ──
+
+COMMIT = "git -c user.name=A -c user.email=a@example.org commit -q"
+
+
+def boxed(script: str, repo: Repo, user: User, *flags: str) -> Task:
+    return ended(Task.shell(script, "--sandbox", "--worktree", *flags, project=repo.path, env=user.env))
+
+
+def test_it_cannot_destroy_the_history(home: str, user: User, repo: Repo) -> None:
+    before = repo.git("log", "--format=%H")
+    boxed('rm -rf "$(git rev-parse --git-common-dir)"/objects/*; exit 0', repo, user)
+    assert repo.git("log", "--format=%H") == before
+    assert repo.git("fsck", "--strict") == ""
+
+
+@pytest.mark.parametrize("how", ["loose", "commit"])
+def test_a_forged_object_changes_no_content(home: str, user: User, repo: Repo, how: str) -> None:
+    repo.write("check", "genuine\n")
+    repo.commit()
+    name = repo.git("rev-parse", "HEAD:check").strip()
+    # An object with the name of `check` and another content; then a commit that needs a forged object.
+    wanted = name if how == "loose" else "1" * 40
+    forge = f"""
+        o="$(git rev-parse --git-common-dir)"/objects/{wanted[:2]}; mkdir -p $o
+        cat > $o/forge.py <<'END'
+import sys, zlib
+sys.stdout.buffer.write(zlib.compress(b"blob 5\\0evil\\n"))
+END
+        python3 $o/forge.py > $o/{wanted[2:]}
+        git update-index --add --cacheinfo 100644,{wanted},check
+        {COMMIT} -m forged; git log --oneline | wc -l"""
+    task = boxed(forge, repo, user)
+    assert repo.git("cat-file", "blob", name) == "genuine\n"
+    assert repo.git("fsck", "--strict", "--no-dangling", "--no-reflogs") == ""
+    assert repo.git("rev-list", "--objects", "--all", "--quiet") == "", task.log()
+
+
+def test_its_commits_and_its_index_arrive(home: str, user: User, repo: Repo) -> None:
+    script = f"""
+        echo one > new; git add new; {COMMIT} -m one && echo two > new && {COMMIT} -am two
+        {COMMIT} --amend -m last
+        echo staged > other; git add other; git log --oneline | wc -l; git fsck"""
+    task = boxed(script, repo, user)
+    assert "3" in task.log().split(), task.log()
+    branch = f"holdfast/{task.id}"
+    assert repo.git("log", "--format=%s", branch).split() == ["last", "one", "work"]
+    assert repo.git("show", f"{branch}:new") == "two\n"
+    tree = Repo(os.path.join(home, "worktrees", task.id), with_git=False)
+    assert repo.git("-C", tree.path, "diff", "--cached", "--name-only") == "other\n"
+    assert repo.git("-C", tree.path, "show", ":other") == "staged\n"
+    assert repo.git("fsck", "--strict", "--no-dangling") == ""
+
+
+def test_it_goes_on_with_its_commits_after_a_kill(home: str, user: User, repo: Repo) -> None:
+    script = f"""
+        if [ -e new ]; then git log --format=%s; echo two > new; {COMMIT} -am two; exit 0; fi
+        echo one > new; git add new; {COMMIT} -m one; kill -SEGV $$"""
+    task = boxed(script, repo, user, *RETRY)
+    assert task.log().split() == ["one", "work"]
+    assert repo.git("log", "--format=%s", f"holdfast/{task.id}").split() == ["two", "one", "work"]
+
+
+def test_apply_brings_what_a_kill_has_prevented(home: str, user: User, repo: Repo) -> None:
+    script = f"echo one > new; git add new; {COMMIT} -m one; echo ready; sleep 600"
+    flags = ("--sandbox", "--worktree", "--max-retries", "0")
+    task = Task.shell(script, *flags, project=repo.path, env=user.env)
+    task.wait_for_log("ready")
+    os.kill(task.agent_pid(), signal.SIGKILL)
+    task.wait_for("abandoned")
+    assert repo.git("log", "--format=%s", f"holdfast/{task.id}").split() == ["work"]
+    done = holdfast("apply", task.id)
+    assert done.returncode == 0, done.stderr
+    assert repo.read("new") == "one\n"
+    assert "one" in repo.git("log", "--format=%s").split()
+
+
+def test_links_in_its_objects_lead_nowhere(home: str, user: User, repo: Repo) -> None:
+    other = Repo(os.path.join(os.path.dirname(home), "other"))
+    other.write("secret", SECRET)
+    commit = other.commit()
+    objects = os.path.join(other.path, ".git", "objects")
+    script = f"""
+        o="$(git rev-parse --git-common-dir)"/objects
+        for i in {objects}/??; do rm -rf $o/$(basename $i); ln -s $i $o/; done
+        echo {objects} > $o/info/alternates
+        echo {commit} > $(git rev-parse --git-common-dir)/refs/heads/holdfast/$HOLDFAST_TASK; exit 0"""
+    task = boxed(script, repo, user)
+    assert repo.git("rev-parse", f"holdfast/{task.id}") == repo.git("rev-parse", "main")
+    assert repo.git("cat-file", "-t", commit, ok=False) == ""
+
+
+def test_the_branch_of_another_task_cannot_be_changed(home: str, user: User, repo: Repo) -> None:
+    good = boxed(f"echo good > new; git add new; {COMMIT} -m good", repo, user)
+    branch = f"refs/heads/holdfast/{good.id}"
+    before = repo.git("rev-parse", branch)
+    boxed(
+        f"git update-ref {branch} HEAD; git update-ref -d {branch}; rm -f .git/{branch}; exit 0", repo, user
+    )
+    assert repo.git("rev-parse", branch) == before

@@ -183,7 +183,7 @@ def test_forbidden_paths_of_a_packet_are_empty(home: str) -> None:
     found = sandboxed.forbidden_in(project.path, (".env", "secrets/"))
     assert sorted(os.path.relpath(path, project.path) for path in found) == ["deep/down/.env", "secrets"]
     place = Place(env={"HOME": os.path.dirname(home)})
-    place.workspace(project.path, git.find(project.path), branch=None)
+    place.workspace(project.path, git.find(project.path), store=None)
     place.hide(packet.home.path, *found)
     box = place.sandbox(bwrap=machine.require(), cwd=project.path, network=True)
     look = "cat a.txt; ls secrets; cat deep/down/.env; echo new > secrets/x; ls " + home

@@ -40,6 +40,9 @@ class Sandbox(Record):
     has_userns: bool = False
     #: Variables that lead out of the sandbox, or to something that is hidden.
     drop_env: tuple[str, ...] = ()
+    #: A command that outside.py runs when the sandbox has ended, and a folder whose lock says that it lives.
+    after: tuple[str, ...] = ()
+    held: str = ""
 
 
 def command_line(sandbox: Sandbox, command: list[str]) -> list[str]:
@@ -52,7 +55,7 @@ def command_line(sandbox: Sandbox, command: list[str]) -> list[str]:
             read_only += ["--remount-ro", mount.path]
     return [
         sandbox.python,
-        *("-I", "-S", _OUTSIDE, sandbox.bwrap),
+        *("-I", "-S", _OUTSIDE, sandbox.held, str(len(sandbox.after)), *sandbox.after, sandbox.bwrap),
         *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
         *(() if sandbox.has_userns else ("--disable-userns",)),
         *(() if sandbox.network else ("--unshare-net",)),

@@ -1,7 +1,9 @@
 """Stand for a sandboxed command outside: start bwrap, pass signals in, and end exactly as the command ended.
 
-Executed by path (`python -I -S outside.py BWRAP ARGUMENTS…`); it imports only what is built in. Its identity
-is that of the attempt, so that all that watches, stops or adopts an agent does the same with a sandboxed one.
+Executed by path (`python -I -S outside.py HELD COUNT AFTER… BWRAP ARGUMENTS…`); it imports only what is built
+in. AFTER are COUNT words: a command that is run when the sandbox has ended. Until then the folder HELD is
+locked, if it is not empty. The identity of this process is that of the attempt, so that all that watches,
+stops or adopts an agent does the same with a sandboxed one.
 
 If it is killed, so is the sandbox: the kernel kills bwrap (parent death signal), and with bwrap or process 1
 everything inside.
@@ -36,10 +38,11 @@ _PASSED_ON = (
 )
 
 
-def main(argv: list[str]) -> NoReturn:
+def main(argv: list[str], *, held: str = "", after: list[str] | None = None) -> NoReturn:
     """Run `argv`, the command line of bwrap."""
     # From the start: what arrives before the command runs stays pending, and is passed on then.
     signal.pthread_sigmask(signal.SIG_BLOCK, (*_PASSED_ON, signal.SIGCHLD))
+    lock = _hold(held) if held else -1
     info, info_write = os.pipe()
     status, status_write = os.pipe()
     parent = os.getpid()
@@ -52,7 +55,34 @@ def main(argv: list[str]) -> NoReturn:
     # One byte: a short command has ended by now, and its status follows at once.
     report = os.read(status, 1)
     ended = _pass_signals(bwrap, init) if report == b"R" else os.waitpid(bwrap, 0)[1]
-    _end(report, os.read(status, 64), ended=ended, argv=argv)
+    rest = os.read(status, 64)
+    if lock >= 0:
+        os.close(lock)
+    if after:
+        _run(after)
+    _end(report, rest, ended=ended, argv=argv)
+
+
+def _hold(folder: str) -> int:
+    """Lock a folder while the sandbox lives."""
+    import fcntl
+
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    return lock
+
+
+def _run(command: list[str]) -> None:
+    """Run a command of ours to its end. Its errors go to stderr, which is the attempt's."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.chdir("/")
+            signal.pthread_sigmask(signal.SIG_SETMASK, ())
+            os.execv(command[0], command)
+        finally:
+            os._exit(_NOT_EXECUTED)
+    os.waitpid(pid, 0)
 
 
 def _become(argv: list[str], descriptors: dict[int, int], parent: int) -> NoReturn:
@@ -144,4 +174,5 @@ def _end_by(status: int) -> NoReturn:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    _count = 3 + int(sys.argv[2])
+    main(sys.argv[_count:], held=sys.argv[1], after=sys.argv[3:_count])

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 #: In the git directory of a worktree: what redirects git, or configures it.
 _KEPT_OF_WORKTREE = ("commondir", "gitdir", "config.worktree")
+#: Where the branches of tasks are.
+_BRANCHES = "refs/heads/holdfast"
 
 
 class Place:
@@ -27,10 +29,12 @@ class Place:
         self.mounts: list[Mount] = []
         #: As they were named, and where they really are.
         self._hidden: set[str] = set()
+        #: The private git data of a worktree.
+        self._store = ""
         self._hide_defaults()
 
-    def sandbox(self, *, bwrap: str, cwd: str, network: bool) -> Sandbox:
-        """The sandbox that was described."""
+    def sandbox(self, *, bwrap: str, cwd: str, network: bool, after: tuple[str, ...] = ()) -> Sandbox:
+        """The sandbox that was described. `after` is a command that is run outside when it has ended."""
         return Sandbox(
             bwrap=bwrap,
             python=sys.executable,
@@ -38,6 +42,8 @@ class Place:
             cwd=os.path.realpath(cwd),
             network=network,
             has_userns=not machine.can_forbid_nesting(bwrap),
+            after=after if self._store else (),
+            held=self._store,
             drop_env=tuple(name for name in hidden.VARIABLES if name in self.env),
         )
 
@@ -63,41 +69,46 @@ class Place:
         """Show the folder `source` in the place of the folder `path`, writable."""
         self.mounts.append(Mount(kind=REPLACE, path=os.path.realpath(path), source=os.path.realpath(source)))
 
-    def workspace(self, directory: str, repository: Repository | None, *, branch: str | None) -> None:
+    def workspace(self, directory: str, repository: Repository | None, *, store: str | None) -> None:
         """The directory where the command works.
 
-        `branch` is that of a worktree: the command may commit to it. In the user's own working tree, git data
-        can only be read, because a program that is named in it would run outside.
+        `store` is for a worktree: there the command commits (`workspace.worktrees.committed`). In the user's
+        own working tree, git data can only be read, because a program that is named in it would run outside.
         """
         if repository is None or self._is_elsewhere(directory, repository):
             self.write(directory)
             return
         link = os.path.join(repository.top, ".git")
         self.read(repository.common_dir)
-        if branch is None:
+        if store is None:
             if os.path.realpath(directory) != repository.top:
                 self.read(repository.top)
             self.write(directory)
             self.read(repository.git_dir)
         else:
             self.write(repository.top)
-            self._commit_to(repository, os.path.dirname(branch))
+            self._commit_to(repository, store)
         if not os.path.isdir(link):
             self.read(link)  # it names the git directory
 
-    def _commit_to(self, repository: Repository, branches: str) -> None:
-        """What git writes for a commit in a worktree, but nothing that configures git."""
+    def _commit_to(self, repository: Repository, store: str) -> None:
+        """What git writes for a commit in a worktree, but nothing that configures git.
+
+        New objects and the branch go to `store`; of the user's repository, everything is only read.
+        """
         git_dir, common = repository.git_dir, repository.common_dir
         config = os.path.join(git_dir, _KEPT_OF_WORKTREE[-1])
         if not os.path.lexists(config):
             # Its own configuration, if the repository allows that: it must not be the command's.
             os.close(os.open(config, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o644))
-        names = (f"refs/heads/{branches}", f"logs/refs/heads/{branches}")
-        # A link would make what it leads to writable.
-        plain_path(common, *(os.path.join(common, name) for name in ("objects", "reftable", *names)))
-        for name in names:
-            os.makedirs(os.path.join(common, name), exist_ok=True)
-        self.write(git_dir, *(os.path.join(common, name) for name in ("objects", "reftable", *names)))
+        objects = os.path.join(common, "objects")
+        self._store = store
+        self.mounts.append(Mount(kind=READ, path=f"{store}/lent", source=objects))
+        for name, path in (("objects", "objects"), ("refs", _BRANCHES), ("logs", f"logs/{_BRANCHES}")):
+            # A link would replace what it leads to.
+            plain_path(common, os.path.join(common, path))
+            self.put(os.path.join(store, name), os.path.join(common, path))
+        self.write(git_dir)
         self.read(*(os.path.join(git_dir, name) for name in _KEPT_OF_WORKTREE))
 
     def _is_elsewhere(self, directory: str, repository: Repository) -> bool:

@@ -165,6 +165,11 @@ class Packet:
         """The home of the packet."""
         return Home(os.path.dirname(os.path.dirname(self.path)))
 
+    @property
+    def sandbox_git(self) -> str:
+        """What sandboxed agents committed in the worktree: objects, the branch, its log."""
+        return f"{self.sandbox}/git/{self.place}"
+
     def candidate(self, number: int) -> Packet:
         """The packet with the worktree of one of several candidates in the place of the task's."""
         packet = Packet(self.path)

@@ -2,6 +2,7 @@
 
     python -m holdfast.workspace prepare --packet P --stage S --out FILE     before a stage
     python -m holdfast.workspace adopt --packet P --stage S --out FILE       the chosen candidate's tree
+    python -m holdfast.workspace bring --packet P --project D --candidate N  after a sandbox: its commits
 
 FILE is written completely or not at all. Errors go to stderr.
 """
@@ -15,10 +16,11 @@ from holdfast.errors import UsageError
 from holdfast.packet import load
 from holdfast.store import atomic
 from holdfast.store.layout import AttemptDir, Packet
-from holdfast.workspace import candidates, chore
+from holdfast.workspace import candidates, chore, committed, task_worktree
 from holdfast.workspace.prepare import prepare
 
 _USAGE = "python -m holdfast.workspace prepare|adopt --packet P --stage S --out FILE"
+_BRING = ("--packet", "--project", "--candidate")
 
 
 def main(argv: list[str]) -> int:
@@ -27,6 +29,14 @@ def main(argv: list[str]) -> int:
 
 
 def _work(argv: list[str]) -> bool:
+    if argv[:1] == ["bring"]:
+        values = chore.options(argv[1:], required=_BRING, usage=_USAGE)
+        packet = Packet(os.path.realpath(values["--packet"]))
+        number = int(values["--candidate"])
+        own = packet.candidate(number) if number else packet
+        if (tree := task_worktree.of(own, project=values["--project"])) is not None:
+            committed.bring(own, tree)
+        return True
     if argv[:1] not in (["prepare"], ["adopt"]):
         raise UsageError("unexpected arguments", hint=_USAGE)
     values = chore.options(argv[1:], required=("--packet", "--stage", "--out"), usage=_USAGE)

@@ -9,7 +9,7 @@ from holdfast.errors import GitFailed, GitMissing
 from holdfast.packet import load
 from holdfast.store import atomic
 from holdfast.workspace import base as bases
-from holdfast.workspace import git, surroundings
+from holdfast.workspace import committed, git, surroundings
 from holdfast.workspace.base import Base
 from holdfast.workspace.current_tree import current_tree, take_snapshot
 from holdfast.workspace.place import locate
@@ -62,7 +62,7 @@ def own_workspace(packet: Packet, spec: TaskSpec) -> tuple[Base, str]:
     if base is None:
         return _begin(packet, spec)
     if base.kind == "worktree":
-        worktree.make(packet, spec.project_dir)
+        committed.bring(packet, worktree.make(packet, spec.project_dir))
     return base, current_tree(packet, base)
 
 

@@ -8,6 +8,7 @@ runner moves the file to where it belongs (`marks.take_over`).
 from __future__ import annotations
 
 import os
+import sys
 
 from holdfast import files
 from holdfast.agents import registry
@@ -21,7 +22,7 @@ from holdfast.sandbox import machine, mounts
 from holdfast.sandbox.place import Place
 from holdfast.store import atomic
 from holdfast.store.layout import AttemptDir
-from holdfast.workspace import task_worktree
+from holdfast.workspace import committed, task_worktree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ def wrap(
         bwrap=machine.program() or "bwrap",
         cwd=ledger.task.workspace_of(opened.stage),
         network=spec.network,
+        after=_after(ledger, opened),
     )
     return mounts.command_line(sandbox, launch.argv), {**env, **added}
 
@@ -79,18 +81,30 @@ def _workspace(ledger: Ledger, place: Place, opened: ev.AttemptOpened) -> None:
     own = task_worktree.of_stage(ledger.packet, ledger.task, opened.stage)
     top = task_worktree.path_of(own)
     if spec.workspace == "worktree" and (directory + "/").startswith(top + "/"):
-        place.workspace(directory, _in_worktree(own, spec), branch=task_worktree.branch_of(own))
+        place.workspace(directory, _in_worktree(own, spec), store=own.sandbox_git)
     else:
-        place.workspace(directory, start_of(ledger.packet, directory).repository, branch=None)
+        place.workspace(directory, start_of(ledger.packet, directory).repository, store=None)
     if spec.pipeline is not None and spec.pipeline.forbidden_paths:
         place.hide(*forbidden_in(directory, spec.pipeline.forbidden_paths))
+
+
+def _after(ledger: Ledger, opened: ev.AttemptOpened) -> tuple[str, ...]:
+    """The command that brings the commits of the agent into the user's repository."""
+    stage, packet = ledger.task.stage_spec(opened.stage), ledger.packet
+    number = stage.candidate if stage is not None and ledger.task.is_apart(opened.stage) else 0
+    about = ("--packet", packet.path, "--project", ledger.task.spec.project_dir, "--candidate", str(number))
+    # -P: the workspace may contain a json.py.
+    return (sys.executable, "-P", "-m", "holdfast.workspace", "bring", *about)
 
 
 def _in_worktree(own: Packet, spec: TaskSpec) -> git.Repository | None:
     """The repository by the task's record, and not by `.git` files, which the agent can write."""
     try:
         tree = task_worktree.of(own, project=spec.project_dir)
-        return task_worktree.inside(tree) if tree is not None else None
+        if tree is None:
+            return None
+        committed.lend(own, tree)
+        return task_worktree.inside(tree)
     except (OSError, HoldfastError):
         return None
 

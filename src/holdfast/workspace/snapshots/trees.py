@@ -113,7 +113,7 @@ class Trees:
 
     def borrow(self, common_dir: str) -> None:
         """Make the objects of another repository available."""
-        line = _quoted(os.path.join(common_dir, "objects"))
+        line = quoted(os.path.join(common_dir, "objects"))
         plain_path(self.path, os.path.dirname(self._alternates))
         known = atomic.read_small(self._alternates, _READ_BYTES) or b""
         if line not in known.split(b"\n"):
@@ -199,7 +199,7 @@ class Trees:
         )
 
 
-def _quoted(path: str) -> bytes:
+def quoted(path: str) -> bytes:
     """A path as a line of `alternates`: C-quoted if it has a newline or begins with a quote."""
     raw = os.fsencode(path)
     if not raw.startswith(b'"') and b"\n" not in raw:

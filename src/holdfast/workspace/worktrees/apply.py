@@ -10,7 +10,7 @@ from holdfast.packet import load
 from holdfast.redact import Redactor
 from holdfast.store import atomic
 from holdfast.workspace import base as bases
-from holdfast.workspace import git, lock
+from holdfast.workspace import committed, git, lock
 from holdfast.workspace import scope as scopes
 from holdfast.workspace.current_tree import current_tree
 from holdfast.workspace.place import locate
@@ -78,6 +78,7 @@ def complete_worktree(packet: Packet) -> Worktree:
         raise NotPossible(
             f"the worktree {tree.path} is gone", hint=f"'git merge {tree.branch}' if the branch exists"
         )
+    committed.bring(packet, tree)
     return tree
 
 
