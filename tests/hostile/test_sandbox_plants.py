@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import socket
 import stat
+import subprocess
+import sys
 
 import pytest
 
-from tests.support.repos import Repo
+from holdfast.runner.attempt.sandbox_start import forbidden_in, start_of
+from holdfast.sandbox import machine
+from holdfast.sandbox.mounts import command_line
+from holdfast.sandbox.place import Place
+from tests.support.repos import Repo, packet_for
 from tests.support.tasks import Task, holdfast
 from tests.support.tools import need_sandbox
 
@@ -216,3 +224,74 @@ def test_the_branch_of_another_task_cannot_be_changed(home: str, user: User, rep
         f"git update-ref {branch} HEAD; git update-ref -d {branch}; rm -f .git/{branch}; exit 0", repo, user
     )
     assert repo.git("rev-parse", branch) == before
+
+
+# ── what is hidden ──
+
+
+def test_no_other_home_is_visible(home: str, user: User) -> None:
+    others = [user.make(f".local/state/{name}") for name in ("holdfast", "second")]
+    for name in ("holdfast", "second"):
+        user.write(f".local/state/{name}/tasks/day/env.json", SECRET)
+        user.make(f".local/state/{name}/seals")
+    script = f"ls {' '.join(others)}; cat {' '.join(f'{path}/tasks/*/env.json' for path in others)}; exit 0"
+    task = ended(Task.shell(script, "--sandbox", env=user.env))
+    assert SECRET not in task.log()
+    assert "tasks" not in task.log().split()
+
+
+def test_sockets_that_variables_name_are_closed(home: str, user: User) -> None:
+    folder = user.make("sockets")
+    with contextlib.ExitStack() as stack:
+        for name in ("agent", "docker", "bus"):
+            server = stack.enter_context(socket.socket(socket.AF_UNIX))
+            server.bind(f"{folder}/{name}")
+            server.listen(1)
+        env = {
+            **user.env,
+            "SSH_AUTH_SOCK": f"{folder}/agent",
+            "DOCKER_HOST": f"unix://{folder}/docker",
+            "DBUS_SESSION_BUS_ADDRESS": f"unix:path={folder}/bus,guid=12",
+        }
+        connect = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1]); print('CONNECTED')"
+        script = f'for i in agent docker bus; do {sys.executable} -c "{connect}" {folder}/$i; done; exit 0'
+        task = ended(Task.shell(script, "--sandbox", env=env))
+        assert "CONNECTED" not in task.log()
+        assert task.log().count("ConnectionRefusedError: ") == 3, task.log()
+
+
+@pytest.mark.parametrize("plant", ["rm lib/.git; git init -q lib", "mv lib lib2; git init -q lib"])
+@pytest.mark.parametrize("is_checked_out", [True, False], ids=["checked out", "empty"])
+def test_a_submodule_gets_no_other_git(home: str, user: User, plant: str, is_checked_out: bool) -> None:
+    root = os.path.dirname(home)
+    Repo(os.path.join(root, "lib")).commit("l")
+    repo = Repo(os.path.join(root, "project"))
+    repo.git("-c", "protocol.file.allow=always", "submodule", "-q", "add", os.path.join(root, "lib"), "lib")
+    repo.commit()
+    if not is_checked_out:
+        repo.git("submodule", "-q", "deinit", "-f", "lib")
+    before = sorted(os.listdir(os.path.join(repo.path, "lib")))
+    script = f"{plant}; git -C lib config core.fsmonitor ./evil; echo new > lib/file; exit 0"
+    ended(Task.shell(script, "--sandbox", project=repo.path, env=user.env))
+    after = sorted({*os.listdir(os.path.join(repo.path, "lib"))} - {"file"})
+    assert after == before
+    assert not os.path.isdir(os.path.join(repo.path, "lib", ".git"))
+    assert not os.path.exists(os.path.join(repo.path, "lib2"))
+
+
+def test_a_forbidden_path_stays_hidden_after_a_rename(home: str, user: User) -> None:
+    project = Repo(os.path.join(os.path.dirname(home), "project"), with_git=False)
+    project.write("conf/prod.json", SECRET)
+    packet, patterns = packet_for(home, project.path), ("conf/prod.json",)
+    os.makedirs(packet.sandbox)
+    said: list[str] = []
+    for script in ("cat conf/prod.json; mkdir .git; mv conf .git/new; echo moved", "ls .git; cat .git/*/*"):
+        start = start_of(packet, project.path, patterns)
+        place = Place(env=user.env)
+        place.workspace(project.path, start.repository, store=None)
+        found = forbidden_in(project.path, patterns, known=start.forbidden, has_git=start.has_git)
+        place.hide(*found)
+        box = place.sandbox(bwrap=machine.require(), cwd=project.path, network=True)
+        command = command_line(box, ["sh", "-c", script])
+        said.append(subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout)
+    assert said == ["moved\n", "new\n"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import stat
 import sys
 
 from holdfast.sandbox import hidden, machine
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 _KEPT_OF_WORKTREE = ("commondir", "gitdir", "config.worktree")
 #: Where the branches of tasks are.
 _BRANCHES = "refs/heads/holdfast"
+#: A path in the value of a variable: `unix:///run/docker.sock`, `unix:path=/run/bus,guid=1`, `/tmp/x,12,0`.
+_PATH = re.compile(r"/[^,;:=\0]*")
 
 
 class Place:
@@ -69,7 +73,14 @@ class Place:
         """Show the folder `source` in the place of the folder `path`, writable."""
         self.mounts.append(Mount(kind=REPLACE, path=os.path.realpath(path), source=os.path.realpath(source)))
 
-    def workspace(self, directory: str, repository: Repository | None, *, store: str | None) -> None:
+    def workspace(
+        self,
+        directory: str,
+        repository: Repository | None,
+        *,
+        store: str | None,
+        submodules: tuple[str, ...] = (),
+    ) -> None:
         """The directory where the command works.
 
         `store` is for a worktree: there the command commits (`workspace.worktrees.committed`). In the user's
@@ -85,11 +96,24 @@ class Place:
                 self.read(repository.top)
             self.write(directory)
             self.read(repository.git_dir)
+            for path in submodules:
+                self._submodule(os.path.realpath(directory), path)
         else:
             self.write(repository.top)
             self._commit_to(repository, store)
         if not os.path.isdir(link):
             self.read(link)  # it names the git directory
+
+    def _submodule(self, directory: str, path: str) -> None:
+        """A submodule in place: the user's git in the project reads the settings that its `.git` leads to."""
+        if not path.startswith(directory + "/") or os.path.realpath(path) != path:
+            return
+        # As mounts, none of the folders on the way can be renamed, and another put in its place.
+        below = path[len(directory) + 1 :].split("/")
+        self.write(*(os.path.join(directory, *below[: count + 1]) for count in range(len(below))))
+        link = os.path.join(path, ".git")
+        # One that is not checked out has no `.git`, and may get none.
+        self.read(link if os.path.exists(link) and not os.path.islink(link) else path)
 
     def _commit_to(self, repository: Repository, store: str) -> None:
         """What git writes for a commit in a worktree, but nothing that configures git.
@@ -129,6 +153,13 @@ class Place:
         parts = path.split("/")
         return any("/".join(parts[:count]) in self._hidden for count in range(2, len(parts) + 1))
 
+    def _sockets(self) -> list[str]:
+        """The sockets that variables name, wherever they are: a read-only file system does not close them."""
+        # Also those of this process: a task's environment has only some of the user's variables.
+        values = {*self.env.values(), *os.environ.values()}
+        named = {path for value in values if "/" in value for path in _PATH.findall(value)}
+        return [path for path in named if _is_socket(path)]
+
     def _hide_defaults(self) -> None:
         home = self.env.get("HOME") or os.path.expanduser("~")
         config = self.env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
@@ -139,10 +170,41 @@ class Place:
         for base, prefix in ((config, ".config/"), (data, ".local/share/")):
             names = (name.removeprefix(prefix) for name in hidden.IN_HOME if name.startswith(prefix))
             self.hide(*(os.path.join(base, name) for name in names))
-        self.hide(*hidden.FOLDERS, *hidden.FILES)
+        self.hide(*hidden.FOLDERS, *hidden.FILES, *self._sockets())
+        runtime = os.path.realpath(self.env.get("XDG_RUNTIME_DIR") or "/run")
+        if not (os.path.realpath(home) + "/").startswith(runtime.rstrip("/") + "/"):
+            self.hide(runtime)
+        state = self.env.get("XDG_STATE_HOME") or os.path.join(home, ".local/state")
+        self.hide(*_homes(state, os.path.join(home, ".local/state")))
         again = (os.path.realpath(path) for path in hidden.SHOWN_AGAIN if os.path.exists(path))
         self.mounts += [Mount(kind=READ, path=path) for path in again]
         self.read(*hidden.KERNEL)
         for path in hidden.TEMPORARY:
             if os.path.isdir(path) and not os.path.islink(path):
                 self.mounts.append(Mount(kind=PRIVATE, path=path))
+
+
+def _is_socket(path: str) -> bool:
+    try:
+        return stat.S_ISSOCK(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def _homes(*folders: str) -> list[str]:
+    """The homes of holdfast in these folders, by their look: a task may see no home, also not another one."""
+    found: list[str] = []
+    for folder in dict.fromkeys(folders):
+        try:
+            names = os.listdir(folder)
+        except OSError:
+            continue
+        paths = (os.path.join(folder, name) for name in names)
+        found += [path for path in paths if _is_home(path)]
+    return found
+
+
+def _is_home(path: str) -> bool:
+    own = ("seals", "keeper.lock", "settings.json", "audit.jsonl")
+    has_tasks = os.path.isdir(os.path.join(path, "tasks"))
+    return has_tasks and any(os.path.lexists(os.path.join(path, name)) for name in own)

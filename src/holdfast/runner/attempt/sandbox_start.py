@@ -6,6 +6,8 @@ shows the record.
 
 from __future__ import annotations
 
+import os
+
 from holdfast.errors import HoldfastError
 from holdfast.model.record import Record
 from holdfast.store import atomic
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from holdfast.store.layout import Packet
 
 _SCHEMA = "holdfast.sandbox/1"
+#: Of submodules in submodules.
+_MAX_DEPTH = 8
 
 
 class Start(Record):
@@ -24,22 +28,95 @@ class Start(Record):
     nested = {"repository": git.Repository}
 
     repository: git.Repository | None = None
+    #: Where submodules are, checked out or not.
+    submodules: tuple[str, ...] = ()
+    #: Whether there was a `.git`, in which no forbidden path is searched.
+    has_git: bool = False
+    #: The devices and inodes of what the task forbids: a rename does not change them.
+    forbidden: tuple[list[int], ...] = ()
 
 
-def start_of(packet: Packet, directory: str) -> Start:
-    """The record of a workspace, made if this is its first attempt."""
+def start_of(packet: Packet, directory: str, patterns: tuple[str, ...]) -> Start:
+    """The record of a workspace, made if this is its first attempt. `patterns` are the forbidden paths."""
     known = (atomic.read_json(packet.sandbox_start) or {}).get("workspaces", {})
     if directory in known:
         return Start.from_json(known[directory])
-    start = _look(directory)
+    start = _look(directory, patterns)
     data = {"schema": _SCHEMA, "workspaces": {**known, directory: start.to_json()}}
     atomic.write_json(packet.sandbox_start, data, durable=True)
     return start
 
 
-def _look(directory: str) -> Start:
+def _look(directory: str, patterns: tuple[str, ...]) -> Start:
+    submodules: list[str] = []
     try:
         repository = git.find(directory)
+        if repository is not None:
+            submodules = _submodules(repository)
     except (OSError, HoldfastError):
         repository = None
-    return Start(repository=repository)
+    has_git = os.path.lexists(os.path.join(directory, ".git"))
+    found = forbidden_in(directory, patterns, has_git=has_git) if patterns else []
+    return Start(
+        repository=repository,
+        submodules=tuple(submodules),
+        has_git=has_git,
+        forbidden=tuple([stats.st_dev, stats.st_ino] for stats in map(os.stat, found)),
+    )
+
+
+def _submodules(repository: git.Repository, depth: int = 0) -> list[str]:
+    """The submodules of a repository, and theirs."""
+    signs = (os.path.join(repository.top, ".gitmodules"), os.path.join(repository.git_dir, "modules"))
+    if depth > _MAX_DEPTH or not any(map(os.path.lexists, signs)):
+        return []
+    found: list[str] = []
+    for name, _ in git.gitlinks(git.run(["ls-files", "-s", "-z"], of=repository)):
+        path = os.path.join(repository.top, name)
+        found.append(path)
+        inner = git.at(path)
+        # A `.git` that leads elsewhere was written by somebody else than git.
+        if inner is not None and inner.is_inside(repository.top, repository.common_dir):
+            found += _submodules(inner, depth + 1)
+    return found
+
+
+def forbidden_in(
+    directory: str,
+    patterns: tuple[str, ...],
+    *,
+    known: tuple[list[int], ...] = (),
+    has_git: bool = True,
+) -> list[str]:
+    """The forbidden paths of the workspace that exist now, and what was one at the start (`known`)."""
+    from holdfast.pipeline.prompt.forbidden import Forbidden  # few tasks have any
+
+    forbidden, found = Forbidden(patterns, project_dir=directory), list[str]()
+    inodes = {(device, inode) for device, inode in known}
+    root = os.path.realpath(directory)
+
+    def is_meant(folder: str, prefix: str, name: str) -> bool:
+        if forbidden.matches(prefix + name):
+            return True
+        path = os.path.join(folder, name.rstrip("/"))
+        return bool(inodes) and _inode(path) in inodes
+
+    for folder, folders, names in os.walk(root):
+        inner = os.path.relpath(folder, root)
+        prefix = "" if inner == "." else inner + "/"
+        if not prefix and has_git and ".git" in folders:
+            folders.remove(".git")
+        for name in folders[:]:
+            if is_meant(folder, prefix, f"{name}/"):
+                folders.remove(name)
+                found.append(os.path.join(folder, name))
+        found += [os.path.join(folder, name) for name in names if is_meant(folder, prefix, name)]
+    return found
+
+
+def _inode(path: str) -> tuple[int, int] | None:
+    try:
+        stats = os.stat(path)
+    except OSError:
+        return None
+    return stats.st_dev, stats.st_ino

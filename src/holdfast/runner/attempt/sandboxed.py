@@ -16,7 +16,7 @@ from holdfast.agents.base import ConfigHome, Launch
 from holdfast.errors import HoldfastError
 from holdfast.model import events as ev
 from holdfast.runner.attempt import private_home
-from holdfast.runner.attempt.sandbox_start import start_of
+from holdfast.runner.attempt.sandbox_start import forbidden_in, start_of
 from holdfast.runner.ledger import Ledger
 from holdfast.sandbox import machine, mounts
 from holdfast.sandbox.place import Place
@@ -78,14 +78,16 @@ def wrap(
 
 def _workspace(ledger: Ledger, place: Place, opened: ev.AttemptOpened) -> None:
     directory, spec = ledger.task.workspace_of(opened.stage), ledger.task.spec
+    patterns = spec.pipeline.forbidden_paths if spec.pipeline is not None else ()
     own = task_worktree.of_stage(ledger.packet, ledger.task, opened.stage)
-    top = task_worktree.path_of(own)
-    if spec.workspace == "worktree" and (directory + "/").startswith(top + "/"):
+    is_own = spec.workspace == "worktree" and (directory + "/").startswith(task_worktree.path_of(own) + "/")
+    start = start_of(ledger.packet, directory, patterns)
+    if is_own:
         place.workspace(directory, _in_worktree(own, spec), store=own.sandbox_git)
     else:
-        place.workspace(directory, start_of(ledger.packet, directory).repository, store=None)
-    if spec.pipeline is not None and spec.pipeline.forbidden_paths:
-        place.hide(*forbidden_in(directory, spec.pipeline.forbidden_paths))
+        place.workspace(directory, start.repository, store=None, submodules=start.submodules)
+    if patterns:
+        place.hide(*forbidden_in(directory, patterns, known=start.forbidden, has_git=start.has_git))
 
 
 def _after(ledger: Ledger, opened: ev.AttemptOpened) -> tuple[str, ...]:
@@ -107,25 +109,6 @@ def _in_worktree(own: Packet, spec: TaskSpec) -> git.Repository | None:
         return task_worktree.inside(tree)
     except (OSError, HoldfastError):
         return None
-
-
-def forbidden_in(directory: str, patterns: tuple[str, ...]) -> list[str]:
-    """The forbidden paths of the workspace that exist now."""
-    from holdfast.pipeline.prompt.forbidden import Forbidden  # few tasks have any
-
-    forbidden, found = Forbidden(patterns, project_dir=directory), list[str]()
-    root = os.path.realpath(directory)
-    for folder, folders, names in os.walk(root):
-        inner = os.path.relpath(folder, root)
-        prefix = "" if inner == "." else inner + "/"
-        if not prefix and ".git" in folders:
-            folders.remove(".git")
-        for name in folders[:]:
-            if forbidden.matches(f"{prefix}{name}/"):
-                folders.remove(name)
-                found.append(os.path.join(folder, name))
-        found += [os.path.join(folder, name) for name in names if forbidden.matches(prefix + name)]
-    return found
 
 
 def _named_files(ledger: Ledger, opened: ev.AttemptOpened) -> list[str]:
