@@ -18,11 +18,11 @@ from holdfast.keeper.log import log
 from holdfast.model.fold import CRASH_LIMIT
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import inbox, load
-from holdfast.packet.create import remove_tree
 from holdfast.packet.load import is_unresponsive
 from holdfast.runner_process import start_runner_for_keeper
 from holdfast.store import index, process
 from holdfast.store import lock as locks
+from holdfast.store.directories import remove_tree
 from holdfast.store.layout import GONE_PREFIX, NEW_PREFIX, Home, Packet
 from holdfast.watch.death import PollWatch, watch_death
 
@@ -363,7 +363,10 @@ class Guard:
                 continue
             # A removal needs no grace period: it was final with the rename.
             if age_s > _STALE_STAGING_S or name.startswith(GONE_PREFIX):
-                remove_tree(path)
+                try:
+                    remove_tree(path)
+                except Exception as error:  # logged; one bad directory must not end the keeper
+                    log(f"cannot remove {path}: {error!r}")
 
 
 def _length(path: str) -> int:

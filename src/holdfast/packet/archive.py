@@ -11,9 +11,9 @@ import os
 from holdfast.errors import LockHeld, NotPossible
 from holdfast.model.status import ENDS
 from holdfast.packet import inbox, load
-from holdfast.packet.create import remove_tree
 from holdfast.store import atomic, audit, index
 from holdfast.store import lock as locks
+from holdfast.store.directories import remove_tree, walk
 from holdfast.store.layout import AttemptDir, Packet
 
 #: A runner that has just ended its task needs a moment to exit.
@@ -104,7 +104,7 @@ def is_stripped(packet: Packet) -> bool:
 def size_bytes(path: str) -> int:
     """The size of all files in a directory; links are not followed."""
     total = 0
-    for folder, _, files in os.walk(path):
+    for folder, _, files in walk(path):
         for name in files:
             try:
                 total += os.lstat(os.path.join(folder, name)).st_size

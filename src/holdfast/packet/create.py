@@ -17,6 +17,7 @@ from holdfast.model.status import Status
 from holdfast.model.task import Task
 from holdfast.store import atomic, audit, process
 from holdfast.store.digest import sha256
+from holdfast.store.directories import remove_tree
 from holdfast.store.journal import encode_line
 from holdfast.store.layout import NEW_PREFIX, PACKET_DIRECTORIES, Home, Packet
 
@@ -160,34 +161,3 @@ def _yaml(data: dict[str, Any]) -> bytes:
     head = "# What was requested. Never changed after the start: its sha256 is in the journal.\n"
     lines = [f"{key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in data.items()]
     return (head + "".join(lines)).encode("utf-8", "backslashreplace")
-
-
-def remove_tree(path: str) -> None:
-    """Remove a directory tree, ignoring errors. Symbolic links are removed, never followed."""
-    if os.path.islink(path):
-        _quietly(os.unlink, path)
-        return
-    for folder, directories, _ in os.walk(path):
-        # Tools leave read-only directories, whose content could not be unlinked otherwise.
-        for name in directories:
-            inner = os.path.join(folder, name)
-            if not os.path.islink(inner) and not os.access(inner, os.W_OK | os.X_OK | os.R_OK):
-                _quietly(_open_up, inner)
-    for folder, directories, files in os.walk(path, topdown=False):
-        for name in files:
-            _quietly(os.unlink, os.path.join(folder, name))
-        for name in directories:
-            inner = os.path.join(folder, name)
-            _quietly(os.unlink if os.path.islink(inner) else os.rmdir, inner)
-    _quietly(os.rmdir, path)
-
-
-def _open_up(path: str) -> None:
-    os.chmod(path, 0o700)
-
-
-def _quietly(act: Any, path: str) -> None:
-    try:
-        act(path)
-    except OSError:
-        return

@@ -9,9 +9,9 @@ import os
 
 from holdfast import ids
 from holdfast.errors import LockHeld, NotPossible
-from holdfast.packet.create import remove_tree
 from holdfast.store import atomic
 from holdfast.store import lock as locks
+from holdfast.store.directories import remove_tree
 from holdfast.store.layout import GONE_PREFIX, Packet
 
 #: A runner that has just ended its task needs a moment to exit.

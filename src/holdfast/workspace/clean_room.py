@@ -20,8 +20,8 @@ from contextlib import contextmanager
 from holdfast.errors import GitFailed
 from holdfast.failpoints import failpoint
 from holdfast.model.record import Record
-from holdfast.packet.create import remove_tree
 from holdfast.store import atomic
+from holdfast.store.directories import remove_tree
 from holdfast.store.inside import is_directory, plain_path
 from holdfast.workspace import git
 from holdfast.workspace.snapshots.snapshot import BIG_BYTES

@@ -18,8 +18,8 @@ import fcntl
 import os
 import re
 
-from holdfast.packet.create import remove_tree
 from holdfast.store import atomic
+from holdfast.store.directories import remove_tree
 from holdfast.store.inside import is_directory
 from holdfast.workspace import git, task_worktree
 from holdfast.workspace.snapshots.trees import quoted

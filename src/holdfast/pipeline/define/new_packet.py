@@ -157,7 +157,7 @@ def temporary(draft: Draft) -> Generator[str]:
     """The folder of a packet that exists only as long as it is needed to create a task from it."""
     import tempfile
 
-    from holdfast.packet.create import remove_tree
+    from holdfast.store.directories import remove_tree
 
     place = tempfile.mkdtemp(prefix="holdfast-new-")
     try:
@@ -186,7 +186,7 @@ def write(folder: str, draft: Draft) -> None:
             atomic.write(path, text.encode(), durable=True)
         os.rename(staged, folder)
     except OSError as error:
-        from holdfast.packet.create import remove_tree
+        from holdfast.store.directories import remove_tree
 
         remove_tree(staged)
         atomic.storage_failed(error, f"cannot create the packet {folder}")

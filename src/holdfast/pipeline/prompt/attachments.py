@@ -8,6 +8,7 @@ import stat
 from holdfast.errors import ForbiddenInput, UnreadableFile
 from holdfast.model.record import Record
 from holdfast.pipeline.prompt import shorten
+from holdfast.store.directories import walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,9 +99,9 @@ def shown(attachment: Attachment, *, lines: int | None) -> tuple[str, str]:
 
 
 def _walk(folder: str) -> Iterator[tuple[str, str]]:
-    for below, folders, files in os.walk(folder):
+    for below, folders, files in walk(folder):
         folders.sort()
-        # os.walk does not follow links to directories; they are checked like files.
+        # walk does not follow links to directories; they are checked like files.
         links = [name for name in folders if os.path.islink(os.path.join(below, name))]
         for name in sorted([*files, *links]):
             path = os.path.join(below, name)

@@ -10,10 +10,10 @@ from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
 from holdfast.model import events as ev
 from holdfast.model.execution import dirname
-from holdfast.packet.create import remove_tree
 from holdfast.runner.ledger import Ledger
 from holdfast.store import atomic
 from holdfast.store import lock as locks
+from holdfast.store.directories import remove_tree
 from holdfast.store.layout import AttemptDir
 
 TYPE_CHECKING = False

@@ -11,6 +11,7 @@ import os
 from holdfast.errors import HoldfastError
 from holdfast.model.record import Record
 from holdfast.store import atomic
+from holdfast.store.directories import walk
 from holdfast.workspace import git
 
 TYPE_CHECKING = False
@@ -101,7 +102,7 @@ def forbidden_in(
         path = os.path.join(folder, name.rstrip("/"))
         return bool(inodes) and _inode(path) in inodes
 
-    for folder, folders, names in os.walk(root):
+    for folder, folders, names in walk(root):
         inner = os.path.relpath(folder, root)
         prefix = "" if inner == "." else inner + "/"
         if not prefix and has_git and ".git" in folders:

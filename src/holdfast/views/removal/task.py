@@ -11,11 +11,11 @@ from holdfast import ids
 from holdfast.errors import HoldfastError
 from holdfast.model.record import Record
 from holdfast.packet import load, session_lock
-from holdfast.packet.create import remove_tree
 from holdfast.packet.metrics import lines
 from holdfast.packet.remove import remove
 from holdfast.store import index
 from holdfast.store import lock as locks
+from holdfast.store.directories import remove_tree
 from holdfast.store.layout import Home, Packet
 
 TYPE_CHECKING = False

@@ -12,6 +12,7 @@ import re
 
 from holdfast.store import atomic
 from holdfast.store.digest import sha256
+from holdfast.store.directories import walk
 from holdfast.workspace import git
 from holdfast.workspace.snapshots.changes import Change
 
@@ -65,7 +66,7 @@ def is_neutral(change: Change) -> bool:
 def _digests(place: Place) -> dict[str, str]:
     assert place.common_dir is not None
     digests = dict(_hooks(place.common_dir, ""))
-    for folder, names, _ in os.walk(os.path.join(place.common_dir, "modules")):
+    for folder, names, _ in walk(os.path.join(place.common_dir, "modules")):
         if "hooks" in names:
             digests |= _hooks(folder, os.path.relpath(folder, place.common_dir) + "/")
             names[:] = [name for name in names if name not in ("hooks", "objects", "refs", "logs")]

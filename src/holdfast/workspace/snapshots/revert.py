@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 
 from holdfast.errors import NotPossible
 from holdfast.store import atomic
+from holdfast.store.directories import remove_tree
 from holdfast.workspace import git
 from holdfast.workspace.snapshots.changes import only, patch
 
@@ -62,7 +62,7 @@ def _remove(top: str, path: str) -> None:
         parent = os.path.dirname(parent)
     full = os.path.join(top, path)
     if os.path.isdir(full) and not os.path.islink(full):
-        shutil.rmtree(full)
+        remove_tree(full)
     else:
         atomic.forget(full)
     while folder:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 
 from holdfast import ids
-from holdfast.packet.create import remove_tree
 from holdfast.store import atomic
 from holdfast.store.digest import sha256
+from holdfast.store.directories import remove_tree
 from holdfast.store.inside import plain_path
 from holdfast.workspace import git
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 
 from holdfast.errors import GitFailed, NotPossible
-from holdfast.packet.create import remove_tree
 from holdfast.store import atomic
-from holdfast.store.inside import is_directory
+from holdfast.store.directories import remove_tree
 from holdfast.workspace import base as bases
 from holdfast.workspace import git, task_worktree
 from holdfast.workspace import scope as scopes
@@ -124,13 +122,9 @@ def remove(tree: Worktree, *, force: bool, scope: Scope | None = None) -> str:
         return ""
     remainder = _keep_commits(tree)
     admin = worktree.admin_of(tree)
-    if os.path.lexists(tree.path):
-        try:
-            shutil.rmtree(tree.path) if is_directory(tree.path) else os.unlink(tree.path)
-        except OSError as error:
-            raise GitFailed(f"cannot remove the worktree {tree.path}: {error.strerror}") from error
-    if admin is not None:
-        shutil.rmtree(admin)
+    for path in (tree.path, *([admin] if admin is not None else [])):
+        if not remove_tree(path):
+            raise GitFailed(f"cannot remove {path} of the worktree completely", hint="see who owns its files")
     if worktree.is_symbolic(tree):
         # Not the branch to which it refers.
         worktree.refuse_links(tree, tree.branch)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 
 from holdfast.errors import NotPossible
 from holdfast.failpoints import failpoint
 from holdfast.store import atomic
+from holdfast.store.directories import remove_tree
 from holdfast.store.inside import is_directory, plain_path, refuse_link
 from holdfast.workspace import git, task_worktree
 from holdfast.workspace.task_worktree import Worktree, admin_of, inside, main_of, of, path_of
@@ -190,11 +190,11 @@ def _clean_up(tree: Worktree) -> None:
     admin = admin_of(tree)
     if os.path.lexists(tree.path):
         if admin is not None and is_unfinished(admin) and is_directory(tree.path):
-            shutil.rmtree(tree.path)
+            remove_tree(tree.path)
         else:
             atomic.put_aside(tree.path)
     if admin is not None:
-        shutil.rmtree(admin)
+        remove_tree(admin)
 
 
 def _add(tree: Worktree) -> None:

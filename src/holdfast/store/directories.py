@@ -1,0 +1,123 @@
+"""Going through and removing directories that an agent filled.
+
+They may be nested deeper than Python recurses and than a path can be long, and have any mode. `os.walk`
+(before Python 3.12) and `shutil.rmtree` recurse.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+#: Names a file without opening it; only Linux has it.
+_NAME_ONLY = getattr(os, "O_PATH", 0) | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def walk(top: str) -> Iterator[tuple[str, list[str], list[str]]]:
+    """As `os.walk`, but at any depth that a path can name: a caller may remove names of directories."""
+    todo = [top]
+    while todo:
+        folder = todo.pop()
+        folders: list[str] = []
+        names: list[str] = []
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    (folders if _is_folder(entry) else names).append(entry.name)
+        except OSError:
+            continue
+        yield folder, folders, names
+        paths = [os.path.join(folder, name) for name in folders]
+        todo += [path for path in reversed(paths) if not os.path.islink(path)]
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def remove_tree(path: str) -> bool:
+    """Remove a directory tree or a file, as far as possible. Symbolic links are removed, never followed.
+
+    Returns whether nothing is left.
+    """
+    try:
+        root = _opened(path, None)
+    except OSError:
+        _quietly_unlink(path, None)
+        return not os.path.lexists(path)
+    try:
+        _empty(root)
+    finally:
+        os.close(root)
+    try:
+        os.rmdir(path)
+    except OSError:
+        return not os.path.lexists(path)
+    return True
+
+
+def _empty(root: int) -> None:
+    """Remove everything in a directory. Directories in directories are moved up, so depth does not matter."""
+    mark, number = os.urandom(8).hex(), 0
+    stuck: set[str] = set()
+    while names := [name for name in os.listdir(root) if name not in stuck]:
+        for name in names:
+            if _quietly_unlink(name, root):
+                continue
+            try:
+                folder = _opened(name, root)
+            except OSError:
+                stuck.add(name)
+                continue
+            try:
+                for inner in os.listdir(folder):
+                    if not _quietly_unlink(inner, folder):
+                        number += 1
+                        _move(inner, folder, f"{mark}-{number}", root)
+            finally:
+                os.close(folder)
+            try:
+                os.rmdir(name, dir_fd=root)
+            except OSError:
+                stuck.add(name)
+
+
+def _move(name: str, folder: int, to: str, root: int) -> None:
+    try:
+        _open_up(name, folder)  # its entry ".." changes, so it must be writable
+        os.rename(name, to, src_dir_fd=folder, dst_dir_fd=root)
+    except OSError:
+        return
+
+
+def _quietly_unlink(name: str, folder: int | None) -> bool:
+    try:
+        os.unlink(name, dir_fd=folder)
+    except OSError as error:
+        return isinstance(error, FileNotFoundError)
+    return True
+
+
+def _opened(name: str, folder: int | None) -> int:
+    """A descriptor of a directory, in which everything may be removed now. Raises OSError if it is none."""
+    _open_up(name, folder)
+    return os.open(name, _FOLDER, dir_fd=folder)
+
+
+def _open_up(name: str, folder: int | None) -> None:
+    """Make a directory writable for us: tools leave read-only ones. A link is not followed."""
+    handle = os.open(name, _NAME_ONLY, dir_fd=folder)
+    try:
+        mode = os.fstat(handle).st_mode
+        if stat.S_ISDIR(mode) and mode & 0o700 != 0o700:
+            os.chmod(f"/proc/self/fd/{handle}", 0o700)
+    finally:
+        os.close(handle)
