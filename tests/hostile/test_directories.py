@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
@@ -35,6 +36,15 @@ def as_a_user(*argv: str) -> list[str]:
     return ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all", *argv]
 
 
+@pytest.fixture(autouse=True)
+def cleared(home: str) -> Iterator[None]:
+    """Otherwise pytest, which recurses, fails to remove what a failed test left."""
+    yield
+    subprocess.run(
+        ["rm", "-rf", f"{home}/worktrees", f"{home}/tasks", f"{home}/../top"], check=False, timeout=60
+    )
+
+
 @pytest.fixture
 def repo(home: str) -> Repo:
     repo = Repo(os.path.join(os.path.dirname(home), "project"))
@@ -62,9 +72,9 @@ def test_a_deep_packet_is_removed(home: str, repo: Repo) -> None:
 
 
 @pytest.mark.parametrize("what", [_CLOSED, f"{sys.executable} -c '{_DEEP}' {{0}}"], ids=("closed", "deep"))
-def test_a_tree_is_removed_whatever_its_depth_and_modes(tmp_path: str, what: str) -> None:
-    top = os.path.join(tmp_path, "top")
-    outside = os.path.join(tmp_path, "outside")
+def test_a_tree_is_removed_whatever_its_depth_and_modes(home: str, what: str) -> None:
+    top = os.path.join(os.path.dirname(home), "top")
+    outside = os.path.join(os.path.dirname(home), "outside")
     os.mkdir(top)
     os.mkdir(outside, 0o500)
     os.symlink(outside, os.path.join(top, "link"))

@@ -13,6 +13,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.store.layout import Home
 
+#: The longest `.git` file that is read.
+_LINK_BYTES = 1 << 16
+
 
 def path_of(home: Home, directory: str) -> str:
     """The lock file of a directory.
@@ -26,19 +29,35 @@ def path_of(home: Home, directory: str) -> str:
 def _top(directory: str) -> str:
     """The root of the repository around a directory, or the directory itself.
 
-    git is not run: taking a lock must not wait for a process.
+    git is not run: taking a lock must not wait for a process. A `.git` that is no repository does not count:
+    an agent in a directory of a repository could make one, and the next task would take another lock.
     """
     above = directory
-    while not os.path.lexists(os.path.join(above, ".git")):
+    while not _is_repository(os.path.join(above, ".git")):
         above, below = os.path.dirname(above), above
         if above == below:
             return directory
     return above
 
 
+def _is_repository(link: str) -> bool:
+    """Whether a `.git` leads to a git directory."""
+    path = link
+    if not os.path.isdir(link):
+        line = os.fsdecode((atomic.read_small(link, _LINK_BYTES) or b"").rstrip(b"\r\n"))
+        if not line.startswith("gitdir: "):
+            return False
+        path = os.path.join(os.path.dirname(link), line.removeprefix("gitdir: "))
+    if not os.path.lexists(os.path.join(path, "HEAD")):
+        return False
+    return all(os.path.isdir(os.path.join(path, name)) for name in ("objects", "refs")) or os.path.isfile(
+        os.path.join(path, "commondir")
+    )
+
+
 def has_repository(directory: str) -> bool:
     """Whether a directory is in a repository. git is not run."""
-    return os.path.lexists(os.path.join(_top(os.path.realpath(directory)), ".git"))
+    return _is_repository(os.path.join(_top(os.path.realpath(directory)), ".git"))
 
 
 def acquire(home: Home, directory: str, *, role: str, within_s: float = locks.CONTEST_S) -> locks.Lock:

@@ -191,13 +191,17 @@ def _folders() -> Iterator[str]:
 
 def _own_folder(path: str) -> str:
     """Create a folder if it is missing. Raises OSError unless it is ours alone."""
+    is_new = True
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
-        _remove_leftovers(path)
+        is_new = False
     found = os.lstat(path)
+    # Before anything is removed there: it may be a link, or another user's.
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
         raise PermissionError(errno.EACCES, "it belongs to others", path)
+    if not is_new:
+        _remove_leftovers(path)
     return path
 
 
