@@ -27,7 +27,7 @@ from tests.support import processes
 from tests.support.waiting import eventually
 
 #: Observations of a runner: not in the journal, and no decision depends on them.
-OBSERVED = ("last_checked_at", "last_progress_at", "deadline_at", "output_tail", "verdict")
+OBSERVED = ("journal_bytes", "last_checked_at", "last_progress_at", "deadline_at", "output_tail", "verdict")
 
 
 def check_now(case: Case) -> None:

@@ -32,7 +32,13 @@ def test_a_task_has_tokens_tool_calls_and_duration() -> None:
     Task.play(scenario, "--id", "it").wait_for("completed")
     task = figures("it")
     assert task["schema"] == "holdfast.task-metrics/1"
-    assert task["api_usage"] == {"input_tokens": 7, "output_tokens": 3, "cost_usd": 0.25, "paid_calls": 1}
+    assert task["api_usage"] == {
+        "input_tokens": 7,
+        "output_tokens": 3,
+        "cost_usd": 0.25,
+        "paid_calls": 1,
+        "unpriced_calls": 0,
+    }
     assert task["tool_usage"] == {"total": 2, "errors": 0, "breakdown": {"bash": 2}}
     assert task["duration_s"] > 0
     text = holdfast("metrics", "it").stdout

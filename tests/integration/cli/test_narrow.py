@@ -253,7 +253,7 @@ MISTAKES = """
 3 resume later
 3 approve held
 3 retry held
-3 stop fine
+0 stop fine
 3 interrupt gone
 3 rm held
 3 apply fine
