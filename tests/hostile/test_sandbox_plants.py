@@ -178,6 +178,22 @@ def test_its_commits_and_its_index_arrive(home: str, user: User, repo: Repo) -> 
     assert repo.git("fsck", "--strict", "--no-dangling") == ""
 
 
+@pytest.mark.parametrize(
+    "how", [("--depth", "1"), ("--filter=blob:none", "--sparse")], ids=["shallow", "partial"]
+)
+def test_commits_arrive_in_a_clone_that_is_not_whole(
+    home: str, user: User, repo: Repo, how: tuple[str, ...]
+) -> None:
+    repo.write("deep/c", "other\n")
+    repo.commit()
+    repo.git("config", "uploadpack.allowFilter", "true")
+    path = os.path.join(os.path.dirname(home), "clone")
+    repo.git("-c", "protocol.file.allow=always", "clone", "-q", *how, f"file://{repo.path}", path)
+    clone = Repo(path, with_git=False)
+    task = boxed(f"echo one > new; git add new; {COMMIT} -m one; git status --short", clone, user)
+    assert clone.git("log", "-1", "--format=%s", f"holdfast/{task.id}") == "one\n", task.log()
+
+
 def test_it_goes_on_with_its_commits_after_a_kill(home: str, user: User, repo: Repo) -> None:
     script = f"""
         if [ -e new ]; then git log --format=%s; echo two > new; {COMMIT} -am two; exit 0; fi
