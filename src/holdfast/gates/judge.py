@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import os
 
-from holdfast.errors import GitFailed, NotFound
+from holdfast import clock
+from holdfast.errors import GitFailed, NotFound, NotPossible
 from holdfast.gates.base import (
     CHECKS,
     READS_TREE,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.gates.base import CheckFunction
+    from holdfast.model.attempt import Attempt
     from holdfast.model.events import WorkspacePrepared
     from holdfast.model.spec import TaskSpec
     from holdfast.model.task import Task
@@ -61,7 +63,7 @@ def case_of(packet: Packet, stage: str, *, artifact_at: str | None, reverted_at:
         None,
     )
     if prepared is not None and prepared.tree:
-        noted_tree = _noted_tree(packet, stage, attempt)
+        noted_tree = _noted_tree(packet, stage, stage_state.attempt)
         workspace = _workspace(packet, task.spec, prepared, noted_tree=noted_tree, stage=stage)
     elif not is_writer(spec) and any(name in READS_TREE for name in checks_of(spec)):
         workspace = _unchanged_workspace(packet, task.spec)
@@ -106,10 +108,18 @@ def _is_accepting(task: Task, stage: str) -> bool:
     return has_commands and stage in acceptance.accepting(task.spec.stages)
 
 
-def _noted_tree(packet: Packet, stage: str, attempt: int) -> str | None:
+def _noted_tree(packet: Packet, stage: str, attempt: Attempt | None) -> str | None:
     """The tree noted by an earlier gate that was killed: its commands may have changed the workspace."""
-    note = atomic.read_json(packet.judged_tree(stage)) or {}
-    return note.get("tree") if note.get("attempt") == attempt else None
+    path = packet.judged_tree(stage)
+    note = atomic.read_json(path) or {}
+    if note.get("attempt") != (attempt.number if attempt is not None else 0):
+        return None
+    if attempt is not None and attempt.started is not None and attempt.ended is not None:
+        ended = clock.parse_iso(attempt.started.started_at) + attempt.ended.lived_s
+        # Nobody can set this time. What is older was not written by a gate, but by the agent.
+        if os.lstat(path).st_ctime <= ended:
+            return None
+    return note.get("tree")
 
 
 def note_tree(case: Case) -> None:
@@ -131,6 +141,11 @@ def _workspace(
         raise GitFailed(
             f"the tree {prepared.tree} of the stage's start is gone",
             hint="were objects removed from the repository, or files from the packet?",
+        )
+    if prepared.settings and prepared.settings != trees.settings_digest:
+        raise NotPossible(
+            f"git's settings in {trees.git_dir} are not those of the stage's start: they were changed",
+            hint="an agent may have hidden files by them; check the workspace by hand",
         )
     is_noted = noted_tree is not None and trees.has(noted_tree)
     new_tree = noted_tree if noted_tree is not None and is_noted else current_tree(packet, base, spec)

@@ -150,6 +150,8 @@ class WorkspacePrepared(Event):
     own_files: str = ""
     #: With a worktree: the git object that records the refs of the repository and the user's own tree.
     around: str = ""
+    #: The digest of git's settings for snapshots, which are frozen in the packet; empty without a snapshot.
+    settings: str = ""
 
 
 class GateJudged(Event):

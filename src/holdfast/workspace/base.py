@@ -62,26 +62,29 @@ def _fits(packet: Packet, base: Base) -> bool:
 
     A gate reverts changes in the place, and other files of it are read.
     """
-    spec, place = load.fold(packet).spec, base.place
-    if base.kind != spec.workspace:
+    task = load.fold(packet)
+    spec, place = task.spec, base.place
+    known = {state.workspace.base_tree for state in task.stage_states.values() if state.workspace is not None}
+    known.discard("")
+    if base.kind != spec.workspace or (known and base.base_tree not in known):
         return False
     if base.kind == "worktree":
         tree = task_worktree.of(packet)
         if tree is None:
             return False
         directory, tops = tree.directory, (tree.path, tree.directory)
-        known = (task_worktree.admin_of(tree) or place.git_dir, tree.common_dir)
+        dirs = (task_worktree.admin_of(tree) or place.git_dir, tree.common_dir)
     else:
         directory, repository = os.path.realpath(spec.project_dir), git.at(place.top)
         tops = (place.top,) if (directory + "/").startswith(place.top.rstrip("/") + "/") else ()
-        known = (place.git_dir, place.common_dir)
+        dirs = (place.git_dir, place.common_dir)
         # One that is gone is reported as such when it is needed.
         if repository is not None:
-            known = (repository.git_dir, repository.common_dir)
+            dirs = (repository.git_dir, repository.common_dir)
     is_there = place.directory == directory and place.top in tops
     if place.git_dir is None:
         return is_there and place.top == directory
-    return is_there and (place.git_dir, place.common_dir) == known
+    return is_there and (place.git_dir, place.common_dir) == dirs
 
 
 def require(packet: Packet) -> Base:

@@ -86,6 +86,7 @@ def fields(packet: Packet, stage: str, base: Base, tree: str) -> dict[str, Any]:
         "dirty": dirty,
         "own_files": git_files.note(base.place, trees),
         "around": surroundings.note(packet, trees) if base.kind == "worktree" else "",
+        "settings": trees.settings_digest,
         "timestamp": clock.iso_now(),
     }
 

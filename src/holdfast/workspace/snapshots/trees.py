@@ -7,6 +7,7 @@ is created, so that an agent cannot hide files by changing them later. No filter
 
 from __future__ import annotations
 
+import json
 import os
 
 from holdfast import ids
@@ -69,6 +70,11 @@ class Trees:
             data = atomic.read_json(os.path.join(self.git_dir, _FROZEN))
             self._settings = git.Settings.from_file(data if data is not None else self._older())
         return self._settings
+
+    @property
+    def settings_digest(self) -> str:
+        """A digest of the settings: an agent may change the file in which they are."""
+        return sha256(json.dumps(self.settings.to_json(), sort_keys=True).encode())
 
     def _older(self) -> dict[str, Any]:
         """The settings in a repository that holdfast 0.1 created: in its configuration."""
