@@ -25,7 +25,6 @@ REFUSED = [
     ("up", "--foreground"),
     ("down",),
     ("down", "--now"),
-    ("stop", "here"),
     ("interrupt", "here"),
     ("resume", "here"),
     ("retry", "here"),

@@ -124,7 +124,7 @@ def test_the_manifest_exists_before_the_agent_with_pid_0(home: str) -> None:
     assert manifest["wake_at"] is None
     heartbeat = manifest["heartbeat"]
     assert (heartbeat["message_count"], heartbeat["tool_calls"]) == (0, 0)
-    assert set(manifest["usage"]) == {"input_tokens", "output_tokens", "cost_usd"}
+    assert set(manifest["usage"]) == {"input_tokens", "output_tokens", "cost_usd", "unpriced_calls"}
     assert set(manifest["runner"]) == {"pid", "boot_id", "start_time"}
     for name in ("started_at", "deadline_at", "last_checked_at"):
         assert UTC.fullmatch(manifest[name]), (name, manifest[name])

@@ -272,8 +272,8 @@ def test_what_is_not_possible_in_this_state_is_refused_with_its_reason() -> None
     assert [e["verb"] for e in task.events("request.refused")] == ["resume", "retry"]
     kin.go()
     task.wait_for("completed")
-    for verb in ("stop", "interrupt", "resume"):
-        assert task.ask(verb).returncode == 3
+    for verb, status in (("stop", 0), ("interrupt", 3), ("resume", 3)):
+        assert task.ask(verb).returncode == status
     assert task.status() == "completed"
 
 

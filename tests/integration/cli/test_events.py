@@ -81,7 +81,12 @@ def test_summary_tools_errors_and_timeline(task: Task) -> None:
     summary = rows("it", "--summary", "--json")[0]
     assert summary["schema"] == "holdfast.event-summary/1"
     assert summary["status"] == "completed"
-    assert summary["usage"] == {"input_tokens": 1200, "output_tokens": 30, "cost_usd": 0.5}
+    assert summary["usage"] == {
+        "input_tokens": 1200,
+        "output_tokens": 30,
+        "cost_usd": 0.5,
+        "unpriced_calls": 0,
+    }
     assert set(summary["tool_usage"]["breakdown"]) == {"bash", "edit"}
     assert (summary["messages"], summary["errors"]) == (1, 1)
     assert [call["tool"] for call in rows("it", "--tools", "--json")] == ["bash", "edit"]
@@ -100,7 +105,7 @@ def test_summary_tools_errors_and_timeline(task: Task) -> None:
 def test_one_that_says_nothing_of_itself_sums_up_to_zero() -> None:
     Task.shell("true", "--id", "mute").wait_for("completed")
     summary = rows("mute", "--summary", "--json")[0]
-    assert summary["usage"] == {"input_tokens": 0, "output_tokens": 0, "cost_usd": None}
+    assert summary["usage"] == {"input_tokens": 0, "output_tokens": 0, "cost_usd": None, "unpriced_calls": 0}
     assert summary["tool_usage"] == {"total": 0, "errors": 0, "breakdown": {}}
     assert (summary["messages"], summary["errors"]) == (0, 0)
     assert rows("mute", "--tools", "--json") == []

@@ -18,6 +18,15 @@ EXEMPT = ("store/layout.py", "recorder.py", "model/manifest.py", "testing/")
 #: the config homes of agents.
 OTHERS = {
     ("pipeline/results/export.py", "summary.md"),
+    # The end of a path, and names within a directory, for which there is no packet or home yet.
+    ("packet/asker.py", "/runner.lock"),
+    ("sandbox/place.py", "keeper.lock"),
+    ("sandbox/place.py", "settings.json"),
+    ("sandbox/place.py", "audit.jsonl"),
+    ("views/facts/changes.py", "audit.jsonl"),
+    ("views/facts/changes.py", "manifest.json"),
+    ("views/facts/changes.py", "_task.done"),
+    ("views/facts/changes.py", "/done/_task.done"),
     *((f"agents/{name}/adapter.py", "settings.json") for name in ("claude", "copilot", "gemini", "pi")),
 }
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
-import stat
 
+from holdfast import files
 from holdfast.store import atomic
 from holdfast.store.inside import plain_path
 from holdfast.workspace import git
@@ -47,15 +46,17 @@ def own_index(repository: git.Repository) -> Generator[git.Repository]:
 def _copy(source: str, target: str) -> bool:
     """Copy an index; not through a link."""
     try:
-        descriptor = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        old = files.stream(source)
     except OSError:
         return False
-    with open(descriptor, "rb") as old:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            return False
-        with open(target, "xb") as new:
-            shutil.copyfileobj(old, new)
+    with old:
+        found = os.fstat(old.fileno())
+        new = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            while data := old.read(_READ_BYTES):
+                atomic.write_all(new, data)
+        finally:
+            os.close(new)
     # git reads files again that are as new as the index.
     os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
     return True

@@ -163,7 +163,9 @@ def _agent(values: dict[str, Any], settings: dict[str, Any], *, verb: str) -> st
             f"an agent ({agent}) and a command were given",
             hint="give one of them: everything after -- is a command",
         )
-    if command is not None and (prompt is not None or values["file"] is not None):
+    # With an explicit --agent command, the file is what the command reads from stdin.
+    is_input = agent == "command" and prompt is None
+    if command is not None and (prompt is not None or values["file"] is not None) and not is_input:
         raise _two_tasks(values, verb=verb)
     if command is not None or agent is not None:
         return "command" if agent is None else agent

@@ -8,4 +8,4 @@ from holdfast.views.cli.show import terminal
 def test_every_state_has_a_colour() -> None:
     from holdfast.model.status import Status
 
-    assert set(terminal.STATE_COLOURS) == set(Status)
+    assert set(terminal.STATE_COLOURS) == {*Status, "stopping"}
