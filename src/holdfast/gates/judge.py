@@ -116,8 +116,11 @@ def _noted_tree(packet: Packet, stage: str, attempt: Attempt | None) -> str | No
         return None
     if attempt is not None and attempt.started is not None and attempt.ended is not None:
         ended = clock.parse_iso(attempt.started.started_at) + attempt.ended.lived_s
-        # Nobody can set this time. What is older was not written by a gate, but by the agent.
-        if os.lstat(path).st_ctime <= ended:
+        if attempt.ended.noticed_at:
+            ended = max(ended, clock.parse_iso(attempt.ended.noticed_at))
+        # Nobody can set this time. What is older was not written by a gate, but by the agent. The times of
+        # events are cut to milliseconds.
+        if os.lstat(path).st_ctime <= ended + 0.002:
             return None
     return note.get("tree")
 

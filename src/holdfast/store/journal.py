@@ -287,7 +287,10 @@ class Journal:
             storage_failed(error, f"cannot append to {self.path}")
         failpoint("journal.after_append")
         self.size += len(data)
-        self._digest, self._seen = digest, self._look()
+        seen = self._look()
+        # Somebody wrote while we did: the next check must not take it for ours.
+        self._seen = seen if seen is None or seen[2] == self.size else (*seen[:2], -1)
+        self._digest = digest
         return stamp
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The journal on a disk that becomes full."""
+"""The journal on a disk that becomes full, and one to which somebody else writes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import DiskFull
+from holdfast.errors import DiskFull, ForgedJournal
 from holdfast.model import events as ev
+from holdfast.model.spec import Limits, TaskSpec
 from holdfast.store import journal
+from holdfast.store.seals import Seals
 
 
 def test_a_short_write_and_a_full_disk_leave_no_part_of_a_line(
@@ -40,3 +42,30 @@ def test_a_short_write_and_a_full_disk_leave_no_part_of_a_line(
     events = [event for _, event in journal.read(path)]
     assert [event.new for event in events if isinstance(event, ev.TaskMoved)] == ["running", "completed"]
     assert len(events) == 2
+
+
+def test_what_others_write_during_an_append_is_noticed_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "events.jsonl")
+    spec = TaskSpec(
+        task_id="a", task_name="a", goal="", agent="command", project_dir="/", stages=(), limits=Limits()
+    )
+    created = ev.TaskCreated(task_id="a", status="spawning", spec=spec.to_json())
+    Path(path).touch()
+    journal.Journal(path).append([created])
+    seals = Seals(str(tmp_path / "seals"))
+    opened = journal.Journal(path, folded=journal.fold_sealed(path, None), seals=seals)
+    sync = os.fdatasync
+
+    def forge(descriptor: int) -> None:
+        sync(descriptor)
+        with open(path, "ab") as file:
+            file.write(b'{"type":"task.moved"}\n')
+        monkeypatch.setattr(os, "fdatasync", sync)
+
+    monkeypatch.setattr(os, "fdatasync", forge)
+    opened.append([ev.RunnerLeft(pid=1, reason="a")])
+    with pytest.raises(ForgedJournal):
+        opened.append([ev.RunnerLeft(pid=1, reason="b")])
+    opened.close()
