@@ -7,18 +7,25 @@ does not know decode to `Unknown` and change nothing, so an old runner can read 
 from __future__ import annotations
 
 from holdfast.ids import new_ulid, new_ulids
-from holdfast.model.record import Record
+from holdfast.model.agent_events import (
+    AgentError,
+    AgentProgress,
+    AgentRateLimit,
+    AgentResult,
+    AgentRetry,
+    AgentSession,
+    AgentText,
+    AgentToolFinished,
+    AgentToolStarted,
+    AgentUsage,
+)
+from holdfast.model.agent_events import AgentEvent as AgentEvent  # adapters and views use it from here
+from holdfast.model.event import Event
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, ClassVar, Self
-
-
-class Event(Record):
-    """An event. `id` and `at` are added when it is journalled."""
-
-    type: ClassVar[str] = ""
+    from typing import Any
 
 
 # ── the task ────────────────────────────────────────────────────────────────
@@ -466,155 +473,6 @@ class WatchVerdict(Event):
     verdict: str
     because: str
     evidence: dict[str, Any]
-
-
-# ── agent events; each has its position in the log ─────────────────────────
-
-
-#: Types that a field of an agent event may have, by annotation.
-_KINDS: dict[str, Any] = {
-    "str": str,
-    "str | None": (str, type(None)),
-    "bool": bool,
-    "int": int,
-    "int | None": (int, type(None)),
-    "float | None": (int, float, type(None)),
-}
-_NUMBERS = frozenset({"int", "int | None", "float | None"})
-#: A larger number is invalid.
-_HUGE = 1e15
-
-
-class AgentEvent(Event):
-    """Base of the normalised agent events. A parser leaves the position empty; `place` sets it."""
-
-    attempt: int = 0
-    #: Byte offset in the log after the event's line.
-    offset: int = 0
-    #: The log: stdout, or stderr if the program reports something there.
-    stream: str = "stdout"
-    #: For each field of the class: its name, its types, and whether it is a number.
-    kinds: ClassVar[tuple[tuple[str, Any, bool], ...]] = ()
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        own = cls.__annotations__.items()
-        cls.kinds = tuple((name, _KINDS.get(kind, object), kind in _NUMBERS) for name, kind in own)
-
-    def is_sound(self) -> bool:
-        """Whether each field has a valid value. An agent may print anything."""
-        store = self.__dict__
-        for name, kind, is_number in self.kinds:
-            value: Any = store[name]
-            if not isinstance(value, kind):
-                return False
-            # This form of the comparison also rejects NaN.
-            if is_number and value is not None and not -_HUGE < value < _HUGE:
-                return False
-        return True
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data. A copy is enough: no field is nested."""
-        return self.__dict__.copy()
-
-    def place(self, attempt: int, offset: int, stream: str = "stdout") -> Self:
-        """Set its position. Changes the event in place: there may be hundreds of thousands per second."""
-        store = self.__dict__
-        store["attempt"] = attempt
-        store["offset"] = offset
-        store["stream"] = stream
-        return self
-
-
-class AgentSession(AgentEvent):
-    """The agent reported its session."""
-
-    type = "agent.session"
-    session_id: str
-    model: str | None = None
-
-
-class AgentText(AgentEvent):
-    """The agent printed text."""
-
-    type = "agent.text"
-    text: str
-
-
-class AgentToolStarted(AgentEvent):
-    """A tool call began."""
-
-    type = "agent.tool_started"
-    tool_id: str
-    name: str
-    summary: str = ""
-
-
-class AgentToolFinished(AgentEvent):
-    """A tool call ended."""
-
-    type = "agent.tool_finished"
-    tool_id: str
-    is_error: bool = False
-    denied: bool = False
-
-
-class AgentUsage(AgentEvent):
-    """The agent reported tokens and cost. `cumulative`: the figures replace earlier ones of the attempt, else
-    they are added. `of_session`: they include earlier attempts of the same session."""
-
-    type = "agent.usage"
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cost_usd: float | None = None
-    cumulative: bool = False
-    of_session: bool = False
-
-
-class AgentRetry(AgentEvent):
-    """The agent announced a retry after a pause."""
-
-    type = "agent.retry"
-    delay_s: float | None = None
-    reason: str = ""
-    #: Whether the service refused the call because of a limit (status 429).
-    is_limited: bool = False
-
-
-class AgentRateLimit(AgentEvent):
-    """The agent reached a limit of the service. `resets_at` is null if the agent does not report it."""
-
-    type = "agent.rate_limit"
-    resets_at: str | None = None
-    reason: str = ""
-
-
-class AgentProgress(AgentEvent):
-    """Progress on the agent's to-do list. Not every CLI has one."""
-
-    type = "agent.progress"
-    steps_completed: int
-    steps_total: int
-    #: The current step, if the agent reports it.
-    current_step: str | None = None
-
-
-class AgentError(AgentEvent):
-    """The agent reported an error of a known kind."""
-
-    type = "agent.error"
-    kind: str
-    message: str
-
-
-class AgentResult(AgentEvent):
-    """The agent reported its final result."""
-
-    type = "agent.result"
-    is_error: bool
-    subtype: str = ""
-    text: str = ""
-    turns: int | None = None
 
 
 class Unknown(Event):
