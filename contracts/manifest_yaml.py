@@ -38,6 +38,7 @@ _KINDS = {
     "stages": "list of stages",
     "agents": "list of agents",
     "variables": "list of variable names",
+    "labels": "list of `key=value`",
     "options": "map",
 }
 
@@ -100,7 +101,7 @@ def _value(field: Field) -> Schema:
             return {"type": "number", "exclusiveMinimum": 0, "maximum": field.most}
         case "flag":
             return {"type": "boolean"}
-        case "texts" | "patterns":
+        case "texts" | "patterns" | "labels":
             return {"type": "array", "items": _TEXT, "maxItems": MAX_ITEMS}
         case "stages" | "agents" | "variables":
             return {"type": "array", "items": _NAME, "maxItems": MAX_ITEMS, "uniqueItems": True}

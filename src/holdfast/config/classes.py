@@ -109,6 +109,7 @@ PACKET = {
     "network": HARMLESS,
     "approval": HARMLESS,
     "env": ENVIRONMENT,
+    "labels": HARMLESS,
     "notes": HARMLESS,
     "routing.intent": HARMLESS,
     "routing.agent": HARMLESS,

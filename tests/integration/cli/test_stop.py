@@ -135,9 +135,9 @@ def test_a_task_that_has_ended_is_no_mistake_but_one_that_is_not_there_is() -> N
 
 def test_what_it_needs_is_said() -> None:
     done = holdfast("stop")
-    assert (done.returncode, "which tasks? Give their ids, --all or --state" in done.stderr) == (2, True)
+    assert (done.returncode, "which tasks? Give their ids, --all, --state" in done.stderr) == (2, True)
     done = holdfast("stop", "it", "--all")
-    assert (done.returncode, "either ids or --all and --state" in done.stderr) == (2, True)
+    assert (done.returncode, "either ids or --all, --state" in done.stderr) == (2, True)
     done = holdfast("stop", "--state", "runing")
     assert (done.returncode, "did you mean 'running'" in done.stderr) == (2, True)
     wrong = holdfast("stop", "it", "--mesage", "x")

@@ -7,6 +7,7 @@ import re
 
 from holdfast import ids, patterns
 from holdfast.errors import InvalidId
+from holdfast.model import labels
 from holdfast.pipeline.define.problem import Problem, join_hints, listed, near, unknown_hint
 from holdfast.pipeline.define.yaml_file import Node
 from holdfast.pipeline.prompt import forbidden
@@ -163,6 +164,16 @@ class Checker:
             return value
         self.blame(node, path, f"{shown(value)} is not a valid variable name")
         return None
+
+    def label(self, node: Node, path: str) -> str | None:
+        """A label, as `--label` takes it."""
+        value = self.text(node, path)
+        try:
+            labels.parse(() if value is None else (value,))
+        except ValueError as error:
+            self.blame(node, path, str(error), "for example team=web")
+            return None
+        return value
 
     def scalars(self, node: Node, path: str) -> dict[str, Any]:
         """Options of an adapter: strings, numbers, booleans and lists of strings."""

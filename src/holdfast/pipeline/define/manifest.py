@@ -107,6 +107,8 @@ def checked_value(checker: Checker, field: Field, node: Node, path: str) -> Any:
             return _distinct(checker, node, path)
         case "variables":
             return checker.items(node, path, checker.variable)
+        case "labels":
+            return checker.items(node, path, checker.label)
         case "options":
             return checker.scalars(node, path)
         case _:

@@ -18,7 +18,8 @@ class Field(Record):
     """One field. `*` in a path stands for any key."""
 
     path: str
-    #: id, text, choice, whole, number, flag, texts, paths, patterns, stages, agents, variables, options.
+    #: id, text, choice, whole, number, flag, texts, paths, patterns, stages, agents, variables, labels,
+    #: options.
     kind: str
     about: str
     required: bool = False
@@ -72,6 +73,12 @@ FIELDS = (
         choices=PROFILES,
         about="The permission profile of the stages that write. Default: the setting `permissions`, or "
         "`edit`.",
+    ),
+    Field(
+        path="labels",
+        kind="labels",
+        default=(),
+        about="Labels to find the task by (`batch=nightly`). `--label` adds to them.",
     ),
     Field(path="notes", kind="text", about="Notes for people; agents do not see them."),
     Field(

@@ -38,6 +38,8 @@ class Draft(Record):
     agent: str | None = None
     profile: str | None = None
     permissions: str | None = None
+    #: `key=value`.
+    labels: tuple[str, ...] = ()
     workspace: str = "in_place"
     #: The text of the request; the goal if empty.
     request: str = ""
@@ -63,6 +65,10 @@ def manifest(draft: Draft) -> str:
         f"workspace: {draft.workspace}",
         "# What agents that write may do: read, edit (in the workspace) or full. Others only read.",
         f"permissions: {draft.permissions}" if draft.permissions else "# permissions: edit",
+        "# To find the task by: 'holdfast ls --label batch=nightly'.",
+        f"labels: {json.dumps(draft.labels, ensure_ascii=False)}"
+        if draft.labels
+        else "# labels: [batch=nightly]",
         "",
         "routing:",
         f"  # {', '.join(INTENTS)}",

@@ -9,6 +9,7 @@ from holdfast.agents import registry
 from holdfast.config import classes, needs
 from holdfast.config import project as project_files
 from holdfast.errors import HoldfastError, InvalidManifest, NoSuchDirectory, UnreadableFile
+from holdfast.model import labels
 from holdfast.model.permissions import DEFAULT, READ
 from holdfast.model.record import Record
 from holdfast.model.spec import Limits, PipelineSpec, StageSpec, TaskSpec, short_name
@@ -236,6 +237,7 @@ def spec(
         "limits": limits,
         "env": tuple(dict.fromkeys((*env, *(checked.get("env") or ())))),
         "failover": tuple(checked.get("routing.failover") or ()),
+        "labels": labels.parse(checked.get("labels")),
         "workspace": checked.get("workspace"),
         "pipeline": pipeline_spec(written),
     }
@@ -284,6 +286,7 @@ def redacted(spec: TaskSpec, env: Mapping[str, str]) -> TaskSpec:
     return spec.evolve(
         task_name=name,
         goal=goal,
+        labels={key: redact(value) for key, value in spec.labels.items()},
         pipeline=pipeline.evolve(acceptance_criteria=criteria),
     )
 

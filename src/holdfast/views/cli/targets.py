@@ -1,4 +1,4 @@
-"""The tasks that a verb is for: ids, `--all`, or the filter of `ls`."""
+"""The tasks that a verb is for: ids, `--all`, or the filters of `ls`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from holdfast.model.status import Status
 from holdfast.packet import load
 from holdfast.store.layout import Home, Packet
 from holdfast.views.cli import verbs
+from holdfast.views.cli.parse import option_values
 from holdfast.views.cli.parse.command_spec import Argument, Option
 from holdfast.views.cli.show import out
 
@@ -23,6 +24,13 @@ if TYPE_CHECKING:
 TASKS = Argument(dest="task", metavar="TASK…", many=True, required=False, completes="task")
 STATE = Option(
     flags=("--state",), dest="state", metavar="STATE", completes="state", help="Tasks in this state."
+)
+LABEL = Option(
+    flags=("--label",),
+    dest="label",
+    kind="many",
+    metavar="KEY=VALUE",
+    help="Tasks with this label; repeatable.",
 )
 NO_WAIT = Option(flags=("--no-wait",), dest="no_wait", kind="flag", help="Return as soon as it is accepted.")
 JSON_LINES = "Print each task's manifest, one per line."
@@ -46,25 +54,32 @@ def choose(
 ) -> Chosen:
     """The tasks of a command line. An id without a task is reported, and costs only itself.
 
-    `--state` chooses among the tasks that `fits` is true for, `--all` among those of `by_all`, if given.
+    `--state` and `--label` choose among the tasks that `fits` is true for, `--all` among those of `by_all`, if
+    given.
     """
     names: list[str] = list(dict.fromkeys(values["task"]))
     check_state(values["state"])
-    if names and (values["all"] or values["state"]):
-        raise UsageError(f"'{verb}' takes either ids or --all and --state")
+    wanted = option_values.labels(values["label"])
+    is_filter = bool(values["all"] or values["state"] or wanted)
+    if names and is_filter:
+        raise UsageError(f"'{verb}' takes either ids or --all, --state and --label")
     home = Home(paths.home())
     if names:
         return _named(home, names, archived=archived)
-    if not (values["all"] or values["state"]):
+    if not is_filter:
         example = verbs.load(verb).COMMAND.examples[0]
         raise UsageError(
-            "which tasks? Give their ids, --all or --state STATE", hint=f"for example: {example}"
+            "which tasks? Give their ids, --all, --state STATE or --label KEY=VALUE",
+            hint=f"for example: {example}",
         )
+    from holdfast.model import labels
     from holdfast.views.facts import task_list  # loads a database
 
     rows = task_list.tasks(home, everything=True, state=values["state"])
     is_wanted = (by_all or fits) if values["all"] else fits
-    packets = tuple(home.packet(row["task_id"]) for row in rows if is_wanted(row))
+    packets = tuple(
+        home.packet(row["task_id"]) for row in rows if is_wanted(row) and labels.match(row, wanted)
+    )
     if not packets:
         out.talk(f"no task to {verb}")
     return Chosen(packets=packets)

@@ -23,6 +23,7 @@ COMMAND = Command(
         Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="Message for the agent."),
         targets.everything("tasks that wait for approval"),
         targets.STATE,
+        targets.LABEL,
         JSON.evolve(help=targets.JSON_LINES),
     ),
 )

@@ -28,6 +28,7 @@ COMMAND = Command(
         targets.NO_WAIT,
         targets.everything("tasks that have started and not ended"),
         targets.STATE,
+        targets.LABEL,
         JSON.evolve(help=targets.JSON_LINES),
     ),
 )

@@ -124,7 +124,7 @@ COMMAND = Command(
         Option(flags=("--in-place",), dest="in_place", kind="flag", help="Work in the project itself."),
         Option(flags=("--run",), dest="run", kind="flag", help="Run it now, and follow it like 'run'."),
         Option(flags=("-d", "--detach"), dest="detach", kind="flag", help="With --run: do not follow it."),
-        LABEL.evolve(help="With --run: label to find the task by ('ls --label'; repeatable)."),
+        LABEL,
         TRUST_PROJECT,
         JSON.evolve(help="Print the path and the id as JSON; with --run, the final manifest."),
     ),
@@ -157,6 +157,7 @@ def run(values: dict[str, Any]) -> int:
         agent=values["agent"],
         profile=values["profile"],
         permissions=values["permissions"],
+        labels=tuple(f"{key}={text}" for key, text in option_values.labels(values["label"]).items()),
         workspace=_workspace(values, project, changes=INTENTS[intent].changes),
         request=values.get("request") or "",
         plan=plan,
@@ -191,8 +192,6 @@ def _check_options(values: dict[str, Any]) -> None:
     option_values.only_one(values, "worktree", "in_place")
     if values["detach"] and not values["run"]:
         raise UsageError("--detach needs --run", hint="'holdfast new --run -d …' starts it in the background")
-    if values["label"] and not values["run"]:
-        raise UsageError("--label needs --run", hint="'holdfast run --packet DIR --label …' labels its task")
     if values["run"] and values["plan"]:
         raise UsageError(
             "--run and --from-plan exclude each other",
@@ -246,7 +245,7 @@ def _workspace(values: dict[str, Any], project: str, *, changes: bool) -> str:
 
 def _run(folder: str, draft: Draft, values: dict[str, Any]) -> int:
     """Run the packet and follow it; at its end, say what to do with the work."""
-    chosen = {name: values[name] for name in ("project", "trust_project", "json", "detach", "label")}
+    chosen = {name: values[name] for name in ("project", "trust_project", "json", "detach")}
     chosen["project"] = paths.project(values["project"])
     status = run_verb.run({**command_spec.defaults(run_verb.COMMAND), **chosen, "packet": folder})
     if status == 0 and not values["detach"]:

@@ -21,6 +21,7 @@ COMMAND = Command(
         Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="Reason; it is recorded."),
         targets.everything("tasks that wait for approval"),
         targets.STATE,
+        targets.LABEL,
         JSON.evolve(help=targets.JSON_LINES),
     ),
 )

@@ -20,6 +20,7 @@ COMMAND = Command(
         Option(flags=("-m", "--message"), dest="message", metavar="TEXT", help="Answer for the agent."),
         targets.everything("interrupted tasks, without those that wait for approval"),
         targets.STATE,
+        targets.LABEL,
         JSON.evolve(help=targets.JSON_LINES),
     ),
 )

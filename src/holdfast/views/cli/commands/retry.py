@@ -55,6 +55,7 @@ COMMAND = Command(
         ),
         targets.everything("failed and abandoned tasks"),
         targets.STATE,
+        targets.LABEL,
         JSON.evolve(help=targets.JSON_LINES),
     ),
 )

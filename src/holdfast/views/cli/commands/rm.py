@@ -49,6 +49,7 @@ COMMAND = Command(
         ),
         targets.everything("ended tasks; with --force, all tasks"),
         targets.STATE,
+        targets.LABEL,
         JSON.evolve(help="Print what was removed and what was not."),
     ),
 )
@@ -88,8 +89,8 @@ def run(values: dict[str, Any]) -> int:
 
 
 def _names(values: dict[str, Any]) -> list[str]:
-    """The ids as given: each is found when it is its turn. Or those that --all and --state choose."""
-    if values["task"] and not (values["all"] or values["state"]):
+    """The ids as given: each is found when it is its turn. Or those that the filters choose."""
+    if values["task"] and not (values["all"] or values["state"] or values["label"]):
         return list(dict.fromkeys(values["task"]))
     chosen = targets.choose(values, "rm", fits=lambda row: values["force"] or row["status"] in ENDS)
     return [packet.task_id for packet in chosen.packets]

@@ -23,7 +23,7 @@ COMMAND = Command(
     examples=(
         "holdfast stop 20260131-fix -m 'wrong branch'",
         "holdfast stop one two --now",
-        "holdfast stop --state waiting",
+        "holdfast stop --label batch=nightly",
     ),
     arguments=(targets.TASKS.evolve(completes="live-task"),),
     options=(
@@ -32,6 +32,7 @@ COMMAND = Command(
         targets.NO_WAIT,
         targets.everything("tasks that have not ended"),
         targets.STATE,
+        targets.LABEL,
         JSON.evolve(help=targets.JSON_LINES),
     ),
 )

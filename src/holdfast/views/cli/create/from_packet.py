@@ -80,7 +80,7 @@ def read(path: str, *, values: dict[str, Any]) -> NewTask:
             project=written.project_dir,
             packet=(written.manifest.get("sandbox"), written.manifest.get("network")),
         ),
-        **_chosen(values),
+        **_chosen(values, written),
     )
     check_agents(spec, path)
     permissions.check_stages(
@@ -126,7 +126,7 @@ def _check_trust(written: WrittenPacket, *, by_flag: bool) -> dict[str, object]:
     )
 
 
-def _chosen(values: dict[str, Any]) -> dict[str, Any]:
+def _chosen(values: dict[str, Any], written: WrittenPacket) -> dict[str, Any]:
     """The fields of the spec that the command line sets."""
     fields: dict[str, Any] = {}
     if values.get("id") is not None:
@@ -134,7 +134,7 @@ def _chosen(values: dict[str, Any]) -> dict[str, Any]:
     if values.get("name"):
         fields["task_name"] = values["name"]
     if values.get("label"):
-        fields["labels"] = option_values.labels(values["label"])
+        fields["labels"] = option_values.labels([*written.manifest.get("labels"), *values["label"]])
     if values.get("worktree"):
         fields["workspace"] = "worktree"
     if values.get("failover"):

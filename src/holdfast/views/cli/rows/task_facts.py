@@ -38,6 +38,7 @@ def task_facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tup
     rows = [
         ("task", manifest["task_id"]),
         ("name", manifest.get("task_name") or ""),
+        ("labels", ", ".join(f"{key}={text}" for key, text in (manifest.get("labels") or {}).items())),
         *_state(manifest),
         *_concerns(manifest),
         *queue_rows,
