@@ -54,8 +54,8 @@ def choose(
 ) -> Chosen:
     """The tasks of a command line. An id without a task is reported, and costs only itself.
 
-    `--state` and `--label` choose among the tasks that `fits` is true for, `--all` among those of `by_all`, if
-    given.
+    `--state` and `--label` choose among the tasks that `fits` is true for, `--all` among those of
+    `by_all`, if given.
     """
     names: list[str] = list(dict.fromkeys(values["task"]))
     check_state(values["state"])
