@@ -38,7 +38,7 @@ def task_facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tup
     rows = [
         ("task", manifest["task_id"]),
         ("name", manifest.get("task_name") or ""),
-        ("labels", ", ".join(f"{key}={text}" for key, text in (manifest.get("labels") or {}).items())),
+        ("labels", _labels(manifest)),
         *_state(manifest),
         *_concerns(manifest),
         *queue_rows,
@@ -76,6 +76,11 @@ def task_facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tup
     if leftover_lines and (daemons := leftovers.still_running(packet)):
         steps.append(f"kill {' '.join(map(str, daemons))}   kill what it left running")
     return [*rows, *named_rows("next", steps)]
+
+
+def _labels(manifest: dict[str, Any]) -> str:
+    labels: dict[str, str] = manifest.get("labels") or {}
+    return ", ".join(f"{key}={text}" for key, text in labels.items())
 
 
 def _state(manifest: dict[str, Any]) -> list[tuple[str, str]]:
