@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from holdfast import clock
+from holdfast import clock, program_search
 from holdfast.errors import CorruptFile, LockHeld
 from holdfast.store import atomic, process, pulse
 from holdfast.store import lock as locks
@@ -180,10 +180,13 @@ def start_command(service: dict[str, Any]) -> list[str] | None:
 
 
 def _run_quietly(words: list[str]) -> bool:
+    program = program_search.find(words[0])
+    if program is None:
+        return False
     null = os.open(os.devnull, os.O_RDWR)
     try:
         actions = [(os.POSIX_SPAWN_DUP2, null, standard) for standard in (0, 1, 2)]
-        pid = os.posix_spawnp(words[0], words, os.environ, file_actions=actions)
+        pid = os.posix_spawn(program, words, os.environ, file_actions=actions)
         ends_mono = clock.mono() + _UNIT_S
         while clock.mono() < ends_mono:
             reaped, status = os.waitpid(pid, os.WNOHANG)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 
+from holdfast import program_search
 from holdfast.agents import program
 from holdfast.model.record import Record
 
@@ -65,7 +66,9 @@ def probe(adapter: Adapter, env: Mapping[str, str], *, asks: bool = False) -> Pr
         missing = able.program if beside is None else None
         return Probe(agent=adapter.name, login_seen=login, problems=(why,), missing=missing)
     executed = program.find(able, path) or found
-    version = package_version(found, able.package) or (_told_version(executed) if asks else None)
+    version = package_version(found, able.package) or (
+        _told_version(executed) if asks and _is_safe(found) else None
+    )
     return Probe(
         agent=adapter.name,
         found=found,
@@ -117,6 +120,11 @@ def package_version(found: str, package: str) -> str | None:
             pass
         folder = os.path.dirname(folder)
     return None
+
+
+def _is_safe(found: str) -> bool:
+    """Whether no agent could write it. A task may run it in a sandbox; a probe would run it outside."""
+    return os.path.dirname(found) in program_search.search_path().split(os.pathsep)
 
 
 def _told_version(path: str) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 
-from holdfast import clock
+from holdfast import clock, program_search
 from holdfast.errors import GitFailed, NotFound, NotPossible
 from holdfast.gates.base import (
     CHECKS,
@@ -49,6 +49,7 @@ _REPORT_BYTES = 16 * 1024 * 1024
 def case_of(packet: Packet, stage: str, *, artifact_at: str | None, reverted_at: str) -> Case:
     """Gather what the checks need. Raises NotFound, GitFailed or NotPossible."""
     task = load.fold(packet)
+    program_search.distrust(task.spec.project_dir)
     packet = task_worktree.of_stage(packet, task, stage)
     spec = next((spec for spec in task.spec.stages if spec.name == stage), None)
     pipeline = task.spec.pipeline or _of_plain_run(task.spec)

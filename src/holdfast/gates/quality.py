@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import sys
 
-from holdfast import clock
+from holdfast import clock, program_search
 from holdfast.errors import NotFound, UsageError
 from holdfast.failpoints import failpoint
 from holdfast.gates import command, issue, room_commands
@@ -82,6 +82,7 @@ def work_of(packet: Packet, stage: str) -> Work:
         raise NotFound(f"{packet.task_id} has no stage {stage} with checks of its repository")
     base = bases.read(packet)
     data: dict[str, Any] = atomic.read_json(packet.env) or {}
+    program_search.distrust(task.spec.project_dir)
     return Work(
         packet=packet,
         stage=stage,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
+
+from holdfast import program_search
 
 _CHECK_S = 10
 #: A longer script is one command.
@@ -14,8 +15,8 @@ _HERE_DOCUMENT = re.compile(r"(?<!<)<<(-?)[ \t]*((?:\\?[A-Za-z_][\w-]*)|'[^'\n]+
 
 
 def shell_path() -> str:
-    """The path of bash, or of sh where there is no bash."""
-    return shutil.which("bash") or "/bin/sh"
+    """The path of bash, or of sh where there is no bash. An agent's `bash` would pass every check."""
+    return program_search.find("bash") or "/bin/sh"
 
 
 def commands(text: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 
+from holdfast import program_search
 from holdfast.errors import CommandNotFound, NotPossible
 
 TYPE_CHECKING = False
@@ -26,9 +27,11 @@ def notify(notice: dict[str, Any], rule: dict[str, Any]) -> None:
 
 def run(argv: list[str], notice: dict[str, Any]) -> None:
     """Run a program until it exits. Raises CommandNotFound, and NotPossible with its last output."""
+    # A program of the user is first searched where no agent writes: one in the project does not replace it.
+    path = program_search.find(argv[0]) if os.sep not in argv[0] else None
     try:
         done = subprocess.run(
-            argv,
+            [path or argv[0], *argv[1:]],
             input=json.dumps(notice, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n",
             env={**_environment(), **variables(notice)},
             stdout=subprocess.DEVNULL,

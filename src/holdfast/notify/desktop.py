@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-
+from holdfast import program_search
 from holdfast.errors import CommandNotFound
 from holdfast.notify.command import run
 
@@ -23,14 +22,16 @@ def notify(notice: dict[str, Any], rule: dict[str, Any]) -> None:
     """Show the notification. If a person is needed, it stays until it is closed."""
     title = f"holdfast: {notice.get('task_id') or 'all tasks'}"
     needs_person = notice.get("event") in ("interrupted", "home_interrupt")
-    if shutil.which("notify-send"):
+    program_search.distrust(str(notice.get("home") or ""))
+    program_search.distrust(str(notice.get("project_dir") or ""))
+    if program := program_search.find("notify-send"):
         urgency = "critical" if needs_person else "normal"
         run(
-            ["notify-send", f"--urgency={urgency}", "--app-name=holdfast", "--", title, notice["text"]],
+            [program, f"--urgency={urgency}", "--app-name=holdfast", "--", title, notice["text"]],
             notice,
         )
-    elif shutil.which("osascript"):
+    elif program := program_search.find("osascript"):
         script = [word for line in _SCRIPT for word in ("-e", line)]
-        run(["osascript", *script, title, notice["text"]], notice)
+        run([program, *script, title, notice["text"]], notice)
     else:
         raise CommandNotFound("neither notify-send nor osascript is installed", hint="install libnotify-bin")

@@ -10,7 +10,6 @@ A failing tmux command raises TmuxError with its name: a failure must not look l
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 
 from holdfast.errors import NotPossible
@@ -38,7 +37,7 @@ class TmuxError(NotPossible):
 
 def program() -> str | None:
     """The path of tmux; None if it is not installed."""
-    return shutil.which("tmux")
+    return programs.find("tmux")
 
 
 def version() -> tuple[int, int] | None:

@@ -92,7 +92,7 @@ def _listed(
         items = beads.parse(raw, kind, rigs=rest, weights=weights, wrong=wrong)
         return items, kind == "gt" or _count(raw) < limit
     if colon and kind == "cmd":
-        raw = run.output(["sh", "-c", rest], cwd=project)
+        raw = run.output(["/bin/sh", "-c", rest], cwd=project)
     elif os.path.isdir(source):
         return folder.read(source, weights=weights, wrong=wrong), True
     elif os.path.isfile(source) or source == "-":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 
@@ -187,7 +186,7 @@ def _other_units(folder: str) -> list[str]:
 
 
 def _program(name: str) -> str:
-    return shutil.which(name) or name
+    return programs.find(name) or name
 
 
 def _user() -> str:
@@ -216,7 +215,8 @@ def _do(argv: list[str]) -> None:
 
 def _try(argv: list[str]) -> subprocess.CompletedProcess[str] | None:
     try:
-        return programs.run(argv, timeout_s=_TIMEOUT_S)
+        path = programs.find(argv[0])
+        return programs.run([path, *argv[1:]], timeout_s=_TIMEOUT_S) if path is not None else None
     except (OSError, subprocess.TimeoutExpired):
         return None
 

@@ -14,7 +14,7 @@ import os
 from holdfast.errors import GitFailed
 from holdfast.workspace.git import settings
 from holdfast.workspace.git.discovery import Repository, at, common_of, find, of_git_dir
-from holdfast.workspace.git.execute import LIMIT_S, execute, program, search_path
+from holdfast.workspace.git.execute import LIMIT_S, execute, program
 from holdfast.workspace.git.parse import GITLINK, flagged, gitlinks, listing, names, text
 from holdfast.workspace.git.private import Session, Target
 from holdfast.workspace.git.settings import Settings
@@ -112,7 +112,7 @@ def version(limit_s: float = 10.0) -> tuple[str, str]:
     """The output of `git version`, and the path of the program. Raises GitMissing, GitFailed."""
     find(os.getcwd())  # a project from which no program is taken
     done = execute(["version"], cwd="/", env={}, limit_s=limit_s)
-    return text(done.stdout), program(search_path())
+    return text(done.stdout), program()
 
 
 def head(repository: Repository) -> str | None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 
 from holdfast.model.record import Record
+from holdfast.program_search import distrust
 from holdfast.store import atomic
-from holdfast.workspace.git.execute import distrust
 
 #: The longest `.git` or `commondir` file that is read.
 _LINK_BYTES = 1 << 16

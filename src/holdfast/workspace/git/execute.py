@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 
+from holdfast import program_search
 from holdfast.errors import GitFailed, GitMissing
 
 TYPE_CHECKING = False
@@ -107,15 +108,14 @@ def execute(
     exit status that is not `allowed`.
     """
     words = list(arguments)
-    distrust(cwd)
-    search = search_path()
-    path = program(search)
+    program_search.distrust(cwd)
+    path = program()
     fixed = {name: value for name, value in _FIXED.items() if name not in without}
     try:
         done = subprocess.run(
             [path, *_OPTIONS, *words],
             cwd=cwd,
-            env={**_kept(), **fixed, "PATH": search, **env},
+            env={**_kept(), **fixed, "PATH": program_search.search_path(), **env},
             input=stdin,
             capture_output=True,
             timeout=limit_s,
@@ -139,14 +139,14 @@ def execute(
 
 def environment_for_others(cwd: str) -> dict[str, str]:
     """The caller's environment for another program that runs git in `cwd`, where an agent may write."""
-    distrust(cwd)
+    program_search.distrust(cwd)
     env = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith("GIT_") or name in _SETTINGS_OF_USER
     }
     env |= {name: _FIXED[name] for name in _FOR_OTHERS}
-    env |= {"PATH": search_path(), "GIT_CONFIG_COUNT": str(len(_OVERRIDDEN))}
+    env |= {"PATH": program_search.search_path(), "GIT_CONFIG_COUNT": str(len(_OVERRIDDEN))}
     for at, (name, value) in enumerate(_OVERRIDDEN.items()):
         env |= {f"GIT_CONFIG_KEY_{at}": name, f"GIT_CONFIG_VALUE_{at}": value}
     return env
@@ -158,40 +158,12 @@ def _kept() -> dict[str, str]:
     }
 
 
-#: Directories in which agents may write, as far as this process has met them.
-_untrusted: set[str] = set()
-
-
-def distrust(directory: str) -> None:
-    """From now on, take no program from this directory."""
-    if directory != "/":
-        _untrusted.add(os.path.realpath(directory))
-
-
-def search_path() -> str:
-    """PATH without relative directories, and without those in which an agent may write.
-
-    A virtual environment in a project is in PATH while it is active, and an agent can put a `git` there.
-    """
-    found: list[str] = []
-    for entry in os.environ.get("PATH", os.defpath).split(os.pathsep):
-        if os.path.isabs(entry) and not any(_is_in(entry, root) for root in _untrusted):
-            found.append(entry)
-    return os.pathsep.join(found)
-
-
-def _is_in(path: str, root: str) -> bool:
-    real = os.path.realpath(path)
-    return real == root or real.startswith(root + os.sep)
-
-
-def program(search: str) -> str:
+def program() -> str:
     """The path of git. Raises GitMissing."""
-    for folder in search.split(os.pathsep):
-        path = os.path.join(folder, "git")
-        if folder and os.access(path, os.X_OK) and os.path.isfile(path):
-            return path
-    raise GitMissing("git is not in PATH")
+    path = program_search.find("git")
+    if path is None:
+        raise GitMissing("git is not in PATH")
+    return path
 
 
 def _hint(stderr: str) -> str:

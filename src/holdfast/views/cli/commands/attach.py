@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from holdfast import paths
+from holdfast import paths, program_search
 from holdfast.model.status import ENDS, Status, exit_status
 from holdfast.packet import load
 from holdfast.store.layout import Home, Packet
@@ -79,7 +79,10 @@ def open_window(packet: Packet) -> None:
     # env: the tmux server passes on its own environment, which may come from an older command.
     view = [sys.executable, "-P", "-m", "holdfast", "attach", "--no-tmux", "--stay", packet.task_id]
     where = [f"{name}={os.environ[name]}" for name in ("HOME", "PATH") if name in os.environ]
-    tmux.Server(packet.home).open(packet.task_id, ["env", f"HOLDFAST_HOME={packet.home.path}", *where, *view])
+    tmux.Server(packet.home).open(
+        packet.task_id,
+        [program_search.find("env") or "/usr/bin/env", f"HOLDFAST_HOME={packet.home.path}", *where, *view],
+    )
 
 
 def _in_tmux(packet: Packet) -> int:
