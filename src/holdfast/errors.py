@@ -214,7 +214,7 @@ class CorruptFile(NotPossible):
 
 
 class ForgedJournal(CorruptFile):
-    """A journal was changed by somebody else than its runner."""
+    """A journal was changed by something other than its runner."""
 
     code = "forged-journal"
 

@@ -115,4 +115,5 @@ def checks_of(stage: StageSpec, *, is_accepting: bool = False) -> tuple[str, ...
     without_commands = tuple(name for name in of_role if name not in RUNS_COMMANDS)
     with_commands = tuple(name for name in of_role if name in RUNS_COMMANDS)
     of_candidate = OF_CANDIDATE if stage.candidate else ()
-    return (*COMMON, *without_commands, *OF_WORKSPACE, *of_candidate, *with_commands)
+    named = (*COMMON, *without_commands, *OF_WORKSPACE, *of_candidate, *with_commands)
+    return tuple(dict.fromkeys(named))  # a check that is named twice is made once

@@ -301,7 +301,7 @@ class JournalRepaired(Event):
 
 
 class JournalForged(Event):
-    """Somebody else than a runner wrote to the journal. What they wrote was removed; a person decides."""
+    """Something other than a runner wrote to the journal. What they wrote was removed; a person decides."""
 
     type = "journal.forged"
     #: What was found, and where it is kept.

@@ -150,6 +150,7 @@ IN_HOME = (
     ".copilot",
     ".config/github-copilot",
     ".local/share/opencode",
+    ".config/opencode",
     ".pi",
 )
 #: Sockets of system services (docker, dbus, ssh-agent) can be connected to on a read-only file system.

@@ -141,7 +141,7 @@ def fold_sealed(path: str, sealed: tuple[Seal, Seal] | None) -> Folded:
     if not last_fits and last is not None and before is not None:
         is_cut = size < last.size and digest_before is not None and digest_before.digest() == before.digest
         if not is_cut or digest_before is None:
-            raise ForgedJournal(f"{path} was changed by somebody else than holdfast", hint=FORGED_HINT)
+            raise ForgedJournal(f"{path} was changed by something other than holdfast", hint=FORGED_HINT)
         size, digest = before.size, digest_before
     if not task.created_at:
         raise CorruptFile(

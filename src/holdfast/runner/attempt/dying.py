@@ -63,7 +63,7 @@ class Dying:
         if status is None:
             return False
         if self._death.descriptor < 0 and os.WIFSIGNALED(status):
-            # Already dead when we came: what killed recorder and runner killed it too. That is not its fault.
+            # Dead when we came: what killed recorder and runner killed it too. It is not blamed for that.
             return False
         path = self._subject.directory.path
         recorder.write_exit(path, by="kernel", status=status, usage=None, exec_errno=None)

@@ -1,8 +1,8 @@
 """Whose process is it: this attempt's, another holdfast's, or that of a home from which this one was copied.
 
-A name, an environment or a command line can be copied and set by anybody, so they lead to a process but
-protect none. What proves something is kept by the kernel: parents, start times, held locks, and the device
-and inode of directories and open files.
+A name, an environment or a command line can be copied and set by anybody, so they may lead to a process,
+but never exempt one from the sweep. What proves something is kept by the kernel: parents, start times, held
+locks, and the device and inode of directories and open files.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def _submodules(repository: git.Repository, depth: int = 0) -> list[str]:
         path = os.path.join(repository.top, name)
         found.append(path)
         inner = git.at(path)
-        # A `.git` that leads elsewhere was written by somebody else than git.
+        # A `.git` that leads elsewhere was written by something other than git.
         if inner is not None and inner.is_inside(repository.top, repository.common_dir):
             found += _submodules(inner, depth + 1)
     return found

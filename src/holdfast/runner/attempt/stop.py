@@ -1,7 +1,7 @@
 """Stop an agent: signal its process group, in the adapter's order and pauses, by its verified identity.
 
-Before the KILL, all processes of the attempt are stopped (sweep.py): the death of the agent lets no tool in
-another session go on.
+Before the KILL, all processes of the attempt are stopped (sweep.py): no tool in another session
+continues when the agent dies.
 
 The intent is journalled before the first signal. If the runner is killed, the next one starts over with the
 first signal.

@@ -199,7 +199,7 @@ class Sweep:
         yield from reversed(process.all_pids())
 
     def _meet(self, pid: int, *, stop: bool) -> bool:
-        """Take a process for a victim unless it is spared. Returns whether its children are looked at."""
+        """Add a process to the victims unless it is exempt. Returns whether to visit its children."""
         seen = process.glance(pid)
         if seen is None:
             self._is_blind = True

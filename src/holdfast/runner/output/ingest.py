@@ -122,7 +122,7 @@ class Ingest:
 
     @property
     def written_at(self) -> float:
-        """When the agent last printed something (wall time), as of the last `look`."""
+        """When the agent last printed something (wall time), at the last `measure`."""
         return max(self._stdout.written_at, self._stderr.written_at)
 
     def take(self, *, final: bool = False) -> bool:

@@ -1,6 +1,6 @@
 """A raw log of an attempt, read line by line in chunks.
 
-Most bytes of a long log carry no event: deltas of a text that a later line repeats in full, and output of the
+Most bytes of a long log carry no event: pieces of a text that a later line repeats in full, and output of the
 agent's children. In a large backlog one regex search skips those lines; near the end of the log every line is
 read.
 """
@@ -26,12 +26,12 @@ _FLOOD_BYTES = 4 * 1024 * 1024
 _FLOOD_LINES, _FLOOD_LEAST_BYTES = 100_000, 256 * 1024
 
 
-def skip_pattern(deltas: Iterable[str]) -> re.Pattern[bytes]:
-    """Matches the newline before the next line that is not a delta.
+def skip_pattern(pieces: Iterable[str]) -> re.Pattern[bytes]:
+    """Matches the newline before the next line that is not a piece of a later one.
 
-    `deltas` are the prefixes of delta lines.
+    `pieces` are the prefixes of such lines.
     """
-    prefixes = b"|".join(re.escape(prefix.encode()) for prefix in deltas)
+    prefixes = b"|".join(re.escape(prefix.encode()) for prefix in pieces)
     return re.compile(rb"\n(?!" + prefixes + rb")" if prefixes else rb"\n")
 
 
@@ -47,9 +47,9 @@ class RawLog:
         self._is_skipping = False
         self.is_torn = False
         self.size = 0
-        #: Modification time (wall time) at the last `look`.
+        #: Modification time (wall time) at the last `measure`.
         self.written_at = 0.0
-        #: Bytes of a flood that were skipped and not reported yet, without deltas.
+        #: Bytes of a flood that were skipped and not reported yet, without such pieces.
         self.left_out = 0
         #: Average length of recent lines.
         self._line_bytes = float(_FLOOD_BYTES)
@@ -96,7 +96,7 @@ class RawLog:
         """The complete lines of the next chunk, each with the offset after it.
 
         With `final`, a last line without newline is included. With `skip` (see `skip_pattern`), most lines
-        that are deltas or do not begin with a brace are skipped.
+        that are pieces or do not begin with a brace are skipped.
         """
         start = self.reached
         # At least the length of the incomplete line, so that a long line is not copied too often.

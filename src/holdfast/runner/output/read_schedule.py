@@ -67,7 +67,7 @@ class ReadSchedule:
         # What was written before is not reported: the first read is due now.
         self._due_mono = self._read_mono = 0.0
         self._grew_mono = self._followed_until_mono = float("-inf")
-        #: Whether a notification triggered the next read, and how many did so in vain since the last growth.
+        #: Whether a notification triggered the next read, and how many did although nothing was written.
         self._was_told, self._false_alarms = False, 0
 
     def left_s(self, ready: set[str], now_mono: float) -> float:

@@ -93,7 +93,7 @@ def read_environment(ledger: Ledger) -> dict[str, Any]:
     try:
         env = atomic.read_json(path) or {}
         if env and expected and sha256(files.read(path)) != expected:
-            raise CorruptFile(f"{path} was changed by somebody else than holdfast")
+            raise CorruptFile(f"{path} was changed by something other than holdfast")
         return env
     except CorruptFile as error:
         # Every runner would die on it. A person has to decide: nothing is started without an environment.

@@ -64,12 +64,9 @@ def resume_message(
             f"This is the same session: {goal}."
         )
         if attempt.open_tools:
-            calls = "\n".join(
-                f"- {tool.name} {tool.summary}".rstrip() for tool in attempt.open_tools.values()
-            )
             parts.append(
                 "These tool calls were interrupted. Each may have run partially: "
-                f"check before you repeat it.\n{calls}"
+                f"check before you repeat it.\n{_open_calls(attempt)}"
             )
     parts += _changes(changed)
     if task.amended_in == task.run and (told := amendment.for_agent(task.amended)):
@@ -89,17 +86,19 @@ def recovery_briefing(
     if attempt is not None:
         parts.append(f"The earlier session ended: {_cause(attempt)}.")
         if attempt.open_tools:
-            calls = "\n".join(
-                f"- {tool.name} {tool.summary}".rstrip() for tool in attempt.open_tools.values()
-            )
             parts.append(
-                f"These tool calls were running when it ended; each may have run partially:\n{calls}"
+                "These tool calls were running when it ended; each may have run partially:\n"
+                + _open_calls(attempt)
             )
         if attempt.last_words:
             parts.append(f"Its last message was:\n\n{attempt.last_words}")
     parts += _changes(changed)
     parts += answer(task)
     return "\n\n".join([*parts, f"The request:\n\n{request}"])
+
+
+def _open_calls(attempt: Attempt) -> str:
+    return "\n".join(f"- {tool.name} {tool.summary}".rstrip() for tool in attempt.open_tools.values())
 
 
 def _changes(changed: Sequence[str]) -> list[str]:

@@ -116,9 +116,7 @@ def drop_void(ledger: Ledger) -> None:
 def reopen(ledger: Ledger) -> None:
     """After `run.opened`: put the old run's end aside and drop the markers of stages that run again."""
     packet, task = ledger.packet, ledger.task
-    for stage in task.spec.stages:
-        if stage.name not in task.stages_done:
-            atomic.remove(packet.stage_done(stage.name))
+    drop_void(ledger)
     if os.path.exists(packet.task_done):
         folder = packet.past_run(task.run - 1)
         # One by one: makedirs would apply the mode only to the last.
