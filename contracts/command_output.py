@@ -22,8 +22,12 @@ from contracts.parts import (
     of_record,
     or_null,
 )
+from holdfast.model import history
 from holdfast.model.soundness import UNREADABLE
 from holdfast.model.spec import PipelineSpec, StageSpec
+from holdfast.views.facts import detail
+from holdfast.views.facts.diff import Diff
+from holdfast.views.facts.packet_files import PacketFile
 
 _OWNER = or_null(of_fields({"pid": COUNT, "version": or_null(TEXT)}, optional=("version",)))
 #: A packet that cannot be read has a row of its own in lists.
@@ -434,16 +438,11 @@ _EVENT_SUMMARY = of_fields(
         "tool_usage": _TOOLS,
     }
 )
-_DIFF = of_fields(
-    {
-        **each(TEXT, "task_id", "path", "old_tree", "new_tree", "patch"),
-        "stage": or_null(TEXT),
-        "candidate": or_null(TEXT),
-        "changes": list_with("path", "kind", "old_path", "is_symlink", "target"),
-        "left_out": TEXTS,
-    },
-    optional=("left_out", "candidate"),
-)
+_DIFF = of_record(Diff)
+_DIFF["properties"] |= {
+    "changes": list_with("path", "kind", "old_path", "is_symlink", "target"),
+    "patch": {**TEXT, "description": "only in diff --json: the whole difference for git apply"},
+}
 _APPLY = of_fields(
     {
         **each(TEXT, "task_id", "into"),
@@ -503,6 +502,102 @@ _DIGEST = of_fields(
 )
 _SUMMARY = of_fields({"task_id": TEXT, "status": STATUS, "text": TEXT, "left_out_bytes": COUNT, "path": TEXT})
 
+# ── facts about one task ──
+
+_DETAIL = of_fields(
+    {
+        "task_id": TEXT,
+        "path": {**TEXT, "description": "the packet"},
+        "is_archived": FLAG,
+        "journal_bytes": {**COUNT, "description": "attempts, gates and interrupts are those up to this byte"},
+        "state": {**TEXT, "description": "the status, or stopping"},
+        "group": TEXT,
+        "elapsed_s": POSITIVE,
+        "progress_at": or_null(AT),
+        "manifest": {**MANIFEST, "description": "manifest.json, with runner_gone"},
+        "stages": {"type": "array", "items": of_record(detail.Stage)},
+        "attempts": {"type": "array", "items": of_record(history.Execution)},
+        "gates": {"type": "array", "items": of_record(history.Gate)},
+        "budgets": {"type": "array", "items": of_record(detail.Budget)},
+        "interrupts": {"type": "array", "items": of_record(history.Interrupt)},
+        "question": or_null(of_record(history.Interrupt)),
+        "queue": or_null(of_record(detail.Place)),
+        "worktree": or_null(of_record(detail.Worktree)),
+        "changed": {
+            "enum": ["", "worktree", "in_place"],
+            "description": "where there are changes to look at",
+        },
+        "runner": {**TEXT, "description": "why it has no runner; empty if it needs none or has one"},
+        "leftovers": {"type": "array", "items": of_record(detail.Leftover)},
+        "next": of_record(detail.Advice),
+        "files": {"type": "array", "items": of_record(PacketFile)},
+        "files_left_out": COUNT,
+    }
+)
+_TIMELINE = of_fields(
+    {
+        "task_id": TEXT,
+        "journal_bytes": {**COUNT, "description": "the timeline is that up to this byte of the journal"},
+        "spans": {
+            "type": "array",
+            "items": of_fields(
+                {
+                    "kind": {"enum": ["attempt", "chore", "wait", "interrupt", "queue"]},
+                    "begin": AT,
+                    "end": or_null(AT),
+                    "seconds": or_null(POSITIVE),
+                }
+            ),
+        },
+        "marks": {
+            "type": "array",
+            "items": of_fields(
+                {
+                    "kind": {
+                        "enum": ["crash", "hang", "resume", "adopt", "sweep", "gate", "limit", "request"]
+                    },
+                    "at": AT,
+                }
+            ),
+        },
+    }
+)
+_LOG_WINDOW = of_fields(
+    {
+        "task_id": TEXT,
+        "begin": {**COUNT, "description": "the byte at which the text begins, and the window before it ends"},
+        "end": {**COUNT, "description": "the byte at which the window after it begins"},
+        "size": {**COUNT, "description": "bytes of the log"},
+        "text": TEXT,
+    }
+)
+_LOG_SEARCH = of_fields(
+    {
+        "task_id": TEXT,
+        "lines": {"type": "array", "items": of_fields({"at": COUNT, "text": TEXT})},
+        "end": or_null({**COUNT, "description": "where to search on; null at the end of the log"}),
+    }
+)
+_USAGE_SERIES = of_fields(
+    {
+        "task_id": TEXT,
+        "reports": {
+            "type": "array",
+            "items": of_fields(
+                {
+                    "at": AT,
+                    "attempt": COUNT,
+                    **each(or_null(COUNT), "input_tokens", "output_tokens"),
+                    "cost_usd": or_null(POSITIVE),
+                    "is_cumulative": {**FLAG, "description": "replaces earlier figures of the attempt"},
+                    "is_of_session": {**FLAG, "description": "includes earlier attempts of the session"},
+                }
+            ),
+        },
+    }
+)
+_CHANGES = of_fields({"tasks": {**TEXTS, "description": "ids of tasks that changed, appeared or are gone"}})
+
 #: Name → schema and description.
 SCHEMAS: dict[str, tuple[Schema, str]] = {
     "short-manifest": (_SHORT, "ls --json: one entry of the list"),
@@ -532,6 +627,12 @@ SCHEMAS: dict[str, tuple[Schema, str]] = {
     "prune": (_PRUNE, "prune --json: what was removed, or would be"),
     "event-summary": (_EVENT_SUMMARY, "events TASK --summary --json"),
     "diff": (_DIFF, "diff --json: what a task, or one of its stages, changed"),
+    "detail": (_DETAIL, "show --detail --json: everything about a task"),
+    "timeline": (_TIMELINE, "facts: spans and marks of a task"),
+    "log-window": (_LOG_WINDOW, "facts: a part of a task's log"),
+    "log-search": (_LOG_SEARCH, "facts: lines of a task's log with a text"),
+    "usage-series": (_USAGE_SERIES, "facts: tokens and cost over time"),
+    "changes": (_CHANGES, "facts: tasks that changed"),
     "apply": (_APPLY, "apply --json: the changes that were applied"),
     "pr": (_PR, "pr --json: what was pushed, and the pull request"),
 }

@@ -28,9 +28,11 @@ from holdfast.views.facts.audit_tail import AuditTail
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
     from holdfast.store.layout import Home
 
+SCHEMA = "holdfast.changes/1"
 #: How often all files are looked at: without inotify, and with it, of tasks that have not ended and of all.
 SCAN_S, LIVE_SCAN_S, WHOLE_SCAN_S = 0.15, 5.0, 30.0
 #: A file that changed this recently may change again without a newer timestamp.
@@ -42,6 +44,11 @@ _OF_TASKS = inotify.CREATE | inotify.DELETE | inotify.MOVED_FROM | inotify.MOVED
 _OF_PACKET = inotify.MOVED_TO | inotify.ONLYDIR
 _OF_DONE = inotify.DELETE | inotify.MOVED_FROM | inotify.MOVED_TO | inotify.ONLYDIR
 _HOME, _TASKS, _AUDIT, _DIRECTORY = "home", "tasks", "audit", "directory"
+
+
+def as_json(task_ids: Iterable[str]) -> dict[str, Any]:
+    """What `Changes.wait` returned, for a program that cannot call it."""
+    return {"schema": SCHEMA, "tasks": sorted(task_ids)}
 
 
 class Changes:

@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+WINDOW_SCHEMA, SEARCH_SCHEMA = "holdfast.log-window/1", "holdfast.log-search/1"
 #: A window is not larger, however long its lines are.
 MOST_BYTES = 256 * 1024
 _BLOCK_BYTES = 1024 * 1024
@@ -42,9 +43,16 @@ def window(packet: Packet, *, begin: int = 0, end: int | None = None, limit: int
                 if begin + len(data) < size and (last := data.rfind(b"\n") + 1) > 0:
                     data = data[:last]
     except OSError:
-        return {"begin": 0, "end": 0, "size": 0, "text": ""}
+        begin, size, data = 0, 0, b""
     text = data.decode("utf-8", "replace")
-    return {"begin": begin, "end": begin + len(data), "size": size, "text": text}
+    return {
+        "schema": WINDOW_SCHEMA,
+        "task_id": packet.task_id,
+        "begin": begin,
+        "end": begin + len(data),
+        "size": size,
+        "text": text,
+    }
 
 
 def search(packet: Packet, text: str, *, begin: int = 0, limit: int = 100) -> dict[str, Any]:
@@ -62,9 +70,13 @@ def search(packet: Packet, text: str, *, begin: int = 0, limit: int = 100) -> di
                     decoded = line.decode("utf-8", "replace").rstrip("\n")
                     if needle in decoded.casefold():
                         if len(found) == limit:
-                            return {"lines": found, "end": offset}
+                            return _found(packet, found, offset)
                         found.append({"at": offset, "text": decoded[:_LINE_CHARS]})
                     offset += len(line)
     except OSError:
         pass
-    return {"lines": found, "end": None}
+    return _found(packet, found, None)
+
+
+def _found(packet: Packet, lines: list[dict[str, Any]], end: int | None) -> dict[str, Any]:
+    return {"schema": SEARCH_SCHEMA, "task_id": packet.task_id, "lines": lines, "end": end}

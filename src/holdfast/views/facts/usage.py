@@ -9,7 +9,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+SCHEMA = "holdfast.usage-series/1"
 _FIELDS = ("input_tokens", "output_tokens", "cost_usd")
+
+
+def gather(packet: Packet) -> dict[str, Any]:
+    """The series as a value of its own."""
+    return {"schema": SCHEMA, "task_id": packet.task_id, "reports": series(packet)}
 
 
 def series(packet: Packet) -> list[dict[str, Any]]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from holdfast import clock, paths
-from holdfast.packet import load, runner_gone
+from holdfast.errors import UsageError
 from holdfast.store.layout import Home, Packet
 from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, Option
 from holdfast.views.cli.show import fit_text, out, terminal
+from holdfast.views.facts.detail import detail
 from holdfast.views.text import describe
 
 TYPE_CHECKING = False
@@ -35,6 +36,12 @@ COMMAND = Command(
         Option(
             flags=("--summary",), dest="summary", kind="flag", help="Print its summary (outputs/_summary.md)."
         ),
+        Option(
+            flags=("--detail",),
+            dest="detail",
+            kind="flag",
+            help="With --json: attempts, gates, budgets, questions, next steps and files too.",
+        ),
         JSON.evolve(help="Print manifest.json, or the summary."),
     ),
 )
@@ -42,12 +49,14 @@ COMMAND = Command(
 
 def run(values: dict[str, Any]) -> int:
     """Print the facts, or the manifest as JSON."""
-    packet = load.find(Home(paths.home()), values["task"], archived=True)
-    manifest = load.read_manifest(packet)
+    task = detail(Home(paths.home()), values["task"])
+    packet, manifest = task.packet, task.manifest
+    if values["detail"] and (values["summary"] or not values["json"]):
+        raise UsageError("--detail is for --json", hint=f"'holdfast show {packet.task_id} --detail --json'")
     if values["summary"]:
         return _print_summary(packet, manifest, values)
     if values["json"]:
-        out.data({**manifest, "runner_gone": runner_gone.for_display(packet, manifest["status"])})
+        out.data(task.to_json() if values["detail"] else task.shown)
         return 0
     if values["findings"]:
         from holdfast.views.facts import findings
@@ -59,7 +68,7 @@ def run(values: dict[str, Any]) -> int:
 
     columns = terminal.width()
     section = ""
-    for name, text in task_facts(packet, manifest, clock.now()):
+    for name, text in task_facts(task, clock.now()):
         section = name or section
         lines = fit_text.wrap(
             fit_text.as_displayed(text),

@@ -5,35 +5,30 @@ from __future__ import annotations
 import os
 
 from holdfast import clock
-from holdfast.errors import CorruptFile, HoldfastError
+from holdfast.errors import CorruptFile
 from holdfast.model import amendment, concerns, next_action
 from holdfast.model.outcome import DENIED
-from holdfast.model.status import ENDS, Status
-from holdfast.packet import load, runner_gone
+from holdfast.packet import load
 from holdfast.store import atomic
-from holdfast.store import lock as locks
-from holdfast.store.layout import Packet
 from holdfast.views import disk_space
 from holdfast.views.cli.rows.fact_rows import named_rows
-from holdfast.views.text import amounts, describe, leftovers, log_tail, next_steps
+from holdfast.views.text import amounts, describe, leftovers, log_tail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.model.stage_usage import StageUsage
-    from holdfast.queue.engine import Item
+    from holdfast.store.layout import Packet
+    from holdfast.views.facts.detail import Detail, Worktree
 
 #: Number of attempts and of output lines shown.
 _ATTEMPTS, _LINES = 10, 5
 
 
-def task_facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[str, str]]:
+def task_facts(task: Detail, now: float) -> list[tuple[str, str]]:
     """Rows of name and text; a row without a name continues the one before."""
-    is_ended = manifest["status"] in ENDS
-    item, queue_rows = _queue(packet, manifest)
-    worktree = _worktree(packet)
-    lost = "" if is_ended else _lost_runner(packet, manifest["status"])
+    packet, manifest, is_ended = task.packet, task.manifest, task.has_ended
     leftover_lines = leftovers.as_lines(packet)
     rows = [
         ("task", manifest["task_id"]),
@@ -41,17 +36,17 @@ def task_facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tup
         ("labels", _labels(manifest)),
         *_state(manifest),
         *_concerns(manifest),
-        *queue_rows,
+        *_queue(task),
         *_waiting(manifest, now),
         *_answers(manifest),
-        *_work(manifest, worktree),
-        *_stages(packet, manifest, now),
+        *_work(manifest, task.worktree),
+        *_stages(task, now),
         *_acceptance(manifest),
         *_applied(manifest),
         *named_rows("note", manifest.get("notes") or []),
         *named_rows("amended", [amendment.words(change) for change in manifest.get("amended") or ()]),
         *_attempts(packet, manifest),
-        *_times(packet, manifest, now),
+        *_times(task, now),
         ("usage", _usage(manifest)),
     ]
     if is_ended:
@@ -60,22 +55,12 @@ def task_facts(packet: Packet, manifest: dict[str, Any], now: float) -> list[tup
         rows.append(("process", str(manifest["pid"])))
     if not is_ended and (disk := disk_space.shortage(packet.home)):
         rows.append(("disk", disk))
-    if lost:
-        rows.append(("runner", lost))
+    if task.lost_runner:
+        rows.append(("runner", task.lost_runner))
     rows += named_rows("left over", leftover_lines)
     rows += named_rows("output", log_tail.last_lines(packet.output_log, _LINES))
     rows.append(("files", packet.path))
-    action = next_steps.read(
-        packet,
-        manifest,
-        queue_state=item.state if item is not None else "",
-        is_runner_lost=bool(lost) and os.path.exists(packet.home.down),
-        workspace=_changed_workspace(packet, worktree) if manifest["status"] == Status.COMPLETED else "",
-    )
-    steps = [f"{step.command}   {step.does}" for step in action.choices]
-    if leftover_lines and (daemons := leftovers.still_running(packet)):
-        steps.append(f"kill {' '.join(map(str, daemons))}   kill what it left running")
-    return [*rows, *named_rows("next", steps)]
+    return [*rows, *named_rows("next", [f"{step.command}   {step.does}" for step in task.next.steps])]
 
 
 def _labels(manifest: dict[str, Any]) -> str:
@@ -96,17 +81,12 @@ def _state(manifest: dict[str, Any]) -> list[tuple[str, str]]:
     return [("state", f"{state}: {reason}" if reason else state)]
 
 
-def _queue(packet: Packet, manifest: dict[str, Any]) -> tuple[Item | None, list[tuple[str, str]]]:
-    """The queue item of a queued task, and its row."""
-    if manifest["status"] != Status.QUEUED:
-        return None, []
-    from holdfast.views.text import wait_reason  # loads a database
-
-    item, paused = wait_reason.find_item(packet.home, packet.task_id)
-    if item is None:
-        return None, []
-    reason = wait_reason.reason(item, paused) or wait_reason.keeper_reason(packet.home)
-    return item, [("queue", f"{item.state}: {reason}" if reason else item.state)]
+def _queue(task: Detail) -> list[tuple[str, str]]:
+    """The place of a queued task in the queue."""
+    place = task.queue
+    if place is None:
+        return []
+    return [("queue", f"{place.state}: {place.reason}" if place.reason else place.state)]
 
 
 def _waiting(manifest: dict[str, Any], now: float) -> list[tuple[str, str]]:
@@ -133,7 +113,7 @@ def _answers(manifest: dict[str, Any]) -> list[tuple[str, str]]:
     return named_rows("answered", lines)
 
 
-def _work(manifest: dict[str, Any], worktree: dict[str, Any] | None) -> list[tuple[str, str]]:
+def _work(manifest: dict[str, Any], worktree: Worktree | None) -> list[tuple[str, str]]:
     """Who works where, and how far it is."""
     model = f", model {manifest['model']}" if manifest.get("model") else ""
     profile = f", permissions {manifest['permissions']}" if manifest.get("permissions") else ""
@@ -142,7 +122,7 @@ def _work(manifest: dict[str, Any], worktree: dict[str, Any] | None) -> list[tup
         ("project", manifest["project_dir"]),
     ]
     if worktree is not None:
-        rows.append(("worktree", f"{worktree['path']} on branch {worktree['branch']}"))
+        rows.append(("worktree", f"{worktree.path} on branch {worktree.branch}"))
     if manifest.get("session_id"):
         rows.append(("session", manifest["session_id"]))
     if steps := describe.agent_step(manifest):
@@ -167,14 +147,10 @@ def _applied(manifest: dict[str, Any]) -> list[tuple[str, str]]:
     return [("applied", f"{words} at {applied.get('at')}, {files}")]
 
 
-def _stages(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[str, str]]:
+def _stages(task: Detail, now: float) -> list[tuple[str, str]]:
     """The stages with what each of them took. One stage took what the task took."""
-    stages: list[dict[str, Any]] = manifest.get("stages") or []
-    used: dict[str, StageUsage] = {}
-    if len(stages) > 1:
-        from holdfast.packet import metrics  # reads the journal
-
-        used = metrics.analyse(packet).stages.stages
+    stages: list[dict[str, Any]] = task.manifest.get("stages") or []
+    used: dict[str, StageUsage] = task.usage_by_stage if len(stages) > 1 else {}
     cells = [(stage["name"], stage["state"], *_took(used.get(stage["name"]), now)) for stage in stages]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     rows: list[str] = []
@@ -248,33 +224,17 @@ def _attempt_state(packet: Packet, name: str) -> str:
     return "ended" if os.path.exists(directory.exit) else "open"
 
 
-def _times(packet: Packet, manifest: dict[str, Any], now: float) -> list[tuple[str, str]]:
+def _times(task: Detail, now: float) -> list[tuple[str, str]]:
+    manifest = task.manifest
     started, ended = manifest["started_at"], manifest.get("finished_at")
     rows = [("started", f"{started} ({clock.words(max(0.0, now - clock.parse_iso(started)))} ago)")]
     if ended:
         rows.append(("ended", f"{ended} (took {clock.words(describe.elapsed_s(manifest, now))})"))
-    elif at := _progress_at(packet, manifest):
-        rows.append(("progress", f"{clock.iso(at)} ({clock.words(max(0.0, now - at))} ago)"))
+    elif at := task.progress_at:
+        rows.append(("progress", f"{at} ({clock.words(max(0.0, now - clock.parse_iso(at)))} ago)"))
     if manifest.get("deadline_at") and not ended:
         rows.append(("deadline", manifest["deadline_at"]))
     return rows
-
-
-def _progress_at(packet: Packet, manifest: dict[str, Any]) -> float:
-    """When the agent last did or printed something; 0 for never.
-
-    The raw logs are checked too: the manifest is not rewritten for every line of output.
-    """
-    reported = manifest.get("last_progress_at")
-    latest = clock.parse_iso(reported) if reported else 0.0
-    for name in load.attempt_names(packet)[-1:]:
-        for path in (packet.attempt(name).stdout, packet.attempt(name).stderr):
-            try:
-                state = os.stat(path)
-            except OSError:
-                continue
-            latest = max(latest, state.st_mtime if state.st_size else 0.0)
-    return latest
 
 
 def _usage(manifest: dict[str, Any]) -> str:
@@ -285,59 +245,3 @@ def _usage(manifest: dict[str, Any]) -> str:
         amounts.plural(heartbeat.get("tool_calls") or 0, "tool call"),
     ]
     return ", ".join(parts)
-
-
-def _lost_runner(packet: Packet, status: str) -> str:
-    """A message if the task should have a runner but has none; empty otherwise."""
-    if not runner_gone.for_display(packet, status):
-        return ""
-    home = packet.home
-    is_new = locks.owner(packet.runner_lock) is None
-    state = "none yet" if is_new else "gone; the agent's output is still recorded"
-    if locks.is_held(home.keeper_lock):
-        return f"{state}. The keeper starts {'one' if is_new else 'another'} in a moment"
-    why = "This home is down" if os.path.exists(home.down) else "No keeper is running"
-    return f"{state}. {why}: 'holdfast up' starts a keeper, which starts a new runner"
-
-
-# ── next steps ──
-
-
-def _changed_workspace(packet: Packet, worktree: dict[str, Any] | None) -> str:
-    """Where a completed task left changes to look at: `worktree`, `in_place`, or empty for nowhere."""
-    if worktree is not None:
-        return "worktree" if _has_unmerged_work(packet) else ""
-    return "in_place" if _wrote_in_place(packet) else ""
-
-
-def _worktree(packet: Packet) -> dict[str, Any] | None:
-    """The record of the task's worktree, if that exists."""
-    try:
-        record = atomic.read_json(packet.worktree)
-    except CorruptFile:
-        return None
-    if record is None or not os.path.isdir(path := os.path.join(packet.home.worktrees, packet.task_id)):
-        return None
-    # An agent can write the record: the path and the branch follow from the task.
-    return {**record, "path": path, "branch": f"holdfast/{packet.task_id}"}
-
-
-def _has_unmerged_work(packet: Packet) -> bool:
-    """Whether there is something to apply. Runs git; false if git fails."""
-    from holdfast.workspace.worktrees import apply
-
-    try:
-        return apply.is_needed(packet)
-    except HoldfastError:
-        return False
-
-
-def _wrote_in_place(packet: Packet) -> bool:
-    """Whether the task changed the project itself and has a snapshot from before."""
-    if not os.path.exists(packet.workspace_base):
-        return False
-    try:
-        spec = load.fold(packet).spec
-    except HoldfastError:
-        return False
-    return spec.workspace == "in_place" and any(stage.writes for stage in spec.stages)

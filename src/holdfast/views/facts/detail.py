@@ -1,0 +1,427 @@
+"""Everything about one task: what `show` prints and a page about a task needs.
+
+    task = detail(home, "20260131-fix")
+    task.manifest["status"], task.stages, task.attempts, …
+
+Each value is read when it is first asked for, and then kept: a view that shows only stages reads no journal.
+A value that a packet of another version does not have, or that cannot be read, is None or empty.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+
+from holdfast import clock
+from holdfast.errors import CorruptFile, HoldfastError
+from holdfast.model.next_action import Step
+from holdfast.model.record import Record
+from holdfast.model.status import ENDS, Status
+from holdfast.packet import load, runner_gone
+from holdfast.store import atomic
+from holdfast.store import lock as locks
+from holdfast.views.text import describe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.model.history import Execution, Gate, History, Interrupt
+    from holdfast.model.spec import StageSpec
+    from holdfast.model.stage_usage import StageUsage
+    from holdfast.model.task import Task
+    from holdfast.store.layout import Home, Packet
+    from holdfast.views.facts.packet_files import PacketFile
+
+SCHEMA = "holdfast.detail/1"
+
+
+class Stage(Record):
+    """One stage, and what its attempts took."""
+
+    name: str
+    #: pending, active, done, failed or eliminated.
+    state: str
+    agent: str | None = None
+    model: str | None = None
+    role: str | None = None
+    effort: str | None = None
+    #: Stages of the same group run in parallel.
+    group: str | None = None
+    #: The number of a candidate; 0 for other stages.
+    candidate: int = 0
+    is_chosen: bool = False
+    writes: bool | None = None
+    permissions: str | None = None
+    #: A person must approve it before it starts.
+    needs_approval: bool | None = None
+    attempt: int | None = None
+    outcome: str | None = None
+    #: passed or failed.
+    gate: str | None = None
+    decision: str = ""
+    findings: dict[str, int] = {}
+    session_id: str | None = None
+    #: Its paid calls, how long its agents ran, and since when one runs.
+    calls: int | None = None
+    seconds: float | None = None
+    since: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+
+
+class Budget(Record):
+    """What may be used of something, and what was. `used` counts from where the limit does."""
+
+    #: cost_usd, tokens, turns, paid_calls, retries or active_s.
+    name: str
+    used: float | None
+    #: null: no limit.
+    limit: float | None
+
+
+class Place(Record):
+    """The task's place in the queue."""
+
+    state: str
+    #: Why it waits; empty if it is just not its turn.
+    reason: str
+
+
+class Worktree(Record):
+    """The task's worktree."""
+
+    path: str
+    branch: str
+
+
+class Advice(Record):
+    """What to do next."""
+
+    nested = {"steps": Step}
+
+    #: A name of the closed set in `model.next_action`.
+    name: str
+    why: str
+    #: The best first.
+    steps: tuple[Step, ...]
+
+
+class Leftover(Record):
+    """A process that outlived a successful agent."""
+
+    pid: int
+    command: str
+
+
+def detail(home: Home, task: str) -> Detail:
+    """The details of a task, by its id or a unique prefix. Raises NotFound, AmbiguousId, InvalidId."""
+    return Detail(load.find(home, task, archived=True))
+
+
+class Detail:
+    """One task. Its values are those of the moment when they were first asked for."""
+
+    def __init__(self, packet: Packet, manifest: dict[str, Any] | None = None) -> None:
+        self.packet = packet
+        self.task_id = packet.task_id
+        self.manifest: dict[str, Any] = manifest if manifest is not None else load.read_manifest(packet)
+
+    @cached_property
+    def runner_gone(self) -> bool | None:
+        """Whether it should have a runner and has none; None if the lock cannot be checked."""
+        return runner_gone.for_display(self.packet, self.manifest["status"])
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """The manifest with `runner_gone`, as `show --json` prints it."""
+        return {**self.manifest, "runner_gone": self.runner_gone}
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has ended."""
+        return self.manifest["status"] in ENDS
+
+    @property
+    def is_archived(self) -> bool:
+        """Whether its packet is in the archive."""
+        return os.path.dirname(self.packet.path) == self.packet.home.archive
+
+    # ── from the journal ──
+
+    @cached_property
+    def task(self) -> Task | None:
+        """The task, folded from its journal; None if that cannot be read."""
+        try:
+            return load.fold(self.packet)
+        except HoldfastError:
+            return None
+
+    @cached_property
+    def _read(self) -> tuple[History, int]:
+        from holdfast.model import history
+        from holdfast.views.facts.events import EventReader
+
+        reader = EventReader(self.packet)
+        try:
+            return history.of(reader.new()), reader.offset
+        except HoldfastError:
+            return history.History(), 0
+
+    @property
+    def journal_bytes(self) -> int:
+        """The byte of the journal after the last event in `attempts`, `gates` and `interrupts`."""
+        return self._read[1]
+
+    @cached_property
+    def attempts(self) -> tuple[Execution, ...]:
+        """Attempts of agents, and chores, in order."""
+        return self._read[0].executions
+
+    @cached_property
+    def gates(self) -> tuple[Gate, ...]:
+        """All gate results, the last one last; with the checks where their evidence is still there."""
+        latest = {gate.stage: gate.attempt for gate in self._read[0].gates}
+        return tuple(
+            self._with_checks(gate) if latest[gate.stage] == gate.attempt else gate
+            for gate in self._read[0].gates
+        )
+
+    def _with_checks(self, gate: Gate) -> Gate:
+        from holdfast.model.history import Check
+
+        path = self.packet.gate_result(gate.stage)
+        try:
+            record = atomic.read_json(path) or {}
+            if record.get("attempt") != gate.attempt:
+                return gate
+            checks = tuple(Check.from_json(each) for each in record.get("checks") or ())
+        except (HoldfastError, ValueError, TypeError, AttributeError):
+            return gate
+        return gate.evolve(checks=checks, path=os.path.relpath(path, self.packet.path))
+
+    @cached_property
+    def interrupts(self) -> tuple[Interrupt, ...]:
+        """Every time it stopped to ask a person."""
+        return self._read[0].interrupts
+
+    @property
+    def question(self) -> Interrupt | None:
+        """The question that it waits with; None if it waits for nobody."""
+        if self.manifest["status"] != Status.INTERRUPTED or not self.interrupts:
+            return None
+        last = self.interrupts[-1]
+        return last if last.answered_at is None else None
+
+    # ── stages, budgets, usage ──
+
+    @cached_property
+    def usage_by_stage(self) -> dict[str, StageUsage]:
+        """What each stage took. Reads the journal."""
+        from holdfast.packet import metrics
+
+        try:
+            return metrics.analyse(self.packet).stages.stages
+        except HoldfastError:
+            return {}
+
+    @cached_property
+    def stages(self) -> tuple[Stage, ...]:
+        """Its stages in order."""
+        specs = {stage.name: stage for stage in self.task.spec.stages} if self.task is not None else {}
+        rows: list[dict[str, Any]] = self.manifest.get("stages") or []
+        return tuple(self._stage(row, specs.get(row["name"])) for row in rows)
+
+    def _stage(self, row: dict[str, Any], spec: StageSpec | None) -> Stage:
+        facts: dict[str, Any] = {}
+        if spec is not None:
+            facts = {
+                "model": spec.model,
+                "role": spec.role,
+                "effort": spec.effort,
+                "group": spec.group,
+                "candidate": spec.candidate,
+                "writes": spec.writes,
+                "permissions": spec.permissions or None,
+                "needs_approval": spec.approval,
+            }
+        if (used := self.usage_by_stage.get(row["name"])) is not None:
+            facts |= {"calls": used.calls, "seconds": round(used.seconds, 3), "since": used.since}
+            facts |= used.used.to_json()
+        return Stage(
+            name=row["name"],
+            state=row["state"],
+            agent=row.get("agent"),
+            is_chosen=bool(row.get("is_chosen")),
+            attempt=row.get("attempt"),
+            outcome=row.get("outcome"),
+            gate=row.get("gate"),
+            decision=row.get("decision") or "",
+            findings=row.get("findings") or {},
+            session_id=row.get("session_id"),
+            **facts,
+        )
+
+    @cached_property
+    def budgets(self) -> tuple[Budget, ...]:
+        """Its budgets and limits; empty if its journal cannot be read."""
+        task = self.task
+        if task is None:
+            return ()
+        limits, used = task.spec.limits, task.run_usage
+        tokens = [count for count in (used.input_tokens, used.output_tokens) if count is not None]
+        return (
+            Budget(name="cost_usd", used=used.cost_usd, limit=limits.budget_usd),
+            Budget(name="tokens", used=sum(tokens) if tokens else None, limit=limits.budget_tokens),
+            Budget(name="turns", used=task.run_turns, limit=limits.max_turns),
+            Budget(name="paid_calls", used=task.paid_calls, limit=task.paid_limit),
+            Budget(name="retries", used=task.total_retries, limit=limits.max_retries),
+            Budget(name="active_s", used=round(task.active_s, 3), limit=task.deadline_s),
+        )
+
+    # ── where it is ──
+
+    @cached_property
+    def queue(self) -> Place | None:
+        """Its place in the queue; None if it is not queued."""
+        if self.manifest["status"] != Status.QUEUED:
+            return None
+        from holdfast.views.text import wait_reason  # loads a database
+
+        item, paused = wait_reason.find_item(self.packet.home, self.task_id)
+        if item is None:
+            return None
+        reason = wait_reason.reason(item, paused) or wait_reason.keeper_reason(self.packet.home)
+        return Place(state=item.state, reason=reason)
+
+    @cached_property
+    def worktree(self) -> Worktree | None:
+        """Its worktree, if that exists."""
+        try:
+            record = atomic.read_json(self.packet.worktree)
+        except CorruptFile:
+            return None
+        path = os.path.join(self.packet.home.worktrees, self.task_id)
+        if record is None or not os.path.isdir(path):
+            return None
+        # An agent can write the record: the path and the branch follow from the task.
+        return Worktree(path=path, branch=f"holdfast/{self.task_id}")
+
+    @cached_property
+    def changed(self) -> str:
+        """Where a completed task left changes to look at: `worktree`, `in_place`, or empty for nowhere.
+
+        Runs git, for a task with a worktree.
+        """
+        if self.manifest["status"] != Status.COMPLETED:
+            return ""
+        if self.worktree is not None:
+            from holdfast.workspace.worktrees import apply
+
+            try:
+                return "worktree" if apply.is_needed(self.packet) else ""
+            except HoldfastError:
+                return ""
+        if not os.path.exists(self.packet.workspace_base) or self.task is None:
+            return ""
+        spec = self.task.spec
+        is_changed = spec.workspace == "in_place" and any(stage.writes for stage in spec.stages)
+        return "in_place" if is_changed else ""
+
+    @cached_property
+    def progress_at(self) -> str | None:
+        """When the agent last did or printed something.
+
+        The raw logs are checked too: the manifest is not rewritten for every line of output.
+        """
+        reported = self.manifest.get("last_progress_at")
+        latest = clock.parse_iso(reported) if reported else 0.0
+        for name in load.attempt_names(self.packet)[-1:]:
+            for path in (self.packet.attempt(name).stdout, self.packet.attempt(name).stderr):
+                try:
+                    state = os.stat(path)
+                except OSError:
+                    continue
+                latest = max(latest, state.st_mtime if state.st_size else 0.0)
+        return clock.iso(latest) if latest else None
+
+    @cached_property
+    def lost_runner(self) -> str:
+        """A message if it should have a runner but has none; empty otherwise."""
+        if self.has_ended or not self.runner_gone:
+            return ""
+        home = self.packet.home
+        is_new = locks.owner(self.packet.runner_lock) is None
+        state = "none yet" if is_new else "gone; the agent's output is still recorded"
+        if locks.is_held(home.keeper_lock):
+            return f"{state}. The keeper starts {'one' if is_new else 'another'} in a moment"
+        why = "This home is down" if os.path.exists(home.down) else "No keeper is running"
+        return f"{state}. {why}: 'holdfast up' starts a keeper, which starts a new runner"
+
+    @cached_property
+    def leftovers(self) -> tuple[Leftover, ...]:
+        """Processes that a successful agent left, and that still run."""
+        from holdfast.views.text import leftovers
+
+        running = leftovers.still_running(self.packet)
+        return tuple(Leftover(pid=pid, command=command) for pid, command in running.items())
+
+    @cached_property
+    def next(self) -> Advice:
+        """What to do next, with the commands to type."""
+        from holdfast.views.text import next_steps
+
+        action = next_steps.read(
+            self.packet,
+            self.manifest,
+            queue_state=self.queue.state if self.queue is not None else "",
+            is_runner_lost=bool(self.lost_runner) and os.path.exists(self.packet.home.down),
+            workspace=self.changed,
+        )
+        steps = list(action.choices)
+        if self.leftovers:
+            pids = " ".join(str(each.pid) for each in self.leftovers)
+            steps.append(Step(command=f"kill {pids}", does="kill what it left running"))
+        return Advice(name=action.name, why=action.why, steps=tuple(steps))
+
+    @cached_property
+    def files(self) -> tuple[PacketFile, ...]:
+        """The files that a view may show (`packet_files.read` reads one)."""
+        return self._files[0]
+
+    @cached_property
+    def _files(self) -> tuple[tuple[PacketFile, ...], int]:
+        from holdfast.views.facts import packet_files
+
+        return packet_files.listing(self.packet)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, as plain data."""
+        now = clock.now()
+        return {
+            "schema": SCHEMA,
+            "task_id": self.task_id,
+            "path": self.packet.path,
+            "is_archived": self.is_archived,
+            "journal_bytes": self.journal_bytes,
+            "state": describe.state(self.manifest),
+            "group": describe.group(self.manifest),
+            "elapsed_s": round(describe.elapsed_s(self.manifest, now), 3),
+            "progress_at": self.progress_at,
+            "manifest": self.shown,
+            "stages": [each.to_json() for each in self.stages],
+            "attempts": [each.to_json() for each in self.attempts],
+            "gates": [each.to_json() for each in self.gates],
+            "budgets": [each.to_json() for each in self.budgets],
+            "interrupts": [each.to_json() for each in self.interrupts],
+            "question": self.question.to_json() if self.question is not None else None,
+            "queue": self.queue.to_json() if self.queue is not None else None,
+            "worktree": self.worktree.to_json() if self.worktree is not None else None,
+            "changed": self.changed,
+            "runner": self.lost_runner,
+            "leftovers": [each.to_json() for each in self.leftovers],
+            "next": self.next.to_json(),
+            "files": [each.to_json() for each in self.files],
+            "files_left_out": self._files[1],
+        }
