@@ -18,7 +18,7 @@ from holdfast.agents import registry
 from holdfast.errors import UsageError
 from holdfast.model.spec import Limits, SandboxSpec, StageSpec, TaskSpec
 from holdfast.testing import Scenario
-from holdfast.views.cli.create import permissions
+from holdfast.views.create import permissions
 from tests.support.packets import REPORTS, Written, summary
 from tests.support.tasks import Task, holdfast, trust, workspace
 
@@ -163,9 +163,9 @@ def test_an_adapter_without_profiles_is_reported() -> None:
     plain = registry.adapter("scripted").capabilities.evolve(permissions=())
     adapter = SimpleNamespace(name="plain", capabilities=plain)
     none = {"permissions": None, "yolo": False}
-    assert permissions.chosen(none, {}, [adapter]) == "edit"  # pyright: ignore[reportArgumentType]
+    assert permissions.chosen(none, {}, [adapter], talk=print) == "edit"  # pyright: ignore[reportArgumentType]
     with pytest.raises(UsageError, match="the adapter of plain has no permission profiles"):
-        permissions.chosen({**none, "permissions": "read"}, {}, [adapter])  # pyright: ignore[reportArgumentType]
+        permissions.chosen({**none, "permissions": "read"}, {}, [adapter], talk=print)  # pyright: ignore[reportArgumentType]
 
 
 def test_a_manifest_cannot_limit_an_agent_without_profiles(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,7 +187,7 @@ def test_a_manifest_cannot_limit_an_agent_without_profiles(monkeypatch: pytest.M
 
     def check(values: dict[str, str], spec: TaskSpec = spec) -> None:
         manifest = Manifest(file="m", values=values, lines={})
-        permissions.check_stages(spec, by_flag=None, manifest=manifest, settings={})
+        permissions.check_stages(spec, by_flag=None, manifest=manifest, settings={}, talk=print)
 
     check({})
     for values in ({"permissions": "edit"}, {"routing.permissions.plain_impl": "edit"}):
@@ -207,10 +207,10 @@ def test_full_in_a_sandbox_needs_no_warning(capsys: pytest.CaptureFixture[str]) 
         stages=(stage,),
         limits=Limits(),
     )
-    permissions.warn(spec.evolve(sandbox=SandboxSpec()))
-    assert capsys.readouterr().err == ""
-    permissions.warn(spec)
-    assert "without a sandbox" in capsys.readouterr().err
+    permissions.warn(spec.evolve(sandbox=SandboxSpec()), talk=print)
+    assert capsys.readouterr().out == ""
+    permissions.warn(spec, talk=print)
+    assert "without a sandbox" in capsys.readouterr().out
 
 
 # ── pipelines ──

@@ -10,6 +10,7 @@ import os
 
 from holdfast import clock, files
 from holdfast.errors import CorruptFile, DiskFull, HoldfastError, NotFound, RequestRefused, Unanswered
+from holdfast.model.status import ENDS, Status
 from holdfast.packet import asker, inbox, load
 from holdfast.runner_process import start_runner
 from holdfast.store import atomic, audit, process, pulse
@@ -18,7 +19,7 @@ from holdfast.store.layout import Packet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from holdfast.packet.asker import Asker
@@ -27,14 +28,80 @@ ANSWER_S = 2.0
 _RESTART_S = 0.3
 
 
+class Sent:
+    """A request to several tasks: those that accepted it, and why the others did not."""
+
+    def __init__(self) -> None:
+        self.accepted: list[Packet] = []
+        self.failed: list[tuple[Packet, HoldfastError]] = []
+
+
 def send_request(packet: Packet, verb: str, args: dict[str, Any]) -> None:
     """Send it and wait until it is applied.
 
-    Raises RequestRefused with the runner's reason, or Unanswered after 2 s; the request then stays pending.
+    Raises ForPersons; RequestRefused with the runner's reason and a hint on what to do instead; or Unanswered
+    after 2 s: the request then stays pending.
     """
-    for _, error in answers([post_request(packet, verb, args)]):
-        if error is not None:
-            raise error
+    for _, error in send_all([packet], verb, lambda _: args).failed:
+        raise error
+
+
+def send_all(packets: Sequence[Packet], verb: str, args: Callable[[Packet], dict[str, Any]]) -> Sent:
+    """Send a request to each task, then await the answers: their runners work at once.
+
+    A refusal has a hint on what to do instead.
+    """
+    sent, posted = Sent(), list[Posted]()
+    for packet in packets:
+        try:
+            posted.append(post_request(packet, verb, args(packet)))
+        except HoldfastError as error:
+            sent.failed.append((packet, error))
+    for request, error in answers(posted):
+        if error is None:
+            sent.accepted.append(request.packet)
+            continue
+        if isinstance(error, RequestRefused):
+            error.hint = _possible(request.packet, verb)
+        sent.failed.append((request.packet, error))
+    return sent
+
+
+def _possible(packet: Packet, refused: str) -> str:
+    """What to do instead of the refused verb."""
+    manifest = load.read_manifest(packet)
+    if manifest["status"] == Status.COMPLETED:
+        # A plain retry continues with what is not done, which is nothing here.
+        stages: list[dict[str, Any]] = manifest.get("stages") or []
+        stage = stages[0]["name"] if len(stages) == 1 else "STAGE"
+        return f"'holdfast retry {packet.task_id} --from {stage}' to run it again"
+    from holdfast.model import next_action
+    from holdfast.views.text import next_steps
+
+    steps = next_steps.read(packet, manifest).choices
+    return next_action.hint(step for step in steps if step.command.split()[1:2] != [refused])
+
+
+def stop_all(packets: Sequence[Packet], args: dict[str, Any]) -> tuple[Sent, list[Packet]]:
+    """Ask tasks to stop. Those that have ended are left as they are, and returned besides."""
+    going: list[Packet] = []
+    ended: list[Packet] = []
+    for packet in packets:
+        # A request that is pending, such as a retry, may bring it back.
+        (ended if _has_ended(packet) and not inbox.names(packet) else going).append(packet)
+    sent = send_all(going, "stop", lambda _: args)
+    for packet, error in list(sent.failed):
+        if isinstance(error, RequestRefused) and _has_ended(packet):
+            sent.failed.remove((packet, error))  # it ended meanwhile
+            ended.append(packet)
+    return sent, ended
+
+
+def _has_ended(packet: Packet) -> bool:
+    try:
+        return load.read_manifest(load.wherever(packet))["status"] in ENDS
+    except HoldfastError:
+        return False  # the request tells what is wrong with it
 
 
 def answers(requests: Sequence[Posted]) -> Iterator[tuple[Posted, HoldfastError | None]]:

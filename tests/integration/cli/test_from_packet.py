@@ -14,9 +14,9 @@ from holdfast.packet.create import create
 from holdfast.store.digest import sha256
 from holdfast.store.layout import Home
 from holdfast.views.cli.commands import run
-from holdfast.views.cli.create import from_packet
-from holdfast.views.cli.create.new_task import NewTask
 from holdfast.views.cli.parse import command_spec
+from holdfast.views.create import from_packet
+from holdfast.views.create.new_task import NewTask
 from tests.support import manifests
 from tests.support.manifests import put, valid
 from tests.support.repos import Repo
@@ -50,7 +50,9 @@ def written(tmp_path, **changes: object) -> str:
 
 
 def ask(folder: str, **values: object) -> NewTask:
-    return from_packet.read(folder, values={**command_spec.defaults(run.COMMAND), "packet": folder, **values})
+    return from_packet.read(
+        folder, values={**command_spec.defaults(run.COMMAND), "packet": folder, **values}, talk=print
+    )
 
 
 def make(asked: NewTask, home: str):

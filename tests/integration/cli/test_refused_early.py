@@ -90,7 +90,7 @@ def test_a_packet_with_an_option_that_the_agent_does_not_know(home: str) -> None
 
 def test_a_switch_is_true_or_false(home: str) -> None:
     from holdfast.agents import registry
-    from holdfast.views.cli.create import agent_options
+    from holdfast.views.create import agent_options
 
     codex = registry.adapter("codex")
     assert agent_options.read(["skip_git_repo_check=true"], [codex]) == {"skip_git_repo_check": True}

@@ -125,7 +125,7 @@ def _queued() -> list[tuple[str, str]]:
 
 def _pools() -> list[tuple[str, str]]:
     from holdfast.queue.local import LocalQueue
-    from holdfast.views.cli.queue import pools
+    from holdfast.views.create import pools
 
     home = Home(paths.home())
     if not os.path.exists(home.queue):

@@ -1,79 +1,30 @@
-"""Sending a request to a task's runner, and printing the result."""
+"""Printing the result of a request to tasks."""
 
 from __future__ import annotations
 
 import os
 
 from holdfast import clock
-from holdfast.errors import HoldfastError, RequestRefused
 from holdfast.model.status import Status
 from holdfast.packet import load
 from holdfast.store.layout import Packet
-from holdfast.views.cli.show import home_down, out
-from holdfast.views.requests import Posted, answers, post_request
+from holdfast.views.cli.show import out
+from holdfast.views.text import home_down
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
+    from collections.abc import Sequence
+
+    from holdfast.views.requests import Sent
 
 #: How long to wait for a free slot before reporting that the task is queued.
 _SLOT_WAIT_S = 1.0
 
 
-class Sent:
-    """A request to several tasks: those that accepted it, and why the others did not."""
-
-    def __init__(self) -> None:
-        self.accepted: list[Packet] = []
-        self.failed: list[tuple[Packet, HoldfastError]] = []
-
-    def complain(self) -> int:
-        """Print the errors. Returns the exit status of the first; 0 if there is none."""
-        statuses = [out.complain(error) for _, error in self.failed]
-        return statuses[0] if statuses else 0
-
-
-def send(packet: Packet, verb: str, args: dict[str, Any]) -> None:
-    """Send a request to one task. Raises RequestRefused, with a hint on what to do instead; Unanswered."""
-    for _, error in send_all([packet], verb, lambda _: args).failed:
-        raise error
-
-
-def send_all(packets: Sequence[Packet], verb: str, args: Callable[[Packet], dict[str, Any]]) -> Sent:
-    """Send a request to each task, then await the answers: their runners work at once.
-
-    A refusal has a hint on what to do instead.
-    """
-    sent, posted = Sent(), list[Posted]()
-    for packet in packets:
-        try:
-            posted.append(post_request(packet, verb, args(packet)))
-        except HoldfastError as error:
-            sent.failed.append((packet, error))
-    for request, error in answers(posted):
-        if error is None:
-            sent.accepted.append(request.packet)
-            continue
-        if isinstance(error, RequestRefused):
-            error.hint = _possible(request.packet, verb)
-        sent.failed.append((request.packet, error))
-    return sent
-
-
-def _possible(packet: Packet, refused: str) -> str:
-    """What to do instead of the refused verb."""
-    manifest = load.read_manifest(packet)
-    if manifest["status"] == Status.COMPLETED:
-        # A plain retry continues with what is not done, which is nothing here.
-        stages: list[dict[str, Any]] = manifest.get("stages") or []
-        stage = stages[0]["name"] if len(stages) == 1 else "STAGE"
-        return f"'holdfast retry {packet.task_id} --from {stage}' to run it again"
-    from holdfast.model import next_action
-    from holdfast.views.text import next_steps
-
-    steps = next_steps.read(packet, manifest).choices
-    return next_action.hint(step for step in steps if step.command.split()[1:2] != [refused])
+def complain(sent: Sent) -> int:
+    """Print the errors. Returns the exit status of the first; 0 if there is none."""
+    statuses = [out.complain(error) for _, error in sent.failed]
+    return statuses[0] if statuses else 0
 
 
 def confirm(packet: Packet, sentence: str, *, as_json: bool) -> None:

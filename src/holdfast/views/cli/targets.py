@@ -88,7 +88,8 @@ def choose(
 def check_state(state: str | None) -> None:
     """Raises UsageError, with what may be meant, unless it is None or a state."""
     if state is not None and state not in tuple(Status):
-        from holdfast.views.cli.parse import elsewhere, suggest
+        from holdfast.views.cli.parse import elsewhere
+        from holdfast.views.text import suggest
 
         hint = suggest.did_you_mean(state, tuple(Status), elsewhere.STATES) or f"states: {', '.join(Status)}"
         raise UsageError(f"--state: no such state: {state!r}", hint=hint)

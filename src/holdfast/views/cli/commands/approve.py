@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.views import requests
 from holdfast.views.cli import request, targets
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 
@@ -33,9 +34,9 @@ def run(values: dict[str, Any]) -> int:
     """Send the requests."""
     chosen = targets.choose(values, "approve", fits=waits_for_approval)
     args = {"message": values["message"]} if values["message"] else {}
-    sent = request.send_all(chosen.packets, "approve", lambda _: args)
+    sent = requests.send_all(chosen.packets, "approve", lambda _: args)
     request.confirm_going(sent.accepted, "continues", as_json=values["json"])
-    return chosen.status or sent.complain()
+    return chosen.status or request.complain(sent)
 
 
 def waits_for_approval(row: dict[str, Any]) -> bool:

@@ -7,7 +7,7 @@ from holdfast.errors import HoldfastError, UsageError
 from holdfast.packet import load
 from holdfast.packet.archive import archive
 from holdfast.store.layout import Home, Packet
-from holdfast.views.cli.parse import option_values
+from holdfast.views import option_values
 from holdfast.views.cli.parse.command_spec import Argument, Command, Option
 from holdfast.views.cli.show import out
 from holdfast.views.removal import retention

@@ -9,10 +9,9 @@ from holdfast import paths, program_search
 from holdfast.model.status import ENDS, Status, exit_status
 from holdfast.packet import load
 from holdfast.store.layout import Home, Packet
-from holdfast.views import tmux
+from holdfast.views import option_values, tmux
 from holdfast.views.cli.follow import loop
 from holdfast.views.cli.follow.log_view import AttachView
-from holdfast.views.cli.parse import option_values
 from holdfast.views.cli.parse.command_spec import TASK, Command, Option
 from holdfast.views.cli.show import out
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast import clock, ids, paths
 from holdfast.store import audit
 from holdfast.store.layout import Home
-from holdfast.views.cli.parse import option_values
+from holdfast.views import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.show import out, wrapped_table
 from holdfast.views.text import describe

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast import paths
 from holdfast.packet import load
 from holdfast.store.layout import Home
-from holdfast.views.cli.parse import option_values
+from holdfast.views import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.show import fit_text, out
 from holdfast.views.facts import digest

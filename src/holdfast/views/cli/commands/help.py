@@ -6,9 +6,9 @@ import os
 
 from holdfast.errors import UsageError
 from holdfast.views.cli import verbs
-from holdfast.views.cli.parse import suggest
 from holdfast.views.cli.parse.command_spec import Argument, Command
 from holdfast.views.cli.show import fit_text, terminal
+from holdfast.views.text import suggest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.errors import HoldfastError
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import load
+from holdfast.views import requests
 from holdfast.views.cli import request, targets
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 
@@ -46,8 +47,8 @@ def run(values: dict[str, Any]) -> int:
             request.confirm(packet, f"{packet.task_id} is already interrupted", as_json=values["json"])
         else:
             going.append(packet)
-    sent = request.send_all(going, "interrupt", lambda _: args)
-    status = chosen.status or sent.complain()
+    sent = requests.send_all(going, "interrupt", lambda _: args)
+    status = chosen.status or request.complain(sent)
     if values["no_wait"]:
         for packet in sent.accepted:
             sentence = f"interrupting {packet.task_id}; {_resumes(packet)}"

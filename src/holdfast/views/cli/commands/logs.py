@@ -9,9 +9,9 @@ from holdfast.errors import NotFound, UsageError
 from holdfast.model.status import ENDS
 from holdfast.packet import load
 from holdfast.store.layout import AttemptDir, Home, Packet
+from holdfast.views import option_values
 from holdfast.views.cli.follow import loop
 from holdfast.views.cli.follow.log_view import LogsView
-from holdfast.views.cli.parse import option_values
 from holdfast.views.cli.parse.command_spec import TASK, Command, Option
 from holdfast.views.output_refresh import refresh_once
 from holdfast.views.text import amounts

@@ -71,7 +71,7 @@ def _list(values: dict[str, Any]) -> int:
         rows = task_list.tasks(home, everything=everything, state=state)
     if values["label"]:
         from holdfast.model import labels
-        from holdfast.views.cli.parse import option_values
+        from holdfast.views import option_values
 
         wanted = option_values.labels(values["label"])
         rows = [row for row in rows if labels.match(row, wanted)]

@@ -6,7 +6,7 @@ from holdfast import clock, paths
 from holdfast.model import metrics as statistics
 from holdfast.packet import load, metrics
 from holdfast.store.layout import Home
-from holdfast.views.cli.parse import option_values
+from holdfast.views import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.show import out
 from holdfast.views.text import amounts

@@ -13,12 +13,13 @@ from holdfast.pipeline.define.intents import INTENTS
 from holdfast.pipeline.define.new_packet import Draft
 from holdfast.store import audit, trust
 from holdfast.store.layout import Home
+from holdfast.views import option_values
 from holdfast.views.cli.commands import run as run_verb
-from holdfast.views.cli.create import agent_options
-from holdfast.views.cli.create.task_options import LABEL, PERMISSIONS, PROJECT, TRUST_PROJECT
-from holdfast.views.cli.parse import command_spec, option_values
+from holdfast.views.cli.parse import command_spec
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
+from holdfast.views.cli.parse.task_options import LABEL, PERMISSIONS, PROJECT, TRUST_PROJECT
 from holdfast.views.cli.show import out
+from holdfast.views.create import agent_options
 from holdfast.views.facts import pipelines
 from holdfast.views.text import next_steps
 

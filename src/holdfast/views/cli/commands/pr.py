@@ -7,7 +7,7 @@ from holdfast.errors import CommandNotFound, NotPossible, UsageError
 from holdfast.model.status import ENDS, Status, exit_status
 from holdfast.packet import load
 from holdfast.store.layout import Home
-from holdfast.views.cli.parse import option_values
+from holdfast.views import option_values
 from holdfast.views.cli.parse.command_spec import JSON, TASK, Command, Option
 from holdfast.views.cli.show import out
 from holdfast.views.text import amounts

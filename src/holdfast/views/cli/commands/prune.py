@@ -9,7 +9,7 @@ from holdfast.packet import archive
 from holdfast.queue.dependents import Dependents
 from holdfast.store import audit
 from holdfast.store.layout import Home, Packet
-from holdfast.views.cli.parse import option_values
+from holdfast.views import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 from holdfast.views.cli.show import out, wrapped_table
 from holdfast.views.removal import retention

@@ -9,8 +9,8 @@ from holdfast.errors import UsageError
 from holdfast.packet import load
 from holdfast.queue import sync
 from holdfast.store.layout import Home
-from holdfast.views.cli.create.task_options import PROJECT, TRUST_PROJECT
 from holdfast.views.cli.parse.command_spec import JSON, Action, Argument, Command, Option, actions_help
+from holdfast.views.cli.parse.task_options import PROJECT, TRUST_PROJECT
 from holdfast.views.cli.queue import add, change, external, listing
 
 TYPE_CHECKING = False

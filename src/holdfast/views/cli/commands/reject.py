@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.views import requests
 from holdfast.views.cli import request, targets
 from holdfast.views.cli.commands.approve import waits_for_approval
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
@@ -31,9 +32,9 @@ def run(values: dict[str, Any]) -> int:
     """Send the requests."""
     chosen = targets.choose(values, "reject", fits=waits_for_approval)
     args = {"message": values["message"]} if values["message"] else {}
-    sent = request.send_all(chosen.packets, "reject", lambda _: args)
+    sent = requests.send_all(chosen.packets, "reject", lambda _: args)
     for packet in sent.accepted:
         task_id = packet.task_id
         sentence = f"rejected {task_id}; 'holdfast retry {task_id} --from STAGE' restarts it"
         request.confirm(packet, sentence, as_json=values["json"])
-    return chosen.status or sent.complain()
+    return chosen.status or request.complain(sent)

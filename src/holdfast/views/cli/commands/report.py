@@ -6,7 +6,7 @@ from holdfast import paths
 from holdfast.errors import UsageError
 from holdfast.store import atomic
 from holdfast.store.layout import Home
-from holdfast.views.cli.parse import option_values
+from holdfast.views import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 from holdfast.views.cli.rows import report_text
 from holdfast.views.cli.show import fit_text, out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.model.status import Status
+from holdfast.views import requests
 from holdfast.views.cli import request, targets
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 
@@ -35,9 +36,9 @@ def run(values: dict[str, Any]) -> int:
         by_all=_is_interrupted,
     )
     args = {"message": values["message"]} if values["message"] else {}
-    sent = request.send_all(chosen.packets, "resume", lambda _: args)
+    sent = requests.send_all(chosen.packets, "resume", lambda _: args)
     request.confirm_going(sent.accepted, "continues", as_json=values["json"])
-    return chosen.status or sent.complain()
+    return chosen.status or request.complain(sent)
 
 
 def _is_interrupted(row: dict[str, Any]) -> bool:

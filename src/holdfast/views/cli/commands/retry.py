@@ -9,9 +9,11 @@ from holdfast.errors import NotPossible
 from holdfast.model.status import ENDS, Status
 from holdfast.packet import environment, limits, load
 from holdfast.store.digest import sha256
+from holdfast.views import requests
 from holdfast.views.cli import request, targets
-from holdfast.views.cli.create.task_options import PERMISSIONS
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
+from holdfast.views.cli.parse.task_options import PERMISSIONS
+from holdfast.views.cli.show import out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,11 +75,11 @@ def run(values: dict[str, Any]) -> int:
         fits=lambda row: row["status"] in ENDS,
         by_all=lambda row: row["status"] in (Status.FAILED, Status.ABANDONED),
     )
-    sent = request.send_all(chosen.packets, "retry", lambda packet: _args(packet, values))
+    sent = requests.send_all(chosen.packets, "retry", lambda packet: _args(packet, values))
     for packet in sent.accepted:
         _list_again(packet)
     request.confirm_going(sent.accepted, "runs again", as_json=values["json"])
-    return chosen.status or sent.complain()
+    return chosen.status or request.complain(sent)
 
 
 def _args(packet: Packet, values: dict[str, Any]) -> dict[str, Any]:
@@ -108,9 +110,9 @@ def _list_again(packet: Packet) -> None:
 
     index.update(packet.home, load.read_manifest(packet))
     if load.fold(packet).spec.queue is not None and not os.path.exists(packet.home.down):
-        from holdfast.views.cli.queue import enqueue
+        from holdfast.views.create import enqueue
 
-        enqueue.wake_keeper(packet.home)
+        enqueue.wake_keeper(packet.home, talk=out.talk)
 
 
 def _from_file(path: str, trusted: object) -> dict[str, str]:

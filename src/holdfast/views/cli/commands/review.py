@@ -13,9 +13,9 @@ from holdfast.pipeline.results import export
 from holdfast.store import atomic
 from holdfast.store.layout import Home, Packet
 from holdfast.views.cli.commands import run as run_verb
-from holdfast.views.cli.create.task_options import PROJECT, TRUST_PROJECT
 from holdfast.views.cli.parse import command_spec
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
+from holdfast.views.cli.parse.task_options import PROJECT, TRUST_PROJECT
 from holdfast.views.cli.show import out
 
 TYPE_CHECKING = False

@@ -6,27 +6,22 @@ import os
 
 from holdfast import paths
 from holdfast.errors import HoldfastError
-from holdfast.model.status import Status
 from holdfast.packet import load
-from holdfast.runner_process import start_runner
-from holdfast.spawn import allow_keeper, ensure_keeper
 from holdfast.store.layout import Home, Packet
-from holdfast.views.cli.create import from_command_line, new_task
-from holdfast.views.cli.create.task_options import OPTIONS
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
+from holdfast.views.cli.parse.task_options import OPTIONS
 from holdfast.views.cli.show import out
+from holdfast.views.create import from_options, start
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
     from typing import Any
 
-    from holdfast.views.cli.create.new_task import NewTask
     from holdfast.views.cli.follow.loop import View
 
 else:
     # The C module: importing `signal` costs half a millisecond for its enums.
-    import _signal as signal
+    pass
 
 COMMAND = Command(
     name="run",
@@ -62,10 +57,10 @@ def run(values: dict[str, Any]) -> int:
     """Create the task, start its runner, and follow it unless -d is given."""
     home = Home(paths.ensure_home(paths.home()))
     every_s = None if values["detach"] else _interval_s()
-    task = from_command_line.read(values)
+    task = from_options.read(values, talk=out.talk)
     task_id = task.spec.task_id
     try:
-        packet = _begin(home, task)
+        packet = start.begin(home, task, talk=out.talk)
         if values["tmux"] or task.settings.get("tmux") == "always":
             _open_window(packet)
         if values["detach"]:
@@ -105,30 +100,6 @@ def _interval_s() -> float | None:
     from holdfast.views.cli.follow import progress
 
     return progress.interval_s()
-
-
-def _begin(home: Home, task: NewTask) -> Packet:
-    """Create the task and start its runner, with Ctrl-C blocked so that both happen.
-
-    If the task cannot be created, a home that is down stays down.
-    """
-    masked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
-    try:
-        packet = new_task.create(home, task, status=Status.SPAWNING)
-        allow_keeper(home)
-        start_runner(packet)
-        _ensure_keeper(home)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, masked)
-    return packet
-
-
-def _ensure_keeper(home: Home) -> None:
-    """A failure is only a warning: the task is already running."""
-    try:
-        ensure_keeper(home, by_person=True)
-    except (OSError, HoldfastError) as error:
-        out.talk(f"warning: cannot start the keeper: {error}")
 
 
 def _open_window(packet: Packet) -> None:

@@ -86,7 +86,7 @@ def run(values: dict[str, Any]) -> int:
 
 
 def _print_summary(packet: Packet, manifest: dict[str, Any], values: dict[str, Any]) -> int:
-    from holdfast.views.cli.parse import option_values
+    from holdfast.views import option_values
     from holdfast.views.facts import summary
 
     option_values.only_one(values, "summary", "findings")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast.errors import HoldfastError, RequestRefused
 from holdfast.model.status import ENDS, Status
-from holdfast.packet import inbox, load
+from holdfast.packet import load
+from holdfast.views import requests
 from holdfast.views.cli import request, targets
 from holdfast.views.cli.parse.command_spec import JSON, Command, Option
 
@@ -44,19 +44,10 @@ def run(values: dict[str, Any]) -> int:
     args: dict[str, Any] = {"reason": values["message"]} if values["message"] else {}
     if values["now"]:
         args["now"] = True
-    going: list[Packet] = []
-    for packet in chosen.packets:
-        # A request that is pending, such as a retry, may bring it back.
-        if _has_ended(packet) and not inbox.names(packet):
-            _confirm_ended(packet, as_json=values["json"])
-        else:
-            going.append(packet)
-    sent = request.send_all(going, "stop", lambda _: args)
-    for packet, error in list(sent.failed):
-        if isinstance(error, RequestRefused) and _has_ended(packet):
-            sent.failed.remove((packet, error))  # it ended meanwhile
-            _confirm_ended(packet, as_json=values["json"])
-    status = chosen.status or sent.complain()
+    sent, ended = requests.stop_all(chosen.packets, args)
+    for packet in ended:
+        _confirm_ended(packet, as_json=values["json"])
+    status = chosen.status or request.complain(sent)
     if values["no_wait"]:
         for packet in sent.accepted:
             task_id = packet.task_id
@@ -73,13 +64,6 @@ def run(values: dict[str, Any]) -> int:
         request.confirm(packet, sentence, as_json=values["json"])
 
     return stopping.wait(sent.accepted, stopping.has_ended, report) or status
-
-
-def _has_ended(packet: Packet) -> bool:
-    try:
-        return load.read_manifest(load.wherever(packet))["status"] in ENDS
-    except HoldfastError:
-        return False  # the request tells what is wrong with it
 
 
 def _confirm_ended(packet: Packet, *, as_json: bool) -> None:

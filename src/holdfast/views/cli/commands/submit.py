@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from holdfast import clock, paths
-from holdfast.errors import UsageError
-from holdfast.model.spec import QueueSpec
+from holdfast import paths
 from holdfast.packet import load
-from holdfast.queue.engine import parse_priority, weights
-from holdfast.queue.work_item import parse_time
 from holdfast.store.layout import Home
-from holdfast.views.cli.create import from_command_line
-from holdfast.views.cli.create.task_options import OPTIONS
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
-from holdfast.views.cli.queue import enqueue, pools, schedules
+from holdfast.views.cli.parse.task_options import OPTIONS
+from holdfast.views.cli.queue import schedules
 from holdfast.views.cli.show import out
+from holdfast.views.create import enqueue, from_options, place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,33 +65,19 @@ COMMAND = Command(
 def run(values: dict[str, Any]) -> int:
     """Create the packet, add it to the queue, and wake the keeper."""
     home = Home(paths.ensure_home(paths.home()))
-    task = from_command_line.read(values, verb="submit")
+    task = from_options.read(values, verb="submit", talk=out.talk)
+    where = place.read(
+        home,
+        task.settings,
+        priority=values["priority"],
+        pool=values["pool"],
+        after=values["after"],
+        not_before=values["not_before"],
+    )
     if values["every"] is not None:
-        return schedules.add(home, task, _place(home, values, task.settings), values)
-    packet = enqueue.create(home, task, _place(home, values, task.settings))
-    enqueue.add(home, packet)
+        return schedules.add(home, task, where, values)
+    packet = enqueue.create(home, task, where)
+    enqueue.add(home, packet, talk=out.talk)
     out.task_line(packet.task_id, load.read_manifest(packet) if values["json"] else None)
-    enqueue.wake_keeper(home)
+    enqueue.wake_keeper(home, talk=out.talk)
     return 0
-
-
-def _place(home: Home, values: dict[str, Any], settings: dict[str, Any]) -> QueueSpec:
-    """Its place in the queue. Raises UsageError, NotFound."""
-    priority, not_before = values["priority"], values["not_before"]
-    try:
-        priority = parse_priority(
-            "medium" if priority is None else priority, weights(settings.get("priorities", ()))
-        )
-    except ValueError as error:
-        raise UsageError(f"--priority: {error}", hint="for example --priority high") from error
-    try:
-        not_before = None if not_before is None else parse_time(not_before, now=clock.now())
-    except ValueError as error:
-        raise UsageError(
-            f"--not-before: {error}", hint="for example --not-before 22:00, or --not-before +2h"
-        ) from error
-    if values["pool"]:
-        pools.check_new(values["pool"])
-    # A completed task may already be archived.
-    after = tuple(load.find(home, text, archived=True).task_id for text in values["after"])
-    return QueueSpec(priority=priority, pool=values["pool"] or "default", after=after, not_before=not_before)

@@ -13,7 +13,7 @@ from holdfast.pipeline.define import load_catalog, packet_template, written_pack
 from holdfast.pipeline.prompt import template
 from holdfast.store import audit, trust
 from holdfast.store.layout import Home
-from holdfast.views.cli.parse import option_values
+from holdfast.views import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.queue import item_trust
 from holdfast.views.cli.show import out, wrapped_table

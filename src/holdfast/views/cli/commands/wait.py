@@ -9,10 +9,11 @@ from holdfast.errors import HoldfastError, NotFound, Unanswered, UsageError
 from holdfast.model.status import Status, exit_status
 from holdfast.packet import load, runner_gone
 from holdfast.store.layout import Home
+from holdfast.views import option_values
 from holdfast.views.cli.follow.settle import settle
-from holdfast.views.cli.parse import option_values
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
-from holdfast.views.cli.show import fit_text, home_down, out
+from holdfast.views.cli.show import fit_text, out
+from holdfast.views.text import home_down
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ from holdfast import clock
 from holdfast.model.record import Record
 from holdfast.packet import load
 from holdfast.store.layout import Packet
-from holdfast.views.cli.show import home_down, out
+from holdfast.views.cli.show import out
 from holdfast.views.output_refresh import OutputRefresher
 from holdfast.views.recovery import KeeperStarter, LostRunnerWatch
+from holdfast.views.text import home_down
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from holdfast import clock
 from holdfast.model.next_action import Step
 from holdfast.model.status import ENDS, Status, exit_status
 from holdfast.store.layout import Packet
-from holdfast.views.cli.show import home_down, out
-from holdfast.views.text import amounts, describe, leftovers, log_tail, next_steps
+from holdfast.views.cli.show import out
+from holdfast.views.text import amounts, describe, home_down, leftovers, log_tail, next_steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from holdfast import clock
 from holdfast.store import lock as locks
 from holdfast.store.layout import Home, Packet
 from holdfast.views.cli.follow.loop import Stop, View, Watched
-from holdfast.views.cli.show import home_down
+from holdfast.views.text import home_down
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from holdfast.model.status import ENDS, EXIT_STATUS, Status
 from holdfast.packet import load
 from holdfast.store.layout import Packet
 from holdfast.views.cli.follow import loop
-from holdfast.views.cli.show import home_down, out
+from holdfast.views.cli.show import out
+from holdfast.views.text import home_down
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

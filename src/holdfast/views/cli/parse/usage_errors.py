@@ -8,7 +8,8 @@ import shutil
 import click
 
 from holdfast import clock
-from holdfast.views.cli.parse import command_spec, elsewhere, suggest
+from holdfast.views.cli.parse import command_spec, elsewhere
+from holdfast.views.text import suggest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

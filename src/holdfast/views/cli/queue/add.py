@@ -12,9 +12,9 @@ from holdfast.queue import sync
 from holdfast.queue.engine import MOST, weights
 from holdfast.queue.work_item import EXAMPLE
 from holdfast.store.layout import Home, Packet
-from holdfast.views.cli.create import new_task
-from holdfast.views.cli.queue import enqueue, item_trust, work_items
+from holdfast.views.cli.queue import item_trust, work_items
 from holdfast.views.cli.show import out
+from holdfast.views.create import enqueue, new_task
 from holdfast.views.text import amounts
 
 TYPE_CHECKING = False
@@ -63,7 +63,7 @@ def add(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
         for packet in made:
             out.task_line(packet.task_id, load.read_manifest(packet) if values["json"] else None)
         if made:
-            enqueue.wake_keeper(home)
+            enqueue.wake_keeper(home, talk=out.talk)
     return 0
 
 
@@ -131,7 +131,7 @@ def import_from(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     finally:
         sync.sync(home, queue)
         if added:
-            enqueue.wake_keeper(home)
+            enqueue.wake_keeper(home, talk=out.talk)
     _print_import(values, added=added, skipped=skipped, failed=failed, left=batch.left)
     if failed:
         kind = NotPossible if added else UsageError

@@ -7,10 +7,10 @@ from holdfast.errors import CorruptFile, HoldfastError, NotPossible, UsageError
 from holdfast.queue import claim_owner
 from holdfast.queue.engine import ALL, Item, parse_priority, weights
 from holdfast.store.layout import Home
-from holdfast.views.cli.create import new_task
-from holdfast.views.cli.queue import enqueue, failures, listing, pools, schedules
+from holdfast.views.cli.queue import failures, listing, schedules
 from holdfast.views.cli.queue.items import as_json, find, print_item, record
 from holdfast.views.cli.show import out
+from holdfast.views.create import enqueue, new_task, pools
 from holdfast.views.text import amounts
 
 TYPE_CHECKING = False
@@ -49,7 +49,7 @@ def retry(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
             hint="'holdfast queue ls' shows what each task waits for",
         )
     record(home, "retried", item, reason=item.reason)
-    enqueue.wake_keeper(home)
+    enqueue.wake_keeper(home, talk=out.talk)
     return print_item(queue.items(item.task_id)[0], values)
 
 
@@ -119,7 +119,7 @@ def pause(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     if not is_paused:
         if not values["target"]:
             forgotten = failures.forget(home, removes_file=True)
-        enqueue.wake_keeper(home)
+        enqueue.wake_keeper(home, talk=out.talk)
     if values["json"]:
         return listing.check(home, queue, values)
     pool = f"the pool {values['target']}" if values["target"] else "the queue"

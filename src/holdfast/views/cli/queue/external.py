@@ -9,9 +9,10 @@ from holdfast.errors import NotPossible
 from holdfast.queue import claim_owner
 from holdfast.queue.engine import Item, is_ready
 from holdfast.store.layout import Home
-from holdfast.views.cli import request
-from holdfast.views.cli.queue import enqueue
 from holdfast.views.cli.queue.items import find, nothing_ready, print_item, record
+from holdfast.views.cli.show import out
+from holdfast.views.create import enqueue
+from holdfast.views.requests import send_request
 from holdfast.views.text import wait_reason
 
 TYPE_CHECKING = False
@@ -57,7 +58,7 @@ def release(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
     )
     queue.release(item.task_id, owner=item.claimed_by)
     record(home, "released", item)
-    enqueue.wake_keeper(home)
+    enqueue.wake_keeper(home, talk=out.talk)
     return print_item(queue.items(item.task_id)[0], values)
 
 
@@ -70,9 +71,9 @@ def done(home: Home, queue: LocalQueue, values: dict[str, Any]) -> int:
         hint="claim it first: 'holdfast queue claim TASK'",
     )
     by = (item.claimed_by or "").partition(":")[2]
-    request.send(home.packet(item.task_id), "done", {"reason": f"done by {by}, an external worker"})
+    send_request(home.packet(item.task_id), "done", {"reason": f"done by {by}, an external worker"})
     queue.ack(item.task_id, status="completed")
-    enqueue.wake_keeper(home)
+    enqueue.wake_keeper(home, talk=out.talk)
     return print_item(item, values)
 
 

@@ -10,15 +10,15 @@ from holdfast.model.spec import QueueSpec
 from holdfast.queue import schedule
 from holdfast.store import audit
 from holdfast.store.layout import Home
-from holdfast.views.cli.queue import enqueue
 from holdfast.views.cli.show import out, wrapped_table
+from holdfast.views.create import enqueue
 from holdfast.views.text import amounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.views.cli.create.new_task import NewTask
+    from holdfast.views.create.new_task import NewTask
 
 _NAME_CHARS = 48
 
@@ -56,7 +56,7 @@ def add(home: Home, task: NewTask, place: QueueSpec, values: dict[str, Any]) -> 
     out.data(schedule.summary(made)) if values["json"] else print(name)
     first = amounts.minute(clock.iso(schedule.next_at(made)))
     out.talk(f"first run {first}; 'holdfast queue ls' shows it, 'holdfast queue rm {name}' removes it")
-    enqueue.wake_keeper(home)
+    enqueue.wake_keeper(home, talk=out.talk)
     return 0
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from holdfast.model.record import Record
 from holdfast.model.spec import QueueSpec, short_name
 from holdfast.store.layout import Home, Packet
-from holdfast.views.cli.create import from_command_line
-from holdfast.views.cli.create.new_task import NewTask
-from holdfast.views.cli.create.task_options import OPTIONS
 from holdfast.views.cli.parse import command_spec
-from holdfast.views.cli.queue import enqueue, item_trust
+from holdfast.views.cli.parse.task_options import OPTIONS
+from holdfast.views.cli.queue import item_trust
+from holdfast.views.cli.show import out
+from holdfast.views.create import enqueue, from_options
+from holdfast.views.create.new_task import NewTask
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def check(
 ) -> QueuedWork:
     """Read and check a work item; `judge` decides what it may ask for. Raises UsageError."""
     values = {**_values(work, agent=agent, project=project), "sandbox": sandbox}
-    task = from_command_line.read({**values, "trust_project": trust_project}, verb="queue add")
+    task = from_options.read({**values, "trust_project": trust_project}, verb="queue add", talk=out.talk)
     # Checked last: a mistake in the item itself is the more useful error.
     granted = item_trust.check(work, judge)
     if granted:

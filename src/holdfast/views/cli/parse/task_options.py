@@ -5,25 +5,6 @@ from __future__ import annotations
 from holdfast.model.permissions import PROFILES
 from holdfast.views.cli.parse.command_spec import Option
 
-#: The options that are fields of Limits.
-LIMIT_FLAGS = (
-    "deadline_s",
-    "timeout_s",
-    "stale_s",
-    "grace_s",
-    "base_interval_s",
-    "max_interval_s",
-    "max_retries",
-    "linger_s",
-    "stop_pause_s",
-    "output_bytes",
-    "memory_bytes",
-    "budget_usd",
-    "budget_tokens",
-    "max_turns",
-    "on_limit",
-)
-
 PROJECT = Option(
     flags=("--project",),
     dest="project",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from holdfast.agents import registry
 from holdfast.errors import UsageError
 from holdfast.model import permissions
-from holdfast.views.cli.show import out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from holdfast.agents.base import Adapter
     from holdfast.model.spec import TaskSpec
     from holdfast.pipeline.define.manifest import Manifest
+    from holdfast.views.create.new_task import Talk
 
 WARNING = (
     "warning: --permissions full without a sandbox: the agent may do everything that you may, everywhere"
@@ -32,7 +32,7 @@ def asked(values: dict[str, Any]) -> str | None:
     return permissions.FULL
 
 
-def chosen(values: dict[str, Any], settings: dict[str, Any], adapters: list[Adapter]) -> str:
+def chosen(values: dict[str, Any], settings: dict[str, Any], adapters: list[Adapter], *, talk: Talk) -> str:
     """The profile of a task without a pipeline. Raises UsageError if an agent cannot keep to it."""
     by_flag = asked(values)
     profile = by_flag or settings.get("permissions") or permissions.DEFAULT
@@ -45,12 +45,12 @@ def chosen(values: dict[str, Any], settings: dict[str, Any], adapters: list[Adap
                 hint="leave it out: the program's own settings decide what it may do",
             )
         if "permissions" in settings:
-            out.talk(f"{adapter.name} has no permission profiles; the setting permissions does not apply")
+            talk(f"{adapter.name} has no permission profiles; the setting permissions does not apply")
     return profile
 
 
 def check_stages(
-    spec: TaskSpec, *, by_flag: str | None, manifest: Manifest, settings: dict[str, Any]
+    spec: TaskSpec, *, by_flag: str | None, manifest: Manifest, settings: dict[str, Any], talk: Talk
 ) -> None:
     """Refuse a profile for an agent that cannot keep to it: a limit that is not enforced is worse than none.
 
@@ -70,12 +70,12 @@ def check_stages(
                 hint="leave it out: the program's own settings decide what it may do",
             )
         if stage.writes and "permissions" in settings:
-            out.talk(f"{stage.agent} has no permission profiles; the setting permissions does not apply")
+            talk(f"{stage.agent} has no permission profiles; the setting permissions does not apply")
 
 
-def warn(spec: TaskSpec) -> None:
+def warn(spec: TaskSpec, *, talk: Talk) -> None:
     """Tell that nothing limits an agent."""
     if spec.sandbox is None and any(
         permissions.of_stage(spec, stage) == permissions.FULL for stage in spec.stages
     ):
-        out.talk(WARNING)
+        talk(WARNING)

@@ -11,14 +11,14 @@ from holdfast.packet import inbox
 from holdfast.queue import sync
 from holdfast.spawn import ensure_keeper
 from holdfast.store.layout import Home, Packet
-from holdfast.views.cli.create import new_task
-from holdfast.views.cli.show import home_down, out
+from holdfast.views.create import new_task
+from holdfast.views.text import home_down
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.views.cli.create.new_task import NewTask
+    from holdfast.views.create.new_task import NewTask, Talk
 
 
 def create(home: Home, task: NewTask, place: QueueSpec, *, work: dict[str, object] | None = None) -> Packet:
@@ -27,7 +27,7 @@ def create(home: Home, task: NewTask, place: QueueSpec, *, work: dict[str, objec
     return new_task.create(home, task.evolve(spec=task.spec.evolve(**changes)), status=Status.QUEUED)
 
 
-def add(home: Home, packet: Packet) -> None:
+def add(home: Home, packet: Packet, *, talk: Talk) -> None:
     """Add one new packet to the queue. If that fails, the next sync adds it."""
     try:
         with sync.LocalQueue(home) as queue:
@@ -43,16 +43,16 @@ def add(home: Home, packet: Packet) -> None:
                 if status is None or status in ENDS:
                     queue.task_ended(on_id, status or "gone")
     except HoldfastError as error:
-        out.talk(f"warning: {packet.task_id} is not in the queue yet: {error}")
+        talk(f"warning: {packet.task_id} is not in the queue yet: {error}")
 
 
-def wake_keeper(home: Home) -> None:
+def wake_keeper(home: Home, *, talk: Talk) -> None:
     """Make the keeper look at the queue, unless the home is down."""
     if os.path.exists(home.down):
-        out.talk(home_down.QUEUE_WAITS)
+        talk(home_down.QUEUE_WAITS)
         return
     try:
         ensure_keeper(home, by_person=True)
     except (OSError, HoldfastError) as error:
-        out.talk(f"warning: no keeper was started: {error}")
+        talk(f"warning: no keeper was started: {error}")
     inbox.ring_keeper(home)

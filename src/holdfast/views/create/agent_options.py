@@ -84,7 +84,7 @@ def _known(adapters: list[Adapter]) -> tuple[str, ...] | None:
 
 
 def _suggestion(key: str, known: tuple[str, ...]) -> str:
-    from holdfast.views.cli.parse import suggest
+    from holdfast.views.text import suggest
 
     return suggest.did_you_mean(key, known) or f"its options: {', '.join(known)}"
 

@@ -46,7 +46,7 @@ def check_new(name: str) -> None:
 
 
 def _no_such(name: str, pools: list[str]) -> NotFound:
-    from holdfast.views.cli.parse import suggest  # for a mistake only
+    from holdfast.views.text import suggest  # for a mistake only
 
     similar = suggest.did_you_mean(name, tuple(pools))
     return NotFound(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from holdfast.agents import registry
-from holdfast.views.cli.show import out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.model.spec import TaskSpec
+    from holdfast.views.create.new_task import Talk
 
 
-def noted(spec: TaskSpec) -> TaskSpec:
-    """The spec with a note for each budget that does not apply to an agent; the notes are printed, too."""
+def noted(spec: TaskSpec, *, talk: Talk) -> TaskSpec:
+    """The spec with a note for each budget that does not apply to an agent; the notes are told, too."""
     limits = spec.limits
     if limits.budget_usd is None and limits.budget_tokens is None:
         return spec
@@ -27,5 +27,5 @@ def noted(spec: TaskSpec) -> TaskSpec:
         if limits.budget_tokens is not None and able.usage_scope == "none":
             notes.append(f"{name} does not report tokens: the budget of {limits.budget_tokens} ignores it")
     for note in notes:
-        out.talk(f"note: {note}")
+        talk(f"note: {note}")
     return spec.evolve(notes=tuple(notes)) if notes else spec

@@ -6,13 +6,13 @@ import os
 
 from holdfast.agents import program, registry
 from holdfast.errors import CommandNotFound, UnreadableFile, UsageError
-from holdfast.views.cli.show import out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.agents.base import Adapter
+    from holdfast.views.create.new_task import Talk
 
 
 def check(adapter: Adapter, prompt: bytes | None, options: dict[str, object], *, verb: str) -> None:
@@ -62,7 +62,7 @@ def how_to_install(adapter: Adapter) -> str:
     return f"npm install -g {package}" if package else f"install {adapter.capabilities.program}"
 
 
-def default(settings: dict[str, Any], *, verb: str) -> str:
+def default(settings: dict[str, Any], *, verb: str, talk: Talk) -> str:
     """The agent if none was named: that of the settings, or the only one installed. Raises UsageError."""
     if settings.get("agent"):
         return settings["agent"]
@@ -71,7 +71,7 @@ def default(settings: dict[str, Any], *, verb: str) -> str:
     known = [adapter for adapter in adapters if adapter.capabilities.program]
     installed = [each.name for each in known if program.which(each.capabilities.program, path)]
     if len(installed) == 1:
-        out.talk(f"agent: {installed[0]}, the only one installed")
+        talk(f"agent: {installed[0]}, the only one installed")
         return installed[0]
     if installed:
         raise UsageError(

@@ -13,7 +13,8 @@ from holdfast.packet import environment, inputs
 from holdfast.pipeline.define import written_packet
 from holdfast.store.layout import Home, Packet
 from holdfast.store.trust import Judge, is_in_repository
-from holdfast.views.cli.create import (
+from holdfast.views import option_values
+from holdfast.views.create import (
     agent_options,
     budget_notes,
     check_agent,
@@ -21,9 +22,8 @@ from holdfast.views.cli.create import (
     check_sandbox,
     permissions,
 )
-from holdfast.views.cli.create.new_task import NewTask, environment_of, judged_settings
-from holdfast.views.cli.create.task_options import LIMIT_FLAGS
-from holdfast.views.cli.parse import option_values
+from holdfast.views.create.new_task import NewTask, environment_of, judged_settings
+from holdfast.views.create.options import LIMITS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from holdfast.model.spec import TaskSpec
     from holdfast.pipeline.define.written_packet import WrittenPacket
+    from holdfast.views.create.new_task import Talk
 
 _MOST_REQUEST_BYTES = 8 * 1024**2
 #: Options that do not go with --packet, because the packet has them: value → flag.
@@ -48,7 +49,7 @@ _IN_THE_PACKET = {
 }
 
 
-def read(path: str, *, values: dict[str, Any]) -> NewTask:
+def read(path: str, *, values: dict[str, Any], talk: Talk) -> NewTask:
     """The task that a packet describes. Options of the command line win. Raises UsageError."""
     for name, flag in _IN_THE_PACKET.items():
         if values.get(name):
@@ -59,10 +60,10 @@ def read(path: str, *, values: dict[str, Any]) -> NewTask:
             )
     by_flag = bool(values.get("trust_project"))
     written = written_packet.read(path, project=values.get("project"), trust_project=by_flag)
-    settings, trust = judged_settings(written.judge)
+    settings, trust = judged_settings(written.judge, talk=talk)
     prompt = _request(written)
     env_file, added = environment_of(values, settings)
-    flags = {name: values[name] for name in LIMIT_FLAGS if values.get(name) is not None}
+    flags = {name: values[name] for name in LIMITS if values.get(name) is not None}
     spec = written_packet.spec(
         written,
         limits=written_packet.resolve_limits(
@@ -84,15 +85,15 @@ def read(path: str, *, values: dict[str, Any]) -> NewTask:
     )
     check_agents(spec, path)
     permissions.check_stages(
-        spec, by_flag=permissions.asked(values), manifest=written.manifest, settings=settings
+        spec, by_flag=permissions.asked(values), manifest=written.manifest, settings=settings, talk=talk
     )
     check_git.check(spec)
     _check_variables(spec, path, added)
     # Checked last: a mistake in the packet itself is the more useful error.
     spec = spec.evolve(trust={**trust, **_check_trust(written, by_flag=by_flag)})
     spec, files = written_packet.frozen(written, spec, Home(paths.home()).packet(spec.task_id))
-    permissions.warn(spec)
-    spec = budget_notes.noted(spec)
+    permissions.warn(spec, talk=talk)
+    spec = budget_notes.noted(spec, talk=talk)
     captured = environment.capture(dict(os.environ), (*_variables(spec), *spec.env))
     captured["env"].update(added)
     return NewTask(

@@ -12,14 +12,17 @@ from holdfast.packet import asker, environment
 from holdfast.packet import create as packet_create
 from holdfast.store.digest import sha256
 from holdfast.store.layout import Home, Packet
-from holdfast.views.cli.show import out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from holdfast.model.status import Status
     from holdfast.store.trust import Judge
+
+    #: Tells the user what is no error: a warning, or what is ignored.
+    Talk = Callable[[str], None]
 
 
 class NewTask(Record):
@@ -69,25 +72,25 @@ def project_settings(project: str) -> dict[str, Any]:
     return settings.values(project)
 
 
-def trusted_settings(project: str, *, by_flag: bool) -> tuple[dict[str, Any], dict[str, object]]:
+def trusted_settings(project: str, *, by_flag: bool, talk: Talk) -> tuple[dict[str, Any], dict[str, object]]:
     """The settings of a project that the user trusts, and the record of that for the task's spec.
 
-    What is ignored is named on stderr.
+    What is ignored is told.
     """
     if not paths.settings_files(project) and not os.path.isdir(paths.trust_dir()):
         return {}, {}
     from holdfast.store.trust import Judge
 
-    return judged_settings(Judge(project, by_flag=by_flag))
+    return judged_settings(Judge(project, by_flag=by_flag), talk=talk)
 
 
-def judged_settings(judge: Judge) -> tuple[dict[str, Any], dict[str, object]]:
+def judged_settings(judge: Judge, *, talk: Talk) -> tuple[dict[str, Any], dict[str, object]]:
     """As `trusted_settings`, with a judge that may have seen other parts of the project."""
     from holdfast.config import settings
 
     values = settings.values(judge.project, judge)
     for line in judge.notices():
-        out.talk(line)
+        talk(line)
     record = judge.record()
     if record and "env_file_data" in values:
         record["env_file"] = sha256(values["env_file_data"])

@@ -1,4 +1,4 @@
-"""A task from a command line: its options are read and checked, and nothing is written."""
+"""A task from options, as the command line has them: they are read and checked, and nothing is written."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from holdfast.errors import NoSuchDirectory, PromptTooLarge, UnreadableFile, Usa
 from holdfast.model.spec import QualitySpec, StageSpec, TaskSpec, short_name
 from holdfast.packet import environment, limits
 from holdfast.redact import MARGIN, Redactor, begin_of
-from holdfast.views.cli.create import agent_options, check_agent, check_command, check_sandbox, permissions
-from holdfast.views.cli.create.new_task import NewTask, environment_of, trusted_settings
-from holdfast.views.cli.create.task_options import LIMIT_FLAGS
-from holdfast.views.cli.parse import option_values
+from holdfast.views import option_values
+from holdfast.views.create import agent_options, check_agent, check_command, check_sandbox, permissions
+from holdfast.views.create.new_task import NewTask, environment_of, trusted_settings
+from holdfast.views.create.options import LIMITS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.agents.base import Adapter
+    from holdfast.views.create.new_task import Talk
 
 _GOAL_CHARS = 500
 _PROMPT_BYTES = 16 * 1024 * 1024
@@ -27,26 +28,26 @@ _PROMPT_BYTES = 16 * 1024 * 1024
 _REPAIRS = 2
 
 
-def read(values: dict[str, Any], *, verb: str = "run") -> NewTask:
+def read(values: dict[str, Any], *, verb: str = "run", talk: Talk) -> NewTask:
     """The task that OPTIONS, PROMPT and `-- COMMAND` describe. Raises UsageError."""
     if verb != "queue add" and paths.has_keeper_variables():
         from holdfast.config import variables
 
         variables.check_keeper(os.environ)  # the keeper that may be started for the task reads them
     if values["packet"] is not None:
-        from holdfast.views.cli.create import from_packet  # loads all of the pipeline
+        from holdfast.views.create import from_packet  # loads all of the pipeline
 
-        return from_packet.read(values["packet"], values=values)
+        return from_packet.read(values["packet"], values=values, talk=talk)
     prompt = _prompt(values)
     project = paths.project(values["project"])
-    settings, trust = trusted_settings(project, by_flag=values["trust_project"])
-    spec, env = _spec(values, prompt, settings, project=project, verb=verb)
+    settings, trust = trusted_settings(project, by_flag=values["trust_project"], talk=talk)
+    spec, env = _spec(values, prompt, settings, project=project, verb=verb, talk=talk)
     spec = spec.evolve(trust=trust) if trust else spec
-    permissions.warn(spec)
+    permissions.warn(spec, talk=talk)
     if values["budget_usd"] is not None or values["budget_tokens"] is not None or "limits" in settings:
-        from holdfast.views.cli.create import budget_notes
+        from holdfast.views.create import budget_notes
 
-        spec = budget_notes.noted(spec)
+        spec = budget_notes.noted(spec, talk=talk)
     return NewTask(spec=spec, prompt=prompt, env=env, settings=settings)
 
 
@@ -73,10 +74,16 @@ def _prompt(values: dict[str, Any]) -> bytes | None:
 
 
 def _spec(
-    values: dict[str, Any], prompt: bytes | None, settings: dict[str, Any], *, project: str, verb: str
+    values: dict[str, Any],
+    prompt: bytes | None,
+    settings: dict[str, Any],
+    *,
+    project: str,
+    verb: str,
+    talk: Talk,
 ) -> tuple[TaskSpec, dict[str, Any]]:
     command = values["command"]
-    agent = _agent(values, settings, verb=verb)
+    agent = _agent(values, settings, verb=verb, talk=talk)
     adapter = registry.adapter(agent)
     _check_project(project)
     if agent == "command":
@@ -90,15 +97,17 @@ def _spec(
         options = agent_options.read(values["option"], [adapter, *failover])
         check_agent.check(adapter, prompt, options, verb=verb)
     if values["worktree"]:
-        from holdfast.views.cli.create import check_git
+        from holdfast.views.create import check_git
 
         check_git.check_worktree(project)
     if values["accept"]:
-        from holdfast.views.cli.create import check_git
+        from holdfast.views.create import check_git
 
         check_git.check_accept(project, values["accept"])
     _check_env(values["env"])
-    profile = "" if agent == "command" else permissions.chosen(values, settings, [adapter, *failover])
+    profile = (
+        "" if agent == "command" else permissions.chosen(values, settings, [adapter, *failover], talk=talk)
+    )
     stage = StageSpec(
         name=f"{agent}_run",
         agent=agent,
@@ -107,7 +116,7 @@ def _spec(
         # Its tree is recorded before the work, and nobody else writes to it.
         writes=bool(values["accept"]),
     )
-    flags = {field: values[field] for field in LIMIT_FLAGS if values[field] is not None}
+    flags = {field: values[field] for field in LIMITS if values[field] is not None}
     env_file, from_file = environment_of(values, settings)
     declared = tuple(dict.fromkeys([*settings.get("env", ()), *values["env"], *from_file]))
     needed = [name for each in (adapter, *failover) for name in each.capabilities.env]
@@ -155,7 +164,7 @@ def _spec(
     return spec, captured
 
 
-def _agent(values: dict[str, Any], settings: dict[str, Any], *, verb: str) -> str:
+def _agent(values: dict[str, Any], settings: dict[str, Any], *, verb: str, talk: Talk) -> str:
     """The name of the agent that does the work; `command` for a plain command."""
     command, prompt, agent = values["command"], values["prompt"], values["agent"]
     if command is not None and agent not in (None, "command"):
@@ -174,14 +183,14 @@ def _agent(values: dict[str, Any], settings: dict[str, Any], *, verb: str) -> st
     if verb == "queue add" and not settings.get("agent"):
         raise UsageError("neither an agent nor a command was given", hint=_usage(verb))
     _refuse_program(prompt, verb=verb)
-    return check_agent.default(settings, verb=verb)
+    return check_agent.default(settings, verb=verb, talk=talk)
 
 
 def _two_tasks(values: dict[str, Any], *, verb: str) -> UsageError:
     """The error for a prompt and a command: often the second word of a duration was meant."""
     prompt = values["prompt"]
     unit = clock.unit_of(prompt) if prompt else ""
-    for name in LIMIT_FLAGS if unit else ():
+    for name in LIMITS if unit else ():
         if (values[name] or "").isdigit():
             flag = limits.flag(name)
             return UsageError(
