@@ -83,8 +83,5 @@ class TaskOptions(Record):
 
     def values(self) -> dict[str, Any]:
         """As the command line has them: by name, with lists."""
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name in self.fields
-            for value in (getattr(self, name),)
-        }
+        values: dict[str, Any] = {name: getattr(self, name) for name in self.fields}
+        return {name: [*value] if isinstance(value, tuple) else value for name, value in values.items()}
