@@ -8,8 +8,8 @@ from holdfast.model.record import Record
 from holdfast.model.status import Status
 from holdfast.packet import load
 from holdfast.store.layout import Home, Packet
+from holdfast.views import option_values
 from holdfast.views.cli import verbs
-from holdfast.views.cli.parse import option_values
 from holdfast.views.cli.parse.command_spec import Argument, Option
 from holdfast.views.cli.show import out
 
