@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 
 import pytest
 
 from holdfast.testing import Scenario
-from tests.support import processes
+from tests.support import keepers, kin, processes
 from tests.support.tasks import Task, workspace
 from tests.support.waiting import eventually
 
@@ -244,3 +245,27 @@ def test_silence_right_after_a_start_is_not_judged_for_the_dispatch_wait(home: s
     assert first["outcome"] == "hung"
     # Without the wait it would have been stopped after 0.6 s.
     assert first["lived_s"] >= 2.5
+
+
+def test_an_agent_that_was_frozen_together_with_its_runner_is_not_hung(home: str) -> None:
+    """A paused container or virtual machine: time passes, and nothing can run. (While a machine sleeps, not
+    even the clock goes on.)"""
+    env = {"MONITOR_BASE_INTERVAL": "0.1", "STALL_THRESHOLD": "1s", "MONITOR_GRACE_PERIOD": "2s"}
+    task = Task.shell("while [ ! -e go ]; do echo tick; sleep 0.1; done", env=env)
+    agent, runner, recorder = task.agent_pid(), task.runner_pid(), kin.recorder_pid(task)
+    task.wait_for_log("tick")
+    for pid in (runner, recorder, agent):
+        os.kill(pid, signal.SIGSTOP)
+    eventually(lambda: kin.state(agent) == kin.state(runner) == "T", what="they are frozen")
+    # Longer than silence and grace.
+    keepers.stays(lambda: kin.state(agent) == kin.state(runner) == "T", 4.5, "all of them are frozen")
+    for pid in (runner, recorder):
+        os.kill(pid, signal.SIGCONT)
+    # The agent comes back a little later: it has to open its connections again.
+    keepers.stays(lambda: kin.state(agent) == "T", 0.7, "the agent is frozen")
+    os.kill(agent, signal.SIGCONT)
+    keepers.stays(lambda: task.status() == "running", 2.5, "it runs")
+    kin.go()
+    manifest = task.wait_for("completed")
+    assert (manifest["attempt"], manifest["total_retries"]) == (1, 0)
+    assert "hung" not in [event["verdict"] for event in task.events("watch.verdict")]

@@ -37,6 +37,7 @@ SETTINGS = {
     "leftovers": PERMISSIONS,  # processes that outlive the task
     "sandbox": PERMISSIONS,
     "network": PERMISSIONS,
+    "inhibit_sleep": HARMLESS,
     "slots": HARMLESS,
     "max_iterations": HARMLESS,
     "iteration_delay": HARMLESS,

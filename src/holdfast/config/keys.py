@@ -135,6 +135,12 @@ KEYS: dict[str, Key] = {
         choices=("on", "off"),
         about="Whether sandboxed agents have network.",
     ),
+    "inhibit_sleep": Key(
+        kind="choice",
+        default="on",
+        choices=("on", "off"),
+        about="Keep the machine awake while tasks run, where the system allows it.",
+    ),
     "slots": Key(kind="count", default=1, least=1, about="Number of queue tasks that run in parallel."),
     "max_iterations": Key(
         kind="count",

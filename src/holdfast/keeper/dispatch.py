@@ -58,6 +58,7 @@ class Dispatch:
         self._rung, self._breath_s = False, 0.0
         #: Why nothing, or not everything, is started; empty if nothing prevents it.
         self._short = ""
+        self.spec = loop.LoopSpec()
         self._sources = Sources(home)
         self.schedules = Schedules(home)
         #: Task → iteration, for tasks that this keeper started.
@@ -74,7 +75,7 @@ class Dispatch:
         `rung`: the bell was rung, so there may be new tasks. `has_news`: a task no longer needs a runner.
         """
         now_mono = clock.mono()
-        spec = loop.read_spec(self.home)
+        self.spec = spec = loop.read_spec(self.home)
         wait_s = min(SYNC_S, self._sources.step(spec), self._archiver.step(spec), self.schedules.step())
         rung = rung or self.schedules.has_added
         if not os.path.exists(self.home.queue) and not self.guard.has_queued and not rung:

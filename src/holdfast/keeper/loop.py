@@ -44,6 +44,8 @@ class LoopSpec(Record):
     project: str = ""
     refresh_s: float = 60.0
     archive_after_s: float | None = None
+    #: Keep the machine awake while tasks run.
+    inhibit_sleep: bool = True
 
 
 class LoopState(Record):
@@ -125,6 +127,7 @@ _VALID: dict[str, Callable[[Any], bool]] = {
         isinstance(value, (list, tuple)) and all(isinstance(each, str) for each in value)  # pyright: ignore
     ),
     "project": lambda value: isinstance(value, str),
+    "inhibit_sleep": lambda value: isinstance(value, bool),
 }
 
 

@@ -12,6 +12,7 @@ from holdfast.keeper import descriptors
 from holdfast.keeper.delivery import Deliveries
 from holdfast.keeper.dispatch import Dispatch
 from holdfast.keeper.guard import Guard
+from holdfast.keeper.inhibitor import Inhibitor
 from holdfast.keeper.log import log
 from holdfast.keeper.seed_guard import SeedGuard
 from holdfast.packet import inbox
@@ -50,6 +51,7 @@ class Keeper:
         self.guard = Guard(home, self.selector, on_step=self._heart.beat)
         self.outbox = Deliveries(home)
         self.dispatch = Dispatch(home, self.guard)
+        self.inhibitor = Inhibitor()
         self._left_by: str | None = None
         self._has_worked = False
         self._idle_since_mono = clock.mono()
@@ -85,6 +87,9 @@ class Keeper:
                 self.seed.step(),
                 self.guard.left_s(),
             )
+            # Last: it must not delay a start.
+            is_wanted = bool(self.guard.wards) and self.dispatch.spec.inhibit_sleep
+            wait_s = min(wait_s, self.inhibitor.step(is_wanted=is_wanted))
             if not self._has_worked:
                 self._has_worked = True
                 _tell_that_it_works(self.home)
@@ -117,7 +122,7 @@ class Keeper:
             else:
                 rung = True
                 files.drain(key.fd)
-        _reap()
+        self.inhibitor.note_ends(_reap())
         return rung
 
 
@@ -128,13 +133,15 @@ def _tell_that_it_works(home: Home) -> None:
         log(f"cannot write {home.keeper_starts}: {error!r}")
 
 
-def _reap() -> None:
-    """Reap runners that the keeper executed itself; how they ended is in their journals."""
+def _reap() -> dict[int, int]:
+    """Reap children: pid → status. How runners that the keeper executed itself ended is in their journals."""
+    reaped: dict[int, int] = {}
     try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            reaped[ended[0]] = ended[1]
     except ChildProcessError:
-        return
+        pass
+    return reaped
 
 
 def run(home: Home, *, idle_s: float | None, in_foreground: bool = False) -> int:

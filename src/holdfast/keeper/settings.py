@@ -90,6 +90,7 @@ def _settled() -> LastGood:
         "sources": list(values["sources"]),
         "refresh_s": clock.parse_duration(str(values["refresh"])),
         "archive_after_s": _duration(values["archive_after"]),
+        "inhibit_sleep": values["inhibit_sleep"] == "on",
     }
     return LastGood(loop=loop, notify=list(values["notify"] or []))
 

@@ -16,8 +16,8 @@ from tests.support import kin
 from tests.support.tasks import Task, holdfast
 
 CHECKS = [
-    "python", "kernel", "clock", "inotify", "tmux", "git", "sandbox", "agents", "home", "disk", "filesystem",
-    "config", "keeper", "service", "staging", "tasks",
+    "python", "kernel", "clock", "inotify", "sleep", "tmux", "git", "sandbox", "agents", "home", "disk",
+    "filesystem", "config", "keeper", "service", "staging", "tasks",
 ]  # fmt: skip
 
 
@@ -44,7 +44,7 @@ class TestWell:
         done = holdfast("doctor")
         assert done.returncode == 0
         assert done.stdout.count("\nok    ") >= 8
-        assert "16 checks, 0 failed" in done.stdout
+        assert "17 checks, 0 failed" in done.stdout
 
     def test_a_missing_home_is_no_fault_and_is_not_made(self, home: str) -> None:
         os.rmdir(home)

@@ -88,6 +88,17 @@ class EvidenceTracker:
         self._files_checked_at = now - (now_mono - self._progress_mono)
         self._ledger.observed.last_progress_at = clock.iso(self._files_checked_at)
 
+    def forgive(self, seconds: float) -> None:
+        """This time does not count: nobody could look, and the agent may have been stopped."""
+        self._progress_mono += seconds
+        self._judged_from_mono += seconds
+        self._retry_mono += seconds
+        self._tools_mono = {tool: at + seconds for tool, at in self._tools_mono.items()}
+        if self._result_mono is not None:
+            self._result_mono += seconds
+        if self._unanswered_mono is not None:
+            self._unanswered_mono += seconds
+
     def note_events(self, now_mono: float) -> None:
         """Take over what the agent reported: open tools, an announced wait, its result."""
         attempt = self._execution

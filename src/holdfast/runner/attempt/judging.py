@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from holdfast.watch.prompting import Showing
 
 _LINE_CHARS = 200
+#: A judgement that is later than this was delayed by more than load: the machine slept, or this process was
+#: stopped. Its agent may have been, too.
+_LATE_S = 1.0
 
 
 class Basis(Record):
@@ -82,6 +85,9 @@ class Judging:
         """Make a judgement for the planner, unless it has one."""
         if self.pending is not None:
             return
+        late_s = clock.mono() - self._due_mono if self._due_mono else 0.0
+        if late_s > _LATE_S:
+            self.tracker.forgive(late_s)
         verdict, evidence = self.tracker.verdict(self._look_at_logs)
         judgement = Judgement(
             lived_s=self.tracker.lived_s(),

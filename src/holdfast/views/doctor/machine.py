@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 
 from holdfast import __version__, clock
 from holdfast.errors import GitMissing, HoldfastError, ProcMissing
+from holdfast.keeper import inhibitor
 from holdfast.store import process
-from holdfast.views import tmux
+from holdfast.views import programs, tmux
 from holdfast.views.doctor.finding import Finding, fail, ok, warn
 
 _OLDEST_PYTHON = (3, 11)
@@ -17,6 +19,7 @@ _OLDEST_PYTHON = (3, 11)
 _INSTANCES, _WATCHES = 128, 8192
 #: 2025-01-01: an earlier clock is wrong.
 _NOT_BEFORE = 1735689600.0
+_TRIAL_S = 5.0
 
 
 def python() -> Finding:
@@ -97,6 +100,21 @@ def _setting(name: str) -> int:
             return int(file.read())
     except (OSError, ValueError):
         return 0
+
+
+def sleep() -> Finding:
+    """Whether the keeper can keep the machine awake while tasks run. Sleep ends no task, so it is no warning
+    if it cannot."""
+    command = inhibitor.command()
+    if command is None:
+        return ok("sleep", "not inhibited: systemd-inhibit is not installed")
+    try:
+        done = programs.run(command, timeout_s=_TRIAL_S)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return ok("sleep", f"cannot be inhibited: {error}")
+    if done.returncode:
+        return ok("sleep", f"cannot be inhibited: {programs.failure(done)}")
+    return ok("sleep", "inhibited while tasks run")
 
 
 def tmux_program() -> Finding:

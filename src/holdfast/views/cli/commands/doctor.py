@@ -61,6 +61,7 @@ def _check_all(home: Home) -> list[Finding]:
         ("kernel", machine.kernel),
         ("clock", machine.system_clock),
         ("inotify", machine.inotify),
+        ("sleep", machine.sleep),
         ("tmux", machine.tmux_program),
         ("git", machine.git),
         ("sandbox", machine.sandbox),

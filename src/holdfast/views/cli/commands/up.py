@@ -53,6 +53,12 @@ COMMAND = Command(
             metavar="TIME",
             help="Pause between two tasks of a slot (5s).",
         ),
+        Option(
+            flags=("--no-inhibit",),
+            dest="no_inhibit",
+            kind="flag",
+            help="Let the machine sleep while tasks run.",
+        ),
         JSON.evolve(help="Print what 'status --json' prints."),
     ),
 )
@@ -121,6 +127,8 @@ def _loop_options(values: dict[str, Any]) -> dict[str, Any]:
     for name, least in (("slots", 1), ("max_iterations", 0)):
         if values[name] is not None:
             options[name] = _count(name, values[name], least)
+    if values["no_inhibit"]:
+        options["inhibit_sleep"] = False
     if values["iteration_delay"] is not None:
         try:
             options["iteration_delay_s"] = clock.parse_duration(values["iteration_delay"], needs_unit=True)

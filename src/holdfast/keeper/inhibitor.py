@@ -1,0 +1,96 @@
+"""Keep the machine awake while tasks run.
+
+One child per keeper holds the lock: `systemd-inhibit … cat`, on macOS `caffeinate -i cat`. `cat` reads a pipe
+whose other end only the keeper has, so the lock ends with the keeper, even if that is killed. Where there is
+no such program, or it fails, the machine may sleep: that ends no task.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+
+from holdfast import clock
+from holdfast.keeper.log import log
+
+#: Only directories of the system: an agent may write in others that are in PATH, such as `.venv/bin`.
+SEARCHED = "/usr/bin:/bin:/usr/local/bin:/run/current-system/sw/bin"
+#: How long the lock is kept after the last task: there is a pause between two tasks of the queue.
+KEPT_S = 10.0
+#: When the lock is tried again after it failed.
+RETRY_S = 600.0
+
+
+def command() -> list[str] | None:
+    """The command that keeps the machine awake until its input ends; None if there is none."""
+    is_mac = sys.platform == "darwin"
+    program = shutil.which("caffeinate" if is_mac else "systemd-inhibit", path=SEARCHED)
+    cat = shutil.which("cat", path=SEARCHED)
+    if program is None or cat is None:
+        return None
+    if is_mac:
+        return [program, "-i", cat]
+    # Not the lid: a laptop that is closed may be put into a bag.
+    words = ["--what=idle:sleep", "--mode=block", "--who=holdfast", "--why=tasks are running"]
+    return [program, *words, cat]
+
+
+class Inhibitor:
+    """The lock against sleep of one keeper."""
+
+    def __init__(self) -> None:
+        self._pid = 0
+        self._pipe = -1
+        self._wanted_mono = self._due_mono = float("-inf")
+        self._has_failed = False
+
+    def step(self, *, is_wanted: bool) -> float:
+        """Take or release the lock. Returns the seconds until the next step."""
+        now_mono = clock.mono()
+        if is_wanted:
+            self._wanted_mono = now_mono
+            if not self._pid and now_mono >= self._due_mono:
+                self._take(now_mono)
+        elif self._pid:
+            left_s = self._wanted_mono + KEPT_S - now_mono
+            if left_s > 0:
+                return left_s
+            self.release()
+        return float("inf")
+
+    def note_ends(self, reaped: dict[int, int]) -> None:
+        """Children ended, with these statuses. If the lock is among them, it is tried again later."""
+        if self._pid in reaped:
+            self._fail(f"exit status {os.waitstatus_to_exitcode(reaped[self._pid])}", clock.mono())
+            self.release()
+
+    def release(self) -> None:
+        """Let the machine sleep. The process ends by itself, and the keeper reaps it."""
+        if self._pipe >= 0:
+            os.close(self._pipe)
+        self._pid, self._pipe = 0, -1
+
+    def _take(self, now_mono: float) -> None:
+        words = command()
+        if words is None:
+            self._due_mono = now_mono + RETRY_S
+            return
+        read, self._pipe = os.pipe()
+        null = os.open(os.devnull, os.O_WRONLY)
+        try:
+            actions = [(os.POSIX_SPAWN_DUP2, *pair) for pair in ((read, 0), (null, 1), (null, 2))]
+            # A group of its own: Ctrl-C ends a keeper in the foreground only after its tasks.
+            self._pid = os.posix_spawn(words[0], words, os.environ, file_actions=actions, setpgroup=0)
+        except OSError as error:
+            self._fail(str(error), now_mono)
+            self.release()
+        finally:
+            os.close(read)
+            os.close(null)
+
+    def _fail(self, why: str, now_mono: float) -> None:
+        self._due_mono = now_mono + RETRY_S
+        if not self._has_failed:
+            log(f"the machine may sleep while tasks run: it cannot be inhibited ({why})")
+        self._has_failed = True
