@@ -200,6 +200,19 @@ def _run_quietly(words: list[str]) -> bool:
         os.close(null)
 
 
+def awake_command() -> list[str] | None:
+    """The command that keeps the machine awake until its input ends; None if there is none."""
+    is_mac = sys.platform == "darwin"
+    program = program_search.find("caffeinate" if is_mac else "systemd-inhibit")
+    cat = program_search.find("cat")
+    if program is None or cat is None:
+        return None
+    if is_mac:
+        return [program, "-i", cat]
+    # Not the lid: a laptop that is closed may be put into a bag.
+    return [program, "--what=idle:sleep", "--mode=block", "--who=holdfast", "--why=tasks are running", cat]
+
+
 def keeper_starts(home: Home) -> list[float]:
     """Times of the keeper's recent starts."""
     return _read_starts(home, now=clock.now())[0]

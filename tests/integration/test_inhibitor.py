@@ -20,11 +20,10 @@ from tests.support import keepers, kin, processes
 from tests.support.tasks import Task, workspace
 from tests.support.waiting import eventually
 
-#: A keeper that finds systemd-inhibit in another directory, and keeps its lock for a shorter time.
+#: A keeper that keeps its lock for a shorter time.
 KEEPER = """
-import sys
 from holdfast.keeper import inhibitor, main
-inhibitor.SEARCHED, inhibitor.KEPT_S = sys.argv[1], 0.2
+inhibitor.KEPT_S = 0.2
 main.main([])
 """
 #: Like the real one: it holds the lock while its command runs.
@@ -57,8 +56,8 @@ class Machine:
     def start_keeper(self) -> int:
         with open(os.path.join(self.folder, "keeper.log"), "wb") as log:
             self.keeper = subprocess.Popen(
-                [sys.executable, "-P", "-c", KEEPER, self.folder],
-                env={**os.environ, "HOLDFAST_ROLE": "keeper"},
+                [sys.executable, "-P", "-c", KEEPER],
+                env={**os.environ, "HOLDFAST_ROLE": "keeper", "PATH": f"{self.folder}:{os.environ['PATH']}"},
                 stdin=subprocess.DEVNULL,
                 stderr=log,
             )

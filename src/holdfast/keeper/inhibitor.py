@@ -8,32 +8,15 @@ no such program, or it fails, the machine may sleep: that ends no task.
 from __future__ import annotations
 
 import os
-import shutil
-import sys
 
 from holdfast import clock
 from holdfast.keeper.log import log
+from holdfast.spawn import awake_command
 
-#: Only directories of the system: an agent may write in others that are in PATH, such as `.venv/bin`.
-SEARCHED = "/usr/bin:/bin:/usr/local/bin:/run/current-system/sw/bin"
 #: How long the lock is kept after the last task: there is a pause between two tasks of the queue.
 KEPT_S = 10.0
 #: When the lock is tried again after it failed.
 RETRY_S = 600.0
-
-
-def command() -> list[str] | None:
-    """The command that keeps the machine awake until its input ends; None if there is none."""
-    is_mac = sys.platform == "darwin"
-    program = shutil.which("caffeinate" if is_mac else "systemd-inhibit", path=SEARCHED)
-    cat = shutil.which("cat", path=SEARCHED)
-    if program is None or cat is None:
-        return None
-    if is_mac:
-        return [program, "-i", cat]
-    # Not the lid: a laptop that is closed may be put into a bag.
-    words = ["--what=idle:sleep", "--mode=block", "--who=holdfast", "--why=tasks are running"]
-    return [program, *words, cat]
 
 
 class Inhibitor:
@@ -72,7 +55,7 @@ class Inhibitor:
         self._pid, self._pipe = 0, -1
 
     def _take(self, now_mono: float) -> None:
-        words = command()
+        words = awake_command()
         if words is None:
             self._due_mono = now_mono + RETRY_S
             return

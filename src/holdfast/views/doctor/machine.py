@@ -7,9 +7,8 @@ import re
 import subprocess
 import sys
 
-from holdfast import __version__, clock
+from holdfast import __version__, clock, spawn
 from holdfast.errors import GitMissing, HoldfastError, ProcMissing
-from holdfast.keeper import inhibitor
 from holdfast.store import process
 from holdfast.views import programs, tmux
 from holdfast.views.doctor.finding import Finding, fail, ok, warn
@@ -105,7 +104,7 @@ def _setting(name: str) -> int:
 def sleep() -> Finding:
     """Whether the keeper can keep the machine awake while tasks run. Sleep ends no task, so it is no warning
     if it cannot."""
-    command = inhibitor.command()
+    command = spawn.awake_command()
     if command is None:
         return ok("sleep", "not inhibited: systemd-inhibit is not installed")
     try:
