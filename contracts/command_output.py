@@ -119,6 +119,23 @@ _DOCTOR = of_fields(
 #: Without a unit, only `is_installed` is there.
 _SERVICE: Schema = {"type": "object", "properties": {"is_installed": FLAG}, "required": ["is_installed"]}
 _UNIT = of_fields({"kind": {"enum": ["systemd", "launchd"]}, "path": TEXT, "text": TEXT})
+_SKILL = of_fields(
+    {
+        "name": TEXT,
+        "text": TEXT,
+        "copies": {
+            "type": "array",
+            "items": of_fields(
+                {
+                    "path": TEXT,
+                    "readers": {**TEXT, "description": "the agents that look there"},
+                    "state": {"enum": ["missing", "current", "old", "changed", "foreign"]},
+                    "did": {"enum": ["installed", "updated", "removed", ""]},
+                }
+            ),
+        },
+    }
+)
 _REMOVED = of_fields(
     {
         "removed": {"type": "array", "items": TEXT, "description": "ids"},
@@ -607,6 +624,7 @@ SCHEMAS: dict[str, tuple[Schema, str]] = {
     "config": (_CONFIG, "config show --json: every setting and its origin"),
     "config-path": (_CONFIG_PATH, "config path --json: the settings files"),
     "doctor": (_DOCTOR, "doctor --json: the results of the checks"),
+    "skill": (_SKILL, "skill --json: the skill, and where it is installed"),
     "service-unit": (_UNIT, "service install --print --json: the unit, not installed"),
     "service-status": (_SERVICE, "service status --json: the keeper's unit"),
     "removed": (_REMOVED, "rm --json: tasks that were removed, and tasks that were not"),

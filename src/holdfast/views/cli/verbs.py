@@ -46,6 +46,7 @@ SECTIONS = {
         "agent",
         "pipeline",
         "notify",
+        "skill",
         "doctor",
     ),
     "Getting started": ("demo", "help", "completion"),
