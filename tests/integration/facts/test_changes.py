@@ -15,10 +15,9 @@ import pytest
 from holdfast.packet import load
 from holdfast.store import atomic, audit, inotify
 from holdfast.store.layout import Home, Packet
-from holdfast.views.cli.commands import wait
-from holdfast.views.cli.follow.settle import settle
 from holdfast.views.facts import changes as feed
 from holdfast.views.facts.changes import Changes
+from holdfast.views.settle import Until, settle
 from tests.support import keepers, kin
 from tests.support.tasks import Task, holdfast, workspace
 
@@ -204,7 +203,7 @@ def test_wait_reads_a_manifest_only_when_it_changed(home: str, monkeypatch: pyte
     began_mono = time.monotonic()
     timer = threading.Timer(2.0, kin.go)
     timer.start()
-    (stop,) = settle(Home(home), [Home(home).packet("it")], wait.Until(Home(home)), timeout_s=20)
+    (stop,) = settle(Home(home), [Home(home).packet("it")], Until(Home(home), print), timeout_s=20, say=print)
     timer.join()
     assert stop.manifest["status"] == "completed"
     assert len([at for at in reads if 0.3 < at - began_mono < 1.9]) <= 1

@@ -219,8 +219,8 @@ def _send_back(packet: Packet, forge: Forge, failed: list[Check]) -> int:
     Returns the exit status that a task has which did not complete, or else 0.
     """
     from holdfast.views.cli.commands import retry as retry_verb
-    from holdfast.views.cli.commands import wait as wait_verb
     from holdfast.views.cli.parse import command_spec
+    from holdfast.views.settle import Until, settle
 
     writers = [stage.name for stage in load.fold(packet).spec.stages if stage.writes]
     text = "\n\n".join(
@@ -232,7 +232,7 @@ def _send_back(packet: Packet, forge: Forge, failed: list[Check]) -> int:
     if writers:
         values["from"] = writers[-1]
     retry_verb.run(values)
-    for stop in wait_verb.settle(packet.home, [packet], wait_verb.Until(packet.home), timeout_s=None):
+    for stop in settle(packet.home, [packet], Until(packet.home, out.talk), say=out.talk):
         out.talk(f"{packet.task_id} {stop.manifest['status']}")
         return exit_status(stop.manifest)
     return 0

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-
-from holdfast import clock, paths
-from holdfast.errors import HoldfastError, NotFound, Unanswered, UsageError
-from holdfast.model.status import Status, exit_status
+from holdfast import paths
+from holdfast.errors import NotFound, Unanswered, UsageError
+from holdfast.model.status import exit_status
 from holdfast.packet import load, runner_gone
 from holdfast.store.layout import Home
 from holdfast.views import option_values
-from holdfast.views.cli.follow.settle import settle
 from holdfast.views.cli.parse.command_spec import JSON, Argument, Command, Option
 from holdfast.views.cli.show import fit_text, out
+from holdfast.views.settle import Until, settle
 from holdfast.views.text import home_down
 
 TYPE_CHECKING = False
@@ -51,9 +49,6 @@ COMMAND = Command(
     ),
 )
 
-#: How often the queue is checked for a change, and then for tasks that will never start.
-_STUCK_CHECK_S = 1.0
-
 
 def run(values: dict[str, Any]) -> int:
     """Wait for all tasks; the exit status tells how they ended."""
@@ -62,7 +57,7 @@ def run(values: dict[str, Any]) -> int:
     packets = _packets(home, values)
     timeout_s = option_values.duration(values["timeout"], "--timeout", "10m")
     exit_statuses: dict[str, int] = {}
-    for stop in settle(home, packets, Until(home), timeout_s=timeout_s):
+    for stop in settle(home, packets, Until(home, _say), timeout_s=timeout_s, say=out.talk):
         packet, manifest = stop.packet, stop.manifest
         if stop.is_lost:
             out.talk(home_down.runner_lost(packet, manifest["status"]))
@@ -75,6 +70,10 @@ def run(values: dict[str, Any]) -> int:
     if left:
         raise _timed_out(left)
     return next((exit_statuses[packet.path] for packet in packets if exit_statuses[packet.path]), 0)
+
+
+def _say(text: str) -> None:
+    out.talk(fit_text.printable(text))
 
 
 def _packets(home: Home, values: dict[str, Any]) -> list[Packet]:
@@ -104,55 +103,6 @@ def _line(manifest: dict[str, Any]) -> str:
     return f"{line}: {concerns}" if concerns else line
 
 
-class Until:
-    """Whether a task has ended or needs a person; the queue is read only when it changed."""
-
-    def __init__(self, home: Home) -> None:
-        self._home = home
-        self._due_mono = float("-inf")
-        self._seen: object = None
-        #: Tasks that the queue will never start.
-        self._stuck: set[str] = set()
-
-    def __call__(self, packet: Packet, manifest: dict[str, Any]) -> bool:
-        """For the task with this manifest."""
-        if load.is_settled(packet, manifest):
-            return True
-        if manifest["status"] != Status.QUEUED:
-            return False
-        return packet.task_id in self.others() and _is_stuck(packet, manifest)
-
-    def others(self) -> set[str]:
-        """Tasks that the queue will never start."""
-        if clock.mono() >= self._due_mono:
-            self._due_mono = clock.mono() + _STUCK_CHECK_S
-            seen = [_stamp(f"{self._home.queue}{suffix}") for suffix in ("", "-wal")]
-            if seen != self._seen:
-                self._seen, self._stuck = seen, _stuck_tasks(self._home)
-        return self._stuck
-
-
-def _stamp(path: str) -> tuple[int, int]:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return (0, 0)
-    return (found.st_mtime_ns, found.st_size)
-
-
-def _stuck_tasks(home: Home) -> set[str]:
-    if not os.path.exists(home.queue):
-        return set()
-    from holdfast.queue.local import LocalQueue
-    from holdfast.views.text import wait_reason
-
-    try:
-        with LocalQueue(home, reads_only=True) as queue:
-            return {item.task_id for item in queue.items() if item.state in wait_reason.NEEDS_PERSON}
-    except HoldfastError:
-        return set()
-
-
 def _timed_out(left: list[Packet]) -> Unanswered:
     packet = left[0]
     status = load.read_manifest(packet)["status"]
@@ -162,18 +112,3 @@ def _timed_out(left: list[Packet]) -> Unanswered:
         f"{packet.task_id} is still {status}{more}",
         hint=home_down.RUNNER_LOST if runner_gone.is_gone_for_good(packet, status) else keeps_running,
     )
-
-
-def _is_stuck(packet: Packet, manifest: dict[str, Any]) -> bool:
-    """Whether the queue will never start it; prints why."""
-    from holdfast.views.text import wait_reason
-
-    item, paused = wait_reason.find_item(packet.home, packet.task_id)
-    if item is None or item.state not in wait_reason.NEEDS_PERSON:
-        return False
-    from holdfast.model import next_action
-
-    (retry,) = next_action.for_manifest(manifest, queue_state=item.state).steps
-    reason = wait_reason.reason(item, paused)
-    out.talk(fit_text.printable(f"{packet.task_id} is {item.state}: {reason}; {retry.as_hint()}"))
-    return True

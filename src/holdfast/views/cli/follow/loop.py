@@ -1,17 +1,17 @@
-"""The loop that follows tasks, for `run`, `attach` and `logs -f`. (`wait` may have a thousand: `settle`.)
+"""The loop that follows tasks, for `run`, `attach` and `logs -f`.
 
-It polls the manifests: that is cheap, and works when no other holdfast process is alive.
+(`wait` may have a thousand: `views/settle`.) It polls the manifests: that is cheap, and works when no
+other holdfast process is alive.
 """
 
 from __future__ import annotations
 
 from holdfast import clock
-from holdfast.model.record import Record
 from holdfast.packet import load
 from holdfast.store.layout import Packet
 from holdfast.views.cli.show import out
 from holdfast.views.output_refresh import OutputRefresher
-from holdfast.views.recovery import KeeperStarter, LostRunnerWatch
+from holdfast.views.settle import Stop, Watched
 from holdfast.views.text import home_down
 
 TYPE_CHECKING = False
@@ -44,15 +44,6 @@ class View:
         """Leave the terminal as it was. May be called twice."""
 
 
-class Stop(Record):
-    """A task that is not followed any further."""
-
-    packet: Packet
-    manifest: dict[str, Any]
-    #: It has lost its runner in a home that is down.
-    is_lost: bool
-
-
 def follow(
     packets: Sequence[Packet],
     view: View,
@@ -69,7 +60,7 @@ def follow(
     ends_mono = None if timeout_s is None else clock.mono() + timeout_s
     pause_s = _FIRST_PAUSE_S
     has_said_down = False
-    watched = [Watched(packet) for packet in packets]
+    watched = [_Followed(packet) for packet in packets]
     try:
         while True:
             for each in list(watched):
@@ -77,7 +68,7 @@ def follow(
                 if stop is not None:
                     watched.remove(each)
                     yield stop
-                elif not has_said_down and each.is_held_back:
+                elif not has_said_down and each.watched.is_held_back:
                     has_said_down = True
                     view.say(home_down.QUEUE_WAITS)
             if not watched or (ends_mono is not None and clock.mono() >= ends_mono):
@@ -96,35 +87,21 @@ def follow_one(
     return stop.manifest
 
 
-class Watched:
-    """One task, and what a follower does for it: start a keeper, notice a lost runner, refresh the log."""
+class _Followed:
+    """One task, and what a follower does for it: look after it, and keep its log up to date."""
 
     def __init__(self, packet: Packet) -> None:
-        self.packet = packet
-        #: Queued in a home that is down.
-        self.is_held_back = False
-        self._starter, self._refresher, self._lost = KeeperStarter(), OutputRefresher(), LostRunnerWatch()
-        self._manifest: dict[str, Any] | None = None
+        self.watched, self._refresher = Watched(packet), OutputRefresher()
 
-    def round(self, view: View, until: Until, *, stays: bool, reads: bool = True) -> Stop | None:
-        """Look after it, and show what is new. Without `reads`, the manifest has not changed."""
-        packet = self.packet
-        there = load.wherever(packet)  # a task may be archived as soon as it has ended
+    def round(self, view: View, until: Until, *, stays: bool) -> Stop | None:
+        """Look after it, and show what is new."""
+        watched, packet = self.watched, self.watched.packet
         # The manifest is read first: output from before the end is then shown below.
-        if reads or self._manifest is None:
-            self._manifest = load.read_manifest(there)
-        manifest = self._manifest
-        status = manifest["status"]
-        is_over = until(there, manifest)
-        if self._lost.poll(packet, status) and stays:
-            view.say(home_down.runner_lost(packet, status))
-        is_lost = self._lost.is_lost and not stays and not is_over
-        is_over = is_over or is_lost
-        view.show(packet, manifest, is_last=is_over)
-        if is_over:
-            return Stop(packet=packet, manifest=manifest, is_lost=is_lost)
-        self.is_held_back = home_down.holds_back(packet, manifest)
-        self._starter.poll(packet, status)
+        stop = watched.look(until, stays=view.say if stays else None)
+        view.show(packet, watched.manifest, is_last=stop is not None)
+        if stop is not None:
+            return stop
+        watched.care()
         if view.shows_output:
-            self._refresher.poll(packet, status)
+            self._refresher.poll(packet, watched.manifest["status"])
         return None

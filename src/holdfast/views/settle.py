@@ -1,0 +1,208 @@
+"""Wait until tasks have settled: ended, or waiting for a person. A manifest is read only when it has changed.
+
+For every view that waits for tasks. (`run`, `attach` and `logs -f` show output meanwhile: `cli/follow`.)
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import clock
+from holdfast.errors import HoldfastError
+from holdfast.model.record import Record
+from holdfast.model.status import Status
+from holdfast.packet import load
+from holdfast.store import lock as locks
+from holdfast.store.layout import Home, Packet
+from holdfast.views.recovery import KeeperStarter, LostRunnerWatch
+from holdfast.views.text import home_down
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any, Protocol
+
+    Say = Callable[[str], None]
+
+    class Settled(Protocol):
+        """Whether a task has settled."""
+
+        def __call__(self, packet: Packet, manifest: dict[str, Any]) -> bool:
+            """For the task with this manifest."""
+            ...
+
+        def others(self) -> set[str]:
+            """Tasks that may have settled although nothing in their packets changed."""
+            ...
+
+
+#: How often everything else is looked at: the queue, and tasks without a runner, with and without a keeper.
+_LOOK_S, _CARE_S, _KEPT_S = 0.5, 0.5, 5.0
+#: How often the queue is checked for a change, and then for tasks that will never start.
+_STUCK_CHECK_S = 1.0
+
+
+class Stop(Record):
+    """A task that is not watched any further."""
+
+    packet: Packet
+    manifest: dict[str, Any]
+    #: It has lost its runner in a home that is down.
+    is_lost: bool
+
+
+class Watched:
+    """One task, and what who watches it does for it: start a keeper, notice a lost runner."""
+
+    def __init__(self, packet: Packet) -> None:
+        self.packet = packet
+        self.manifest: dict[str, Any] = {}
+        #: Queued in a home that is down.
+        self.is_held_back = False
+        self._starter, self._lost = KeeperStarter(), LostRunnerWatch()
+
+    def look(
+        self,
+        until: Callable[[Packet, dict[str, Any]], bool],
+        *,
+        reads: bool = True,
+        stays: Say | None = None,
+    ) -> Stop | None:
+        """The task if `until` is true for it, or nothing will drive it any more.
+
+        Without `reads`, the manifest has not changed. With `stays`, a task without a runner is watched
+        further, and that is told once.
+        """
+        there = load.wherever(self.packet)  # a task may be archived as soon as it has ended
+        if reads or not self.manifest:
+            self.manifest = load.read_manifest(there)
+        status = self.manifest["status"]
+        is_over = until(there, self.manifest)
+        if self._lost.poll(self.packet, status) and stays is not None:
+            stays(home_down.runner_lost(self.packet, status))
+        is_lost = self._lost.is_lost and stays is None and not is_over
+        if is_over or is_lost:
+            return Stop(packet=self.packet, manifest=self.manifest, is_lost=is_lost)
+        return None
+
+    def care(self) -> None:
+        """Start a keeper if the task needs one."""
+        self.is_held_back = home_down.holds_back(self.packet, self.manifest)
+        self._starter.poll(self.packet, self.manifest["status"])
+
+
+def settle(
+    home: Home, packets: Sequence[Packet], until: Settled, *, timeout_s: float | None = None, say: Say
+) -> Iterator[Stop]:
+    """Yield each task when `until` is true for it, or nothing will drive it any more.
+
+    Ends early, without the remaining tasks, after `timeout_s`.
+    """
+    ends_mono = float("inf") if timeout_s is None else clock.mono() + timeout_s
+    watched = {packet.task_id: Watched(packet) for packet in packets}
+    yield from _round(watched, set(watched), until, changed=set(watched))
+    if not watched or clock.mono() >= ends_mono:
+        return
+    from holdfast.views.facts.changes import Changes  # not needed for tasks that have settled
+
+    changes = Changes(home, only=watched)
+    changed, due, cared_mono = set(watched), set(watched), clock.mono()
+    has_said_down = False
+    try:
+        while True:
+            yield from _round(watched, due, until, changed=changed)
+            if not has_said_down and any(each.is_held_back for each in watched.values()):
+                has_said_down = True
+                say(home_down.QUEUE_WAITS)
+            if not watched or clock.mono() >= ends_mono:
+                return
+            changed = changes.wait(min(_LOOK_S, max(0.0, ends_mono - clock.mono())))
+            due = changed | until.others()
+            if clock.mono() - cared_mono >= (_KEPT_S if _is_kept(home) else _CARE_S):
+                due, cared_mono = due | watched.keys(), clock.mono()
+    finally:
+        changes.close()
+
+
+def _round(
+    watched: dict[str, Watched], due: set[str], until: Settled, *, changed: set[str]
+) -> Iterator[Stop]:
+    for task_id in [task_id for task_id in watched if task_id in due]:
+        stop = watched[task_id].look(until, reads=task_id in changed)
+        if stop is None:
+            watched[task_id].care()
+        else:
+            del watched[task_id]
+            yield stop
+
+
+def _is_kept(home: Home) -> bool:
+    """Whether a keeper looks after tasks that lose their runner."""
+    return not os.path.exists(home.down) and locks.is_held(home.keeper_lock)
+
+
+class Until:
+    """Whether a task has ended or needs a person; the queue is read only when it changed.
+
+    A task that the queue will never start needs a person, too: `say` is told why.
+    """
+
+    def __init__(self, home: Home, say: Say) -> None:
+        self._home = home
+        self._say = say
+        self._due_mono = float("-inf")
+        self._seen: object = None
+        #: Tasks that the queue will never start.
+        self._stuck: set[str] = set()
+
+    def __call__(self, packet: Packet, manifest: dict[str, Any]) -> bool:
+        """For the task with this manifest."""
+        if load.is_settled(packet, manifest):
+            return True
+        if manifest["status"] != Status.QUEUED:
+            return False
+        return packet.task_id in self.others() and self._is_stuck(packet, manifest)
+
+    def others(self) -> set[str]:
+        """Tasks that the queue will never start."""
+        if clock.mono() >= self._due_mono:
+            self._due_mono = clock.mono() + _STUCK_CHECK_S
+            seen = [_stamp(f"{self._home.queue}{suffix}") for suffix in ("", "-wal")]
+            if seen != self._seen:
+                self._seen, self._stuck = seen, _stuck_tasks(self._home)
+        return self._stuck
+
+    def _is_stuck(self, packet: Packet, manifest: dict[str, Any]) -> bool:
+        """Whether the queue will never start it; says why."""
+        from holdfast.views.text import wait_reason
+
+        item, paused = wait_reason.find_item(packet.home, packet.task_id)
+        if item is None or item.state not in wait_reason.NEEDS_PERSON:
+            return False
+        from holdfast.model import next_action
+
+        (retry,) = next_action.for_manifest(manifest, queue_state=item.state).steps
+        reason = wait_reason.reason(item, paused)
+        self._say(f"{packet.task_id} is {item.state}: {reason}; {retry.as_hint()}")
+        return True
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return (0, 0)
+    return (found.st_mtime_ns, found.st_size)
+
+
+def _stuck_tasks(home: Home) -> set[str]:
+    if not os.path.exists(home.queue):
+        return set()
+    from holdfast.queue.local import LocalQueue
+    from holdfast.views.text import wait_reason
+
+    try:
+        with LocalQueue(home, reads_only=True) as queue:
+            return {item.task_id for item in queue.items() if item.state in wait_reason.NEEDS_PERSON}
+    except HoldfastError:
+        return set()
