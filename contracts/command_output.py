@@ -25,6 +25,7 @@ from contracts.parts import (
 from holdfast.model import history
 from holdfast.model.soundness import UNREADABLE
 from holdfast.model.spec import PipelineSpec, StageSpec
+from holdfast.packet.fan_out import ItemFacts
 from holdfast.views.facts import detail
 from holdfast.views.facts.diff import Diff
 from holdfast.views.facts.packet_files import PacketFile
@@ -535,6 +536,7 @@ _DETAIL = of_fields(
         "stages": {"type": "array", "items": of_record(detail.Stage)},
         "attempts": {"type": "array", "items": of_record(history.Execution)},
         "gates": {"type": "array", "items": of_record(history.Gate)},
+        "items": {"type": "array", "items": of_record(ItemFacts)},
         "budgets": {"type": "array", "items": of_record(detail.Budget)},
         "interrupts": {"type": "array", "items": of_record(history.Interrupt)},
         "question": or_null(of_record(history.Interrupt)),

@@ -22,6 +22,7 @@ from contracts.parts import (
     or_null,
 )
 from holdfast.model import events as ev
+from holdfast.model.fan_out import FanOut
 from holdfast.model.process import Exit, ProcessIdentity
 from holdfast.model.request import REQUESTS, Request
 from holdfast.model.spec import TaskSpec
@@ -347,6 +348,8 @@ MANIFEST = of_fields(
         "accept": COUNT,
         "notes": {"type": "array", "items": TEXT},
         "denied_readers": {"type": "array", "items": TEXT},
+        "parent": {**TEXT, "description": "the task whose agent started this one, or whose plan has it"},
+        "items": {"type": "array", "items": TEXT, "description": "of a fan-out: the ids of its items"},
         "sandbox": or_null(of_fields({"network": {"type": "boolean"}})),
         "applied": of_fields(
             {
@@ -391,6 +394,8 @@ MANIFEST = of_fields(
         "accept",
         "notes",
         "denied_readers",
+        "parent",
+        "items",
         "sandbox",
         "applied",
         "amended",
@@ -510,5 +515,6 @@ SCHEMAS: dict[str, tuple[Schema, str]] = {
     "pre-work": (_PRE_WORK, "outputs/<stage>.pre_work.json: the repository's checks before the work"),
     "preflight": (_PREFLIGHT, "state/preflight.json: what a run needs, checked before its first call"),
     "issue": (_ISSUE, "state/issues/<name>.json: an issue that was filed, or was about to be"),
+    "fan-out": (of_record(FanOut), "state/fan-out.json: what became of each item of a fan-out"),
     "work": (_WORK, "state/work.json: the progress of a work item"),
 }

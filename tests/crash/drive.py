@@ -9,7 +9,15 @@ import sys
 import time
 from typing import Any
 
-from holdfast.model.spec import Limits, PipelineSpec, QualitySpec, SandboxSpec, StageSpec, TaskSpec
+from holdfast.model.spec import (
+    FanOutSpec,
+    Limits,
+    PipelineSpec,
+    QualitySpec,
+    SandboxSpec,
+    StageSpec,
+    TaskSpec,
+)
 from holdfast.model.status import Status
 from holdfast.packet import environment, inbox, load
 from holdfast.packet.create import create
@@ -22,7 +30,7 @@ LIMITS = Limits(base_interval_s=0.2, max_interval_s=0.5, stale_s=None, stop_paus
 
 CHORE_POINTS = ("HOLDFAST_FAILPOINT", "HOLDFAST_FAILPOINT_ONCE")
 #: Failpoints that chores pass: the starts of their names.
-IN_CHORES = ("clean_room.", "worktree.", "quality.", "candidates.")
+IN_CHORES = ("clean_room.", "worktree.", "quality.", "candidates.", "fanout.")
 
 
 class Case:
@@ -77,6 +85,17 @@ class Case:
             workspace=workspace,
             sandbox=sandbox,
             quality=quality,
+        )
+
+    def create_fan_out(self, fan_out: FanOutSpec) -> None:
+        """Make the packet of a fan-out's parent."""
+        self._make(
+            agent="command",
+            command=[sys.executable, "-I", "-m", "holdfast.fanout"],
+            stages=(StageSpec(name="fan_out", agent="command"),),
+            limits=LIMITS,
+            workspace="worktree",
+            fan_out=fan_out,
         )
 
     def create_for(self, agent: str) -> None:

@@ -18,7 +18,7 @@ from holdfast.packet import inbox, load
 from holdfast.store import atomic, journal, process
 from holdfast.store import lock as locks
 from holdfast.testing import Scenario as Script
-from tests.crash import invariants, written
+from tests.crash import fan_outs, invariants, written
 from tests.crash.drive import LIMITS, Case, deadline
 from tests.support import processes
 from tests.support.tools import need_sandbox
@@ -47,6 +47,8 @@ class Scenario(NamedTuple):
     check: Callable[[Case, Task], None] | None = None
     #: Whether the whole crash run kills at each pass of every point, or only at samples of its passes.
     is_short: bool = True
+    #: The whole crash run kills only at points whose name starts with one of these.
+    only: tuple[str, ...] | str = ""
 
 
 def _counting(then: str = "") -> list[str]:
@@ -284,6 +286,17 @@ def _kept(case: Case) -> None:
     _tend_keeper(case)
 
 
+def _kept_by(begin: Callable[[Case], None]) -> Callable[[Case], None]:
+    """A life in which a keeper starts everything."""
+
+    def begin_with_keeper(case: Case) -> None:
+        os.unlink(case.home.down)
+        begin(case)
+        _tend_keeper(case)
+
+    return begin_with_keeper
+
+
 def _tend_keeper(case: Case) -> None:
     if locks.is_held(case.home.keeper_lock) or any(other.poll() is None for other in case.others):
         return
@@ -491,6 +504,32 @@ SCENARIOS = (
         tend=_tend_keeper,
         finish=_dismiss,
         check=written.check_scheduled,
+    ),
+    Scenario(
+        "fan_out",
+        _kept_by(fan_outs.begin),
+        (),
+        Status.FAILED,
+        None,
+        starts_itself=True,
+        tend=_tend_keeper,
+        finish=_dismiss,
+        check=fan_outs.check,
+        is_short=False,
+        only=("fanout.", "create.", "inbox.", "clean_room.", "worktree.", "dispatch.", "last_files."),
+    ),
+    Scenario(
+        "fan_out_stop",
+        _kept_by(fan_outs.begin_endless),
+        ((fan_outs.is_at_work, lambda case: case.ask("stop")), (fan_outs.are_ended, lambda _: None)),
+        Status.KILLED,
+        None,
+        starts_itself=True,
+        tend=_tend_keeper,
+        finish=_dismiss,
+        check=fan_outs.check_stopped,
+        is_short=False,
+        only=("children.", "inbox.", "last_files.", "stop."),
     ),
 )
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}

@@ -110,6 +110,8 @@ FIELDS = frozenset(
         "sandbox",
         "applied",
         "denied_readers",
+        "parent",
+        "items",
     ]
 )
 
@@ -187,6 +189,10 @@ def render(task: Task, packet_dir: str, observed: Observed) -> dict[str, Any]:
         manifest["amended"] = list(task.amended)
     if spec.labels:
         manifest["labels"] = spec.labels
+    if spec.parent is not None:
+        manifest["parent"] = spec.parent
+    if spec.fan_out is not None:
+        manifest["items"] = [item.id for item in spec.fan_out.items]
     if observed.journal_bytes is not None:
         manifest["journal_bytes"] = observed.journal_bytes
     if waiting_for is not None:

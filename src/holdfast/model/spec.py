@@ -184,6 +184,30 @@ class SandboxSpec(Record):
     network: bool = True
 
 
+class PlanItem(Record):
+    """One item of a fan-out's plan."""
+
+    id: str
+    title: str
+    prompt: str
+    #: Items whose work must be merged before this one starts.
+    depends_on: tuple[str, ...] = ()
+    #: Files, and directories with a final slash, that it may change; empty: any.
+    scope: tuple[str, ...] = ()
+
+
+class FanOutSpec(Record):
+    """A task whose items become tasks of their own, and which merges their work."""
+
+    nested = {"items": PlanItem}
+
+    items: tuple[PlanItem, ...]
+    #: The spec that these tasks share. Id, name and goal are those of the item.
+    child: dict[str, object]
+    #: How often work that does not fit the others goes back to its agent.
+    times: int = 2
+
+
 class TaskSpec(Record):
     """One task."""
 
@@ -194,6 +218,7 @@ class TaskSpec(Record):
         "quality": QualitySpec,
         "queue": QueueSpec,
         "sandbox": SandboxSpec,
+        "fan_out": FanOutSpec,
     }
 
     schema: str = "holdfast.task/1"
@@ -229,6 +254,8 @@ class TaskSpec(Record):
     session: str | None = None
     #: Where the agents write: `in_place`, or in a `worktree` of the task.
     workspace: str = "in_place"
+    #: The branch at which the worktree starts; null: what is checked out in the project.
+    base: str | None = None
     #: The bootstrap template (a path, or `default`); null: no bootstrap.
     bootstrap: str | None = None
     #: Variables of the bootstrap, in addition to those that holdfast sets.
@@ -239,8 +266,10 @@ class TaskSpec(Record):
     #: The repository's checks, for a task without a pipeline.
     quality: QualitySpec | None = None
     queue: QueueSpec | None = None
-    #: The task whose agent started this one; null: a person did.
+    #: The task whose agent started this one, or whose plan has it as an item; null: a person did.
     parent: str | None = None
+    #: The items of a fan-out; null for other tasks.
+    fan_out: FanOutSpec | None = None
     #: Agents run in bubblewrap; null: they do not.
     sandbox: SandboxSpec | None = None
     #: What a person should know about this task from its start, such as a budget that no agent can keep.

@@ -136,6 +136,7 @@ class Packet:
         self.phase_links = f"{path}/state/phase-links.json"
         self.commands_override = f"{path}/state/acceptance.commands.override"
         self.work = f"{path}/state/work.json"
+        self.fan_out = f"{path}/state/fan-out.json"
         self.workspace = f"{path}/state/workspace"
         self.workspace_base = f"{path}/state/workspace/base.json"
         self.worktree = f"{path}/state/workspace/worktree.json"

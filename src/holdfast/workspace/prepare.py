@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast import clock
-from holdfast.errors import GitFailed, GitMissing
+from holdfast.errors import GitFailed, GitMissing, NotPossible
 from holdfast.packet import load
 from holdfast.store import atomic
 from holdfast.workspace import base as bases
@@ -62,8 +62,20 @@ def own_workspace(packet: Packet, spec: TaskSpec) -> tuple[Base, str]:
     if base is None:
         return _begin(packet, spec)
     if base.kind == "worktree":
-        committed.bring(packet, worktree.make(packet, spec.project_dir))
+        committed.bring(packet, worktree.make(packet, spec.project_dir, commit=_start_of(spec)))
     return base, current_tree(packet, base)
+
+
+def _start_of(spec: TaskSpec) -> str | None:
+    """The commit at which a new worktree starts; None: what is checked out. Raises NotPossible."""
+    repository = git.find(spec.project_dir) if spec.base is not None else None
+    if repository is None:
+        return None
+    words = ["rev-parse", "--verify", "-q", f"refs/heads/{spec.base}^{{commit}}"]
+    done = git.call(words, of=repository, allowed=(0, 1, 128))
+    if done.returncode:
+        raise NotPossible(f"there is no branch {spec.base} in {repository.top}, at which the worktree starts")
+    return git.text(done.stdout)
 
 
 def fields(packet: Packet, stage: str, base: Base, tree: str) -> dict[str, Any]:
@@ -95,7 +107,7 @@ def _begin(packet: Packet, spec: TaskSpec) -> tuple[Base, str]:
     branch = None
     directory = spec.project_dir
     if spec.workspace == "worktree":
-        created = worktree.make(packet, spec.project_dir)
+        created = worktree.make(packet, spec.project_dir, commit=_start_of(spec))
         branch, directory = created.branch, created.directory
     place = locate(directory)
     tree = take_snapshot(packet, place, spec)

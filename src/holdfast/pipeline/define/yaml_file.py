@@ -78,6 +78,15 @@ def parse(data: bytes, file: str, problems: list[Problem]) -> Node | None:
     return None
 
 
+def plain(node: Node) -> Any:
+    """A value without its lines."""
+    if isinstance(node.value, list):
+        return [plain(each) for each in node.value]
+    if isinstance(node.value, dict):
+        return {name: plain(each) for name, each in node.value.items()}
+    return node.value
+
+
 def _events(text: str) -> Iterator[Any]:
     """The parser's events. Any exception of the parser becomes a problem of the file."""
     from ruamel.yaml import YAML

@@ -30,6 +30,8 @@ _STAGE_LINES = 3
 def render(view: SummaryView) -> str:
     """The text, with at most MAX_LINES lines."""
     lines = [*_head(view), "", *_budgets(view)]
+    if view.items:
+        lines += ["", "## Items", "", *(f"- {_prose(item, 200)}" for item in view.items)]
     if view.stages:
         kept = _FAILURE_ROOM if view.failure is not None else 0
         lines += ["", *_stage_part(view.stages, MAX_LINES - len(lines) - kept - 1)]

@@ -95,6 +95,8 @@ class SummaryView(Record):
     objections: tuple[str, ...] = ()
     #: Warnings of gates, and results of the repository's checks that did not stop the task.
     remarks: tuple[str, ...] = ()
+    #: Of a fan-out: a line for each item.
+    items: tuple[str, ...] = ()
     #: The end of the task's output.
     tail: str = ""
 

@@ -33,6 +33,10 @@ def write(ledger: Ledger) -> None:
         tail=ledger.tail(_TAIL_LINES),
         has_changes=_has_changes(task),
     )
+    if task.spec.fan_out is not None:
+        from holdfast.packet import fan_out
+
+        view = view.evolve(items=tuple(item.text for item in fan_out.items(packet, task.spec.fan_out)))
     try:
         text = ledger.redact(summary.render(view))
         atomic.write(packet.summary, text.encode("utf-8", "backslashreplace"), durable=False)

@@ -28,6 +28,10 @@ def write(ledger: Ledger) -> None:
         from holdfast.workspace import clean_room
 
         clean_room.sweep(packet)  # of a gate that was killed
+    if task.spec.fan_out is not None:
+        from holdfast.runner.people import children
+
+        children.stop(ledger)
     work_item.close(ledger)
     ledger.observed.output_tail = ledger.tail(_TAIL_LINES)
     ledger.show()

@@ -10,6 +10,7 @@ SECTIONS = {
     "Tasks": (
         "run",
         "submit",
+        "fan-out",
         "new",
         "review",
         "ls",
@@ -59,4 +60,4 @@ VERBS = tuple(verb for section in SECTIONS.values() for verb in section)
 def load(verb: str) -> ModuleType:
     """The module of a verb, with a COMMAND and `run(values)`."""
     # As importlib.import_module does it, without loading importlib.
-    return __import__(f"holdfast.views.cli.commands.{verb}", fromlist=("run",))
+    return __import__(f"holdfast.views.cli.commands.{verb.replace('-', '_')}", fromlist=("run",))

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from holdfast.model.spec import StageSpec
     from holdfast.model.stage_usage import StageUsage
     from holdfast.model.task import Task
+    from holdfast.packet.fan_out import ItemFacts
     from holdfast.store.layout import Home, Packet
     from holdfast.views.facts.packet_files import PacketFile
 
@@ -233,6 +234,16 @@ class Detail:
         rows: list[dict[str, Any]] = self.manifest.get("stages") or []
         return tuple(self._stage(row, specs.get(row["name"])) for row in rows)
 
+    @cached_property
+    def items(self) -> tuple[ItemFacts, ...]:
+        """Of a fan-out: its items, in the order of the plan."""
+        spec = self.task.spec.fan_out if self.manifest.get("items") and self.task is not None else None
+        if spec is None:
+            return ()
+        from holdfast.packet import fan_out
+
+        return tuple(fan_out.items(self.packet, spec))
+
     def _stage(self, row: dict[str, Any], spec: StageSpec | None) -> Stage:
         facts: dict[str, Any] = {}
         if spec is not None:
@@ -412,6 +423,7 @@ class Detail:
             "manifest": self.shown,
             "stages": [each.to_json() for each in self.stages],
             "attempts": [each.to_json() for each in self.attempts],
+            "items": [each.to_json() for each in self.items],
             "gates": [each.to_json() for each in self.gates],
             "budgets": [each.to_json() for each in self.budgets],
             "interrupts": [each.to_json() for each in self.interrupts],

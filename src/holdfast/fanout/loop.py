@@ -1,0 +1,226 @@
+"""The loop of the conductor: look at the tasks of the items, decide, do one step, wait.
+
+Every step is safe to repeat: a conductor that was killed is started again and finds what it did.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+
+from holdfast import clock
+from holdfast.errors import HoldfastError, NotPossible, UsageError
+from holdfast.failpoints import failpoint
+from holdfast.fanout import children, decide, merge
+from holdfast.model import fan_out
+from holdfast.model.fan_out import LEFT_OUT, MERGED, OPEN, FanOut, Merging, Row
+from holdfast.packet import fan_out as records
+from holdfast.packet import inbox, load
+from holdfast.redact import Redactor
+from holdfast.store import atomic
+from holdfast.store.layout import Packet
+from holdfast.workspace import git
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.model.spec import FanOutSpec, PlanItem, TaskSpec
+
+#: Pauses while tasks work.
+_SHORTEST_S, _LONGEST_S = 0.1, 2.0
+_BUG = 70
+_MESSAGE_CHARS = 8000
+
+
+def main() -> int:
+    """Conduct the fan-out of the task around this process.
+
+    Exit status: 0 if every item is merged, 1 if some are left out, 2 and 3 if it cannot go on.
+    """
+    path = os.environ.get("HOLDFAST_PACKET")
+    try:
+        if not path:
+            raise UsageError("this is the command of a fan-out: 'holdfast fan-out PLAN' starts it")
+        with git.Session():
+            return _Conductor(Packet(os.path.realpath(path))).conduct()
+    except HoldfastError as error:
+        print(f"error: {error}", file=sys.stderr)
+        if error.hint:
+            print(f"hint: {error.hint}", file=sys.stderr)
+        return error.exit_status
+    except Exception:  # a bug; the attempt's stderr has the traceback
+        traceback.print_exc()
+        return _BUG
+
+
+class _Conductor:
+    """One life of the conductor of a task."""
+
+    def __init__(self, packet: Packet) -> None:
+        task = load.fold(packet)
+        if task.spec.fan_out is None:
+            raise UsageError(f"{packet.task_id} is not a fan-out")
+        self._packet = packet
+        self._spec: TaskSpec = task.spec
+        self._plan: FanOutSpec = task.spec.fan_out
+        self._items: dict[str, PlanItem] = {item.id: item for item in self._plan.items}
+        env: dict[str, Any] = atomic.read_json(packet.env) or {}
+        self._redact = Redactor(env.get("env", {}), task.spec.env)
+        self._record = fan_out.begun(records.read(packet), packet.task_id, self._plan, task.run)
+        self._seen: dict[str, str] = {}
+
+    def conduct(self) -> int:
+        """Do everything that is to be done, and return the exit status."""
+        self._write(self._record)
+        failpoint("fanout.begun")
+        self._finish_merge()
+        pause_s = _SHORTEST_S
+        while True:
+            found = {row.id: child for row in self._record.rows if (child := self._look(row)) is not None}
+            step = decide.next_step(self._plan.items, self._record, found)
+            if isinstance(step, decide.Finish):
+                return self._conclude()
+            if isinstance(step, decide.Wait):
+                clock.sleep(pause_s)
+                pause_s = min(pause_s * 1.5, _LONGEST_S)
+                continue
+            pause_s = _SHORTEST_S
+            self._do(step, found)
+
+    def _look(self, row: Row) -> decide.Child | None:
+        if row.state != OPEN:
+            return None
+        child = children.look(self._packet, row)
+        status = child.status if child is not None else ""
+        if status and self._seen.get(row.id) != status:
+            self._seen[row.id] = status
+            _say(f"{row.id}: {status}")
+            packet = children.packet_of(self._packet, row)
+            if inbox.names(packet):
+                children.wake(packet)  # of a conductor that was killed before it could
+        return child
+
+    def _do(self, step: decide.Step, found: dict[str, decide.Child]) -> None:
+        match step:
+            case decide.Create(item=name):
+                try:
+                    children.make(self._packet, self._spec, self._items[name], self._record.row(name))
+                except NotPossible as error:
+                    self._leave_out(name, str(error))
+            case decide.Merge(item=name):
+                self._merge(name, found[name])
+            case decide.SendBack(item=name):
+                self._send_back(name, found[name])
+            case decide.LeaveOut(item=name, reason=reason):
+                self._leave_out(name, reason, judged_run=found[name].run if name in found else 0)
+            case _:
+                raise AssertionError(step)
+
+    # ── merging ──
+
+    def _merge(self, name: str, child: decide.Child) -> None:
+        row, tip = self._record.row(name), self._tip()
+        work = merge.Work(
+            parent=self._packet,
+            spec=self._spec,
+            item=self._items[name],
+            child=children.packet_of(self._packet, row),
+            redact=self._redact,
+        )
+        verdict = merge.judge(work, tip)
+        failpoint("fanout.judged")
+        if verdict.commit:
+            merging = Merging(item=name, old=tip, new=verdict.commit, files=verdict.files)
+            self._write(self._record.evolve(tip=tip, merging=merging))
+            failpoint("fanout.merge_noted")
+            self._finish_merge()
+            return
+        reason = self._redact(verdict.reason)
+        if row.returned >= self._plan.times:
+            self._leave_out(name, reason, judged_run=child.run)
+            return
+        message = self._message(reason, verdict.evidence)
+        self._write(
+            self._record.with_row(
+                name, reason=reason, returned=row.returned + 1, judged_run=child.run, message=message
+            )
+        )
+        failpoint("fanout.return_noted")
+        _say(f"{name}: sent back ({row.returned + 1} of {self._plan.times}): {reason}")
+
+    def _message(self, reason: str, evidence: str) -> str:
+        branch = merge.branch_of(self._packet)
+        text = (
+            f"Your work could not be merged: {reason}\n\n{self._redact(evidence)}\n\n"
+            f"The work of others is on the branch {branch}. Merge that branch into yours "
+            f"(git merge {branch}), resolve conflicts, and make your work fit. Change nothing else.\n"
+        )
+        return text[:_MESSAGE_CHARS]
+
+    def _tip(self) -> str:
+        """The tip of the branch. Raises NotPossible if somebody else moved it."""
+        tip = merge.tip_of(self._packet)
+        if self._record.tip and tip != self._record.tip:
+            raise NotPossible(
+                f"the branch of {self._packet.task_id} was moved by somebody else, to {tip[:12]}",
+                hint=f"it was at {self._record.tip[:12]}; move it back, then 'holdfast retry' the task",
+            )
+        return tip
+
+    def _finish_merge(self) -> None:
+        """Carry out the merge that is noted, if there is one."""
+        merging = self._record.merging
+        if merging is None:
+            return
+        if merge.tip_of(self._packet) not in (merging.old, merging.new):
+            self._tip()  # it says what is wrong
+        merge.move(self._packet, merging.old, merging.new)
+        row = self._record.row(merging.item)
+        done = self._record.evolve(tip=merging.new, merging=None)
+        self._write(
+            done.with_row(
+                row.id, state=MERGED, commit=merging.new, files=merging.files, reason="", message=""
+            )
+        )
+        failpoint("fanout.merged")
+        _say(f"{row.id}: merged, {merging.files} file{'s' if merging.files != 1 else ''} changed")
+
+    # ── what does not fit ──
+
+    def _send_back(self, name: str, child: decide.Child) -> None:
+        row = self._record.row(name)
+        if not row.message:
+            self._write(self._record.with_row(name, message=f"Go on: {child.reason or 'it was not merged'}"))
+            row = self._record.row(name)
+        packet = children.packet_of(self._packet, row)
+        children.send_back(self._packet, row)
+        # Until the runner has taken it, the request is pending, so that it is not sent twice.
+        _say(f"{name}: its agent continues")
+        until_mono = clock.mono() + _LONGEST_S
+        while inbox.names(packet) and clock.mono() < until_mono:
+            clock.sleep(_SHORTEST_S)
+        children.relist(packet)
+
+    def _leave_out(self, name: str, reason: str, *, judged_run: int = 0) -> None:
+        text = self._redact(reason)
+        self._write(self._record.with_row(name, state=LEFT_OUT, reason=text, judged_run=judged_run))
+        failpoint("fanout.left_out")
+        _say(f"{name}: left out: {text}")
+
+    def _conclude(self) -> int:
+        merged = [row.id for row in self._record.rows if row.state == MERGED]
+        left = [row.id for row in self._record.rows if row.state == LEFT_OUT]
+        _say(f"{len(merged)} of {len(self._record.rows)} merged into {merge.branch_of(self._packet)}")
+        if left:
+            _say(f"left out: {', '.join(left)}; 'holdfast retry {self._packet.task_id}' tries them again")
+        return 1 if left else 0
+
+    def _write(self, new: FanOut) -> None:
+        records.write(self._packet, new)
+        self._record = new
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)

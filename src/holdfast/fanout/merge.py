@@ -1,0 +1,178 @@
+"""Merging the work of one item into the parent's branch. Nothing is written before everything is judged.
+
+The work of an item is merged with the tip of the branch as trees. The result must change only what the item
+may change, and pass the acceptance commands in a clean room. Then it becomes a commit, to which the branch
+moves.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.errors import GitFailed, NotPossible
+from holdfast.failpoints import failpoint
+from holdfast.gates import acceptance, room_commands
+from holdfast.model.record import Record
+from holdfast.model.spec import DEPENDENCIES, QualitySpec
+from holdfast.store import atomic
+from holdfast.workspace import base as bases
+from holdfast.workspace import clean_room, git, lock
+from holdfast.workspace.place import locate
+from holdfast.workspace.scope import Scope, literal
+from holdfast.workspace.snapshots.changes import few
+from holdfast.workspace.snapshots.trees import Trees
+from holdfast.workspace.worktrees import apply, unmerged, worktree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.model.spec import PlanItem, TaskSpec
+    from holdfast.redact import Redactor
+    from holdfast.store.layout import Packet
+    from holdfast.workspace.worktrees.worktree import Worktree
+
+
+class Work(Record):
+    """The work of one item, and the parent into whose branch it is merged."""
+
+    parent: Packet
+    spec: TaskSpec
+    item: PlanItem
+    child: Packet
+    redact: Redactor
+
+
+class Verdict(Record):
+    """What was found about the work of an item."""
+
+    #: The commit that merges it; empty if it is refused.
+    commit: str = ""
+    files: int = 0
+    #: Why it is refused, in one line, and everything that its agent should know.
+    reason: str = ""
+    evidence: str = ""
+
+
+def tip_of(parent: Packet) -> str:
+    """The tip of the parent's branch. Raises NotPossible if its worktree or branch is gone."""
+    tip = worktree.tip_of(_tree(parent))
+    if tip is None:
+        raise NotPossible(f"the branch of {parent.task_id} is gone")
+    return tip
+
+
+def branch_of(parent: Packet) -> str:
+    """The branch of a task."""
+    return _tree(parent).branch
+
+
+def _tree(parent: Packet) -> Worktree:
+    tree = worktree.of(parent)
+    if tree is None:
+        raise NotPossible(f"{parent.task_id} has no worktree")
+    return tree
+
+
+def judge(work: Work, tip: str) -> Verdict:
+    """Judge the work of an item on top of `tip`. Raises GitFailed, StorageError."""
+    try:
+        return _judge(work, tip, _head_of(work.child, work.item.title))
+    except NotPossible as error:
+        return Verdict(reason=str(error), evidence=error.hint)
+
+
+def _head_of(child: Packet, title: str) -> str:
+    """The commit with all the work of a task; what is uncommitted is committed."""
+    tree = apply.complete_worktree(child)
+    held = lock.acquire(child.home, tree.path, role="fan-out")
+    try:
+        with git.Session():
+            unmerged.commit_all(tree, f"{title}\n\nholdfast task {child.task_id}\n")
+            head = worktree.head_of(tree)
+            if head is None:
+                raise NotPossible(f"{tree.path} has no commit")
+            apply.refuse_unseen(child, tree, head, None)
+            return head
+    finally:
+        held.release()
+
+
+def _judge(work: Work, tip: str, head: str) -> Verdict:
+    tree, item = _tree(work.parent), work.item
+    main = worktree.main_of(tree)
+    if worktree.is_ancestor(tree, head, tip):
+        return Verdict(commit=tip)  # it has changed nothing
+    words = ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", tip, head]
+    done = git.call(words, of=main, allowed=(0, 1, 128, 129))
+    if done.returncode > 1:
+        stderr = " ".join(done.stderr.decode("utf-8", "replace").split())[:300]
+        raise GitFailed(f"git merge-tree: {stderr}", hint="fan-out needs git 2.38 or newer")
+    lines = git.names(done.stdout)
+    if done.returncode == 1:
+        conflicts = few(lines[1:])
+        return Verdict(
+            reason=f"it conflicts with what is merged: {conflicts}",
+            evidence=f"Your branch and {tree.branch} change the same lines of {conflicts}.",
+        )
+    merged = lines[0].strip()
+    names = git.names(git.run(["diff", "--name-only", "-z", "--no-renames", tip, merged], of=main))
+    outside = _outside(item, names, tree.prefix)
+    if outside:
+        return Verdict(
+            reason=f"it changes files outside its scope: {few(outside)}",
+            evidence=f"You may change only {', '.join(item.scope)}. Undo your changes of: {few(outside)}.",
+        )
+    refused = _accept(work, merged)
+    if refused is not None:
+        return refused
+    message = f"Merge {branch_of(work.child)}: {item.title}\n\nholdfast task {work.child.task_id}\n"
+    words = ["commit-tree", "--no-gpg-sign", "-p", tip, "-p", head, merged]
+    commit = git.text(git.run(words, of=main, env=git.IDENTITY, stdin=message.encode("utf-8", "replace")))
+    return Verdict(commit=commit, files=len(names))
+
+
+def _outside(item: PlanItem, names: list[str], prefix: str) -> list[str]:
+    if not item.scope:
+        return []
+    scope = Scope(map(literal, item.scope), ())
+    return [name for name in names if not scope.has(name, prefix)]
+
+
+def _accept(work: Work, tree: str) -> Verdict | None:
+    """Run the acceptance commands on the merged tree, in a clean room; None if they pass."""
+    parent, item, spec = work.parent, work.item, work.spec
+    assert spec.fan_out is not None
+    data = spec.fan_out.child.get("quality")
+    quality = QualitySpec.from_json(data) if isinstance(data, dict) else QualitySpec()  # pyright: ignore
+    if not quality.accept:
+        return None
+    wanted = acceptance.Wanted(
+        lines=tuple(acceptance.Line(text=text) for text in quality.accept),
+        links=DEPENDENCIES,
+        limit_s=quality.timeout_s,
+        source="given with --accept",
+        title=f"Acceptance of {item.id} with everything merged before",
+        redact=work.redact,
+    )
+    trees, base = Trees.of(parent), bases.require(parent)
+    with clean_room.entered(parent, trees, base, tree) as room:
+        result = acceptance.run(wanted, room_commands.of_room(room, locate(spec.project_dir), wanted.links))
+    outcome = "not passed" if result.reasons else "passed"
+    text = "\n".join([f"# {wanted.title}\n", *result.entries, f"Result: {outcome}\n"])
+    path = os.path.join(parent.outputs, f"{item.id}.merge.md")
+    atomic.write(path, work.redact(text).encode("utf-8", "backslashreplace"), durable=True)
+    if not result.reasons:
+        return None
+    return Verdict(reason=f"together with what is merged: {result.reasons[0]}", evidence=result.evidence)
+
+
+def move(parent: Packet, old: str, new: str) -> None:
+    """Move the parent's branch from one commit to the next, and then its files. Safe to run again."""
+    tree = _tree(parent)
+    if worktree.tip_of(tree) != new:
+        worktree.check_branch(tree)
+        words = ["update-ref", "--no-deref", "-m", "holdfast fan-out", f"refs/heads/{tree.branch}", new, old]
+        git.run(words, of=worktree.main_of(tree))
+        failpoint("fanout.branch_moved")
+    # The worktree is the conductor's: what is not in the commit is nobody's work.
+    git.run(["read-tree", "--reset", "-u", new], of=worktree.inside(tree))
+    failpoint("fanout.files_moved")

@@ -1,0 +1,96 @@
+"""The record of a fan-out, `state/fan-out.json`: its conductor writes it before it acts."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.errors import CorruptFile, HoldfastError
+from holdfast.model.fan_out import LEFT_OUT, MERGED, FanOut, child_id
+from holdfast.model.record import Record
+from holdfast.packet import load
+from holdfast.store import atomic
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.model.spec import FanOutSpec
+    from holdfast.store.layout import Packet
+
+
+def read(packet: Packet) -> FanOut | None:
+    """The record of a parent; None before its first step. Raises CorruptFile."""
+    data = atomic.read_json(packet.fan_out)
+    if data is None:
+        return None
+    try:
+        return FanOut.from_json(data)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise CorruptFile(f"{packet.fan_out} is damaged: {error}") from error
+
+
+def write(packet: Packet, record: FanOut) -> None:
+    """Write the record, durably."""
+    atomic.write_json(packet.fan_out, record.to_json(), durable=True)
+
+
+class ItemFacts(Record):
+    """One item of a fan-out, for people."""
+
+    id: str
+    task: str
+    #: `merged`, `left_out`, the state of its task, or `planned`.
+    state: str
+    reason: str = ""
+    files: int = 0
+    returned: int = 0
+    cost_usd: float | None = None
+
+    @property
+    def text(self) -> str:
+        """It in one line."""
+        parts = [self.state.replace("_", " ")]
+        if self.state == MERGED:
+            parts = [f"merged, {self.files} file{'s' if self.files != 1 else ''} changed"]
+        if self.returned:
+            parts.append("sent back once" if self.returned == 1 else f"sent back {self.returned} times")
+        if self.cost_usd is not None:
+            parts.append(f"${self.cost_usd:.2f}")
+        because = f": {self.reason}" if self.reason else ""
+        return f"{self.id} ({self.task}): {', '.join(parts)}{because}"
+
+
+def items(packet: Packet, spec: FanOutSpec) -> list[ItemFacts]:
+    """Each item of the plan, in its order."""
+    try:
+        record = read(packet)
+    except (CorruptFile, OSError):
+        record = None
+    known = {row.id: row for row in record.rows} if record is not None else {}
+    found: list[ItemFacts] = []
+    for item in spec.items:
+        row, task = known.get(item.id), child_id(packet.task_id, item.id)
+        manifest = _manifest(load.wherever(packet.home.packet(task)))
+        state = row.state if row is not None and row.state in (MERGED, LEFT_OUT) else ""
+        usage: dict[str, Any] = manifest.get("usage") or {}
+        found.append(
+            ItemFacts(
+                id=item.id,
+                task=task,
+                state=state or str(manifest.get("status") or "planned"),
+                reason=row.reason if row is not None else "",
+                files=row.files if row is not None else 0,
+                returned=row.returned if row is not None else 0,
+                cost_usd=usage.get("cost_usd"),
+            )
+        )
+    return found
+
+
+def _manifest(packet: Packet) -> dict[str, Any]:
+    if not os.path.isdir(packet.path):
+        return {}
+    try:
+        return load.read_manifest(packet)
+    except HoldfastError:
+        return {"status": "unreadable"}

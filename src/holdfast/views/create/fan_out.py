@@ -1,0 +1,112 @@
+"""Start a fan-out: check its plan, and create the task that conducts it. For every view."""
+
+from __future__ import annotations
+
+import sys
+
+from holdfast import ids, paths
+from holdfast.agents import registry
+from holdfast.errors import UsageError
+from holdfast.model import work_plan
+from holdfast.model.spec import FanOutSpec, Limits, StageSpec, TaskSpec, short_name
+from holdfast.store.layout import Home
+from holdfast.views.create import from_options, place, start
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.model.work_plan import Plan
+    from holdfast.store.layout import Packet
+    from holdfast.views.create.new_task import NewTask, Talk
+    from holdfast.views.create.options import TaskOptions
+
+TIMES, MOST_TIMES = 2, 10
+_GOAL_CHARS, _SHOWN = 500, 5
+
+
+def read_plan(path: str) -> Plan:
+    """The plan in a file: YAML, JSON, or a report with a block of JSON. Raises UsageError, UnreadableFile."""
+    from holdfast.pipeline.define import yaml_file
+
+    data = yaml_file.contents(path)
+    if path.endswith(".md"):
+        plan = work_plan.in_report(data.decode("utf-8", "replace"))
+    else:
+        problems: list[Any] = []
+        node = yaml_file.parse(data, path, problems)
+        if problems or node is None:
+            raise UsageError(f"{path}, line {problems[0].line}: {problems[0].message}", hint=problems[0].hint)
+        plan = work_plan.of(yaml_file.plain(node))
+    if plan.problems:
+        raise UsageError(
+            f"the plan {path} cannot be used: {'; '.join(plan.problems[:_SHOWN])}",
+            hint="docs/guides/fan-out.md describes a plan",
+        )
+    return plan
+
+
+def begin(
+    plan: Plan,
+    options: TaskOptions,
+    *,
+    times: int = TIMES,
+    priority: str | None = None,
+    pool: str | None = None,
+    talk: Talk,
+) -> Packet:
+    """Create the parent and start its runner. `options` are those of each item; id and name are the parent's.
+
+    Raises UsageError, DuplicateTask, StorageError, ….
+    """
+    home = Home(paths.ensure_home(paths.home()))
+    shared = _shared(plan, options, talk)
+    where = place.read(home, shared.settings, priority=priority, pool=pool, after=(), not_before=None)
+    child = shared.spec.evolve(queue=where)
+    parent = _parent(plan, options, child, min(times, MOST_TIMES))
+    return start.begin(home, shared.evolve(spec=parent, prompt=None), talk=talk)
+
+
+def _shared(plan: Plan, options: TaskOptions, talk: Talk) -> NewTask:
+    """What the tasks of all items have in common."""
+    options = options.evolve(prompt=plan.items[0].prompt, worktree=True, id=None, name=None)
+    task = from_options.read(options.values(), verb="fan-out", talk=talk)
+    limits, count = task.spec.limits, len(plan.items)
+    usd, tokens = limits.budget_usd, limits.budget_tokens
+    limits = limits.evolve(
+        budget_usd=None if usd is None else usd / count,
+        budget_tokens=None if tokens is None else max(1, tokens // count),
+    )
+    return task.evolve(spec=task.spec.evolve(limits=limits))
+
+
+def _parent(plan: Plan, options: TaskOptions, child: TaskSpec, times: int) -> TaskSpec:
+    """The task that conducts the others. It has no budget of its own, because it calls no model."""
+    goal = plan.goal or "; ".join(item.title for item in plan.items)[:_GOAL_CHARS]
+    name = options.name or short_name(goal)
+    task_id = ids.new_task_id(name) if options.id is None else ids.check_task_id(options.id)
+    for item in plan.items:
+        if not ids.is_safe_name(f"{task_id}.{item.id}", 64):
+            raise UsageError(
+                f"the id {task_id}.{item.id} is longer than 64 characters", hint="give a shorter --id"
+            )
+    needed = [
+        name for each in (child.agent, *child.failover) for name in registry.adapter(each).capabilities.env
+    ]
+    return TaskSpec(
+        task_id=task_id,
+        task_name=name,
+        goal=goal,
+        labels=child.labels,
+        agent="command",
+        command=[sys.executable, "-I", "-m", "holdfast.fanout"],
+        project_dir=child.project_dir,
+        stages=(StageSpec(name="fan_out", agent="command"),),
+        limits=Limits(deadline_s=None, base_interval_s=child.limits.base_interval_s),
+        # A later `retry` captures what its tasks need.
+        env=tuple(dict.fromkeys((*child.env, *needed))),
+        env_file=child.env_file,
+        trust=child.trust,
+        workspace="worktree",
+        fan_out=FanOutSpec(items=plan.items, child=child.to_json(), times=times),
+    )
