@@ -90,8 +90,13 @@ _HOME_STATUS = of_fields(
             )
         ),
         "attention": {"type": "array", "items": TEXT, "description": "problems to look at"},
+        "alerts": {
+            "type": "array",
+            "items": of_fields({"level": {"enum": ["urgent", "question", "note"]}, "text": TEXT}),
+            "description": "the same with levels of urgency, the most urgent first",
+        },
     },
-    optional=("outbox", "queue", "runners_gone", "slots", "running"),
+    optional=("outbox", "queue", "runners_gone", "slots", "running", "alerts"),
 )
 _CONFIG = of_fields(
     {

@@ -168,7 +168,9 @@ class Dispatch:
             return SYNC_S
         left_s = loop.left_s(state, now=clock.now())
         if left_s > 0:
-            self._short = f"no task is started before {state.not_before}: {state.failures} failed in a row"
+            self._short = (
+                f"no task is started before {_local(state.not_before)}: {state.failures} failed in a row"
+            )
             return min(left_s, SYNC_S)
         now = clock.now()
         spent = allowance.spent_today(state.spent, state.spent_day, now=now)
@@ -286,6 +288,10 @@ class Dispatch:
         ends_mono = clock.mono() + _PARK_S
         while clock.mono() < ends_mono and any(_is_at_work(packet) for packet in interrupted):
             clock.sleep(0.05)
+
+
+def _local(at: str | None) -> str:
+    return clock.local(at or "", "%Y-%m-%d %H:%M:%S %Z")
 
 
 def _ended_words(state: loop.LoopState) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.testing import Scenario
 from tests.support import kin
+from tests.support.repos import Repo
 from tests.support.tasks import Task, holdfast, workspace
 
 
@@ -115,6 +116,15 @@ def test_it_leads_with_what_needs_you_and_hides_nothing() -> None:
     good = next(row for row in found["ended"] if row["task_id"] == "good")
     assert (good["last_words"], good["next"]) == ("All is well.", "holdfast logs good")
     asked.stop()
+
+
+def test_work_that_was_applied_is_not_to_be_looked_at_again(home: str) -> None:
+    repo = Repo(os.path.join(os.path.dirname(home), "project"))
+    repo.commit("a")
+    Task.shell("echo hi > new", "--id", "it", "--worktree", project=repo.path).wait_for("completed")
+    assert facts()["ended"][0]["next"] == "holdfast diff it"
+    assert holdfast("apply", "it").returncode == 0
+    assert facts()["ended"][0]["next"] == "holdfast logs it"
 
 
 def test_markdown_and_html_are_safe_to_publish() -> None:

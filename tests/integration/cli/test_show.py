@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import time
+from datetime import datetime, timedelta, timezone
 
 import jsonschema
 import pytest
@@ -61,8 +62,8 @@ def test_progress_is_when_it_printed_last() -> None:
     task.wait_for_log("hello")
     (log,) = glob.glob(os.path.join(task.packet, "attempts", "*", "stdout.log"))
     os.utime(log, (time.time() + 3600, time.time() + 3600))
-    progress = fields(holdfast("show", "it").stdout)["progress"][0]
-    assert clock.parse_iso(progress.split()[0]) > time.time() + 3000
+    day, hour = fields(holdfast("show", "it", env={"TZ": "UTC0"}).stdout)["progress"][0].split()[:2]
+    assert clock.parse_iso(f"{day}T{hour}Z") > time.time() + 3000
     kin.go()
     task.wait_for("completed")
 
@@ -108,6 +109,25 @@ def test_a_waiting_task_shows_when_it_wakes() -> None:
     assert "retries: 2, 2 in a row" in shown["attempts"][0]
     assert shown["next"][0].startswith("holdfast resume it")
     task.stop()
+
+
+def test_people_read_local_time_and_programs_utc() -> None:
+    zone = {"TZ": "HFT-5:30"}
+    task = Task.shell("kill -9 $$", "--id", "it", "--base-interval", "60s")
+    task.wait_for("waiting")
+    manifest = json.loads(holdfast("show", "it", "--json", env=zone).stdout)
+    shown = fields(holdfast("show", "it", env=zone).stdout)
+    for name, field in (("started", "started_at"), ("wakes", "wake_at"), ("deadline", "deadline_at")):
+        at = datetime.fromisoformat(manifest[field]).astimezone(timezone(timedelta(hours=5, minutes=30)))
+        assert shown[name][0].startswith(at.strftime("%Y-%m-%d %H:%M:%S HFT"))
+    wakes = datetime.fromisoformat(manifest["wake_at"]).astimezone(timezone(timedelta(hours=5, minutes=30)))
+    assert f"it  limit until {wakes.strftime('%Y-%m-%d %H:%M HFT')}" in holdfast("report", env=zone).stdout
+    (need,) = json.loads(holdfast("report", "--json", env=zone).stdout)["needs"]
+    assert need["until"] == manifest["wake_at"]
+    task.stop()
+    ended = json.loads(holdfast("show", "it", "--json").stdout)["finished_at"]
+    hour = datetime.fromisoformat(ended).astimezone(timezone(timedelta(hours=5, minutes=30)))
+    assert f"- {hour.strftime('%H:%M')}  it  killed" in holdfast("report", env=zone).stdout
 
 
 def test_json_is_the_manifest() -> None:

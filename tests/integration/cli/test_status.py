@@ -88,7 +88,26 @@ def test_a_task_that_waits_for_a_person_is_named() -> None:
     task.ask("interrupt", "-m", "which one?")
     task.wait_for("interrupted")
     assert status()["attention"] == ["it waits for a person: which one?"]
-    assert "!        it waits for a person: which one?" in holdfast("status").stdout
+    assert status()["alerts"] == [{"level": "question", "text": "it waits for a person: which one?"}]
+    assert "question it waits for a person: which one?" in holdfast("status").stdout
+    task.stop()
+
+
+def test_what_is_broken_comes_before_questions_and_these_before_notes(home: str) -> None:
+    task = Task.shell(kin.WAIT, "--id", "asks")
+    task.agent_pid()
+    task.ask("interrupt", "-m", "which one?")
+    task.wait_for("interrupted")
+    with open(os.path.join(home, "loop.json"), "w", encoding="utf-8") as file:
+        json.dump({"schema": "holdfast.loop/1", "failing": {"gh:": "no login"}}, file)
+    kin.make("--", "true", task_id="broken")
+    for name in ("manifest.json", "events.jsonl"):
+        with open(os.path.join(home, "tasks", "broken", name), "w", encoding="utf-8") as file:
+            file.write("{")
+    levels = [alert["level"] for alert in status()["alerts"]]
+    assert levels == ["urgent", "question", "note"]
+    lines = [line.split()[0] for line in holdfast("status").stdout.splitlines()]
+    assert lines[:3] == levels
     task.stop()
 
 

@@ -20,7 +20,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    #: Level and text.
+    Alert = tuple[str, str]
+
 _REASON_BYTES = 2000
+#: Levels of urgency, the most urgent first: broken, and it does not mend itself; a person is asked; to be
+#: looked at when there is time.
+URGENT, QUESTION, NOTE = LEVELS = ("urgent", "question", "note")
 #: Age from which an unanswered request needs attention.
 _UNANSWERED_S = 2.0
 #: Longest time a keeper needs from its start to its lock.
@@ -30,28 +36,32 @@ _STARTING_S = 2.0
 def gather(home: Home) -> dict[str, Any]:
     """The facts, as `status --json` prints them."""
     live, counts = _tasks(home) if os.path.isdir(home.tasks) else ([], {})
-    attention: list[str] = []
+    alerts: list[Alert] = []
     for row in live:
         row["runner_gone"] = runner_gone.for_display(home.packet(row["task_id"]), row["status"])
         counts[row["status"]] = counts.get(row["status"], 0) + 1
-        attention += _task_attention(home, row)
+        alerts += _task_alerts(home, row)
     keeper = _owner(home.keeper_lock)
     if keeper is None:
-        attention += _keeper_attention(home, queued=counts.get("queued", 0))
+        alerts += _keeper_alerts(home, queued=counts.get("queued", 0))
     elif (owner := locks.owner(home.keeper_lock)) is not None and pulse.is_stopped(owner):
-        attention.append(f"the keeper (process {owner.pid}) is stopped by a signal: 'holdfast up' wakes it")
+        alerts.append(
+            (URGENT, f"the keeper (process {owner.pid}) is stopped by a signal: 'holdfast up' wakes it")
+        )
     if disk := disk_space.shortage(home):
-        attention.append(f"the disk of {home.path} is {disk}; 'holdfast prune' removes old tasks")
+        alerts.append((URGENT, f"the disk of {home.path} is {disk}; 'holdfast prune' removes old tasks"))
     if mismatch := keeper_version.mismatch(home):
-        attention.append(f"{mismatch}: {keeper_version.FIX}")
+        alerts.append((NOTE, f"{mismatch}: {keeper_version.FIX}"))
     notices = outbox.status(home)
-    attention += [
-        f"notifications by {rule} fail: {failure.get('error')}"
+    alerts += [
+        (URGENT, f"notifications by {rule} fail: {failure.get('error')}")
         for rule, failure in sorted(notices["failing"].items())
     ]
-    attention += _settings_attention(home, has_keeper=keeper is not None) + _source_attention(home)
+    notes = _settings_attention(home, has_keeper=keeper is not None) + _source_attention(home)
+    alerts += [(NOTE, text) for text in notes]
     running = [_running(row) for row in live if describe.group(row) == "working"]
-    queue, queue_attention = _queue(home, {row["task_id"]: row["status"] for row in live})
+    queue, queue_alerts = _queue(home, {row["task_id"]: row["status"] for row in live})
+    alerts = sorted(alerts + queue_alerts, key=lambda alert: LEVELS.index(alert[0]))
     return {
         "schema": "holdfast.status/1",
         "home": home.path,
@@ -65,7 +75,8 @@ def gather(home: Home) -> dict[str, Any]:
         "keeper_starts": [clock.iso(at) for at in spawn.keeper_starts(home)],
         "outbox": notices,
         "queue": queue,
-        "attention": attention + queue_attention,
+        "attention": [text for _, text in alerts],
+        "alerts": [{"level": level, "text": text} for level, text in alerts],
     }
 
 
@@ -120,38 +131,39 @@ def _owner(lock: str) -> dict[str, Any] | None:
     return {"pid": pids[0], "version": locks.version(lock)} if pids else None
 
 
-def _task_attention(home: Home, row: dict[str, Any]) -> list[str]:
+def _task_alerts(home: Home, row: dict[str, Any]) -> list[Alert]:
     packet = home.packet(row["task_id"])
     requests = inbox.names(packet) if row["finished_at"] is None else []
-    lines: list[str] = []
+    lines: list[Alert] = []
     if row["status"] == UNREADABLE:
-        lines.append(f"{row['task_id']} cannot be read: {row['status_reason']}; see 'holdfast doctor'")
+        text = f"{row['task_id']} cannot be read: {row['status_reason']}; see 'holdfast doctor'"
+        lines.append((URGENT, text))
     if row["status"] == "interrupted":
-        lines.append(describe.interruption(row, "waits for a person"))
+        lines.append((QUESTION, describe.interruption(row, "waits for a person")))
     for name in requests[:1]:
         try:
             age_s = clock.now() - os.stat(os.path.join(packet.inbox, name)).st_mtime
         except FileNotFoundError:
             continue
         if age_s > _UNANSWERED_S:
-            lines.append(
-                f"the runner of {row['task_id']} has not answered a request for {clock.words(age_s)}"
-            )
+            text = f"the runner of {row['task_id']} has not answered a request for {clock.words(age_s)}"
+            lines.append((URGENT, text))
     if row["runner_gone"]:
-        lines.append(f"{row['task_id']} is {row['status']} but has no runner: 'holdfast up' starts one")
+        text = f"{row['task_id']} is {row['status']} but has no runner: 'holdfast up' starts one"
+        lines.append((URGENT, text))
     elif row["status"] == "running" and not requests and load.is_unresponsive(packet):
-        lines.append(f"the runner of {row['task_id']} does not respond")
+        lines.append((URGENT, f"the runner of {row['task_id']} does not respond"))
     return lines
 
 
-def _keeper_attention(home: Home, *, queued: int) -> list[str]:
+def _keeper_alerts(home: Home, *, queued: int) -> list[Alert]:
     """What is wrong while no keeper is running."""
     failures = spawn.keeper_failures(home)
     if failures >= spawn.FAILURES_SHOWN:
-        return [f"{failures} keepers in a row died before they had worked: see {home.keeper_log}"]
+        return [(URGENT, f"{failures} keepers in a row died before they had worked: see {home.keeper_log}")]
     if queued and not os.path.exists(home.down) and not is_starting(home):
         tasks = "1 task is" if queued == 1 else f"{queued} tasks are"
-        return [f"{tasks} queued but no keeper is running: 'holdfast up' starts it"]
+        return [(URGENT, f"{tasks} queued but no keeper is running: 'holdfast up' starts it")]
     return []
 
 
@@ -194,7 +206,7 @@ def _source_attention(home: Home) -> list[str]:
     return [f"source {source} fails: {error}" for source, error in sorted(failing.items())]
 
 
-def _queue(home: Home, status_of: dict[str, str]) -> tuple[dict[str, Any] | None, list[str]]:
+def _queue(home: Home, status_of: dict[str, str]) -> tuple[dict[str, Any] | None, list[Alert]]:
     """Counts of the queue and the state of the loop (None without a queue), and what needs attention.
 
     Packets are the truth: items of ended tasks do not count, and queued tasks without an item do.
@@ -209,9 +221,9 @@ def _queue(home: Home, status_of: dict[str, str]) -> tuple[dict[str, Any] | None
             items, paused = queue.items(), queue.paused()
         loop: dict[str, Any] = atomic.read_json(home.loop) or {}
     except HoldfastError as error:
-        return {"states": {}, "paused": [], "loop": {}}, [f"the queue is unreadable: {error}"]
+        return {"states": {}, "paused": [], "loop": {}}, [(URGENT, f"the queue is unreadable: {error}")]
     states: dict[str, int] = {}
-    attention: list[str] = []
+    alerts: list[Alert] = []
     without_item = {task_id for task_id, status in status_of.items() if status == "queued"}
     for item in items:
         if status_of.get(item.task_id) in (None, *ENDS):
@@ -221,14 +233,15 @@ def _queue(home: Home, status_of: dict[str, str]) -> tuple[dict[str, Any] | None
         if item.state in ("held", "poison"):
             task = {"task_id": item.task_id, "status": "queued"}
             (retry,) = next_action.for_manifest(task, queue_state=item.state).steps
-            attention.append(f"{item.task_id} is {item.state}: {item.reason}; {retry.as_hint()}")
+            alerts.append((QUESTION, f"{item.task_id} is {item.state}: {item.reason}; {retry.as_hint()}"))
     if without_item:
         states["queued"] = states.get("queued", 0) + len(without_item)
     if loop.get("short_of") and "queued" in states:
-        attention.append(str(loop["short_of"]))
+        alerts.append((NOTE, str(loop["short_of"])))
     question = atomic.read_small(home.interrupt_request, _REASON_BYTES)
     if question is not None:
-        attention.append(
+        text = (
             f"the queue waits for a person: {describe.one_line(question)}; 'holdfast queue resume' continues"
         )
-    return {"states": states, "paused": paused, "loop": loop}, attention
+        alerts.append((URGENT, text))
+    return {"states": states, "paused": paused, "loop": loop}, alerts

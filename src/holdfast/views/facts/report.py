@@ -69,8 +69,8 @@ def _needs(
         elif row["status"] == UNREADABLE:
             found.append(_need(row["task_id"], UNREADABLE, row["status_reason"] or "", "holdfast doctor"))
         elif row["status"] == Status.WAITING:
-            text = f"until {row['wake_at'] or 'unknown'}: {row['status_reason'] or ''}"
-            found.append(_need(row["task_id"], "limit", text, ""))
+            until = row["wake_at"]
+            found.append(_need(row["task_id"], "limit", row["status_reason"] or "", "", until=until))
     for row in ended:
         if row["status"] in (Status.FAILED, Status.ABANDONED, Status.TIMEOUT):
             found.append(_need(row["task_id"], row["status"], row["reason"] or "", row["next"]))
@@ -95,8 +95,8 @@ _URGENCY = (
 )
 
 
-def _need(task_id: str, kind: str, text: str, command: str) -> dict[str, Any]:
-    return {"task_id": task_id, "kind": kind, "text": text, "next": command}
+def _need(task_id: str, kind: str, text: str, command: str, *, until: str | None = None) -> dict[str, Any]:
+    return {"task_id": task_id, "kind": kind, "text": text, "next": command, "until": until}
 
 
 def _next(home: Home, row: dict[str, Any]) -> str:
@@ -110,7 +110,15 @@ def _next(home: Home, row: dict[str, Any]) -> str:
 
 
 def _workspace(packet: Packet) -> str:
-    return "worktree" if os.path.exists(packet.worktree) else ""
+    """`worktree` if there is work in it that was not applied yet."""
+    if not os.path.exists(packet.worktree):
+        return ""
+    from holdfast.workspace.worktrees import apply
+
+    try:
+        return "worktree" if apply.is_needed(packet) else ""
+    except (HoldfastError, OSError):
+        return "worktree"
 
 
 def _ended_since(home: Home, rows: list[dict[str, Any]], since: str, now: float) -> list[dict[str, Any]]:

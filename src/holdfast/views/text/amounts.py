@@ -40,6 +40,11 @@ def minute(at: str) -> str:
     return clock.local(at, "%Y-%m-%d %H:%M %Z")
 
 
+def second(at: str) -> str:
+    """`2026-01-31 13:00:07 CET`, from an ISO time: in the local time zone."""
+    return clock.local(at, "%Y-%m-%d %H:%M:%S %Z")
+
+
 def tokens(manifest: dict[str, Any]) -> str:
     """`12.3k`; empty if the agent reported none."""
     usage: dict[str, Any] = manifest.get("usage") or {}

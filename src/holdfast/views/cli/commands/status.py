@@ -19,7 +19,8 @@ _RUNNING = 10
 COMMAND = Command(
     name="status",
     summary="Show what needs attention, the keeper, slots and running tasks.",
-    description="With a TASK, the same as 'holdfast show TASK'.",
+    description="What needs attention comes first: 'urgent' does not mend itself, 'question' waits for a "
+    "person, 'note' can wait. With a TASK, the same as 'holdfast show TASK'.",
     examples=("holdfast status", "holdfast status --json", "holdfast status 20260131-fix"),
     arguments=(TASK.evolve(required=False),),
     options=(JSON,),
@@ -44,8 +45,8 @@ def run(values: dict[str, Any]) -> int:
         keeper_state = "starting"
     else:
         keeper_state = "not running" + (" (down)" if facts["down"] else "")
-    for line in facts["attention"]:
-        _print("!", line)
+    for alert in facts["alerts"]:
+        _print(alert["level"], alert["text"])
     _print("home", home.path)
     _print("keeper", keeper_state)
     _print("seed", f"process {seed['pid']}" if seed else "not running")

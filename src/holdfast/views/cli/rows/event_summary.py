@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 def rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     """Rows of name and text of `facts.event_summary`; a row without a name continues the one before."""
     turns = f", {amounts.plural(summary['turns'], 'turn')}" if summary["turns"] else ""
+    first, last = amounts.second(summary["first_at"]), amounts.second(summary["last_at"])
     trouble = [
         amounts.plural(summary["errors"], "error"),
         amounts.plural(summary["retries"], "retry"),
@@ -22,7 +23,7 @@ def rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     return [
         ("task", summary["task_id"]),
         ("state", summary["status"]),
-        ("span", f"{summary['first_at']} to {summary['last_at']} ({clock.words(summary['span_s'])})"),
+        ("span", f"{first} to {last} ({clock.words(summary['span_s'])})"),
         ("active", clock.words(summary["active_s"] or 0.0)),
         ("events", str(sum(summary["events"].values()))),
         ("messages", f"{summary['messages']}{turns}"),

@@ -119,7 +119,8 @@ def _escaped(text: str) -> str:
 
 
 def _need_line(row: dict[str, Any]) -> str:
-    text = f": {row['text']}" if row["text"] else ""
+    until = f" until {amounts.minute(row['until'])}" if row["until"] else ""
+    text = f"{until}: {row['text']}" if row["text"] else until
     command = f" → {row['next']}" if row["next"] else ""
     return f"{row['task_id']}  {row['kind']}{text}{command}"
 
@@ -141,7 +142,7 @@ def _ended_line(row: dict[str, Any]) -> str:
     why = row["concerns"] if row["status"] == "completed" else row["reason"]
     took = clock.words(row["took_s"])
     changed = f", {row['branch']} ({row['diffstat'] or 'unknown changes'})" if row["branch"] else ""
-    line = f"{row['finished_at'][11:16]}  {row['task_id']}  {row['status']} after {took}{cost}{changed}"
+    line = f"{_hour(row['finished_at'])}  {row['task_id']}  {row['status']} after {took}{cost}{changed}"
     parts = [f"{line}: {why}" if why else line]
     if row["last_words"]:
         parts.append(f"“{row['last_words']}”")
@@ -149,8 +150,12 @@ def _ended_line(row: dict[str, Any]) -> str:
 
 
 def _interrupt_line(row: dict[str, Any]) -> str:
-    state = f"resolved {row['resolved_at'][11:16]}" if row["resolved_at"] else "open"
-    return f"{row['at'][11:16]}  {row['task_id']}  {state}: {row['reason']}{describe.answer(row)}"
+    state = f"resolved {_hour(row['resolved_at'])}" if row["resolved_at"] else "open"
+    return f"{_hour(row['at'])}  {row['task_id']}  {state}: {row['reason']}{describe.answer(row)}"
+
+
+def _hour(at: str) -> str:
+    return clock.local(at, "%H:%M")
 
 
 def _statistics(statistics: dict[str, Any]) -> list[str]:

@@ -101,7 +101,7 @@ def _waiting(manifest: dict[str, Any], now: float) -> list[tuple[str, str]]:
         rows.append(("question", interrupt.get("reason") or ""))
     if manifest.get("wake_at"):
         left_s = clock.parse_iso(manifest["wake_at"]) - now
-        rows.append(("wakes", f"{manifest['wake_at']} (in {clock.words(max(0.0, left_s))})"))
+        rows.append(("wakes", f"{amounts.second(manifest['wake_at'])} (in {clock.words(max(0.0, left_s))})"))
     return rows
 
 
@@ -110,7 +110,7 @@ def _answers(manifest: dict[str, Any]) -> list[tuple[str, str]]:
     answers: list[dict[str, str]] = manifest.get("answers") or []
     lines: list[str] = []
     for each in answers:
-        how = f"{each['how']}, {each['at']}"
+        how = f"{each['how']}, {amounts.second(each['at'])}"
         lines += [each["question"], f"  {each['answer'] or 'no message'} ({how})"]
     return named_rows("answered", lines)
 
@@ -146,7 +146,7 @@ def _applied(manifest: dict[str, Any]) -> list[tuple[str, str]]:
         return []
     applied: dict[str, Any] = manifest["applied"]
     files = amounts.plural(applied.get("files") or 0, "file")
-    return [("applied", f"{words} at {applied.get('at')}, {files}")]
+    return [("applied", f"{words} at {amounts.second(str(applied.get('at')))}, {files}")]
 
 
 def _stages(task: Detail, now: float) -> list[tuple[str, str]]:
@@ -229,13 +229,22 @@ def _attempt_state(packet: Packet, name: str) -> str:
 def _times(task: Detail, now: float) -> list[tuple[str, str]]:
     manifest = task.manifest
     started, ended = manifest["started_at"], manifest.get("finished_at")
-    rows = [("started", f"{started} ({clock.words(max(0.0, now - clock.parse_iso(started)))} ago)")]
+    rows = [
+        (
+            "started",
+            f"{amounts.second(started)} ({clock.words(max(0.0, now - clock.parse_iso(started)))} ago)",
+        )
+    ]
     if ended:
-        rows.append(("ended", f"{ended} (took {clock.words(describe.elapsed_s(manifest, now))})"))
+        rows.append(
+            ("ended", f"{amounts.second(ended)} (took {clock.words(describe.elapsed_s(manifest, now))})")
+        )
     elif at := task.progress_at:
-        rows.append(("progress", f"{at} ({clock.words(max(0.0, now - clock.parse_iso(at)))} ago)"))
+        rows.append(
+            ("progress", f"{amounts.second(at)} ({clock.words(max(0.0, now - clock.parse_iso(at)))} ago)")
+        )
     if manifest.get("deadline_at") and not ended:
-        rows.append(("deadline", manifest["deadline_at"]))
+        rows.append(("deadline", amounts.second(manifest["deadline_at"])))
     return rows
 
 
