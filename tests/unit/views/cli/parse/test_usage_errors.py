@@ -53,7 +53,7 @@ def test_a_mistake_is_an_error_and_a_hint(
             "no such option --home",
             "HOLDFAST_HOME=DIR before the command chooses the home",
         ),
-        (["show", "--tail"], "no such option --tail", "'holdfast show --help' shows the usage"),
+        (["audit", "--tail"], "no such option --tail", "'holdfast audit --help' shows the usage"),
         (["ls", "--state"], "--state needs a value", "for example --state STATE"),
         (
             ["show"],
